@@ -1,0 +1,68 @@
+// The schema facts (api/schema/kubernetes-*.json) as the generator sees them.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lookout::codegen {
+
+/// What a field or an element holds: exactly one of the members is set.
+struct TypeRef {
+  enum class Kind { kScalar, kRef, kArray, kMap };
+  Kind kind = Kind::kScalar;
+  std::string name;              // scalar: "string", "integer:int32" ...; ref: the type's full name
+  std::vector<TypeRef> element;  // array and map: one entry
+};
+
+struct Field {
+  std::string name;
+  TypeRef type;
+  bool required = false;
+  std::optional<int> number;  // protobuf field number; none where protobuf inlines another message
+  std::string patch_merge_key;
+  std::string patch_strategy;
+};
+
+struct GroupVersionKind {
+  std::string group;
+  std::string version;
+  std::string kind;
+};
+
+struct Type {
+  std::string name;                     // full: io.k8s.api.core.v1.Pod
+  std::optional<std::string> alias;     // a scalar under another name (Quantity, Time ...)
+  std::optional<GroupVersionKind> gvk;  // set for what travels as an object of its own
+  std::vector<Field> fields;
+};
+
+struct Resource {
+  GroupVersionKind gvk;
+  std::string plural;
+  std::string singular;
+  bool namespaced = false;
+  std::vector<std::string> verbs;
+  std::vector<std::string> short_names;
+  std::vector<std::string> subresources;
+};
+
+struct Facts {
+  std::string kubernetes;  // "1.36"
+  std::vector<Resource> resources;
+  std::map<std::string, Type> types;
+};
+
+/// Reads the facts file. Throws std::runtime_error naming the file and what is wrong.
+Facts load_facts(const std::filesystem::path& path);
+
+/// The two lists of api/schema/well_known.txt.
+struct WellKnown {
+  std::vector<std::string> common_fields;
+  std::vector<std::string> strings;
+};
+WellKnown load_well_known(const std::filesystem::path& path);
+
+}  // namespace lookout::codegen

@@ -1,0 +1,23 @@
+// The generator's parts; each returns the text of the files it makes.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "api/codegen/facts.h"
+
+namespace lookout::codegen {
+
+/// File name (below the output folder) -> text.
+using Files = std::map<std::string, std::string>;
+
+/// include/lookout/api/symbols.h and api/symbol_table.inc.
+Files generate_symbols(const Facts& facts, const WellKnown& well_known);
+
+/// include/lookout/api/<group>/<version>.h and the umbrella header include/lookout/api/types.h.
+Files generate_views(const Facts& facts);
+
+/// api/resource_table.inc.
+Files generate_resources(const Facts& facts);
+
+}  // namespace lookout::codegen

@@ -1,0 +1,287 @@
+#include "api/flat_writer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "api/encoding.h"
+#include "api/object_header.h"
+#include "lookout/api/error.h"
+#include "lookout/api/object.h"
+#include "lookout/api/symbols.h"
+
+namespace lookout::api::detail {
+
+std::uint8_t* FlatWriter::reserve(std::size_t n) {
+  if (buffer_.size() - size_ < n) buffer_.resize(std::max(buffer_.size() * 2, size_ + n + 4096));
+  return buffer_.data() + size_;
+}
+
+void FlatWriter::put(const void* data, std::size_t n) {
+  if (n == 0) return;
+  std::memcpy(reserve(n), data, n);
+  size_ += n;
+}
+
+void FlatWriter::clear() {
+  size_ = 0;
+  frames_.clear();
+  default_type({}, {});
+}
+
+void FlatWriter::begin(std::uint8_t tag, bool object) {
+  frames_.push_back({size_, 0, 0, object, false});
+  std::uint8_t* out = reserve(2);
+  out[0] = tag;
+  out[1] = 0;  // the length, one byte until end() knows better
+  size_ += 2;
+}
+
+void FlatWriter::end(std::uint8_t empty_tag) {
+  const Frame frame = frames_.back();
+  frames_.pop_back();
+  const std::size_t begin = frame.start + 2;
+  if (frame.unsorted) sort_members(begin);
+  const std::size_t length = size_ - begin;
+  if (length == 0) {
+    buffer_[frame.start] = empty_tag;
+    size_ = frame.start + 1;
+    return;
+  }
+  std::uint8_t varint[10];
+  const std::size_t n = write_varint(varint, length);
+  if (n > 1) {
+    reserve(n - 1);
+    std::memmove(buffer_.data() + begin + n - 1, buffer_.data() + begin, length);
+    size_ += n - 1;
+  }
+  std::memcpy(buffer_.data() + frame.start + 1, varint, n);
+}
+
+void FlatWriter::begin_object() {
+  const bool root = frames_.empty();
+  begin(kTagObject, true);
+  if (root && !default_kind_.empty()) {
+    key(sym::kKind);
+    string(default_kind_);
+    key(sym::kApiVersion);
+    string(default_api_version_);
+  }
+}
+
+void FlatWriter::end_object() { end(kTagEmptyObject); }
+void FlatWriter::begin_array() { begin(kTagArray, false); }
+void FlatWriter::end_array() { end(kTagEmptyArray); }
+
+void FlatWriter::note_key(std::uint32_t order, std::string_view text, std::size_t at) {
+  Frame& frame = frames_.back();
+  if (order < frame.last_order) {
+    frame.unsorted = true;
+  } else if (order == frame.last_order) {
+    // The same schema field twice, or two names that are sorted by text.
+    frame.unsorted |=
+        order != kInlineOrder || read_key(buffer_.data() + frame.last_key).text() >= text;
+  }
+  frame.last_order = order;
+  frame.last_key = at;
+}
+
+void FlatWriter::key(std::string_view name) {
+  const bool managed = name.size() > 2 && name[0] == 'f' && name[1] == ':';
+  const std::uint16_t symbol = find_symbol(managed ? name.substr(2) : name);
+  const std::size_t at = size_;
+  if (symbol != kNoSymbol) {
+    const EncodedKey encoded = encode_symbol_key(symbol, managed);
+    put(encoded.bytes, encoded.size);
+    const std::uint16_t rank = managed ? kNoRank : symbol_rank(symbol);
+    note_key(rank == kNoRank ? kInlineOrder : rank + 1u, name, at);
+    return;
+  }
+  note_key(kInlineOrder, name, at);
+  std::uint8_t* out = reserve(11);
+  if (name.size() <= kMaxShortKey) {
+    out[0] = static_cast<std::uint8_t>(kKeyInline + name.size());
+    size_ += 1;
+  } else {
+    out[0] = kKeyLong;
+    size_ += 1 + write_varint(out + 1, name.size());
+  }
+  put(name.data(), name.size());
+}
+
+void FlatWriter::key(Symbol name) {
+  const EncodedKey encoded = encode_symbol_key(name.id, false);
+  const std::uint16_t rank = symbol_rank(name.id);
+  note_key(rank == kNoRank ? kInlineOrder : rank + 1u, name.text(), size_);
+  put(encoded.bytes, encoded.size);
+}
+
+void FlatWriter::null() { put(std::uint8_t{kTagNull}); }
+void FlatWriter::boolean(bool value) {
+  put(value ? std::uint8_t{kTagTrue} : std::uint8_t{kTagFalse});
+}
+
+void FlatWriter::integer(std::int64_t value) {
+  if (value >= 0 && static_cast<std::uint64_t>(value) < kSmallInts) {
+    put(static_cast<std::uint8_t>(kTagSmallInt + value));
+    return;
+  }
+  std::uint8_t* out = reserve(11);
+  out[0] = kTagInt;
+  size_ += 1 + write_varint(out + 1, zigzag(value));
+}
+
+void FlatWriter::uinteger(std::uint64_t value) {
+  if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    integer(static_cast<std::int64_t>(value));
+    return;
+  }
+  put(std::uint8_t{kTagBigUint});
+  put(&value, sizeof value);
+}
+
+void FlatWriter::real(double value) {
+  put(std::uint8_t{kTagDouble});
+  put(&value, sizeof value);
+}
+
+void FlatWriter::number(std::string_view text) {
+  const char* end = text.data() + text.size();
+  const bool negative = text[0] == '-';
+  if (text.find_first_of(".eE") == std::string_view::npos && text != "-0") {
+    if (negative) {
+      std::int64_t value = 0;
+      if (std::from_chars(text.data(), end, value).ec == std::errc{}) return integer(value);
+    } else {
+      std::uint64_t value = 0;
+      if (std::from_chars(text.data(), end, value).ec == std::errc{}) return uinteger(value);
+    }
+  }
+  // A double carries 17 significant digits at the most; what has more, or lies outside its range,
+  // stays text.
+  const std::string_view mantissa = text.substr(0, text.find_first_of("eE"));
+  std::size_t digits = 0;
+  bool nonzero = false;
+  for (const char c : mantissa) {
+    if (c < '0' || c > '9') continue;
+    nonzero |= c != '0';
+    if (nonzero) ++digits;
+  }
+  double value = 0;
+  const auto [parsed, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc{} && parsed == end && digits <= 17 && std::isfinite(value) &&
+      (value != 0 || !nonzero))
+    return real(value);
+  std::uint8_t* out = reserve(11);
+  out[0] = kTagRawNumber;
+  size_ += 1 + write_varint(out + 1, text.size());
+  put(text.data(), text.size());
+}
+
+void FlatWriter::string(std::string_view value) {
+  if (const std::uint16_t symbol = find_symbol(value); symbol != kNoSymbol) {
+    std::uint8_t* out = reserve(2);
+    out[0] = static_cast<std::uint8_t>(kTagSymbol | symbol >> 8);
+    out[1] = static_cast<std::uint8_t>(symbol);
+    size_ += 2;
+    return;
+  }
+  std::uint8_t* out = reserve(11 + value.size());
+  std::size_t n = 1;
+  if (value.size() <= kMaxShortString) {
+    out[0] = static_cast<std::uint8_t>(kTagShortString + value.size());
+  } else {
+    out[0] = kTagString;
+    n += write_varint(out + 1, value.size());
+  }
+  if (!value.empty()) std::memcpy(out + n, value.data(), value.size());
+  size_ += n + value.size();
+}
+
+void FlatWriter::sort_members(std::size_t begin) {
+  entries_.clear();
+  const std::uint8_t* p = buffer_.data() + begin;
+  const std::uint8_t* const end = buffer_.data() + size_;
+  while (p < end) {
+    const Key key = read_key(p);
+    const std::uint16_t rank =
+        key.symbol == kNoSymbol || key.managed ? kNoRank : symbol_rank(key.symbol);
+    const std::uint8_t* next = skip_value(key.end);
+    entries_.push_back({rank == kNoRank ? kInlineOrder : rank + 1u,
+                        rank == kNoRank ? key.text() : std::string_view{}, p, next});
+    p = next;
+  }
+  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    return a.order != b.order ? a.order < b.order : a.text < b.text;
+  });
+  scratch_.clear();
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    // Of a name that occurs several times the last one counts.
+    if (i + 1 < entries_.size() && entries_[i + 1].order == entry.order &&
+        entries_[i + 1].text == entry.text)
+      continue;
+    scratch_.insert(scratch_.end(), entry.begin, entry.end);
+  }
+  if (!scratch_.empty()) std::memcpy(buffer_.data() + begin, scratch_.data(), scratch_.size());
+  size_ = begin + scratch_.size();
+}
+
+namespace {
+
+std::uint16_t offset_of(Value value, const std::uint8_t* body) {
+  if (!value.exists()) return 0;
+  const auto offset = static_cast<std::size_t>(value.data() - body);
+  return offset < ObjectHeader::kFar ? static_cast<std::uint16_t>(offset) : ObjectHeader::kFar;
+}
+
+}  // namespace
+
+Object FlatWriter::finish() {
+  if (size_ > std::numeric_limits<std::uint32_t>::max()) {
+    clear();
+    throw DecodeError("the object is larger than 4 GiB");
+  }
+  void* memory = std::malloc(sizeof(ObjectHeader) + size_);
+  if (memory == nullptr) throw std::bad_alloc();
+  auto* header = new (memory) ObjectHeader;
+  header->size = static_cast<std::uint32_t>(size_);
+  std::memcpy(static_cast<std::uint8_t*>(memory) + sizeof(ObjectHeader), buffer_.data(), size_);
+  clear();
+
+  // One walk over metadata finds everything the header points at.
+  const std::uint8_t* body = header->body();
+  const Value metadata = Value(body)[sym::kMetadata];
+  header->metadata = offset_of(metadata, body);
+  std::string_view ns;
+  std::string_view name;
+  const Range range = contents(metadata.data(), kTagObject);
+  for (const std::uint8_t* p = range.begin; p < range.end;) {
+    const Key key = read_key(p);
+    const Value value(key.end);
+    if (key.symbol != kNoSymbol && !key.managed) {
+      if (key.symbol == sym::kName.id) {
+        header->name = offset_of(value, body);
+        name = value.as_string();
+      } else if (key.symbol == sym::kNamespace.id) {
+        header->ns = offset_of(value, body);
+        ns = value.as_string();
+      } else if (key.symbol == sym::kUid.id) {
+        header->uid = offset_of(value, body);
+      } else if (key.symbol == sym::kResourceVersion.id) {
+        header->resource_version = offset_of(value, body);
+      } else if (key.symbol == sym::kLabels.id) {
+        header->labels = offset_of(value, body);
+      }
+    }
+    p = skip_value(key.end);
+  }
+  header->key_hash = api::key_hash(ns, name);
+  return Object::adopt(header);
+}
+
+}  // namespace lookout::api::detail

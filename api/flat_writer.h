@@ -1,0 +1,94 @@
+// Writes the flat form of an object: the one way in for every codec.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "lookout/api/symbol.h"
+
+namespace lookout::api {
+class Object;
+}
+
+namespace lookout::api::detail {
+
+/// Takes the events of a parser (in any order of members) and makes an Object. Reusable: the
+/// buffers stay between objects. Not thread-safe. The caller sees to it that the events are
+/// balanced and that one object value is at the root.
+class FlatWriter {
+ public:
+  /// Forgets what has been written since the last finish().
+  void clear();
+
+  /// The next object gets this apiVersion and kind where it does not bring its own (the items of a
+  /// list come without). The views must be good until its begin_object(). Cleared by finish() and
+  /// clear().
+  void default_type(std::string_view api_version, std::string_view kind) {
+    default_api_version_ = api_version;
+    default_kind_ = kind;
+  }
+
+  void begin_object();
+  void end_object();
+  void begin_array();
+  void end_array();
+  void key(std::string_view name);
+  void key(Symbol name);
+  void null();
+  void boolean(bool value);
+  void integer(std::int64_t value);
+  void uinteger(std::uint64_t value);
+  void real(double value);
+  /// A number from its text, which must be a valid JSON number: stored as integer or double where
+  /// those hold it, else as text.
+  void number(std::string_view text);
+  void string(std::string_view value);
+
+  /// How many containers are open.
+  std::size_t depth() const { return frames_.size(); }
+  /// Bytes written so far.
+  std::size_t size() const { return size_; }
+
+  /// The finished object; the writer is clear again.
+  Object finish();
+
+ private:
+  struct Frame {
+    std::size_t start = 0;     // of the tag byte
+    std::size_t last_key = 0;  // offset of the last key
+    std::uint32_t last_order =
+        0;  // 0 none yet; rank + 1; kInlineOrder for names that are sorted by their text
+    bool object = false;
+    bool unsorted = false;  // a key came that does not belong behind the one before it
+  };
+  struct Entry {
+    std::uint32_t order;
+    std::string_view text;
+    const std::uint8_t* begin;
+    const std::uint8_t* end;
+  };
+  static constexpr std::uint32_t kInlineOrder = 0x10000;
+
+  std::uint8_t* reserve(std::size_t n);
+  void put(std::uint8_t byte) {
+    *reserve(1) = byte;
+    ++size_;
+  }
+  void put(const void* data, std::size_t n);
+  void begin(std::uint8_t tag, bool object);
+  void end(std::uint8_t empty_tag);
+  void note_key(std::uint32_t order, std::string_view text, std::size_t at);
+  void sort_members(std::size_t begin);
+
+  std::vector<std::uint8_t> buffer_;
+  std::size_t size_ = 0;
+  std::vector<Frame> frames_;
+  std::vector<Entry> entries_;
+  std::vector<std::uint8_t> scratch_;
+  std::string_view default_api_version_;
+  std::string_view default_kind_;
+};
+
+}  // namespace lookout::api::detail

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include "api/flat_writer.h"
+#include "api/json_parser.h"
+#include "lookout/api/json.h"
+
+namespace lookout::api {
+namespace {
+
+std::optional<EventType> parse_event_type(std::string_view text) {
+  if (text == "ADDED") return EventType::kAdded;
+  if (text == "MODIFIED") return EventType::kModified;
+  if (text == "DELETED") return EventType::kDeleted;
+  if (text == "BOOKMARK") return EventType::kBookmark;
+  if (text == "ERROR") return EventType::kError;
+  return std::nullopt;
+}
+
+}  // namespace
+
+class JsonDecoder::Impl {
+ public:
+  explicit Impl(Projection projection)
+      : projection_(std::move(projection)), parser_(writer_, projection_.root()) {}
+
+  void set_default_type(std::string api_version, std::string kind) {
+    api_version_ = std::move(api_version);
+    kind_ = std::move(kind);
+  }
+
+  Object decode(std::string& text) {
+    writer_.clear();
+    writer_.default_type(api_version_, kind_);
+    if (parser_.parse_object(text)) return writer_.finish();
+    error_ = parser_.error();
+    return {};
+  }
+
+  std::optional<WatchEvent> decode_event(std::string& text) {
+    writer_.clear();
+    if (!parser_.parse_event(text)) {
+      error_ = parser_.error();
+      return std::nullopt;
+    }
+    const auto type = parse_event_type(parser_.event_type());
+    if (!type) {
+      error_ = fmt::format("unknown event type \"{}\"", parser_.event_type());
+      return std::nullopt;
+    }
+    return WatchEvent{*type, writer_.finish()};
+  }
+
+  const std::string& error() const { return error_; }
+
+ private:
+  Projection projection_;
+  detail::FlatWriter writer_;
+  detail::JsonParser parser_;
+  std::string api_version_;
+  std::string kind_;
+  std::string error_;
+};
+
+JsonDecoder::JsonDecoder(Projection projection)
+    : impl_(std::make_unique<Impl>(std::move(projection))) {}
+JsonDecoder::~JsonDecoder() = default;
+void JsonDecoder::set_default_type(std::string api_version, std::string kind) {
+  impl_->set_default_type(std::move(api_version), std::move(kind));
+}
+Object JsonDecoder::decode(std::string& text) { return impl_->decode(text); }
+std::optional<WatchEvent> JsonDecoder::decode_event(std::string& text) {
+  return impl_->decode_event(text);
+}
+const std::string& JsonDecoder::error() const { return impl_->error(); }
+
+std::string_view to_string(EventType type) {
+  switch (type) {
+    case EventType::kAdded:
+      return "ADDED";
+    case EventType::kModified:
+      return "MODIFIED";
+    case EventType::kDeleted:
+      return "DELETED";
+    case EventType::kBookmark:
+      return "BOOKMARK";
+    case EventType::kError:
+      return "ERROR";
+  }
+  return "";
+}
+
+}  // namespace lookout::api

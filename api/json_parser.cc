@@ -1,0 +1,280 @@
+// The parser is instantiated in a namespace of its own: it is compiled with SSE2 here, and
+// templates of the same name compiled differently elsewhere in the program would be one definition
+// too many.
+#define RAPIDJSON_NAMESPACE lookout_rapidjson
+#define RAPIDJSON_NAMESPACE_BEGIN namespace lookout_rapidjson {
+#define RAPIDJSON_NAMESPACE_END }
+#if defined(__SSE2__)
+#define RAPIDJSON_SSE2
+#endif
+#include "api/json_parser.h"
+
+#include <fmt/format.h>
+#include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
+
+#include <string_view>
+#include <vector>
+
+#include "api/flat_writer.h"
+#include "api/limits.h"
+#include "api/projection_node.h"
+#include "api/structural_scanner.h"
+
+namespace lookout_rapidjson {
+
+/// Normally the parser works on a copy of the stream while it calls the handler; here the handler
+/// must be able to move it on. (A side effect: the text of a number is then handed over with a
+/// pointer behind it; see Handler::RawNumber.)
+template <>
+struct StreamTraits<InsituStringStream> {
+  enum { copyOptimization = 0 };
+};
+
+}  // namespace lookout_rapidjson
+
+namespace lookout::api::detail {
+namespace {
+
+namespace json = lookout_rapidjson;
+
+constexpr unsigned kParseFlags = json::kParseInsituFlag | json::kParseNumbersAsStringsFlag;
+// The parser reads whole vector registers and looks for a NUL behind the text.
+constexpr std::size_t kPadding = 32;
+
+/// Writes the events of the parser, leaving out what the projection does not keep.
+class Handler {
+ public:
+  Handler(FlatWriter& writer, const ProjectionNode* projection)
+      : writer_(writer), projection_(projection) {}
+
+  /// `stream` is where skipping moves on; null for no skipping.
+  void start(json::InsituStringStream* stream, std::string_view text, bool event) {
+    stream_ = stream;
+    text_ = text;
+    nodes_.clear();
+    next_ = projection_;
+    skip_next_ = false;
+    error_ = nullptr;
+    envelope_ = event ? Envelope::kBefore : Envelope::kNone;
+    event_type_.clear();
+    has_object_ = false;
+    depth_ = 0;
+  }
+
+  const char* error() const { return error_; }
+  const std::string& event_type() const { return event_type_; }
+  bool has_object() const { return has_object_; }
+
+  bool Null() {
+    return scalar([&] { writer_.null(); });
+  }
+  bool Bool(bool value) {
+    return scalar([&] { writer_.boolean(value); });
+  }
+  bool RawNumber(const char* text, json::SizeType size, bool) {
+    return scalar([&] { writer_.number({text - size, size}); });
+  }
+  bool String(const char* text, json::SizeType size, bool) {
+    if (envelope_ == Envelope::kType) return take_type({text, size});
+    return scalar([&] { writer_.string({text, size}); });
+  }
+  // The parser is told to give all numbers as text.
+  bool Int(int) { return false; }
+  bool Uint(unsigned) { return false; }
+  bool Int64(std::int64_t) { return false; }
+  bool Uint64(std::uint64_t) { return false; }
+  bool Double(double) { return false; }
+
+  bool StartObject() { return begin(true); }
+  bool StartArray() { return begin(false); }
+
+  bool Key(const char* text, json::SizeType size, bool) {
+    const std::string_view name(text, size);
+    if (envelope_ != Envelope::kNone && depth_ == 1) {
+      if (name == "type") {
+        envelope_ = Envelope::kType;
+      } else if (name == "object") {
+        envelope_ = Envelope::kObject;
+        writer_.clear();
+        has_object_ = true;
+        // What is no change of an object is kept whole. (A server always writes the type first.)
+        const bool change =
+            event_type_ == "ADDED" || event_type_ == "MODIFIED" || event_type_ == "DELETED";
+        next_ = change ? projection_ : nullptr;
+      } else {
+        envelope_ = Envelope::kOther;
+        skip();
+      }
+      return true;
+    }
+    const ProjectionNode* node = nodes_.back();
+    if (node != nullptr) {
+      const auto member = node->members.find(name);
+      if (member == node->members.end()) {
+        if (!node->keep_others) return skip();
+        next_ = nullptr;
+      } else {
+        switch (member->second.action) {
+          case ProjectionNode::Action::kDrop:
+            return skip();
+          case ProjectionNode::Action::kKeep:
+            next_ = nullptr;
+            break;
+          case ProjectionNode::Action::kDescend:
+            next_ = &member->second;
+            break;
+        }
+      }
+    }
+    writer_.key(name);
+    return true;
+  }
+
+  bool EndObject(json::SizeType) { return end(true); }
+  bool EndArray(json::SizeType) { return end(false); }
+
+ private:
+  enum class Envelope { kNone, kBefore, kType, kObject, kOther };
+
+  bool fail(const char* why) {
+    error_ = why;
+    return false;
+  }
+
+  /// The parser is about to see the value of a member that nobody wants. A container is stepped
+  /// over by moving the parser's stream to its last two bytes, made ":0"; the event of that number,
+  /// or of a scalar, is dropped.
+  bool skip() {
+    skip_next_ = true;
+    char* p = stream_->src_;
+    const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+    while (is_space(*p)) ++p;
+    if (*p != ':') return true;
+    ++p;
+    while (is_space(*p)) ++p;
+    if (*p != '{' && *p != '[') return true;
+    StructuralScanner scanner;
+    const std::size_t offset = static_cast<std::size_t>(p - text_.data());
+    const std::size_t size = scanner.scan(text_.substr(offset));
+    if (size == StructuralScanner::npos) return true;  // the parser will find out
+    char* last = p + size - 2;
+    last[0] = ':';
+    last[1] = '0';
+    stream_->src_ = last;
+    return true;
+  }
+
+  template <class Write>
+  bool scalar(Write write) {
+    if (skip_next_) {
+      skip_next_ = false;
+      return true;
+    }
+    if (depth_ == 0) return fail("expected a JSON object");
+    if (envelope_ != Envelope::kNone && depth_ == 1) {
+      return fail(envelope_ == Envelope::kType ? "the type of the event is not a string"
+                                               : "the object of the event is not an object");
+    }
+    write();
+    if (!nodes_.empty()) next_ = nodes_.back();
+    return true;
+  }
+
+  bool take_type(std::string_view text) {
+    event_type_ = text.substr(0, 64);
+    envelope_ = Envelope::kBefore;
+    return true;
+  }
+
+  bool begin(bool object) {
+    if (depth_ == 0 && !object) return fail("expected a JSON object");
+    if (depth_ >= kMaxDepth) return fail("nested too deeply");
+    if (envelope_ != Envelope::kNone) {
+      if (depth_ == 0) {
+        ++depth_;
+        return true;
+      }
+      if (depth_ == 1 && envelope_ == Envelope::kType)
+        return fail("the type of the event is not a string");
+      if (depth_ == 1 && !object) return fail("the object of the event is not an object");
+    }
+    ++depth_;
+    nodes_.push_back(next_);
+    // The elements of an array are filtered like the array itself.
+    object ? writer_.begin_object() : writer_.begin_array();
+    return true;
+  }
+
+  bool end(bool object) {
+    --depth_;
+    if (envelope_ != Envelope::kNone && depth_ == 0) return true;
+    nodes_.pop_back();
+    object ? writer_.end_object() : writer_.end_array();
+    next_ = nodes_.empty() ? projection_ : nodes_.back();
+    return true;
+  }
+
+  FlatWriter& writer_;
+  const ProjectionNode* projection_;
+  json::InsituStringStream* stream_ = nullptr;
+  std::string_view text_;
+  std::vector<const ProjectionNode*>
+      nodes_;  // one for each open container; null: keep everything below
+  const ProjectionNode* next_ = nullptr;  // for the container that opens next
+  std::size_t depth_ = 0;
+  bool skip_next_ = false;
+  const char* error_ = nullptr;
+  Envelope envelope_ = Envelope::kNone;
+  std::string event_type_;
+  bool has_object_ = false;
+};
+
+}  // namespace
+
+class JsonParser::Impl {
+ public:
+  Impl(FlatWriter& writer, const ProjectionNode* projection) : handler_(writer, projection) {}
+
+  bool parse(std::string& text, bool event) {
+    error_.clear();
+    if (const std::size_t bad = find_invalid_utf8(text); bad != std::string_view::npos) {
+      error_ = fmt::format("invalid UTF-8 at byte {}", bad);
+      return false;
+    }
+    const std::size_t size = text.size();
+    text.resize(size + kPadding);  // zeroes
+    json::InsituStringStream stream(text.data());
+    handler_.start(&stream, {text.data(), size}, event);
+    const json::ParseResult result = reader_.Parse<kParseFlags>(stream, handler_);
+    if (result.IsError()) {
+      const char* why =
+          handler_.error() != nullptr ? handler_.error() : json::GetParseError_En(result.Code());
+      error_ = fmt::format("{} at byte {}", why, result.Offset());
+    } else if (text.find_first_not_of('\0', stream.Tell()) != std::string::npos) {
+      // For the parser the text ends at its first NUL.
+      error_ = fmt::format("unexpected NUL at byte {}", stream.Tell());
+    } else if (event && (handler_.event_type().empty() || !handler_.has_object())) {
+      error_ = handler_.has_object() ? "the event has no type" : "the event has no object";
+    }
+    return error_.empty();
+  }
+
+  const std::string& event_type() const { return handler_.event_type(); }
+  const std::string& error() const { return error_; }
+
+ private:
+  Handler handler_;
+  json::Reader reader_;
+  std::string error_;
+};
+
+JsonParser::JsonParser(FlatWriter& writer, const ProjectionNode* projection)
+    : impl_(std::make_unique<Impl>(writer, projection)) {}
+JsonParser::~JsonParser() = default;
+bool JsonParser::parse_object(std::string& text) { return impl_->parse(text, false); }
+bool JsonParser::parse_event(std::string& text) { return impl_->parse(text, true); }
+const std::string& JsonParser::event_type() const { return impl_->event_type(); }
+const std::string& JsonParser::error() const { return impl_->error(); }
+
+}  // namespace lookout::api::detail

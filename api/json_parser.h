@@ -1,0 +1,37 @@
+// RapidJSON, driven straight into the flat form.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace lookout::api::detail {
+
+class FlatWriter;
+struct ProjectionNode;
+
+/// Parses one JSON object into a FlatWriter, leaving out what a projection does not keep. Reusable,
+/// not thread-safe.
+class JsonParser {
+ public:
+  /// Both must outlive the parser; a null projection keeps everything.
+  JsonParser(FlatWriter& writer, const ProjectionNode* projection);
+  ~JsonParser();
+  JsonParser(const JsonParser&) = delete;
+  JsonParser& operator=(const JsonParser&) = delete;
+
+  /// Writes the object in `text`, which is used up, or says in error() why there is none. The
+  /// caller finishes or clears the writer.
+  bool parse_object(std::string& text);
+
+  /// The same for the object inside a watch event; event_type() gives the text of the event's type.
+  bool parse_event(std::string& text);
+  const std::string& event_type() const;
+
+  const std::string& error() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lookout::api::detail

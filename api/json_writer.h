@@ -1,0 +1,16 @@
+// JSON text from the flat form.
+#pragma once
+
+#include <string>
+
+#include "lookout/api/value.h"
+
+namespace lookout::api::detail {
+
+/// Appends compact JSON. An absent value gives "null".
+void write_json(Value value, std::string& out);
+
+/// Appends JSON with one member or element a line.
+void write_pretty_json(Value value, unsigned indent, std::string& out);
+
+}  // namespace lookout::api::detail

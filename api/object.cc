@@ -1,0 +1,234 @@
+#include "lookout/api/object.h"
+
+#include <rapidjson/document.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "api/encoding.h"
+#include "api/flat_writer.h"
+#include "api/json_writer.h"
+#include "api/limits.h"
+#include "api/object_header.h"
+#include "lookout/api/error.h"
+#include "lookout/api/json.h"
+#include "lookout/api/meta/v1.h"
+#include "lookout/api/symbols.h"
+
+namespace lookout::api {
+namespace {
+
+/// The value behind an offset of the header.
+Value at_offset(const detail::ObjectHeader* header, std::uint16_t detail::ObjectHeader::*offset,
+                Symbol field) {
+  if (header == nullptr || header->*offset == 0) return {};
+  if (header->*offset == detail::ObjectHeader::kFar) {
+    const Value metadata = Value(header->body())[sym::kMetadata];
+    return field == sym::kMetadata ? metadata : metadata[field];
+  }
+  return Value(header->body() + header->*offset);
+}
+
+void write_document(const rapidjson::Value& value, detail::FlatWriter& writer) {
+  if (writer.depth() > kMaxDepth) throw DecodeError("the document is nested too deeply");
+  switch (value.GetType()) {
+    case rapidjson::kNullType:
+      writer.null();
+      return;
+    case rapidjson::kFalseType:
+    case rapidjson::kTrueType:
+      writer.boolean(value.GetBool());
+      return;
+    case rapidjson::kStringType:
+      writer.string({value.GetString(), value.GetStringLength()});
+      return;
+    case rapidjson::kNumberType:
+      if (value.IsInt64()) {
+        writer.integer(value.GetInt64());
+      } else if (value.IsUint64()) {
+        writer.uinteger(value.GetUint64());
+      } else {
+        writer.real(value.GetDouble());
+      }
+      return;
+    case rapidjson::kObjectType:
+      writer.begin_object();
+      for (const auto& [name, member] : value.GetObject()) {
+        writer.key({name.GetString(), name.GetStringLength()});
+        write_document(member, writer);
+      }
+      writer.end_object();
+      return;
+    case rapidjson::kArrayType:
+      writer.begin_array();
+      for (const auto& element : value.GetArray()) write_document(element, writer);
+      writer.end_array();
+      return;
+  }
+}
+
+using Allocator = rapidjson::Document::AllocatorType;
+
+rapidjson::Value to_rapidjson(Value value, Allocator& allocator) {
+  const auto text = [&](std::string_view s) {
+    return rapidjson::Value(s.data(), static_cast<rapidjson::SizeType>(s.size()), allocator);
+  };
+  switch (value.kind()) {
+    case Value::Kind::kAbsent:
+    case Value::Kind::kNull:
+      return {};
+    case Value::Kind::kBool:
+      return rapidjson::Value(value.as_bool());
+    case Value::Kind::kNumber:
+      if (*value.data() == detail::kTagDouble) return rapidjson::Value(value.as_double());
+      if (const auto whole = value.to_int()) return rapidjson::Value(*whole);
+      if (const auto whole = value.to_uint()) return rapidjson::Value(*whole);
+      return rapidjson::Value(value.as_double());
+    case Value::Kind::kString:
+      return text(value.as_string());
+    case Value::Kind::kObject: {
+      rapidjson::Value out(rapidjson::kObjectType);
+      for (const auto& [name, member] : value.members())
+        out.AddMember(text(name), to_rapidjson(member, allocator), allocator);
+      return out;
+    }
+    case Value::Kind::kArray: {
+      rapidjson::Value out(rapidjson::kArrayType);
+      for (const Value element : value.elements())
+        out.PushBack(to_rapidjson(element, allocator), allocator);
+      return out;
+    }
+  }
+  return {};
+}
+
+/// Different in every process, so that nobody can choose names that collide.
+std::uint64_t hash_seed() {
+  static const std::uint64_t seed = [] {
+    const auto now = static_cast<std::uint64_t>(
+        std::chrono::high_resolution_clock::now().time_since_epoch().count());
+    const int local = 0;
+    return now * 0x9E3779B97F4A7C15u ^ reinterpret_cast<std::uintptr_t>(&local);
+  }();
+  return seed;
+}
+
+std::uint64_t mix(std::uint64_t hash, std::string_view text) {
+  constexpr std::uint64_t kMultiplier = 0xD6E8FEB86659FD93u;
+  hash ^= text.size();
+  std::size_t i = 0;
+  for (; i + 8 <= text.size(); i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + i, 8);
+    hash = (hash ^ word) * kMultiplier;
+    hash ^= hash >> 32;
+  }
+  std::uint64_t rest = 0;
+  if (i < text.size()) std::memcpy(&rest, text.data() + i, text.size() - i);
+  hash = (hash ^ rest) * kMultiplier;
+  return hash ^ hash >> 32;
+}
+
+}  // namespace
+
+std::uint32_t key_hash(std::string_view ns, std::string_view name) {
+  const std::uint64_t hash = mix(mix(hash_seed(), ns), name);
+  return static_cast<std::uint32_t>(hash ^ hash >> 32);
+}
+
+void Object::retain() const {
+  if (header_ != nullptr) header_->references.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Object::release() const {
+  if (header_ != nullptr && header_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    std::free(const_cast<detail::ObjectHeader*>(header_));
+  }
+}
+
+Object Object::parse(std::string_view json) {
+  JsonDecoder decoder;
+  std::string copy(json);
+  Object object = decoder.decode(copy);
+  if (!object) throw DecodeError(decoder.error());
+  return object;
+}
+
+Object Object::from(const rapidjson::Value& document) {
+  if (!document.IsObject()) throw DecodeError("expected a JSON object");
+  detail::FlatWriter writer;
+  write_document(document, writer);
+  return writer.finish();
+}
+
+rapidjson::Document Object::to_document() const {
+  rapidjson::Document document(rapidjson::kObjectType);
+  if (header_ != nullptr) {
+    rapidjson::Value value = to_rapidjson(body(), document.GetAllocator());
+    static_cast<rapidjson::Value&>(document).Swap(value);
+  }
+  return document;
+}
+
+std::string Object::to_json() const { return body().to_json(); }
+
+std::string Object::to_pretty_json(unsigned indent) const {
+  std::string out;
+  detail::write_pretty_json(body(), indent, out);
+  return out;
+}
+
+std::string_view Object::ns() const {
+  return at_offset(header_, &detail::ObjectHeader::ns, sym::kNamespace).as_string();
+}
+std::string_view Object::name() const {
+  return at_offset(header_, &detail::ObjectHeader::name, sym::kName).as_string();
+}
+std::string_view Object::uid() const {
+  return at_offset(header_, &detail::ObjectHeader::uid, sym::kUid).as_string();
+}
+
+std::string_view Object::resource_version() const {
+  return at_offset(header_, &detail::ObjectHeader::resource_version, sym::kResourceVersion)
+      .as_string();
+}
+
+std::string Object::key() const {
+  const std::string_view space = ns();
+  std::string out;
+  out.reserve(space.size() + 1 + name().size());
+  if (!space.empty()) out.append(space).append(1, '/');
+  return out.append(name());
+}
+
+std::string_view Object::api_version() const { return body()[sym::kApiVersion].as_string(); }
+std::string_view Object::kind() const { return body()[sym::kKind].as_string(); }
+GroupVersionKind Object::gvk() const { return GroupVersionKind::from(api_version(), kind()); }
+Value Object::labels() const {
+  return at_offset(header_, &detail::ObjectHeader::labels, sym::kLabels);
+}
+Value Object::annotations() const {
+  return at_offset(header_, &detail::ObjectHeader::metadata, sym::kMetadata)[sym::kAnnotations];
+}
+
+meta::v1::ObjectMeta Object::metadata() const {
+  return meta::v1::ObjectMeta(at_offset(header_, &detail::ObjectHeader::metadata, sym::kMetadata));
+}
+
+Value Object::body() const { return header_ == nullptr ? Value{} : Value(header_->body()); }
+std::size_t Object::memory_size() const {
+  return header_ == nullptr ? 0 : sizeof(detail::ObjectHeader) + header_->size;
+}
+std::uint32_t Object::key_hash() const { return header_ == nullptr ? 0 : header_->key_hash; }
+
+bool Object::equal(const Object& a, const Object& b) {
+  if (a.header_ == b.header_) return true;
+  if (a.header_ == nullptr || b.header_ == nullptr) return false;
+  return a.header_->size == b.header_->size &&
+         std::memcmp(a.header_->body(), b.header_->body(), a.header_->size) == 0;
+}
+
+}  // namespace lookout::api

@@ -1,0 +1,32 @@
+// What stands in front of an object's body.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace lookout::api::detail {
+
+/// One malloc holds this header and, right after it, `size` bytes of body (an encoded object
+/// value).
+///
+/// The offsets count from the start of the body to the string values of the identity and to the
+/// labels. 0 means that there is none; kFar means that it lies too far in for 16 bits and is looked
+/// up.
+struct ObjectHeader {
+  static constexpr std::uint16_t kFar = 0xFFFF;
+
+  mutable std::atomic<std::uint32_t> references{1};
+  std::uint32_t size = 0;
+  std::uint32_t key_hash = 0;
+  std::uint16_t metadata = 0;
+  std::uint16_t ns = 0;
+  std::uint16_t name = 0;
+  std::uint16_t uid = 0;
+  std::uint16_t resource_version = 0;
+  std::uint16_t labels = 0;
+
+  const std::uint8_t* body() const { return reinterpret_cast<const std::uint8_t*>(this + 1); }
+};
+static_assert(sizeof(ObjectHeader) == 24);
+
+}  // namespace lookout::api::detail

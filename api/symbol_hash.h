@@ -1,0 +1,56 @@
+// The hash of the symbol table: computed by the generator that lays the table out and by the
+// library that reads it.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace lookout::api::detail {
+
+/// Looks at the length and at up to 24 bytes (the first, the middle and the last eight). `text`
+/// must not be empty.
+inline std::uint64_t symbol_hash(std::string_view text) {
+  const char* p = text.data();
+  const std::size_t n = text.size();
+  std::uint64_t a = 0;
+  std::uint64_t b = 0;
+  if (n >= 8) {
+    std::memcpy(&a, p, 8);
+    std::memcpy(&b, p + n - 8, 8);
+    if (n > 16) {
+      std::uint64_t middle = 0;
+      std::memcpy(&middle, p + n / 2 - 4, 8);
+      b += middle * 0x9E3779B97F4A7C15u;
+    }
+  } else if (n >= 4) {
+    std::uint32_t lo = 0;
+    std::uint32_t hi = 0;
+    std::memcpy(&lo, p, 4);
+    std::memcpy(&hi, p + n - 4, 4);
+    a = lo;
+    b = hi;
+  } else {
+    a = static_cast<unsigned char>(p[0]);
+    b = static_cast<std::uint64_t>(static_cast<unsigned char>(p[n / 2])) << 8 |
+        static_cast<unsigned char>(p[n - 1]);
+  }
+  std::uint64_t h = (a ^ 0x2545F4914F6CDD1Du) * 0xA24BAED4963EE407u;
+  h ^= std::rotl((b + n) * 0x9FB21C651E98DF25u, 32);
+  h ^= h >> 29;
+  h *= 0xD6E8FEB86659FD93u;
+  h ^= h >> 32;
+  return h;
+}
+
+/// The table is perfect: bucket -> displacement -> slot, one probe and one comparison.
+inline std::size_t symbol_bucket(std::uint64_t hash, std::size_t buckets) {
+  return (hash >> 40) & (buckets - 1);
+}
+inline std::size_t symbol_slot(std::uint64_t hash, std::uint32_t displacement, std::size_t slots) {
+  return ((hash & 0xFFFFF) + displacement * ((hash >> 20 & 0xFFFFF) | 1)) & (slots - 1);
+}
+
+}  // namespace lookout::api::detail

@@ -1,0 +1,46 @@
+#include "api/symbol_table.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "api/symbol_hash.h"
+#include "lookout/api/symbol.h"
+
+namespace lookout::api {
+namespace detail {
+namespace {
+#include "api/symbol_table.inc"
+}  // namespace
+
+std::uint16_t find_symbol(std::string_view text) {
+  if (text.empty() || text.size() > kMaxSymbolLength) return kNoSymbol;
+  const std::uint64_t hash = symbol_hash(text);
+  const std::uint32_t displacement = kSymbolDisplacements[symbol_bucket(hash, kSymbolBuckets)];
+  const std::uint16_t id = kSymbolSlotIds[symbol_slot(hash, displacement, kSymbolSlots)];
+  if (id == kNoSymbol) return kNoSymbol;
+  const std::uint32_t begin = kSymbolOffsets[id] + 2;
+  const std::size_t size = kSymbolOffsets[id + 1] - begin;
+  return size == text.size() && std::memcmp(kSymbolText + begin, text.data(), size) == 0
+             ? id
+             : kNoSymbol;
+}
+
+std::string_view managed_symbol_text(std::uint16_t id) {
+  return {kSymbolText + kSymbolOffsets[id], kSymbolOffsets[id + 1] - kSymbolOffsets[id]};
+}
+
+std::string_view symbol_text(std::uint16_t id) { return managed_symbol_text(id).substr(2); }
+std::uint16_t symbol_rank(std::uint16_t id) { return kSymbolRanks[id]; }
+std::uint8_t symbol_short_code(std::uint16_t id) { return kSymbolShortCodes[id]; }
+std::uint16_t short_code_symbol(std::uint8_t code) { return kShortCodeSymbols[code]; }
+
+}  // namespace detail
+
+std::string_view Symbol::text() const { return detail::symbol_text(id); }
+
+std::optional<Symbol> Symbol::find(std::string_view text) {
+  const std::uint16_t id = detail::find_symbol(text);
+  return id == detail::kNoSymbol ? std::nullopt : std::optional(Symbol{id});
+}
+
+}  // namespace lookout::api

@@ -1,0 +1,27 @@
+// Access to the generated symbol table.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace lookout::api::detail {
+
+inline constexpr std::uint16_t kNoSymbol = 0xFFFF;
+inline constexpr std::uint16_t kNoRank = 0xFFFF;
+inline constexpr std::uint8_t kNoShortCode = 0xFF;
+
+/// The symbol of `text`, or kNoSymbol. One probe.
+std::uint16_t find_symbol(std::string_view text);
+
+/// "name", and "f:name" as fieldsV1 writes it.
+std::string_view symbol_text(std::uint16_t id);
+std::string_view managed_symbol_text(std::uint16_t id);
+
+/// The place of a schema field among its siblings; kNoRank for symbols that are no fields.
+std::uint16_t symbol_rank(std::uint16_t id);
+
+/// The one-byte key code of a field (below 0xC0), or kNoShortCode; and back.
+std::uint8_t symbol_short_code(std::uint16_t id);
+std::uint16_t short_code_symbol(std::uint8_t code);
+
+}  // namespace lookout::api::detail

@@ -1,0 +1,114 @@
+#include "lookout/api/time.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+
+namespace lookout::api {
+namespace {
+
+using namespace std::chrono;
+
+/// Reads fixed-width fields from the front of a text.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  bool digits(std::size_t count, int& out) {
+    if (text_.size() < count) return false;
+    out = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (text_[i] < '0' || text_[i] > '9') return false;
+      out = out * 10 + (text_[i] - '0');
+    }
+    text_.remove_prefix(count);
+    return true;
+  }
+  bool literal(char c) {
+    if (text_.empty() || text_.front() != c) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  /// One or more digits; those beyond the sixth do not count.
+  bool fraction(int& micros) {
+    micros = 0;
+    std::size_t n = 0;
+    for (; n < text_.size() && text_[n] >= '0' && text_[n] <= '9'; ++n) {
+      if (n < 6) micros = micros * 10 + (text_[n] - '0');
+    }
+    for (std::size_t i = n; i < 6; ++i) micros *= 10;
+    text_.remove_prefix(n);
+    return n > 0;
+  }
+  bool done() const { return text_.empty(); }
+
+ private:
+  std::string_view text_;
+};
+
+std::string format_seconds(Time time) {
+  const auto day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(floor<seconds>(time - day));
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+}
+
+}  // namespace
+
+std::optional<Time> parse_time(std::string_view text) {
+  Reader in(text);
+  int y = 0, mo = 0, d = 0, h = 0, mi = 0, s = 0, micros = 0;
+  if (!(in.digits(4, y) && in.literal('-') && in.digits(2, mo) && in.literal('-') &&
+        in.digits(2, d)))
+    return std::nullopt;
+  if (!in.literal('T') && !in.literal('t')) return std::nullopt;
+  if (!(in.digits(2, h) && in.literal(':') && in.digits(2, mi) && in.literal(':') &&
+        in.digits(2, s)))
+    return std::nullopt;
+  if (in.literal('.') && !in.fraction(micros)) return std::nullopt;
+  int offset_minutes = 0;
+  if (!in.literal('Z') && !in.literal('z')) {
+    const bool west = in.literal('-');
+    if (!west && !in.literal('+')) return std::nullopt;
+    int oh = 0, om = 0;
+    if (!(in.digits(2, oh) && in.literal(':') && in.digits(2, om)) || oh > 23 || om > 59)
+      return std::nullopt;
+    offset_minutes = (oh * 60 + om) * (west ? -1 : 1);
+  }
+  const year_month_day date{year(y), month(static_cast<unsigned>(mo)),
+                            day(static_cast<unsigned>(d))};
+  if (!in.done() || !date.ok() || h > 23 || mi > 59 || s > 59) return std::nullopt;
+  return Time(sys_days(date)) + hours(h) + minutes(mi - offset_minutes) + seconds(s) +
+         microseconds(micros);
+}
+
+std::string format_time(Time time) { return format_seconds(time) + "Z"; }
+
+std::string format_micro_time(Time time) {
+  return fmt::format("{}.{:06}Z", format_seconds(time), (time - floor<seconds>(time)).count());
+}
+
+std::string format_age(seconds age) {
+  const auto s = age.count();
+  if (s < -1) return "<invalid>";
+  if (s < 0) return "0s";
+  if (s < 120) return fmt::format("{}s", s);
+  const auto two = [](auto whole, char unit, auto rest, char rest_unit) {
+    return rest == 0 ? fmt::format("{}{}", whole, unit)
+                     : fmt::format("{}{}{}{}", whole, unit, rest, rest_unit);
+  };
+  const auto m = s / 60, h = m / 60, d = h / 24;
+  if (m < 10) return two(m, 'm', s % 60, 's');
+  if (m < 180) return fmt::format("{}m", m);
+  if (h < 8) return two(h, 'h', m % 60, 'm');
+  if (h < 48) return fmt::format("{}h", h);
+  if (d < 8) return two(d, 'd', h % 24, 'h');
+  if (d < 365 * 2) return fmt::format("{}d", d);
+  if (d < 365 * 8) return two(d / 365, 'y', d % 365, 'd');
+  return fmt::format("{}y", d / 365);
+}
+
+}  // namespace lookout::api

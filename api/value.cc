@@ -1,0 +1,218 @@
+#include "lookout/api/value.h"
+
+#include <charconv>
+#include <cstring>
+#include <limits>
+
+#include "api/encoding.h"
+#include "api/json_writer.h"
+#include "lookout/api/field_path.h"
+
+namespace lookout::api {
+
+using namespace detail;
+
+Value::Kind Value::kind() const {
+  if (data_ == nullptr) return Kind::kAbsent;
+  const std::uint8_t tag = *data_;
+  if (tag >= kTagShortString) return Kind::kString;
+  if (tag >= kTagSmallInt) return Kind::kNumber;
+  switch (tag) {
+    case kTagNull:
+      return Kind::kNull;
+    case kTagFalse:
+    case kTagTrue:
+      return Kind::kBool;
+    case kTagEmptyObject:
+    case kTagObject:
+      return Kind::kObject;
+    case kTagEmptyArray:
+    case kTagArray:
+      return Kind::kArray;
+    case kTagString:
+      return Kind::kString;
+    default:
+      return Kind::kNumber;
+  }
+}
+
+std::optional<std::string_view> Value::to_string_view() const {
+  if (data_ == nullptr) return std::nullopt;
+  const std::uint8_t* p = data_;
+  const std::uint8_t tag = *p++;
+  if (tag >= kTagSymbol) return symbol_text(static_cast<std::uint16_t>((tag & 0x7F) << 8 | *p));
+  if (tag >= kTagShortString)
+    return std::string_view(reinterpret_cast<const char*>(p), tag & kMaxShortString);
+  if (tag != kTagString) return std::nullopt;
+  const std::uint64_t length = read_varint(p);
+  return std::string_view(reinterpret_cast<const char*>(p), length);
+}
+
+std::string_view Value::as_string(std::string_view fallback) const {
+  return to_string_view().value_or(fallback);
+}
+
+std::optional<bool> Value::to_bool() const {
+  if (data_ == nullptr || (*data_ != kTagTrue && *data_ != kTagFalse)) return std::nullopt;
+  return *data_ == kTagTrue;
+}
+
+std::optional<std::int64_t> Value::to_int() const {
+  if (data_ == nullptr) return std::nullopt;
+  const std::uint8_t* p = data_ + 1;
+  if (*data_ >= kTagSmallInt && *data_ < kTagShortString) return *data_ - kTagSmallInt;
+  if (*data_ == kTagInt) return unzigzag(read_varint(p));
+  if (*data_ == kTagDouble) {
+    const auto real = read_fixed<double>(p);
+    if (real >= -0x1p63 && real < 0x1p63) {
+      const auto whole = static_cast<std::int64_t>(real);
+      if (static_cast<double>(whole) == real) return whole;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> Value::to_uint() const {
+  if (data_ != nullptr && *data_ == kTagBigUint) return read_fixed<std::uint64_t>(data_ + 1);
+  const auto value = to_int();
+  if (!value || *value < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(*value);
+}
+
+std::optional<double> Value::to_double() const {
+  if (data_ == nullptr) return std::nullopt;
+  const std::uint8_t* p = data_ + 1;
+  switch (*data_) {
+    case kTagDouble:
+      return read_fixed<double>(p);
+    case kTagBigUint:
+      return static_cast<double>(read_fixed<std::uint64_t>(p));
+    case kTagRawNumber: {
+      const std::uint64_t length = read_varint(p);
+      const char* text = reinterpret_cast<const char*>(p);
+      double value = 0;
+      const auto [end, error] = std::from_chars(text, text + length, value);
+      if (error == std::errc{}) return value;
+      // from_chars leaves the value alone when it is out of range: tell very large from very small
+      // by the exponent's sign.
+      const std::string_view view(text, length);
+      const bool tiny = view.find("e-") != view.npos || view.find("E-") != view.npos;
+      const double magnitude = tiny ? 0.0 : std::numeric_limits<double>::infinity();
+      return view.front() == '-' ? -magnitude : magnitude;
+    }
+    default:
+      break;
+  }
+  const auto whole = to_int();
+  if (!whole) return std::nullopt;
+  return static_cast<double>(*whole);
+}
+
+Value Value::operator[](Symbol key) const {
+  const Range range = contents(data_, kTagObject);
+  if (range.begin == range.end) return {};
+  const EncodedKey encoded = encode_symbol_key(key.id, false);
+  const std::uint8_t* p = range.begin;
+  if (encoded.size == 1) {
+    for (; p < range.end; p = skip_value(skip_key(p))) {
+      if (p[0] == encoded.bytes[0]) return Value(p + 1);
+    }
+  } else {
+    for (; p < range.end; p = skip_value(skip_key(p))) {
+      if (p[0] == encoded.bytes[0] && p[1] == encoded.bytes[1]) return Value(p + 2);
+    }
+  }
+  return {};
+}
+
+Value Value::operator[](std::string_view name) const {
+  const Range range = contents(data_, kTagObject);
+  if (range.begin == range.end) return {};
+  const EncodedKey encoded = encode_key(name);
+  for (const std::uint8_t* p = range.begin; p < range.end;) {
+    const std::uint8_t* value = skip_key(p);
+    if (encoded.size != 0) {
+      if (static_cast<std::size_t>(value - p) == encoded.size &&
+          std::memcmp(p, encoded.bytes, encoded.size) == 0)
+        return Value(value);
+    } else if (*p >= kKeyInline && read_key(p).inline_name == name) {
+      return Value(value);
+    }
+    p = skip_value(value);
+  }
+  return {};
+}
+
+Value Value::operator[](std::size_t index) const {
+  const Range range = contents(data_, kTagArray);
+  for (const std::uint8_t* p = range.begin; p < range.end; p = skip_value(p)) {
+    if (index-- == 0) return Value(p);
+  }
+  return {};
+}
+
+Value Value::at(const FieldPath& path) const {
+  Value value = *this;
+  for (const auto& step : path.steps()) {
+    if (const auto* name = std::get_if<std::string>(&step)) {
+      value = value[std::string_view(*name)];
+    } else if (const auto* index = std::get_if<std::size_t>(&step)) {
+      value = value[*index];
+    } else {
+      return {};
+    }
+  }
+  return value;
+}
+
+Value Value::at(std::string_view path) const { return at(FieldPath(path)); }
+
+std::size_t Value::size() const {
+  std::size_t n = 0;
+  for ([[maybe_unused]] const auto& member : members()) ++n;
+  for ([[maybe_unused]] const Value element : elements()) ++n;
+  return n;
+}
+
+bool Value::empty() const { return members().empty() && elements().empty(); }
+
+Members Value::members() const {
+  const Range range = contents(data_, kTagObject);
+  return {range.begin, range.end};
+}
+
+Elements Value::elements() const {
+  const Range range = contents(data_, kTagArray);
+  return {range.begin, range.end};
+}
+
+std::string Value::to_json() const {
+  std::string out;
+  write_json(*this, out);
+  return out;
+}
+
+bool Value::equal(Value a, Value b) {
+  if (a.data_ == b.data_) return true;
+  if (a.data_ == nullptr || b.data_ == nullptr) return false;
+  const auto size = skip_value(a.data_) - a.data_;
+  return size == skip_value(b.data_) - b.data_ &&
+         std::memcmp(a.data_, b.data_, static_cast<std::size_t>(size)) == 0;
+}
+
+Members::Member Members::iterator::operator*() const {
+  const Key key = read_key(at_);
+  return {key.text(), Value(key.end)};
+}
+
+Members::iterator& Members::iterator::operator++() {
+  at_ = skip_value(skip_key(at_));
+  return *this;
+}
+
+Elements::iterator& Elements::iterator::operator++() {
+  at_ = skip_value(at_);
+  return *this;
+}
+
+}  // namespace lookout::api

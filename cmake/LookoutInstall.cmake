@@ -1,0 +1,1 @@
+# filled in once there is something to install

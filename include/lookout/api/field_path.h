@@ -1,0 +1,34 @@
+// Paths to fields, written as kubectl writes them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace lookout::api {
+
+/// A parsed path: ".spec.containers[0].image", "metadata.labels['app.kubernetes.io/name']",
+/// "status.conditions[*].type".
+///
+/// Names are separated by dots (the leading one is optional); a name with other characters than
+/// letters, digits, '-', '_', '$' and '/' is quoted in brackets, with a backslash before a quote or
+/// backslash inside; [n] is an array element; [*] stands for every element and is understood by
+/// projections only (Value::at finds nothing through it).
+class FieldPath {
+ public:
+  struct EveryElement {};
+  using Step = std::variant<std::string, std::size_t, EveryElement>;
+
+  FieldPath() = default;
+  /// Throws InvalidArgument that says at which character the path stops making sense.
+  explicit FieldPath(std::string_view text);
+
+  const std::vector<Step>& steps() const { return steps_; }
+
+ private:
+  std::vector<Step> steps_;
+};
+
+}  // namespace lookout::api

@@ -1,0 +1,112 @@
+// Label selectors.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lookout/api/error.h"
+#include "lookout/api/object.h"
+
+namespace lookout::meta::v1 {
+class LabelSelector;
+}
+
+namespace lookout::api {
+
+/// A selector that Kubernetes would refuse. what() quotes the selector and says at which character
+/// it goes wrong.
+class SelectorError : public Error {
+ public:
+  SelectorError(std::string reason, std::string_view selector, std::size_t position);
+
+  /// The reason in the API server's own words ("found ',', expected: identifier ...").
+  const std::string& reason() const { return reason_; }
+  /// Where, counted from 0.
+  std::size_t position() const { return position_; }
+
+ private:
+  std::string reason_;
+  std::size_t position_;
+};
+
+}  // namespace lookout::api
+
+/// Label selectors with the syntax and the semantics of k8s.io/apimachinery/pkg/labels.
+namespace lookout::api::labels {
+
+enum class Operator {
+  kEquals,
+  kDoubleEquals,
+  kNotEquals,
+  kIn,
+  kNotIn,
+  kExists,
+  kDoesNotExist,
+  kGreaterThan,
+  kLessThan
+};
+
+/// One condition on one label. Immutable.
+class Requirement {
+ public:
+  /// Throws SelectorError where Kubernetes would refuse the key, the values or their number.
+  Requirement(std::string key, Operator op, std::vector<std::string> values);
+
+  const std::string& key() const { return key_; }
+  Operator op() const { return op_; }
+  /// Sorted, each once.
+  const std::vector<std::string>& values() const { return values_; }
+
+  /// `labels` is metadata.labels of an object, or absent. Allocates nothing.
+  bool matches(Value labels) const;
+  std::string to_string() const;
+
+ private:
+  std::string key_;
+  Operator op_;
+  std::vector<std::string> values_;
+};
+
+/// A conjunction of requirements. The default-constructed one matches everything. Immutable; safe
+/// to use from many threads.
+class Selector {
+ public:
+  Selector() = default;
+  explicit Selector(std::vector<Requirement> requirements);
+
+  /// Allocates nothing.
+  bool matches(Value labels) const;
+  bool matches(const Object& object) const { return matches(object.labels()); }
+
+  /// Whether it matches everything because it asks for nothing.
+  bool empty() const { return requirements_.empty() && !nothing_; }
+  const std::vector<Requirement>& requirements() const { return requirements_; }
+
+  /// The canonical text (requirements sorted by key, as Go prints them); parse() reads it back.
+  std::string to_string() const;
+
+ private:
+  friend Selector nothing();
+  std::vector<Requirement> requirements_;
+  bool nothing_ = false;
+};
+
+/// Reads "app=web", "app in (web,api), !canary", "version>2" ... Throws SelectorError.
+Selector parse(std::string_view text);
+
+/// A selector that matches no object.
+Selector nothing();
+
+/// All of these labels with these values (client-go's SelectorFromSet).
+Selector from_set(std::initializer_list<std::pair<std::string_view, std::string_view>> labels);
+
+/// From a metav1.LabelSelector (matchLabels and matchExpressions), as client-go's
+/// LabelSelectorAsSelector: an absent one matches nothing, an empty one everything. Throws
+/// SelectorError.
+Selector from(const meta::v1::LabelSelector& selector);
+
+}  // namespace lookout::api::labels

@@ -1,0 +1,124 @@
+// The object model: one flat, immutable document.
+#pragma once
+
+#include <rapidjson/fwd.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lookout/api/resource.h"
+#include "lookout/api/value.h"
+
+namespace lookout::meta::v1 {
+class ObjectMeta;
+}
+
+namespace lookout::api {
+
+namespace detail {
+struct ObjectHeader;
+}
+
+/// A handle to one decoded Kubernetes object: a reference count, the identity, and the whole
+/// content in a single allocation.
+///
+/// The content never changes, so handles may be copied to any thread and read there without locks;
+/// a copy is a counter increment. The memory goes when the last handle goes. Views into an object
+/// (Value, std::string_view, typed views) are good as long as some handle to it lives.
+///
+/// Everything that was in the JSON is kept, including fields that no schema knows, except the order
+/// of an object's members and the way numbers and strings were spelled; of a name that occurs twice
+/// in one object the last value counts. Decoding what to_json() printed gives equal bytes again.
+///
+/// An empty handle (default-constructed) stands for "no object"; all its accessors give empty
+/// results.
+class Object {
+ public:
+  Object() = default;
+  Object(const Object& other) : header_(other.header_) { retain(); }
+  Object(Object&& other) noexcept : header_(std::exchange(other.header_, nullptr)) {}
+  Object& operator=(const Object& other) {
+    Object(other).swap(*this);
+    return *this;
+  }
+  Object& operator=(Object&& other) noexcept {
+    Object(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Object() { release(); }
+  void swap(Object& other) noexcept { std::swap(header_, other.header_); }
+
+  /// Decodes one JSON object. Throws DecodeError, saying at which byte and why. (Streams use
+  /// JsonDecoder, which does not throw.)
+  static Object parse(std::string_view json);
+  /// From the mutable form. Throws DecodeError if `document` is no JSON object. Include
+  /// <rapidjson/document.h> to call it.
+  static Object from(const rapidjson::Value& document);
+  /// The mutable form. Include <rapidjson/document.h> to call it.
+  rapidjson::Document to_document() const;
+  /// Compact JSON, or indented for people.
+  std::string to_json() const;
+  std::string to_pretty_json(unsigned indent = 2) const;
+
+  explicit operator bool() const { return header_ != nullptr; }
+
+  /// Identity, each O(1). Empty if the object has none.
+  std::string_view ns() const;
+  std::string_view name() const;
+  std::string_view uid() const;
+  std::string_view resource_version() const;
+  /// "namespace/name", or "name" for what lives in no namespace: client-go's MetaNamespaceKeyFunc.
+  std::string key() const;
+
+  /// "v1", "apps/v1" ... and "Pod", "Deployment" ...
+  std::string_view api_version() const;
+  std::string_view kind() const;
+  GroupVersionKind gvk() const;
+
+  /// metadata.labels and metadata.annotations, as maps; labels are found in O(1).
+  Value labels() const;
+  Value annotations() const;
+  /// Typed metadata; include <lookout/api/meta/v1.h> to call it.
+  meta::v1::ObjectMeta metadata() const;
+
+  /// The whole content.
+  Value body() const;
+  Value operator[](std::string_view key) const { return body()[key]; }
+  Value operator[](const char* key) const { return body()[key]; }
+  Value operator[](Symbol key) const { return body()[key]; }
+  Value at(std::string_view path) const { return body().at(path); }
+  Value at(const FieldPath& path) const { return body().at(path); }
+
+  /// Bytes of memory that the object takes, allocator overhead aside.
+  std::size_t memory_size() const;
+  /// A hash of namespace and name, the same for every version of an object; differs from one
+  /// process to the next.
+  std::uint32_t key_hash() const;
+  /// True if both handles refer to the same memory.
+  bool same(const Object& other) const { return header_ == other.header_; }
+  /// Equal content: a comparison of length and bytes.
+  friend bool operator==(const Object& a, const Object& b) { return equal(a, b); }
+
+  /// For the library: gives the reference to the caller, and takes it back.
+  const detail::ObjectHeader* detach() noexcept { return std::exchange(header_, nullptr); }
+  static Object adopt(const detail::ObjectHeader* header) noexcept {
+    Object object;
+    object.header_ = header;
+    return object;
+  }
+  const detail::ObjectHeader* header() const { return header_; }
+
+ private:
+  static bool equal(const Object& a, const Object& b);
+  void retain() const;
+  void release() const;
+
+  const detail::ObjectHeader* header_ = nullptr;
+};
+
+/// Hash of the identity that Object::key_hash() gives for an object of that namespace and name.
+std::uint32_t key_hash(std::string_view ns, std::string_view name);
+
+}  // namespace lookout::api

@@ -1,0 +1,51 @@
+// Which fields of an object to keep.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string_view>
+
+namespace lookout::api {
+
+namespace detail {
+struct ProjectionNode;
+}
+
+/// A set of fields, given to a decoder or an informer to say what is worth memory. What is not kept
+/// is stepped over by the parser and never allocated.
+///
+/// The identity of an object (apiVersion, kind, metadata.name, .namespace, .uid, .resourceVersion)
+/// is always kept, and so is what watching needs of bookmarks. Paths are FieldPaths; a path into an
+/// array applies to every element of it ("[*]" may be written or left out). Immutable; copies
+/// share.
+///
+///     auto projection = Projection::keep({"metadata.labels", "status.phase", "status.podIP",
+///     "spec.containers.ports"});
+class Projection {
+ public:
+  /// Keeps everything.
+  Projection() = default;
+
+  /// Keeps these fields, with all that is in them, and the identity. Throws InvalidArgument for
+  /// what is no path, or has an index.
+  static Projection keep(std::initializer_list<std::string_view> paths);
+  /// Keeps everything but these fields. Throws InvalidArgument for what is no path, has an index,
+  /// or is part of the identity.
+  static Projection drop(std::initializer_list<std::string_view> paths);
+  /// Drops metadata.managedFields: about half of a typical object, and of no use to most programs.
+  static Projection without_managed_fields() { return drop({"metadata.managedFields"}); }
+
+  bool keeps_everything() const { return root_ == nullptr; }
+
+  /// For the library.
+  const detail::ProjectionNode* root() const { return root_.get(); }
+
+  /// The same projection, by content of the handle: copies are equal, separately built ones are
+  /// not.
+  friend bool operator==(const Projection&, const Projection&) = default;
+
+ private:
+  std::shared_ptr<const detail::ProjectionNode> root_;
+};
+
+}  // namespace lookout::api

@@ -1,0 +1,51 @@
+// Amounts of resources: "500m", "10Gi", "1e3".
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lookout::api {
+
+/// resource.Quantity: a fixed-point number with a resolution of one billionth (finer amounts are
+/// rounded up, as Kubernetes does) and the notation it was written in. Compared by amount.
+class Quantity {
+ public:
+  enum class Format { kDecimalExponent, kBinarySI, kDecimalSI };
+
+  Quantity() = default;
+  /// Nothing if the text is no quantity. Amounts beyond the range of Kubernetes (2^63 - 1) become
+  /// the largest.
+  static std::optional<Quantity> parse(std::string_view text);
+
+  /// The amount in units, or in thousandths, rounded up; the largest number if it does not fit.
+  std::int64_t value() const { return scaled(0); }
+  std::int64_t milli_value() const { return scaled(-3); }
+  double as_double() const;
+  bool is_zero() const { return nanos_ == 0; }
+  Format format() const { return format_; }
+
+  /// The canonical text, as the API server writes it.
+  std::string to_string() const;
+
+  friend bool operator==(const Quantity& a, const Quantity& b) { return a.nanos_ == b.nanos_; }
+  friend std::strong_ordering operator<=>(const Quantity& a, const Quantity& b) {
+    return a.nanos_ < b.nanos_   ? std::strong_ordering::less
+           : a.nanos_ > b.nanos_ ? std::strong_ordering::greater
+                                 : std::strong_ordering::equal;
+  }
+  friend Quantity operator+(const Quantity& a, const Quantity& b);
+  friend Quantity operator-(const Quantity& a, const Quantity& b);
+
+ private:
+  __extension__ using Int128 = __int128;
+
+  std::int64_t scaled(int exponent) const;
+
+  Int128 nanos_ = 0;
+  Format format_ = Format::kDecimalSI;
+};
+
+}  // namespace lookout::api

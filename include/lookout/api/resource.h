@@ -1,0 +1,93 @@
+// Groups, versions, kinds and resources, and what is known of the built-in ones.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lookout::api {
+
+/// Names a type: {"apps", "v1", "Deployment"}. The core group is "".
+struct GroupVersionKind {
+  std::string group;
+  std::string version;
+  std::string kind;
+
+  /// "apps/v1", or "v1" for the core group.
+  std::string api_version() const;
+  /// "apps/v1 Deployment".
+  std::string to_string() const;
+  friend bool operator==(const GroupVersionKind&, const GroupVersionKind&) = default;
+
+  /// From an object's apiVersion and kind.
+  static GroupVersionKind from(std::string_view api_version, std::string_view kind);
+};
+
+/// What a client must know to reach objects of one type, as constants: every generated type T has a
+/// T::kResource. For types that are only known at run time there is Resource, which owns its
+/// strings.
+struct ResourceType {
+  std::string_view group;
+  std::string_view version;
+  std::string_view kind;
+  std::string_view plural;
+  bool namespaced = true;
+};
+
+/// Where objects of one type are found and what they are called.
+struct Resource {
+  std::string group;
+  std::string version;
+  std::string kind;
+  std::string plural;
+  bool namespaced = true;
+
+  Resource() = default;
+  Resource(std::string group, std::string version, std::string kind, std::string plural,
+           bool namespaced);
+  Resource(const ResourceType& type);  // NOLINT(google-explicit-constructor): the same thing, owned
+
+  std::string api_version() const;
+  GroupVersionKind gvk() const { return {group, version, kind}; }
+  /// "pods", "deployments.apps": how kubectl and error messages call it.
+  std::string qualified_name() const;
+  /// "/api/v1" or "/apis/apps/v1".
+  std::string root_path() const;
+  friend bool operator==(const Resource&, const Resource&) = default;
+};
+
+/// A resource that every Kubernetes API server of the schema's version has.
+struct ResourceInfo {
+  std::string_view group;
+  std::string_view version;
+  std::string_view kind;
+  std::string_view plural;
+  std::string_view singular;
+  bool namespaced = true;
+  std::string_view verbs;  // separated by commas, as are the next two
+  std::string_view short_names;
+  std::string_view subresources;
+
+  ResourceType type() const { return {group, version, kind, plural, namespaced}; }
+};
+
+/// The lists of a ResourceInfo as ranges: split("po,pod").
+std::vector<std::string_view> split_list(std::string_view comma_separated);
+
+/// The Kubernetes version that the built-in types were made from, such as "1.36".
+std::string_view schema_version();
+
+/// All built-in resources.
+std::span<const ResourceInfo> builtin_resources();
+
+/// The built-in resource of a kind.
+const ResourceInfo* find_builtin(std::string_view group, std::string_view version,
+                                 std::string_view kind);
+
+/// The built-in resource that a user means by "pods", "pod", "po", "Pod", "deployments.apps" or
+/// "deployments.v1.apps"; where several fit, the first in the server's order of preference.
+const ResourceInfo* find_builtin_by_name(std::string_view name);
+
+}  // namespace lookout::api

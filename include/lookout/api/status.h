@@ -1,0 +1,142 @@
+// What an API server answers when it does not do what it was asked.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/api/error.h"
+#include "lookout/api/object.h"
+
+namespace lookout::api {
+
+/// metav1.StatusReason, where it decides what a client does; the wire carries the text.
+namespace reason {
+inline constexpr std::string_view kUnknown = "";
+inline constexpr std::string_view kUnauthorized = "Unauthorized";
+inline constexpr std::string_view kForbidden = "Forbidden";
+inline constexpr std::string_view kNotFound = "NotFound";
+inline constexpr std::string_view kAlreadyExists = "AlreadyExists";
+inline constexpr std::string_view kConflict = "Conflict";
+inline constexpr std::string_view kGone = "Gone";
+inline constexpr std::string_view kInvalid = "Invalid";
+inline constexpr std::string_view kServerTimeout = "ServerTimeout";
+inline constexpr std::string_view kStoreReadError = "StorageReadError";
+inline constexpr std::string_view kTimeout = "Timeout";
+inline constexpr std::string_view kTooManyRequests = "TooManyRequests";
+inline constexpr std::string_view kBadRequest = "BadRequest";
+inline constexpr std::string_view kMethodNotAllowed = "MethodNotAllowed";
+inline constexpr std::string_view kNotAcceptable = "NotAcceptable";
+inline constexpr std::string_view kRequestEntityTooLarge = "RequestEntityTooLarge";
+inline constexpr std::string_view kUnsupportedMediaType = "UnsupportedMediaType";
+inline constexpr std::string_view kInternalError = "InternalError";
+inline constexpr std::string_view kExpired = "Expired";
+inline constexpr std::string_view kServiceUnavailable = "ServiceUnavailable";
+}  // namespace reason
+
+/// metav1.StatusCause: one of several things that were wrong.
+struct StatusCause {
+  std::string reason;  // "FieldValueInvalid", "FieldValueRequired", "ResourceVersionTooLarge" ...
+  std::string message;
+  std::string field;
+};
+
+/// metav1.Status as a plain value.
+struct Status {
+  std::int32_t code = 0;
+  std::string reason;
+  std::string message;
+  /// details: what the answer is about.
+  std::string name;
+  std::string group;
+  std::string kind;
+  std::string uid;
+  std::vector<StatusCause> causes;
+  std::int32_t retry_after_seconds = 0;
+  /// Whether there is a `details` member at all, even an empty one.
+  bool has_details = false;
+
+  /// Nothing if `object` is no Status.
+  static std::optional<Status> from(const Object& object);
+  /// The Status object as an API server sends it.
+  Object to_object() const;
+};
+
+/// An API server's answer, thrown. what() is the server's message.
+class StatusError : public Error {
+ public:
+  explicit StatusError(Status status);
+
+  const Status& status() const { return status_; }
+  std::int32_t code() const { return status_.code; }
+  const std::string& reason() const { return status_.reason; }
+
+  /// The errors of k8s.io/apimachinery/pkg/api/errors, for servers and for tests. `resource` is the
+  /// plural ("pods"), `group` its API group ("" for core).
+  static StatusError not_found(std::string_view group, std::string_view resource,
+                               std::string_view name);
+  static StatusError already_exists(std::string_view group, std::string_view resource,
+                                    std::string_view name);
+  static StatusError conflict(std::string_view group, std::string_view resource,
+                              std::string_view name, std::string_view why);
+  /// `why` may be empty.
+  static StatusError forbidden(std::string_view group, std::string_view resource,
+                               std::string_view name, std::string_view why);
+  static StatusError unauthorized(std::string_view message = "Unauthorized");
+  static StatusError bad_request(std::string_view message);
+  /// `kind` is the kind ("Pod"); the message lists the causes as the API server does.
+  static StatusError invalid(std::string_view group, std::string_view kind, std::string_view name,
+                             std::vector<StatusCause> causes);
+  static StatusError expired(std::string_view message);
+  static StatusError gone(std::string_view message);
+  static StatusError method_not_allowed(std::string_view group, std::string_view resource,
+                                        std::string_view action);
+  static StatusError timeout(std::string_view message, int retry_after_seconds);
+  static StatusError too_large_resource_version(std::uint64_t requested, std::uint64_t current,
+                                                int retry_after_seconds);
+  static StatusError too_many_requests(std::string_view message, int retry_after_seconds);
+  static StatusError request_entity_too_large(std::string_view message);
+  static StatusError internal_error(std::string_view message);
+  static StatusError service_unavailable(std::string_view message);
+
+ private:
+  Status status_;
+};
+
+/// client-go's predicates. They take any exception, so that they can be asked in a catch-all:
+///
+///     } catch (const std::exception& e) {
+///       if (!api::is_not_found(e)) throw;
+///     }
+bool is_not_found(const std::exception& e);
+bool is_already_exists(const std::exception& e);
+bool is_conflict(const std::exception& e);
+bool is_invalid(const std::exception& e);
+bool is_gone(const std::exception& e);
+/// The resourceVersion or continue token is too old: list again.
+bool is_resource_expired(const std::exception& e);
+bool is_not_acceptable(const std::exception& e);
+bool is_unsupported_media_type(const std::exception& e);
+bool is_method_not_supported(const std::exception& e);
+bool is_service_unavailable(const std::exception& e);
+bool is_bad_request(const std::exception& e);
+bool is_unauthorized(const std::exception& e);
+bool is_forbidden(const std::exception& e);
+bool is_timeout(const std::exception& e);
+bool is_server_timeout(const std::exception& e);
+bool is_internal_error(const std::exception& e);
+bool is_too_many_requests(const std::exception& e);
+bool is_request_entity_too_large(const std::exception& e);
+/// The server has not seen the requested resourceVersion yet.
+bool is_too_large_resource_version(const std::exception& e);
+bool has_status_cause(const std::exception& e, std::string_view cause_reason);
+/// How long the server asks to wait before the next attempt.
+std::optional<std::chrono::seconds> suggests_client_delay(const std::exception& e);
+/// The reason, or "" for what is no StatusError.
+std::string_view reason_for_error(const std::exception& e);
+
+}  // namespace lookout::api

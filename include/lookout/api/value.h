@@ -1,0 +1,180 @@
+// Reading the inside of an object: values, members, elements.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lookout/api/symbol.h"
+
+namespace lookout::api {
+
+class FieldPath;
+class Members;
+class Elements;
+
+/// A view of one value inside an Object: null, boolean, number, string, object or array, or
+/// *absent*.
+///
+/// A Value is one pointer; it owns nothing and is good for as long as the Object it came from (any
+/// handle to it). Reading never throws and never allocates: looking for something in an absent
+/// value, or in a value of another kind, gives an absent value, so paths can be written in one go:
+///
+///     std::string_view image = object["spec"]["containers"][0]["image"].as_string();
+///
+/// Members of an object are kept in one fixed order (schema fields in the order of the API's types,
+/// then all other names bytewise), so equal content means equal bytes whatever the order in which
+/// it arrived. Finding a member or an element walks from the front; everything nested is stepped
+/// over in O(1).
+class Value {
+ public:
+  enum class Kind : std::uint8_t { kAbsent, kNull, kBool, kNumber, kString, kObject, kArray };
+
+  constexpr Value() = default;
+  /// For the library: `data` points at an encoded value.
+  constexpr explicit Value(const std::uint8_t* data) : data_(data) {}
+
+  Kind kind() const;
+  /// False for an absent value; a null in the JSON exists.
+  constexpr bool exists() const { return data_ != nullptr; }
+  bool is_null() const { return kind() == Kind::kNull; }
+  bool is_bool() const { return kind() == Kind::kBool; }
+  bool is_number() const { return kind() == Kind::kNumber; }
+  bool is_string() const { return kind() == Kind::kString; }
+  bool is_object() const { return kind() == Kind::kObject; }
+  bool is_array() const { return kind() == Kind::kArray; }
+
+  /// The value if it is of that kind (and, for numbers, fits), else nothing.
+  std::optional<std::string_view> to_string_view() const;
+  std::optional<bool> to_bool() const;
+  std::optional<std::int64_t> to_int() const;
+  std::optional<std::uint64_t> to_uint() const;
+  /// Any number, rounded to the nearest double.
+  std::optional<double> to_double() const;
+
+  /// The same with something to fall back on.
+  std::string_view as_string(std::string_view fallback = {}) const;
+  bool as_bool(bool fallback = false) const { return to_bool().value_or(fallback); }
+  std::int64_t as_int(std::int64_t fallback = 0) const { return to_int().value_or(fallback); }
+  double as_double(double fallback = 0) const { return to_double().value_or(fallback); }
+
+  /// The member of an object; absent if there is none.
+  Value operator[](std::string_view key) const;
+  Value operator[](const char* key) const { return (*this)[std::string_view(key)]; }
+  Value operator[](Symbol key) const;
+  /// The element of an array, counted from 0; absent if there is none.
+  Value operator[](std::size_t index) const;
+  Value operator[](int index) const {
+    return index < 0 ? Value{} : (*this)[static_cast<std::size_t>(index)];
+  }
+  /// Follows a path such as ".spec.containers[0].image" (see FieldPath for the syntax). The
+  /// overload that takes text parses it on every call and throws InvalidArgument if it is no path.
+  Value at(const FieldPath& path) const;
+  Value at(std::string_view path) const;
+
+  bool contains(std::string_view key) const { return (*this)[key].exists(); }
+
+  /// Number of members or elements (counted, O(n)); 0 for other kinds.
+  std::size_t size() const;
+  bool empty() const;
+
+  /// For `for (auto [name, value] : v.members())` and `for (Value v : array.elements())`; empty
+  /// ranges for other kinds.
+  Members members() const;
+  Elements elements() const;
+
+  /// Compact JSON. An absent value gives "null".
+  std::string to_json() const;
+
+  /// Same kind and content. Integers and floating-point numbers are different (5 is not 5.0).
+  /// O(size).
+  friend bool operator==(Value a, Value b) { return equal(a, b); }
+
+  /// For the library: the encoded bytes.
+  constexpr const std::uint8_t* data() const { return data_; }
+
+ private:
+  static bool equal(Value a, Value b);
+
+  const std::uint8_t* data_ = nullptr;
+};
+
+/// The members of an object value, in stored order. Good as long as the object.
+class Members {
+ public:
+  struct Member {
+    std::string_view name;
+    Value value;
+  };
+
+  class iterator {
+   public:
+    using value_type = Member;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::forward_iterator_tag;
+
+    iterator() = default;
+    explicit iterator(const std::uint8_t* at) : at_(at) {}
+    Member operator*() const;
+    iterator& operator++();
+    iterator operator++(int) {
+      auto copy = *this;
+      ++*this;
+      return copy;
+    }
+    friend bool operator==(iterator, iterator) = default;
+
+   private:
+    const std::uint8_t* at_ = nullptr;
+  };
+
+  Members() = default;
+  Members(const std::uint8_t* begin, const std::uint8_t* end) : begin_(begin), end_(end) {}
+  iterator begin() const { return iterator(begin_); }
+  iterator end() const { return iterator(end_); }
+  bool empty() const { return begin_ == end_; }
+
+ private:
+  const std::uint8_t* begin_ = nullptr;
+  const std::uint8_t* end_ = nullptr;
+};
+
+/// The elements of an array value, in order. Good as long as the object.
+class Elements {
+ public:
+  class iterator {
+   public:
+    using value_type = Value;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::forward_iterator_tag;
+
+    iterator() = default;
+    explicit iterator(const std::uint8_t* at) : at_(at) {}
+    Value operator*() const { return Value(at_); }
+    iterator& operator++();
+    iterator operator++(int) {
+      auto copy = *this;
+      ++*this;
+      return copy;
+    }
+    friend bool operator==(iterator, iterator) = default;
+
+   private:
+    const std::uint8_t* at_ = nullptr;
+  };
+
+  Elements() = default;
+  Elements(const std::uint8_t* begin, const std::uint8_t* end) : begin_(begin), end_(end) {}
+  iterator begin() const { return iterator(begin_); }
+  iterator end() const { return iterator(end_); }
+  bool empty() const { return begin_ == end_; }
+
+ private:
+  const std::uint8_t* begin_ = nullptr;
+  const std::uint8_t* end_ = nullptr;
+};
+
+}  // namespace lookout::api

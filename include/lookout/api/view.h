@@ -1,0 +1,225 @@
+// What typed views are made of.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "lookout/api/quantity.h"
+#include "lookout/api/symbol.h"
+#include "lookout/api/time.h"
+#include "lookout/api/value.h"
+
+namespace lookout::api {
+
+/// A boolean that may be absent. Unlike std::optional<bool> it cannot be tested by accident: `if
+/// (spec.host_network())` does not compile; write `.value_or(false)` or compare.
+class OptionalBool {
+ public:
+  constexpr OptionalBool() = default;
+  constexpr explicit OptionalBool(std::optional<bool> value) : value_(value) {}
+  constexpr bool has_value() const { return value_.has_value(); }
+  constexpr bool value_or(bool fallback) const { return value_.value_or(fallback); }
+  friend constexpr bool operator==(OptionalBool, OptionalBool) = default;
+  friend constexpr bool operator==(OptionalBool a, bool b) { return a.value_ == b; }
+
+ private:
+  std::optional<bool> value_;
+};
+
+/// Binary data, which JSON carries as base64.
+class Bytes {
+ public:
+  Bytes() = default;
+  explicit Bytes(Value value) : text_(value.as_string()) {}
+  std::string_view base64() const { return text_; }
+  bool empty() const { return text_.empty(); }
+  /// The bytes; nothing if the text is no base64.
+  std::optional<std::string> decode() const;
+
+ private:
+  std::string_view text_;
+};
+
+/// intstr.IntOrString: a number, or a string such as "25%" or "http".
+class IntOrString {
+ public:
+  IntOrString() = default;
+  explicit IntOrString(Value value) : value_(value) {}
+  explicit operator bool() const { return value_.exists(); }
+  bool is_int() const { return value_.is_number(); }
+  bool is_string() const { return value_.is_string(); }
+  /// The number, or the number that the string spells; 0 if it spells none.
+  std::int32_t int_value() const;
+  /// The string; empty if it is a number.
+  std::string_view string_value() const { return value_.as_string(); }
+  std::string to_string() const;
+  /// The number, or that percentage of `total`: client-go's GetScaledValueFromIntOrPercent. Nothing
+  /// for any other string.
+  std::optional<std::int32_t> scaled(std::int32_t total, bool round_up) const;
+
+ private:
+  Value value_;
+};
+
+/// The base of generated views: one pointer into an object. A view of something absent is empty,
+/// and so is all it gives.
+class View {
+ public:
+  constexpr View() = default;
+  constexpr explicit View(Value value) : value_(value) {}
+
+  /// Whether the object has this part at all.
+  constexpr explicit operator bool() const { return value_.exists(); }
+  /// The part as a dynamic value: for fields that the schema does not know.
+  constexpr Value as_value() const { return value_; }
+
+ protected:
+  template <class T>
+  T field_as(Symbol name) const;
+
+ private:
+  Value value_;
+};
+
+/// How an accessor's type is read from a value; specialize nothing, give a class a constructor from
+/// Value instead.
+template <class T>
+T from_value(Value value) {
+  if constexpr (std::same_as<T, std::string_view>) {
+    return value.as_string();
+  } else if constexpr (std::same_as<T, bool>) {
+    return value.as_bool();
+  } else if constexpr (std::same_as<T, OptionalBool>) {
+    return OptionalBool(value.to_bool());
+  } else if constexpr (std::same_as<T, double>) {
+    return value.as_double();
+  } else if constexpr (std::same_as<T, std::optional<double>>) {
+    return value.to_double();
+  } else if constexpr (std::integral<T>) {
+    return static_cast<T>(value.as_int());
+  } else if constexpr (std::same_as<T, std::optional<std::int32_t>>) {
+    const auto number = value.to_int();
+    return number ? std::optional(static_cast<std::int32_t>(*number)) : std::nullopt;
+  } else if constexpr (std::same_as<T, std::optional<std::int64_t>>) {
+    return value.to_int();
+  } else if constexpr (std::same_as<T, std::optional<Time>>) {
+    return parse_time(value.as_string());
+  } else if constexpr (std::same_as<T, std::optional<Quantity>>) {
+    // Kubernetes takes plain numbers for quantities, too.
+    return value.is_number() ? Quantity::parse(value.to_json())
+                             : Quantity::parse(value.as_string());
+  } else if constexpr (std::same_as<T, Quantity>) {
+    return from_value<std::optional<Quantity>>(value).value_or(Quantity{});
+  } else {
+    return T(value);
+  }
+}
+
+template <class T>
+T View::field_as(Symbol name) const {
+  return from_value<T>(value_[name]);
+}
+
+/// An array as a range of T. O(1) to begin, O(n) to index.
+template <class T>
+class ListView {
+ public:
+  class iterator {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::forward_iterator_tag;
+
+    iterator() = default;
+    explicit iterator(Elements::iterator at) : at_(at) {}
+    T operator*() const { return from_value<T>(*at_); }
+    iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    iterator operator++(int) {
+      auto copy = *this;
+      ++*this;
+      return copy;
+    }
+    friend bool operator==(iterator, iterator) = default;
+
+   private:
+    Elements::iterator at_;
+  };
+
+  ListView() = default;
+  explicit ListView(Value value) : value_(value) {}
+  iterator begin() const { return iterator(value_.elements().begin()); }
+  iterator end() const { return iterator(value_.elements().end()); }
+  bool empty() const { return value_.elements().empty(); }
+  std::size_t size() const { return value_.size(); }
+  /// The element; an empty one if there are not so many.
+  T operator[](std::size_t index) const { return from_value<T>(value_[index]); }
+  Value as_value() const { return value_; }
+
+ private:
+  Value value_;
+};
+
+/// A map from strings to T, such as labels.
+template <class T>
+class MapView {
+ public:
+  struct Entry {
+    std::string_view key;
+    T value;
+  };
+
+  class iterator {
+   public:
+    using value_type = Entry;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::forward_iterator_tag;
+
+    iterator() = default;
+    explicit iterator(Members::iterator at) : at_(at) {}
+    Entry operator*() const {
+      const auto member = *at_;
+      return {member.name, from_value<T>(member.value)};
+    }
+    iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    iterator operator++(int) {
+      auto copy = *this;
+      ++*this;
+      return copy;
+    }
+    friend bool operator==(iterator, iterator) = default;
+
+   private:
+    Members::iterator at_;
+  };
+
+  MapView() = default;
+  explicit MapView(Value value) : value_(value) {}
+  iterator begin() const { return iterator(value_.members().begin()); }
+  iterator end() const { return iterator(value_.members().end()); }
+  bool empty() const { return value_.members().empty(); }
+  std::size_t size() const { return value_.size(); }
+  bool contains(std::string_view key) const { return value_.contains(key); }
+  /// The value of a key; an empty one if there is none.
+  T operator[](std::string_view key) const { return from_value<T>(value_[key]); }
+  std::optional<T> find(std::string_view key) const {
+    const Value found = value_[key];
+    return found.exists() ? std::optional<T>(from_value<T>(found)) : std::nullopt;
+  }
+  Value as_value() const { return value_; }
+
+ private:
+  Value value_;
+};
+
+}  // namespace lookout::api

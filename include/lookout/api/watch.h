@@ -1,0 +1,31 @@
+// Watch events.
+#pragma once
+
+#include <string_view>
+
+#include "lookout/api/object.h"
+
+namespace lookout::api {
+
+/// What happened to an object, as the API server says it (metav1.WatchEvent).
+enum class EventType {
+  kAdded,
+  kModified,
+  kDeleted,
+  kBookmark,  ///< only the resourceVersion of the object means something: all changes up to it have
+              ///< been sent
+  kError,     ///< the object is a Status; the watch ends
+};
+
+/// "ADDED", "MODIFIED" ...
+std::string_view to_string(EventType type);
+
+struct WatchEvent {
+  EventType type = EventType::kError;
+  Object object;
+};
+
+/// The annotation of the bookmark that ends the initial events of a streaming list.
+inline constexpr std::string_view kInitialEventsEndAnnotation = "k8s.io/initial-events-end";
+
+}  // namespace lookout::api

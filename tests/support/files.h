@@ -1,0 +1,36 @@
+// Files that tests read and make.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lookout::test {
+
+/// The whole file; fails the test if it cannot be read.
+std::string read_file(const std::filesystem::path& path);
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// A file or folder below tests/testdata.
+std::filesystem::path testdata(const std::filesystem::path& name);
+
+/// The lines of a text, without their ends.
+std::vector<std::string> lines(std::string_view text);
+
+/// A folder of its own for one test, removed with everything in it.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace lookout::test
