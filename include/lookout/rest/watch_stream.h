@@ -1,0 +1,46 @@
+// The events of a watch, as they come in.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "lookout/api/watch.h"
+#include "lookout/rest/event_loop.h"
+
+namespace lookout::rest {
+
+/// One watch request. Letting go of it ends the watch. Not thread-safe, except for cancel().
+///
+/// A watch ends in three ways: the server closes it in good order (no more events; servers do so
+/// every few minutes), it sends an ERROR event (such as 410 Gone) and closes, or the connection
+/// breaks (TransportError). In each case one continues with a new watch from the last
+/// resourceVersion seen, or, after 410, with a new list: what cache::Reflector does.
+class WatchStream {
+ public:
+  class Impl;
+  /// No watch: good for nothing but being assigned to.
+  WatchStream();
+  explicit WatchStream(std::unique_ptr<Impl> impl);
+  WatchStream(WatchStream&&) noexcept;
+  WatchStream& operator=(WatchStream&&) noexcept;
+  ~WatchStream();
+
+  /// Waits for events and puts them into `events`, in order, in place of what was there; false at
+  /// the end of the watch. Events that cannot be decoded are reported (DecodeOptions::on_malformed)
+  /// and left out. Throws TransportError.
+  Awaitable<bool> async_next(std::vector<api::WatchEvent>& events);
+
+  /// The blocking twin, one event at a time; nothing at the end of the watch.
+  std::optional<api::WatchEvent> next(std::stop_token stop = {});
+
+  /// Ends the watch from any thread: a waiting or later next() throws TransportError of kind
+  /// kCancelled.
+  void cancel();
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lookout::rest

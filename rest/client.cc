@@ -1,0 +1,178 @@
+#include "lookout/rest/client.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+#include "rest/client_impl.h"
+
+namespace lookout::rest {
+namespace {
+
+using detail::CallControl;
+using detail::Request;
+
+// client-go gives up after as many (rest.Request, maxRetries).
+constexpr int kMaxRetries = 10;
+// More of an answer that is an error is not read.
+constexpr std::size_t kMaxErrorBody = 1u << 20;
+// An answer that is kept whole in memory ends here.
+constexpr std::size_t kMaxBody = std::size_t{1} << 30;
+
+detail::HttpServer server_of(const Config& config) {
+  detail::HttpServer server;
+  server.url = config.server;
+  server.ca = config.insecure ? std::string() : config.ca();
+  server.server_name = config.server_name;
+  server.insecure = config.insecure;
+  server.proxy = config.proxy_url;
+  server.compression = !config.disable_compression;
+  server.user_agent = config.user_agent;
+  server.keepalive_idle = config.keepalive.idle;
+  server.keepalive_interval = config.keepalive.interval;
+  server.user_timeout = config.keepalive.user_timeout;
+  return server;
+}
+
+Awaitable<std::string> read_all(detail::HttpExchange& exchange, std::size_t limit) {
+  std::string body = co_await exchange.read();
+  while (body.size() <= limit) {
+    const std::string piece = co_await exchange.read();
+    if (piece.empty()) break;
+    body += piece;
+  }
+  co_return body;
+}
+
+/// Whether a failed request may be sent again, and after how long (client-go: rest.withRetry).
+std::optional<std::chrono::seconds> retry_delay(const Request& request,
+                                                const detail::HttpHead& head) {
+  if (head.status != 429 && head.status < 500) return std::nullopt;
+  if (request.streaming && head.status >= 500)
+    return std::nullopt;  // the reflector has its own back-off
+  return head.retry_after;
+}
+
+}  // namespace
+
+Client::Impl::Impl(Config config, std::shared_ptr<EventLoop> loop)
+    : config_(config.normalized()),
+      loop_(loop ? std::move(loop) : std::make_shared<EventLoop>()),
+      credentials_(std::make_shared<Credentials>(config_)),
+      transport_(detail::HttpTransport::create(loop_->context(), server_of(config_))) {}
+
+Client::Impl::~Impl() {
+  transport_->shutdown();
+  if (helper_) helper_->join();
+}
+
+Awaitable<std::shared_ptr<const Credential>> Client::Impl::credential(CallControl& control) {
+  if (auto ready = credentials_->try_current()) co_return ready;
+  // A plugin may think for seconds, or ask its user something: not on a thread of the loop.
+  std::call_once(helper_once_, [&] { helper_ = std::make_unique<boost::asio::thread_pool>(1); });
+  auto blocking = [](std::shared_ptr<Credentials> source, std::stop_token stop) -> Awaitable<std::shared_ptr<const Credential>> {
+    co_return source->current(std::move(stop));
+  };
+  auto got = co_await boost::asio::co_spawn(helper_->get_executor(), blocking(credentials_, control.stop_token()),
+                                            boost::asio::use_awaitable);
+  control.check();
+  co_return got;
+}
+
+detail::HttpRequest Client::Impl::prepare(const Request& request, const Credential& credential, CallControl& control) const {
+  detail::HttpRequest out;
+  out.method = request.method;
+  out.target = request.target();
+  out.headers.push_back("Accept: " + request.accept);
+  if (!request.content_type.empty()) out.headers.push_back("Content-Type: " + request.content_type);
+  if (!credential.authorization.empty()) out.headers.push_back("Authorization: " + credential.authorization);
+  for (const auto& [name, value] : config_.as.headers()) out.headers.push_back(name + ": " + value);
+  out.body = request.body;
+  out.certificate = {credential.client_certificate, credential.client_key};
+  out.timeout = control.remaining();
+  out.streaming = request.streaming;
+  return out;
+}
+
+Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallControl& control) {
+  bool credentials_renewed = false;
+  for (int attempt = 0;; ++attempt) {
+    control.check();
+    std::optional<std::chrono::seconds> delay;
+    {
+      const auto shown = co_await credential(control);
+      Answer answer;
+      answer.exchange = transport_->start(prepare(request, *shown, control), control.executor());
+      control.watch(answer.exchange);
+      try {
+        answer.head = co_await answer.exchange->head();
+      } catch (const TransportError& e) {
+        // A kept connection that the server has closed in the meantime looks like this; a read may
+        // simply be sent again.
+        if (request.method != "GET" || request.streaming ||
+            e.kind() != TransportError::Kind::kBroken || attempt >= kMaxRetries)
+          throw;
+        delay = std::chrono::seconds(attempt == 0 ? 0 : 1);
+      }
+      if (!delay) {
+        for (const auto& warning : answer.head.warnings)
+          spdlog::warn("{} {}: the server warns: {}", request.verb, request.resource, warning);
+        if (answer.head.status >= 200 && answer.head.status < 300) co_return answer;
+        std::string body = co_await read_all(*answer.exchange, kMaxErrorBody);
+        if (answer.head.status == 401 && !credentials_renewed && config_.exec) {
+          credentials_->invalidate(shown);
+          credentials_renewed = true;
+          delay = std::chrono::seconds(0);
+        } else {
+          delay = retry_delay(request, answer.head);
+          if (!delay || attempt >= kMaxRetries)
+            throw detail::error_from_answer(request, answer.head, std::move(body));
+          spdlog::debug("{} {}: HTTP {}, again in {} s", request.verb, request.resource,
+                        answer.head.status, delay->count());
+        }
+      }
+    }
+    if (delay->count() > 0) co_await control.sleep(*delay);
+  }
+}
+
+Awaitable<std::string> Client::Impl::fetch(const Request& request, CallControl& control) {
+  Answer answer = co_await open(request, control);
+  std::string body = co_await read_all(*answer.exchange, kMaxBody);
+  if (body.size() > kMaxBody) {
+    throw api::DecodeError(fmt::format("{} {}: the answer is longer than {} bytes", request.verb,
+                                       request.resource, kMaxBody));
+  }
+  co_return body;
+}
+
+Awaitable<api::Object> Client::Impl::fetch_object(const Request& request, CallControl& control) {
+  Answer answer = co_await open(request, control);
+  std::string body = co_await read_all(*answer.exchange, kMaxBody);
+  const std::string beginning = detail::quoted_beginning(std::string_view(body).substr(0, 400));
+  api::JsonDecoder decoder;
+  api::Object object;
+  if (body.size() <= kMaxBody) object = decoder.decode(body);
+  if (!object) {
+    throw api::DecodeError(fmt::format("{} {} {}: the answer ({}) is no object: {}; it begins {}",
+                                       request.verb, request.resource, request.name,
+                                       answer.head.content_type, decoder.error(), beginning));
+  }
+  co_return object;
+}
+
+Client::Client(Config config, std::shared_ptr<EventLoop> loop)
+    : impl_(std::make_shared<Impl>(std::move(config), std::move(loop))) {}
+
+ResourceClient Client::resource(api::Resource resource, std::string ns) const {
+  return {impl_, std::move(resource), std::move(ns)};
+}
+
+const Config& Client::config() const { return impl_->config(); }
+EventLoop& Client::loop() const { return impl_->loop(); }
+const std::shared_ptr<EventLoop>& Client::shared_loop() const { return impl_->shared_loop(); }
+
+}  // namespace lookout::rest

@@ -1,0 +1,56 @@
+// What all copies of a Client share.
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "lookout/rest/client.h"
+#include "lookout/rest/credentials.h"
+#include "rest/call_control.h"
+#include "rest/http_transport.h"
+#include "rest/request.h"
+
+namespace lookout::rest {
+
+class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
+ public:
+  Impl(Config config, std::shared_ptr<EventLoop> loop);
+  ~Impl();
+
+  struct Answer {
+    detail::HttpHead head;
+    std::shared_ptr<detail::HttpExchange> exchange;
+  };
+
+  /// Sends the request, again where the server asks to come back later, until an answer of success
+  /// has begun. Throws api::StatusError or TransportError. To be called on a strand, `control`
+  /// being of the same.
+  Awaitable<Answer> open(const detail::Request& request, detail::CallControl& control);
+
+  /// The whole body of the answer.
+  Awaitable<std::string> fetch(const detail::Request& request, detail::CallControl& control);
+
+  /// The object that is the body of the answer.
+  Awaitable<api::Object> fetch_object(const detail::Request& request, detail::CallControl& control);
+
+  const Config& config() const { return config_; }
+  EventLoop& loop() const { return *loop_; }
+  const std::shared_ptr<EventLoop>& shared_loop() const { return loop_; }
+
+ private:
+  Awaitable<std::shared_ptr<const Credential>> credential(detail::CallControl& control);
+  detail::HttpRequest prepare(const detail::Request& request, const Credential& credential,
+                              detail::CallControl& control) const;
+
+  const Config config_;
+  const std::shared_ptr<EventLoop> loop_;
+  const std::shared_ptr<Credentials> credentials_;
+  const std::shared_ptr<detail::HttpTransport> transport_;
+  std::once_flag helper_once_;
+  std::unique_ptr<boost::asio::thread_pool> helper_;  // for credential plugins, which block
+};
+
+}  // namespace lookout::rest

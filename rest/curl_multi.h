@@ -1,0 +1,57 @@
+// libcurl's multi interface on a Boost.Asio strand.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+namespace lookout::rest::detail {
+
+/// Owns a CURLM, waits for its sockets and timers, and says when a transfer is done. Everything
+/// happens on the strand; the functions are called there, too.
+class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
+ public:
+  using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
+  /// The handle has been taken out of the multi and belongs to the callee.
+  using OnDone = std::function<void(CURL* easy, CURLcode result)>;
+
+  static std::shared_ptr<CurlMulti> create(Strand strand, OnDone on_done);
+  ~CurlMulti();
+  CurlMulti(const CurlMulti&) = delete;
+  CurlMulti& operator=(const CurlMulti&) = delete;
+
+  CURLMcode add(CURL* easy);
+  void remove(CURL* easy);
+  /// Lets a transfer go on whose write callback asked for a pause.
+  void resume(CURL* easy);
+  /// Closes all connections. The caller has removed its handles. Nothing works afterwards.
+  void close();
+
+  const Strand& strand() const { return strand_; }
+
+ private:
+  struct Socket;
+
+  CurlMulti(Strand strand, OnDone on_done);
+
+  static int on_socket(CURL* easy, curl_socket_t fd, int what, void* self, void* socket);
+  static int on_timer(CURLM* multi, long timeout_ms, void* self);
+  void watch(const std::shared_ptr<Socket>& socket);
+  void wait(const std::shared_ptr<Socket>& socket,
+            boost::asio::posix::stream_descriptor::wait_type type);
+  void act(curl_socket_t fd, int events);
+
+  Strand strand_;
+  OnDone on_done_;
+  CURLM* multi_ = nullptr;
+  boost::asio::steady_timer timer_;
+  std::unordered_map<curl_socket_t, std::shared_ptr<Socket>> sockets_;
+};
+
+}  // namespace lookout::rest::detail

@@ -1,0 +1,564 @@
+#include "rest/http_transport.h"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <charconv>
+#include <future>
+#include <mutex>
+#include <unordered_map>
+
+#include "rest/async_event.h"
+#include "rest/curl_multi.h"
+
+namespace lookout::rest {
+
+bool is_connection_refused(const std::exception& e) {
+  const auto* error = dynamic_cast<const TransportError*>(&e);
+  return error != nullptr && error->kind() == TransportError::Kind::kRefused;
+}
+
+bool is_cancelled(const std::exception& e) {
+  const auto* error = dynamic_cast<const TransportError*>(&e);
+  return error != nullptr && error->kind() == TransportError::Kind::kCancelled;
+}
+
+bool is_transient(const std::exception& e) {
+  const auto* error = dynamic_cast<const TransportError*>(&e);
+  if (error == nullptr) return false;
+  switch (error->kind()) {
+    case TransportError::Kind::kRefused:
+    case TransportError::Kind::kUnreachable:
+    case TransportError::Kind::kTimeout:
+    case TransportError::Kind::kBroken:
+      return true;
+    default:
+      return false;
+  }
+}
+
+namespace detail {
+
+/// What the transport's strand and the reading coroutine share.
+struct HttpExchange::Flow {
+  // How much of a body may lie unread before the server has to wait.
+  static constexpr std::size_t kHighWater = 1u << 20;
+
+  Flow(boost::asio::any_io_executor executor, std::weak_ptr<HttpTransport> owner,
+       std::string description)
+      : event(std::move(executor)), transport(std::move(owner)), what(std::move(description)) {}
+
+  AsyncEvent event;
+  const std::weak_ptr<HttpTransport> transport;
+  const std::string what;  // "GET https://host/path", for messages
+
+  std::mutex mutex;
+  std::optional<HttpHead> head;  // guarded by mutex, as all below
+  std::string buffer;
+  bool paused = false;
+  bool finished = false;
+  std::optional<TransportError> error;
+  bool cancelled = false;
+
+  CURL* easy = nullptr;  // on the transport's strand only; null before and after the transfer
+
+  void finish(std::optional<TransportError> why) {
+    {
+      const std::lock_guard lock(mutex);
+      finished = true;
+      error = std::move(why);
+    }
+    event.ring();
+  }
+};
+
+namespace {
+
+using Kind = TransportError::Kind;
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() &&
+         (text.back() == ' ' || text.back() == '\t' || text.back() == '\r' || text.back() == '\n'))
+    text.remove_suffix(1);
+  return text;
+}
+
+bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
+  return text.size() >= prefix.size() &&
+         std::equal(prefix.begin(), prefix.end(), text.begin(), [](char a, char b) {
+           return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+         });
+}
+
+/// The parts of "https://host:8443/prefix" that connecting elsewhere needs.
+struct HostPort {
+  std::string scheme, host, port, path;
+};
+
+HostPort split_url(const std::string& url) {
+  HostPort out;
+  const std::size_t scheme_end = url.find("://");
+  out.scheme = url.substr(0, scheme_end);
+  std::string rest = url.substr(scheme_end == std::string::npos ? 0 : scheme_end + 3);
+  const std::size_t slash = rest.find('/');
+  if (slash != std::string::npos) out.path = rest.substr(slash);
+  rest = rest.substr(0, slash);
+  const std::size_t colon = rest.rfind(':');
+  if (colon != std::string::npos && rest.find(']', colon) == std::string::npos) {
+    out.port = rest.substr(colon + 1);
+    rest = rest.substr(0, colon);
+  } else {
+    out.port = out.scheme == "http" ? "80" : "443";
+  }
+  out.host = rest;
+  return out;
+}
+
+Kind kind_of(CURLcode code, CURL* easy) {
+  switch (code) {
+    case CURLE_COULDNT_CONNECT: {
+      long os_error = 0;
+      curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_error);
+      return os_error == ECONNREFUSED ? Kind::kRefused : Kind::kUnreachable;
+    }
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      return Kind::kUnreachable;
+    case CURLE_OPERATION_TIMEDOUT: {
+      curl_off_t connected = 0;
+      curl_easy_getinfo(easy, CURLINFO_APPCONNECT_TIME_T, &connected);
+      curl_off_t connected_plain = 0;
+      curl_easy_getinfo(easy, CURLINFO_CONNECT_TIME_T, &connected_plain);
+      return connected == 0 && connected_plain == 0 ? Kind::kUnreachable : Kind::kTimeout;
+    }
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+      return Kind::kTls;
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+      return Kind::kBroken;
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_BAD_CONTENT_ENCODING:
+      return Kind::kProtocol;
+    default:
+      return Kind::kOther;
+  }
+}
+
+/// One request on its way; lives on the strand from start to end.
+struct Transfer {
+  std::shared_ptr<HttpExchange::Flow> flow;
+  HttpRequest request;
+  curl_slist* headers = nullptr;
+  curl_slist* connect_to = nullptr;
+  HttpHead head;
+  char error[CURL_ERROR_SIZE] = {};
+  const HttpServer* server = nullptr;
+
+  Transfer() = default;
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+  ~Transfer() {
+    curl_slist_free_all(headers);
+    curl_slist_free_all(connect_to);
+  }
+
+  std::size_t on_header(std::string_view line) {
+    if (line.starts_with("HTTP/")) {
+      head = {};
+      head.http2 = line.starts_with("HTTP/2");
+      const std::size_t space = line.find(' ');
+      if (space != std::string_view::npos)
+        std::from_chars(line.data() + space + 1, line.data() + line.size(), head.status);
+    } else if (starts_with_ignoring_case(line, "content-type:")) {
+      head.content_type = trim(line.substr(13));
+    } else if (starts_with_ignoring_case(line, "retry-after:")) {
+      const std::string_view value = trim(line.substr(12));
+      long seconds = 0;
+      if (std::from_chars(value.data(), value.data() + value.size(), seconds).ec == std::errc{} &&
+          seconds >= 0) {
+        head.retry_after = std::chrono::seconds(seconds);
+      }
+    } else if (starts_with_ignoring_case(line, "warning:")) {
+      head.warnings.emplace_back(trim(line.substr(8)));
+    } else if (trim(line).empty() && head.status >= 200) {
+      {
+        const std::lock_guard lock(flow->mutex);
+        flow->head = head;
+      }
+      flow->event.ring();
+    }
+    return line.size();
+  }
+
+  std::size_t on_body(std::string_view bytes) {
+    bool ring = false;
+    {
+      const std::lock_guard lock(flow->mutex);
+      if (flow->buffer.size() >= HttpExchange::Flow::kHighWater) {
+        flow->paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+      }
+      // The reader that finds nothing waits for the first bytes; the rest it will find by itself.
+      ring = flow->buffer.empty();
+      flow->buffer.append(bytes);
+    }
+    if (ring) flow->event.ring();
+    return bytes.size();
+  }
+};
+
+std::size_t header_callback(char* data, std::size_t size, std::size_t count, void* transfer) {
+  return static_cast<Transfer*>(transfer)->on_header({data, size * count});
+}
+
+std::size_t write_callback(char* data, std::size_t size, std::size_t count, void* transfer) {
+  return static_cast<Transfer*>(transfer)->on_body({data, size * count});
+}
+
+int socket_options_callback(void* server_pointer, curl_socket_t fd, curlsocktype) {
+  // Data that nobody acknowledges ends the connection after this time; so do unanswered keep-alive
+  // probes.
+  const auto* server = static_cast<const HttpServer*>(server_pointer);
+  const auto timeout = static_cast<unsigned>(server->user_timeout.count());
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+  return CURL_SOCKOPT_OK;
+}
+
+curl_blob blob_of(const std::string& text) {
+  return {const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
+}
+
+}  // namespace
+
+class HttpTransport::Impl {
+ public:
+  Impl(boost::asio::io_context& context, HttpServer server)
+      : server_(std::move(server)),
+        strand_(boost::asio::make_strand(context)),
+        multi_(CurlMulti::create(strand_,
+                                 [this](CURL* easy, CURLcode result) { done(easy, result); })) {}
+
+  ~Impl() { close("the client was closed"); }
+
+  const HttpServer& server() const { return server_; }
+  const CurlMulti::Strand& strand() const { return strand_; }
+
+  void begin(std::shared_ptr<HttpExchange::Flow> flow, HttpRequest request) {
+    if (closed_ || is_cancelled(*flow)) {
+      flow->finish(cancelled_error(*flow));
+      return;
+    }
+    auto transfer = std::make_unique<Transfer>();
+    transfer->flow = std::move(flow);
+    transfer->request = std::move(request);
+    transfer->server = &server_;
+    CURL* easy = take_easy();
+    set_options(easy, *transfer);
+    transfer->flow->easy = easy;
+    const auto inserted = transfers_.emplace(easy, std::move(transfer)).first;
+    if (const CURLMcode code = multi_->add(easy); code != CURLM_OK) {
+      fail(inserted->second.get(),
+           TransportError(Kind::kOther, fmt::format("{}: {}", inserted->second->flow->what,
+                                                    curl_multi_strerror(code))));
+      release(easy);
+    }
+  }
+
+  void resume(const HttpExchange::Flow& flow) {
+    if (flow.easy != nullptr) multi_->resume(flow.easy);
+  }
+
+  void cancel(HttpExchange::Flow& flow) {
+    if (flow.easy == nullptr) return;
+    CURL* easy = flow.easy;
+    multi_->remove(easy);
+    fail(transfers_.at(easy).get(), cancelled_error(flow));
+    release(easy);
+  }
+
+  void close(std::string_view why) {
+    closed_ = true;
+    while (!transfers_.empty()) {
+      const auto it = transfers_.begin();
+      CURL* easy = it->first;
+      multi_->remove(easy);
+      fail(it->second.get(),
+           TransportError(Kind::kCancelled, fmt::format("{}: {}", it->second->flow->what, why)));
+      release(easy);
+    }
+    for (CURL* easy : idle_) curl_easy_cleanup(easy);
+    idle_.clear();
+    multi_->close();
+  }
+
+ private:
+  static bool is_cancelled(HttpExchange::Flow& flow) {
+    const std::lock_guard lock(flow.mutex);
+    return flow.cancelled;
+  }
+
+  TransportError cancelled_error(const HttpExchange::Flow& flow) const {
+    return {Kind::kCancelled,
+            fmt::format("{}: {}", flow.what, closed_ ? "the client was closed" : "cancelled")};
+  }
+
+  CURL* take_easy() {
+    if (idle_.empty()) {
+      CURL* easy = curl_easy_init();
+      if (easy == nullptr) throw std::bad_alloc();
+      return easy;
+    }
+    CURL* easy = idle_.back();
+    idle_.pop_back();
+    return easy;
+  }
+
+  void release(CURL* easy) {
+    constexpr std::size_t kKeptIdle = 8;
+    transfers_.erase(easy);
+    if (closed_ || idle_.size() >= kKeptIdle) {
+      curl_easy_cleanup(easy);
+    } else {
+      curl_easy_reset(easy);
+      idle_.push_back(easy);
+    }
+  }
+
+  static void fail(Transfer* transfer, TransportError error) {
+    transfer->flow->easy = nullptr;
+    transfer->flow->finish(std::move(error));
+  }
+
+  void done(CURL* easy, CURLcode result) {
+    const auto it = transfers_.find(easy);
+    if (it == transfers_.end()) return;
+    Transfer& transfer = *it->second;
+    if (result == CURLE_OK && transfer.head.status == 0) result = CURLE_GOT_NOTHING;
+    if (result == CURLE_OK) {
+      transfer.flow->easy = nullptr;
+      transfer.flow->finish(std::nullopt);
+    } else {
+      const char* text = transfer.error[0] != '\0' ? transfer.error : curl_easy_strerror(result);
+      fail(&transfer,
+           TransportError(kind_of(result, easy), fmt::format("{}: {}", transfer.flow->what, text)));
+    }
+    release(easy);
+  }
+
+  void set_options(CURL* easy, Transfer& transfer) {
+    const HttpRequest& request = transfer.request;
+    const auto set = [easy](CURLoption option, auto value) {
+      curl_easy_setopt(easy, option, value);
+    };
+
+    set_address(easy, transfer);
+    for (const auto& header : request.headers)
+      transfer.headers = curl_slist_append(transfer.headers, header.c_str());
+    transfer.headers =
+        curl_slist_append(transfer.headers, "Expect:");  // no round trip before large bodies
+    set(CURLOPT_HTTPHEADER, transfer.headers);
+    set(CURLOPT_USERAGENT, server_.user_agent.c_str());
+    if (request.method == "GET") {
+      set(CURLOPT_HTTPGET, 1L);
+    } else {
+      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+      set(CURLOPT_POSTFIELDS, request.body.data());
+      set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+    }
+
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_ERRORBUFFER, transfer.error);
+    set(CURLOPT_HEADERFUNCTION, &header_callback);
+    set(CURLOPT_HEADERDATA, &transfer);
+    set(CURLOPT_WRITEFUNCTION, &write_callback);
+    set(CURLOPT_WRITEDATA, &transfer);
+    set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    // A thousand idle watches should not hold a thousand large buffers.
+    set(CURLOPT_BUFFERSIZE, request.streaming ? 32L * 1024 : 256L * 1024);
+    if (server_.compression && !request.streaming) set(CURLOPT_ACCEPT_ENCODING, "gzip");
+
+    set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
+    set(CURLOPT_PIPEWAIT, 1L);
+    set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
+    set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(server_.connect_timeout.count()));
+    set(CURLOPT_TCP_KEEPALIVE, 1L);
+    set(CURLOPT_TCP_KEEPIDLE, static_cast<long>(server_.keepalive_idle.count()));
+    set(CURLOPT_TCP_KEEPINTVL, static_cast<long>(server_.keepalive_interval.count()));
+    set(CURLOPT_SOCKOPTFUNCTION, &socket_options_callback);
+    set(CURLOPT_SOCKOPTDATA, const_cast<HttpServer*>(&server_));
+
+    set_tls(easy, request.certificate);
+    if (!server_.proxy.empty()) set(CURLOPT_PROXY, server_.proxy.c_str());
+  }
+
+  void set_address(CURL* easy, Transfer& transfer) {
+    std::string url = server_.url + transfer.request.target;
+    if (!server_.server_name.empty()) {
+      // The certificate must be for another name: ask for that name, at the address of the real
+      // one.
+      const HostPort parts = split_url(server_.url);
+      url = fmt::format("{}://{}:{}{}{}", parts.scheme, server_.server_name, parts.port, parts.path,
+                        transfer.request.target);
+      const std::string route =
+          fmt::format("{}:{}:{}:{}", server_.server_name, parts.port, parts.host, parts.port);
+      transfer.connect_to = curl_slist_append(nullptr, route.c_str());
+      curl_easy_setopt(easy, CURLOPT_CONNECT_TO, transfer.connect_to);
+      transfer.headers = curl_slist_append(
+          transfer.headers, fmt::format("Host: {}:{}", parts.host, parts.port).c_str());
+    }
+    curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
+  }
+
+  void set_tls(CURL* easy, const ClientCertificate& certificate) {
+    const auto set_blob = [easy](CURLoption option, const std::string& pem) {
+      const curl_blob blob = blob_of(pem);
+      curl_easy_setopt(easy, option, &blob);
+    };
+    if (server_.insecure) {
+      curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+      curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    } else if (!server_.ca.empty()) {
+      set_blob(CURLOPT_CAINFO_BLOB, server_.ca);
+      curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
+    }
+    if (!certificate.certificate.empty()) {
+      set_blob(CURLOPT_SSLCERT_BLOB, certificate.certificate);
+      set_blob(CURLOPT_SSLKEY_BLOB, certificate.key);
+    }
+  }
+
+  HttpServer server_;
+  CurlMulti::Strand strand_;
+  std::shared_ptr<CurlMulti> multi_;
+  std::unordered_map<CURL*, std::unique_ptr<Transfer>> transfers_;
+  std::vector<CURL*> idle_;
+  bool closed_ = false;
+};
+
+std::shared_ptr<HttpTransport> HttpTransport::create(boost::asio::io_context& context,
+                                                     HttpServer server) {
+  return std::shared_ptr<HttpTransport>(
+      new HttpTransport(std::make_unique<Impl>(context, std::move(server))));
+}
+
+HttpTransport::HttpTransport(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+// The last reference may be let go on any thread while the strand still works on something: the end
+// happens there, too.
+HttpTransport::~HttpTransport() {
+  const auto strand = impl_->strand();
+  boost::asio::post(strand, [impl = std::shared_ptr<Impl>(std::move(impl_))] {});
+}
+
+const HttpServer& HttpTransport::server() const { return impl_->server(); }
+
+std::shared_ptr<HttpExchange> HttpTransport::start(HttpRequest request,
+                                                   boost::asio::any_io_executor executor) {
+  auto flow = std::make_shared<HttpExchange::Flow>(
+      std::move(executor), weak_from_this(),
+      request.method + " " + impl_->server().url + request.target);
+  boost::asio::post(impl_->strand(),
+                    [self = shared_from_this(), flow, request = std::move(request)]() mutable {
+                      self->impl_->begin(std::move(flow), std::move(request));
+                    });
+  return std::shared_ptr<HttpExchange>(new HttpExchange(std::move(flow)));
+}
+
+void HttpTransport::shutdown() {
+  auto closed = std::make_shared<std::promise<void>>();
+  boost::asio::post(impl_->strand(), [self = shared_from_this(), closed] {
+    self->impl_->close("the client was closed");
+    closed->set_value();
+  });
+  const auto executor = impl_->strand().get_inner_executor();
+  if (!executor.running_in_this_thread() && !executor.context().stopped())
+    closed->get_future().wait();
+}
+
+void HttpTransport::post_resume(std::shared_ptr<HttpExchange::Flow> flow) {
+  boost::asio::post(impl_->strand(), [self = shared_from_this(), flow = std::move(flow)] {
+    self->impl_->resume(*flow);
+  });
+}
+
+void HttpTransport::post_cancel(std::shared_ptr<HttpExchange::Flow> flow) {
+  boost::asio::post(impl_->strand(), [self = shared_from_this(), flow = std::move(flow)] {
+    self->impl_->cancel(*flow);
+  });
+}
+
+HttpExchange::HttpExchange(std::shared_ptr<Flow> flow) : flow_(std::move(flow)) {}
+
+HttpExchange::~HttpExchange() {
+  bool finished = false;
+  {
+    const std::lock_guard lock(flow_->mutex);
+    finished = flow_->finished;
+  }
+  if (!finished) cancel();
+}
+
+void HttpExchange::cancel() {
+  {
+    const std::lock_guard lock(flow_->mutex);
+    if (flow_->finished || flow_->cancelled) return;
+    flow_->cancelled = true;
+  }
+  if (const auto transport = flow_->transport.lock()) transport->post_cancel(flow_);
+}
+
+Awaitable<HttpHead> HttpExchange::head() {
+  for (;;) {
+    {
+      const std::lock_guard lock(flow_->mutex);
+      if (flow_->head) co_return *flow_->head;
+      if (flow_->error) throw TransportError(*flow_->error);
+    }
+    co_await flow_->event.wait();
+  }
+}
+
+Awaitable<std::string> HttpExchange::read(std::string reuse) {
+  reuse.clear();
+  for (;;) {
+    bool resume = false;
+    {
+      const std::lock_guard lock(flow_->mutex);
+      if (!flow_->buffer.empty()) {
+        std::swap(reuse, flow_->buffer);
+        resume = std::exchange(flow_->paused, false);
+      } else if (flow_->finished) {
+        if (flow_->error) throw TransportError(*flow_->error);
+        co_return std::string();
+      }
+    }
+    if (resume) {
+      if (const auto transport = flow_->transport.lock()) transport->post_resume(flow_);
+    }
+    if (!reuse.empty()) co_return reuse;
+    co_await flow_->event.wait();
+  }
+}
+
+}  // namespace detail
+}  // namespace lookout::rest

@@ -1,0 +1,219 @@
+#include "rest/request.h"
+
+#include <fmt/format.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include "lookout/api/error.h"
+#include "lookout/api/json.h"
+
+namespace lookout::rest::detail {
+namespace {
+
+bool is_unreserved(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_' || c == '~';
+}
+
+std::string percent_encode(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (is_unreserved(c)) {
+      out += c;
+    } else {
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return out;
+}
+
+void check_segment(std::string_view what, std::string_view name) {
+  if (name == "." || name == ".." || name.find_first_of("/%") != std::string_view::npos) {
+    throw InvalidArgument(fmt::format(
+        "invalid {} \"{}\": it may not be '.' or '..' nor contain '/' or '%'", what, name));
+  }
+}
+
+std::string_view reason_of(int code) {
+  switch (code) {
+    case 400:
+      return api::reason::kBadRequest;
+    case 401:
+      return api::reason::kUnauthorized;
+    case 403:
+      return api::reason::kForbidden;
+    case 404:
+      return api::reason::kNotFound;
+    case 405:
+      return api::reason::kMethodNotAllowed;
+    case 406:
+      return api::reason::kNotAcceptable;
+    case 409:
+      return api::reason::kConflict;
+    case 410:
+      return api::reason::kGone;
+    case 413:
+      return api::reason::kRequestEntityTooLarge;
+    case 415:
+      return api::reason::kUnsupportedMediaType;
+    case 422:
+      return api::reason::kInvalid;
+    case 429:
+      return api::reason::kTooManyRequests;
+    case 500:
+      return api::reason::kInternalError;
+    case 503:
+      return api::reason::kServiceUnavailable;
+    case 504:
+      return api::reason::kTimeout;
+    default:
+      return api::reason::kUnknown;
+  }
+}
+
+}  // namespace
+
+std::string Request::target() const {
+  std::string out = path;
+  char separator = path.find('?') == std::string::npos ? '?' : '&';
+  for (const auto& [key, value] : query) {
+    out += separator;
+    out += percent_encode(key) + '=' + percent_encode(value);
+    separator = '&';
+  }
+  return out;
+}
+
+std::string resource_path(const api::Resource& resource, std::string_view ns, std::string_view name,
+                          std::string_view subresource) {
+  std::string out = resource.root_path();
+  if (!ns.empty() && resource.namespaced) {
+    check_segment("namespace", ns);
+    out += "/namespaces/" + percent_encode(ns);
+  }
+  out += '/' + resource.plural;
+  if (!name.empty()) {
+    check_segment("name", name);
+    out += '/' + percent_encode(name);
+  }
+  if (!subresource.empty()) out.append(1, '/').append(subresource);
+  return out;
+}
+
+void add_list_options(Request& request, const ListOptions& options) {
+  request.add_query("labelSelector", options.label_selector);
+  request.add_query("fieldSelector", options.field_selector);
+  request.add_query("resourceVersion", options.resource_version);
+  request.add_query("resourceVersionMatch", options.resource_version_match);
+  if (options.limit > 0) request.add_query("limit", std::to_string(options.limit));
+  request.add_query("continue", options.continue_token);
+  if (options.timeout.count() > 0)
+    request.add_query("timeoutSeconds", std::to_string(options.timeout.count()));
+  if (options.allow_watch_bookmarks) request.add_query("allowWatchBookmarks", "true");
+  if (options.send_initial_events)
+    request.add_query("sendInitialEvents", *options.send_initial_events ? "true" : "false");
+}
+
+void add_write_options(Request& request, bool dry_run, const std::string& field_manager,
+                       const std::string& field_validation) {
+  if (dry_run) request.add_query("dryRun", "All");
+  request.add_query("fieldManager", field_manager);
+  request.add_query("fieldValidation", field_validation);
+}
+
+std::string delete_options_body(const DeleteOptions& options) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+  const auto text = [&](const char* key, std::string_view value) {
+    writer.Key(key);
+    writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
+  };
+  writer.StartObject();
+  text("kind", "DeleteOptions");
+  text("apiVersion", "v1");
+  if (options.grace_period_seconds) {
+    writer.Key("gracePeriodSeconds");
+    writer.Int64(*options.grace_period_seconds);
+  }
+  if (!options.precondition_uid.empty() || !options.precondition_resource_version.empty()) {
+    writer.Key("preconditions");
+    writer.StartObject();
+    if (!options.precondition_uid.empty()) text("uid", options.precondition_uid);
+    if (!options.precondition_resource_version.empty())
+      text("resourceVersion", options.precondition_resource_version);
+    writer.EndObject();
+  }
+  switch (options.propagation_policy) {
+    case PropagationPolicy::kDefault:
+      break;
+    case PropagationPolicy::kOrphan:
+      text("propagationPolicy", "Orphan");
+      break;
+    case PropagationPolicy::kBackground:
+      text("propagationPolicy", "Background");
+      break;
+    case PropagationPolicy::kForeground:
+      text("propagationPolicy", "Foreground");
+      break;
+  }
+  if (options.dry_run) {
+    writer.Key("dryRun");
+    writer.StartArray();
+    writer.String("All");
+    writer.EndArray();
+  }
+  writer.EndObject();
+  return {buffer.GetString(), buffer.GetSize()};
+}
+
+api::StatusError error_from_answer(const Request& request, const HttpHead& head, std::string body) {
+  std::string beginning = quoted_beginning(body);
+  if (is_json(head)) {
+    api::JsonDecoder decoder;
+    if (const api::Object object = decoder.decode(body)) {
+      if (auto status = api::Status::from(object)) {
+        if (status->code == 0) status->code = head.status;
+        if (status->retry_after_seconds == 0 && head.retry_after) {
+          status->retry_after_seconds = static_cast<std::int32_t>(head.retry_after->count());
+        }
+        return api::StatusError(std::move(*status));
+      }
+    }
+  }
+  api::Status status;
+  status.code = head.status;
+  status.reason = reason_of(head.status);
+  status.has_details = true;
+  status.kind = request.resource;
+  status.name = request.name;
+  if (head.retry_after)
+    status.retry_after_seconds = static_cast<std::int32_t>(head.retry_after->count());
+  status.causes.push_back({"UnexpectedServerResponse", beginning, ""});
+  status.message =
+      fmt::format("the server answered {} {}{}{} with HTTP {} and no Kubernetes Status but {}",
+                  request.verb, request.resource, request.name.empty() ? "" : " ", request.name,
+                  head.status, beginning == "\"\"" ? "an empty body" : beginning);
+  return api::StatusError(std::move(status));
+}
+
+std::string quoted_beginning(std::string_view text, std::size_t limit) {
+  std::string out = "\"";
+  for (const char c : text.substr(0, limit)) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + (text.size() > limit ? "\"..." : "\"");
+}
+
+bool is_json(const HttpHead& head) { return head.content_type.starts_with("application/json"); }
+
+}  // namespace lookout::rest::detail

@@ -1,0 +1,56 @@
+// Putting requests together: paths, queries, and errors out of answers.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lookout/api/resource.h"
+#include "lookout/api/status.h"
+#include "lookout/rest/options.h"
+#include "rest/http_transport.h"
+
+namespace lookout::rest::detail {
+
+/// A request before it meets connections and credentials.
+struct Request {
+  std::string method = "GET";
+  std::string path;
+  std::vector<std::pair<std::string, std::string>> query;
+  std::string accept = "application/json";
+  std::string content_type;
+  std::string body;
+  bool streaming = false;
+  /// For messages: "list", "pods", "web-1".
+  std::string verb;
+  std::string resource;
+  std::string name;
+
+  void add_query(std::string key, std::string value) {
+    if (!value.empty()) query.emplace_back(std::move(key), std::move(value));
+  }
+  /// Path and encoded query.
+  std::string target() const;
+};
+
+/// "/api/v1/namespaces/shop/pods/web/status". Throws InvalidArgument for a name that cannot be part
+/// of a path (client-go's IsValidPathSegmentName).
+std::string resource_path(const api::Resource& resource, std::string_view ns, std::string_view name,
+                          std::string_view subresource);
+
+void add_list_options(Request& request, const ListOptions& options);
+void add_write_options(Request& request, bool dry_run, const std::string& field_manager,
+                       const std::string& field_validation);
+std::string delete_options_body(const DeleteOptions& options);
+
+/// The error that a failure answer stands for: the Status in it, or, if there is none, one that
+/// says what came instead (client-go's NewGenericServerResponse).
+api::StatusError error_from_answer(const Request& request, const HttpHead& head, std::string body);
+
+/// The beginning of a text that came from outside, fit for a message.
+std::string quoted_beginning(std::string_view text, std::size_t limit = 200);
+
+bool is_json(const HttpHead& head);
+
+}  // namespace lookout::rest::detail

@@ -1,0 +1,297 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+#include "lookout/api/error.h"
+#include "lookout/rest/client.h"
+#include "rest/client_impl.h"
+#include "rest/watch_stream_impl.h"
+
+namespace lookout::rest {
+namespace {
+
+using detail::CallControl;
+using detail::Request;
+using Impl = Client::Impl;
+
+Request make_request(std::string method, std::string verb, const api::Resource& resource,
+                     std::string_view ns, std::string name, std::string_view subresource = {}) {
+  Request request;
+  request.method = std::move(method);
+  request.path = detail::resource_path(resource, ns, name, subresource);
+  request.verb = std::move(verb);
+  request.resource = resource.qualified_name();
+  request.name = std::move(name);
+  return request;
+}
+
+std::string describe(const Request& request) {
+  return request.verb + " " + request.resource + (request.name.empty() ? "" : " " + request.name);
+}
+
+/// The coroutines below run on a strand of their own, whatever the caller runs on: waking them from
+/// other threads relies on it.
+template <class T>
+Awaitable<T> on_strand(const std::shared_ptr<Impl>& client, Awaitable<T> task) {
+  return boost::asio::co_spawn(boost::asio::make_strand(client->loop().context()), std::move(task),
+                               boost::asio::use_awaitable);
+}
+
+Awaitable<api::Object> fetch_object(std::shared_ptr<Impl> client, Request request,
+                                    CallOptions call) {
+  CallControl control(call, client->config().timeout, co_await boost::asio::this_coro::executor,
+                      describe(request));
+  co_return co_await client->fetch_object(request, control);
+}
+
+Awaitable<std::string> fetch(std::shared_ptr<Impl> client, Request request, CallOptions call) {
+  CallControl control(call, client->config().timeout, co_await boost::asio::this_coro::executor,
+                      describe(request));
+  co_return co_await client->fetch(request, control);
+}
+
+Awaitable<void> fetch_nothing(std::shared_ptr<Impl> client, Request request, CallOptions call) {
+  co_await fetch(std::move(client), std::move(request), std::move(call));
+}
+
+api::StreamOptions stream_options(const api::Resource& resource, const DecodeOptions& decode) {
+  return {decode.projection, decode.max_object_bytes, resource.api_version(), resource.kind};
+}
+
+std::function<void(const api::MalformedObject&)> reporter(DecodeOptions& decode,
+                                                          const Request& request) {
+  if (decode.on_malformed) return std::move(decode.on_malformed);
+  return [what = describe(request)](const api::MalformedObject& malformed) {
+    spdlog::warn("{}: left out an object of {} bytes that cannot be decoded: {}; it begins {}",
+                 what, malformed.bytes, malformed.reason,
+                 detail::quoted_beginning(malformed.excerpt));
+  };
+}
+
+Awaitable<ListMeta> list_each(std::shared_ptr<Impl> client, api::Resource resource, Request request,
+                              ResourceClient::OnItem on_item, DecodeOptions decode,
+                              CallOptions call) {
+  CallControl control(call, client->config().timeout, co_await boost::asio::this_coro::executor,
+                      describe(request));
+  ListMeta meta;
+  api::JsonListDecoder decoder(
+      stream_options(resource, decode), std::move(on_item),
+      [&, report = reporter(decode, request)](const api::MalformedObject& malformed) {
+        ++meta.malformed_items;
+        report(malformed);
+      });
+  auto answer = co_await client->open(request, control);
+  if (!detail::is_json(answer.head)) {
+    throw api::DecodeError(
+        fmt::format("{}: expected JSON, got {}", describe(request), answer.head.content_type));
+  }
+  std::string piece;
+  for (;;) {
+    piece = co_await answer.exchange->read(std::move(piece));
+    if (piece.empty() || !decoder.feed(piece)) break;
+  }
+  if (!decoder.finish())
+    throw api::DecodeError(fmt::format("{}: {}", describe(request), decoder.error()));
+  meta.resource_version = decoder.resource_version();
+  meta.continue_token = decoder.continue_token();
+  meta.remaining_item_count = decoder.remaining_item_count();
+  meta.api_version = decoder.api_version();
+  meta.kind = decoder.kind();
+  co_return meta;
+}
+
+Awaitable<List<>> list_all(std::shared_ptr<Impl> client, api::Resource resource, Request request,
+                           CallOptions call) {
+  List<> out;
+  auto on_item = [&out](api::Object item) { out.items.push_back(std::move(item)); };
+  static_cast<ListMeta&>(out) =
+      co_await list_each(std::move(client), std::move(resource), std::move(request),
+                         std::move(on_item), DecodeOptions{}, std::move(call));
+  co_return out;
+}
+
+Awaitable<WatchStream> watch(std::shared_ptr<Impl> client, api::Resource resource, Request request,
+                             DecodeOptions decode, CallOptions call) {
+  const auto executor = co_await boost::asio::this_coro::executor;
+  auto report = reporter(decode, request);
+  auto stream =
+      std::make_unique<WatchStream::Impl>(client, stream_options(resource, decode),
+                                          std::move(report), call, executor, describe(request));
+  co_await stream->open(request);
+  co_return WatchStream(std::move(stream));
+}
+
+std::string_view content_type_of(PatchType type) {
+  switch (type) {
+    case PatchType::kJson:
+      return "application/json-patch+json";
+    case PatchType::kMerge:
+      return "application/merge-patch+json";
+    case PatchType::kStrategicMerge:
+      return "application/strategic-merge-patch+json";
+    case PatchType::kApply:
+      return "application/apply-patch+yaml";
+  }
+  return "";
+}
+
+void require_name(const std::string& name) {
+  if (name.empty()) throw InvalidArgument("the name of the resource may not be empty");
+}
+
+}  // namespace
+
+ResourceClient::ResourceClient(std::shared_ptr<Client::Impl> client, api::Resource resource,
+                               std::string ns)
+    : client_(std::move(client)), resource_(std::move(resource)), ns_(std::move(ns)) {}
+
+Awaitable<api::Object> ResourceClient::async_get(std::string name, GetOptions options,
+                                                 CallOptions call) const {
+  require_name(name);
+  Request request = make_request("GET", "get", resource_, ns_, std::move(name));
+  request.add_query("resourceVersion", options.resource_version);
+  return on_strand(client_, fetch_object(client_, std::move(request), std::move(call)));
+}
+
+api::Object ResourceClient::get(std::string name, GetOptions options, CallOptions call) const {
+  return client_->loop().run(async_get(std::move(name), std::move(options), std::move(call)));
+}
+
+Awaitable<List<>> ResourceClient::async_list(ListOptions options, CallOptions call) const {
+  Request request = make_request("GET", "list", resource_, ns_, "");
+  detail::add_list_options(request, options);
+  return on_strand(client_, list_all(client_, resource_, std::move(request), std::move(call)));
+}
+
+List<> ResourceClient::list(ListOptions options, CallOptions call) const {
+  return client_->loop().run(async_list(std::move(options), std::move(call)));
+}
+
+Awaitable<ListMeta> ResourceClient::async_list_each(OnItem on_item, ListOptions options,
+                                                    DecodeOptions decode, CallOptions call) const {
+  Request request = make_request("GET", "list", resource_, ns_, "");
+  detail::add_list_options(request, options);
+  return on_strand(client_, list_each(client_, resource_, std::move(request), std::move(on_item),
+                                      std::move(decode), std::move(call)));
+}
+
+Awaitable<WatchStream> ResourceClient::async_watch(ListOptions options, DecodeOptions decode,
+                                                   CallOptions call) const {
+  Request request = make_request("GET", "watch", resource_, ns_, "");
+  request.add_query("watch", "true");
+  detail::add_list_options(request, options);
+  request.streaming = true;
+  return on_strand(client_, rest::watch(client_, resource_, std::move(request), std::move(decode),
+                                        std::move(call)));
+}
+
+WatchStream ResourceClient::watch(ListOptions options, DecodeOptions decode,
+                                  CallOptions call) const {
+  return client_->loop().run(async_watch(std::move(options), std::move(decode), std::move(call)));
+}
+
+Awaitable<api::Object> ResourceClient::async_create(api::Object object, CreateOptions options,
+                                                    CallOptions call) const {
+  const std::string ns = ns_.empty() ? std::string(object.ns()) : ns_;
+  Request request = make_request("POST", "create", resource_, ns, "");
+  detail::add_write_options(request, options.dry_run, options.field_manager,
+                            options.field_validation);
+  request.content_type = "application/json";
+  request.body = object.to_json();
+  return on_strand(client_, fetch_object(client_, std::move(request), std::move(call)));
+}
+
+api::Object ResourceClient::create(const api::Object& object, CreateOptions options,
+                                   CallOptions call) const {
+  return client_->loop().run(async_create(object, std::move(options), std::move(call)));
+}
+
+Awaitable<api::Object> ResourceClient::async_update(api::Object object, UpdateOptions options,
+                                                    std::string subresource,
+                                                    CallOptions call) const {
+  std::string name(object.name());
+  require_name(name);
+  const std::string ns = ns_.empty() ? std::string(object.ns()) : ns_;
+  Request request = make_request("PUT", "update", resource_, ns, std::move(name), subresource);
+  detail::add_write_options(request, options.dry_run, options.field_manager,
+                            options.field_validation);
+  request.content_type = "application/json";
+  request.body = object.to_json();
+  return on_strand(client_, fetch_object(client_, std::move(request), std::move(call)));
+}
+
+api::Object ResourceClient::update(const api::Object& object, UpdateOptions options,
+                                   std::string subresource, CallOptions call) const {
+  return client_->loop().run(
+      async_update(object, std::move(options), std::move(subresource), std::move(call)));
+}
+
+Awaitable<api::Object> ResourceClient::async_patch(std::string name, PatchType type,
+                                                   std::string body, PatchOptions options,
+                                                   std::string subresource,
+                                                   CallOptions call) const {
+  require_name(name);
+  Request request = make_request("PATCH", "patch", resource_, ns_, std::move(name), subresource);
+  detail::add_write_options(request, options.dry_run, options.field_manager,
+                            options.field_validation);
+  if (options.force) request.add_query("force", "true");
+  request.content_type = content_type_of(type);
+  request.body = std::move(body);
+  return on_strand(client_, fetch_object(client_, std::move(request), std::move(call)));
+}
+
+api::Object ResourceClient::patch(std::string name, PatchType type, std::string body,
+                                  PatchOptions options, std::string subresource,
+                                  CallOptions call) const {
+  return client_->loop().run(async_patch(std::move(name), type, std::move(body), std::move(options),
+                                         std::move(subresource), std::move(call)));
+}
+
+Awaitable<api::Object> ResourceClient::async_remove(std::string name, DeleteOptions options,
+                                                    CallOptions call) const {
+  require_name(name);
+  Request request = make_request("DELETE", "delete", resource_, ns_, std::move(name));
+  request.content_type = "application/json";
+  request.body = detail::delete_options_body(options);
+  return on_strand(client_, fetch_object(client_, std::move(request), std::move(call)));
+}
+
+api::Object ResourceClient::remove(std::string name, DeleteOptions options,
+                                   CallOptions call) const {
+  return client_->loop().run(async_remove(std::move(name), std::move(options), std::move(call)));
+}
+
+Awaitable<void> ResourceClient::async_remove_collection(DeleteOptions options, ListOptions list,
+                                                        CallOptions call) const {
+  Request request = make_request("DELETE", "delete", resource_, ns_, "");
+  detail::add_list_options(request, list);
+  request.content_type = "application/json";
+  request.body = detail::delete_options_body(options);
+  return on_strand(client_, fetch_nothing(client_, std::move(request), std::move(call)));
+}
+
+void ResourceClient::remove_collection(DeleteOptions options, ListOptions list,
+                                       CallOptions call) const {
+  client_->loop().run(
+      async_remove_collection(std::move(options), std::move(list), std::move(call)));
+}
+
+Awaitable<std::string> Client::async_get_raw(std::string path, CallOptions call) const {
+  Request request;
+  request.verb = "get";
+  request.resource = path;
+  request.path = std::move(path);
+  request.accept = "application/json, */*";
+  return on_strand(impl_, fetch(impl_, std::move(request), std::move(call)));
+}
+
+std::string Client::get_raw(std::string path, const CallOptions& call) const {
+  return loop().run(async_get_raw(std::move(path), call));
+}
+
+}  // namespace lookout::rest
