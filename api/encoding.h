@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "api/symbol_table.h"
@@ -182,6 +183,30 @@ inline EncodedKey encode_key(std::string_view name) {
   return symbol == kNoSymbol ? EncodedKey{} : encode_symbol_key(symbol, managed);
 }
 
+/// The whole encoded form of a key or a string value: equal bytes mean equal text.
+inline std::string encode_inline(std::uint8_t short_tag, std::size_t max_short,
+                                 std::uint8_t long_tag, std::string_view text) {
+  std::uint8_t head[11] = {static_cast<std::uint8_t>(short_tag + text.size())};
+  std::size_t n = 1;
+  if (text.size() > max_short) {
+    head[0] = long_tag;
+    n += write_varint(head + 1, text.size());
+  }
+  return std::string(reinterpret_cast<const char*>(head), n).append(text);
+}
+
+inline std::string encode_whole_key(std::string_view name) {
+  const EncodedKey key = encode_key(name);
+  if (key.size != 0) return {reinterpret_cast<const char*>(key.bytes), key.size};
+  return encode_inline(kKeyInline, kMaxShortKey, kKeyLong, name);
+}
+
+inline std::string encode_whole_string(std::string_view text) {
+  const std::uint16_t symbol = find_symbol(text);
+  if (symbol == kNoSymbol) return encode_inline(kTagShortString, kMaxShortString, kTagString, text);
+  return {static_cast<char>(kTagSymbol | symbol >> 8), static_cast<char>(symbol & 0xFF)};
+}
+
 struct Range {
   const std::uint8_t* begin = nullptr;
   const std::uint8_t* end = nullptr;
@@ -193,6 +218,19 @@ inline Range contents(const std::uint8_t* value, Tag tag) {
   ++value;
   const std::uint64_t length = read_varint(value);
   return {value, value + length};
+}
+
+/// The value of the member whose key has this whole encoded form; null if there is none.
+inline const std::uint8_t* find_member(const std::uint8_t* object, std::string_view encoded_key) {
+  const Range range = contents(object, kTagObject);
+  for (const std::uint8_t* p = range.begin; p < range.end;) {
+    const std::uint8_t* value = skip_key(p);
+    if (static_cast<std::size_t>(value - p) == encoded_key.size() &&
+        std::memcmp(p, encoded_key.data(), encoded_key.size()) == 0)
+      return value;
+    p = skip_value(value);
+  }
+  return nullptr;
 }
 
 }  // namespace lookout::api::detail

@@ -18,6 +18,8 @@ struct Requirement {
   std::string field;
   std::string value;
   bool equal = true;  // false: "!="
+
+  friend bool operator==(const Requirement&, const Requirement&) = default;
 };
 
 /// A conjunction of comparisons. The default-constructed one matches everything. Immutable; safe to
@@ -27,9 +29,10 @@ class Selector {
   Selector() = default;
   explicit Selector(std::vector<Requirement> requirements);
 
-  /// Compares the fields of the object, absent ones as "". Which fields a server lets clients
-  /// select by is the server's business. Allocates nothing (other than for fields that are numbers
-  /// or booleans, which are compared as text).
+  /// Compares the fields of the object; an absent field, an object and an array count as "", and so
+  /// does what is no FieldPath. Which fields a server lets clients select by is the server's
+  /// business. Allocates nothing (other than for fields that are numbers or booleans, which are
+  /// compared as text).
   bool matches(const Object& object) const;
 
   bool empty() const { return requirements_.empty(); }
@@ -39,15 +42,23 @@ class Selector {
   std::string to_string() const;
 
  private:
+  /// Where a field is: the names on the way to it as objects store them, or, for a path with
+  /// indexes, the path.
+  struct Location {
+    std::vector<std::string> encoded_keys;
+    FieldPath path;
+  };
+
   std::vector<Requirement> requirements_;
-  std::vector<FieldPath> paths_;
+  std::vector<Location> locations_;
 };
 
 /// Reads "metadata.name=web,status.phase!=Running"; '\\', ',' and '=' in values are escaped by a
-/// backslash. Throws SelectorError.
+/// backslash. As in Kubernetes the terms come out sorted by their text, and empty terms do not
+/// count. Throws SelectorError.
 Selector parse(std::string_view text);
 
-/// As parse() does with a value.
+/// The value as parse() reads it back.
 std::string escape_value(std::string_view value);
 
 }  // namespace lookout::api::fields

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -21,11 +22,12 @@ namespace lookout::api {
 /// it goes wrong.
 class SelectorError : public Error {
  public:
+  /// `selector` is empty if there is no text to quote: the selector was built from parts.
   SelectorError(std::string reason, std::string_view selector, std::size_t position);
 
   /// The reason in the API server's own words ("found ',', expected: identifier ...").
   const std::string& reason() const { return reason_; }
-  /// Where, counted from 0.
+  /// Where in the selector, counted in bytes from 0.
   std::size_t position() const { return position_; }
 
  private:
@@ -61,7 +63,9 @@ class Requirement {
   /// Sorted, each once.
   const std::vector<std::string>& values() const { return values_; }
 
-  /// `labels` is metadata.labels of an object, or absent. Allocates nothing.
+  /// `labels` is metadata.labels of an object, or absent. Allocates nothing. As in Kubernetes, an
+  /// absent label satisfies kNotEquals, kNotIn and kDoesNotExist; kGreaterThan and kLessThan
+  /// compare integers and are not satisfied by a label that is none.
   bool matches(Value labels) const;
   std::string to_string() const;
 
@@ -69,6 +73,10 @@ class Requirement {
   std::string key_;
   Operator op_;
   std::vector<std::string> values_;
+  // Key and values as objects store them, so that matching compares bytes.
+  std::string encoded_key_;
+  std::vector<std::string> encoded_values_;
+  std::int64_t number_ = 0;  // for kGreaterThan and kLessThan
 };
 
 /// A conjunction of requirements. The default-constructed one matches everything. Immutable; safe
@@ -95,13 +103,15 @@ class Selector {
   bool nothing_ = false;
 };
 
-/// Reads "app=web", "app in (web,api), !canary", "version>2" ... Throws SelectorError.
+/// Reads "app=web", "app in (web,api), !canary", "version>2" ... and accepts what
+/// k8s.io/apimachinery/pkg/labels accepts. Throws SelectorError.
 Selector parse(std::string_view text);
 
 /// A selector that matches no object.
 Selector nothing();
 
-/// All of these labels with these values (client-go's SelectorFromSet).
+/// All of these labels with these values (client-go's ValidatedSelectorFromSet). Throws
+/// SelectorError.
 Selector from_set(std::initializer_list<std::pair<std::string_view, std::string_view>> labels);
 
 /// From a metav1.LabelSelector (matchLabels and matchExpressions), as client-go's

@@ -43,10 +43,14 @@ struct StatusCause {
   std::string reason;  // "FieldValueInvalid", "FieldValueRequired", "ResourceVersionTooLarge" ...
   std::string message;
   std::string field;
+
+  friend bool operator==(const StatusCause&, const StatusCause&) = default;
 };
 
 /// metav1.Status as a plain value.
 struct Status {
+  /// "Failure", or "Success" where there is nothing else to answer with (a deletion).
+  std::string status = "Failure";
   std::int32_t code = 0;
   std::string reason;
   std::string message;
@@ -59,6 +63,11 @@ struct Status {
   std::int32_t retry_after_seconds = 0;
   /// Whether there is a `details` member at all, even an empty one.
   bool has_details = false;
+  /// Of a continued list that took too long (410): a token to go on with, at the price of an
+  /// inconsistent list.
+  std::string continue_token;
+
+  friend bool operator==(const Status&, const Status&) = default;
 
   /// Nothing if `object` is no Status.
   static std::optional<Status> from(const Object& object);
@@ -66,7 +75,8 @@ struct Status {
   Object to_object() const;
 };
 
-/// An API server's answer, thrown. what() is the server's message.
+/// An API server's answer, thrown. what() is the server's message (or, if it sent none, the code
+/// and the reason).
 class StatusError : public Error {
  public:
   explicit StatusError(Status status);
@@ -86,9 +96,11 @@ class StatusError : public Error {
   /// `why` may be empty.
   static StatusError forbidden(std::string_view group, std::string_view resource,
                                std::string_view name, std::string_view why);
+  /// The real server says "Unauthorized".
   static StatusError unauthorized(std::string_view message = "Unauthorized");
   static StatusError bad_request(std::string_view message);
-  /// `kind` is the kind ("Pod"); the message lists the causes as the API server does.
+  /// `kind` is the kind ("Pod"); the message lists the causes as the API server does. Causes are
+  /// made with the functions of validation.h.
   static StatusError invalid(std::string_view group, std::string_view kind, std::string_view name,
                              std::vector<StatusCause> causes);
   static StatusError expired(std::string_view message);
@@ -96,18 +108,28 @@ class StatusError : public Error {
   static StatusError method_not_allowed(std::string_view group, std::string_view resource,
                                         std::string_view action);
   static StatusError timeout(std::string_view message, int retry_after_seconds);
+  static StatusError server_timeout(std::string_view group, std::string_view resource,
+                                    std::string_view operation, int retry_after_seconds);
   static StatusError too_large_resource_version(std::uint64_t requested, std::uint64_t current,
                                                 int retry_after_seconds);
   static StatusError too_many_requests(std::string_view message, int retry_after_seconds);
   static StatusError request_entity_too_large(std::string_view message);
   static StatusError internal_error(std::string_view message);
   static StatusError service_unavailable(std::string_view message);
+  /// What client and server make of an HTTP status that came without a Status object
+  /// (NewGenericServerResponse). `verb` is the HTTP method; `resource` and `name` may be empty;
+  /// `unexpected` says that `server_message` did not come from an API server.
+  static StatusError generic(int code, std::string_view verb, std::string_view group,
+                             std::string_view resource, std::string_view name,
+                             std::string_view server_message, int retry_after_seconds,
+                             bool unexpected);
 
  private:
   Status status_;
 };
 
-/// client-go's predicates. They take any exception, so that they can be asked in a catch-all:
+/// client-go's predicates: by reason or, where the reason is none that Kubernetes knows, by HTTP
+/// status. They take any exception, so that they can be asked in a catch-all:
 ///
 ///     } catch (const std::exception& e) {
 ///       if (!api::is_not_found(e)) throw;
@@ -116,6 +138,7 @@ bool is_not_found(const std::exception& e);
 bool is_already_exists(const std::exception& e);
 bool is_conflict(const std::exception& e);
 bool is_invalid(const std::exception& e);
+/// 410 without a better reason; an expired resourceVersion is is_resource_expired().
 bool is_gone(const std::exception& e);
 /// The resourceVersion or continue token is too old: list again.
 bool is_resource_expired(const std::exception& e);
@@ -131,6 +154,9 @@ bool is_server_timeout(const std::exception& e);
 bool is_internal_error(const std::exception& e);
 bool is_too_many_requests(const std::exception& e);
 bool is_request_entity_too_large(const std::exception& e);
+bool is_store_read_error(const std::exception& e);
+/// The answer did not come from an API server.
+bool is_unexpected_server_error(const std::exception& e);
 /// The server has not seen the requested resourceVersion yet.
 bool is_too_large_resource_version(const std::exception& e);
 bool has_status_cause(const std::exception& e, std::string_view cause_reason);

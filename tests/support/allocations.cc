@@ -1,0 +1,58 @@
+#include "tests/support/allocations.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LOOKOUT_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LOOKOUT_SANITIZED
+#endif
+#endif
+
+namespace {
+
+thread_local std::size_t count = 0;
+
+}  // namespace
+
+namespace lookout::test {
+
+std::size_t allocations() { return count; }
+
+}  // namespace lookout::test
+
+#if defined(LOOKOUT_SANITIZED)
+
+// The sanitizers have their own malloc, which tells us.
+#include <sanitizer/allocator_interface.h>
+
+namespace {
+
+const int installed = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, std::size_t) { ++count; }, [](const volatile void*) {});
+
+}  // namespace
+
+#else
+
+// A program's own malloc takes the place of the C library's, for the libraries, too; glibc offers
+// its own under a second name.
+extern "C" {
+void* __libc_malloc(std::size_t size);                 // NOLINT(bugprone-reserved-identifier)
+void* __libc_calloc(std::size_t n, std::size_t size);  // NOLINT(bugprone-reserved-identifier)
+void* __libc_realloc(void* memory, std::size_t size);  // NOLINT(bugprone-reserved-identifier)
+
+void* malloc(std::size_t size) {
+  ++count;
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t n, std::size_t size) {
+  ++count;
+  return __libc_calloc(n, size);
+}
+void* realloc(void* memory, std::size_t size) {
+  ++count;
+  return __libc_realloc(memory, size);
+}
+}
+
+#endif
