@@ -31,6 +31,17 @@ struct StreamTraits<InsituStringStream> {
   enum { copyOptimization = 0 };
 };
 
+/// UTF-8 that refuses "\uDC00" without the other half of the pair before it; the parser itself
+/// notices only the opposite. (Encode is called for \u escapes alone.)
+struct StrictUtf8 : UTF8<> {
+  using UTF8<>::Encode;
+  static void Encode(InsituStringStream& out, unsigned codepoint) {
+    UTF8<>::Encode(out, codepoint);
+    // The parser goes on with the character behind the escape: make it one that no string may hold.
+    if (codepoint >= 0xDC00 && codepoint <= 0xDFFF) *out.src_ = '\x01';
+  }
+};
+
 }  // namespace lookout_rapidjson
 
 namespace lookout::api::detail {
@@ -189,7 +200,8 @@ class Handler {
 
   bool begin(bool object) {
     if (depth_ == 0 && !object) return fail("expected a JSON object");
-    if (depth_ >= kMaxDepth) return fail("nested too deeply");
+    if (depth_ >= (envelope_ == Envelope::kNone ? kMaxDepth : kMaxDepth + 1))
+      return fail("nested too deeply");
     if (envelope_ != Envelope::kNone) {
       if (depth_ == 0) {
         ++depth_;
@@ -251,7 +263,7 @@ class JsonParser::Impl {
       const char* why =
           handler_.error() != nullptr ? handler_.error() : json::GetParseError_En(result.Code());
       error_ = fmt::format("{} at byte {}", why, result.Offset());
-    } else if (text.find_first_not_of('\0', stream.Tell()) != std::string::npos) {
+    } else if (stream.Tell() != size) {
       // For the parser the text ends at its first NUL.
       error_ = fmt::format("unexpected NUL at byte {}", stream.Tell());
     } else if (event && (handler_.event_type().empty() || !handler_.has_object())) {
@@ -265,7 +277,7 @@ class JsonParser::Impl {
 
  private:
   Handler handler_;
-  json::Reader reader_;
+  json::GenericReader<json::StrictUtf8, json::StrictUtf8> reader_;
   std::string error_;
 };
 

@@ -37,6 +37,8 @@ class ValueCollector {
     if (bytes_ <= limit_) {
       text_.append(input.substr(0, size));
     } else {
+      if (text_.size() < kExcerpt)
+        text_.append(input.substr(0, std::min(size, kExcerpt - text_.size())));
       text_.resize(std::min(text_.size(), kExcerpt));
       if (text_.capacity() > kKeptCapacity) text_.shrink_to_fit();
     }
@@ -148,7 +150,7 @@ class JsonListDecoder::Impl {
   };
 
   bool fail(std::string_view expected, char got) {
-    error_ = fmt::format("malformed list: expected {}, got '{}'", expected, got);
+    error_ = fmt::format("malformed list: expected {}, got {:?}", expected, got);
     return false;
   }
 
@@ -246,9 +248,13 @@ class JsonListDecoder::Impl {
       state_ = State::kBeforeColon;
       return;
     }
-    if (key_ == "kind") kind_ = string_;
-    if (key_ == "apiVersion") api_version_ = string_;
     state_ = State::kAfterMember;
+    if (key_ != "kind" && key_ != "apiVersion") return;
+    // The items may get these.
+    if (detail::find_invalid_utf8(string_) != std::string_view::npos) {
+      error_ = fmt::format("malformed list: its {} is not UTF-8", key_);
+    }
+    (key_ == "kind" ? kind_ : api_version_) = string_;
   }
 
   /// The items of a typed list come without apiVersion and kind: they have the list's version and
@@ -347,7 +353,7 @@ class JsonWatchDecoder::Impl {
           continue;
         }
         if (c != '{') {
-          error_ = fmt::format("malformed watch stream: expected an event, got '{}'", c);
+          error_ = fmt::format("malformed watch stream: expected an event, got {:?}", c);
           break;
         }
         value_.start();

@@ -3,8 +3,9 @@
 #include <rapidjson/prettywriter.h>
 #include <rapidjson/writer.h>
 
+#include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <cstddef>
 
 #include "api/encoding.h"
 
@@ -27,13 +28,20 @@ void write_number(Value value, Writer& writer) {
       writer.Uint64(read_fixed<std::uint64_t>(p));
       return;
     case kTagDouble: {
+      constexpr std::ptrdiff_t kMaxDigits = 17;
       char text[32];
-      char* end = std::to_chars(text, text + sizeof text - 2, read_fixed<double>(p)).ptr;
-      // A whole number must not come back as an integer.
-      if (std::string_view(text, static_cast<std::size_t>(end - text)).find_first_of(".en") ==
-          std::string_view::npos) {
-        *end++ = '.';
-        *end++ = '0';
+      char* const last = text + sizeof text - 2;
+      const auto number = read_fixed<double>(p);
+      char* end = std::to_chars(text, last, number).ptr;
+      // A whole number must not come back as an integer, nor as one of more digits than a double
+      // has, which would be kept as text.
+      if (std::find_if(text, end, [](char c) { return c == '.' || c == 'e'; }) == end) {
+        if (end - text > kMaxDigits) {
+          end = std::to_chars(text, last, number, std::chars_format::scientific).ptr;
+        } else {
+          *end++ = '.';
+          *end++ = '0';
+        }
       }
       writer.RawValue(text, static_cast<std::size_t>(end - text), rapidjson::kNumberType);
       return;

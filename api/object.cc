@@ -2,9 +2,12 @@
 
 #include <rapidjson/document.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -13,6 +16,7 @@
 #include "api/json_writer.h"
 #include "api/limits.h"
 #include "api/object_header.h"
+#include "api/structural_scanner.h"
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
 #include "lookout/api/meta/v1.h"
@@ -32,8 +36,16 @@ Value at_offset(const detail::ObjectHeader* header, std::uint16_t detail::Object
   return Value(header->body() + header->*offset);
 }
 
+std::string_view checked_text(const rapidjson::Value& value) {
+  const std::string_view text(value.GetString(), value.GetStringLength());
+  if (detail::find_invalid_utf8(text) != std::string_view::npos)
+    throw DecodeError("the document has a string that is not UTF-8");
+  return text;
+}
+
 void write_document(const rapidjson::Value& value, detail::FlatWriter& writer) {
-  if (writer.depth() > kMaxDepth) throw DecodeError("the document is nested too deeply");
+  if ((value.IsObject() || value.IsArray()) && writer.depth() >= kMaxDepth)
+    throw DecodeError("the document is nested too deeply");
   switch (value.GetType()) {
     case rapidjson::kNullType:
       writer.null();
@@ -43,21 +55,23 @@ void write_document(const rapidjson::Value& value, detail::FlatWriter& writer) {
       writer.boolean(value.GetBool());
       return;
     case rapidjson::kStringType:
-      writer.string({value.GetString(), value.GetStringLength()});
+      writer.string(checked_text(value));
       return;
     case rapidjson::kNumberType:
       if (value.IsInt64()) {
         writer.integer(value.GetInt64());
       } else if (value.IsUint64()) {
         writer.uinteger(value.GetUint64());
-      } else {
+      } else if (std::isfinite(value.GetDouble())) {
         writer.real(value.GetDouble());
+      } else {
+        throw DecodeError("the document has a number that JSON cannot express");
       }
       return;
     case rapidjson::kObjectType:
       writer.begin_object();
       for (const auto& [name, member] : value.GetObject()) {
-        writer.key({name.GetString(), name.GetStringLength()});
+        writer.key(checked_text(name));
         write_document(member, writer);
       }
       writer.end_object();
@@ -86,7 +100,9 @@ rapidjson::Value to_rapidjson(Value value, Allocator& allocator) {
       if (*value.data() == detail::kTagDouble) return rapidjson::Value(value.as_double());
       if (const auto whole = value.to_int()) return rapidjson::Value(*whole);
       if (const auto whole = value.to_uint()) return rapidjson::Value(*whole);
-      return rapidjson::Value(value.as_double());
+      // RapidJSON cannot write infinity.
+      return rapidjson::Value(std::clamp(value.as_double(), std::numeric_limits<double>::lowest(),
+                                         std::numeric_limits<double>::max()));
     case Value::Kind::kString:
       return text(value.as_string());
     case Value::Kind::kObject: {

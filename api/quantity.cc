@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
+
+#include "api/go_text.h"
 
 namespace lookout::api {
 namespace {
@@ -11,7 +12,10 @@ namespace {
 __extension__ using Int128 = __int128;
 
 constexpr Int128 kNano = 1'000'000'000;
-constexpr Int128 kMaxNanos = Int128{std::numeric_limits<std::int64_t>::max()} * kNano;
+constexpr Int128 kMaxBinaryNanos = Int128{std::numeric_limits<std::int64_t>::max()} * kNano;
+// Kubernetes bounds only amounts in binary notation; this is where the others end here: 10^28
+// units, with room for adding two of them.
+constexpr Int128 kMaxNanos = kNano * kNano * kNano * kNano * 10;
 
 struct Suffix {
   std::string_view text;
@@ -32,11 +36,6 @@ constexpr std::array<Suffix, 6> kBinary = {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// a * factor, at most kMaxNanos.
-Int128 multiply_capped(Int128 a, Int128 factor) {
-  return a > kMaxNanos / factor ? kMaxNanos : a * factor;
-}
-
 std::string to_text(Int128 number) {
   const bool negative = number < 0;
   if (negative) number = -number;
@@ -52,16 +51,16 @@ std::string to_text(Int128 number) {
 
 }  // namespace
 
+// As Kubernetes does, this takes a number without any digits for 0 ("Ki", "-", "."), but not with
+// very large binary and very small decimal suffixes.
 std::optional<Quantity> Quantity::parse(std::string_view text) {
+  if (text.empty()) return std::nullopt;
   std::string_view rest = text;
-  bool negative = false;
-  if (!rest.empty() && (rest.front() == '-' || rest.front() == '+')) {
-    negative = rest.front() == '-';
-    rest.remove_prefix(1);
-  }
+  const bool negative = rest.front() == '-';
+  if (negative || rest.front() == '+') rest.remove_prefix(1);
   const auto take_digits = [&] {
-    std::size_t n = 0;
-    while (n < rest.size() && is_digit(rest[n])) ++n;
+    const auto n = static_cast<std::size_t>(std::find_if_not(rest.begin(), rest.end(), is_digit) -
+                                            rest.begin());
     const std::string_view digits = rest.substr(0, n);
     rest.remove_prefix(n);
     return digits;
@@ -72,78 +71,66 @@ std::optional<Quantity> Quantity::parse(std::string_view text) {
     rest.remove_prefix(1);
     fraction = take_digits();
   }
-  if (whole.empty() && fraction.empty()) return std::nullopt;
 
   Quantity out;
-  int decimal = 0;  // the suffix as powers of 10 and of 2
-  int binary = 0;
+  std::int64_t exponent = 0;  // the suffix as a power of 10 or 2
   const auto find = [&](const auto& table) {
-    return std::find_if(table.begin(), table.end(),
-                        [&](const Suffix& s) { return s.text == rest; });
+    const auto it =
+        std::find_if(table.begin(), table.end(), [&](const Suffix& s) { return s.text == rest; });
+    if (it != table.end()) exponent = it->exponent;
+    return it != table.end();
   };
-  if (const auto it = find(kDecimal); it != kDecimal.end()) {
-    decimal = it->exponent;
-  } else if (const auto it2 = find(kBinary); it2 != kBinary.end()) {
-    binary = it2->exponent;
+  if (find(kDecimal)) {
+    out.format_ = Format::kDecimalSI;
+  } else if (find(kBinary)) {
     out.format_ = Format::kBinarySI;
-  } else if (!rest.empty() && (rest.front() == 'e' || rest.front() == 'E')) {
+  } else if (rest.size() > 1 && (rest.front() == 'e' || rest.front() == 'E')) {
     out.format_ = Format::kDecimalExponent;
-    rest.remove_prefix(1);
-    const char* begin = rest.data() + (!rest.empty() && rest.front() == '+' ? 1 : 0);
-    const char* end = rest.data() + rest.size();
-    if (begin == end || (begin != rest.data() && !is_digit(*begin))) return std::nullopt;
-    const auto [parsed, error] = std::from_chars(begin, end, decimal);
-    if (error != std::errc{} || parsed != end) return std::nullopt;
-    decimal = std::clamp(decimal, -1000, 1000);
+    const auto parsed = detail::parse_int(rest.substr(1));
+    if (!parsed) return std::nullopt;
+    exponent = std::clamp<std::int64_t>(*parsed, std::numeric_limits<std::int32_t>::min(),
+                                        std::numeric_limits<std::int32_t>::max());
   } else {
     return std::nullopt;
   }
+  const bool binary = out.format_ == Format::kBinarySI;
+  if (whole.empty() && fraction.empty() && (binary ? exponent >= 50 : exponent < -9))
+    return std::nullopt;
+  const Int128 limit = binary ? kMaxBinaryNanos : kMaxNanos;
 
-  // The amount is digits * 10^scale * 2^binary, kept in billionths.
-  Int128 amount = 0;
-  bool inexact = false;
-  int scale = decimal + 9;
-  const auto add_digit = [&](char c, int digit_scale) {
-    const int digit = c - '0';
-    if (digit_scale >= 0) {
-      amount = std::min(kMaxNanos, multiply_capped(amount, 10) + digit);
-    } else if (digit != 0 && binary == 0) {
-      inexact = true;
+  Int128 nanos = 0;
+  bool inexact = false;  // below a billionth
+  const auto append = [&](int digit) { nanos = std::min(nanos * 10 + digit, limit); };
+  if (binary) {
+    const Int128 unit = kNano << exponent;
+    for (const char c : whole) append(c - '0');
+    nanos = nanos > limit / unit ? limit : nanos * unit;
+    // The fraction times the unit, digit by digit from the right, as on paper.
+    Int128 carry = 0;
+    for (auto c = fraction.rbegin(); c != fraction.rend(); ++c) {
+      carry += (*c - '0') * unit;
+      inexact |= carry % 10 != 0;
+      carry /= 10;
     }
-  };
-  if (binary == 0) {
-    // Digits from the left; what falls below a billionth rounds up.
-    const int below = static_cast<int>(std::min<std::size_t>(whole.size(), 100000));
-    for (std::size_t i = 0; i < whole.size(); ++i)
-      add_digit(whole[i], scale + below - 1 - static_cast<int>(std::min<std::size_t>(i, 100000)));
-    for (std::size_t i = 0; i < fraction.size(); ++i)
-      add_digit(fraction[i], scale - 1 - static_cast<int>(std::min<std::size_t>(i, 100000)));
-    // What was left of the scale after the last digit that counted.
-    int rest_scale = scale - static_cast<int>(std::min<std::size_t>(fraction.size(), 100000));
-    for (; rest_scale > 0 && amount != 0; --rest_scale) amount = multiply_capped(amount, 10);
-    if (inexact) amount = std::min(kMaxNanos, amount + 1);
+    nanos = std::min(nanos + carry, limit);
   } else {
-    // (whole + fraction) * 2^binary: exact in 128 bits for up to 18 fraction digits.
-    const Int128 factor = Int128{1} << binary;
-    for (const char c : whole)
-      amount = std::min(kMaxNanos, multiply_capped(amount, 10) + (c - '0'));
-    amount = multiply_capped(multiply_capped(amount, kNano), factor);
-    Int128 numerator = 0;
-    Int128 denominator = 1;
-    for (std::size_t i = 0; i < fraction.size() && i < 18; ++i) {
-      numerator = numerator * 10 + (fraction[i] - '0');
-      denominator *= 10;
+    // How many digits stand before the point once the number counts billionths.
+    const std::int64_t point = static_cast<std::int64_t>(whole.size()) + exponent + 9;
+    std::int64_t at = 0;
+    for (const std::string_view part : {whole, fraction}) {
+      for (const char c : part) {
+        if (at++ < point) {
+          append(c - '0');
+        } else {
+          inexact |= c != '0';
+        }
+      }
     }
-    // numerator / denominator < 1; multiply step by step to stay in range: by 2^binary first, then
-    // by the billion.
-    const Int128 scaled = numerator * factor;
-    const Int128 quotient = scaled / denominator;
-    const Int128 remainder = scaled % denominator;
-    Int128 nanos = multiply_capped(quotient, kNano) + remainder * kNano / denominator;
-    if (remainder * kNano % denominator != 0) ++nanos;
-    amount = std::min(kMaxNanos, amount + nanos);
+    for (; at < point && nanos != 0 && nanos != limit; ++at) append(0);
   }
-  out.nanos_ = negative ? -amount : amount;
+  if (inexact) nanos = std::min(nanos + 1, limit);
+  if (binary && nanos > 0 && nanos < kNano) out.format_ = Format::kDecimalSI;
+  out.nanos_ = negative ? -nanos : nanos;
   return out;
 }
 
@@ -161,12 +148,10 @@ double Quantity::as_double() const { return static_cast<double>(nanos_) / 1e9; }
 
 std::string Quantity::to_string() const {
   if (nanos_ == 0) return "0";
-  Format format = format_;
-  if (format == Format::kBinarySI && nanos_ > -1024 * kNano && nanos_ < 1024 * kNano)
-    format = Format::kDecimalSI;
-  if (format == Format::kBinarySI) {
+  // Binary notation where it says the amount exactly.
+  if (format_ == Format::kBinarySI && (nanos_ <= -1024 * kNano || nanos_ >= 1024 * kNano) &&
+      nanos_ % kNano == 0) {
     Int128 units = nanos_ / kNano;
-    if (nanos_ % kNano != 0) units += nanos_ > 0 ? 1 : -1;
     std::size_t step = 0;
     while (step < kBinary.size() && units % 1024 == 0) {
       units /= 1024;
@@ -174,16 +159,17 @@ std::string Quantity::to_string() const {
     }
     return to_text(units) + (step == 0 ? "" : std::string(kBinary[step - 1].text));
   }
+  const bool suffixes = format_ != Format::kDecimalExponent;
   Int128 number = nanos_;
-  std::size_t step = 0;
-  while (step + 1 < kDecimal.size() && number % 1000 == 0) {
+  int exponent = -9;
+  while (number % 1000 == 0 && (!suffixes || exponent < 18)) {
     number /= 1000;
-    ++step;
+    exponent += 3;
   }
-  const Suffix& suffix = kDecimal[step];
-  if (format == Format::kDecimalSI) return to_text(number) + std::string(suffix.text);
-  return suffix.exponent == 0 ? to_text(number)
-                              : to_text(number) + "e" + std::to_string(suffix.exponent);
+  if (!suffixes && exponent != 0) return to_text(number) + "e" + std::to_string(exponent);
+  const auto suffix = std::find_if(kDecimal.begin(), kDecimal.end(),
+                                   [&](const Suffix& s) { return s.exponent == exponent; });
+  return to_text(number) + std::string(suffix->text);
 }
 
 Quantity operator+(const Quantity& a, const Quantity& b) {

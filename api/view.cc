@@ -1,7 +1,10 @@
 #include "lookout/api/view.h"
 
-#include <charconv>
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 
+#include "api/go_text.h"
 #include "lookout/api/base64.h"
 
 namespace lookout::api {
@@ -10,19 +13,15 @@ std::optional<std::string> Bytes::decode() const { return decode_base64(text_); 
 
 namespace {
 
-/// All of `text` as a number.
-std::optional<std::int64_t> parse_whole(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
+std::int32_t to_int32(std::int64_t number) {
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(
+      number, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()));
 }
 
 }  // namespace
 
 std::int32_t IntOrString::int_value() const {
-  return static_cast<std::int32_t>(is_int() ? value_.as_int()
-                                            : parse_whole(value_.as_string()).value_or(0));
+  return to_int32(is_int() ? value_.as_int() : detail::parse_int(value_.as_string()).value_or(0));
 }
 
 std::string IntOrString::to_string() const {
@@ -33,14 +32,14 @@ std::optional<std::int32_t> IntOrString::scaled(std::int32_t total, bool round_u
   if (is_int()) return int_value();
   const std::string_view text = string_value();
   if (!text.ends_with('%')) return std::nullopt;
-  const auto percent = parse_whole(text.substr(0, text.size() - 1));
+  const auto percent = detail::parse_int(text.substr(0, text.size() - 1));
   if (!percent || *percent > 1'000'000 || *percent < -1'000'000) return std::nullopt;
   const std::int64_t hundredths = *percent * total;
   std::int64_t whole = hundredths / 100;
   const std::int64_t rest = hundredths % 100;
   if (round_up && rest > 0) ++whole;
   if (!round_up && rest < 0) --whole;
-  return static_cast<std::int32_t>(whole);
+  return to_int32(whole);
 }
 
 }  // namespace lookout::api

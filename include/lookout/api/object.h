@@ -53,10 +53,12 @@ class Object {
   /// Decodes one JSON object. Throws DecodeError, saying at which byte and why. (Streams use
   /// JsonDecoder, which does not throw.)
   static Object parse(std::string_view json);
-  /// From the mutable form. Throws DecodeError if `document` is no JSON object. Include
+  /// From the mutable form. Throws DecodeError if `document` is no JSON object or holds what JSON
+  /// cannot: text that is not UTF-8, infinity, nesting beyond 1000 levels. Include
   /// <rapidjson/document.h> to call it.
   static Object from(const rapidjson::Value& document);
-  /// The mutable form. Include <rapidjson/document.h> to call it.
+  /// The mutable form. Numbers that need more than 64 bits or a double come out as the nearest
+  /// double. Include <rapidjson/document.h> to call it.
   rapidjson::Document to_document() const;
   /// Compact JSON, or indented for people.
   std::string to_json() const;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "lookout/api/quantity.h"
 #include "lookout/api/symbol.h"
@@ -53,7 +54,8 @@ class IntOrString {
   explicit operator bool() const { return value_.exists(); }
   bool is_int() const { return value_.is_number(); }
   bool is_string() const { return value_.is_string(); }
-  /// The number, or the number that the string spells; 0 if it spells none.
+  /// The number, or the number that the string spells; 0 if it spells none. What does not fit
+  /// becomes the nearest number that does.
   std::int32_t int_value() const;
   /// The string; empty if it is a number.
   std::string_view string_value() const { return value_.as_string(); }
@@ -101,10 +103,14 @@ T from_value(Value value) {
   } else if constexpr (std::same_as<T, std::optional<double>>) {
     return value.to_double();
   } else if constexpr (std::integral<T>) {
-    return static_cast<T>(value.as_int());
+    const std::int64_t number = value.as_int();
+    return std::in_range<T>(number) ? static_cast<T>(number) : T{};
   } else if constexpr (std::same_as<T, std::optional<std::int32_t>>) {
+    // What does not fit reads as absent.
     const auto number = value.to_int();
-    return number ? std::optional(static_cast<std::int32_t>(*number)) : std::nullopt;
+    return number && std::in_range<std::int32_t>(*number)
+               ? std::optional(static_cast<std::int32_t>(*number))
+               : std::nullopt;
   } else if constexpr (std::same_as<T, std::optional<std::int64_t>>) {
     return value.to_int();
   } else if constexpr (std::same_as<T, std::optional<Time>>) {
