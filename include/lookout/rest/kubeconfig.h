@@ -1,0 +1,108 @@
+// kubeconfig files: reading, merging, choosing, writing.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/rest/config.h"
+
+namespace lookout::rest {
+
+/// What one kubeconfig says, or several together (client-go's clientcmdapi.Config).
+///
+/// Reading follows clientcmd: YAML or JSON; unknown fields are ignored; a name must not occur twice
+/// in a list; of several documents in a file, the first counts. A file beyond 4 MiB, 64 levels or
+/// 200,000 values is refused, and so are aliases that stand for more than a few times that. Errors
+/// are ConfigError and begin with "file:line: field".
+class Kubeconfig {
+ public:
+  /// Where an entry was written.
+  struct Origin {
+    std::string file;
+    int line = 0;
+  };
+
+  struct Cluster {
+    std::string server;
+    std::string tls_server_name;
+    bool insecure_skip_tls_verify = false;
+    std::string certificate_authority;       // a path
+    std::string certificate_authority_data;  // PEM
+    std::string proxy_url;
+    bool disable_compression = false;
+    std::string exec_config;  // JSON of the extension "client.authentication.k8s.io/exec"
+    Origin origin;
+  };
+
+  struct User {
+    std::string client_certificate;       // a path
+    std::string client_certificate_data;  // PEM
+    std::string client_key;               // a path
+    std::string client_key_data;          // PEM
+    std::string token;
+    std::string token_file;
+    std::string username;
+    std::string password;
+    Impersonation as;
+    std::optional<ExecConfig> exec;
+    std::string auth_provider;  // the name of a plugin of client-go's old kind; not supported
+    Origin origin;
+  };
+
+  struct Context {
+    std::string cluster;
+    std::string user;
+    std::string ns;
+    Origin origin;
+  };
+
+  std::map<std::string, Cluster, std::less<>> clusters;
+  std::map<std::string, User, std::less<>> users;
+  std::map<std::string, Context, std::less<>> contexts;
+  std::string current_context;
+  /// The files that all this came from, in the order of their precedence.
+  std::vector<std::string> files;
+
+  /// `file` is for messages and, unless it is empty, the place that relative paths start from.
+  static Kubeconfig parse(std::string_view text, const std::string& file = {});
+  /// Throws ConfigError if the file cannot be read.
+  static Kubeconfig read(const std::string& file);
+  /// All of `files`; those that do not exist are skipped. The first file to have an entry of a
+  /// name, or a current-context, decides.
+  static Kubeconfig read_all(const std::vector<std::string>& files);
+  /// options.file, or else default_files().
+  static Kubeconfig load(const LoadOptions& options = {});
+
+  /// The files that $KUBECONFIG lists, or ~/.kube/config.
+  static std::vector<std::string> default_files();
+
+  /// Adds what `other` has and this has not.
+  void merge(Kubeconfig other);
+
+  /// Whether there is a server to connect to: a context or a cluster is chosen, or an address is
+  /// given. If not, a program that may run in a pod should see if it does.
+  bool chooses_cluster(const LoadOptions& options = {}) const;
+
+  /// The configuration of the chosen context, normalized. The files it names must be readable.
+  /// Throws ConfigError.
+  ///
+  /// Over plain http, nothing that identifies the user is sent, as clientcmd has it: tokens are not
+  /// for everybody on the way to read. (Impersonation is no secret, and stays.)
+  Config to_config(const LoadOptions& options = {}) const;
+};
+
+/// A kubeconfig with one cluster, one user and one context, all called `name`: what another tool
+/// needs to connect as `config` does. Paths become absolute. Exec plugins are not written: throws
+/// InvalidArgument for a configuration with one.
+std::string render_kubeconfig(const Config& config, std::string_view name = "lookout");
+
+/// Writes render_kubeconfig() to a file that only its owner may read, replacing the file in one
+/// step: whoever reads it meanwhile sees the old or the new text. Makes the directory if there is
+/// none. What is no regular file (a pipe, /dev/stdout) is written to instead. Throws ConfigError.
+void write_kubeconfig(const std::string& file, const Config& config,
+                      std::string_view name = "lookout");
+
+}  // namespace lookout::rest

@@ -1,0 +1,224 @@
+#include "rest/child_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace lookout::rest::detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// How long a wait for the program may last before time-outs and stop requests are looked at.
+constexpr milliseconds kSlice{50};
+
+class Pipe {
+ public:
+  Pipe() {
+    if (::pipe2(ends_.data(), O_CLOEXEC) != 0) error_ = errno;
+  }
+  ~Pipe() {
+    close(0);
+    close(1);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  int error() const { return error_; }
+  int read_end() const { return ends_[0]; }
+  int write_end() const { return ends_[1]; }
+  void close_write_end() { close(1); }
+
+ private:
+  void close(std::size_t end) {
+    if (ends_[end] >= 0) ::close(std::exchange(ends_[end], -1));
+  }
+
+  std::array<int, 2> ends_{-1, -1};
+  int error_ = 0;
+};
+
+/// What the program starts with: its descriptors, signals and group.
+class SpawnSettings {
+ public:
+  SpawnSettings(const Pipe& output, bool share_stdin, bool own_group) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawnattr_init(&attributes_);
+    if (!share_stdin) {
+      posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    }
+    posix_spawn_file_actions_adddup2(&actions_, output.write_end(), STDOUT_FILENO);
+    // Descriptors that some library opened without O_CLOEXEC are none of the program's business.
+    posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
+
+    // A server that blocks or ignores signals does not want that for the programs it starts.
+    sigset_t signals;
+    sigemptyset(&signals);
+    posix_spawnattr_setsigmask(&attributes_, &signals);
+    for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGCHLD}) {
+      sigaddset(&signals, signal);
+    }
+    posix_spawnattr_setsigdefault(&attributes_, &signals);
+    int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+    if (own_group) flags |= POSIX_SPAWN_SETPGROUP;
+    posix_spawnattr_setflags(&attributes_, static_cast<short>(flags));
+  }
+  ~SpawnSettings() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  out.reserve(texts.size() + 1);
+  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+bool has_terminal() {
+  const int fd = ::open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) return false;
+  ::close(fd);
+  return true;
+}
+
+/// A running program. Whatever happens, it is dead and waited for at the end.
+class Child {
+ public:
+  Child(pid_t pid, bool own_group) : pid_(pid), own_group_(own_group) {}
+  ~Child() {
+    // Asked once more: a number that is no longer our child's may be somebody else's by now.
+    if (!ended()) kill_and_wait();
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  /// Whether the program is at its end; does not wait.
+  bool ended() {
+    if (!status_) wait(WNOHANG);
+    return status_.has_value();
+  }
+
+  /// As waitpid() tells it; for a program that is at its end.
+  int status() const { return *status_; }
+
+ private:
+  void kill_and_wait() {
+    ::kill(own_group_ ? -pid_ : pid_, SIGKILL);
+    wait(0);
+  }
+
+  void wait(int flags) {
+    int status = 0;
+    pid_t done = 0;
+    do {
+      done = ::waitpid(pid_, &status, flags);
+    } while (done < 0 && errno == EINTR);
+    // Without a child (SIGCHLD is ignored, somebody waits for all children), its output decides.
+    if (done < 0) status_ = 0;
+    if (done == pid_) status_ = status;
+  }
+
+  pid_t pid_;
+  bool own_group_;
+  std::optional<int> status_;
+};
+
+enum class Read { kSome, kNothingYet, kEnd };
+
+Read read_some(int fd, std::string& output) {
+  std::array<char, 16384> buffer;
+  const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+  if (n < 0) return errno == EAGAIN || errno == EINTR ? Read::kNothingYet : Read::kEnd;
+  if (n == 0) return Read::kEnd;
+  output.append(buffer.data(), static_cast<std::size_t>(n));
+  return Read::kSome;
+}
+
+}  // namespace
+
+ChildResult run_child(const ChildRequest& request) {
+  using End = ChildResult::End;
+  ChildResult result;
+  const auto not_started = [&](int code) {
+    result.end = End::kNotStarted;
+    result.status = code;
+    return result;
+  };
+  Pipe pipe;
+  if (pipe.error() != 0) return not_started(pipe.error());
+  ::fcntl(pipe.read_end(), F_SETFL, O_NONBLOCK);
+
+  const bool own_group = !request.share_stdin && !has_terminal();
+  const std::vector<char*> arguments = pointers(request.command);
+  const std::vector<char*> environment = pointers(request.environment);
+  pid_t pid = 0;
+  {
+    const SpawnSettings settings(pipe, request.share_stdin, own_group);
+    const int code = ::posix_spawnp(&pid, arguments.front(), settings.actions(),
+                                    settings.attributes(), arguments.data(), environment.data());
+    if (code != 0) return not_started(code);
+  }
+  pipe.close_write_end();
+  Child child(pid, own_group);
+
+  const Clock::time_point deadline = Clock::now() + request.timeout;
+  bool open = true;
+  while (open || !child.ended()) {
+    if (request.stop.stop_requested()) {
+      result.end = End::kStopped;
+      return result;
+    }
+    if (Clock::now() >= deadline) {
+      result.end = End::kTimedOut;
+      return result;
+    }
+    // A program that its own children outlive is at its end all the same: what it wrote is in the
+    // pipe by then.
+    const bool ended = child.ended();
+    if (open) {
+      pollfd wait{.fd = pipe.read_end(), .events = POLLIN, .revents = 0};
+      ::poll(&wait, 1, ended ? 0 : static_cast<int>(kSlice.count()));
+      const Read read = read_some(pipe.read_end(), result.output);
+      if (read == Read::kEnd || (read == Read::kNothingYet && ended)) open = false;
+      if (result.output.size() > request.max_output) {
+        result.end = End::kTooMuchOutput;
+        return result;
+      }
+    } else if (!ended) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  }
+  if (WIFSIGNALED(child.status())) {
+    result.end = End::kSignalled;
+    result.status = WTERMSIG(child.status());
+  } else {
+    result.status = WEXITSTATUS(child.status());
+  }
+  return result;
+}
+
+}  // namespace lookout::rest::detail

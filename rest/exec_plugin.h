@@ -1,0 +1,43 @@
+// Credential plugins: programs that print an ExecCredential (client.authentication.k8s.io).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "lookout/api/time.h"
+#include "lookout/rest/config.h"
+
+namespace lookout::rest::detail {
+
+/// Throws ConfigError for a plugin that cannot be run: no command, an unknown apiVersion ...
+void check_exec_config(const ExecConfig& exec);
+
+/// What a plugin printed.
+struct ExecCredential {
+  std::string token;
+  std::string certificate;  // PEM, with its key
+  std::string key;
+  std::optional<api::Time> expires;
+};
+
+struct ExecLimits {
+  std::chrono::milliseconds timeout{0};
+  std::size_t max_output = 0;
+};
+
+/// Runs the plugin of `config`, which must have one, and waits for it. Returns nothing if the stop
+/// was requested; throws ConfigError for everything else that goes wrong.
+std::optional<ExecCredential> run_exec_plugin(const Config& config, const ExecLimits& limits,
+                                              std::stop_token stop);
+
+/// What the plugin finds in KUBERNETES_EXEC_INFO.
+std::string exec_info(const Config& config, bool interactive);
+
+/// Reads what a plugin printed. Throws ConfigError, without repeating any of it.
+ExecCredential parse_exec_credential(const std::string& json, std::string_view api_version);
+
+}  // namespace lookout::rest::detail

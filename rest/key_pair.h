@@ -1,0 +1,12 @@
+// Client certificates and their keys.
+#pragma once
+
+#include <string>
+
+namespace lookout::rest::detail {
+
+/// Why these two PEM texts are no certificate with its key; empty if they are. Repeats nothing of
+/// them.
+std::string key_pair_error(const std::string& certificate, const std::string& key);
+
+}  // namespace lookout::rest::detail

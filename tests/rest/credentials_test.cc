@@ -1,0 +1,767 @@
+#include "lookout/rest/credentials.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <latch>
+#include <thread>
+
+#include "lookout/api/base64.h"
+#include "lookout/api/time.h"
+#include "tests/rest/certificates.h"
+#include "tests/rest/environment.h"
+#include "tests/support/files.h"
+
+namespace lookout::rest {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+/// A directory, and a clock that stands still until a test moves it.
+class CredentialsTest : public ::testing::Test {
+ protected:
+  std::string path(std::string_view name) const { return (dir_ / name).string(); }
+
+  CredentialsOptions options() {
+    return {.now = [this] { return std::chrono::system_clock::time_point(now_.load()); }};
+  }
+  void pass(std::chrono::milliseconds time) { now_ = now_.load() + time; }
+  std::string in(std::chrono::seconds time) const {
+    return api::format_time(
+        std::chrono::floor<std::chrono::microseconds>(std::chrono::sys_seconds(1'800'000'000s)) +
+        time);
+  }
+
+  const test::TempDir dir_;
+  std::atomic<std::chrono::system_clock::duration> now_{1'800'000'000s};
+};
+
+TEST_F(CredentialsTest, WithoutAnyThereAreNone) {
+  Credentials credentials({.server = "https://host"});
+  EXPECT_EQ(*credentials.current(), Credential{});
+  EXPECT_FALSE(credentials.would_block());
+}
+
+TEST_F(CredentialsTest, FixedOnesStay) {
+  const test::KeyPair pair = test::make_certificate("jane");
+  Credentials credentials({.server = "https://host",
+                           .client_cert_data = pair.certificate,
+                           .client_key_data = pair.key,
+                           .bearer_token = "abc"},
+                          options());
+  const auto first = credentials.current();
+  EXPECT_EQ(*first, (Credential{.authorization = "Bearer abc",
+                                .client_certificate = pair.certificate,
+                                .client_key = pair.key}));
+  credentials.invalidate(first);
+  pass(1h);
+  EXPECT_EQ(credentials.current(), first);
+  EXPECT_EQ(credentials.try_current(), first);
+  EXPECT_FALSE(credentials.would_block());
+}
+
+TEST_F(CredentialsTest, BasicAuthentication) {
+  Credentials credentials(
+      {.server = "https://host", .username = "Aladdin", .password = "open sesame"});
+  EXPECT_EQ(credentials.current()->authorization, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+}
+
+TEST_F(CredentialsTest, ConflictsAreRefused) {
+  EXPECT_THROW(Credentials({.server = "https://host", .bearer_token = "a", .username = "b"}),
+               ConfigError);
+}
+
+class TokenFileTest : public CredentialsTest {
+ protected:
+  TokenFileTest() { write("first"); }
+  void write(std::string_view token) { test::write_file(dir_ / "token", token); }
+  std::string token() { return credentials_->current()->authorization; }
+
+  std::unique_ptr<Credentials> credentials_ = std::make_unique<Credentials>(
+      Config{.server = "https://host", .token_file = path("token")}, options());
+};
+
+TEST_F(TokenFileTest, TokenIsTrimmed) {
+  write(" \nfirst\r\n\n");
+  EXPECT_EQ(token(), "Bearer first");
+}
+
+TEST_F(TokenFileTest, ChangesAreSeenWithinASecond) {
+  const auto first = credentials_->current();
+  EXPECT_EQ(first->authorization, "Bearer first");
+  write("second!");
+  pass(999ms);
+  EXPECT_EQ(credentials_->current(), first);
+  pass(1ms);
+  EXPECT_EQ(token(), "Bearer second!");
+}
+
+TEST_F(TokenFileTest, AnUnchangedFileGivesTheSameCredential) {
+  const auto first = credentials_->current();
+  pass(1h);
+  EXPECT_EQ(credentials_->current(), first);
+}
+
+// How a kubelet renews the token of a pod.
+TEST_F(TokenFileTest, AReplacedDirectoryIsSeen) {
+  test::write_file(dir_ / "..v1/token", "v1");
+  test::write_file(dir_ / "..v2/token", "v2");
+  std::filesystem::create_directory_symlink("..v1", dir_ / "..data");
+  std::filesystem::remove(dir_ / "token");
+  std::filesystem::create_symlink("..data/token", dir_ / "token");
+  EXPECT_EQ(token(), "Bearer v1");
+  std::filesystem::create_directory_symlink("..v2", dir_ / "..tmp");
+  std::filesystem::rename(dir_ / "..tmp", dir_ / "..data");
+  pass(1s);
+  EXPECT_EQ(token(), "Bearer v2");
+}
+
+TEST_F(TokenFileTest, TheLastGoodTokenStays) {
+  EXPECT_EQ(token(), "Bearer first");
+  std::filesystem::remove(dir_ / "token");
+  pass(1s);
+  EXPECT_EQ(token(), "Bearer first");
+  pass(10min);
+  EXPECT_EQ(token(), "Bearer first");
+  write("");
+  pass(1s);
+  EXPECT_EQ(token(), "Bearer first");
+  write("two\nlines");
+  pass(1s);
+  EXPECT_EQ(token(), "Bearer first");
+  write("second");
+  pass(1s);
+  EXPECT_EQ(token(), "Bearer second");
+}
+
+TEST_F(TokenFileTest, IsReadOnceAMinuteWhateverItsStampSays) {
+  EXPECT_EQ(token(), "Bearer first");
+  // The same size, and a time of change that no clock has moved.
+  const std::string file = path("token");
+  struct stat before {};
+  ASSERT_EQ(::stat(file.c_str(), &before), 0);
+  {
+    std::fstream in_place(file, std::ios::in | std::ios::out);
+    in_place << "other";
+  }
+  const timespec times[] = {before.st_atim, before.st_mtim};
+  ASSERT_EQ(::utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
+  pass(1min);
+  EXPECT_EQ(token(), "Bearer other");
+}
+
+TEST_F(TokenFileTest, IsReadAgainAfterARefusal) {
+  const auto first = credentials_->current();
+  write("second");
+  credentials_->invalidate(first);
+  EXPECT_EQ(token(), "Bearer second");
+}
+
+TEST_F(TokenFileTest, ARefusalOfAnOldTokenChangesNothing) {
+  const auto first = credentials_->current();
+  write("second");
+  pass(1s);
+  const auto second = credentials_->current();
+  write("third");
+  credentials_->invalidate(first);
+  EXPECT_EQ(credentials_->current(), second);
+}
+
+TEST_F(TokenFileTest, AClockThatIsSetBackDoesNotHideChanges) {
+  EXPECT_EQ(token(), "Bearer first");
+  write("second");
+  pass(-1h);
+  EXPECT_EQ(token(), "Bearer second");
+}
+
+TEST_F(TokenFileTest, WithoutATokenItSaysWhy) {
+  std::filesystem::remove(dir_ / "token");
+  EXPECT_THAT([&] { token(); }, ThrowsMessage<ConfigError>(
+                                    AllOf(HasSubstr(path("token")), HasSubstr("No such file"))));
+  write(" \n");
+  pass(1s);
+  EXPECT_THAT([&] { token(); }, ThrowsMessage<ConfigError>(HasSubstr("is empty")));
+  write("s3cret\ns3cret");
+  pass(1s);
+  EXPECT_THAT([&] { token(); }, ThrowsMessage<ConfigError>(
+                                    AllOf(HasSubstr("is no token"), Not(HasSubstr("s3cret")))));
+  write(std::string(5 << 20, 'x'));
+  pass(1s);
+  EXPECT_THAT([&] { token(); }, ThrowsMessage<ConfigError>(HasSubstr("larger than")));
+  write("good");
+  pass(1s);
+  EXPECT_EQ(token(), "Bearer good");
+}
+
+TEST_F(TokenFileTest, GoesBeforeTheFixedTokenOnceItWasRead) {
+  std::filesystem::remove(dir_ / "token");
+  credentials_ = std::make_unique<Credentials>(
+      Config{.server = "https://host", .bearer_token = "fixed", .token_file = path("token")},
+      options());
+  EXPECT_EQ(token(), "Bearer fixed");
+  write("file");
+  pass(1s);
+  EXPECT_EQ(token(), "Bearer file");
+  std::filesystem::remove(dir_ / "token");
+  pass(2min);
+  EXPECT_EQ(token(), "Bearer file");
+}
+
+TEST_F(TokenFileTest, ManyThreadsGetWholeTokens) {
+  std::vector<std::jthread> threads;
+  std::atomic<bool> done = false;
+  std::atomic<int> others = 0;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      while (!done) {
+        const std::string value = token();
+        if (value != "Bearer first" && value != "Bearer second") ++others;
+      }
+    });
+  }
+  for (int i = 0; i < 200; ++i) {
+    test::write_file(dir_ / "new", i % 2 == 0 ? "second" : "first");
+    std::filesystem::rename(dir_ / "new", dir_ / "token");
+    pass(1s);
+  }
+  done = true;
+  threads.clear();
+  EXPECT_EQ(others, 0);
+  EXPECT_EQ(token(), "Bearer first");
+}
+
+class CertificateFilesTest : public CredentialsTest {
+ protected:
+  void write(const test::KeyPair& pair) {
+    test::write_file(dir_ / "crt", pair.certificate);
+    test::write_file(dir_ / "key", pair.key);
+  }
+  Config config() const {
+    return {
+        .server = "https://host", .client_cert_file = path("crt"), .client_key_file = path("key")};
+  }
+
+  const test::KeyPair one_ = test::make_certificate("one");
+  const test::KeyPair two_ = test::make_certificate("two");
+};
+
+TEST_F(CertificateFilesTest, AreReadAgainWhenTheyChange) {
+  write(one_);
+  Credentials credentials(config(), options());
+  const auto first = credentials.current();
+  EXPECT_EQ(first->client_certificate, one_.certificate);
+  EXPECT_EQ(first->client_key, one_.key);
+  write(two_);
+  EXPECT_EQ(credentials.current(), first);
+  pass(1s);
+  EXPECT_EQ(credentials.current()->client_certificate, two_.certificate);
+  EXPECT_EQ(credentials.current()->client_key, two_.key);
+}
+
+TEST_F(CertificateFilesTest, HalfAChangeIsNotUsed) {
+  write(one_);
+  Credentials credentials(config(), options());
+  const auto first = credentials.current();
+  test::write_file(dir_ / "crt", two_.certificate);
+  pass(1s);
+  EXPECT_EQ(credentials.current(), first);
+  test::write_file(dir_ / "key", two_.key);
+  pass(1s);
+  EXPECT_EQ(credentials.current()->client_certificate, two_.certificate);
+}
+
+TEST_F(CertificateFilesTest, AKeyFileMayGoWithAGivenCertificate) {
+  test::write_file(dir_ / "key", one_.key);
+  Credentials credentials({.server = "https://host",
+                           .client_cert_data = one_.certificate,
+                           .client_cert_file = path("unused"),
+                           .client_key_file = path("key")});
+  EXPECT_EQ(credentials.current()->client_key, one_.key);
+}
+
+TEST_F(CertificateFilesTest, SaysWhatIsWrong) {
+  const auto error_with = [&](const test::KeyPair& pair) -> std::string {
+    write(pair);
+    try {
+      (void)Credentials(config(), options()).current();
+    } catch (const ConfigError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(error_with({one_.certificate, two_.key}), HasSubstr("not that of the certificate"));
+  EXPECT_THAT(error_with({"hello", one_.key}), HasSubstr("no certificate in PEM"));
+  EXPECT_THAT(error_with({one_.certificate, "hello"}), HasSubstr("no unencrypted private key"));
+  EXPECT_THAT(error_with({one_.certificate, test::encrypt_key(one_.key)}),
+              HasSubstr("no unencrypted private key"));
+  std::filesystem::remove(dir_ / "key");
+  EXPECT_THAT([&] { Credentials(config()).current(); },
+              ThrowsMessage<ConfigError>(HasSubstr("cannot read " + path("key"))));
+}
+
+/// Another standard input for this process.
+class ScopedStdin {
+ public:
+  explicit ScopedStdin(int fd) : saved_(::dup(STDIN_FILENO)) { ::dup2(fd, STDIN_FILENO); }
+  ~ScopedStdin() {
+    ::dup2(saved_, STDIN_FILENO);
+    ::close(saved_);
+  }
+  ScopedStdin(const ScopedStdin&) = delete;
+  ScopedStdin& operator=(const ScopedStdin&) = delete;
+
+ private:
+  int saved_;
+};
+
+/// A plugin that notes each run and what it was told, and prints the file "answer".
+class ExecTest : public CredentialsTest {
+ protected:
+  ExecTest() : no_terminal_(null_.get()) {
+    write_plugin("cat " + path("answer"));
+    answer(R"({"token":"one"})");
+  }
+
+  void write_plugin(const std::string& script) {
+    test::write_file(dir_ / "plugin", "#!/bin/sh\necho run >> " + path("runs") +
+                                          "\nprintf '%s' \"$KUBERNETES_EXEC_INFO\" > " +
+                                          path("info") + "\n" + script + "\n");
+    std::filesystem::permissions(dir_ / "plugin", std::filesystem::perms::owner_all);
+  }
+  void answer_text(std::string_view text) { test::write_file(dir_ / "answer", text); }
+  void answer(const std::string& status) {
+    answer_text(
+        R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":)" +
+        status + "}");
+  }
+  std::size_t runs() const {
+    return std::filesystem::exists(dir_ / "runs")
+               ? test::lines(test::read_file(dir_ / "runs")).size()
+               : 0;
+  }
+
+  Config config() const {
+    return {.server = "https://host", .exec = ExecConfig{.command = path("plugin")}};
+  }
+  Credentials& credentials() {
+    if (!credentials_) credentials_.emplace(config(), options());
+    return *credentials_;
+  }
+  std::string token() { return credentials().current()->authorization; }
+  std::string failure(const Config& config) {
+    try {
+      Credentials(config, options()).current();
+    } catch (const ConfigError& e) {
+      return e.what();
+    }
+    return "";
+  }
+  rapidjson::Document info() const {
+    rapidjson::Document out;
+    out.Parse(test::read_file(dir_ / "info").c_str());
+    return out;
+  }
+
+  struct Descriptor {
+    explicit Descriptor(int fd_in) : fd(fd_in) {}
+    ~Descriptor() { ::close(fd); }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    int get() const { return fd; }
+    int fd;
+  };
+  const Descriptor null_{::open("/dev/null", O_RDONLY)};
+  const ScopedStdin no_terminal_;
+  std::optional<Credentials> credentials_;
+};
+
+TEST_F(ExecTest, IsRunOnce) {
+  EXPECT_TRUE(credentials().would_block());
+  EXPECT_EQ(credentials().try_current(), nullptr);
+  EXPECT_EQ(runs(), 0U);
+  const auto first = credentials().current();
+  EXPECT_EQ(first->authorization, "Bearer one");
+  pass(24h);
+  EXPECT_FALSE(credentials().would_block());
+  EXPECT_EQ(credentials().current(), first);
+  EXPECT_EQ(credentials().try_current(), first);
+  EXPECT_EQ(runs(), 1U);
+}
+
+TEST_F(ExecTest, IsRunAgainAfterExpiry) {
+  answer(R"({"token":"one","expirationTimestamp":")" + in(60s) + "\"}");
+  EXPECT_EQ(token(), "Bearer one");
+  answer(R"({"token":"two","expirationTimestamp":")" + in(120s) + "\"}");
+  pass(60s);
+  EXPECT_EQ(token(), "Bearer one");
+  pass(1s);
+  EXPECT_TRUE(credentials().would_block());
+  EXPECT_EQ(credentials().try_current(), nullptr);
+  EXPECT_EQ(token(), "Bearer two");
+  EXPECT_EQ(runs(), 2U);
+}
+
+TEST_F(ExecTest, ExpiryFarAwayIsNoProblem) {
+  answer(R"({"token":"one","expirationTimestamp":"9999-12-31T23:59:59Z"})");
+  EXPECT_EQ(token(), "Bearer one");
+  EXPECT_FALSE(credentials().would_block());
+}
+
+TEST_F(ExecTest, AnExpiredCredentialIsUsedOnce) {
+  answer(R"({"token":"one","expirationTimestamp":")" + in(-60s) + "\"}");
+  EXPECT_EQ(token(), "Bearer one");
+  EXPECT_EQ(token(), "Bearer one");
+  EXPECT_EQ(runs(), 2U);
+}
+
+TEST_F(ExecTest, IsRunAgainAfterARefusal) {
+  const auto first = credentials().current();
+  answer(R"({"token":"two"})");
+  credentials().invalidate(first);
+  EXPECT_TRUE(credentials().would_block());
+  const auto second = credentials().current();
+  EXPECT_EQ(second->authorization, "Bearer two");
+  // Another request that was under way with the first.
+  credentials().invalidate(first);
+  EXPECT_EQ(credentials().current(), second);
+  EXPECT_EQ(runs(), 2U);
+}
+
+TEST_F(ExecTest, GivesACertificate) {
+  const test::KeyPair pair = test::make_certificate("jane");
+  const auto json = [](const std::string& text) {
+    std::string out;
+    for (const char c : text) out += c == '\n' ? "\\n" : std::string(1, c);
+    return '"' + out + '"';
+  };
+  answer(R"({"clientCertificateData":)" + json(pair.certificate) + R"(,"clientKeyData":)" +
+         json(pair.key) + "}");
+  EXPECT_EQ(*credentials().current(), (Credential{.authorization = "",
+                                                  .client_certificate = pair.certificate,
+                                                  .client_key = pair.key}));
+}
+
+TEST_F(ExecTest, IsNotRunWhereThereAreOtherCredentials) {
+  Config with_token = config();
+  with_token.bearer_token = "fixed";
+  EXPECT_EQ(Credentials(with_token).current()->authorization, "Bearer fixed");
+  Config with_password = config();
+  with_password.username = "me";
+  EXPECT_EQ(Credentials(with_password).current()->authorization, "Basic bWU6");
+  const test::KeyPair pair = test::make_certificate("jane");
+  Config with_certificate = config();
+  with_certificate.client_cert_data = pair.certificate;
+  with_certificate.client_key_data = pair.key;
+  EXPECT_EQ(Credentials(with_certificate).current()->authorization, "");
+  EXPECT_EQ(runs(), 0U);
+}
+
+TEST_F(ExecTest, GetsArgumentsAndEnvironment) {
+  const test::ScopedEnv inherited("LOOKOUT_TEST_INHERITED", "from here");
+  const test::ScopedEnv replaced("LOOKOUT_TEST_REPLACED", "from here");
+  write_plugin(R"(echo "$1|$2|$LOOKOUT_TEST_INHERITED|$LOOKOUT_TEST_REPLACED" > )" + path("seen") +
+               "\ncat " + path("answer"));
+  Config config = this->config();
+  config.exec->args = {"a b", "$HOME"};
+  config.exec->env = {{.name = "LOOKOUT_TEST_REPLACED", .value = "from config"}};
+  Credentials(config).current();
+  EXPECT_EQ(test::read_file(dir_ / "seen"), "a b|$HOME|from here|from config\n");
+}
+
+TEST_F(ExecTest, IsFoundOnThePath) {
+  const test::ScopedEnv search("PATH", dir_.path().string() + ":/usr/bin:/bin");
+  Config config = this->config();
+  config.exec->command = "plugin";
+  EXPECT_EQ(Credentials(config).current()->authorization, "Bearer one");
+}
+
+TEST_F(ExecTest, IsToldWhatItNeeds) {
+  EXPECT_EQ(token(), "Bearer one");
+  EXPECT_EQ(test::read_file(dir_ / "info"),
+            R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",)"
+            R"("spec":{"interactive":false}})");
+}
+
+TEST_F(ExecTest, IsToldAboutTheClusterIfItAsks) {
+  test::write_file(dir_ / "ca", "pem");
+  Config config = this->config();
+  config.ca_file = path("ca");
+  config.server_name = "name";
+  config.proxy_url = "http://proxy";
+  config.disable_compression = true;
+  config.exec->provide_cluster_info = true;
+  config.exec->cluster_config = R"({"audience":"a"})";
+  Credentials(config).current();
+  const rapidjson::Document told = info();
+  rapidjson::Document expected;
+  expected.Parse(R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
+    "spec":{"interactive":false,"cluster":{"server":"https://host","tls-server-name":"name",
+    "certificate-authority-data":"cGVt","proxy-url":"http://proxy","disable-compression":true,
+    "config":{"audience":"a"}}}})");
+  EXPECT_EQ(told, expected) << test::read_file(dir_ / "info");
+}
+
+TEST_F(ExecTest, OldVersionIsSpokenToo) {
+  answer_text(R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1",
+                  "status":{"token":"beta"}})");
+  Config config = this->config();
+  config.exec->api_version = "client.authentication.k8s.io/v1beta1";
+  EXPECT_EQ(Credentials(config).current()->authorization, "Bearer beta");
+  EXPECT_STREQ(info()["apiVersion"].GetString(), "client.authentication.k8s.io/v1beta1");
+}
+
+/// A terminal as standard input.
+class Terminal {
+ public:
+  Terminal() : master_(::posix_openpt(O_RDWR | O_NOCTTY)) {
+    ::grantpt(master_);
+    ::unlockpt(master_);
+    slave_ = ::open(::ptsname(master_), O_RDWR | O_NOCTTY);
+  }
+  ~Terminal() {
+    ::close(slave_);
+    ::close(master_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  int get() const { return slave_; }
+
+ private:
+  int master_;
+  int slave_ = -1;
+};
+
+struct InteractiveCase {
+  std::string mode;
+  bool terminal;
+  bool stdin_unavailable;
+  std::string seen;  // by the plugin; empty: it is not run
+};
+
+class InteractiveTest : public ExecTest, public ::testing::WithParamInterface<InteractiveCase> {};
+
+TEST_P(InteractiveTest, DecidesOverStandardInput) {
+  const auto& [mode, terminal, stdin_unavailable, seen] = GetParam();
+  write_plugin("if [ -t 0 ]; then echo terminal; else echo none; fi > " + path("seen") + "\ncat " +
+               path("answer"));
+  const Terminal pty;
+  const ScopedStdin in(terminal ? pty.get() : null_.get());
+  Config config = this->config();
+  config.exec->interactive_mode = mode;
+  config.exec->stdin_unavailable = stdin_unavailable;
+  if (seen.empty()) {
+    EXPECT_THAT(failure(config), HasSubstr("it must ask the user"));
+    EXPECT_EQ(runs(), 0U);
+  } else {
+    EXPECT_EQ(failure(config), "");
+    EXPECT_EQ(test::read_file(dir_ / "seen"), seen + "\n");
+    EXPECT_EQ(info()["spec"]["interactive"].GetBool(), seen == "terminal");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, InteractiveTest,
+                         ::testing::Values(InteractiveCase{"Never", true, false, "none"},
+                                           InteractiveCase{"IfAvailable", true, false, "terminal"},
+                                           InteractiveCase{"IfAvailable", true, true, "none"},
+                                           InteractiveCase{"IfAvailable", false, false, "none"},
+                                           InteractiveCase{"Always", true, false, "terminal"},
+                                           InteractiveCase{"Always", true, true, ""},
+                                           InteractiveCase{"Always", false, false, ""}));
+
+struct AnswerCase {
+  std::string name;
+  std::string text;
+  std::string message;
+};
+
+class AnswerTest : public ExecTest, public ::testing::WithParamInterface<AnswerCase> {};
+
+TEST_P(AnswerTest, IsRefused) {
+  answer_text(GetParam().text);
+  EXPECT_THAT(failure(config()), AllOf(HasSubstr("credential plugin " + path("plugin")),
+                                       HasSubstr(GetParam().message), Not(HasSubstr("s3cret"))));
+}
+
+std::string credential(const std::string& status) {
+  return R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":)" +
+         status + "}";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Answers, AnswerTest,
+    ::testing::Values(
+        AnswerCase{"Nothing", "", "printed no JSON"},
+        AnswerCase{"Text", "s3cret", "printed no JSON"},
+        AnswerCase{"Truncated", R"({"kind":"ExecCredential","status":{"token":"s3cret)",
+                   "printed no JSON"},
+        AnswerCase{"Deep", std::string(500'000, '['), "printed no JSON"},
+        AnswerCase{"List", "[]", "printed no ExecCredential"},
+        AnswerCase{"AnotherKind", R"({"kind":"Pod"})", "printed no ExecCredential"},
+        AnswerCase{"KindOfAnotherType", R"({"kind":7})", "kind is no text"},
+        AnswerCase{
+            "AnotherVersion",
+            R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1",)"
+            R"("status":{"token":"s3cret"}})",
+            "another apiVersion"},
+        AnswerCase{"NoStatus",
+                   R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"})",
+                   "without a status"},
+        AnswerCase{"NullStatus", credential("null"), "without a status"},
+        AnswerCase{"EmptyStatus", credential("{}"), "neither a token nor a certificate"},
+        AnswerCase{"TokenOfAnotherType", credential(R"({"token":["s3cret"]})"), "token is no text"},
+        AnswerCase{"TokenWithLineBreak", credential(R"({"token":"s3cret\nX: y"})"), "line break"},
+        AnswerCase{"KeyWithoutCertificate", credential(R"({"clientKeyData":"s3cret"})"),
+                   "but not both"},
+        AnswerCase{"BadCertificate",
+                   credential(R"({"clientCertificateData":"x","clientKeyData":"s3cret"})"),
+                   "no certificate in PEM"},
+        AnswerCase{"BadTime", credential(R"({"token":"s3cret","expirationTimestamp":"soon"})"),
+                   "expirationTimestamp"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_F(ExecTest, AMissingProgramComesWithTheHint) {
+  Config config = this->config();
+  config.exec->command = "lookout-no-such-plugin";
+  config.exec->install_hint = "Run \x1b[1mbrew install\x1b[0m it.\nOr not.";
+  EXPECT_THAT(failure(config),
+              AllOf(HasSubstr("lookout-no-such-plugin"), HasSubstr("there is no such program"),
+                    HasSubstr("Run ?[1mbrew install?[0m it.\nOr not.")));
+}
+
+TEST_F(ExecTest, SaysHowTheProgramFailed) {
+  write_plugin("echo s3cret; exit 7");
+  EXPECT_THAT(failure(config()),
+              AllOf(HasSubstr("failed with exit code 7"), Not(HasSubstr("s3cret"))));
+  write_plugin("kill -9 $$");
+  EXPECT_THAT(failure(config()), HasSubstr("ended by signal 9"));
+}
+
+TEST_F(ExecTest, TimeAndOutputAreBounded) {
+  write_plugin("exec sleep 1000");
+  CredentialsOptions options = this->options();
+  options.exec_timeout = 50ms;
+  options.exec_max_output = 1000;
+  EXPECT_THAT([&] { Credentials(config(), options).current(); },
+              ThrowsMessage<ConfigError>(HasSubstr("not done within")));
+  write_plugin("exec cat /dev/zero");
+  options.exec_timeout = 60s;
+  EXPECT_THAT([&] { Credentials(config(), options).current(); },
+              ThrowsMessage<ConfigError>(HasSubstr("printed more than 1000 bytes")));
+}
+
+TEST_F(ExecTest, AFailureHoldsForASecond) {
+  write_plugin("exit 7");
+  EXPECT_THROW(token(), ConfigError);
+  write_plugin("cat " + path("answer"));
+  EXPECT_FALSE(credentials().would_block());
+  EXPECT_THROW(token(), ConfigError);
+  EXPECT_THROW(credentials().try_current(), ConfigError);
+  EXPECT_EQ(runs(), 1U);
+  pass(1s);
+  EXPECT_TRUE(credentials().would_block());
+  EXPECT_EQ(token(), "Bearer one");
+}
+
+/// A plugin that waits until it is told to go on.
+class SlowExecTest : public ExecTest {
+ protected:
+  SlowExecTest() {
+    for (const char* name : {"started", "go"}) {
+      if (::mkfifo(path(name).c_str(), 0600) != 0) throw std::runtime_error("mkfifo failed");
+    }
+    write_plugin("echo $$ > " + path("started") + "\nread line < " + path("go") + "\ncat " +
+                 path("answer"));
+  }
+  /// Waits until the plugin runs; returns its process.
+  pid_t started() const {
+    pid_t pid = 0;
+    std::ifstream(path("started")) >> pid;
+    return pid;
+  }
+  void go() const { std::ofstream(path("go")) << "go\n"; }
+};
+
+TEST_F(SlowExecTest, ManyCallersShareOneRun) {
+  constexpr int kCallers = 8;
+  std::vector<std::shared_ptr<const Credential>> got(kCallers);
+  std::latch calling(kCallers);
+  credentials();
+  std::vector<std::jthread> threads;
+  for (auto& slot : got) {
+    threads.emplace_back([&] {
+      calling.count_down();
+      slot = credentials().current();
+    });
+  }
+  started();
+  calling.wait();
+  EXPECT_TRUE(credentials().would_block());
+  EXPECT_EQ(credentials().try_current(), nullptr);
+  go();
+  threads.clear();
+  EXPECT_THAT(got, Each(credentials().current()));
+  EXPECT_EQ(runs(), 1U);
+}
+
+TEST_F(SlowExecTest, StopEndsThePlugin) {
+  credentials();
+  std::shared_ptr<const Credential> got = std::make_shared<Credential>();
+  std::stop_source stop;
+  pid_t plugin = 0;
+  {
+    std::jthread caller([&] { got = credentials().current(stop.get_token()); });
+    plugin = started();
+    stop.request_stop();
+  }
+  EXPECT_EQ(got, nullptr);
+  EXPECT_EQ(::kill(plugin, 0), -1);
+  EXPECT_EQ(errno, ESRCH);
+}
+
+TEST_F(SlowExecTest, AWaiterThatStopsLeavesThePluginAlone) {
+  credentials();
+  std::stop_source stop;
+  std::shared_ptr<const Credential> first;
+  std::shared_ptr<const Credential> second = std::make_shared<Credential>();
+  std::jthread runner([&] { first = credentials().current(); });
+  started();
+  std::jthread waiter([&] { second = credentials().current(stop.get_token()); });
+  stop.request_stop();
+  waiter.join();
+  EXPECT_EQ(second, nullptr);
+  go();
+  runner.join();
+  EXPECT_EQ(first->authorization, "Bearer one");
+}
+
+// Who waited for somebody else's run is not stopped with it.
+TEST_F(SlowExecTest, AWaiterTakesOverWhenTheRunnerStops) {
+  credentials();
+  std::stop_source stop;
+  std::shared_ptr<const Credential> second;
+  std::jthread runner([&] { EXPECT_EQ(credentials().current(stop.get_token()), nullptr); });
+  started();
+  std::jthread waiter([&] { second = credentials().current(); });
+  stop.request_stop();
+  runner.join();
+  started();
+  go();
+  waiter.join();
+  EXPECT_EQ(second->authorization, "Bearer one");
+  EXPECT_EQ(runs(), 2U);
+}
+
+}  // namespace
+}  // namespace lookout::rest
