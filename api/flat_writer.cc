@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <tuple>
 
 #include "api/encoding.h"
 #include "api/object_header.h"
@@ -202,6 +203,11 @@ void FlatWriter::string(std::string_view value) {
   size_ += n + value.size();
 }
 
+void FlatWriter::value(Value copied) {
+  if (!copied.exists()) return null();
+  put(copied.data(), static_cast<std::size_t>(skip_value(copied.data()) - copied.data()));
+}
+
 void FlatWriter::sort_members(std::size_t begin) {
   entries_.clear();
   const std::uint8_t* p = buffer_.data() + begin;
@@ -215,8 +221,8 @@ void FlatWriter::sort_members(std::size_t begin) {
                         rank == kNoRank ? key.text() : std::string_view{}, p, next});
     p = next;
   }
-  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-    return a.order != b.order ? a.order < b.order : a.text < b.text;
+  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.order, a.text, a.begin) < std::tie(b.order, b.text, b.begin);
   });
   scratch_.clear();
   for (std::size_t i = 0; i < entries_.size(); ++i) {

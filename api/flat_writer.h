@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lookout/api/symbol.h"
+#include "lookout/api/value.h"
 
 namespace lookout::api {
 class Object;
@@ -45,6 +46,8 @@ class FlatWriter {
   /// those hold it, else as text.
   void number(std::string_view text);
   void string(std::string_view value);
+  /// A copy of a value of some object, with everything that is in it.
+  void value(Value copied);
 
   /// How many containers are open.
   std::size_t depth() const { return frames_.size(); }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "api/json_values.h"
 #include "api/limits.h"
 #include "lookout/api/error.h"
 
@@ -13,6 +14,9 @@ namespace {
 
 using Allocator = rapidjson::Document::AllocatorType;
 using JsonValue = rapidjson::Value;
+using detail::copy_text;
+using detail::deep_copy;
+using detail::text_of;
 
 /// So that everything below may recurse.
 void check_depth(const JsonValue& value, std::size_t depth = 1) {
@@ -25,35 +29,9 @@ void check_depth(const JsonValue& value, std::size_t depth = 1) {
   }
 }
 
-std::string_view text_of(const JsonValue& name) {
-  return {name.GetString(), name.GetStringLength()};
-}
-
-JsonValue copy_text(const JsonValue& text, Allocator& allocator) {
-  return {text.GetString(), text.GetStringLength(), allocator};
-}
-
-/// A copy that shares nothing. (RapidJSON's own keeps pointing at strings that it did not copy.)
-JsonValue copy(const JsonValue& value, Allocator& allocator) {
-  if (value.IsString()) return copy_text(value, allocator);
-  if (value.IsArray()) {
-    JsonValue out(rapidjson::kArrayType);
-    out.Reserve(value.Size(), allocator);
-    for (const auto& element : value.GetArray()) out.PushBack(copy(element, allocator), allocator);
-    return out;
-  }
-  if (value.IsObject()) {
-    JsonValue out(rapidjson::kObjectType);
-    for (const auto& [name, member] : value.GetObject())
-      out.AddMember(copy_text(name, allocator), copy(member, allocator), allocator);
-    return out;
-  }
-  return {value, allocator};
-}
-
 void apply(JsonValue& target, const JsonValue& patch, Allocator& allocator) {
   if (!patch.IsObject()) {
-    target = copy(patch, allocator);
+    target = deep_copy(patch, allocator);
     return;
   }
   if (!target.IsObject()) target.SetObject();
@@ -81,17 +59,17 @@ void apply(JsonValue& target, const JsonValue& patch, Allocator& allocator) {
     if (!change->second->IsNull()) {
       JsonValue value;
       apply(value, *change->second, allocator);
-      target.AddMember(copy_text(member.name, allocator), value, allocator);
+      target.AddMember(copy_text(text_of(member.name), allocator), value, allocator);
     }
     changes.erase(change);
   }
 }
 
 JsonValue create(const JsonValue& before, const JsonValue& after, Allocator& allocator) {
-  if (!after.IsObject()) return copy(after, allocator);
+  if (!after.IsObject()) return deep_copy(after, allocator);
   JsonValue patch(rapidjson::kObjectType);
   const auto add = [&](const JsonValue& name, JsonValue value) {
-    patch.AddMember(copy_text(name, allocator), value, allocator);
+    patch.AddMember(copy_text(text_of(name), allocator), value, allocator);
   };
   const bool merging = before.IsObject();
   if (merging) {

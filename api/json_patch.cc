@@ -1,0 +1,267 @@
+#include "lookout/api/json_patch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/go_text.h"
+#include "api/json_values.h"
+#include "api/limits.h"
+#include "lookout/api/object.h"
+
+namespace lookout::api {
+namespace {
+
+using Allocator = rapidjson::Document::AllocatorType;
+using JsonValue = rapidjson::Value;
+using detail::text_of;
+using rapidjson::SizeType;
+
+/// The member of an object; null if there is none.
+template <class V>
+V* find_member(V& object, std::string_view name) {
+  for (auto& member : object.GetObject()) {
+    if (text_of(member.name) == name) return &member.value;
+  }
+  return nullptr;
+}
+
+/// How deep a value is nested; 0 for what holds nothing.
+std::size_t depth_of(const JsonValue& value) {
+  std::size_t deepest = 0;
+  if (value.IsArray()) {
+    for (const auto& element : value.GetArray()) deepest = std::max(deepest, depth_of(element));
+  } else if (value.IsObject()) {
+    for (const auto& member : value.GetObject())
+      deepest = std::max(deepest, depth_of(member.value));
+  } else {
+    return 0;
+  }
+  return deepest + 1;
+}
+
+/// About how many bytes of memory a copy takes.
+std::size_t size_of(const JsonValue& value) {
+  std::size_t size = sizeof(JsonValue);
+  if (value.IsString()) size += value.GetStringLength();
+  if (value.IsArray()) {
+    for (const auto& element : value.GetArray()) size += size_of(element);
+  } else if (value.IsObject()) {
+    for (const auto& member : value.GetObject())
+      size += sizeof(JsonValue) + member.name.GetStringLength() + size_of(member.value);
+  }
+  return size;
+}
+
+/// Equal as JSON, whatever the order of members. In time that grows with the size only, which
+/// RapidJSON's own comparison does not promise.
+bool equal(const JsonValue& a, const JsonValue& b) {
+  const auto flat = [](const JsonValue& value) {
+    rapidjson::Document holder(rapidjson::kObjectType);
+    holder.AddMember("value", detail::deep_copy(value, holder.GetAllocator()),
+                     holder.GetAllocator());
+    return Object::from(holder);
+  };
+  return flat(a) == flat(b);
+}
+
+/// A JSON pointer (RFC 6901), in parts.
+std::vector<std::string> parse_pointer(std::string_view pointer) {
+  std::vector<std::string> tokens;
+  if (pointer.empty()) return tokens;
+  if (pointer.front() != '/')
+    throw PatchError(fmt::format("the path {} does not begin with '/'", detail::quote(pointer)));
+  std::string token;
+  for (std::size_t i = 1; i <= pointer.size(); ++i) {
+    if (i == pointer.size() || pointer[i] == '/') {
+      tokens.push_back(std::move(token));
+      token.clear();
+    } else if (pointer[i] == '~' && i + 1 < pointer.size() &&
+               (pointer[i + 1] == '0' || pointer[i + 1] == '1')) {
+      token += pointer[++i] == '0' ? '~' : '/';
+    } else {
+      token += pointer[i];
+    }
+  }
+  return tokens;
+}
+
+/// The position that a token means in an array of `size` elements; `last` is the highest one that
+/// is allowed.
+std::optional<SizeType> array_index(const std::string& token, SizeType size, SizeType last) {
+  const auto number = detail::parse_int(token);
+  if (!number) return std::nullopt;
+  const std::int64_t index = *number < 0 ? *number + size : *number;
+  if (index < 0 || index > static_cast<std::int64_t>(last)) return std::nullopt;
+  return static_cast<SizeType>(index);
+}
+
+class Patcher {
+ public:
+  Patcher(JsonValue& target, Allocator& allocator) : target_(target), allocator_(allocator) {}
+
+  void apply(const JsonValue& operation) {
+    const std::string_view op = required_text(operation, "op");
+    const std::string_view path = required_text(operation, "path");
+    if (op == "add") {
+      add(path, copy(required(operation, "value")));
+    } else if (op == "remove") {
+      remove(path);
+    } else if (op == "replace") {
+      const JsonValue& value = required(operation, "value");
+      JsonValue* at = find(path);
+      if (at == nullptr) fail("replace", path);
+      *at = copy(value);
+      check_depth(path, *at);
+    } else if (op == "move") {
+      const std::string_view from = required_text(operation, "from");
+      JsonValue moved;
+      if (JsonValue* at = find(from)) {
+        moved = std::move(*at);
+      } else {
+        fail("move", from);
+      }
+      remove(from);
+      add(path, std::move(moved));
+    } else if (op == "copy") {
+      const std::string_view from = required_text(operation, "from");
+      const JsonValue* at = find(from);
+      if (at == nullptr) fail("copy", from);
+      copied_ += size_of(*at);
+      if (copied_ > kMaxPatchCopyBytes) throw PatchError("the patch copies too much");
+      add(path, copy(*at));
+    } else if (op == "test") {
+      const JsonValue* expected = find_member(operation, "value");
+      const JsonValue* at = find(path);
+      const bool absent = at == nullptr || at->IsNull();
+      const bool expects_absent = expected == nullptr || expected->IsNull();
+      if (absent || expects_absent ? absent != expects_absent : !equal(*at, *expected))
+        throw PatchError(fmt::format("testing value {} failed", path));
+    } else {
+      throw PatchError(fmt::format("unexpected kind of operation: {}", detail::quote(op)));
+    }
+  }
+
+ private:
+  [[noreturn]] static void fail(std::string_view op, std::string_view path) {
+    throw PatchError(
+        fmt::format("{} operation does not apply: there is no {}", op, detail::quote(path)));
+  }
+
+  static const JsonValue& required(const JsonValue& operation, const char* name) {
+    const JsonValue* value = find_member(operation, name);
+    if (value == nullptr) throw PatchError(fmt::format("an operation lacks its \"{}\"", name));
+    return *value;
+  }
+
+  static std::string_view required_text(const JsonValue& operation, const char* name) {
+    const JsonValue& value = required(operation, name);
+    if (!value.IsString())
+      throw PatchError(fmt::format("the \"{}\" of an operation is no string", name));
+    return text_of(value);
+  }
+
+  JsonValue copy(const JsonValue& value) { return detail::deep_copy(value, allocator_); }
+
+  /// What a path leads to; null if it leads nowhere.
+  JsonValue* find(std::string_view path) {
+    const auto tokens = parse_pointer(path);
+    return walk(tokens, tokens.size());
+  }
+
+  JsonValue* walk(const std::vector<std::string>& tokens, std::size_t count) {
+    JsonValue* at = &target_;
+    for (std::size_t i = 0; i < count && at != nullptr; ++i) {
+      if (at->IsObject()) {
+        at = find_member(*at, tokens[i]);
+      } else if (at->IsArray() && !at->Empty()) {
+        const auto index = array_index(tokens[i], at->Size(), at->Size() - 1);
+        at = index ? &(*at)[*index] : nullptr;
+      } else {
+        at = nullptr;
+      }
+    }
+    return at;
+  }
+
+  void add(std::string_view path, JsonValue value) {
+    check_depth(path, value);
+    const auto tokens = parse_pointer(path);
+    if (tokens.empty()) {
+      target_ = std::move(value);
+      return;
+    }
+    JsonValue* parent = walk(tokens, tokens.size() - 1);
+    const std::string& last = tokens.back();
+    if (parent != nullptr && parent->IsObject()) {
+      if (JsonValue* present = find_member(*parent, last)) {
+        *present = std::move(value);
+      } else {
+        JsonValue name(last.data(), static_cast<SizeType>(last.size()), allocator_);
+        parent->AddMember(name, value, allocator_);
+      }
+    } else if (parent != nullptr && parent->IsArray()) {
+      const SizeType size = parent->Size();
+      // Counted from the end, -1 is the place after the last element.
+      const auto index = last == "-" ? std::optional(size) : insertion_index(last, size);
+      if (!index) fail("add", path);
+      parent->PushBack(value, allocator_);
+      std::rotate(parent->Begin() + *index, parent->End() - 1, parent->End());
+    } else {
+      fail("add", path);
+    }
+  }
+
+  static std::optional<SizeType> insertion_index(const std::string& token, SizeType size) {
+    return token.starts_with('-') ? array_index(token, size + 1, size)
+                                  : array_index(token, size, size);
+  }
+
+  void remove(std::string_view path) {
+    const auto tokens = parse_pointer(path);
+    JsonValue* parent = tokens.empty() ? nullptr : walk(tokens, tokens.size() - 1);
+    if (parent != nullptr && parent->IsObject()) {
+      const auto member =
+          std::find_if(parent->MemberBegin(), parent->MemberEnd(),
+                       [&](const auto& m) { return text_of(m.name) == tokens.back(); });
+      if (member == parent->MemberEnd()) fail("remove", path);
+      parent->EraseMember(member);
+    } else if (parent != nullptr && parent->IsArray() && !parent->Empty()) {
+      const auto index = array_index(tokens.back(), parent->Size(), parent->Size() - 1);
+      if (!index) fail("remove", path);
+      parent->Erase(parent->Begin() + *index);
+    } else {
+      fail("remove", path);
+    }
+  }
+
+  /// Everything that reads the result may recurse.
+  static void check_depth(std::string_view path, const JsonValue& value) {
+    const auto above = static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
+    if (above + depth_of(value) > kMaxDepth) throw PatchError("the patch nests too deeply");
+  }
+
+  JsonValue& target_;
+  Allocator& allocator_;
+  std::size_t copied_ = 0;
+};
+
+}  // namespace
+
+void apply_json_patch(rapidjson::Value& target, const rapidjson::Value& patch,
+                      rapidjson::Document::AllocatorType& allocator) {
+  if (!patch.IsArray()) throw DecodeError("a JSON patch is a list of operations");
+  for (const auto& operation : patch.GetArray()) {
+    if (!operation.IsObject()) throw DecodeError("an operation of a JSON patch is an object");
+  }
+  if (depth_of(patch) > kMaxDepth) throw DecodeError("the JSON patch is nested too deeply");
+  Patcher patcher(target, allocator);
+  for (const auto& operation : patch.GetArray()) patcher.apply(operation);
+}
+
+}  // namespace lookout::api
