@@ -1,0 +1,65 @@
+// What a program wants to be told.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "lookout/api/object.h"
+
+namespace lookout::informer {
+
+/// The functions of one handler (client-go's ResourceEventHandlerFuncs, with the filter of its
+/// FilteringResourceEventHandler). Any of them may be empty.
+///
+/// They are called one at a time, in the order of events, on a thread of the handler pool; they may
+/// block. Objects are immutable and may be kept. An exception is logged with the handler's name and
+/// counted, and the handler goes on with the next event.
+///
+/// With a filter, an object that begins to pass it is added and one that ceases to is deleted.
+template <class T>
+struct EventHandler {
+  std::function<bool(const T& object)> filter;
+  /// `initial`: the object was there when the handler was added or when the informer began.
+  std::function<void(const T& object, bool initial)> on_add;
+  std::function<void(const T& before, const T& after)> on_update;
+  /// `final_state_unknown`: the deletion itself was missed; `last` may not be the last version.
+  std::function<void(const T& last, bool final_state_unknown)> on_delete;
+  /// For logs and metrics.
+  std::string name;
+};
+
+/// The same handler for objects of any type.
+template <class T>
+EventHandler<api::Object> untyped(EventHandler<T> handler) {
+  if constexpr (std::is_same_v<T, api::Object>) {
+    return handler;
+  } else {
+    EventHandler<api::Object> out;
+    out.name = std::move(handler.name);
+    if (handler.filter) {
+      out.filter = [f = std::move(handler.filter)](const api::Object& object) {
+        return f(T(object));
+      };
+    }
+    if (handler.on_add) {
+      out.on_add = [f = std::move(handler.on_add)](const api::Object& object, bool initial) {
+        f(T(object), initial);
+      };
+    }
+    if (handler.on_update) {
+      out.on_update = [f = std::move(handler.on_update)](const api::Object& before,
+                                                         const api::Object& after) {
+        f(T(before), T(after));
+      };
+    }
+    if (handler.on_delete) {
+      out.on_delete = [f = std::move(handler.on_delete)](const api::Object& last, bool unknown) {
+        f(T(last), unknown);
+      };
+    }
+    return out;
+  }
+}
+
+}  // namespace lookout::informer

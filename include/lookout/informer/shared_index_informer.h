@@ -1,0 +1,115 @@
+// A live, indexed copy of a set of objects, shared by any number of handlers.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "lookout/api/object.h"
+#include "lookout/informer/event_handler.h"
+#include "lookout/informer/handler_pool.h"
+#include "lookout/rest/event_loop.h"
+#include "lookout/tools/cache/controller.h"
+#include "lookout/tools/cache/indexer.h"
+#include "lookout/tools/cache/lister_watcher.h"
+#include "lookout/tools/cache/reflector.h"
+
+namespace lookout::informer {
+
+struct InformerOptions {
+  /// What the source delivers (ReflectorOptions::expected_*), and the name for messages.
+  cache::ReflectorOptions reflector;
+  /// In addition to the index by namespace.
+  cache::Indexers indexers;
+  cache::TransformFunc transform;
+};
+
+namespace detail {
+class Listener;
+class InformerCore;
+}  // namespace detail
+
+/// A handler that has been added. Letting go of it does not remove the handler.
+class HandlerRegistration {
+ public:
+  HandlerRegistration() = default;
+  HandlerRegistration(std::weak_ptr<detail::InformerCore> informer,
+                      std::shared_ptr<detail::Listener> listener);
+
+  /// Whether the handler has been told of everything that was there at first.
+  bool has_synced() const;
+  /// Waits for it; false if stopped, or if the handler was removed before.
+  bool wait_for_sync(std::stop_token stop = {}) const;
+
+  /// Takes the handler out. Waits for a call that is running, unless it is made from that call;
+  /// afterwards the handler is not called again, and what it refers to may go.
+  void remove();
+
+  /// Notifications that wait for the handler.
+  std::size_t backlog() const;
+  /// How often the handler threw.
+  std::uint64_t exceptions() const;
+
+ private:
+  std::weak_ptr<detail::InformerCore> informer_;
+  std::shared_ptr<detail::Listener> listener_;
+};
+
+/// client-go's SharedIndexInformer, for objects of any type; SharedInformer<T> is the typed skin.
+///
+/// The reflector, the store and the distribution to handlers run on one strand of the event loop;
+/// handlers run on the pool. For one object a handler sees a subsequence of its versions, in order,
+/// beginning with an addition and ending with a deletion; the store is never behind what a handler
+/// has been told. All functions may be called from any thread.
+class SharedIndexInformer {
+ public:
+  /// Loop and pool may serve many informers.
+  SharedIndexInformer(std::shared_ptr<cache::ListerWatcher> source, InformerOptions options,
+                      std::shared_ptr<rest::EventLoop> loop, std::shared_ptr<HandlerPool> pool);
+  /// Shuts down.
+  ~SharedIndexInformer();
+  SharedIndexInformer(const SharedIndexInformer&) = delete;
+  SharedIndexInformer& operator=(const SharedIndexInformer&) = delete;
+
+  /// A handler that is added to a running informer is first told of everything that is there.
+  /// Throws InvalidArgument if the informer has been stopped.
+  HandlerRegistration add_handler(EventHandler<api::Object> handler);
+
+  void add_indexers(cache::Indexers indexers);
+
+  /// Begins to list and watch; does nothing if it has begun before.
+  void start();
+  bool started() const;
+
+  /// Ends it, for good. Returns at once; what has been queued for handlers is still delivered.
+  void stop();
+  bool stopped() const;
+
+  /// Stops, waits until nothing runs any more, and removes all handlers (waiting for their running
+  /// calls). Must not be called on the event loop or in a handler; there, use stop().
+  void shutdown();
+
+  /// Whether the store holds all of the first list. (Each handler has a has_synced of its own.)
+  bool has_synced() const;
+  /// Waits for it; false if a stop was requested, or if the informer was stopped before.
+  bool wait_for_sync(std::stop_token stop = {}) const;
+
+  /// What is there. The store is changed by the informer only.
+  const cache::Indexer& store() const;
+  const std::shared_ptr<const cache::Indexer>& shared_store() const;
+
+  /// When the server last gave a sign of life.
+  Clock::TimePoint last_activity() const;
+  std::string last_sync_resource_version() const;
+  const cache::ReflectorStats& stats() const;
+  const std::string& name() const;
+
+ private:
+  std::shared_ptr<detail::InformerCore> core_;
+  std::shared_ptr<const cache::Indexer> store_;
+};
+
+}  // namespace lookout::informer

@@ -1,0 +1,137 @@
+// Reading what an informer keeps.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lookout/api/labels.h"
+#include "lookout/api/object.h"
+#include "lookout/api/resource.h"
+#include "lookout/tools/cache/indexer.h"
+#include "lookout/tools/cache/snapshot.h"
+
+namespace lookout::lister {
+
+/// The objects of a snapshot that a selector selects, as T; in no particular order. Lazy: nothing
+/// is copied, the selector is asked while one iterates. To be iterated while it lives; it holds its
+/// snapshot, so the store may change meanwhile.
+template <class T>
+class ListRange {
+ public:
+  class iterator {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::input_iterator_tag;
+
+    iterator() = default;
+    iterator(cache::ObjectRange::iterator at, const api::labels::Selector* selector)
+        : at_(std::move(at)), selector_(selector) {
+      skip();
+    }
+    T operator*() const { return T(*at_); }
+    iterator& operator++() {
+      ++at_;
+      skip();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& it, std::default_sentinel_t end) {
+      return it.at_ == end;
+    }
+
+   private:
+    void skip() {
+      if (selector_->empty()) return;
+      while (at_ != std::default_sentinel && !selector_->matches(*at_)) ++at_;
+    }
+
+    cache::ObjectRange::iterator at_;
+    const api::labels::Selector* selector_ = nullptr;
+  };
+
+  ListRange(cache::ObjectRange objects, api::labels::Selector selector)
+      : objects_(std::move(objects)), selector_(std::move(selector)) {}
+
+  iterator begin() const { return iterator(objects_.begin(), &selector_); }
+  std::default_sentinel_t end() const { return {}; }
+  bool empty() const { return begin() == end(); }
+  /// Counts them: O(n) with a selector.
+  std::size_t size() const {
+    if (selector_.empty()) return objects_.size();
+    std::size_t n = 0;
+    for (auto it = begin(); it != end(); ++it) ++n;
+    return n;
+  }
+
+ private:
+  cache::ObjectRange objects_;
+  api::labels::Selector selector_;
+};
+
+namespace detail {
+/// Throws api::StatusError, as client-go's listers do.
+[[noreturn]] void throw_not_found(const api::Resource& resource, std::string_view name);
+}  // namespace detail
+
+/// The objects of one namespace.
+template <class T>
+class NamespaceLister {
+ public:
+  NamespaceLister(std::shared_ptr<const cache::Indexer> store, api::Resource resource,
+                  std::string ns)
+      : store_(std::move(store)), resource_(std::move(resource)), ns_(std::move(ns)) {}
+
+  ListRange<T> list(api::labels::Selector selector = {}) const {
+    return {store_->snapshot().by_index(cache::kNamespaceIndex, ns_), std::move(selector)};
+  }
+  /// An empty handle if there is none.
+  T find(std::string_view name) const { return T(store_->get(ns_, name)); }
+  /// Throws api::StatusError (api::is_not_found) if there is none.
+  T get(std::string_view name) const {
+    T found = find(name);
+    if (!found) detail::throw_not_found(resource_, name);
+    return found;
+  }
+
+ private:
+  std::shared_ptr<const cache::Indexer> store_;
+  api::Resource resource_;
+  std::string ns_;
+};
+
+/// client-go's listers: what an informer keeps, by selector, namespace, name and index. A small
+/// value; safe to use from any thread. Each call sees the store as it is at that moment.
+template <class T>
+class Lister {
+ public:
+  Lister(std::shared_ptr<const cache::Indexer> store, api::Resource resource)
+      : store_(std::move(store)), resource_(std::move(resource)) {}
+
+  ListRange<T> list(api::labels::Selector selector = {}) const {
+    return {store_->snapshot().objects(), std::move(selector)};
+  }
+  NamespaceLister<T> ns(std::string name) const { return {store_, resource_, std::move(name)}; }
+  ListRange<T> by_index(std::string_view index, std::string_view value) const {
+    return {store_->snapshot().by_index(index, value), {}};
+  }
+
+  /// For types that live in no namespace.
+  T find(std::string_view name) const { return T(store_->get({}, name)); }
+  T get(std::string_view name) const {
+    T found = find(name);
+    if (!found) detail::throw_not_found(resource_, name);
+    return found;
+  }
+
+ private:
+  std::shared_ptr<const cache::Indexer> store_;
+  api::Resource resource_;
+};
+
+}  // namespace lookout::lister

@@ -1,0 +1,60 @@
+// From what the reflector learns to what handlers are told.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lookout/api/object.h"
+#include "lookout/tools/cache/delta_fifo.h"
+#include "lookout/tools/cache/indexer.h"
+#include "lookout/tools/cache/reflector.h"
+
+namespace lookout::cache {
+
+/// A change of the store.
+struct Notification {
+  enum class Type { kAdd, kUpdate, kDelete };
+
+  Type type = Type::kAdd;
+  api::Object object;  ///< the new one; of a deletion, the last one
+  api::Object before;  ///< of an update, the one before
+  /// Of an addition: it came with the first list.
+  bool initial = false;
+  /// Of a deletion: `object` may not be the last version there was.
+  bool final_state_unknown = false;
+  /// Of an update: nothing but a resync or a new list delivers it, the resourceVersion is the same.
+  bool sync = false;
+};
+
+/// Passes changes from a reflector through a DeltaFifo into a store, and says what has changed:
+/// client-go's Controller and processDeltas. All changes that come together become one version of
+/// the store, which readers can see before the first of them is told.
+///
+/// Lives on the strand of its informer.
+class Controller : public ReflectorStore {
+ public:
+  using OnChanges = std::function<void(std::vector<Notification>)>;
+
+  /// `store` must outlive it. `on_changes` is called on the strand, after the store has changed.
+  Controller(Indexer& store, TransformFunc transform, OnChanges on_changes);
+
+  /// Whether all of the first list is in the store.
+  bool has_synced() const { return queue_.has_synced(); }
+
+  void add(const api::Object& object) override { queue_.add(object); }
+  void update(const api::Object& object) override { queue_.update(object); }
+  void remove(const api::Object& object) override { queue_.remove(object); }
+  void replace(std::vector<api::Object> objects, const std::string& resource_version) override;
+  void resync() override { queue_.resync(); }
+  void flush(const std::string& resource_version) override;
+  api::Object find(const api::Object& object) const override { return store_.get(object); }
+
+ private:
+  Indexer& store_;
+  DeltaFifo queue_;
+  OnChanges on_changes_;
+};
+
+}  // namespace lookout::cache

@@ -1,0 +1,44 @@
+// Indexes: finding objects by what is in them.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/api/object.h"
+
+namespace lookout::cache {
+
+/// Takes the values under which an index function files an object: none, one or several. Keeps its
+/// memory between objects.
+class IndexValues {
+ public:
+  void add(std::string_view value) {
+    if (size_ == values_.size()) values_.emplace_back();
+    values_[size_++].assign(value);
+  }
+  void clear() { size_ = 0; }
+  std::span<const std::string> values() const { return {values_.data(), size_}; }
+
+ private:
+  std::vector<std::string> values_;
+  std::size_t size_ = 0;
+};
+
+/// Says under which values an object is found. A pure function of the object, called for each
+/// version of it, without any lock held. If it throws, the object is not found through this index,
+/// and the store counts the failure (Indexer::index_failures()).
+using IndexFunc = std::function<void(const api::Object& object, IndexValues& values)>;
+
+/// Index functions by name.
+using Indexers = std::map<std::string, IndexFunc, std::less<>>;
+
+/// The index by namespace, which stores of informers have.
+inline constexpr std::string_view kNamespaceIndex = "namespace";
+void index_by_namespace(const api::Object& object, IndexValues& values);
+
+}  // namespace lookout::cache

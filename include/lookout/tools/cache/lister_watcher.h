@@ -1,0 +1,63 @@
+// Where a reflector gets its objects from.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "lookout/api/projection.h"
+#include "lookout/api/watch.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::cache {
+
+/// The events of one watch.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  /// As rest::WatchStream::async_next().
+  virtual rest::Awaitable<bool> next(std::vector<api::WatchEvent>& events) = 0;
+};
+
+/// A source of objects: a list, and the changes since (client-go's ListerWatcher). Called on the
+/// strand of one reflector.
+class ListerWatcher {
+ public:
+  using OnItem = std::function<void(api::Object)>;
+
+  virtual ~ListerWatcher() = default;
+
+  /// One page. Throws what rest::ResourceClient::async_list_each() throws; a stop ends it with a
+  /// TransportError of kind kCancelled.
+  virtual rest::Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
+                                               std::stop_token stop) = 0;
+  /// A stop also ends the watch that comes of it.
+  virtual rest::Awaitable<std::unique_ptr<Watcher>> watch(rest::ListOptions options,
+                                                          std::stop_token stop) = 0;
+};
+
+/// What a ListWatch asks the server for, beyond what the reflector decides.
+struct ListWatchOptions {
+  std::string label_selector;
+  std::string field_selector;
+  rest::DecodeOptions decode;
+};
+
+/// Objects of one resource of an API server.
+class ListWatch : public ListerWatcher {
+ public:
+  explicit ListWatch(rest::ResourceClient client, ListWatchOptions options = {});
+
+  rest::Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
+                                       std::stop_token stop) override;
+  rest::Awaitable<std::unique_ptr<Watcher>> watch(rest::ListOptions options,
+                                                  std::stop_token stop) override;
+
+ private:
+  rest::ResourceClient client_;
+  ListWatchOptions options_;
+};
+
+}  // namespace lookout::cache

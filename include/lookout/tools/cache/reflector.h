@@ -1,0 +1,145 @@
+// Keeping a store like the server's.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/api/object.h"
+#include "lookout/api/resource.h"
+#include "lookout/rest/event_loop.h"
+#include "lookout/tools/backoff.h"
+#include "lookout/tools/cache/indexer.h"
+#include "lookout/tools/cache/lister_watcher.h"
+#include "lookout/tools/clock.h"
+
+namespace lookout::cache {
+
+/// Where a reflector puts what it learns (client-go's ReflectorStore). Called on its strand.
+class ReflectorStore {
+ public:
+  virtual ~ReflectorStore() = default;
+
+  virtual void add(const api::Object& object) = 0;
+  virtual void update(const api::Object& object) = 0;
+  virtual void remove(const api::Object& object) = 0;
+  /// These objects are all there are.
+  virtual void replace(std::vector<api::Object> objects, const std::string& resource_version) = 0;
+  /// Time to deliver everything again.
+  virtual void resync() = 0;
+  /// What has been handed over since the last flush came together, and the store now is as the
+  /// server was at this resourceVersion.
+  virtual void flush(const std::string& resource_version) = 0;
+  /// The object that the store has under the key of this one. A list that brings the same content
+  /// again then costs no memory.
+  virtual api::Object find(const api::Object& object) const = 0;
+};
+
+/// Called when a list or watch failed; the reflector then waits and tries again.
+using WatchErrorHandler = std::function<void(std::string_view reflector, const std::exception&)>;
+
+struct ReflectorOptions {
+  /// For messages and metrics.
+  std::string name;
+  /// What the source delivers. Objects of another kind in a watch are reported and left out; an
+  /// empty kind lets everything pass.
+  std::string expected_api_version;
+  std::string expected_kind;
+  /// How often the store's content is delivered again; 0: never.
+  std::chrono::milliseconds resync_period{0};
+  /// Asked each time before it is; empty: yes.
+  std::function<bool()> should_resync;
+  /// Items a page where the server is to make pages; 0: client-go's rules.
+  std::int64_t page_size = 0;
+  /// A watch is asked to end after a random time between this and twice as much.
+  std::chrono::seconds min_watch_timeout{300};
+  BackoffOptions backoff;
+  /// The default logs, as client-go's.
+  WatchErrorHandler watch_error_handler;
+  /// Null: the machine's clock.
+  std::shared_ptr<Clock> clock;
+};
+
+/// What a reflector has done so far; safe to read at any time.
+struct ReflectorStats {
+  std::atomic<std::uint64_t> lists{0};
+  std::atomic<std::uint64_t> watches{0};
+  std::atomic<std::uint64_t> short_watches{0};
+  std::atomic<std::uint64_t> events{0};
+  std::atomic<std::uint64_t> bookmarks{0};
+  std::atomic<std::uint64_t> errors{0};
+  /// Objects that were left out: malformed, nameless or of a wrong kind.
+  std::atomic<std::uint64_t> skipped{0};
+};
+
+/// Lists, then watches from the list's resourceVersion, and begins again from where it was when
+/// something breaks: client-go's Reflector, with its rules.
+///
+/// A coroutine on one strand. After a watch has ended in good order, or its connection broke, it
+/// watches again from the last resourceVersion (bookmarks count). After 410 Gone and other errors
+/// it lists again, and replaces the content of the store only when the list is complete. Between
+/// failures it waits as BackoffOptions says.
+class Reflector : public std::enable_shared_from_this<Reflector> {
+ public:
+  /// `store` must live until run() has returned.
+  static std::shared_ptr<Reflector> create(std::shared_ptr<ListerWatcher> source,
+                                           ReflectorStore& store, ReflectorOptions options);
+
+  /// Runs until a stop is requested. To be awaited on a strand; once.
+  rest::Awaitable<void> run(std::stop_token stop);
+
+  /// The resourceVersion up to which the store has been brought; empty before the first list. From
+  /// any thread, as all below.
+  std::string last_sync_resource_version() const;
+  /// When the server last gave a sign of life: an answer, an event, a bookmark.
+  Clock::TimePoint last_activity() const;
+  const ReflectorStats& stats() const { return stats_; }
+  const std::string& name() const { return options_.name; }
+
+ private:
+  Reflector(std::shared_ptr<ListerWatcher> source, ReflectorStore& store, ReflectorOptions options);
+
+  rest::Awaitable<void> resync_loop(std::stop_token stop);
+  rest::Awaitable<void> list_and_watch(std::stop_token stop, Backoff& backoff);
+  rest::Awaitable<void> list(std::stop_token stop);
+  rest::Awaitable<std::string> list_pages(rest::ListOptions options,
+                                          std::vector<api::Object>& items, std::stop_token stop);
+  rest::Awaitable<void> watch(std::stop_token stop, Backoff& backoff);
+  rest::Awaitable<void> follow(Watcher& watcher, std::stop_token stop);
+
+  void take(const api::WatchEvent& event);
+  bool acceptable(const api::Object& object, std::string_view where);
+  void handle_error(const std::exception& error);
+  std::string relist_resource_version() const;
+  void set_last_sync(std::string resource_version);
+  void note_activity();
+
+  const std::shared_ptr<ListerWatcher> source_;
+  ReflectorStore& store_;
+  const ReflectorOptions options_;
+  const std::shared_ptr<Clock> clock_;
+  ReflectorStats stats_;
+
+  // On the strand.
+  std::string resource_version_;
+  bool resource_version_unavailable_ = false;  // the server no longer, or not yet, has it
+  bool paginated_ = false;                     // it makes pages even of what its cache could give
+  bool listed_ = false;
+  std::minstd_rand random_;
+
+  mutable std::mutex mutex_;
+  std::string last_sync_resource_version_;  // guarded by mutex_
+  std::atomic<Clock::TimePoint> last_activity_;
+};
+
+}  // namespace lookout::cache

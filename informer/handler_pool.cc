@@ -1,0 +1,150 @@
+#include "lookout/informer/handler_pool.h"
+
+#include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace lookout::informer {
+
+class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl> {
+ public:
+  Impl(std::shared_ptr<rest::EventLoop> loop, HandlerPoolOptions options)
+      : loop_(std::move(loop)),
+        options_(options),
+        timer_(boost::asio::make_strand(loop_->context())) {
+    options_.threads = std::max(1u, options_.threads);
+    options_.max_threads = std::max(options_.max_threads, options_.threads);
+  }
+
+  void post(std::function<void()> task) {
+    std::unique_lock lock(mutex_);
+    if (stopping_) return;
+    queue_.push_back({std::move(task), std::chrono::steady_clock::now()});
+    if (idle_ > 0) {
+      lock.unlock();
+      wake_.notify_one();
+    } else if (running_ < options_.threads) {
+      start_thread();
+    } else {
+      watch_queue();
+    }
+  }
+
+  void stop() {
+    std::list<std::thread> threads;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      queue_.clear();
+      threads.splice(threads.end(), threads_);
+    }
+    wake_.notify_all();
+    for (auto& thread : threads) {
+      // The last one to let go may be a task of the pool itself.
+      if (thread.get_id() == std::this_thread::get_id()) {
+        thread.detach();
+      } else {
+        thread.join();
+      }
+    }
+  }
+
+  unsigned threads() const {
+    const std::lock_guard lock(mutex_);
+    return running_;
+  }
+
+ private:
+  struct Task {
+    std::function<void()> run;
+    std::chrono::steady_clock::time_point since;
+  };
+
+  /// Under the mutex.
+  void start_thread() {
+    join_finished();
+    ++running_;
+    threads_.emplace_back();
+    const auto self = std::prev(threads_.end());
+    *self = std::thread([impl = shared_from_this(), self] { impl->work(self); });
+  }
+
+  void join_finished() {
+    for (auto& thread : finished_) thread.join();
+    finished_.clear();
+  }
+
+  void work(std::list<std::thread>::iterator self) {
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+      if (queue_.empty()) {
+        ++idle_;
+        const bool woken = wake_.wait_for(lock, options_.shrink_after,
+                                          [&] { return stopping_ || !queue_.empty(); });
+        --idle_;
+        if (!woken && running_ > options_.threads) {
+          finished_.splice(finished_.end(), threads_, self);
+          break;
+        }
+        continue;
+      }
+      Task task = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      task.run();
+      task.run = nullptr;
+      lock.lock();
+    }
+    --running_;
+  }
+
+  /// Looks again in a while, as long as something is waiting. Under the mutex.
+  void watch_queue() {
+    if (watching_ || running_ >= options_.max_threads) return;
+    watching_ = true;
+    boost::asio::post(timer_.get_executor(), [self = shared_from_this()] {
+      self->timer_.expires_after(self->options_.grow_after);
+      self->timer_.async_wait([self](boost::system::error_code) { self->grow(); });
+    });
+  }
+
+  void grow() {
+    const std::lock_guard lock(mutex_);
+    watching_ = false;
+    if (stopping_ || queue_.empty()) return;
+    const auto waited = std::chrono::steady_clock::now() - queue_.front().since;
+    if (idle_ == 0 && waited >= options_.grow_after && running_ < options_.max_threads) {
+      start_thread();
+    }
+    watch_queue();
+  }
+
+  const std::shared_ptr<rest::EventLoop> loop_;
+  HandlerPoolOptions options_;
+  boost::asio::steady_timer timer_;  // on its strand
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  // All guarded by mutex_.
+  std::deque<Task> queue_;
+  std::list<std::thread> threads_;
+  std::list<std::thread> finished_;  // to be joined
+  unsigned running_ = 0;
+  unsigned idle_ = 0;
+  bool watching_ = false;
+  bool stopping_ = false;
+};
+
+HandlerPool::HandlerPool(std::shared_ptr<rest::EventLoop> loop, HandlerPoolOptions options)
+    : impl_(std::make_shared<Impl>(std::move(loop), options)) {}
+HandlerPool::~HandlerPool() { impl_->stop(); }
+void HandlerPool::post(std::function<void()> task) { impl_->post(std::move(task)); }
+unsigned HandlerPool::threads() const { return impl_->threads(); }
+
+}  // namespace lookout::informer

@@ -1,0 +1,58 @@
+// The working parts of an informer, kept alive by what runs.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <vector>
+
+#include "informer/listener.h"
+#include "lookout/informer/shared_index_informer.h"
+
+namespace lookout::informer::detail {
+
+class InformerCore : public std::enable_shared_from_this<InformerCore> {
+ public:
+  InformerCore(std::shared_ptr<cache::ListerWatcher> source, InformerOptions options,
+               std::shared_ptr<rest::EventLoop> loop, std::shared_ptr<HandlerPool> pool);
+
+  std::shared_ptr<Listener> add(EventHandler<api::Object> handler);
+  void remove(const std::shared_ptr<Listener>& listener);
+  void start();
+  void stop();
+  void shutdown();
+  bool wait_for_sync(std::stop_token stop) const;
+
+  bool started() const { return started_; }
+  bool stopped() const { return stop_.stop_requested(); }
+  bool has_synced() const { return synced_.load(std::memory_order_acquire); }
+  const std::shared_ptr<cache::Indexer>& store() const { return store_; }
+  const cache::Reflector& reflector() const { return *reflector_; }
+
+ private:
+  using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
+
+  void distribute(std::vector<cache::Notification> notifications);
+  rest::Awaitable<void> run();
+
+  const std::shared_ptr<rest::EventLoop> loop_;
+  const std::shared_ptr<HandlerPool> pool_;
+  const Strand strand_;
+  const std::shared_ptr<cache::Indexer> store_;
+  cache::Controller controller_;  // on the strand
+  const std::shared_ptr<cache::Reflector> reflector_;
+  std::vector<std::shared_ptr<Listener>> listeners_;  // on the strand
+
+  std::stop_source stop_;
+  std::atomic<bool> started_{false};
+  std::atomic<bool> synced_{false};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable_any changed_;
+  bool finished_ = false;  // guarded by mutex_: the reflector has returned
+};
+
+}  // namespace lookout::informer::detail

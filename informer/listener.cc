@@ -1,0 +1,167 @@
+#include "informer/listener.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace lookout::informer::detail {
+
+using cache::Notification;
+
+Listener::Listener(EventHandler<api::Object> handler, std::shared_ptr<HandlerPool> pool)
+    : handler_(std::move(handler)), pool_(std::move(pool)) {}
+
+template <class Fill>
+void Listener::enqueue(Fill fill) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    fill(queue_);
+    if (queue_.empty() || scheduled_) return;
+    scheduled_ = true;
+  }
+  pool_->post([self = shared_from_this()] { self->drain(); });
+}
+
+void Listener::push(const std::vector<Notification>& notifications) {
+  enqueue([&](std::vector<Item>& queue) {
+    for (const auto& notification : notifications)
+      queue.push_back({Item::Kind::kNotification, notification, {}});
+  });
+}
+
+void Listener::push_all(cache::Snapshot snapshot) {
+  enqueue([&](std::vector<Item>& queue) {
+    queue.push_back({Item::Kind::kSnapshot, {}, std::move(snapshot)});
+  });
+}
+
+void Listener::push_synced() {
+  enqueue([](std::vector<Item>& queue) { queue.push_back({Item::Kind::kSynced, {}, {}}); });
+}
+
+void Listener::drain() {
+  // The memory of one batch serves the queue after the next, unless a backlog made it large.
+  constexpr std::size_t kKept = 1024;
+  std::vector<Item> batch;
+  for (;;) {
+    batch.clear();
+    if (batch.capacity() > kKept) std::vector<Item>().swap(batch);
+    {
+      const std::lock_guard lock(mutex_);
+      running_ = {};
+      in_delivery_ = 0;
+      if (queue_.empty() || closed_) {
+        scheduled_ = false;
+        changed_.notify_all();
+        return;
+      }
+      std::swap(batch, queue_);
+      running_ = std::this_thread::get_id();
+      in_delivery_ = batch.size();
+    }
+    for (const Item& item : batch) {
+      if (closed_.load(std::memory_order_relaxed)) break;
+      deliver(item);
+    }
+  }
+}
+
+void Listener::deliver(const Item& item) {
+  switch (item.kind) {
+    case Item::Kind::kNotification:
+      deliver(item.notification);
+      break;
+    case Item::Kind::kSnapshot:
+      for (const auto& object : item.snapshot) {
+        if (closed_.load(std::memory_order_relaxed)) break;
+        Notification addition;
+        addition.object = object;
+        addition.initial = true;
+        deliver(addition);
+      }
+      break;
+    case Item::Kind::kSynced: {
+      const std::lock_guard lock(mutex_);
+      synced_.store(true, std::memory_order_release);
+      changed_.notify_all();
+      break;
+    }
+  }
+}
+
+template <class Call>
+void Listener::guarded(const char* what, Call call) {
+  try {
+    call();
+  } catch (const std::exception& e) {
+    exceptions_.fetch_add(1, std::memory_order_relaxed);
+    spdlog::error("handler {}: {} threw: {}", handler_.name, what, e.what());
+  } catch (...) {
+    exceptions_.fetch_add(1, std::memory_order_relaxed);
+    spdlog::error("handler {}: {} threw something that is no std::exception", handler_.name, what);
+  }
+}
+
+void Listener::deliver(const Notification& notification) {
+  const auto passes = [&](const api::Object& object) {
+    bool result = true;
+    if (handler_.filter) {
+      result = false;
+      guarded("filter", [&] { result = handler_.filter(object); });
+    }
+    return result;
+  };
+  const auto add = [&](bool initial) {
+    if (handler_.on_add) guarded("on_add", [&] { handler_.on_add(notification.object, initial); });
+  };
+  const auto remove = [&](const api::Object& last, bool unknown) {
+    if (handler_.on_delete) guarded("on_delete", [&] { handler_.on_delete(last, unknown); });
+  };
+  switch (notification.type) {
+    case Notification::Type::kAdd:
+      if (passes(notification.object)) add(notification.initial);
+      break;
+    case Notification::Type::kUpdate: {
+      const bool before = passes(notification.before);
+      const bool after = passes(notification.object);
+      if (before && after) {
+        if (handler_.on_update) {
+          guarded("on_update",
+                  [&] { handler_.on_update(notification.before, notification.object); });
+        }
+      } else if (after) {
+        add(false);
+      } else if (before) {
+        remove(notification.before, false);
+      }
+      break;
+    }
+    case Notification::Type::kDelete:
+      if (passes(notification.object))
+        remove(notification.object, notification.final_state_unknown);
+      break;
+  }
+}
+
+void Listener::close() {
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  queue_.clear();
+  changed_.notify_all();
+  if (running_ == std::this_thread::get_id()) return;
+  changed_.wait(lock, [&] { return running_ == std::thread::id{}; });
+}
+
+bool Listener::wait_for_sync(std::stop_token stop) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, stop, [&] { return synced_ || closed_; });
+  return synced_;
+}
+
+std::size_t Listener::backlog() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.size() + in_delivery_;
+}
+
+}  // namespace lookout::informer::detail

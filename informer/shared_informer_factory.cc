@@ -1,0 +1,130 @@
+#include "lookout/informer/shared_informer_factory.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <utility>
+
+#include "lookout/api/error.h"
+#include "lookout/tools/cache/lister_watcher.h"
+
+namespace lookout::informer {
+
+class SharedInformerFactory::Impl {
+ public:
+  Impl(rest::Client client, FactoryOptions options)
+      : client_(std::move(client)),
+        options_(std::move(options)),
+        pool_(std::make_shared<HandlerPool>(client_.shared_loop(), options_.handlers)) {}
+
+  Scope default_scope() const {
+    return {options_.ns, options_.label_selector, options_.field_selector, options_.projection};
+  }
+
+  std::shared_ptr<SharedIndexInformer> get(const api::Resource& resource, const Scope& scope) {
+    const std::lock_guard lock(mutex_);
+    if (shut_down_) throw InvalidArgument("the informer factory has been shut down");
+    for (const auto& entry : entries_) {
+      if (entry.resource == resource && entry.scope == scope) return entry.informer;
+    }
+    entries_.push_back({resource, scope, make(resource, scope)});
+    return entries_.back().informer;
+  }
+
+  std::vector<std::shared_ptr<SharedIndexInformer>> informers() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<SharedIndexInformer>> out;
+    for (const auto& entry : entries_) out.push_back(entry.informer);
+    return out;
+  }
+
+  void start() {
+    const std::lock_guard lock(mutex_);
+    if (shut_down_) return;
+    for (const auto& entry : entries_) entry.informer->start();
+  }
+
+  void shutdown() {
+    {
+      const std::lock_guard lock(mutex_);
+      shut_down_ = true;
+    }
+    const auto all = informers();
+    for (const auto& informer : all) informer->stop();
+    for (const auto& informer : all) informer->shutdown();
+  }
+
+ private:
+  struct Entry {
+    api::Resource resource;
+    Scope scope;
+    std::shared_ptr<SharedIndexInformer> informer;
+  };
+
+  std::shared_ptr<SharedIndexInformer> make(const api::Resource& resource,
+                                            const Scope& scope) const {
+    cache::ListWatchOptions list_watch;
+    list_watch.label_selector = scope.label_selector;
+    list_watch.field_selector = scope.field_selector;
+    list_watch.decode.projection = scope.projection;
+
+    InformerOptions informer;
+    informer.reflector.name = scope.ns.empty()
+                                  ? resource.qualified_name()
+                                  : fmt::format("{} in {}", resource.qualified_name(), scope.ns);
+    informer.reflector.expected_api_version = resource.api_version();
+    informer.reflector.expected_kind = resource.kind;
+    informer.reflector.resync_period = options_.resync_period;
+    informer.reflector.backoff = options_.backoff;
+    informer.reflector.watch_error_handler = options_.watch_error_handler;
+    informer.reflector.clock = options_.clock;
+    informer.transform = options_.transform;
+
+    const std::string ns = resource.namespaced ? scope.ns : std::string();
+    auto source =
+        std::make_shared<cache::ListWatch>(client_.resource(resource, ns), std::move(list_watch));
+    return std::make_shared<SharedIndexInformer>(std::move(source), std::move(informer),
+                                                 client_.shared_loop(), pool_);
+  }
+
+  const rest::Client client_;
+  const FactoryOptions options_;
+  const std::shared_ptr<HandlerPool> pool_;
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;  // guarded by mutex_
+  bool shut_down_ = false;      // guarded by mutex_
+};
+
+SharedInformerFactory::SharedInformerFactory(rest::Client client, FactoryOptions options)
+    : impl_(std::make_unique<Impl>(std::move(client), std::move(options))) {}
+SharedInformerFactory::~SharedInformerFactory() { shutdown(); }
+
+std::shared_ptr<SharedIndexInformer> SharedInformerFactory::for_resource(
+    const api::Resource& resource) {
+  return impl_->get(resource, impl_->default_scope());
+}
+std::shared_ptr<SharedIndexInformer> SharedInformerFactory::for_resource(
+    const api::Resource& resource, const Scope& scope) {
+  return impl_->get(resource, scope);
+}
+
+void SharedInformerFactory::start() { impl_->start(); }
+
+bool SharedInformerFactory::wait_for_cache_sync(std::stop_token stop) {
+  for (const auto& informer : impl_->informers()) {
+    if (informer->started() && !informer->wait_for_sync(stop)) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> SharedInformerFactory::unsynced() const {
+  std::vector<std::string> out;
+  for (const auto& informer : impl_->informers()) {
+    if (informer->started() && !informer->has_synced()) out.push_back(informer->name());
+  }
+  return out;
+}
+
+void SharedInformerFactory::shutdown() { impl_->shutdown(); }
+
+}  // namespace lookout::informer

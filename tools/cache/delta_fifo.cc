@@ -1,0 +1,96 @@
+#include "lookout/tools/cache/delta_fifo.h"
+
+#include <spdlog/spdlog.h>
+
+#include <unordered_set>
+#include <utility>
+
+namespace lookout::cache {
+
+DeltaFifo::DeltaFifo(const Indexer& known, TransformFunc transform)
+    : known_(known), transform_(std::move(transform)) {}
+
+void DeltaFifo::add(const api::Object& object) {
+  populated_ = true;
+  queue(DeltaType::kAdded, object);
+}
+
+void DeltaFifo::update(const api::Object& object) {
+  populated_ = true;
+  queue(DeltaType::kUpdated, object);
+}
+
+void DeltaFifo::remove(const api::Object& object) {
+  populated_ = true;
+  const std::string key = known_.key_of(object);
+  if (!items_.contains(key) && !known_.get_by_key(key)) return;
+  queue(DeltaType::kDeleted, object);
+}
+
+void DeltaFifo::replace(const std::vector<api::Object>& objects) {
+  std::unordered_set<std::string> keys;
+  keys.reserve(objects.size());
+  for (const auto& object : objects) {
+    keys.insert(known_.key_of(object));
+    queue(DeltaType::kReplaced, object);
+  }
+
+  std::vector<api::Object> gone;
+  for (const auto& [key, deltas] : items_) {
+    if (!keys.contains(key)) gone.push_back(deltas.back().object);
+  }
+  for (const auto& object : known_.snapshot().objects()) {
+    const std::string key = known_.key_of(object);
+    if (!keys.contains(key) && !items_.contains(key)) gone.push_back(object);
+  }
+  for (const auto& object : gone) queue(DeltaType::kDeleted, object, true);
+
+  if (!populated_) initial_count_ = keys.size() + gone.size();
+  populated_ = true;
+}
+
+void DeltaFifo::resync() {
+  for (const auto& object : known_.snapshot().objects()) {
+    if (!items_.contains(known_.key_of(object))) queue(DeltaType::kSync, object);
+  }
+}
+
+bool DeltaFifo::pop(Deltas& deltas, bool& initial) {
+  if (queue_.empty()) return false;
+  const auto item = items_.find(queue_.front());
+  queue_.pop_front();
+  initial = !has_synced();
+  if (initial_count_ > 0) --initial_count_;
+  deltas = std::move(item->second);
+  items_.erase(item);
+  return true;
+}
+
+void DeltaFifo::queue(DeltaType type, const api::Object& object, bool final_state_unknown) {
+  std::string key = known_.key_of(object);
+  api::Object kept = object;
+  // What comes out of the store has been transformed when it went in.
+  if (transform_ && type != DeltaType::kSync && !final_state_unknown) {
+    try {
+      kept = transform_(object);
+    } catch (const std::exception& e) {
+      spdlog::error("transform of {} failed, the object is taken as it came: {}", key, e.what());
+    }
+  }
+  const auto [item, inserted] = items_.try_emplace(std::move(key));
+  if (inserted) queue_.push_back(item->first);
+  item->second.push_back({type, std::move(kept), final_state_unknown});
+  merge_deletions(item->second);
+}
+
+void DeltaFifo::merge_deletions(Deltas& deltas) {
+  if (deltas.size() < 2) return;
+  Delta& last = deltas.back();
+  Delta& before = deltas[deltas.size() - 2];
+  if (last.type != DeltaType::kDeleted || before.type != DeltaType::kDeleted) return;
+  // Of the two, the one that knows the final state says more.
+  if (!last.final_state_unknown) before = std::move(last);
+  deltas.pop_back();
+}
+
+}  // namespace lookout::cache

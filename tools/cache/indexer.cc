@@ -1,0 +1,476 @@
+#include "lookout/tools/cache/indexer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "lookout/api/error.h"
+#include "tools/cache/store_state.h"
+
+namespace lookout::cache {
+
+using namespace detail;
+
+namespace {
+
+/// The values of one object in all indexes: [begin[i], begin[i + 1]) of `values` belong to index i.
+struct IndexedValues {
+  std::vector<std::string> values;
+  std::vector<std::size_t> begin;
+
+  std::span<const std::string> of(std::size_t index) const {
+    return std::span(values).subspan(begin[index], begin[index + 1] - begin[index]);
+  }
+};
+
+/// A change with all that user code has to say about it, ready for a writer's turn.
+struct PreparedChange {
+  api::Object before;
+  api::Object after;  // empty for a removal
+  std::uint32_t hash = 0;
+  IndexedValues before_values;
+  IndexedValues after_values;
+};
+
+void release_object(void* header) {
+  api::Object::adopt(static_cast<const api::detail::ObjectHeader*>(header));
+}
+void delete_state(void* state) { delete static_cast<State*>(state); }
+
+template <class Entry>
+auto is_object(const api::Object& object) {
+  return [header = object.header()](const Entry& entry) {
+    return header != nullptr && entry.header == header;
+  };
+}
+
+}  // namespace
+
+class Indexer::Impl {
+ public:
+  Impl(KeyFunc key_func, Indexers indexers)
+      : core_(std::make_shared<StoreCore>(std::move(key_func))) {
+    if (!indexers.empty()) add_indexers(std::move(indexers));
+  }
+
+  /// Applies changes as one version; returns what each of them met.
+  std::vector<api::Object> apply(std::span<const StoreChange> changes,
+                                 std::optional<std::string> resource_version) {
+    for (;;) {
+      std::uint64_t version = 0;
+      std::shared_ptr<const IndexDefinitions> definitions;
+      std::vector<PreparedChange> prepared = look_up(changes, version, definitions);
+      for (auto& change : prepared) {
+        change.before_values = index_values(*definitions, change.before);
+        change.after_values = index_values(*definitions, change.after);
+      }
+      std::vector<api::Object> met;
+      met.reserve(prepared.size());
+      for (const auto& change : prepared) met.push_back(change.before);
+      if (commit(prepared, version, resource_version)) return met;
+      // Another writer came first: what was looked up may no longer be so.
+    }
+  }
+
+  void replace(std::vector<api::Object> objects, std::string resource_version) {
+    std::unordered_set<std::string> keys;
+    for (const auto& object : objects) keys.insert(key_of(object));
+    std::vector<StoreChange> changes;
+    for (const auto& object : snapshot().objects()) {
+      if (!keys.contains(key_of(object))) changes.push_back({StoreChange::Type::kRemove, object});
+    }
+    for (auto& object : objects) changes.push_back({StoreChange::Type::kPut, std::move(object)});
+    apply(changes, std::move(resource_version));
+  }
+
+  void add_indexers(Indexers indexers) {
+    for (;;) {
+      const Snapshot now = snapshot();
+      const Pin& pin = *pin_of(now);
+      auto definitions = std::make_shared<IndexDefinitions>(*pin.state->definitions);
+      const std::size_t old_count = definitions->size();
+      for (const auto& [name, function] : indexers) {
+        if (now.has_index(name))
+          throw InvalidArgument(fmt::format("the store already has an index \"{}\"", name));
+        definitions->push_back({name, function});
+      }
+      IndexDefinitions added(definitions->begin() + static_cast<std::ptrdiff_t>(old_count),
+                             definitions->end());
+      std::vector<std::pair<api::Object, IndexedValues>> values;
+      values.reserve(now.size());
+      for (const auto& object : now.objects())
+        values.emplace_back(object, index_values(added, object));
+
+      const std::lock_guard turn(turn_);
+      const State* current = core_->current.load();
+      if (current->version != now.version()) continue;
+      Edit edit{current->version + 1, {}};
+      auto next = std::make_unique<State>(*current);
+      next->definitions = std::move(definitions);
+      next->indexes.resize(next->definitions->size(), nullptr);
+      for (const auto& [object, indexed] : values) {
+        for (std::size_t i = 0; i < added.size(); ++i) {
+          for (const auto& value : indexed.of(i))
+            put_in_index(next->indexes[old_count + i], value, {}, object, edit);
+        }
+      }
+      publish(std::move(next), edit);
+      return;
+    }
+  }
+
+  Snapshot snapshot() const { return Snapshot(std::make_shared<const Pin>(core_)); }
+
+  template <class Find>
+  api::Object look(Find find) const {
+    const Reclaimer::Guard guard(core_->reclaimer);
+    const ObjectEntry* entry = find(*core_->current.load(std::memory_order_seq_cst));
+    return entry == nullptr ? api::Object{} : object_of(*entry);
+  }
+
+  template <class Read>
+  auto read(Read what) const {
+    const Reclaimer::Guard guard(core_->reclaimer);
+    return what(*core_->current.load(std::memory_order_seq_cst));
+  }
+
+  std::string key_of(const api::Object& object) const {
+    return core_->key_func ? core_->key_func(object) : meta_namespace_key(object);
+  }
+
+  const StoreCore& core() const { return *core_; }
+  std::uint64_t index_failures() const { return index_failures_.load(std::memory_order_relaxed); }
+
+ private:
+  static const Pin* pin_of(const Snapshot& snapshot) { return snapshot.pin().get(); }
+
+  /// Finds what each change meets, as of one version.
+  std::vector<PreparedChange> look_up(std::span<const StoreChange> changes, std::uint64_t& version,
+                                      std::shared_ptr<const IndexDefinitions>& definitions) const {
+    std::vector<PreparedChange> out(changes.size());
+    std::vector<std::string> keys(core_->key_func || changes.size() > 1 ? changes.size() : 0);
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      const api::Object& object = changes[i].object;
+      if (!keys.empty()) {
+        keys[i] = key_of(object);
+      } else if (object.name().empty()) {
+        keys.push_back(meta_namespace_key(object));  // throws
+      }
+      out[i].hash = core_->key_func ? hash_text(keys[i]) : object.key_hash();
+      if (changes[i].type == StoreChange::Type::kPut) out[i].after = object;
+    }
+    // Later changes of one key meet what the earlier ones leave.
+    std::unordered_map<std::string_view, std::size_t> last;
+    const Reclaimer::Guard guard(core_->reclaimer);
+    const State& state = *core_->current.load(std::memory_order_seq_cst);
+    version = state.version;
+    definitions = state.definitions;
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      if (changes.size() > 1) {
+        const auto [it, first] = last.try_emplace(keys[i], i);
+        if (!first) {
+          out[i].before = out[std::exchange(it->second, i)].after;
+          continue;
+        }
+      }
+      const auto* entry =
+          core_->find_like(state, changes[i].object, keys.empty() ? std::string_view{} : keys[i]);
+      if (entry != nullptr) out[i].before = object_of(*entry);
+    }
+    return out;
+  }
+
+  IndexedValues index_values(const IndexDefinitions& definitions, const api::Object& object) const {
+    IndexedValues out;
+    out.begin.reserve(definitions.size() + 1);
+    out.begin.push_back(0);
+    IndexValues values;
+    for (const auto& definition : definitions) {
+      values.clear();
+      if (object) {
+        try {
+          definition.function(object, values);
+        } catch (...) {
+          index_failures_.fetch_add(1, std::memory_order_relaxed);
+          values.clear();
+        }
+      }
+      // Filed once under each value, however often it was given.
+      const std::size_t start = out.values.size();
+      for (const auto& value : values.values()) {
+        if (std::find(out.values.begin() + static_cast<std::ptrdiff_t>(start), out.values.end(),
+                      value) == out.values.end()) {
+          out.values.push_back(value);
+        }
+      }
+      out.begin.push_back(out.values.size());
+    }
+    return out;
+  }
+
+  /// A writer's turn: false if the store is no longer at `version`.
+  bool commit(std::vector<PreparedChange>& changes, std::uint64_t version,
+              const std::optional<std::string>& resource_version) {
+    const std::lock_guard turn(turn_);
+    const State* current = core_->current.load();
+    if (current->version != version) return false;
+    Edit edit{version + 1, {}};
+    auto next = std::make_unique<State>(*current);
+    if (resource_version) next->resource_version = *resource_version;
+    for (auto& change : changes) {
+      if (change.after) {
+        put(*next, change, edit);
+      } else if (change.before) {
+        erase(*next, change, edit);
+      }
+    }
+    publish(std::move(next), edit);
+    return true;
+  }
+
+  void put(State& state, PreparedChange& change, Edit& edit) {
+    for (std::size_t i = 0; i < state.indexes.size(); ++i) {
+      const auto before = change.before_values.of(i);
+      const auto after = change.after_values.of(i);
+      for (const auto& value : before) {
+        if (std::find(after.begin(), after.end(), value) == after.end()) {
+          erase_from_index(state.indexes[i], value, change.before, edit);
+        }
+      }
+      for (const auto& value : after) {
+        const bool stays = std::find(before.begin(), before.end(), value) != before.end();
+        put_in_index(state.indexes[i], value, stays ? change.before : api::Object{}, change.after,
+                     edit, change.hash);
+      }
+    }
+    if (core_->key_func) hashes_[change.after.header()] = change.hash;
+    std::optional<ObjectEntry> replaced;
+    const ObjectEntry entry{api::Object(change.after).detach(), edit.version};
+    state.objects = ObjectTrie::put(state.objects, entry, change.hash, ops(),
+                                    is_object<ObjectEntry>(change.before), edit, replaced);
+    if (replaced) {
+      retire_object(*replaced, change.after, edit);
+    } else {
+      ++state.size;
+    }
+  }
+
+  void erase(State& state, PreparedChange& change, Edit& edit) {
+    for (std::size_t i = 0; i < state.indexes.size(); ++i) {
+      for (const auto& value : change.before_values.of(i))
+        erase_from_index(state.indexes[i], value, change.before, edit, change.hash);
+    }
+    std::optional<ObjectEntry> erased;
+    state.objects = ObjectTrie::erase(state.objects, change.hash,
+                                      is_object<ObjectEntry>(change.before), edit, erased);
+    if (!erased) return;
+    retire_object(*erased, {}, edit);
+    --state.size;
+  }
+
+  void retire_object(const ObjectEntry& entry, const api::Object& successor, Edit& edit) {
+    if (core_->key_func && entry.header != successor.header()) hashes_.erase(entry.header);
+    edit.retire(const_cast<api::detail::ObjectHeader*>(entry.header), &release_object, entry.birth);
+  }
+
+  // -------------------------------------------------------------------------------------------
+  // indexes
+
+  static Bucket* new_bucket(std::string_view value, std::uint32_t hash, const Edit& edit) {
+    void* memory = std::malloc(sizeof(Bucket) + value.size());
+    if (memory == nullptr) throw std::bad_alloc();
+    auto* bucket = new (memory)
+        Bucket{edit.version, nullptr, 0, hash, static_cast<std::uint32_t>(value.size())};
+    if (!value.empty()) std::memcpy(bucket + 1, value.data(), value.size());
+    return bucket;
+  }
+
+  /// The bucket itself if the edit made it, else a copy.
+  static Bucket* editable(Bucket* bucket, Edit& edit) {
+    if (bucket->birth == edit.version) return bucket;
+    Bucket* copy = new_bucket(bucket->value(), bucket->hash, edit);
+    copy->objects = bucket->objects;
+    copy->count = bucket->count;
+    edit.retire(bucket, &std::free, bucket->birth);
+    return copy;
+  }
+
+  static auto is_bucket(std::string_view value) {
+    return [value](Bucket* bucket) { return bucket->value() == value; };
+  }
+
+  /// Files `after` under `value`, in the place of `before` if that is set.
+  void put_in_index(BucketTrie::Node*& index, std::string_view value, const api::Object& before,
+                    const api::Object& after, Edit& edit, std::uint32_t key_hash) {
+    const std::uint32_t hash = hash_text(value);
+    Bucket* const* found = BucketTrie::find(index, hash, is_bucket(value));
+    Bucket* bucket = found == nullptr ? new_bucket(value, hash, edit) : editable(*found, edit);
+    if (core_->key_func) hashes_[after.header()] = key_hash;
+    std::optional<SetEntry> replaced;
+    bucket->objects = SetTrie::put(bucket->objects, SetEntry{after.header()}, key_hash, ops(),
+                                   is_object<SetEntry>(before), edit, replaced);
+    if (!replaced) ++bucket->count;
+    std::optional<Bucket*> old;
+    index = BucketTrie::put(index, bucket, hash, BucketOps{}, is_bucket(value), edit, old);
+  }
+  void put_in_index(BucketTrie::Node*& index, std::string_view value, const api::Object& before,
+                    const api::Object& after, Edit& edit) {
+    put_in_index(index, value, before, after, edit, ops().hash(SetEntry{after.header()}));
+  }
+
+  void erase_from_index(BucketTrie::Node*& index, std::string_view value, const api::Object& object,
+                        Edit& edit, std::uint32_t key_hash) {
+    const std::uint32_t hash = hash_text(value);
+    Bucket* const* found = BucketTrie::find(index, hash, is_bucket(value));
+    if (found == nullptr) return;
+    Bucket* bucket = editable(*found, edit);
+    std::optional<SetEntry> erased;
+    bucket->objects =
+        SetTrie::erase(bucket->objects, key_hash, is_object<SetEntry>(object), edit, erased);
+    if (erased) --bucket->count;
+    std::optional<Bucket*> old;
+    if (bucket->count == 0) {
+      index = BucketTrie::erase(index, hash, is_bucket(value), edit, old);
+      std::free(bucket);  // the edit's own: a copy, or made by it
+    } else {
+      index = BucketTrie::put(index, bucket, hash, BucketOps{}, is_bucket(value), edit, old);
+    }
+  }
+  void erase_from_index(BucketTrie::Node*& index, std::string_view value, const api::Object& object,
+                        Edit& edit) {
+    erase_from_index(index, value, object, edit, ops().hash(SetEntry{object.header()}));
+  }
+
+  ObjectOps ops() const { return {core_->key_func ? &hashes_ : nullptr}; }
+
+  void publish(std::unique_ptr<State> next, Edit& edit) {
+    const State* old = core_->current.load();
+    next->version = edit.version;
+    edit.retire(const_cast<State*>(old), &delete_state, old->version);
+    core_->current.store(next.release(), std::memory_order_seq_cst);
+    core_->reclaimer.publish(edit.version, edit.retired);
+  }
+
+  const std::shared_ptr<StoreCore> core_;
+  std::mutex turn_;
+  std::unordered_map<const void*, std::uint32_t>
+      hashes_;  // guarded by turn_; with a key function only
+  mutable std::atomic<std::uint64_t> index_failures_{0};
+};
+
+Indexer::Indexer(Indexers indexers)
+    : impl_(std::make_unique<Impl>(KeyFunc{}, std::move(indexers))) {}
+Indexer::Indexer(KeyFunc key_func, Indexers indexers)
+    : impl_(std::make_unique<Impl>(std::move(key_func), std::move(indexers))) {}
+Indexer::~Indexer() = default;
+
+api::Object Indexer::put(api::Object object) {
+  const StoreChange change{StoreChange::Type::kPut, std::move(object)};
+  return std::move(impl_->apply({&change, 1}, std::nullopt).front());
+}
+
+api::Object Indexer::remove(const api::Object& object) {
+  const StoreChange change{StoreChange::Type::kRemove, object};
+  return std::move(impl_->apply({&change, 1}, std::nullopt).front());
+}
+
+api::Object Indexer::remove_key(std::string_view key) {
+  const api::Object object = get_by_key(key);
+  return object ? remove(object) : api::Object{};
+}
+
+std::vector<api::Object> Indexer::apply(std::span<const StoreChange> changes,
+                                        std::optional<std::string> resource_version) {
+  return impl_->apply(changes, std::move(resource_version));
+}
+
+void Indexer::replace(std::vector<api::Object> objects, std::string resource_version) {
+  impl_->replace(std::move(objects), std::move(resource_version));
+}
+
+void Indexer::set_resource_version(std::string resource_version) {
+  impl_->apply({}, std::move(resource_version));
+}
+
+Snapshot Indexer::snapshot() const { return impl_->snapshot(); }
+
+api::Object Indexer::get(std::string_view ns, std::string_view name) const {
+  return impl_->look([&](const State& state) { return impl_->core().find(state, ns, name); });
+}
+
+api::Object Indexer::get_by_key(std::string_view key) const {
+  return impl_->look([&](const State& state) { return impl_->core().find_key(state, key); });
+}
+
+api::Object Indexer::get(const api::Object& object) const { return get_by_key(key_of(object)); }
+
+std::size_t Indexer::size() const {
+  return impl_->read([](const State& state) { return state.size; });
+}
+
+std::vector<api::Object> Indexer::list() const {
+  std::vector<api::Object> out;
+  const Snapshot now = snapshot();
+  out.reserve(now.size());
+  for (const auto& object : now) out.push_back(object);
+  return out;
+}
+
+std::vector<std::string> Indexer::list_keys() const {
+  std::vector<std::string> out;
+  for (const auto& object : snapshot().objects()) out.push_back(key_of(object));
+  return out;
+}
+
+std::vector<api::Object> Indexer::index(std::string_view index, const api::Object& object) const {
+  const Snapshot now = snapshot();
+  const auto definitions = impl_->read([](const State& state) { return state.definitions; });
+  IndexValues values;
+  for (const auto& definition : *definitions) {
+    if (definition.name == index) definition.function(object, values);
+  }
+  std::vector<api::Object> out;
+  std::unordered_set<const void*> seen;
+  if (values.values().empty()) now.by_index(index, {});  // throws if there is no such index
+  for (const auto& value : values.values()) {
+    for (const auto& found : now.by_index(index, value)) {
+      if (seen.insert(found.header()).second) out.push_back(found);
+    }
+  }
+  return out;
+}
+
+std::vector<api::Object> Indexer::by_index(std::string_view index, std::string_view value) const {
+  std::vector<api::Object> out;
+  for (const auto& object : snapshot().by_index(index, value)) out.push_back(object);
+  return out;
+}
+
+std::vector<std::string> Indexer::index_keys(std::string_view index, std::string_view value) const {
+  std::vector<std::string> out;
+  for (const auto& object : snapshot().by_index(index, value)) out.push_back(key_of(object));
+  return out;
+}
+
+std::string Indexer::resource_version() const {
+  return impl_->read([](const State& state) { return state.resource_version; });
+}
+
+std::string Indexer::key_of(const api::Object& object) const { return impl_->key_of(object); }
+void Indexer::add_indexers(Indexers indexers) { impl_->add_indexers(std::move(indexers)); }
+
+std::vector<std::string> Indexer::indexers() const {
+  const auto definitions = impl_->read([](const State& state) { return state.definitions; });
+  std::vector<std::string> out;
+  for (const auto& definition : *definitions) out.push_back(definition.name);
+  return out;
+}
+
+std::uint64_t Indexer::index_failures() const { return impl_->index_failures(); }
+
+}  // namespace lookout::cache

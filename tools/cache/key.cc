@@ -1,0 +1,26 @@
+#include "lookout/tools/cache/key.h"
+
+#include <fmt/format.h>
+
+#include "lookout/api/error.h"
+#include "lookout/tools/cache/index.h"
+
+namespace lookout::cache {
+
+std::string meta_namespace_key(const api::Object& object) {
+  if (object.name().empty()) throw InvalidArgument("an object without metadata.name has no key");
+  return object.key();
+}
+
+ObjectName split_meta_namespace_key(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  if (slash == std::string_view::npos) return {{}, key};
+  if (key.find('/', slash + 1) != std::string_view::npos) {
+    throw InvalidArgument(fmt::format("unexpected key format: \"{}\"", key));
+  }
+  return {key.substr(0, slash), key.substr(slash + 1)};
+}
+
+void index_by_namespace(const api::Object& object, IndexValues& values) { values.add(object.ns()); }
+
+}  // namespace lookout::cache

@@ -1,0 +1,45 @@
+#include <utility>
+
+#include "lookout/tools/cache/lister_watcher.h"
+
+namespace lookout::cache {
+namespace {
+
+class StreamWatcher : public Watcher {
+ public:
+  explicit StreamWatcher(rest::WatchStream stream) : stream_(std::move(stream)) {}
+  rest::Awaitable<bool> next(std::vector<api::WatchEvent>& events) override {
+    return stream_.async_next(events);
+  }
+
+ private:
+  rest::WatchStream stream_;
+};
+
+}  // namespace
+
+ListWatch::ListWatch(rest::ResourceClient client, ListWatchOptions options)
+    : client_(std::move(client)), options_(std::move(options)) {}
+
+rest::Awaitable<rest::ListMeta> ListWatch::list(OnItem on_item, rest::ListOptions options,
+                                                std::stop_token stop) {
+  options.label_selector = options_.label_selector;
+  options.field_selector = options_.field_selector;
+  rest::CallOptions call;
+  call.stop = std::move(stop);
+  return client_.async_list_each(std::move(on_item), std::move(options), options_.decode,
+                                 std::move(call));
+}
+
+rest::Awaitable<std::unique_ptr<Watcher>> ListWatch::watch(rest::ListOptions options,
+                                                           std::stop_token stop) {
+  options.label_selector = options_.label_selector;
+  options.field_selector = options_.field_selector;
+  rest::CallOptions call;
+  call.stop = std::move(stop);
+  rest::WatchStream stream =
+      co_await client_.async_watch(std::move(options), options_.decode, std::move(call));
+  co_return std::make_unique<StreamWatcher>(std::move(stream));
+}
+
+}  // namespace lookout::cache
