@@ -28,7 +28,7 @@ void write_number(Value value, Writer& writer) {
       writer.Uint64(read_fixed<std::uint64_t>(p));
       return;
     case kTagDouble: {
-      constexpr std::ptrdiff_t kMaxDigits = 17;
+      constexpr std::ptrdiff_t kMaxDigits = 16;  // and the '0' behind the point
       char text[32];
       char* const last = text + sizeof text - 2;
       const auto number = read_fixed<double>(p);

@@ -422,7 +422,7 @@ Selector from_set(std::initializer_list<std::pair<std::string_view, std::string_
 }
 
 Selector from(const meta::v1::LabelSelector& selector) {
-  if (!selector || selector.as_value().is_null()) return nothing();
+  if (!selector) return nothing();
   std::vector<Requirement> requirements;
   for (const auto& [key, value] : selector.match_labels()) {
     requirements.emplace_back(std::string(key), Operator::kEquals, std::vector{std::string(value)});

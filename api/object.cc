@@ -132,27 +132,31 @@ std::uint64_t hash_seed() {
   return seed;
 }
 
+constexpr std::uint64_t kMultiplier = 0xD6E8FEB86659FD93u;
+
 std::uint64_t mix(std::uint64_t hash, std::string_view text) {
-  constexpr std::uint64_t kMultiplier = 0xD6E8FEB86659FD93u;
-  hash ^= text.size();
+  const auto add = [&](std::uint64_t word) {
+    hash = (hash ^ word) * kMultiplier;
+    hash ^= hash >> 32;
+  };
+  add(text.size());
   std::size_t i = 0;
   for (; i + 8 <= text.size(); i += 8) {
     std::uint64_t word = 0;
     std::memcpy(&word, text.data() + i, 8);
-    hash = (hash ^ word) * kMultiplier;
-    hash ^= hash >> 32;
+    add(word);
   }
   std::uint64_t rest = 0;
   if (i < text.size()) std::memcpy(&rest, text.data() + i, text.size() - i);
-  hash = (hash ^ rest) * kMultiplier;
-  return hash ^ hash >> 32;
+  add(rest);
+  return hash;
 }
 
 }  // namespace
 
 std::uint32_t key_hash(std::string_view ns, std::string_view name) {
-  const std::uint64_t hash = mix(mix(hash_seed(), ns), name);
-  return static_cast<std::uint32_t>(hash ^ hash >> 32);
+  // The upper half of a product depends on all bits of its factors.
+  return static_cast<std::uint32_t>((mix(mix(hash_seed(), ns), name) * kMultiplier) >> 32);
 }
 
 void Object::retain() const {

@@ -132,7 +132,7 @@ std::optional<Status> Status::from(const Object& object) {
   out.reason = view.reason();
   out.message = view.message();
   out.continue_token = object["metadata"]["continue"].as_string();
-  if (const auto details = view.details(); details && !details.as_value().is_null()) {
+  if (const auto details = view.details(); details) {
     out.has_details = true;
     out.name = details.name();
     out.group = details.group();

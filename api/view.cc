@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "api/go_text.h"
 #include "lookout/api/base64.h"
@@ -33,7 +34,7 @@ std::optional<std::int32_t> IntOrString::scaled(std::int32_t total, bool round_u
   const std::string_view text = string_value();
   if (!text.ends_with('%')) return std::nullopt;
   const auto percent = detail::parse_int(text.substr(0, text.size() - 1));
-  if (!percent || *percent > 1'000'000 || *percent < -1'000'000) return std::nullopt;
+  if (!percent || !std::in_range<std::int32_t>(*percent)) return std::nullopt;
   const std::int64_t hundredths = *percent * total;
   std::int64_t whole = hundredths / 100;
   const std::int64_t rest = hundredths % 100;

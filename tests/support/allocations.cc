@@ -1,5 +1,7 @@
 #include "tests/support/allocations.h"
 
+#include <utility>
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LOOKOUT_SANITIZED
 #elif defined(__has_feature)
@@ -11,12 +13,19 @@
 namespace {
 
 thread_local std::size_t count = 0;
+thread_local std::size_t largest = 0;
+
+void note(std::size_t size) {
+  ++count;
+  if (size > largest) largest = size;
+}
 
 }  // namespace
 
 namespace lookout::test {
 
 std::size_t allocations() { return count; }
+std::size_t take_largest_allocation() { return std::exchange(largest, 0); }
 
 }  // namespace lookout::test
 
@@ -28,7 +37,7 @@ std::size_t allocations() { return count; }
 namespace {
 
 const int installed = __sanitizer_install_malloc_and_free_hooks(
-    [](const volatile void*, std::size_t) { ++count; }, [](const volatile void*) {});
+    [](const volatile void*, std::size_t size) { note(size); }, [](const volatile void*) {});
 
 }  // namespace
 
@@ -42,15 +51,15 @@ void* __libc_calloc(std::size_t n, std::size_t size);  // NOLINT(bugprone-reserv
 void* __libc_realloc(void* memory, std::size_t size);  // NOLINT(bugprone-reserved-identifier)
 
 void* malloc(std::size_t size) {
-  ++count;
+  note(size);
   return __libc_malloc(size);
 }
 void* calloc(std::size_t n, std::size_t size) {
-  ++count;
+  note(n * size);
   return __libc_calloc(n, size);
 }
 void* realloc(void* memory, std::size_t size) {
-  ++count;
+  note(size);
   return __libc_realloc(memory, size);
 }
 }

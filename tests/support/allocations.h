@@ -8,6 +8,9 @@ namespace lookout::test {
 /// Calls of malloc and its like (operator new among them) that this thread has made so far.
 std::size_t allocations();
 
+/// The largest of them since the last call of this function, in bytes.
+std::size_t take_largest_allocation();
+
 /// How many of them `f` makes.
 template <class F>
 std::size_t allocations_of(F&& f) {

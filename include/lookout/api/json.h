@@ -30,8 +30,9 @@ class JsonDecoder {
   void set_default_type(std::string api_version, std::string kind);
 
   /// Decodes one JSON object, using `json` as working space: its content is lost. Returns an empty
-  /// handle when the text is malformed, is no object, is nested deeper than 1000 levels or is not
-  /// UTF-8; error() then says why and at which byte.
+  /// handle when the text is malformed, is no object, is nested deeper than 1000 levels, is not
+  /// UTF-8 or has a number far beyond the range of a double (1e400); error() then says why and at
+  /// which byte.
   Object decode(std::string& json);
   const std::string& error() const;
 

@@ -12,7 +12,9 @@ struct ProjectionNode;
 }
 
 /// A set of fields, given to a decoder or an informer to say what is worth memory. What is not kept
-/// is stepped over by the parser and never allocated.
+/// is stepped over by the parser and never allocated. Objects and arrays that are stepped over are
+/// followed by their brackets and quotes only: what is inside need not be valid JSON and may be
+/// nested deeper than an object may be; it must be UTF-8.
 ///
 /// The identity of an object (apiVersion, kind, metadata.name, .namespace, .uid, .resourceVersion)
 /// is always kept, and so is what watching needs of bookmarks. Paths are FieldPaths; a path into an

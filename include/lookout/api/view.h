@@ -51,7 +51,7 @@ class IntOrString {
  public:
   IntOrString() = default;
   explicit IntOrString(Value value) : value_(value) {}
-  explicit operator bool() const { return value_.exists(); }
+  explicit operator bool() const { return value_.exists() && !value_.is_null(); }
   bool is_int() const { return value_.is_number(); }
   bool is_string() const { return value_.is_string(); }
   /// The number, or the number that the string spells; 0 if it spells none. What does not fit
@@ -75,8 +75,8 @@ class View {
   constexpr View() = default;
   constexpr explicit View(Value value) : value_(value) {}
 
-  /// Whether the object has this part at all.
-  constexpr explicit operator bool() const { return value_.exists(); }
+  /// Whether the object has this part at all; a null counts as absent, as it does in Kubernetes.
+  explicit operator bool() const { return value_.exists() && !value_.is_null(); }
   /// The part as a dynamic value: for fields that the schema does not know.
   constexpr Value as_value() const { return value_; }
 
