@@ -52,7 +52,7 @@ void apply(JsonValue& target, const JsonValue& patch, Allocator& allocator) {
     }
     ++kept;
   }
-  target.EraseMember(kept, target.MemberEnd());
+  if (kept != target.MemberEnd()) target.EraseMember(kept, target.MemberEnd());
   for (const auto& member : patch.GetObject()) {
     const auto change = changes.find(text_of(member.name));
     if (change == changes.end()) continue;

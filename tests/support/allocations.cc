@@ -31,8 +31,10 @@ std::size_t take_largest_allocation() { return std::exchange(largest, 0); }
 
 #if defined(LOOKOUT_SANITIZED)
 
-// The sanitizers have their own malloc, which tells us.
-#include <sanitizer/allocator_interface.h>
+// The sanitizers have their own malloc, which tells us. (From sanitizer/allocator_interface.h,
+// which GCC leaves out.)
+extern "C" int __sanitizer_install_malloc_and_free_hooks(  // NOLINT(bugprone-reserved-identifier)
+    void (*on_malloc)(const volatile void*, std::size_t), void (*on_free)(const volatile void*));
 
 namespace {
 
