@@ -1,0 +1,48 @@
+#include "lookout/apiserver/storage/event.h"
+
+#include <algorithm>
+
+#include "api/object_editor.h"
+#include "lookout/api/symbols.h"
+
+namespace lookout::apiserver::storage {
+
+Change::Change(Revision revision, api::EventType type, std::string key, api::Object object,
+               api::Object previous)
+    : revision_(revision),
+      type_(type),
+      key_(std::move(key)),
+      object_(std::move(object)),
+      previous_(std::move(previous)) {}
+
+api::Object Change::previous_at_revision() const {
+  // The state that a deletion carries is the same thing.
+  if (type_ == api::EventType::kDeleted || !previous_) return object_;
+  const std::lock_guard lock(mutex_);
+  if (!previous_at_revision_) {
+    const std::string text = std::to_string(revision_);
+    previous_at_revision_ =
+        api::with_metadata(previous_, {{api::sym::kResourceVersion, std::string_view(text)}});
+  }
+  return previous_at_revision_;
+}
+
+Change::Encoding Change::encoding(const std::string& form,
+                                  const std::function<std::string()>& make) const {
+  // Under the lock, so that of many watchers that wake up at once one does the work.
+  const std::lock_guard lock(mutex_);
+  const auto known = std::find_if(encodings_.begin(), encodings_.end(),
+                                  [&](const auto& entry) { return entry.first == form; });
+  if (known != encodings_.end()) return known->second;
+  auto made = std::make_shared<const std::string>(make());
+  if (young_) encodings_.emplace_back(form, made);
+  return made;
+}
+
+void Change::forget_encodings() const {
+  const std::lock_guard lock(mutex_);
+  encodings_.clear();
+  young_ = false;
+}
+
+}  // namespace lookout::apiserver::storage

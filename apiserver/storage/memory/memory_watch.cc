@@ -1,0 +1,140 @@
+#include "apiserver/storage/memory/memory_watch.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "lookout/api/status.h"
+
+namespace lookout::apiserver::storage::memory {
+namespace {
+
+/// So much is read at once: enough to write many events in one go, little enough to let others in.
+constexpr std::size_t kBatch = 100;
+
+Revision revision_of(const api::Object& object) {
+  const std::string_view text = object.resource_version();
+  Revision revision = 0;
+  std::from_chars(text.data(), text.data() + text.size(), revision);
+  return revision;
+}
+
+}  // namespace
+
+MemoryWatch::MemoryWatch(std::shared_ptr<Table> table, boost::asio::any_io_executor executor,
+                         std::string key, bool recursive, WatchOptions options)
+    : table_(std::move(table)), doorbell_(std::move(executor)) {
+  watcher_.scope = std::move(key);
+  watcher_.recursive = recursive;
+  watcher_.predicate = std::move(options.predicate);
+  watcher_.ring = [bell = doorbell_] { bell.ring(); };
+  watcher_.stuck = [this] {
+    if (on_stuck) on_stuck();
+  };
+  switch (options.start) {
+    case WatchOptions::Start::kState: {
+      Moment moment = table_->now();
+      watcher_.cursor = moment.revision;
+      state_.emplace(std::move(moment), recursive ? watcher_.scope : std::string(), watcher_.scope);
+      initial_events_end_ = options.initial_events_end;
+      break;
+    }
+    case WatchOptions::Start::kRevision:
+      watcher_.cursor = options.revision;
+      break;
+    case WatchOptions::Start::kNow:
+      watcher_.cursor = table_->now().revision;
+      break;
+  }
+}
+
+MemoryWatch::~MemoryWatch() {
+  if (added_) table_->remove(watcher_);
+}
+
+void MemoryWatch::cancel() {
+  watcher_.cancelled = true;
+  doorbell_.ring();
+}
+
+Awaitable<bool> MemoryWatch::next(std::vector<Event>& events, TimePoint until) {
+  events.clear();
+  if (!std::exchange(added_, true)) table_->add(watcher_);
+  for (;;) {
+    if (ended_ || watcher_.cancelled) co_return false;
+    if (state_ ? read_state(events) : read_changes(events)) co_return true;
+    if (std::chrono::steady_clock::now() >= until) co_return true;
+    co_await doorbell_.wait(until);
+  }
+}
+
+/// Present objects, some at a time; true, since there is always more to come.
+bool MemoryWatch::read_state(std::vector<Event>& events) {
+  while (events.size() < kBatch) {
+    api::Object object = state_->next();
+    const bool past_the_key = !watcher_.recursive && object && state_->key() != watcher_.scope;
+    if (!object || past_the_key) {
+      const Revision revision = state_->revision();
+      state_.reset();
+      if (!std::exchange(initial_events_end_, false))
+        return !events.empty() || read_changes(events);
+      Event& bookmark = events.emplace_back();
+      bookmark.type = api::EventType::kBookmark;
+      bookmark.revision = revision;
+      bookmark.initial_events_end = true;
+      return true;
+    }
+    if (!watcher_.predicate.matches(object)) continue;
+    Event& event = events.emplace_back();
+    event.type = api::EventType::kAdded;
+    event.revision = revision_of(object);
+    event.object = std::move(object);
+  }
+  return true;
+}
+
+bool MemoryWatch::read_changes(std::vector<Event>& events) {
+  while (events.empty()) {
+    Revision caught_up = 0;
+    switch (table_->read(watcher_, kBatch, changes_, caught_up)) {
+      case Table::Reading::kExpired: {
+        ended_ = true;
+        Event& error = events.emplace_back();
+        error.object =
+            api::StatusError::expired(fmt::format("too old resource version: {} ({})",
+                                                  watcher_.cursor.load(), table_->history_start()))
+                .status()
+                .to_object();
+        return true;
+      }
+      case Table::Reading::kChanges:
+        for (const ChangePtr& change : changes_) {
+          const api::EventType type = watcher_.event_type(*change);
+          if (type != api::EventType::kBookmark) events.push_back(event_of(change, type));
+        }
+        break;
+      case Table::Reading::kNothing:
+        // A watch from a revision in the future has not come to it yet.
+        if (!bookmark_requested_ || watcher_.cursor > caught_up) return false;
+        bookmark_requested_ = false;
+        Event& bookmark = events.emplace_back();
+        bookmark.type = api::EventType::kBookmark;
+        bookmark.revision = caught_up;
+        return true;
+    }
+  }
+  return true;
+}
+
+Event MemoryWatch::event_of(const ChangePtr& change, api::EventType type) const {
+  Event event;
+  event.type = type;
+  event.revision = change->revision();
+  event.change = change;
+  event.object =
+      type == api::EventType::kDeleted ? change->previous_at_revision() : change->object();
+  return event;
+}
+
+}  // namespace lookout::apiserver::storage::memory

@@ -1,0 +1,157 @@
+#include "apiserver/storage/memory/table.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "api/object_editor.h"
+#include "lookout/api/symbols.h"
+
+namespace lookout::apiserver::storage::memory {
+
+Table::Table(std::string prefix, std::shared_ptr<std::atomic<Revision>> revision,
+             std::size_t history, std::chrono::seconds ttl)
+    : prefix_(std::move(prefix)), revision_(std::move(revision)), ttl_(ttl), history_(history) {}
+
+ItemPtr Table::find(std::string_view key) const {
+  const std::shared_lock lock(mutex_);
+  const ItemPtr* item = items_.find(key);
+  return item == nullptr ? nullptr : *item;
+}
+
+std::size_t Table::size() const {
+  const std::shared_lock lock(mutex_);
+  return items_.size();
+}
+
+// Every change of this table up to the counter's present value has been made: a change takes its
+// number with the table locked.
+Moment Table::now() const {
+  const std::shared_lock lock(mutex_);
+  return {items_.snapshot(), current_revision()};
+}
+
+std::optional<Moment> Table::at(Revision revision) const {
+  const std::shared_lock lock(mutex_);
+  if (revision < history_.start()) return std::nullopt;
+  auto undone = std::make_shared<Moment::Undone>();
+  history_.visit_back_to(revision, [&](const Change& change) {
+    undone->insert_or_assign(change.key(), change.previous());
+  });
+  return Moment{items_.snapshot(), revision, std::move(undone)};
+}
+
+std::optional<api::Object> Table::commit(const std::string& key, const ItemPtr& expected,
+                                         const api::Object& object) {
+  api::Object stored;
+  {
+    const std::unique_lock lock(mutex_);
+    const ItemPtr* present = items_.find(key);
+    if ((present == nullptr ? nullptr : present->get()) != expected.get()) return std::nullopt;
+    const Revision revision = revision_->fetch_add(1, std::memory_order_acq_rel) + 1;
+    const std::string text = std::to_string(revision);
+    const bool deleting = !object;
+    stored = api::with_metadata(deleting ? expected->object : object,
+                                {{api::sym::kResourceVersion, std::string_view(text)}});
+    if (deleting) {
+      items_.erase(key);
+    } else {
+      items_.put(std::make_shared<const Item>(Item{key, stored, revision}));
+      if (ttl_.count() > 0) expiries_.push_back({Clock::now() + ttl_, key, revision});
+    }
+    const api::EventType type = deleting              ? api::EventType::kDeleted
+                                : expected == nullptr ? api::EventType::kAdded
+                                                      : api::EventType::kModified;
+    history_.add(std::make_shared<const Change>(
+        revision, type, key, stored, expected == nullptr ? api::Object() : expected->object));
+  }
+  dispatch();
+  return stored;
+}
+
+void Table::expire(Clock::time_point now) {
+  for (;;) {
+    Expiry expiry;
+    {
+      const std::unique_lock lock(mutex_);
+      if (expiries_.empty() || expiries_.front().when > now) return;
+      expiry = std::move(expiries_.front());
+      expiries_.pop_front();
+    }
+    // What has changed since has a later entry of its own.
+    const ItemPtr item = find(expiry.key);
+    if (item != nullptr && item->revision == expiry.revision) commit(expiry.key, item, {});
+  }
+}
+
+void Table::add(Watcher& watcher) {
+  const std::lock_guard watchers_lock(watchers_.mutex());
+  if (watchers_.empty()) {
+    // Nobody was there to pass changes on to.
+    const std::shared_lock lock(mutex_);
+    dispatched_ = current_revision();
+  }
+  watchers_.add(watcher);
+  watcher.cancelled = watcher.cancelled || closed_;
+}
+
+void Table::remove(Watcher& watcher) {
+  const std::lock_guard watchers_lock(watchers_.mutex());
+  watchers_.remove(watcher);
+}
+
+Revision Table::history_start() const {
+  const std::shared_lock lock(mutex_);
+  return history_.start();
+}
+
+Table::Reading Table::read_locked(Watcher& watcher, std::size_t max,
+                                  std::vector<ChangePtr>& changes) const {
+  const Revision cursor = watcher.cursor.load(std::memory_order_relaxed);
+  if (cursor < history_.start()) return Reading::kExpired;
+  history_.read(cursor, max, changes);
+  if (changes.empty()) return Reading::kNothing;
+  watcher.cursor.store(changes.back()->revision(), std::memory_order_relaxed);
+  return Reading::kChanges;
+}
+
+Table::Reading Table::read(Watcher& watcher, std::size_t max, std::vector<ChangePtr>& changes,
+                           Revision& caught_up) {
+  changes.clear();
+  const std::lock_guard watchers_lock(watchers_.mutex());
+  // While it reads, the cursor is its own.
+  watchers_.unpark(watcher);
+  const std::shared_lock lock(mutex_);
+  const Reading reading = read_locked(watcher, max, changes);
+  if (reading != Reading::kNothing) return reading;
+  caught_up = current_revision();
+  if (watcher.cursor.load(std::memory_order_relaxed) < caught_up)
+    watcher.cursor.store(caught_up, std::memory_order_relaxed);
+  watchers_.park(watcher);
+  return reading;
+}
+
+// Changes are looked at in their order, each once: by this thread or by another one that was here
+// first.
+void Table::dispatch() {
+  if (watchers_.empty()) return;
+  const std::lock_guard watchers_lock(watchers_.mutex());
+  std::vector<ChangePtr> changes;
+  Revision history_start = 0;
+  {
+    const std::shared_lock lock(mutex_);
+    history_start = history_.start();
+    history_.read(std::max(dispatched_, history_start), static_cast<std::size_t>(-1), changes);
+  }
+  if (changes.empty()) return;
+  dispatched_ = changes.back()->revision();
+  watchers_.dispatch(changes, history_start);
+}
+
+void Table::close() {
+  const std::lock_guard lock(watchers_.mutex());
+  closed_ = true;
+  watchers_.cancel_all();
+}
+
+}  // namespace lookout::apiserver::storage::memory

@@ -1,0 +1,101 @@
+// The objects of one resource and their recent past.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/storage/history.h"
+#include "apiserver/storage/memory/watchers.h"
+#include "apiserver/storage/ordered_items.h"
+#include "lookout/apiserver/storage/interface.h"
+
+namespace lookout::apiserver::storage::memory {
+
+/// The state of a resource at some moment: the items now, and what was different then.
+struct Moment {
+  OrderedItems::Snapshot items;
+  Revision revision = 0;
+  /// By key: the object as it was, empty if it was not there. Null for nothing.
+  using Undone = std::map<std::string, api::Object, std::less<>>;
+  std::shared_ptr<const Undone> undone = nullptr;
+};
+
+/// All that is to be known of one resource. Thread-safe. Calls do not wait for anything but each
+/// other, and rings for watchers go out before a writing call returns.
+class Table {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `revision` is the counter of all tables of the backend.
+  Table(std::string prefix, std::shared_ptr<std::atomic<Revision>> revision, std::size_t history,
+        std::chrono::seconds ttl);
+
+  const std::string& prefix() const { return prefix_; }
+  std::string whole_key(std::string_view key) const { return prefix_ + "/" + std::string(key); }
+  Revision current_revision() const { return revision_->load(std::memory_order_acquire); }
+
+  /// Null if there is none.
+  ItemPtr find(std::string_view key) const;
+  std::size_t size() const;
+  Moment now() const;
+  /// The state at a revision that has come about; nothing if the history does not go back so far.
+  std::optional<Moment> at(Revision revision) const;
+
+  /// Writes `object` under `key` (or, if it is empty, deletes what is there), provided that what is
+  /// there is still `expected`, which is null for nothing. The object as it is now stored, or the
+  /// last state of a deleted one, both with their new resourceVersion; nothing if somebody else was
+  /// faster.
+  std::optional<api::Object> commit(const std::string& key, const ItemPtr& expected,
+                                    const api::Object& object);
+
+  /// Deletes what has outlived its time.
+  void expire(Clock::time_point now);
+
+  enum class Reading { kChanges, kNothing, kExpired };
+  /// For a watcher: the changes after its cursor, which moves on to the last of them. With nothing
+  /// to read, the watcher is parked (a matching change rings it) and its cursor moves to
+  /// `caught_up`, the revision up to which it has seen everything.
+  Reading read(Watcher& watcher, std::size_t max, std::vector<ChangePtr>& changes,
+               Revision& caught_up);
+  /// Where watches may begin.
+  Revision history_start() const;
+
+  void add(Watcher& watcher);
+  void remove(Watcher& watcher);
+  /// Ends all watches.
+  void close();
+
+ private:
+  struct Expiry {
+    Clock::time_point when;
+    std::string key;
+    Revision revision = 0;
+  };
+
+  Reading read_locked(Watcher& watcher, std::size_t max, std::vector<ChangePtr>& changes) const;
+  void dispatch();
+
+  const std::string prefix_;
+  const std::shared_ptr<std::atomic<Revision>> revision_;
+  const std::chrono::seconds ttl_;
+
+  // Locked after the mutex of watchers_ where both are.
+  mutable std::shared_mutex mutex_;
+  OrderedItems items_;
+  History history_;
+  std::deque<Expiry> expiries_;  // in the order of time
+
+  WatcherList watchers_;
+  bool closed_ = false;      // guarded by the mutex of watchers_
+  Revision dispatched_ = 0;  // guarded by the mutex of watchers_
+};
+
+}  // namespace lookout::apiserver::storage::memory

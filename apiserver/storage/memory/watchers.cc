@@ -1,0 +1,60 @@
+#include "apiserver/storage/memory/watchers.h"
+
+namespace lookout::apiserver::storage::memory {
+
+api::EventType Watcher::event_type(const Change& change) const {
+  if (!covers(change.key())) return api::EventType::kBookmark;
+  // Without a predicate there is nothing to find out.
+  if (predicate.accepts_everything()) return change.type();
+  const bool is_in =
+      change.type() != api::EventType::kDeleted && predicate.matches(change.object());
+  const bool was_in = change.previous() && predicate.matches(change.previous());
+  if (is_in) return was_in ? api::EventType::kModified : api::EventType::kAdded;
+  return was_in ? api::EventType::kDeleted : api::EventType::kBookmark;
+}
+
+void WatcherList::add(Watcher& watcher) {
+  watcher.index_ = watchers_.size();
+  watchers_.push_back(&watcher);
+  count_.store(watchers_.size(), std::memory_order_release);
+}
+
+void WatcherList::remove(Watcher& watcher) {
+  watchers_.back()->index_ = watcher.index_;
+  watchers_[watcher.index_] = watchers_.back();
+  watchers_.pop_back();
+  count_.store(watchers_.size(), std::memory_order_release);
+}
+
+void WatcherList::dispatch(const std::vector<ChangePtr>& changes, Revision history_start) {
+  for (Watcher* watcher : watchers_) {
+    const Revision cursor = watcher->cursor.load(std::memory_order_relaxed);
+    if (!watcher->parked_) {
+      if (cursor < history_start && !watcher->told_stuck_) {
+        watcher->told_stuck_ = true;
+        watcher->stuck();
+      }
+      continue;
+    }
+    Revision passed = cursor;
+    for (const ChangePtr& change : changes) {
+      if (change->revision() <= cursor) continue;
+      if (watcher->event_type(*change) != api::EventType::kBookmark) {
+        watcher->parked_ = false;
+        watcher->ring();
+        break;
+      }
+      passed = change->revision();
+    }
+    watcher->cursor.store(passed, std::memory_order_relaxed);
+  }
+}
+
+void WatcherList::cancel_all() {
+  for (Watcher* watcher : watchers_) {
+    watcher->cancelled.store(true, std::memory_order_release);
+    watcher->ring();
+  }
+}
+
+}  // namespace lookout::apiserver::storage::memory

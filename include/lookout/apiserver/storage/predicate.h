@@ -1,0 +1,36 @@
+// Which objects a list or a watch is about.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/api/labels.h"
+#include "lookout/api/object.h"
+
+namespace lookout::apiserver::storage {
+
+/// Reads a field of an object as Kubernetes computes it for field selectors: an absent field may
+/// have a value ("false", "0"). The result may point into the object or into `scratch`.
+using FieldReader =
+    std::function<std::string_view(const api::Object& object, std::string& scratch)>;
+
+/// A field must have this value, or must not.
+struct FieldRequirement {
+  FieldReader read;
+  std::string value;
+  bool equal = true;
+};
+
+/// Label selector and field selector (k8s.io/apiserver/pkg/storage.SelectionPredicate). The
+/// default-constructed one accepts everything. Safe to read from many threads.
+struct Predicate {
+  api::labels::Selector labels = {};
+  std::vector<FieldRequirement> fields = {};
+
+  bool accepts_everything() const { return labels.empty() && fields.empty(); }
+  bool matches(const api::Object& object) const;
+};
+
+}  // namespace lookout::apiserver::storage
