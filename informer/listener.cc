@@ -82,6 +82,7 @@ void Listener::deliver(const Item& item) {
       }
       break;
     case Item::Kind::kSynced: {
+      if (handler_.on_synced) guarded("on_synced", [&] { handler_.on_synced(); });
       const std::lock_guard lock(mutex_);
       synced_.store(true, std::memory_order_release);
       changed_.notify_all();

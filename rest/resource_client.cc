@@ -281,17 +281,18 @@ void ResourceClient::remove_collection(DeleteOptions options, ListOptions list,
       async_remove_collection(std::move(options), std::move(list), std::move(call)));
 }
 
-Awaitable<std::string> Client::async_get_raw(std::string path, CallOptions call) const {
+Awaitable<std::string> Client::async_get_raw(std::string path, CallOptions call,
+                                             std::string accept) const {
   Request request;
   request.verb = "get";
   request.resource = path;
   request.path = std::move(path);
-  request.accept = "application/json, */*";
+  request.accept = std::move(accept);
   return on_strand(impl_, fetch(impl_, std::move(request), std::move(call)));
 }
 
-std::string Client::get_raw(std::string path, const CallOptions& call) const {
-  return loop().run(async_get_raw(std::move(path), call));
+std::string Client::get_raw(std::string path, CallOptions call, std::string accept) const {
+  return loop().run(async_get_raw(std::move(path), std::move(call), std::move(accept)));
 }
 
 }  // namespace lookout::rest

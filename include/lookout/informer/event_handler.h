@@ -25,6 +25,8 @@ struct EventHandler {
   std::function<void(const T& before, const T& after)> on_update;
   /// `final_state_unknown`: the deletion itself was missed; `last` may not be the last version.
   std::function<void(const T& last, bool final_state_unknown)> on_delete;
+  /// Called once, when all that was there at first has been told.
+  std::function<void()> on_synced;
   /// For logs and metrics.
   std::string name;
 };
@@ -37,6 +39,7 @@ EventHandler<api::Object> untyped(EventHandler<T> handler) {
   } else {
     EventHandler<api::Object> out;
     out.name = std::move(handler.name);
+    out.on_synced = std::move(handler.on_synced);
     if (handler.filter) {
       out.filter = [f = std::move(handler.filter)](const api::Object& object) {
         return f(T(object));

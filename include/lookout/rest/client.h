@@ -80,8 +80,10 @@ class Client {
   ResourceClient resource(api::Resource resource, std::string ns = {}) const;
 
   /// GET of any path ("/version", "/readyz?verbose"); the body as text.
-  std::string get_raw(std::string path, const CallOptions& call = {}) const;
-  Awaitable<std::string> async_get_raw(std::string path, CallOptions call = {}) const;
+  std::string get_raw(std::string path, CallOptions call = {},
+                      std::string accept = "application/json, */*") const;
+  Awaitable<std::string> async_get_raw(std::string path, CallOptions call = {},
+                                       std::string accept = "application/json, */*") const;
 
   const Config& config() const;
   EventLoop& loop() const;

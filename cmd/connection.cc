@@ -1,0 +1,93 @@
+#include "cmd/connection.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "lookout/api/labels.h"
+#include "lookout/rest/discovery.h"
+
+namespace lookout::cmd {
+
+void ConnectionFlags::add_to(CLI::App& app) {
+  app.add_option("--kubeconfig", kubeconfig, "Use this kubeconfig")->type_name("FILE");
+  app.add_option("--context", context, "Use this context of the kubeconfig")->type_name("NAME");
+  app.add_option("--server", server, "Talk to the server at this URL")->type_name("URL");
+}
+
+rest::Config ConnectionFlags::config() const {
+  const auto is_set = [](const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && *value != '\0';
+  };
+  rest::LoadOptions options;
+  options.file = kubeconfig;
+  options.context = context;
+  options.server = server;
+  if (!kubeconfig.empty() || !context.empty() || is_set("KUBECONFIG")) {
+    return rest::Config::load(options);
+  }
+  if (server.empty() && is_set("KUBERNETES_SERVICE_HOST")) return rest::Config::in_cluster();
+  rest::Config config;
+  config.server = server.empty() ? kEmbeddedServer : server;
+  return config.normalized();
+}
+
+void SelectionFlags::add_to(CLI::App& app) {
+  app.add_option("resource", resource, "pods, deploy, crontabs.stable.example.com ...")
+      ->required()
+      ->type_name("RESOURCE[.GROUP]");
+  app.add_option("name", name, "One object only")->type_name("NAME");
+  app.add_option("-n,--namespace", ns, "In this namespace (else that of the context, or default)")
+      ->type_name("NS");
+  app.add_flag("-A,--all-namespaces", all_namespaces, "In all namespaces");
+  app.add_option("-l,--selector", label_selector,
+                 "Only objects with these labels: app=web,tier!=db")
+      ->type_name("SELECTOR");
+  app.add_option("--field-selector", field_selector,
+                 "Only objects with these fields: status.phase=Running")
+      ->type_name("SELECTOR");
+}
+
+void SelectionFlags::check() const {
+  if (all_namespaces && !ns.empty()) {
+    throw CLI::ValidationError("-n and -A", "choose one of them");
+  }
+  if (all_namespaces && !name.empty()) {
+    throw CLI::ValidationError("NAME and -A", "an object is asked for by name in one namespace");
+  }
+  // The server would refuse it too, but with less to go by.
+  try {
+    api::labels::parse(label_selector);
+  } catch (const api::SelectorError& e) {
+    throw CLI::ValidationError("-l", e.what());
+  }
+}
+
+api::Resource resolve_resource(const rest::Client& client, const std::string& name) {
+  // The core group is the same everywhere; what else there is, and in which version, the server
+  // knows.
+  const api::ResourceInfo* builtin = api::find_builtin_by_name(name);
+  if (builtin != nullptr && builtin->group.empty()) return api::Resource(builtin->type());
+  const auto resources = rest::discover(client);
+  if (const auto* found = rest::find_resource(resources, name)) return found->resource;
+  throw Error(fmt::format("the server has no resource \"{}\"", name));
+}
+
+std::string advice(const std::exception& error, const rest::Config& config) {
+  if (rest::is_connection_refused(error) && config.server == kEmbeddedServer) {
+    return "start the embedded server with `lookout serve`, or name another one with --server, "
+           "--kubeconfig or --context";
+  }
+  if (rest::is_connection_refused(error)) return "is the server running?";
+  if (api::is_unauthorized(error)) {
+    return "the server does not take these credentials: check the user of the context";
+  }
+  const auto* transport = dynamic_cast<const rest::TransportError*>(&error);
+  if (transport != nullptr && transport->kind() == rest::TransportError::Kind::kTls) {
+    return "check certificate-authority, client-certificate and tls-server-name in the kubeconfig";
+  }
+  return "";
+}
+
+}  // namespace lookout::cmd

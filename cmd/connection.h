@@ -1,0 +1,48 @@
+// Which server a command talks to, and which resource.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "lookout/api/resource.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::cmd {
+
+/// The common flags that say where the server is.
+struct ConnectionFlags {
+  std::string kubeconfig;
+  std::string context;
+  std::string server;
+
+  void add_to(CLI::App& app);
+
+  /// --server, --kubeconfig and --context as kubectl has them; without any of them $KUBECONFIG,
+  /// then the pod that this runs in, then the embedded server at its usual address.
+  rest::Config config() const;
+};
+
+/// The flags that say which objects.
+struct SelectionFlags {
+  std::string resource;
+  std::string name;
+  std::string ns;
+  bool all_namespaces = false;
+  std::string label_selector;
+  std::string field_selector;
+
+  void add_to(CLI::App& app);
+  /// Throws CLI::ValidationError for what the command line itself has wrong.
+  void check() const;
+};
+
+/// Where `lookout serve` listens unless told otherwise.
+inline constexpr const char* kEmbeddedServer = "http://127.0.0.1:8001";
+
+/// The resource that the user named, as the server has it. Throws Error that says what there is.
+api::Resource resolve_resource(const rest::Client& client, const std::string& name);
+
+/// What to add to the message of an error so that the user knows what to do; may be empty.
+std::string advice(const std::exception& error, const rest::Config& config);
+
+}  // namespace lookout::cmd

@@ -1,0 +1,24 @@
+// Durations on the command line.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace lookout::cmd {
+
+/// Reads "300ms", "30s", "10m", "1h30m"; nothing for anything else.
+std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
+
+/// An option that takes one.
+CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& value,
+                          const std::string& description);
+
+/// Returns when a stop is requested.
+void wait_for_stop(std::stop_token stop);
+/// The same, or when the time has passed; true if it has.
+bool wait_for_stop(std::stop_token stop, std::chrono::milliseconds time);
+
+}  // namespace lookout::cmd

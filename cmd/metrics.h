@@ -1,0 +1,28 @@
+// The program's metrics, for Prometheus.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lookout/informer/shared_index_informer.h"
+
+namespace lookout::cmd {
+
+/// Serves /metrics at an address ("127.0.0.1:9090", ":9090") while it lives: what reflectors and
+/// stores of these informers have done and hold.
+class MetricsServer {
+ public:
+  /// Throws Error if the address cannot be used.
+  MetricsServer(const std::string& address,
+                std::vector<std::shared_ptr<informer::SharedIndexInformer>> informers);
+  ~MetricsServer();
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lookout::cmd

@@ -1,0 +1,195 @@
+#include <fmt/format.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "cmd/columns.h"
+#include "cmd/commands.h"
+#include "cmd/duration.h"
+#include "cmd/metrics.h"
+#include "cmd/stop_signals.h"
+#include "lookout/informer/shared_informer_factory.h"
+
+namespace lookout::cmd {
+namespace {
+
+struct WatchFlags {
+  SelectionFlags selection;
+  std::string output = "table";
+  std::chrono::milliseconds resync{0};
+  bool exit_after_sync = false;
+};
+
+/// Prints what a handler is told. Called on the handler's threads, one call at a time.
+class EventPrinter {
+ public:
+  EventPrinter(api::Resource resource, bool json, bool with_namespace)
+      : resource_(std::move(resource)), json_(json), with_namespace_(with_namespace) {
+    // Lines leave together while there are more to come, and at once when there are not.
+    std::setvbuf(stdout, nullptr, _IOFBF, 1 << 16);
+    if (!json_) {
+      Row names = column_names(resource_);
+      if (with_namespace_) names.insert(names.begin(), "NAMESPACE");
+      names.insert(names.begin(), "EVENT");
+      write(table_.line(names));
+    }
+  }
+
+  void event(std::string_view type, const api::Object& object, bool initial) {
+    if (json_) {
+      write(json_line(type, object.key(), object.resource_version(), initial, object));
+      return;
+    }
+    const auto now =
+        std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
+    Row row = column_values(resource_, object, now);
+    if (with_namespace_) row.insert(row.begin(), std::string(object.ns()));
+    row.insert(row.begin(), std::string(type));
+    write(table_.line(row));
+  }
+
+  void synced(const std::string& resource_version) {
+    if (json_) {
+      write(json_line("SYNCED", "", resource_version, false, {}));
+    } else {
+      write("SYNCED\n");
+    }
+    flush();
+  }
+
+  void flush() { std::fflush(stdout); }
+  /// Whether somebody still reads.
+  bool good() const { return std::ferror(stdout) == 0; }
+
+ private:
+  static void write(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+  static std::string json_line(std::string_view type, std::string_view key,
+                               std::string_view resource_version, bool initial,
+                               const api::Object& object) {
+    rapidjson::StringBuffer buffer;
+    rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+    const auto text = [&](const char* name, std::string_view value) {
+      writer.Key(name);
+      writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
+    };
+    writer.StartObject();
+    text("type", type);
+    text("key", key);
+    text("resourceVersion", resource_version);
+    writer.Key("initial");
+    writer.Bool(initial);
+    writer.Key("object");
+    const std::string json = object.to_json();
+    writer.RawValue(json.data(), json.size(), rapidjson::kObjectType);
+    writer.EndObject();
+    return std::string(buffer.GetString(), buffer.GetSize()) + "\n";
+  }
+
+  api::Resource resource_;
+  bool json_;
+  bool with_namespace_;
+  StreamingTable table_;
+};
+
+int run(const ConnectionFlags& connection, const std::string& metrics_listen,
+        const WatchFlags& flags) {
+  StopSignals signals;
+  const rest::Client client{connection.config()};
+  const api::Resource resource = resolve_resource(client, flags.selection.resource);
+
+  informer::FactoryOptions options;
+  options.resync_period = flags.resync;
+  if (resource.namespaced && !flags.selection.all_namespaces) {
+    options.ns =
+        flags.selection.ns.empty() ? client.config().default_namespace : flags.selection.ns;
+  }
+  options.label_selector = flags.selection.label_selector;
+  options.field_selector = flags.selection.field_selector;
+  if (!flags.selection.name.empty()) {
+    if (!options.field_selector.empty()) options.field_selector += ',';
+    options.field_selector += "metadata.name=" + flags.selection.name;
+  }
+  {
+    // An informer never gives up. What is wrong from the start is said at once instead.
+    rest::ListOptions probe;
+    probe.limit = 1;
+    probe.label_selector = options.label_selector;
+    probe.field_selector = options.field_selector;
+    client.resource(resource, options.ns).list(probe);
+  }
+
+  const bool json = flags.output == "json";
+  EventPrinter printer(resource, json, resource.namespaced && flags.selection.all_namespaces);
+  informer::SharedInformerFactory factory(client, options);
+  const auto informer = factory.for_resource(resource);
+  std::optional<MetricsServer> metrics;
+  if (!metrics_listen.empty()) metrics.emplace(metrics_listen, std::vector{informer});
+
+  informer::HandlerRegistration registration;
+  std::stop_source done;
+  const auto after = [&] {
+    if (!printer.good()) done.request_stop();
+    if (registration.backlog() <= 1) printer.flush();
+  };
+  informer::EventHandler<api::Object> handler;
+  handler.name = "watch";
+  handler.on_add = [&](const api::Object& object, bool initial) {
+    printer.event("ADDED", object, initial);
+    if (!initial) after();
+  };
+  handler.on_update = [&](const api::Object&, const api::Object& object) {
+    printer.event("MODIFIED", object, false);
+    after();
+  };
+  handler.on_delete = [&](const api::Object& object, bool) {
+    printer.event("DELETED", object, false);
+    after();
+  };
+  handler.on_synced = [&] {
+    printer.synced(informer->last_sync_resource_version());
+    if (flags.exit_after_sync) done.request_stop();
+    after();
+  };
+  registration = informer->add_handler(std::move(handler));
+  factory.start();
+
+  const std::stop_callback forward(signals.token(), [&] { done.request_stop(); });
+  wait_for_stop(done.get_token());
+  factory.shutdown();
+  printer.flush();
+  return flags.exit_after_sync && !registration.has_synced() ? 1 : 0;
+}
+
+}  // namespace
+
+void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::string& metrics_listen,
+               Action& action) {
+  CLI::App* command = app.add_subcommand("watch", "Follow objects as they change");
+  const auto flags = std::make_shared<WatchFlags>();
+  flags->selection.add_to(*command);
+  command->add_option("-o,--output", flags->output, "table or json (one object a line)")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  add_duration(*command, "--resync", flags->resync, "Show everything again this often: 10m");
+  command->add_flag("--exit-after-sync", flags->exit_after_sync,
+                    "Stop when everything that is there has been shown");
+  command->footer(
+      "Objects that are there at first come as ADDED; then SYNCED; then changes, until Ctrl-C.\n"
+      "When the server goes away, lookout reconnects and continues where it was.\n\n"
+      "Examples:\n"
+      "  lookout watch pods -A\n"
+      "  lookout watch pods -n shop -l app=web -o json | jq -c '[.type,.key]'\n"
+      "  lookout watch nodes --exit-after-sync --kubeconfig ~/.kube/config");
+  command->callback([flags, &connection, &metrics_listen, &action] {
+    flags->selection.check();
+    action = [flags, &connection, &metrics_listen] {
+      return run(connection, metrics_listen, *flags);
+    };
+  });
+}
+
+}  // namespace lookout::cmd

@@ -1,0 +1,36 @@
+// What an API server has.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/api/resource.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::rest {
+
+/// A resource as the server describes it (metav1.APIResource).
+struct ApiResource {
+  api::Resource resource;
+  std::string singular;
+  std::vector<std::string> short_names;
+  std::vector<std::string> verbs;
+  std::vector<std::string> categories;
+
+  bool has_verb(std::string_view verb) const;
+};
+
+/// Everything that the server has, without subresources, in its order of preference: the core group
+/// first, of each group the preferred version first. One or two requests where the server knows
+/// aggregated discovery (Kubernetes 1.26), else one for each group and version; a group that cannot
+/// be read (its server is down) is left out with a warning.
+std::vector<ApiResource> discover(const Client& client, const CallOptions& call = {});
+
+/// The resource that a user means by "pods", "pod", "po", "Pod", "crontabs.stable.example.com" or
+/// "crontabs.v1.stable.example.com"; the first in order of preference. Null if there is none.
+const ApiResource* find_resource(std::span<const ApiResource> resources, std::string_view name);
+
+}  // namespace lookout::rest

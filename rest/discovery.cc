@@ -1,0 +1,121 @@
+#include "lookout/rest/discovery.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "lookout/api/meta/v1.h"
+
+namespace lookout::rest {
+namespace {
+
+constexpr std::string_view kAggregated =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+
+std::vector<std::string> texts(api::Value list) {
+  std::vector<std::string> out;
+  for (const api::Value text : list.elements()) out.emplace_back(text.as_string());
+  return out;
+}
+
+/// An APIGroupDiscoveryList: all groups, versions and resources in one answer.
+void add_aggregated(const api::Object& list, std::vector<ApiResource>& out) {
+  for (const api::Value group : list["items"].elements()) {
+    const std::string name(group["metadata"]["name"].as_string());
+    for (const api::Value version : group["versions"].elements()) {
+      for (const api::Value r : version["resources"].elements()) {
+        api::Resource resource(name, std::string(version["version"].as_string()),
+                               std::string(r["responseKind"]["kind"].as_string()),
+                               std::string(r["resource"].as_string()),
+                               r["scope"].as_string() == "Namespaced");
+        out.push_back({std::move(resource), std::string(r["singularResource"].as_string()),
+                       texts(r["shortNames"]), texts(r["verbs"]), texts(r["categories"])});
+      }
+    }
+  }
+}
+
+/// An APIResourceList: the resources of one group and version.
+void add_legacy(const meta::v1::APIResourceList& list, std::vector<ApiResource>& out) {
+  const auto in = api::GroupVersionKind::from(list.group_version(), "");
+  for (const auto r : list.resources()) {
+    if (r.name().find('/') != std::string_view::npos) continue;
+    const api::Value raw = r.as_value();
+    out.push_back({api::Resource(in.group, in.version, std::string(r.kind()), std::string(r.name()),
+                                 r.namespaced()),
+                   std::string(r.singular_name()), texts(raw["shortNames"]), texts(raw["verbs"]),
+                   texts(raw["categories"])});
+  }
+}
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+bool has_name(const ApiResource& r, std::string_view name) {
+  return equal_ignoring_case(name, r.resource.plural) || equal_ignoring_case(name, r.singular) ||
+         equal_ignoring_case(name, r.resource.kind) ||
+         std::find(r.short_names.begin(), r.short_names.end(), name) != r.short_names.end();
+}
+
+}  // namespace
+
+bool ApiResource::has_verb(std::string_view verb) const {
+  return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
+}
+
+std::vector<ApiResource> discover(const Client& client, const CallOptions& call) {
+  std::vector<ApiResource> out;
+  const auto fetch = [&](const std::string& path) {
+    return api::Object::parse(client.get_raw(path, call, std::string(kAggregated)));
+  };
+  const auto add_group_version = [&](const std::string& path) {
+    try {
+      add_legacy(meta::v1::APIResourceList(fetch(path)), out);
+    } catch (const api::StatusError& e) {
+      spdlog::warn("discovery of {}: {}", path, e.what());
+    }
+  };
+  const api::Object core = fetch("/api");
+  if (core.kind() == "APIGroupDiscoveryList") {
+    add_aggregated(core, out);
+  } else {
+    for (const api::Value version : core["versions"].elements()) {
+      add_group_version("/api/" + std::string(version.as_string()));
+    }
+  }
+  const api::Object groups = fetch("/apis");
+  if (groups.kind() == "APIGroupDiscoveryList") {
+    add_aggregated(groups, out);
+    return out;
+  }
+  for (const api::Value group : groups["groups"].elements()) {
+    const std::string preferred(group["preferredVersion"]["groupVersion"].as_string());
+    if (!preferred.empty()) add_group_version("/apis/" + preferred);
+    for (const api::Value version : group["versions"].elements()) {
+      const std::string name(version["groupVersion"].as_string());
+      if (name != preferred) add_group_version("/apis/" + name);
+    }
+  }
+  return out;
+}
+
+const ApiResource* find_resource(std::span<const ApiResource> resources, std::string_view name) {
+  const std::size_t dot = name.find('.');
+  const std::string_view resource = name.substr(0, dot);
+  const std::string_view group = dot == std::string_view::npos ? "" : name.substr(dot + 1);
+  for (const auto& r : resources) {
+    if (!has_name(r, resource)) continue;
+    if (dot == std::string_view::npos || group == r.resource.group) return &r;
+    const std::string versioned = r.resource.version + "." + r.resource.group;
+    if (group == versioned || (r.resource.group.empty() && group == r.resource.version)) return &r;
+  }
+  return nullptr;
+}
+
+}  // namespace lookout::rest

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Shows Lookout at work on a bare Debian 12: installs what it needs, builds it, and runs `lookout demo`
+# with the embedded API server. Arguments go to `lookout demo`; without a terminal it ends after 30 s.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/packages.sh build
+cmake --preset release >/dev/null
+cmake --build --preset release --target lookout-cmd
+if (($# == 0)) && [[ ! -t 1 ]]; then
+  set -- --for 30s
+fi
+exec build/release/cmd/lookout demo "$@"

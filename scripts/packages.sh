@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that a job needs; does nothing where they are there already.
+# usage: scripts/packages.sh build|test
+set -euo pipefail
+
+build=(ca-certificates cmake g++ libboost1.81-dev libcli11-dev libcurl4-openssl-dev libfmt-dev
+  libspdlog-dev libssl-dev libyaml-cpp-dev ninja-build pkg-config prometheus-cpp-dev rapidjson-dev
+  zlib1g-dev)
+test=("${build[@]}" clang-16 clang-format-16 clang-tidy-16 curl etcd-server iproute2 jq
+  libbenchmark-dev libclang-rt-16-dev libgmock-dev libgtest-dev lld-16 nghttp2-proxy openssl
+  procps python3 shellcheck)
+# Another kubectl on the PATH would clash with the package, and serves as well.
+command -v kubectl >/dev/null || test+=(kubernetes-client)
+
+case ${1:-} in
+  build) wanted=("${build[@]}") ;;
+  test) wanted=("${test[@]}") ;;
+  *)
+    echo "usage: $0 build|test" >&2
+    exit 2
+    ;;
+esac
+
+missing=()
+for package in "${wanted[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+((${#missing[@]})) || exit 0
+
+as_root=()
+if ((EUID != 0)); then
+  command -v sudo >/dev/null || {
+    echo "$0: these packages are missing and there is no sudo to install them: ${missing[*]}" >&2
+    exit 1
+  }
+  as_root=(sudo)
+fi
+echo "Installing ${missing[*]}"
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
