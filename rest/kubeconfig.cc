@@ -431,6 +431,7 @@ Config Kubeconfig::to_config(const LoadOptions& options) const {
   try {
     config = config.normalized();
   } catch (const ConfigError& e) {
+    if (context_name.empty()) throw;  // then there is no place to name
     throw ConfigError(fmt::format("{}: {}", owner, e.what()));
   }
   if (!config.uses_tls()) {

@@ -242,7 +242,7 @@ TEST_P(HostileTest, IsRefusedWithinBounds) {
 INSTANTIATE_TEST_SUITE_P(
     Hostile, HostileTest,
     ::testing::Values(
-        HostileCase{"BillionLaughs", billion("[x, x]", "[", "]")},
+        HostileCase{"BillionLaughs", billion("[~, ~]", "[", "]")},
         HostileCase{"BillionMerges", billion("{x: y}", "{<<: [", "]}")},
         HostileCase{"BillionBytes", "a: &a '" + std::string(1 << 20, 'x') + "'\nb: [" +
                                         repeated("*a, ", 100'000) + "*a]"},
@@ -254,10 +254,15 @@ INSTANTIATE_TEST_SUITE_P(
         HostileCase{"DeepAliases", "a0: &a0 " + repeated("[", 40) + repeated("]", 40) +
                                        "\na1: " + repeated("[", 40) + "*a0" + repeated("]", 40)},
         HostileCase{"ManyValues", repeated("- a\n", 300'000)},
-        HostileCase{"ManyCommas", "[" + repeated("a,", 600'000)},
         HostileCase{"Unclosed", "a: \"" + std::string(1 << 20, 'x')},
         HostileCase{"Noise", std::string("\xff\xfe\0\0\1\2{[", 8)}),
     [](const auto& test) { return test.param.name; });
+
+// yaml-cpp takes some hundred bytes for each of these commas before anything can be counted.
+TEST(KubeconfigTest, AHugeFlowCollectionIsRefusedBeforeItIsRead) {
+  EXPECT_THAT([] { (void)Kubeconfig::parse("[" + repeated("a,\n", 600'000), "f"); },
+              ThrowsMessage<ConfigError>(StartsWith("f:500000: more structure")));
+}
 
 /// Files in a directory of their own, and the variables that point to them.
 class KubeconfigFilesTest : public ::testing::Test {
@@ -532,6 +537,12 @@ INSTANTIATE_TEST_SUITE_P(
         UnusableCase{"GroupsWithoutUser", with_user("as-groups: [g]"), {}, "no user"}),
     [](const auto& test) { return test.param.name; });
 
+// As clientcmd has it.
+TEST(KubeconfigTest, AKeyWithoutACertificateIsNotUsed) {
+  EXPECT_EQ(Kubeconfig::parse(with_user("client-key-data: a2V5")).to_config(),
+            Config{.server = "https://host"});
+}
+
 TEST(KubeconfigTest, OldPluginsNeedNoInteractiveMode) {
   const Kubeconfig config = Kubeconfig::parse(
       with_user("exec: {command: x, apiVersion: client.authentication.k8s.io/v1beta1}"));
@@ -595,6 +606,12 @@ TEST_F(KubeconfigFilesTest, WhatIsWrittenReadsBack) {
   EXPECT_EQ(Config::from_kubeconfig({.file = file}), other);
 }
 
+// kubectl takes a number for no text.
+TEST_F(KubeconfigFilesTest, WrittenTextIsText) {
+  EXPECT_THAT(render_kubeconfig({.server = "https://h", .bearer_token = "12345"}),
+              HasSubstr("token: \"12345\""));
+}
+
 TEST_F(KubeconfigFilesTest, WrittenPathsAreAbsolute) {
   const std::string text =
       render_kubeconfig({.server = "https://h", .ca_file = "ca.crt", .token_file = "/abs/token"});
@@ -634,9 +651,16 @@ TEST_F(KubeconfigFilesTest, ALinkStaysALink) {
   EXPECT_EQ(Config::from_kubeconfig({.file = file}).server, "https://h");
 }
 
-TEST_F(KubeconfigFilesTest, ADeviceIsWrittenTo) {
-  write_kubeconfig("/dev/null", {.server = "https://h"});
-  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+TEST_F(KubeconfigFilesTest, APipeIsWrittenTo) {
+  const std::string pipe = path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string read;
+  std::jthread reader([&] { read = test::read_file(pipe); });
+  write_kubeconfig(pipe, {.server = "https://h"});
+  // Had the pipe been replaced, its reader would wait for ever.
+  ASSERT_TRUE(std::filesystem::is_fifo(pipe));
+  reader.join();
+  EXPECT_EQ(read, render_kubeconfig({.server = "https://h"}));
 }
 
 TEST_F(KubeconfigFilesTest, ReadersNeverSeeHalfAFile) {

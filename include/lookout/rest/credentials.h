@@ -60,7 +60,7 @@ class Credentials {
   std::shared_ptr<const Credential> current(std::stop_token stop = {});
 
   /// The same, or null where current() would block. For threads that must not: if it is null, call
-  /// current() on another.
+  /// current() on another. Throws as current() does.
   std::shared_ptr<const Credential> try_current();
 
   /// Whether current() would run a plugin or wait for one now. The answer may be out of date at
