@@ -12,6 +12,18 @@ target_compile_options(lookout_warnings INTERFACE
 if(LOOKOUT_SANITIZE)
   add_compile_options(-fsanitize=${LOOKOUT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${LOOKOUT_SANITIZE})
+  if(LOOKOUT_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Asio has fences besides its locks; GCC warns of each that the sanitizer does not follow them.
+    add_compile_options(-Wno-tsan)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    add_compile_options(-fsanitize-ignorelist=${CMAKE_CURRENT_LIST_DIR}/sanitizer-ignorelist.txt)
+  endif()
+endif()
+if(LOOKOUT_BUILD_FUZZERS)
+  # The libraries tell the fuzzers what they reach.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
 endif()
 
 # RapidJSON 1.1's document.h holds a member function that Clang 17 and later reject even when nobody calls it.

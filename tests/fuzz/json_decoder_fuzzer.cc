@@ -1,0 +1,77 @@
+// Single objects from JSON: what is accepted comes back as the same bytes by every way, every
+// member is found by its name, and no projection changes whether an object can be read.
+#include <rapidjson/document.h>
+
+#include <array>
+#include <string>
+
+#include "api/encoding.h"
+#include "lookout/api/json.h"
+#include "tests/fuzz/fuzzing.h"
+
+using namespace lookout;
+using fuzz::require;
+
+namespace {
+
+api::Object decode(const api::Projection& projection, std::string_view text) {
+  api::JsonDecoder decoder(projection);
+  std::string copy(text);
+  api::Object object = decoder.decode(copy);
+  require(static_cast<bool>(object) == decoder.error().empty());
+  return object;
+}
+
+/// Whether a RapidJSON document can hold all numbers below `value`.
+bool check(api::Value value) {
+  bool fits = value.data() == nullptr || *value.data() != api::detail::kTagRawNumber;
+  for (const auto& [name, member] : value.members()) {
+    require(value[name] == member);
+    fits &= check(member);
+  }
+  std::size_t i = 0;
+  for (const api::Value element : value.elements()) {
+    if (i < 3) require(value[i] == element);
+    ++i;
+    fits &= check(element);
+  }
+  return fits;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const std::array kProjections = {
+      api::Projection::keep({"spec.containers.name", "metadata.labels", "status"}),
+      api::Projection::keep({"a"}),
+      api::Projection::drop({"metadata.managedFields", "spec.containers.env", "b"}),
+  };
+  const std::string_view text = fuzz::text_of(data, size);
+  const api::Object object = decode({}, text);
+  for (const auto& projection : kProjections) {
+    const api::Object part = decode(projection, text);
+    // What is skipped is not looked at, so a projection may read what nothing else can.
+    require(!object || part);
+    if (object) {
+      require(part.key() == object.key());
+      require(part.uid() == object.uid());
+      require(part.gvk() == object.gvk());
+      require(part.resource_version() == object.resource_version());
+    }
+    if (part) require(decode({}, part.to_json()) == part);
+  }
+  if (object) {
+    const bool fits = check(object.body());
+    require(decode({}, object.to_json()) == object);
+    require(decode({}, object.to_pretty_json()) == object);
+    const api::Object again = api::Object::from(object.to_document());
+    require(!fits || again == object);
+    require(object.key_hash() == api::key_hash(object.ns(), object.name()));
+  }
+
+  api::JsonDecoder decoder;
+  std::string copy(text);
+  const auto event = decoder.decode_event(copy);
+  if (event) require(decode({}, event->object.to_json()) == event->object);
+  return 0;
+}

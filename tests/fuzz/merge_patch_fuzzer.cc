@@ -1,0 +1,69 @@
+// Merge patches: of any two documents (the halves of the input), the created patch leads from one
+// to the other.
+#include <rapidjson/document.h>
+
+#include "lookout/api/error.h"
+#include "lookout/api/merge_patch.h"
+#include "tests/fuzz/fuzzing.h"
+
+using namespace lookout;
+using fuzz::require;
+
+namespace {
+
+using Document = rapidjson::Document;
+
+/// Of a name that occurs twice nobody can say what it should be.
+bool has_duplicates(const rapidjson::Value& value) {
+  if (value.IsArray()) {
+    for (const auto& element : value.GetArray()) {
+      if (has_duplicates(element)) return true;
+    }
+  } else if (value.IsObject()) {
+    for (auto member = value.MemberBegin(); member != value.MemberEnd(); ++member) {
+      if (value.FindMember(member->name) != member || has_duplicates(member->value)) return true;
+    }
+  }
+  return false;
+}
+
+/// What a merge patch can say of a target: no nulls in objects.
+void remove_nulls(rapidjson::Value& value) {
+  if (!value.IsObject()) return;
+  for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
+    if (member->value.IsNull()) {
+      member = value.EraseMember(member);
+    } else {
+      remove_nulls(member->value);
+      ++member;
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text = fuzz::text_of(data, size);
+  const std::size_t middle = text.find('\n');
+  if (middle == std::string_view::npos || size > 20000) return 0;
+  Document before;
+  Document after;
+  before.Parse<rapidjson::kParseIterativeFlag>(text.data(), middle);
+  after.Parse<rapidjson::kParseIterativeFlag>(text.data() + middle + 1, size - middle - 1);
+  if (before.HasParseError() || after.HasParseError()) return 0;
+  try {
+    const Document patch = api::create_merge_patch(before, after);
+    Document target;
+    target.CopyFrom(before, target.GetAllocator());
+    api::apply_merge_patch(target, after, target.GetAllocator());  // any document is a patch
+    if (has_duplicates(before) || has_duplicates(after)) return 0;
+    target.CopyFrom(before, target.GetAllocator());
+    api::apply_merge_patch(target, patch, target.GetAllocator());
+    remove_nulls(target);
+    remove_nulls(after);
+    require(target == after);
+  } catch (const api::DecodeError&) {
+    // nested too deeply
+  }
+  return 0;
+}
