@@ -56,8 +56,8 @@ struct StreamOptions {
   Projection projection;
   std::size_t max_object_bytes = kDefaultMaxObjectBytes;
   /// The type that the caller asked for; given to items that come without one.
-  std::string api_version;
-  std::string kind;
+  std::string api_version = {};
+  std::string kind = {};
 };
 
 /// Takes a list body piece by piece and hands out each item as soon as its last byte is there.

@@ -19,16 +19,16 @@ namespace lookout::informer {
 /// With a filter, an object that begins to pass it is added and one that ceases to is deleted.
 template <class T>
 struct EventHandler {
-  std::function<bool(const T& object)> filter;
+  std::function<bool(const T& object)> filter = {};
   /// `initial`: the object was there when the handler was added or when the informer began.
-  std::function<void(const T& object, bool initial)> on_add;
-  std::function<void(const T& before, const T& after)> on_update;
+  std::function<void(const T& object, bool initial)> on_add = {};
+  std::function<void(const T& before, const T& after)> on_update = {};
   /// `final_state_unknown`: the deletion itself was missed; `last` may not be the last version.
-  std::function<void(const T& last, bool final_state_unknown)> on_delete;
+  std::function<void(const T& last, bool final_state_unknown)> on_delete = {};
   /// Called once, when all that was there at first has been told.
-  std::function<void()> on_synced;
+  std::function<void()> on_synced = {};
   /// For logs and metrics.
-  std::string name;
+  std::string name = {};
 };
 
 /// The same handler for objects of any type.

@@ -21,10 +21,10 @@ namespace lookout::informer {
 
 struct InformerOptions {
   /// What the source delivers (ReflectorOptions::expected_*), and the name for messages.
-  cache::ReflectorOptions reflector;
+  cache::ReflectorOptions reflector = {};
   /// In addition to the index by namespace.
-  cache::Indexers indexers;
-  cache::TransformFunc transform;
+  cache::Indexers indexers = {};
+  cache::TransformFunc transform = {};
 };
 
 namespace detail {

@@ -20,10 +20,10 @@ namespace lookout::informer {
 /// Which objects an informer keeps and what of them. Informers that ask for the same are the same.
 struct Scope {
   /// Empty: all namespaces.
-  std::string ns;
-  std::string label_selector;
-  std::string field_selector;
-  api::Projection projection;
+  std::string ns = {};
+  std::string label_selector = {};
+  std::string field_selector = {};
+  api::Projection projection = {};
 
   friend bool operator==(const Scope&, const Scope&) = default;
 };
@@ -32,17 +32,17 @@ struct FactoryOptions {
   /// How often handlers are told of everything again; 0: never.
   std::chrono::milliseconds resync_period{0};
   /// The namespace, selectors and projection of informers that are asked for without a Scope.
-  std::string ns;
-  std::string label_selector;
-  std::string field_selector;
-  api::Projection projection;
+  std::string ns = {};
+  std::string label_selector = {};
+  std::string field_selector = {};
+  api::Projection projection = {};
   /// See cache::TransformFunc.
-  cache::TransformFunc transform;
-  cache::WatchErrorHandler watch_error_handler;
-  BackoffOptions backoff;
-  HandlerPoolOptions handlers;
+  cache::TransformFunc transform = {};
+  cache::WatchErrorHandler watch_error_handler = {};
+  BackoffOptions backoff = {};
+  HandlerPoolOptions handlers = {};
   /// Null: the machine's.
-  std::shared_ptr<Clock> clock;
+  std::shared_ptr<Clock> clock = {};
 };
 
 /// Makes informers and runs them together: client-go's SharedInformerFactory. Whoever asks for the

@@ -44,10 +44,10 @@ struct List : ListMeta {
 
 /// How a stream of objects is taken in.
 struct DecodeOptions {
-  api::Projection projection;
+  api::Projection projection = {};
   std::size_t max_object_bytes = api::kDefaultMaxObjectBytes;
   /// Told of every object that cannot be decoded and is left out; the default logs a warning.
-  std::function<void(const api::MalformedObject&)> on_malformed;
+  std::function<void(const api::MalformedObject&)> on_malformed = {};
 };
 
 class ResourceClient;

@@ -40,9 +40,9 @@ class ListerWatcher {
 
 /// What a ListWatch asks the server for, beyond what the reflector decides.
 struct ListWatchOptions {
-  std::string label_selector;
-  std::string field_selector;
-  rest::DecodeOptions decode;
+  std::string label_selector = {};
+  std::string field_selector = {};
+  rest::DecodeOptions decode = {};
 };
 
 /// Objects of one resource of an API server.

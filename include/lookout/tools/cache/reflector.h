@@ -50,24 +50,24 @@ using WatchErrorHandler = std::function<void(std::string_view reflector, const s
 
 struct ReflectorOptions {
   /// For messages and metrics.
-  std::string name;
+  std::string name = {};
   /// What the source delivers. Objects of another kind in a watch are reported and left out; an
   /// empty kind lets everything pass.
-  std::string expected_api_version;
-  std::string expected_kind;
+  std::string expected_api_version = {};
+  std::string expected_kind = {};
   /// How often the store's content is delivered again; 0: never.
   std::chrono::milliseconds resync_period{0};
   /// Asked each time before it is; empty: yes.
-  std::function<bool()> should_resync;
+  std::function<bool()> should_resync = {};
   /// Items a page where the server is to make pages; 0: client-go's rules.
   std::int64_t page_size = 0;
   /// A watch is asked to end after a random time between this and twice as much.
   std::chrono::seconds min_watch_timeout{300};
-  BackoffOptions backoff;
+  BackoffOptions backoff = {};
   /// The default logs, as client-go's.
-  WatchErrorHandler watch_error_handler;
+  WatchErrorHandler watch_error_handler = {};
   /// Null: the machine's clock.
-  std::shared_ptr<Clock> clock;
+  std::shared_ptr<Clock> clock = {};
 };
 
 /// What a reflector has done so far; safe to read at any time.
