@@ -1,8 +1,8 @@
 #include "api/codegen/naming.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <set>
 #include <vector>
 
 namespace lookout::codegen {
@@ -12,19 +12,14 @@ bool is_upper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0;
 char to_lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 char to_upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
 
-bool is_keyword(std::string_view word) {
-  static constexpr std::array kWords = {
-      std::string_view("auto"),    std::string_view("bool"),   std::string_view("continue"),
-      std::string_view("default"), std::string_view("delete"), std::string_view("double"),
-      std::string_view("enum"),    std::string_view("export"), std::string_view("float"),
-      std::string_view("int"),     std::string_view("long"),   std::string_view("namespace"),
-      std::string_view("new"),     std::string_view("not"),    std::string_view("operator"),
-      std::string_view("private"), std::string_view("public"), std::string_view("short"),
-      std::string_view("signed"),  std::string_view("static"), std::string_view("template"),
-      std::string_view("this"),    std::string_view("union"),  std::string_view("unsigned"),
-      std::string_view("virtual"), std::string_view("and"),    std::string_view("or"),
-      std::string_view("requires")};
-  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+/// What C++ keeps for itself, and "linux" and "unix", which compilers define in their GNU dialects.
+bool is_reserved(std::string_view word) {
+  static const std::set<std::string_view> kWords = {
+      "and",      "auto",  "bool",    "continue", "default",  "delete",    "double", "enum",
+      "export",   "float", "int",     "linux",    "long",     "namespace", "new",    "not",
+      "operator", "or",    "private", "public",   "requires", "short",     "signed", "static",
+      "template", "this",  "union",   "unix",     "unsigned", "virtual"};
+  return kWords.contains(word);
 }
 
 }  // namespace
@@ -53,7 +48,7 @@ std::string accessor_name(std::string_view json_name) {
       out += c;
     }
   }
-  if (is_keyword(out)) out += '_';
+  if (is_reserved(out)) out += '_';
   return out;
 }
 
