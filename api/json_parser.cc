@@ -168,7 +168,7 @@ class Handler {
     StructuralScanner scanner;
     const std::size_t offset = static_cast<std::size_t>(p - text_.data());
     const std::size_t size = scanner.scan(text_.substr(offset));
-    if (size == StructuralScanner::npos) return true;  // the parser will find out
+    if (size == StructuralScanner::npos) return fail("an object or array is not closed");
     char* last = p + size - 2;
     last[0] = ':';
     last[1] = '0';

@@ -158,9 +158,11 @@ TEST(ProjectionTest, OfSkippedContainersOnlyBracketsAndQuotesCount) {
       Object::parse(R"({"a":1})"));
   EXPECT_EQ(decode(drop, "{\"x\":[\0],\"a\":1}"sv), Object::parse(R"({"a":1})"));
   // But it must end, and everything must be UTF-8; single values are looked at.
-  for (const auto text : {"{\"x\":["sv, "{\"x\":[\"]}"sv, "{\"x\":[]"sv, "{\"x\":tru}"sv,
-                          "{\"x\":01}"sv, "{\"x\":\"\\q\"}"sv, "{\"x\":\"\\uDC00\"}"sv,
-                          "{\"x\":}"sv, "{\"x\"}"sv, "{\"x\":{}]"sv, "{\"x\":[\"\xFF\"]}"sv}) {
+  for (const auto text :
+       {"{\"x\":["sv, "{\"x\":[{\"name\":1,\"kind\":{},\"name\":2},{\"b\":[],\"a\":3}"sv,
+        "{\"x\":[\"]}"sv, "{\"x\":[]"sv, "{\"x\":tru}"sv, "{\"x\":01}"sv, "{\"x\":\"\\q\"}"sv,
+        "{\"x\":\"\\uDC00\"}"sv, "{\"x\":}"sv, "{\"x\"}"sv, "{\"x\":{}]"sv,
+        "{\"x\":[\"\xFF\"]}"sv}) {
     EXPECT_NE(error_of(drop, text), "") << text;
   }
 }
