@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Tests everything, on a bare Debian 12: installs what it needs, builds, and runs every check and test.
+# The quick checks come first. Repeated, it does again only what has changed (and all tests).
+#
+# usage: scripts/test.sh [STAGE...]
+#
+#   style    formatting, shell scripts
+#   plain    GCC, warnings as errors; all tests, end-to-end ones against real servers included
+#   install  cmake --install, and a project of its own that uses it through CMake and pkg-config
+#   asan     Clang; tests under AddressSanitizer and UndefinedBehaviorSanitizer
+#   tsan     Clang; concurrent tests under ThreadSanitizer
+#   fuzz     Clang; each fuzzer for a moment (LOOKOUT_FUZZ_SECONDS, default 15)
+#   tidy     clang-tidy over every source file
+#
+# Without a stage: all of them, in this order.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+stages=(style plain install asan tsan fuzz tidy)
+case ${1:-} in
+  -h | --help)
+    sed -n '2,/^set -/s/^# \{0,1\}//p' "$0" | sed '$d'
+    exit 0
+    ;;
+esac
+(($#)) || set -- "${stages[@]}"
+
+scripts/packages.sh test
+# Objects that were compiled before are found again, where ccache is installed.
+command -v ccache >/dev/null && export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+
+sources() { git ls-files '*.cc' '*.h'; }
+
+stage_style() {
+  sources | xargs -P "$(nproc)" -n 20 clang-format-16 --dry-run -Werror
+  git ls-files '*.sh' | xargs shellcheck
+}
+
+stage_plain() {
+  cmake --preset dev >/dev/null
+  cmake --build --preset dev
+  # The real API server that end-to-end tests run against; they say so loudly if it cannot be had.
+  LOOKOUT_KUBE_APISERVER=$(scripts/build-kube-apiserver.sh) || {
+    echo "*** No kube-apiserver could be built: the tests against a real server are skipped. ***"
+    LOOKOUT_KUBE_APISERVER=
+  }
+  export LOOKOUT_KUBE_APISERVER
+  ctest --preset dev -j "$(nproc)"
+}
+
+stage_install() {
+  local prefix=build/installed
+  cmake --preset dev >/dev/null
+  cmake --build --preset dev
+  rm -rf "$prefix" build/consumer
+  cmake --install build/dev --prefix "$prefix" >/dev/null
+  cmake -S tests/install -B build/consumer -G Ninja -DCMAKE_PREFIX_PATH="$PWD/$prefix" >/dev/null
+  cmake --build build/consumer
+  build/consumer/consumer
+  local flags
+  read -ra flags <<<"$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs lookout)"
+  g++ tests/install/consumer.cc "${flags[@]}" -o build/consumer/with-pkg-config
+  build/consumer/with-pkg-config
+}
+
+stage_asan() {
+  cmake --preset asan >/dev/null
+  cmake --build --preset asan
+  ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
+    ctest --preset asan -j "$(nproc)" -LE e2e
+}
+
+stage_tsan() {
+  cmake --preset tsan >/dev/null
+  cmake --build --preset tsan
+  TSAN_OPTIONS=halt_on_error=1 ctest --preset tsan -j "$(nproc)"
+}
+
+stage_fuzz() { scripts/fuzz.sh "${LOOKOUT_FUZZ_SECONDS:-15}"; }
+
+stage_tidy() {
+  # The typed views must be there to be included; nothing else has to be built.
+  cmake --preset asan >/dev/null
+  cmake --build --preset asan --target lookout_generated
+  sources | grep '\.cc$' | grep -v -e '^tests/' | xargs -P "$(nproc)" -n 4 clang-tidy-16 -p build/asan --quiet 2>&1 |
+    { grep -v -e 'warnings generated' -e 'Suppressed' -e 'Use -header-filter' || true; }
+  return "${PIPESTATUS[0]}"
+}
+
+for stage in "$@"; do
+  declare -F "stage_$stage" >/dev/null || {
+    echo "$0: no stage \"$stage\"; there are: ${stages[*]}" >&2
+    exit 2
+  }
+  echo "=== $stage"
+  SECONDS=0
+  "stage_$stage"
+  echo "=== $stage: ok, $SECONDS s"
+done
