@@ -343,7 +343,11 @@ TEST_F(KubeconfigFilesTest, PathsStartAtTheFile) {
 clusters: [{name: c, cluster: {certificate-authority: ../ca.crt}}]
 users:
 - name: a
-  user: {client-certificate: a.crt, client-key: ./a.key, tokenFile: /abs/token, exec: {command: bin/plugin}}
+  user:
+    client-certificate: a.crt
+    client-key: ./a.key
+    tokenFile: /abs/token
+    exec: {command: bin/plugin}
 - name: b
   user: {exec: {command: plugin}}
 )");
