@@ -223,10 +223,15 @@ inline Range contents(const std::uint8_t* value, Tag tag) {
 /// The value of the member whose key has this whole encoded form; null if there is none.
 inline const std::uint8_t* find_member(const std::uint8_t* object, std::string_view encoded_key) {
   const Range range = contents(object, kTagObject);
+  const std::size_t size = encoded_key.size();
+  const auto first = static_cast<std::uint8_t>(encoded_key[0]);
+  const auto last = static_cast<std::uint8_t>(encoded_key[size - 1]);
   for (const std::uint8_t* p = range.begin; p < range.end;) {
     const std::uint8_t* value = skip_key(p);
-    if (static_cast<std::size_t>(value - p) == encoded_key.size() &&
-        std::memcmp(p, encoded_key.data(), encoded_key.size()) == 0)
+    // Symbols have one or two bytes, and most other keys are told apart by these: calling memcmp
+    // for each would cost more than the walk.
+    if (p[0] == first && static_cast<std::size_t>(value - p) == size && value[-1] == last &&
+        (size <= 2 || std::memcmp(p, encoded_key.data(), size) == 0))
       return value;
     p = skip_value(value);
   }

@@ -115,7 +115,7 @@ class Handler {
         next_ = change ? projection_ : nullptr;
       } else {
         envelope_ = Envelope::kOther;
-        skip();
+        return skip();
       }
       return true;
     }

@@ -132,8 +132,7 @@ Value Value::operator[](std::string_view name) const {
   for (const std::uint8_t* p = range.begin; p < range.end;) {
     const std::uint8_t* value = skip_key(p);
     if (encoded.size != 0) {
-      if (static_cast<std::size_t>(value - p) == encoded.size &&
-          std::memcmp(p, encoded.bytes, encoded.size) == 0)
+      if (p[0] == encoded.bytes[0] && (encoded.size == 1 || p[1] == encoded.bytes[1]))
         return Value(value);
     } else if (*p >= kKeyInline && read_key(p).inline_name == name) {
       return Value(value);

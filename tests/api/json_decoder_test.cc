@@ -441,6 +441,7 @@ TEST(JsonDecoderTest, Events) {
       {R"({"type":"ADDED","object":null})", "not an object"},
       {R"({"type":"ADDED","object":"x"})", "not an object"},
       {R"({"type":"ADDED","object":{})", ""},
+      {R"({"type":"ADDED","x":{"name":1,"kind":{},"name":2)", "not closed"},
       {"[]", "expected a JSON object"},
   };
   for (const auto& [text, why] : bad) {
