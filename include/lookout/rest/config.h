@@ -64,10 +64,10 @@ struct Impersonation {
   std::vector<std::pair<std::string, std::string>> headers() const;
 };
 
-/// When a connection over which nothing comes back counts as dead: after `idle` of silence the other
-/// side is probed every `interval`, and data or probes that stay unanswered for `user_timeout` end
-/// the connection. The defaults notice a half-open connection within 45 seconds, as client-go's
-/// HTTP/2 health check does.
+/// When a connection over which nothing comes back counts as dead: after `idle` of silence the
+/// other side is probed every `interval`, and data or probes that stay unanswered for
+/// `user_timeout` end the connection. The defaults notice a half-open connection within 45 seconds,
+/// as client-go's HTTP/2 health check does.
 struct KeepAlive {
   std::chrono::seconds idle{15};
   std::chrono::seconds interval{5};
