@@ -1,0 +1,254 @@
+// Deleting: at once, after a grace period, or when the last finalizer is done.
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "api/object_editor.h"
+#include "apiserver/registry/store.h"
+#include "lookout/api/symbols.h"
+#include "lookout/api/time.h"
+
+namespace lookout::apiserver::registry {
+namespace {
+
+using api::Object;
+using api::StatusError;
+using json::Allocator;
+using json::Document;
+using json::Value;
+using storage::StorageError;
+
+bool is(const Target& target, std::string_view group, std::string_view plural) {
+  return target.resource->type.group == group && target.resource->type.plural == plural;
+}
+
+std::chrono::sys_seconds now() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+bool is_deleting(const Object& object) { return object["metadata"]["deletionTimestamp"].exists(); }
+
+/// The object as it is while it waits to go.
+Object mark(const Object& object, std::chrono::sys_seconds when, std::int64_t grace) {
+  const std::string time = api::format_time(when);
+  const std::int64_t generation = object["metadata"]["generation"].as_int();
+  // Somebody has to act on it: a new generation, the first time.
+  const std::int64_t next = is_deleting(object) || generation == 0 ? generation : generation + 1;
+  Object marked =
+      api::with_metadata(object, {{api::sym::kDeletionTimestamp, std::string_view(time)},
+                                  {api::sym::kDeletionGracePeriodSeconds, grace}});
+  return next == 0 ? marked : api::with_metadata(marked, {{api::sym::kGeneration, next}});
+}
+
+void check(const Target& target, const DeleteOptions& options, const Object& present) {
+  const auto demand = [&](std::string_view what, const std::optional<std::string>& wanted,
+                          std::string_view actual, std::string_view perhaps) {
+    if (!wanted || *wanted == actual) return;
+    // The API server names the kind where it names the resource elsewhere.
+    throw StatusError::conflict(
+        target.resource->type.group, target.resource->type.kind, present.name(),
+        fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The "
+                    "object might have been {3}",
+                    what, *wanted, actual, perhaps));
+  };
+  demand("UID", options.preconditions.uid, present.uid(), "deleted and then recreated");
+  demand("ResourceVersion", options.preconditions.resource_version, present.resource_version(),
+         "modified");
+}
+
+/// How long a pod gets to end: what the client says or else the pod; nothing if there is no node
+/// that runs it.
+std::int64_t grace_of(const Object& pod, const DeleteOptions& options) {
+  const std::string_view phase = pod["status"]["phase"].as_string();
+  if (pod["spec"]["nodeName"].as_string().empty() || phase == "Failed" || phase == "Succeeded")
+    return 0;
+  const std::int64_t grace =
+      options.grace_period_seconds.value_or(pod["spec"]["terminationGracePeriodSeconds"].as_int());
+  return grace < 0 ? 1 : grace;
+}
+
+/// Thrown out of an update: nothing is to be changed.
+struct Unchanged {};
+
+}  // namespace
+
+Awaitable<Store::Deleted> Store::remove_now(const Target& target,
+                                            storage::Preconditions preconditions,
+                                            bool dry_run) const {
+  const ServedResource& resource = *target.resource;
+  if (dry_run) {
+    Object present = co_await get(target);
+    co_return Deleted{std::move(present), true};
+  }
+  try {
+    const Object last = co_await resource.storage->remove(target.key(), preconditions);
+    co_return Deleted{resource.from_storage(last), true};
+  } catch (const StorageError& e) {
+    throw_as_status(e, target, "delete");
+  }
+}
+
+/// Pods, and everything with finalizers: the object is marked first.
+Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
+                                                   const DeleteOptions& options) const {
+  const ServedResource& resource = *target.resource;
+  const bool is_pod = is(target, "", "pods");
+  bool gone = false;
+  const auto change = [&](const Object& present) -> Object {
+    check(target, options, present);
+    gone = false;
+    const bool finalizers = !present["metadata"]["finalizers"].empty();
+    if (!is_pod) {
+      if (!finalizers) {
+        gone = true;
+        throw Unchanged{};
+      }
+      if (is_deleting(present)) throw Unchanged{};
+      return mark(present, now(), 0);
+    }
+    if (!is_deleting(present)) {
+      const std::int64_t grace = grace_of(present, options);
+      gone = grace == 0 && !finalizers;
+      return mark(present, now() + std::chrono::seconds(grace), grace);
+    }
+    const std::int64_t before = present["metadata"]["deletionGracePeriodSeconds"].as_int();
+    if (before == 0) {
+      gone = !finalizers;
+      throw Unchanged{};
+    }
+    // The grace period can be made shorter, not longer.
+    if (!options.grace_period_seconds) throw Unchanged{};
+    const std::int64_t grace = std::max<std::int64_t>(*options.grace_period_seconds, 0);
+    if (grace >= before) throw Unchanged{};
+    const auto end = api::parse_time(present["metadata"]["deletionTimestamp"].as_string());
+    const auto shorter = std::chrono::floor<std::chrono::seconds>(end.value_or(now())) -
+                         std::chrono::seconds(before - grace);
+    gone = grace == 0 && !finalizers;
+    return mark(present, std::max(shorter, now()), grace);
+  };
+  Object marked;
+  bool unchanged = false;
+  try {
+    if (options.dry_run) {
+      const Object present = co_await resource.storage->get(target.key());
+      if (!present) throw StorageError(StorageError::Code::kKeyNotFound, target.key());
+      marked = change(present);
+    } else {
+      marked = co_await resource.storage->guaranteed_update(target.key(), false, {}, change);
+    }
+  } catch (const Unchanged&) {
+    unchanged = true;
+  } catch (const StorageError& e) {
+    throw_as_status(e, target, "delete");
+  }
+  if (unchanged && !gone) {
+    Object present = co_await get(target);
+    co_return Deleted{std::move(present), false};
+  }
+  if (!gone || options.dry_run) co_return Deleted{resource.from_storage(marked), gone};
+  storage::Preconditions same;
+  if (!unchanged) same.uid = std::string(marked.uid());
+  Deleted deleted = co_await remove_now(target, std::move(same), false);
+  co_return deleted;
+}
+
+/// A namespace goes when it is empty: until then it is terminating.
+Awaitable<Store::Deleted> Store::remove_namespace(const Target& target,
+                                                  const DeleteOptions& options) const {
+  constexpr std::array<std::string_view, 3> kPermanent = {"default", "kube-system", "kube-public"};
+  if (std::find(kPermanent.begin(), kPermanent.end(), target.name) != kPermanent.end())
+    throw StatusError::forbidden("", "namespaces", target.name,
+                                 "this namespace may not be deleted");
+  const auto change = [&](const Object& present) -> Object {
+    check(target, options, present);
+    if (is_deleting(present)) return present;
+    Document document = mark(present, now(), 0).to_document();
+    Allocator& allocator = document.GetAllocator();
+    json::erase(*json::find(document, "metadata"), "deletionGracePeriodSeconds");
+    json::set(json::child(document, "status", allocator), "phase", "Terminating", allocator);
+    return Object::from(document);
+  };
+  try {
+    Object ns = options.dry_run ? co_await get(target)
+                                : co_await target.resource->storage->guaranteed_update(
+                                      target.key(), false, {}, change);
+    co_return Deleted{std::move(ns), false};
+  } catch (const StorageError& e) {
+    throw_as_status(e, target, "delete");
+  }
+}
+
+/// A definition goes when its instances have gone.
+Awaitable<Store::Deleted> Store::remove_definition(const Target& target,
+                                                   const DeleteOptions& options) const {
+  const auto change = [&](const Object& present) -> Object {
+    check(target, options, present);
+    if (is_deleting(present)) return present;
+    Document document = mark(present, now(), 0).to_document();
+    Allocator& allocator = document.GetAllocator();
+    Value& metadata = *json::find(document, "metadata");
+    if (json::find(metadata, "finalizers") == nullptr)
+      json::set(metadata, "finalizers", Value(rapidjson::kArrayType), allocator);
+    json::find(metadata, "finalizers")
+        ->PushBack(json::copy_text(kInstanceCleanup, allocator), allocator);
+    Value condition(rapidjson::kObjectType);
+    json::set(condition, "type", "Terminating", allocator);
+    json::set(condition, "status", "True", allocator);
+    json::set(condition, "lastTransitionTime", api::format_time(now()), allocator);
+    json::set(condition, "reason", "InstanceDeletionPending", allocator);
+    json::set(condition, "message",
+              "CustomResourceDefinition marked for deletion; CustomResource deletion will begin "
+              "soon",
+              allocator);
+    if (Value* conditions = json::find(json::child(document, "status", allocator), "conditions"))
+      conditions->PushBack(condition, allocator);
+    return Object::from(document);
+  };
+  try {
+    Object definition = options.dry_run ? co_await get(target)
+                                        : co_await target.resource->storage->guaranteed_update(
+                                              target.key(), false, {}, change);
+    co_return Deleted{std::move(definition), false};
+  } catch (const StorageError& e) {
+    throw_as_status(e, target, "delete");
+  }
+}
+
+Awaitable<Store::Deleted> Store::remove(Target target, DeleteOptions options) const {
+  if (is(target, "", "namespaces")) co_return co_await remove_namespace(target, options);
+  const Object present = co_await get(target);
+  check(target, options, present);
+  if (is(target, "apiextensions.k8s.io", "customresourcedefinitions"))
+    co_return co_await remove_definition(target, options);
+  if (is(target, "", "pods") || !present["metadata"]["finalizers"].empty())
+    co_return co_await remove_gracefully(target, options);
+  co_return co_await remove_now(target, options.preconditions, options.dry_run);
+}
+
+Awaitable<std::vector<Object>> Store::remove_collection(Target target, storage::Predicate predicate,
+                                                        DeleteOptions options) const {
+  storage::ListOptions list;
+  list.predicate = std::move(predicate);
+  storage::ListResult found =
+      co_await target.resource->storage->list(target.key(), true, std::move(list));
+  std::vector<Object> removed;
+  std::vector<Object> some;
+  while (co_await found.objects->next(some, 100)) {
+    for (const Object& stored : some) {
+      Target one = target;
+      one.ns = stored.ns();
+      one.name = stored.name();
+      removed.push_back(target.resource->from_storage(stored));
+      try {
+        co_await remove(one, options);
+      } catch (const StatusError& e) {
+        // It went by itself.
+        if (!api::is_not_found(e)) throw;
+      }
+    }
+  }
+  co_return removed;
+}
+
+}  // namespace lookout::apiserver::registry

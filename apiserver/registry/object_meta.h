@@ -1,0 +1,31 @@
+// Metadata of objects that come in.
+#pragma once
+
+#include <string_view>
+
+#include "apiserver/json.h"
+#include "apiserver/registry/served_resource.h"
+#include "apiserver/registry/strategy.h"
+#include "lookout/api/object.h"
+
+namespace lookout::apiserver::registry {
+
+/// The rules of k8s.io/apimachinery/pkg/api/validation for a new object's metadata ...
+void validate_metadata(const ServedResource& resource, const api::Object& object, Causes& causes);
+/// ... and, beyond that, for a change.
+void validate_metadata_update(const api::Object& object, const api::Object& old, Causes& causes);
+
+/// Takes out what only the server sets, and gives the object a UID and its time of creation.
+void initialize_metadata(json::Value& metadata, json::Allocator& allocator);
+
+/// "web-" and five random characters that spell no words.
+std::string generate_name(std::string_view prefix);
+
+/// A random UUID.
+std::string new_uid();
+
+/// Puts the object into the namespace of the request. Throws api::StatusError (400) if it names
+/// another one. `ns` is empty for what lives in no namespace.
+void ensure_namespace(json::Value& metadata, std::string_view ns, json::Allocator& allocator);
+
+}  // namespace lookout::apiserver::registry

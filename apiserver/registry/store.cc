@@ -1,0 +1,381 @@
+#include "apiserver/registry/store.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/go_text.h"
+#include "api/object_editor.h"
+#include "apiserver/registry/object_meta.h"
+#include "lookout/api/symbols.h"
+
+namespace lookout::apiserver::registry {
+namespace {
+
+using api::Object;
+using api::StatusError;
+using json::Allocator;
+using json::Document;
+using json::Value;
+using storage::StorageError;
+
+/// How often another name is tried for an object with a generateName.
+constexpr int kNameAttempts = 8;
+
+/// Null members mean what absent ones mean in built-in types.
+void strip_nulls(Value& value) {
+  if (value.IsArray()) {
+    for (Value& element : value.GetArray()) strip_nulls(element);
+  } else if (value.IsObject()) {
+    auto kept = value.MemberBegin();
+    for (auto member = value.MemberBegin(); member != value.MemberEnd(); ++member) {
+      if (member->value.IsNull()) continue;
+      strip_nulls(member->value);
+      if (kept != member) {
+        kept->name.Swap(member->name);
+        kept->value.Swap(member->value);
+      }
+      ++kept;
+    }
+    value.EraseMember(kept, value.MemberEnd());
+  }
+}
+
+void set_type(Value& document, const ServedResource& resource, Allocator& allocator) {
+  json::set(document, "kind", resource.type.kind, allocator);
+  json::set(document, "apiVersion", resource.type.api_version(), allocator);
+}
+
+void throw_if_invalid(const ServedResource& resource, std::string_view name, Causes causes) {
+  if (causes.empty()) return;
+  throw StatusError::invalid(resource.type.group, resource.type.kind, name, std::move(causes));
+}
+
+/// A failure that the API server has no Status of its own for.
+StatusError plain_failure(std::int32_t code, std::string message) {
+  api::Status status;
+  status.code = code;
+  status.message = std::move(message);
+  return StatusError(std::move(status));
+}
+
+/// Thrown out of an update: the last finalizer went from an object that is being deleted.
+struct LastFinalizerGone {
+  Object object;
+};
+
+}  // namespace
+
+std::string Target::key() const {
+  if (!resource->type.namespaced) return name;
+  if (ns.empty()) return {};
+  return ns + "/" + name;
+}
+
+void throw_as_status(const StorageError& error, const Target& target, std::string_view operation) {
+  const api::Resource& type = target.resource->type;
+  switch (error.code()) {
+    case StorageError::Code::kKeyNotFound:
+      throw StatusError::not_found(type.group, type.plural, target.name);
+    case StorageError::Code::kKeyExists:
+      if (operation == "create")
+        throw StatusError::already_exists(type.group, type.plural, target.name);
+      [[fallthrough]];
+    case StorageError::Code::kResourceVersionConflicts:
+    case StorageError::Code::kInvalidObject:
+      throw StatusError::conflict(type.group, type.plural, target.name, error.what());
+    case StorageError::Code::kUnreachable:
+    case StorageError::Code::kTimeout:
+      throw StatusError::server_timeout(type.group, type.plural, operation, 2);
+    case StorageError::Code::kCorruptObject:
+      break;
+  }
+  throw StatusError::internal_error(error.what());
+}
+
+Awaitable<Object> Store::get(Target target, storage::Revision not_older_than) const {
+  Object stored = co_await target.resource->storage->get(target.key(), not_older_than);
+  if (!stored) {
+    throw StatusError::not_found(target.resource->type.group, target.resource->type.plural,
+                                 target.name);
+  }
+  co_return target.resource->from_storage(stored);
+}
+
+Awaitable<void> Store::check_namespace(const Target& target, std::string_view name) const {
+  if (!target.resource->type.namespaced || target.ns.empty()) co_return;
+  const Object ns = co_await namespaces_->storage->get(target.ns);
+  if (!ns) throw StatusError::not_found("", "namespaces", target.ns);
+  if (!ns["metadata"]["deletionTimestamp"].exists()) co_return;
+  const api::Resource& type = target.resource->type;
+  api::Status status =
+      StatusError::forbidden(
+          type.group, type.plural, name,
+          fmt::format("unable to create new content in namespace {} because it is being terminated",
+                      target.ns))
+          .status();
+  status.causes.push_back({"NamespaceTerminating",
+                           fmt::format("namespace {} is being terminated", target.ns),
+                           "metadata.namespace"});
+  throw StatusError(std::move(status));
+}
+
+/// Everything that happens to an object before it is created.
+Object Store::prepare_new(const Target& target, const Object& object) const {
+  const ServedResource& resource = *target.resource;
+  const Strategy& strategy = *resource.strategy;
+  Document document = object.to_document();
+  Allocator& allocator = document.GetAllocator();
+  if (!resource.custom) strip_nulls(document);
+  set_type(document, resource, allocator);
+  Value& metadata = json::child(document, "metadata", allocator);
+  const std::string_view version = json::text(metadata, "resourceVersion");
+  if (!version.empty() && version != "0")
+    throw plain_failure(500, "resourceVersion should not be set on objects to be created");
+  json::erase(metadata, "resourceVersion");
+  initialize_metadata(metadata, allocator);
+  ensure_namespace(metadata, resource.type.namespaced ? target.ns : std::string(), allocator);
+  const std::string prefix(json::text(metadata, "generateName"));
+  if (!prefix.empty() && json::text(metadata, "name").empty())
+    json::set(metadata, "name", generate_name(prefix), allocator);
+  if (strategy.has_generation) {
+    json::set(metadata, "generation", Value(1), allocator);
+  } else {
+    json::erase(metadata, "generation");
+  }
+  if (resource.has_status() && !strategy.keeps_status_on_create) json::erase(document, "status");
+  if (strategy.set_defaults != nullptr) strategy.set_defaults(document, allocator);
+  if (strategy.prepare_for_create != nullptr) strategy.prepare_for_create(document, allocator);
+  return Object::from(document);
+}
+
+Awaitable<Object> Store::create(Target target, Object object, bool dry_run) const {
+  const ServedResource& resource = *target.resource;
+  const bool generated =
+      object.name().empty() && !object["metadata"]["generateName"].as_string().empty();
+  co_await check_namespace(target, object.name());
+  for (int attempt = 1;; ++attempt) {
+    const Object prepared = prepare_new(target, object);
+    target.name = prepared.name();
+    Causes causes;
+    validate_metadata(resource, prepared, causes);
+    const Object stored = resource.to_storage(prepared);
+    if (resource.strategy->validate != nullptr) resource.strategy->validate(stored, causes);
+    throw_if_invalid(resource, prepared.name(), std::move(causes));
+    std::optional<StorageError> failure;
+    try {
+      if (!dry_run) {
+        const Object created = co_await resource.storage->create(target.key(), stored);
+        co_return resource.from_storage(created);
+      }
+    } catch (const StorageError& e) {
+      failure = e;
+    }
+    // Nothing may be awaited in a handler of exceptions.
+    const Object present = co_await resource.storage->get(target.key());
+    if (dry_run && !present) co_return prepared;
+    if (dry_run) failure.emplace(StorageError::Code::kKeyExists, target.key());
+    if (failure->code() != StorageError::Code::kKeyExists)
+      throw_as_status(*failure, target, "create");
+    if (generated && attempt < kNameAttempts) continue;
+    api::Status status =
+        StatusError::already_exists(resource.type.group, resource.type.plural, target.name)
+            .status();
+    if (present && present["metadata"]["deletionTimestamp"].exists())
+      status.message = "object is being deleted: " + status.message;
+    throw StatusError(std::move(status));
+  }
+}
+
+/// What happens to an object between the client's wish and the storage.
+class Store::ChangeOfObject {
+ public:
+  ChangeOfObject(const Target& target, const Change& change, Part part)
+      : target_(target), resource_(*target.resource), change_(change), part_(part) {}
+
+  /// From stored object to stored object.
+  Object operator()(const Object& present_stored) const {
+    const Object present = resource_.from_storage(present_stored);
+    const Object wanted = change_(present);
+    check_identity(wanted);
+    check_version(wanted, present);
+    Document document = wanted.to_document();
+    Allocator& allocator = document.GetAllocator();
+    const Document before = present.to_document();
+    if (!resource_.custom) strip_nulls(document);
+    prepare(document, before, allocator);
+    Object object = Object::from(document);
+    if (resource_.strategy->has_generation && spec_differs(object, present)) {
+      object = api::with_metadata(
+          object, {{api::sym::kGeneration, present["metadata"]["generation"].as_int() + 1}});
+    }
+    Object stored = resource_.to_storage(object);
+    validate(object, stored, present, present_stored);
+    if (present["metadata"]["deletionTimestamp"].exists() &&
+        object["metadata"]["finalizers"].empty() &&
+        present["metadata"]["deletionGracePeriodSeconds"].as_int() == 0 && may_go(object))
+      throw LastFinalizerGone{object};
+    return stored;
+  }
+
+ private:
+  void check_identity(const Object& wanted) const {
+    if (wanted.name().empty()) {
+      throw StatusError::bad_request(
+          fmt::format("the name of the object ({} based on URL) was undeterminable: name must be "
+                      "provided",
+                      target_.name));
+    }
+    if (wanted.name() != target_.name) {
+      throw StatusError::bad_request(
+          fmt::format("the name of the object ({}) does not match the name on the URL ({})",
+                      wanted.name(), target_.name));
+    }
+    if (resource_.type.namespaced && !wanted.ns().empty() && wanted.ns() != target_.ns) {
+      throw StatusError::bad_request(
+          "the namespace of the provided object does not match the namespace sent on the request");
+    }
+  }
+
+  void check_version(const Object& wanted, const Object& present) const {
+    const std::string_view version = wanted.resource_version();
+    if (version.empty() || version == "0") {
+      if (resource_.strategy->unconditional_update) return;
+      throw StatusError::invalid(
+          resource_.type.group, resource_.type.plural, target_.name,
+          {{"FieldValueInvalid", "Invalid value: 0x0: must be specified for an update",
+            "metadata.resourceVersion"}});
+    }
+    if (version == present.resource_version()) return;
+    if (!api::detail::parse_int(version)) {
+      throw plain_failure(500, fmt::format("strconv.ParseUint: parsing {}: invalid syntax",
+                                           api::detail::quote(version)));
+    }
+    throw StatusError::conflict(resource_.type.group, resource_.type.plural, target_.name,
+                                "the object has been modified; please apply your changes to the "
+                                "latest version and try again");
+  }
+
+  void prepare(Document& document, const Document& before, Allocator& allocator) const {
+    const Strategy& strategy = *resource_.strategy;
+    set_type(document, resource_, allocator);
+    if (part_ == Part::kStatus) {
+      // The status of the new object, and everything else of the old one.
+      Value status;
+      if (Value* wanted = json::find(document, "status")) status = std::move(*wanted);
+      Value metadata;
+      if (Value* wanted = json::find(document, "metadata")) metadata = std::move(*wanted);
+      static_cast<Value&>(document) = json::deep_copy(before, allocator);
+      if (status.IsNull()) {
+        json::erase(document, "status");
+      } else {
+        json::set(document, "status", std::move(status), allocator);
+      }
+      if (!strategy.status_update_keeps_metadata)
+        json::set(document, "metadata", std::move(metadata), allocator);
+    } else if (part_ == Part::kMain && resource_.has_status()) {
+      json::take(document, before, "status", allocator);
+    }
+    keep_metadata(document, before, allocator);
+    if (part_ == Part::kStatus) return;
+    if (strategy.set_defaults != nullptr) strategy.set_defaults(document, allocator);
+    if (part_ == Part::kMain && strategy.prepare_for_update != nullptr)
+      strategy.prepare_for_update(document, before, allocator);
+  }
+
+  /// What an update cannot change.
+  void keep_metadata(Document& document, const Document& before, Allocator& allocator) const {
+    Value& metadata = json::child(document, "metadata", allocator);
+    const Value& old = *json::find(before, "metadata");
+    ensure_namespace(metadata, resource_.type.namespaced ? target_.ns : std::string(), allocator);
+    for (const char* field : {"resourceVersion", "generation", "creationTimestamp",
+                              "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"})
+      json::take(metadata, old, field, allocator);
+    if (json::text(metadata, "uid").empty()) json::take(metadata, old, "uid", allocator);
+    if (part_ == Part::kStatus) json::take(metadata, old, "ownerReferences", allocator);
+  }
+
+  void validate(const Object& object, const Object& stored, const Object& present,
+                const Object& present_stored) const {
+    const Strategy& strategy = *resource_.strategy;
+    Causes causes;
+    validate_metadata(resource_, object, causes);
+    validate_metadata_update(object, present, causes);
+    if (part_ == Part::kMain) {
+      if (strategy.validate != nullptr) strategy.validate(stored, causes);
+      if (strategy.validate_update != nullptr)
+        strategy.validate_update(stored, present_stored, causes);
+    }
+    throw_if_invalid(resource_, target_.name, std::move(causes));
+  }
+
+  /// A namespace has finalizers of its own.
+  bool may_go(const Object& object) const {
+    return resource_.type.plural != "namespaces" || !resource_.type.group.empty() ||
+           object["spec"]["finalizers"].empty();
+  }
+
+  const Target& target_;
+  const ServedResource& resource_;
+  const Change& change_;
+  const Part part_;
+};
+
+Awaitable<Store::Updated> Store::update(Target target, Change change, Part part,
+                                        storage::Preconditions preconditions, bool dry_run) const {
+  const ServedResource& resource = *target.resource;
+  const std::string key = target.key();
+  const ChangeOfObject change_of_object(target, change, part);
+  const bool may_create = resource.strategy->create_on_update && part == Part::kMain;
+  std::optional<LastFinalizerGone> gone;
+  std::optional<StorageError> failure;
+  Object result;
+  try {
+    if (dry_run) {
+      const Object present = co_await resource.storage->get(key);
+      if (present) {
+        preconditions.check(key, present);
+        co_return Updated{resource.from_storage(change_of_object(present)), false};
+      }
+      throw StorageError(StorageError::Code::kKeyNotFound, key);
+    }
+    result =
+        co_await resource.storage->guaranteed_update(key, false, preconditions, change_of_object);
+    co_return Updated{resource.from_storage(result), false};
+  } catch (const LastFinalizerGone& e) {
+    gone = e;
+  } catch (const StorageError& e) {
+    failure = e;
+  }
+  if (gone) {
+    if (!dry_run) {
+      try {
+        co_await resource.storage->remove(key, preconditions);
+      } catch (const StorageError& e) {
+        // Others may have been faster.
+        if (e.code() != StorageError::Code::kKeyNotFound) throw_as_status(e, target, "delete");
+      }
+    }
+    co_return Updated{gone->object, false};
+  }
+  if (failure->code() != StorageError::Code::kKeyNotFound || !may_create)
+    throw_as_status(*failure, target, "update");
+  // PUT creates some kinds of objects, which then have no business with an older version.
+  Object fresh = change({});
+  if (fresh.name().empty()) {
+    throw StatusError::bad_request(fmt::format(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        target.name));
+  }
+  if (!fresh.uid().empty() || preconditions.uid) {
+    throw StatusError::conflict(
+        resource.type.group, resource.type.plural, target.name,
+        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: ",
+                    fresh.uid()));
+  }
+  fresh = api::with_metadata(fresh, {{api::sym::kResourceVersion, std::monostate()}});
+  Object created = co_await create(target, fresh, dry_run);
+  co_return Updated{std::move(created), true};
+}
+
+}  // namespace lookout::apiserver::registry

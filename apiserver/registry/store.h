@@ -1,0 +1,111 @@
+// Creating, reading, changing and deleting objects by the rules of the API.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/json.h"
+#include "apiserver/registry/served_resource.h"
+#include "apiserver/registry/strategy.h"
+#include "lookout/api/object.h"
+#include "lookout/api/status.h"
+#include "lookout/apiserver/storage/interface.h"
+
+namespace lookout::apiserver::registry {
+
+using storage::Awaitable;
+
+/// What a request is about.
+struct Target {
+  ServedResourcePtr resource;
+  /// Empty for what lives in no namespace, and for all namespaces.
+  std::string ns = {};
+  /// Empty for a collection.
+  std::string name = {};
+
+  /// The key of the object in the storage, or what the keys of the collection begin with.
+  std::string key() const;
+};
+
+/// Which part of an object a request may change.
+enum class Part {
+  kMain,    ///< everything but the status
+  kStatus,  ///< the status, and some metadata
+  kWhole    ///< everything
+};
+
+struct DeleteOptions {
+  std::optional<std::int64_t> grace_period_seconds = {};
+  storage::Preconditions preconditions = {};
+  bool dry_run = false;
+};
+
+/// The rules that hold for all resources (k8s.io/apiserver/pkg/registry/generic/registry.Store).
+/// Objects go in and come out in the version of the request. Every failure is thrown as
+/// api::StatusError. Safe to use from many threads.
+class Store {
+ public:
+  /// Keeps nothing but references.
+  explicit Store(const ServedResourcePtr& namespaces) : namespaces_(namespaces) {}
+
+  Awaitable<api::Object> get(Target target, storage::Revision not_older_than = 0) const;
+
+  /// The object's name may be empty if it has a generateName.
+  Awaitable<api::Object> create(Target target, api::Object object, bool dry_run = false) const;
+
+  struct Updated {
+    api::Object object;
+    bool created = false;
+  };
+  /// From the present object to the one that is wanted. An empty object stands for none.
+  using Change = std::function<api::Object(const api::Object& present)>;
+  /// Changes an object; again, if somebody else changed it meanwhile.
+  Awaitable<Updated> update(Target target, Change change, Part part = Part::kMain,
+                            storage::Preconditions preconditions = {}, bool dry_run = false) const;
+
+  struct Deleted {
+    api::Object object;
+    /// False if it is still there: for its finalizers, or for its grace period.
+    bool gone = false;
+  };
+  Awaitable<Deleted> remove(Target target, DeleteOptions options = {}) const;
+
+  /// Deletes everything that a predicate selects; the objects as they were listed.
+  Awaitable<std::vector<api::Object>> remove_collection(Target target, storage::Predicate predicate,
+                                                        DeleteOptions options = {}) const;
+
+  /// Throws unless objects may be created in the namespace.
+  Awaitable<void> check_namespace(const Target& target, std::string_view name) const;
+
+ private:
+  class ChangeOfObject;
+
+  api::Object prepare_new(const Target& target, const api::Object& object) const;
+  Awaitable<Deleted> remove_gracefully(const Target& target, const DeleteOptions& options) const;
+  Awaitable<Deleted> remove_now(const Target& target, storage::Preconditions preconditions,
+                                bool dry_run) const;
+  Awaitable<Deleted> remove_namespace(const Target& target, const DeleteOptions& options) const;
+  Awaitable<Deleted> remove_definition(const Target& target, const DeleteOptions& options) const;
+
+  const ServedResourcePtr namespaces_;
+};
+
+/// What a storage error is to a client. `operation` as in "The create operation against ...".
+[[noreturn]] void throw_as_status(const storage::StorageError& error, const Target& target,
+                                  std::string_view operation);
+
+/// Which keys a watch or a list of a target has to look at: the one object that the fields ask for,
+/// or all.
+struct KeyRange {
+  std::string key;
+  bool recursive = true;
+};
+
+/// The finalizer that keeps a definition until its instances are gone.
+inline constexpr std::string_view kInstanceCleanup = "customresourcecleanup.apiextensions.k8s.io";
+
+}  // namespace lookout::apiserver::registry

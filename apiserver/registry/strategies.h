@@ -1,0 +1,65 @@
+// The functions that strategies are made of, by kind.
+#pragma once
+
+#include "apiserver/registry/strategy.h"
+
+namespace lookout::apiserver::registry {
+
+// defaults.cc: what Kubernetes fills in (k8s.io/kubernetes/pkg/apis/*/v1/defaults.go), as far as
+// clients select by it, watch for it or count on it.
+void default_pod(json::Value& object, json::Allocator& allocator);
+void default_pod_template(json::Value& object, json::Allocator& allocator);
+void default_deployment(json::Value& object, json::Allocator& allocator);
+void default_replica_set(json::Value& object, json::Allocator& allocator);
+void default_replication_controller(json::Value& object, json::Allocator& allocator);
+void default_stateful_set(json::Value& object, json::Allocator& allocator);
+void default_daemon_set(json::Value& object, json::Allocator& allocator);
+void default_job(json::Value& object, json::Allocator& allocator);
+void default_cron_job(json::Value& object, json::Allocator& allocator);
+void default_service(json::Value& object, json::Allocator& allocator);
+void default_namespace(json::Value& object, json::Allocator& allocator);
+void default_secret(json::Value& object, json::Allocator& allocator);
+void default_autoscaler(json::Value& object, json::Allocator& allocator);
+void default_persistent_volume(json::Value& object, json::Allocator& allocator);
+void default_persistent_volume_claim(json::Value& object, json::Allocator& allocator);
+void default_custom_resource_definition(json::Value& object, json::Allocator& allocator);
+
+// prepare.cc
+void prepare_pod(json::Value& object, json::Allocator& allocator);
+void prepare_namespace(json::Value& object, json::Allocator& allocator);
+void prepare_persistent_volume(json::Value& object, json::Allocator& allocator);
+void prepare_persistent_volume_claim(json::Value& object, json::Allocator& allocator);
+void prepare_service(json::Value& object, json::Allocator& allocator);
+void prepare_custom_resource_definition(json::Value& object, json::Allocator& allocator);
+void prepare_namespace_update(json::Value& object, const json::Value& old,
+                              json::Allocator& allocator);
+void prepare_custom_resource_definition_update(json::Value& object, const json::Value& old,
+                                               json::Allocator& allocator);
+
+// pod_validation.cc
+void validate_pod(const api::Object& object, Causes& causes);
+void validate_pod_update(const api::Object& object, const api::Object& old, Causes& causes);
+/// A pod's spec that is part of something else.
+void validate_pod_spec(api::Value spec, const std::string& field, Causes& causes);
+
+// workload_validation.cc
+void validate_deployment(const api::Object& object, Causes& causes);
+void validate_replica_set(const api::Object& object, Causes& causes);
+void validate_replication_controller(const api::Object& object, Causes& causes);
+void validate_stateful_set(const api::Object& object, Causes& causes);
+void validate_daemon_set(const api::Object& object, Causes& causes);
+void validate_selector_stays(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_job(const api::Object& object, Causes& causes);
+
+// other_validation.cc
+void validate_service(const api::Object& object, Causes& causes);
+void validate_config_map(const api::Object& object, Causes& causes);
+void validate_secret(const api::Object& object, Causes& causes);
+void validate_config_map_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_secret_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_event(const api::Object& object, Causes& causes);
+void validate_custom_resource_definition(const api::Object& object, Causes& causes);
+void validate_custom_resource_definition_update(const api::Object& object, const api::Object& old,
+                                                Causes& causes);
+
+}  // namespace lookout::apiserver::registry
