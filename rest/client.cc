@@ -29,6 +29,10 @@ detail::HttpServer server_of(const Config& config) {
   server.server_name = config.server_name;
   server.insecure = config.insecure;
   server.proxy = config.proxy_url;
+  // The proxy resolves the server's name, as in client-go; libcurl has a scheme of its own for
+  // that.
+  constexpr std::string_view kSocks = "socks5://";
+  if (server.proxy.starts_with(kSocks)) server.proxy.replace(0, kSocks.size(), "socks5h://");
   server.compression = !config.disable_compression;
   server.user_agent = config.user_agent;
   server.keepalive_idle = config.keepalive.idle;
@@ -46,6 +50,9 @@ Awaitable<std::string> read_all(detail::HttpExchange& exchange, std::size_t limi
   }
   co_return body;
 }
+
+/// Whether there may be other credentials than those that the server has just refused.
+bool renewable(const Config& config) { return config.exec || !config.token_file.empty(); }
 
 /// Whether a failed request may be sent again, and after how long (client-go: rest.withRetry).
 std::optional<std::chrono::seconds> retry_delay(const Request& request,
@@ -73,22 +80,26 @@ Awaitable<std::shared_ptr<const Credential>> Client::Impl::credential(CallContro
   if (auto ready = credentials_->try_current()) co_return ready;
   // A plugin may think for seconds, or ask its user something: not on a thread of the loop.
   std::call_once(helper_once_, [&] { helper_ = std::make_unique<boost::asio::thread_pool>(1); });
-  auto blocking = [](std::shared_ptr<Credentials> source, std::stop_token stop) -> Awaitable<std::shared_ptr<const Credential>> {
+  auto blocking = [](std::shared_ptr<Credentials> source,
+                     std::stop_token stop) -> Awaitable<std::shared_ptr<const Credential>> {
     co_return source->current(std::move(stop));
   };
-  auto got = co_await boost::asio::co_spawn(helper_->get_executor(), blocking(credentials_, control.stop_token()),
+  auto got = co_await boost::asio::co_spawn(helper_->get_executor(),
+                                            blocking(credentials_, control.stop_token()),
                                             boost::asio::use_awaitable);
   control.check();
   co_return got;
 }
 
-detail::HttpRequest Client::Impl::prepare(const Request& request, const Credential& credential, CallControl& control) const {
+detail::HttpRequest Client::Impl::prepare(const Request& request, const Credential& credential,
+                                          CallControl& control) const {
   detail::HttpRequest out;
   out.method = request.method;
   out.target = request.target();
   out.headers.push_back("Accept: " + request.accept);
   if (!request.content_type.empty()) out.headers.push_back("Content-Type: " + request.content_type);
-  if (!credential.authorization.empty()) out.headers.push_back("Authorization: " + credential.authorization);
+  if (!credential.authorization.empty())
+    out.headers.push_back("Authorization: " + credential.authorization);
   for (const auto& [name, value] : config_.as.headers()) out.headers.push_back(name + ": " + value);
   out.body = request.body;
   out.certificate = {credential.client_certificate, credential.client_key};
@@ -122,7 +133,7 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
           spdlog::warn("{} {}: the server warns: {}", request.verb, request.resource, warning);
         if (answer.head.status >= 200 && answer.head.status < 300) co_return answer;
         std::string body = co_await read_all(*answer.exchange, kMaxErrorBody);
-        if (answer.head.status == 401 && !credentials_renewed && config_.exec) {
+        if (answer.head.status == 401 && !credentials_renewed && renewable(config_)) {
           credentials_->invalidate(shown);
           credentials_renewed = true;
           delay = std::chrono::seconds(0);

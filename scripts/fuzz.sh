@@ -34,4 +34,5 @@ run() {
   rm -rf "$corpus"
 }
 export -f run
+# shellcheck disable=SC2016  # the inner shell expands them
 printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'run "$1" "$2"' _ {} "$seconds"

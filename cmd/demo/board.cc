@@ -1,0 +1,144 @@
+#include "cmd/demo/board.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "lookout/api/time.h"
+
+namespace lookout::cmd {
+namespace {
+
+constexpr const char* kClear = "\x1b[H\x1b[2J";
+constexpr const char* kHideCursor = "\x1b[?1049h\x1b[?25l";  // on a screen of its own
+constexpr const char* kShowCursor = "\x1b[?25h\x1b[?1049l";
+constexpr const char* kReset = "\x1b[0m";
+constexpr const char* kBold = "\x1b[1m";
+constexpr const char* kDim = "\x1b[2m";
+
+const char* colour_of(std::string_view type) {
+  if (type == "ADDED") return "\x1b[32m";
+  if (type == "DELETED") return "\x1b[31m";
+  return "\x1b[36m";
+}
+
+const char* colour_of_status(std::string_view status) {
+  if (status == "Running") return "\x1b[32m";
+  if (status == "CrashLoopBackOff") return "\x1b[31m";
+  return "\x1b[33m";
+}
+
+std::string clock_text() {
+  const auto now = std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
+  return api::format_time(now).substr(11, 8);
+}
+
+std::size_t terminal_rows() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return 24;
+  return size.ws_row;
+}
+
+std::size_t terminal_columns() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+}  // namespace
+
+Board::Board(std::string server, bool terminal)
+    : server_(std::move(server)), terminal_(terminal), begin_(std::chrono::steady_clock::now()) {
+  if (terminal_) fmt::print("{}", kHideCursor);
+}
+
+Board::~Board() { finish(); }
+
+void Board::finish() {
+  if (std::exchange(finished_, true)) return;
+  if (terminal_) fmt::print("{}", kShowCursor);
+  std::fflush(stdout);
+}
+
+void Board::event(std::string_view type, std::string_view kind, const api::Object& object,
+                  std::string detail) {
+  constexpr std::size_t kTail = 100;
+  Line line{clock_text(), std::string(type),
+            fmt::format("{:<11} {:<28} {}", kind, object.key(), detail)};
+  const std::lock_guard lock(mutex_);
+  ++events_;
+  ++totals_[line.type];
+  if (!terminal_ && !finished_) fmt::print("{} {:<8} {}\n", line.time, line.type, line.text);
+  tail_.push_back(std::move(line));
+  if (tail_.size() > kTail) tail_.pop_front();
+}
+
+std::uint64_t Board::events() const {
+  const std::lock_guard lock(mutex_);
+  return events_;
+}
+
+/// Events a second over the last three seconds. Under the mutex.
+double Board::rate() {
+  const auto now = std::chrono::steady_clock::now();
+  history_.emplace_back(now, events_);
+  while (history_.size() > 2 && now - history_.front().first > std::chrono::seconds(3)) {
+    history_.pop_front();
+  }
+  const auto seconds = std::chrono::duration<double>(now - history_.front().first).count();
+  return seconds <= 0 ? 0 : static_cast<double>(events_ - history_.front().second) / seconds;
+}
+
+void Board::draw(const Figures& figures) {
+  const std::lock_guard lock(mutex_);
+  if (finished_) return;
+  if (!terminal_) {
+    std::string by_status;
+    for (const auto& [status, count] : figures.pods_by_status) {
+      by_status += fmt::format(" {}={}", status, count);
+    }
+    fmt::print("{} CACHE    {} pods,{} {} deployments, {} services, {:.0f} events/s\n",
+               clock_text(), figures.pods, by_status.empty() ? "" : by_status + ",",
+               figures.deployments, figures.services, rate());
+  } else {
+    fmt::print("{}{}", kClear, frame(figures));
+  }
+  std::fflush(stdout);
+}
+
+std::string Board::frame(const Figures& figures) {
+  const std::size_t columns = terminal_columns();
+  const auto elapsed =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin_);
+  std::string out = fmt::format("{}lookout demo{}  {}{}  {}{}\n\n", kBold, kReset, kDim, server_,
+                                api::format_age(elapsed), kReset);
+  out += fmt::format(
+      "  {}{:>4}{} pods   {}{:>4}{} deployments   {}{:>4}{} services   {}{:>6.1f}{} events/s"
+      "   {} in all\n\n",
+      kBold, figures.pods, kReset, kBold, figures.deployments, kReset, kBold, figures.services,
+      kReset, kBold, rate(), kReset, events_);
+  const std::size_t width = columns > 50 ? columns - 34 : 16;
+  for (const auto& [status, count] : figures.pods_by_status) {
+    const std::size_t bar = std::min(width, count);
+    std::string blocks;
+    for (std::size_t i = 0; i < bar; ++i) blocks += "\u2588";
+    out += fmt::format("  {:<20}{:>4} {}{}{}\n", status, count, colour_of_status(status), blocks,
+                       kReset);
+  }
+  out += '\n';
+  const std::size_t used = 6 + figures.pods_by_status.size();
+  const std::size_t rows = terminal_rows();
+  const std::size_t lines = std::min(tail_.size(), rows > used + 1 ? rows - used - 1 : 1);
+  for (std::size_t i = tail_.size() - lines; i < tail_.size(); ++i) {
+    const Line& line = tail_[i];
+    const std::string text = line.text.substr(0, columns > 20 ? columns - 20 : 1);
+    out += fmt::format("  {}{}{} {}{:<8}{} {}\n", kDim, line.time, kReset, colour_of(line.type),
+                       line.type, kReset, text);
+  }
+  return out;
+}
+
+}  // namespace lookout::cmd

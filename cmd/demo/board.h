@@ -1,0 +1,67 @@
+// What the demo shows.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/api/object.h"
+
+namespace lookout::cmd {
+
+/// Collects what handlers tell and draws it: a live view on a terminal, plain lines elsewhere.
+/// Handlers call event() from their threads; one thread calls draw().
+class Board {
+ public:
+  /// `terminal`: whether standard output is one.
+  Board(std::string server, bool terminal);
+  ~Board();
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  void event(std::string_view type, std::string_view kind, const api::Object& object,
+             std::string detail);
+
+  struct Figures {
+    std::size_t pods = 0;
+    std::size_t deployments = 0;
+    std::size_t services = 0;
+    std::map<std::string, std::size_t, std::less<>> pods_by_status;
+  };
+  /// Shows the present state.
+  void draw(const Figures& figures);
+  /// Gives the terminal back; later output goes below.
+  void finish();
+
+  std::uint64_t events() const;
+
+ private:
+  struct Line {
+    std::string time;
+    std::string type;
+    std::string text;
+  };
+
+  std::string frame(const Figures& figures);
+  double rate();
+
+  const std::string server_;
+  const bool terminal_;
+  const std::chrono::steady_clock::time_point begin_;
+  bool finished_ = false;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::map<std::string, std::uint64_t, std::less<>> totals_;
+  std::uint64_t events_ = 0;
+  std::deque<Line> tail_;
+  std::deque<std::pair<std::chrono::steady_clock::time_point, std::uint64_t>> history_;
+};
+
+}  // namespace lookout::cmd

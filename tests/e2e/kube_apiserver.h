@@ -1,0 +1,43 @@
+// A real kube-apiserver with its etcd, for end-to-end tests.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lookout/rest/config.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace lookout::test {
+
+/// Runs on loopback, over TLS, with a token for an administrator, until it goes out of scope.
+class KubeApiserver {
+ public:
+  /// The program that $LOOKOUT_KUBE_APISERVER names or that scripts/build-kube-apiserver.sh has
+  /// built, and etcd. Empty if one of them cannot be had: the test should then be skipped, loudly.
+  static std::optional<std::filesystem::path> find_program();
+
+  explicit KubeApiserver(std::filesystem::path program);
+
+  /// Starts the API server (etcd runs all the time) and waits until it is ready.
+  void start();
+  /// Ends it as a crash would.
+  void kill();
+
+  int port() const { return port_; }
+  rest::Config config() const;
+
+ private:
+  void make_certificates();
+
+  const std::filesystem::path program_;
+  TempDir dir_;
+  const int port_;
+  const int etcd_port_;
+  std::optional<Process> etcd_;
+  std::optional<Process> server_;
+};
+
+}  // namespace lookout::test
