@@ -13,6 +13,7 @@
 #include <rapidjson/error/en.h>
 #include <rapidjson/reader.h>
 
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -154,8 +155,8 @@ class Handler {
   }
 
   /// The parser is about to see the value of a member that nobody wants. A container is stepped
-  /// over by moving the parser's stream to its last two bytes, made ":0"; the event of that number,
-  /// or of a scalar, is dropped.
+  /// over by moving the parser's stream to its last two bytes and the one before them (at the least
+  /// the colon), made `:""`; the event of that string, or of a scalar, is dropped.
   bool skip() {
     skip_next_ = true;
     char* p = stream_->src_;
@@ -169,10 +170,8 @@ class Handler {
     const std::size_t offset = static_cast<std::size_t>(p - text_.data());
     const std::size_t size = scanner.scan(text_.substr(offset));
     if (size == StructuralScanner::npos) return fail("an object or array is not closed");
-    char* last = p + size - 2;
-    last[0] = ':';
-    last[1] = '0';
-    stream_->src_ = last;
+    stream_->src_ = p + size - 3;
+    std::memcpy(stream_->src_, ":\"\"", 3);
     return true;
   }
 
