@@ -30,6 +30,7 @@ void FlatWriter::put(const void* data, std::size_t n) {
 
 void FlatWriter::clear() {
   size_ = 0;
+  moved_ = 0;
   frames_.clear();
   default_type({}, {});
 }
@@ -58,6 +59,7 @@ void FlatWriter::end(std::uint8_t empty_tag) {
   if (n > 1) {
     reserve(n - 1);
     std::memmove(buffer_.data() + begin + n - 1, buffer_.data() + begin, length);
+    moved_ += length;
     size_ += n - 1;
   }
   std::memcpy(buffer_.data() + frame.start + 1, varint, n);
@@ -235,6 +237,7 @@ void FlatWriter::sort_members(std::size_t begin) {
   }
   if (!scratch_.empty()) std::memcpy(buffer_.data() + begin, scratch_.data(), scratch_.size());
   size_ = begin + scratch_.size();
+  moved_ += 2 * scratch_.size();
 }
 
 namespace {

@@ -53,6 +53,10 @@ class FlatWriter {
   std::size_t depth() const { return frames_.size(); }
   /// Bytes written so far.
   std::size_t size() const { return size_; }
+  /// Whether so much has been moved about that nobody can mean the object well: what lies under n
+  /// containers may be moved n times when they are closed, which for the largest objects at the
+  /// greatest depth would take a minute.
+  bool overworked() const { return moved_ / 64 > size_ + kMovedFreely / 64; }
 
   /// The finished object; the writer is clear again.
   Object finish();
@@ -73,6 +77,7 @@ class FlatWriter {
     const std::uint8_t* end;
   };
   static constexpr std::uint32_t kInlineOrder = 0x10000;
+  static constexpr std::size_t kMovedFreely = std::size_t{1} << 30;
 
   std::uint8_t* reserve(std::size_t n);
   void put(std::uint8_t byte) {
@@ -87,6 +92,7 @@ class FlatWriter {
 
   std::vector<std::uint8_t> buffer_;
   std::size_t size_ = 0;
+  std::size_t moved_ = 0;
   std::vector<Frame> frames_;
   std::vector<Entry> entries_;
   std::vector<std::uint8_t> scratch_;

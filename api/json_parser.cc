@@ -222,6 +222,7 @@ class Handler {
     if (envelope_ != Envelope::kNone && depth_ == 0) return true;
     nodes_.pop_back();
     object ? writer_.end_object() : writer_.end_array();
+    if (writer_.overworked()) return fail("too large for how deeply it is nested");
     next_ = nodes_.empty() ? projection_ : nodes_.back();
     return true;
   }

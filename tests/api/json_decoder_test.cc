@@ -380,6 +380,20 @@ TEST(JsonDecoderTest, AVeryLargeObject) {
   EXPECT_GT(object.memory_size(), kSize);
 }
 
+TEST(JsonDecoderTest, WhatIsBothHugeAndDeepIsRefusedSoon) {
+  const auto object_of = [](std::size_t depth, std::size_t size) {
+    std::string text;
+    for (std::size_t i = 0; i < depth; ++i)
+      text += "{\"b\":0,\"a\":";  // to be sorted at each level
+    text += "\"" + std::string(size, 'x') + "\"";
+    return text + std::string(depth, '}');
+  };
+  EXPECT_THAT(error_of(object_of(900, 64u << 20)), HasSubstr("too large for how deeply"));
+  EXPECT_EQ(error_of(object_of(900, 100 << 10)), "");
+  EXPECT_EQ(error_of(object_of(10, 64u << 20)), "");
+  EXPECT_EQ(error_of(object_of(100, 1u << 20)), "");
+}
+
 TEST(JsonDecoderTest, ADefaultTypeIsGivenWhereThereIsNone) {
   JsonDecoder decoder;
   decoder.set_default_type("v1", "Pod");
