@@ -34,10 +34,12 @@ void Controller::flush(const std::string& resource_version) {
   std::vector<api::Object> met = store_.apply(changes, resource_version);
   for (std::size_t i = 0; i < notifications.size(); ++i) {
     Notification& notification = notifications[i];
-    if (notification.type == Notification::Type::kDelete || !met[i]) continue;
-    notification.type = Notification::Type::kUpdate;
+    if (!met[i]) continue;
     notification.initial = false;
-    notification.sync = met[i].resource_version() == notification.object.resource_version();
+    if (notification.type == Notification::Type::kAdd) {
+      notification.type = Notification::Type::kUpdate;
+      notification.sync = met[i].resource_version() == notification.object.resource_version();
+    }
     notification.before = std::move(met[i]);
   }
   on_changes_(std::move(notifications));

@@ -68,14 +68,12 @@ bool DeltaFifo::pop(Deltas& deltas, bool& initial) {
 
 void DeltaFifo::queue(DeltaType type, const api::Object& object, bool final_state_unknown) {
   std::string key = known_.key_of(object);
-  api::Object kept = object;
   // What comes out of the store has been transformed when it went in.
-  if (transform_ && type != DeltaType::kSync && !final_state_unknown) {
-    try {
-      kept = transform_(object);
-    } catch (const std::exception& e) {
-      spdlog::error("transform of {} failed, the object is taken as it came: {}", key, e.what());
-    }
+  const bool fresh = transform_ && type != DeltaType::kSync && !final_state_unknown;
+  api::Object kept = fresh ? transformed(object, key) : object;
+  if (fresh && type == DeltaType::kReplaced) {
+    // A list brings much that the store has already; the reflector can only compare what came.
+    if (api::Object known = known_.get_by_key(key); known == kept) kept = std::move(known);
   }
   const auto [item, inserted] = items_.try_emplace(std::move(key));
   if (inserted) queue_.push_back(item->first);
@@ -83,13 +81,28 @@ void DeltaFifo::queue(DeltaType type, const api::Object& object, bool final_stat
   merge_deletions(item->second);
 }
 
+api::Object DeltaFifo::transformed(const api::Object& object, std::string_view key) const {
+  std::string why;
+  try {
+    api::Object out = transform_(object);
+    if (out && known_.key_of(out) == key) return out;
+    why = out ? "it changed the key to " + known_.key_of(out) : "it returned no object";
+  } catch (const std::exception& e) {
+    why = e.what();
+  } catch (...) {
+    why = "it threw something that is no std::exception";
+  }
+  spdlog::error("transform of {} failed, the object is taken as it came: {}", key, why);
+  return object;
+}
+
 void DeltaFifo::merge_deletions(Deltas& deltas) {
   if (deltas.size() < 2) return;
   Delta& last = deltas.back();
   Delta& before = deltas[deltas.size() - 2];
   if (last.type != DeltaType::kDeleted || before.type != DeltaType::kDeleted) return;
-  // Of the two, the one that knows the final state says more.
-  if (!last.final_state_unknown) before = std::move(last);
+  // The first was the deletion, unless it does not know the final state.
+  if (before.final_state_unknown) before = std::move(last);
   deltas.pop_back();
 }
 

@@ -53,70 +53,71 @@ auto is_object(const api::Object& object) {
 
 class Indexer::Impl {
  public:
-  Impl(KeyFunc key_func, Indexers indexers)
+  Impl(KeyFunc key_func, const Indexers& indexers)
       : core_(std::make_shared<StoreCore>(std::move(key_func))) {
-    if (!indexers.empty()) add_indexers(std::move(indexers));
+    if (!indexers.empty()) add_indexers(indexers);
   }
 
   /// Applies changes as one version; returns what each of them met.
   std::vector<api::Object> apply(std::span<const StoreChange> changes,
-                                 std::optional<std::string> resource_version) {
+                                 const std::optional<std::string>& resource_version) {
     for (;;) {
-      std::uint64_t version = 0;
-      std::shared_ptr<const IndexDefinitions> definitions;
-      std::vector<PreparedChange> prepared = look_up(changes, version, definitions);
-      for (auto& change : prepared) {
-        change.before_values = index_values(*definitions, change.before);
-        change.after_values = index_values(*definitions, change.after);
-      }
-      std::vector<api::Object> met;
-      met.reserve(prepared.size());
-      for (const auto& change : prepared) met.push_back(change.before);
-      if (commit(prepared, version, resource_version)) return met;
+      if (auto met = try_apply(changes, resource_version)) return std::move(*met);
       // Another writer came first: what was looked up may no longer be so.
     }
   }
 
-  void replace(std::vector<api::Object> objects, std::string resource_version) {
+  void replace(const std::vector<api::Object>& objects, const std::string& resource_version) {
     std::unordered_set<std::string> keys;
     for (const auto& object : objects) keys.insert(key_of(object));
-    std::vector<StoreChange> changes;
-    for (const auto& object : snapshot().objects()) {
-      if (!keys.contains(key_of(object))) changes.push_back({StoreChange::Type::kRemove, object});
-    }
-    for (auto& object : objects) changes.push_back({StoreChange::Type::kPut, std::move(object)});
-    apply(changes, std::move(resource_version));
-  }
-
-  void add_indexers(Indexers indexers) {
     for (;;) {
       const Snapshot now = snapshot();
-      const Pin& pin = *pin_of(now);
-      auto definitions = std::make_shared<IndexDefinitions>(*pin.state->definitions);
-      const std::size_t old_count = definitions->size();
-      for (const auto& [name, function] : indexers) {
-        if (now.has_index(name))
-          throw InvalidArgument(fmt::format("the store already has an index \"{}\"", name));
-        definitions->push_back({name, function});
+      std::vector<StoreChange> changes;
+      for (const auto& object : now) {
+        if (!keys.contains(key_of(object))) changes.push_back({StoreChange::Type::kRemove, object});
       }
-      IndexDefinitions added(definitions->begin() + static_cast<std::ptrdiff_t>(old_count),
-                             definitions->end());
-      std::vector<std::pair<api::Object, IndexedValues>> values;
-      values.reserve(now.size());
-      for (const auto& object : now.objects())
-        values.emplace_back(object, index_values(added, object));
+      for (const auto& object : objects) changes.push_back({StoreChange::Type::kPut, object});
+      if (try_apply(changes, resource_version, now.version())) return;
+    }
+  }
 
+  void add_indexers(const Indexers& indexers) {
+    IndexDefinitions added;
+    for (const auto& [name, function] : indexers) added.push_back({name, function});
+    // Index functions run before the writer's turn, and the store goes on meanwhile. Each round has
+    // only what the one before missed, so that a busy store does not keep us out for good.
+    std::unordered_map<const void*, std::pair<api::Object, IndexedValues>> values;
+    for (;;) {
+      const Snapshot now = snapshot();
+      for (const auto& object : now) {
+        if (!values.contains(object.header()))
+          values.try_emplace(object.header(), object, index_values(added, object));
+      }
       const std::lock_guard turn(turn_);
-      const State* current = core_->current.load();
-      if (current->version != now.version()) continue;
-      Edit edit{current->version + 1, {}};
-      auto next = std::make_unique<State>(*current);
+      const State& current = *core_->current.load();
+      for (const auto& [name, function] : added) {
+        if (std::any_of(current.definitions->begin(), current.definitions->end(),
+                        [&](const auto& definition) { return definition.name == name; })) {
+          throw InvalidArgument(fmt::format("the store already has an index \"{}\"", name));
+        }
+      }
+      bool complete = true;
+      for (ObjectTrie::Cursor cursor(current.objects); complete && cursor.get(); cursor.next())
+        complete = values.contains(cursor.get()->header);
+      if (!complete) continue;
+
+      Edit edit{current.version + 1, {}};
+      auto next = std::make_unique<State>(current);
+      auto definitions = std::make_shared<IndexDefinitions>(*current.definitions);
+      definitions->insert(definitions->end(), added.begin(), added.end());
       next->definitions = std::move(definitions);
+      const std::size_t first = next->indexes.size();
       next->indexes.resize(next->definitions->size(), nullptr);
-      for (const auto& [object, indexed] : values) {
+      for (ObjectTrie::Cursor cursor(current.objects); cursor.get(); cursor.next()) {
+        const auto& [object, indexed] = values.at(cursor.get()->header);
         for (std::size_t i = 0; i < added.size(); ++i) {
           for (const auto& value : indexed.of(i))
-            put_in_index(next->indexes[old_count + i], value, {}, object, edit);
+            put_in_index(next->indexes[first + i], value, {}, object, edit);
         }
       }
       publish(std::move(next), edit);
@@ -147,7 +148,24 @@ class Indexer::Impl {
   std::uint64_t index_failures() const { return index_failures_.load(std::memory_order_relaxed); }
 
  private:
-  static const Pin* pin_of(const Snapshot& snapshot) { return snapshot.pin().get(); }
+  /// Nothing if another writer came between, or if the store is not at the expected version.
+  std::optional<std::vector<api::Object>> try_apply(
+      std::span<const StoreChange> changes, const std::optional<std::string>& resource_version,
+      std::optional<std::uint64_t> expected = std::nullopt) {
+    std::uint64_t version = 0;
+    std::shared_ptr<const IndexDefinitions> definitions;
+    std::vector<PreparedChange> prepared = look_up(changes, version, definitions);
+    if (expected && version != *expected) return std::nullopt;
+    for (auto& change : prepared) {
+      change.before_values = index_values(*definitions, change.before);
+      change.after_values = index_values(*definitions, change.after);
+    }
+    std::vector<api::Object> met;
+    met.reserve(prepared.size());
+    for (const auto& change : prepared) met.push_back(change.before);
+    if (!commit(prepared, version, resource_version)) return std::nullopt;
+    return met;
+  }
 
   /// Finds what each change meets, as of one version.
   std::vector<PreparedChange> look_up(std::span<const StoreChange> changes, std::uint64_t& version,
@@ -156,6 +174,7 @@ class Indexer::Impl {
     std::vector<std::string> keys(core_->key_func || changes.size() > 1 ? changes.size() : 0);
     for (std::size_t i = 0; i < changes.size(); ++i) {
       const api::Object& object = changes[i].object;
+      if (!object) throw InvalidArgument("a store takes objects, not empty handles");
       if (!keys.empty()) {
         keys[i] = key_of(object);
       } else if (object.name().empty()) {
@@ -363,10 +382,9 @@ class Indexer::Impl {
   mutable std::atomic<std::uint64_t> index_failures_{0};
 };
 
-Indexer::Indexer(Indexers indexers)
-    : impl_(std::make_unique<Impl>(KeyFunc{}, std::move(indexers))) {}
+Indexer::Indexer(Indexers indexers) : impl_(std::make_unique<Impl>(KeyFunc{}, indexers)) {}
 Indexer::Indexer(KeyFunc key_func, Indexers indexers)
-    : impl_(std::make_unique<Impl>(std::move(key_func), std::move(indexers))) {}
+    : impl_(std::make_unique<Impl>(std::move(key_func), indexers)) {}
 Indexer::~Indexer() = default;
 
 api::Object Indexer::put(api::Object object) {
@@ -386,15 +404,15 @@ api::Object Indexer::remove_key(std::string_view key) {
 
 std::vector<api::Object> Indexer::apply(std::span<const StoreChange> changes,
                                         std::optional<std::string> resource_version) {
-  return impl_->apply(changes, std::move(resource_version));
+  return impl_->apply(changes, resource_version);
 }
 
 void Indexer::replace(std::vector<api::Object> objects, std::string resource_version) {
-  impl_->replace(std::move(objects), std::move(resource_version));
+  impl_->replace(objects, resource_version);
 }
 
 void Indexer::set_resource_version(std::string resource_version) {
-  impl_->apply({}, std::move(resource_version));
+  impl_->apply({}, resource_version);
 }
 
 Snapshot Indexer::snapshot() const { return impl_->snapshot(); }
@@ -429,14 +447,11 @@ std::vector<std::string> Indexer::list_keys() const {
 
 std::vector<api::Object> Indexer::index(std::string_view index, const api::Object& object) const {
   const Snapshot now = snapshot();
-  const auto definitions = impl_->read([](const State& state) { return state.definitions; });
+  const State& state = *now.pin()->state;
   IndexValues values;
-  for (const auto& definition : *definitions) {
-    if (definition.name == index) definition.function(object, values);
-  }
+  (*state.definitions)[state.index_of(index)].function(object, values);
   std::vector<api::Object> out;
   std::unordered_set<const void*> seen;
-  if (values.values().empty()) now.by_index(index, {});  // throws if there is no such index
   for (const auto& value : values.values()) {
     for (const auto& found : now.by_index(index, value)) {
       if (seen.insert(found.header()).second) out.push_back(found);
@@ -462,7 +477,7 @@ std::string Indexer::resource_version() const {
 }
 
 std::string Indexer::key_of(const api::Object& object) const { return impl_->key_of(object); }
-void Indexer::add_indexers(Indexers indexers) { impl_->add_indexers(std::move(indexers)); }
+void Indexer::add_indexers(Indexers indexers) { impl_->add_indexers(indexers); }
 
 std::vector<std::string> Indexer::indexers() const {
   const auto definitions = impl_->read([](const State& state) { return state.definitions; });

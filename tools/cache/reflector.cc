@@ -4,11 +4,11 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <utility>
 
 #include "lookout/api/status.h"
+#include "rest/async_event.h"
 
 namespace lookout::cache {
 namespace {
@@ -50,9 +50,14 @@ Reflector::Reflector(std::shared_ptr<ListerWatcher> source, ReflectorStore& stor
 
 rest::Awaitable<void> Reflector::run(std::stop_token stop) {
   const auto self = shared_from_this();
-  if (options_.resync_period.count() > 0) {
-    boost::asio::co_spawn(co_await boost::asio::this_coro::executor, resync_loop(stop),
-                          boost::asio::detached);
+  const auto executor = co_await boost::asio::this_coro::executor;
+  rest::detail::AsyncEvent resync_ended(executor);
+  bool resyncing = options_.resync_period.count() > 0;
+  if (resyncing) {
+    boost::asio::co_spawn(executor, resync_loop(stop), [&](std::exception_ptr) {
+      resyncing = false;
+      resync_ended.ring();
+    });
   }
   Backoff backoff(options_.backoff, clock_);
   while (!stop.stop_requested()) {
@@ -60,17 +65,26 @@ rest::Awaitable<void> Reflector::run(std::stop_token stop) {
       co_await list_and_watch(stop, backoff);
     } catch (const std::exception& e) {
       if (!stop.stop_requested()) handle_error(e);
+    } catch (...) {
+      handle_error(Error("something was thrown that is no std::exception"));
     }
     co_await clock_->sleep(backoff.next(), stop);
   }
+  while (resyncing) co_await resync_ended.wait();
 }
 
 rest::Awaitable<void> Reflector::resync_loop(std::stop_token stop) {
-  const auto self = shared_from_this();
   while (co_await clock_->sleep(options_.resync_period, stop)) {
-    if (!listed_ || (options_.should_resync && !options_.should_resync())) continue;
-    store_.resync();
-    store_.flush(resource_version_);
+    if (!listed_) continue;
+    try {
+      if (options_.should_resync && !options_.should_resync()) continue;
+      store_.resync();
+      store_.flush(resource_version_);
+    } catch (const std::exception& e) {
+      handle_error(e);
+    } catch (...) {
+      handle_error(Error("something was thrown that is no std::exception"));
+    }
   }
 }
 
@@ -130,14 +144,15 @@ rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
     items.push_back(known == item ? std::move(known) : std::move(item));
   };
   stats_.lists.fetch_add(1, std::memory_order_relaxed);
-  bool paged = false;
+  bool paged = false;       // the server has made pages
+  bool continuing = false;  // this request asks for the next one
   for (;;) {
     rest::ListMeta meta;
     bool expired = false;
     try {
       meta = co_await source_->list(on_item, options, stop);
     } catch (const std::exception& e) {
-      if (!paged || !is_expired(e)) throw;
+      if (!continuing || !is_expired(e)) throw;
       expired = true;
     }
     note_activity();
@@ -147,7 +162,7 @@ rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
       options.limit = 0;
       options.continue_token.clear();
       options.resource_version = requested;
-      paged = false;
+      continuing = false;
       continue;
     }
     stats_.skipped.fetch_add(meta.malformed_items, std::memory_order_relaxed);
@@ -159,6 +174,7 @@ rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
     options.resource_version.clear();
     options.resource_version_match.clear();
     paged = true;
+    continuing = true;
   }
 }
 
@@ -173,12 +189,16 @@ rest::Awaitable<void> Reflector::watch(std::stop_token stop, Backoff& backoff) {
     std::uniform_real_distribution<double> spread(1.0, 2.0);
     options.timeout = std::chrono::seconds(static_cast<std::int64_t>(
         static_cast<double>(options_.min_watch_timeout.count()) * spread(random_)));
+    // From no version or any, everything that is there comes first, in no order.
+    ordered_ = !resource_version_.empty() && resource_version_ != "0";
+    // Before the request: some proxies hold an answer back until there is an event.
+    const auto begin = clock_->now();
     bool wait = false;
     try {
       stats_.watches.fetch_add(1, std::memory_order_relaxed);
       const auto watcher = co_await source_->watch(options, stop);
       note_activity();
-      co_await follow(*watcher, stop);
+      co_await follow(*watcher, begin, stop);
     } catch (const std::exception& e) {
       if (stop.stop_requested()) co_return;
       // A server that does not answer, or not yet, most likely still has our resourceVersion when
@@ -192,8 +212,8 @@ rest::Awaitable<void> Reflector::watch(std::stop_token stop, Backoff& backoff) {
   }
 }
 
-rest::Awaitable<void> Reflector::follow(Watcher& watcher, std::stop_token stop) {
-  const auto begin = clock_->now();
+rest::Awaitable<void> Reflector::follow(Watcher& watcher, Clock::TimePoint begin,
+                                        std::stop_token stop) {
   std::uint64_t count = 0;
   std::vector<api::WatchEvent> events;
   bool more = true;
@@ -209,10 +229,9 @@ rest::Awaitable<void> Reflector::follow(Watcher& watcher, std::stop_token stop) 
     }
     if (events.empty()) continue;
     note_activity();
-    count += events.size();
     std::exception_ptr failed;
     try {
-      for (const auto& event : events) take(event);
+      for (const auto& event : events) count += take(event) ? 1u : 0u;
     } catch (...) {
       failed = std::current_exception();
     }
@@ -227,7 +246,7 @@ rest::Awaitable<void> Reflector::follow(Watcher& watcher, std::stop_token stop) 
   }
 }
 
-void Reflector::take(const api::WatchEvent& event) {
+bool Reflector::take(const api::WatchEvent& event) {
   if (event.type == api::EventType::kError) {
     auto status = api::Status::from(event.object);
     if (!status)
@@ -237,7 +256,7 @@ void Reflector::take(const api::WatchEvent& event) {
   if (event.type == api::EventType::kBookmark) {
     stats_.bookmarks.fetch_add(1, std::memory_order_relaxed);
   } else {
-    if (!acceptable(event.object, "watch")) return;
+    if (!acceptable(event.object, "watch")) return false;
     stats_.events.fetch_add(1, std::memory_order_relaxed);
   }
   switch (event.type) {
@@ -254,7 +273,10 @@ void Reflector::take(const api::WatchEvent& event) {
     case api::EventType::kError:
       break;
   }
-  if (!event.object.resource_version().empty()) resource_version_ = event.object.resource_version();
+  if (event.type != api::EventType::kAdded) ordered_ = true;
+  if (ordered_ && !event.object.resource_version().empty())
+    resource_version_ = event.object.resource_version();
+  return true;
 }
 
 bool Reflector::acceptable(const api::Object& object, std::string_view where) {
@@ -284,6 +306,8 @@ void Reflector::handle_error(const std::exception& error) {
     options_.watch_error_handler(options_.name, error);
   } catch (const std::exception& e) {
     spdlog::error("{}: the watch error handler threw: {}", options_.name, e.what());
+  } catch (...) {
+    spdlog::error("{}: the watch error handler threw", options_.name);
   }
 }
 

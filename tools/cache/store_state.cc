@@ -53,6 +53,7 @@ const ObjectEntry* StoreCore::find_key(const State& state, std::string_view key)
   if (!key_func) {
     const std::size_t slash = key.find('/');
     if (slash == std::string_view::npos) return find(state, {}, key);
+    if (slash == 0) return nullptr;  // what lives in no namespace has a key without a slash
     return find(state, key.substr(0, slash), key.substr(slash + 1));
   }
   return ObjectTrie::find(state.objects, hash_text(key), [&](const ObjectEntry& entry) {

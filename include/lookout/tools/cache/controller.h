@@ -19,7 +19,7 @@ struct Notification {
 
   Type type = Type::kAdd;
   api::Object object;  ///< the new one; of a deletion, the last one
-  api::Object before;  ///< of an update, the one before
+  api::Object before;  ///< of an update or a deletion: what the store had
   /// Of an addition: it came with the first list.
   bool initial = false;
   /// Of a deletion: `object` may not be the last version there was.

@@ -36,7 +36,8 @@ struct Delta {
 using Deltas = std::vector<Delta>;
 
 /// Changes a newly received object before anything else sees it, for example to drop fields. A pure
-/// function; returns the object to keep. If it throws, the object is taken as it came.
+/// function; returns the object to keep. If it throws, or returns none or one with another key, the
+/// object is taken as it came.
 using TransformFunc = std::function<api::Object(const api::Object&)>;
 
 /// Collects changes by object and gives them out in the order in which the objects were first
@@ -72,6 +73,7 @@ class DeltaFifo {
 
  private:
   void queue(DeltaType type, const api::Object& object, bool final_state_unknown = false);
+  api::Object transformed(const api::Object& object, std::string_view key) const;
   static void merge_deletions(Deltas& deltas);
 
   const Indexer& known_;

@@ -41,7 +41,7 @@ class ReflectorStore {
   /// server was at this resourceVersion.
   virtual void flush(const std::string& resource_version) = 0;
   /// The object that the store has under the key of this one. A list that brings the same content
-  /// again then costs no memory.
+  /// again then costs no memory. Called on any thread, while the list comes in.
   virtual api::Object find(const api::Object& object) const = 0;
 };
 
@@ -115,9 +115,10 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   rest::Awaitable<std::string> list_pages(rest::ListOptions options,
                                           std::vector<api::Object>& items, std::stop_token stop);
   rest::Awaitable<void> watch(std::stop_token stop, Backoff& backoff);
-  rest::Awaitable<void> follow(Watcher& watcher, std::stop_token stop);
+  rest::Awaitable<void> follow(Watcher& watcher, Clock::TimePoint begin, std::stop_token stop);
 
-  void take(const api::WatchEvent& event);
+  /// Hands an event to the store; false if it was left out.
+  bool take(const api::WatchEvent& event);
   bool acceptable(const api::Object& object, std::string_view where);
   void handle_error(const std::exception& error);
   std::string relist_resource_version() const;
@@ -135,6 +136,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   bool resource_version_unavailable_ = false;  // the server no longer, or not yet, has it
   bool paginated_ = false;                     // it makes pages even of what its cache could give
   bool listed_ = false;
+  bool ordered_ = true;  // events come in the order of their resourceVersions
   std::minstd_rand random_;
 
   mutable std::mutex mutex_;

@@ -1,0 +1,100 @@
+#include "tests/support/fake_clock.h"
+
+#include <algorithm>
+#include <boost/asio/this_coro.hpp>
+#include <utility>
+
+#include "rest/async_event.h"
+
+namespace lookout::test {
+
+struct FakeClock::Sleeper {
+  Sleeper(boost::asio::any_io_executor executor, TimePoint time)
+      : event(std::move(executor)), until(time) {}
+
+  rest::detail::AsyncEvent event;
+  const TimePoint until;
+};
+
+/// A sleeper's place in the list; it goes even when the coroutine is destroyed while it sleeps.
+class FakeClock::Entry {
+ public:
+  Entry(FakeClock& clock, std::shared_ptr<Sleeper> sleeper) : clock_(clock), sleeper_(sleeper) {
+    const std::lock_guard lock(clock_.mutex_);
+    clock_.sleepers_.push_back(std::move(sleeper));
+  }
+  ~Entry() {
+    const std::lock_guard lock(clock_.mutex_);
+    clock_.sleepers_.remove(sleeper_);
+  }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+ private:
+  FakeClock& clock_;
+  const std::shared_ptr<Sleeper> sleeper_;
+};
+
+Clock::TimePoint FakeClock::now() const {
+  const std::lock_guard lock(mutex_);
+  return now_;
+}
+
+rest::Awaitable<bool> FakeClock::sleep(Duration duration, std::stop_token stop) {
+  const auto executor = co_await boost::asio::this_coro::executor;
+  TimePoint until;
+  {
+    const std::lock_guard lock(mutex_);
+    slept_.push_back(duration);
+    if (duration < skipped_below_) {
+      now_ += duration;
+      co_return !stop.stop_requested();
+    }
+    until = now_ + duration;
+  }
+  const auto sleeper = std::make_shared<Sleeper>(executor, until);
+  const Entry entry(*this, sleeper);
+  const std::stop_callback on_stop(stop, [sleeper] { sleeper->event.ring(); });
+  for (;;) {
+    if (stop.stop_requested()) co_return false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (now_ >= until) co_return true;
+    }
+    co_await sleeper->event.wait();
+  }
+}
+
+void FakeClock::advance(Duration duration) {
+  const std::lock_guard lock(mutex_);
+  now_ += duration;
+  for (const auto& sleeper : sleepers_) {
+    if (sleeper->until <= now_) sleeper->event.ring();
+  }
+}
+
+void FakeClock::skip_sleeps_below(Duration limit) {
+  const std::lock_guard lock(mutex_);
+  skipped_below_ = limit;
+}
+
+std::vector<Clock::Duration> FakeClock::slept() const {
+  const std::lock_guard lock(mutex_);
+  return slept_;
+}
+
+std::size_t FakeClock::sleepers() const {
+  const std::lock_guard lock(mutex_);
+  return sleepers_.size();
+}
+
+std::optional<Clock::Duration> FakeClock::next_wake() const {
+  const std::lock_guard lock(mutex_);
+  if (sleepers_.empty()) return std::nullopt;
+  const auto first =
+      std::min_element(sleepers_.begin(), sleepers_.end(),
+                       [](const auto& a, const auto& b) { return a->until < b->until; });
+  return (*first)->until - now_;
+}
+
+}  // namespace lookout::test

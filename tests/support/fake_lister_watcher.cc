@@ -1,0 +1,88 @@
+#include "tests/support/fake_lister_watcher.h"
+
+#include <boost/asio/this_coro.hpp>
+#include <utility>
+
+#include "rest/async_event.h"
+
+namespace lookout::test {
+
+class FakeListerWatcher::FakeWatcher : public cache::Watcher {
+ public:
+  FakeWatcher(FakeListerWatcher& source, NextEvents next, std::stop_token stop)
+      : source_(source), next_(std::move(next)), stop_(std::move(stop)) {
+    ++source_.open_watchers_;
+  }
+  ~FakeWatcher() override {
+    --source_.open_watchers_;
+    source_.watching_ = false;
+  }
+
+  rest::Awaitable<bool> next(std::vector<api::WatchEvent>& events) override {
+    if (next_) co_return next_(events);
+    source_.watching_ = true;
+    const auto ready = [this] { return !source_.steps_.empty(); };
+    co_await source_.wait(ready, stop_);
+    source_.watching_ = false;
+    Step step = std::move(source_.steps_.front());
+    source_.steps_.pop_front();
+    if (step.error) std::rethrow_exception(step.error);
+    events = std::move(step.events);
+    co_return !events.empty();
+  }
+
+ private:
+  FakeListerWatcher& source_;
+  const NextEvents next_;
+  const std::stop_token stop_;
+};
+
+void FakeListerWatcher::send(std::vector<api::WatchEvent> events) {
+  steps_.push_back({std::move(events), nullptr});
+  ring();
+}
+void FakeListerWatcher::close_watch() { send({}); }
+
+void FakeListerWatcher::ring() {
+  if (ring_) ring_();
+}
+
+template <class Ready>
+rest::Awaitable<void> FakeListerWatcher::wait(const Ready& ready, std::stop_token stop) {
+  rest::detail::AsyncEvent event(co_await boost::asio::this_coro::executor);
+  ring_ = [event] { event.ring(); };
+  const std::stop_callback on_stop(stop, [event] { event.ring(); });
+  while (!ready() && !stop.stop_requested()) co_await event.wait();
+  ring_ = nullptr;
+  if (stop.stop_requested())
+    throw rest::TransportError(rest::TransportError::Kind::kCancelled, "stopped");
+}
+
+rest::Awaitable<rest::ListMeta> FakeListerWatcher::list(OnItem on_item, rest::ListOptions options,
+                                                        std::stop_token stop) {
+  lists_.push_back(options);
+  const auto ready = [this] { return !lists_to_come_.empty(); };
+  co_await wait(ready, stop);
+  ListAnswer answer = std::move(lists_to_come_.front());
+  lists_to_come_.pop_front();
+  for (auto& item : answer.page.items) on_item(std::move(item));
+  if (answer.error) std::rethrow_exception(answer.error);
+  rest::ListMeta meta;
+  meta.resource_version = answer.page.resource_version;
+  meta.continue_token = answer.page.continue_token;
+  meta.malformed_items = answer.page.malformed_items;
+  co_return meta;
+}
+
+rest::Awaitable<std::unique_ptr<cache::Watcher>> FakeListerWatcher::watch(rest::ListOptions options,
+                                                                          std::stop_token stop) {
+  watches_.push_back(options);
+  const auto ready = [this] { return !watches_to_come_.empty(); };
+  co_await wait(ready, stop);
+  WatchAnswer answer = std::move(watches_to_come_.front());
+  watches_to_come_.pop_front();
+  if (answer.error) std::rethrow_exception(answer.error);
+  co_return std::make_unique<FakeWatcher>(*this, std::move(answer.next), std::move(stop));
+}
+
+}  // namespace lookout::test

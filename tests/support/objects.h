@@ -1,0 +1,34 @@
+// Small objects for tests.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "lookout/api/object.h"
+
+namespace lookout::test {
+
+struct PodSpec {
+  std::map<std::string, std::string> labels;
+  std::string node;  ///< spec.nodeName
+  std::string note;  ///< an annotation: content that distinguishes versions
+};
+
+/// A Pod by its key: "namespace/name", or "name" for one in no namespace.
+api::Object pod(std::string_view key, std::string_view resource_version = "1",
+                const PodSpec& spec = {});
+inline api::Object pod(std::string_view key, std::size_t resource_version,
+                       const PodSpec& spec = {}) {
+  return pod(key, std::to_string(resource_version), spec);
+}
+
+/// An object of any type with nothing but metadata.
+api::Object object_of_kind(std::string_view api_version, std::string_view kind,
+                           std::string_view key, std::string_view resource_version = "1");
+
+/// How many handles to this object there are; one of them is the caller's.
+std::size_t references(const api::Object& object);
+
+}  // namespace lookout::test

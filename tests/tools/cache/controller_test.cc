@@ -1,0 +1,175 @@
+#include "lookout/tools/cache/controller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/objects.h"
+
+namespace lookout::cache {
+namespace {
+
+using test::pod;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+/// "+a/x@2" added ("i": initial), "~a/x@1>2" updated ("s": nothing new), "-a/x@2" deleted ("?": the
+/// final state is unknown).
+std::string text(const Notification& n) {
+  const auto version = [](const api::Object& o) { return std::string(o.resource_version()); };
+  switch (n.type) {
+    case Notification::Type::kAdd:
+      return "+" + n.object.key() + "@" + version(n.object) + (n.initial ? "i" : "");
+    case Notification::Type::kUpdate:
+      return "~" + n.object.key() + "@" + version(n.before) + ">" + version(n.object) +
+             (n.sync ? "s" : "");
+    case Notification::Type::kDelete:
+      return "-" + n.object.key() + "@" + version(n.object) + (n.final_state_unknown ? "?" : "");
+  }
+  return {};
+}
+
+class ControllerTest : public testing::Test {
+ protected:
+  /// Applies what has been handed over; returns what handlers are told.
+  std::vector<std::string> flush(const std::string& resource_version = "1") {
+    told_.clear();
+    flushes_ = 0;
+    controller_.flush(resource_version);
+    EXPECT_EQ(flushes_, 1);
+    return told_;
+  }
+  void start_with(std::vector<api::Object> objects) {
+    controller_.replace(std::move(objects), "1");
+    flush();
+  }
+
+  Indexer store_;
+  std::vector<std::string> told_;
+  int flushes_ = 0;
+  Controller controller_{store_, {}, [this](std::vector<Notification> notifications) {
+                           ++flushes_;
+                           for (const auto& n : notifications) told_.push_back(text(n));
+                         }};
+};
+
+TEST_F(ControllerTest, TheFirstListIsInitial) {
+  EXPECT_FALSE(controller_.has_synced());
+  controller_.replace({pod("a/x"), pod("a/y")}, "1");
+  EXPECT_EQ(store_.size(), 0u) << "nothing happens before it is complete";
+  EXPECT_THAT(flush("7"), UnorderedElementsAre("+a/x@1i", "+a/y@1i"));
+  EXPECT_TRUE(controller_.has_synced());
+  EXPECT_EQ(store_.resource_version(), "7");
+  controller_.add(pod("a/z"));
+  EXPECT_THAT(flush(), ElementsAre("+a/z@1"));
+}
+
+TEST_F(ControllerTest, AnEmptyFirstListIsOneToo) {
+  controller_.replace({}, "1");
+  EXPECT_THAT(flush(), IsEmpty());
+  EXPECT_TRUE(controller_.has_synced());
+}
+
+TEST_F(ControllerTest, WhatIsThereAlreadyIsUpdated) {
+  start_with({pod("a/x", 1)});
+  controller_.add(pod("a/x", 2));
+  EXPECT_THAT(flush(), ElementsAre("~a/x@1>2"));
+  controller_.update(pod("a/x", 3));
+  controller_.update(pod("a/x", 4));
+  EXPECT_THAT(flush(), ElementsAre("~a/x@2>3", "~a/x@3>4"));
+  controller_.update(pod("a/new", 5));
+  EXPECT_THAT(flush(), ElementsAre("+a/new@5"));
+}
+
+TEST_F(ControllerTest, EveryChangeOfABurstIsTold) {
+  start_with({});
+  const auto version = store_.snapshot().version();
+  controller_.add(pod("a/x", 1));
+  controller_.remove(pod("a/x", 2));
+  controller_.add(pod("a/x", 3));
+  controller_.update(pod("a/x", 4));
+  controller_.remove(pod("a/x", 5));
+  EXPECT_THAT(flush(), ElementsAre("+a/x@1", "-a/x@2", "+a/x@3", "~a/x@3>4", "-a/x@5"));
+  EXPECT_EQ(store_.size(), 0u);
+  EXPECT_EQ(store_.snapshot().version(), version + 1) << "one version of the store";
+}
+
+TEST_F(ControllerTest, WhatANewListLacksIsDeletedWithItsLastKnownState) {
+  start_with({pod("a/x", 1), pod("a/y", 1), pod("a/z", 1)});
+  controller_.replace({pod("a/y", 1), pod("a/z", 2), pod("a/new", 2)}, "9");
+  EXPECT_THAT(flush("9"), UnorderedElementsAre("-a/x@1?", "~a/y@1>1s", "~a/z@1>2", "+a/new@2"));
+}
+
+TEST_F(ControllerTest, TheStoreIsNeverBehindWhatIsTold) {
+  Indexer store;
+  int calls = 0;
+  Controller controller(store, {}, [&](const std::vector<Notification>& all) {
+    ++calls;
+    EXPECT_EQ(store.size(), 2u);
+    for (const auto& n : all) EXPECT_TRUE(store.get(n.object).same(n.object));
+  });
+  controller.replace({pod("a/x"), pod("a/y")}, "1");
+  controller.flush("1");
+  controller.update(pod("a/y", 2));
+  controller.flush("2");
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(ControllerTest, ADeletionIsToldOnce) {
+  start_with({pod("a/x", 1)});
+  controller_.remove(pod("a/x", 2));
+  controller_.remove(pod("a/x", 3));
+  EXPECT_THAT(flush(), ElementsAre("-a/x@2"));
+  controller_.remove(pod("a/x", 4));
+  EXPECT_THAT(flush(), IsEmpty());
+}
+
+TEST_F(ControllerTest, ADeletionKnowsWhatTheStoreHad) {
+  start_with({pod("a/x", 1)});
+  std::vector<Notification> got;
+  Indexer store;
+  Controller controller(store, {}, [&](std::vector<Notification> all) { got = std::move(all); });
+  controller.add(pod("a/x", 1));
+  controller.flush("1");
+  controller.remove(pod("a/x", 2));
+  controller.flush("2");
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].object.resource_version(), "2");
+  EXPECT_EQ(got[0].before.resource_version(), "1");
+}
+
+TEST_F(ControllerTest, AResyncTellsEverythingAgain) {
+  start_with({pod("a/x", 1), pod("a/y", 2)});
+  controller_.update(pod("a/x", 3));
+  controller_.resync();
+  EXPECT_THAT(flush(), UnorderedElementsAre("~a/x@1>3", "~a/y@2>2s"));
+}
+
+TEST_F(ControllerTest, ABookmarkMovesTheStoreOn) {
+  start_with({pod("a/x", 1)});
+  EXPECT_THAT(flush("55"), IsEmpty());
+  EXPECT_EQ(store_.resource_version(), "55");
+}
+
+TEST_F(ControllerTest, StoresWhatTheTransformMakes) {
+  std::vector<std::string> told;
+  Controller controller(
+      store_, [](const api::Object& object) { return pod(object.key(), "7"); },
+      [&](std::vector<Notification> all) {
+        for (const auto& n : all) told.push_back(text(n));
+      });
+  controller.replace({pod("a/x", 1)}, "1");
+  controller.flush("1");
+  EXPECT_EQ(store_.get("a", "x").resource_version(), "7");
+  EXPECT_THAT(told, ElementsAre("+a/x@7i"));
+}
+
+TEST_F(ControllerTest, FindsTheStoredObject) {
+  const auto stored = pod("a/x", 1);
+  start_with({stored});
+  EXPECT_TRUE(controller_.find(pod("a/x", 2)).same(stored));
+  EXPECT_FALSE(controller_.find(pod("a/y")));
+}
+
+}  // namespace
+}  // namespace lookout::cache

@@ -1,0 +1,206 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "lookout/api/error.h"
+#include "lookout/tools/cache/indexer.h"
+#include "tests/support/objects.h"
+#include "tests/support/sanitizers.h"
+
+namespace lookout::cache {
+namespace {
+
+using test::pod;
+
+constexpr std::size_t kChanges = test::kSanitized ? 4'000 : 40'000;
+
+constexpr std::size_t kKeys = 40;
+constexpr std::size_t kNodes = 7;
+
+std::string key(std::size_t i) { return "a/" + std::to_string(i % kKeys); }
+api::Object version(std::size_t i) {
+  return pod(key(i), i, {{}, "n" + std::to_string(i % kNodes), {}});
+}
+void by_node(const api::Object& object, IndexValues& values) {
+  values.add(object["spec"]["nodeName"].as_string());
+}
+std::uint64_t number(const api::Object& object) {
+  return std::stoull(std::string(object.resource_version()));
+}
+
+/// Objects and index of one moment fit each other.
+void expect_consistent(const Snapshot& snapshot) {
+  std::size_t n = 0;
+  std::uint64_t newest = 0;
+  for (const auto& object : snapshot) {
+    ++n;
+    newest = std::max(newest, number(object));
+    ASSERT_TRUE(snapshot.get(object.ns(), object.name()).same(object));
+  }
+  ASSERT_EQ(n, snapshot.size());
+  std::size_t indexed = 0;
+  for (const auto& node : snapshot.index_values("node")) {
+    std::size_t in_bucket = 0;
+    const auto bucket = snapshot.by_index("node", node);
+    for (const auto& object : bucket) {
+      ++in_bucket;
+      ASSERT_EQ(object["spec"]["nodeName"].as_string(), node);
+      ASSERT_TRUE(snapshot.get(object.ns(), object.name()).same(object));
+    }
+    ASSERT_EQ(in_bucket, bucket.size());
+    indexed += in_bucket;
+  }
+  ASSERT_EQ(indexed, n);
+  // The writer says with each change what the last one was.
+  ASSERT_TRUE(n == 0 || snapshot.resource_version() == std::to_string(newest));
+}
+
+TEST(IndexerConcurrencyTest, ReadersSeeMomentsThatExisted) {
+  Indexer store({{"node", by_node}});
+  std::atomic<bool> done{false};
+  std::vector<std::thread> readers;
+  readers.emplace_back([&] {
+    std::uint64_t last = 0;
+    while (!done) {
+      const Snapshot snapshot = store.snapshot();
+      EXPECT_GE(snapshot.version(), last);
+      last = snapshot.version();
+      expect_consistent(snapshot);
+    }
+  });
+  readers.emplace_back([&] {  // holds on to old ones
+    std::vector<Snapshot> held;
+    while (!done) {
+      held.push_back(store.snapshot());
+      if (held.size() > 20) held.erase(held.begin(), held.begin() + 10);
+      expect_consistent(held.front());
+    }
+    for (const auto& snapshot : held) expect_consistent(snapshot);
+  });
+  readers.emplace_back([&] {
+    std::vector<std::uint64_t> last(kKeys);
+    for (std::size_t i = 0; !done; ++i) {
+      const auto object = store.get("a", std::to_string(i % kKeys));
+      if (!object) continue;
+      ASSERT_EQ(object.key(), key(i));
+      ASSERT_GE(number(object), last[i % kKeys]) << "time went backwards";
+      last[i % kKeys] = number(object);
+      const auto later = store.get_by_key(object.key());
+      ASSERT_TRUE(!later || number(later) >= number(object));
+      ASSERT_LE(store.size(), kKeys);
+    }
+  });
+  std::minstd_rand random(11);
+  for (std::size_t i = 1; i < kChanges;) {
+    std::vector<StoreChange> changes;
+    for (auto n = 1 + random() % 5; n > 0; --n) {
+      changes.push_back({StoreChange::Type::kPut, version(i)});
+      // Something goes; never what is newest.
+      changes.push_back({StoreChange::Type::kRemove, version(i + kKeys / 2)});
+      ++i;
+    }
+    store.apply(changes, std::to_string(i - 1));
+  }
+  done = true;
+  for (auto& reader : readers) reader.join();
+  expect_consistent(store.snapshot());
+}
+
+TEST(IndexerConcurrencyTest, WritersTakeTurns) {
+  Indexer store({{"node", by_node}});
+  constexpr std::size_t kWriters = 3;
+  constexpr std::size_t kEach = kChanges / 10;
+  std::latch begin(kWriters);
+  std::vector<std::thread> writers;
+  std::atomic<std::size_t> met_nothing{0};
+  for (std::size_t w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&, w] {
+      begin.arrive_and_wait();
+      for (std::size_t i = 0; i < kEach; ++i) {
+        const std::string mine = "w" + std::to_string(w) + "/" + std::to_string(i);
+        store.put(pod(mine, 1, {{}, "n" + std::to_string(i % kNodes), {}}));
+        if (!store.put(pod("shared/" + std::to_string(i % 3), i, {{}, "s", {}}))) ++met_nothing;
+      }
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  EXPECT_EQ(met_nothing, 3u) << "each shared key was new to one writer only";
+  EXPECT_EQ(store.size(), kWriters * kEach + 3);
+  std::size_t indexed = 0;
+  for (const auto& node : store.index_values("node"))
+    indexed += store.snapshot().by_index("node", node).size();
+  EXPECT_EQ(indexed, store.size());
+}
+
+TEST(IndexerConcurrencyTest, ReplaceLeavesNothingElseWhileOthersWrite) {
+  Indexer store;
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (std::size_t i = 0; !done; ++i) store.put(pod("other/" + std::to_string(i % 50), i));
+  });
+  for (std::size_t i = 0; i < 200; ++i) {
+    store.replace({pod("mine/x", i), pod("mine/y", i)}, std::to_string(i));
+    // Whatever has come since came after the replacement.
+    const Snapshot snapshot = store.snapshot();
+    EXPECT_TRUE(snapshot.get("mine", "x") && snapshot.get("mine", "y"));
+  }
+  done = true;
+  writer.join();
+  store.replace({pod("mine/z")}, "1000");
+  EXPECT_EQ(store.size(), 1u);
+}
+
+/// A replacement that loses the race against a writer must look again at what is there.
+TEST(IndexerConcurrencyTest, ReplaceRemovesWhatCameWhileItWasPreparing) {
+  Indexer* again = nullptr;
+  bool once = true;
+  // Index functions run before the writer's turn: time enough for somebody else's change.
+  Indexer store({{"late", [&](const api::Object& object, IndexValues&) {
+                    if (object.name() == "new" && std::exchange(once, false))
+                      again->put(pod("a/intruder"));
+                  }}});
+  again = &store;
+  store.replace({pod("a/new")}, "1");
+  EXPECT_FALSE(once);
+  EXPECT_FALSE(store.get("a", "intruder"));
+  EXPECT_EQ(store.size(), 1u);
+}
+
+TEST(IndexerConcurrencyTest, IndexesCanBeAddedToABusyStore) {
+  Indexer store;
+  for (std::size_t i = 0; i < 2000; ++i)
+    store.put(pod("b/" + std::to_string(i), 1, {{}, "n0", {}}));
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (std::size_t i = 1; !done; ++i) {
+      if (i % 3 == 0) {
+        store.remove_key(key(i * 7));
+      } else {
+        store.put(version(i));
+      }
+    }
+  });
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = "node" + std::to_string(i);
+    store.add_indexers({{name, by_node}});
+    const Snapshot snapshot = store.snapshot();
+    std::size_t indexed = 0;
+    for (const auto& node : snapshot.index_values(name)) {
+      for (const auto& object : snapshot.by_index(name, node)) {
+        ASSERT_TRUE(snapshot.get(object.ns(), object.name()).same(object));
+        ++indexed;
+      }
+    }
+    EXPECT_EQ(indexed, snapshot.size());
+    EXPECT_THROW(store.add_indexers({{name, by_node}}), InvalidArgument);
+  }
+  done = true;
+  writer.join();
+}
+
+}  // namespace
+}  // namespace lookout::cache

@@ -1,0 +1,185 @@
+#include "tools/cache/reclaimer.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+
+namespace lookout::cache::detail {
+namespace {
+
+/// Versions of something, each change of which retires pieces.
+class ReclaimerTest : public testing::Test {
+ protected:
+  using Piece = int;  // how often it has been disposed of
+
+  Piece* piece() { return pieces_.emplace_back(std::make_unique<Piece>(0)).get(); }
+
+  /// Publishes the next version, which no longer has these pieces.
+  struct Dead {
+    Piece* piece;
+    std::uint64_t birth;
+  };
+  void publish(std::initializer_list<Dead> dead = {}) {
+    ++version_;
+    std::vector<Retired> retired;
+    for (const auto& [piece, birth] : dead) {
+      retired.push_back(
+          {piece, [](void* memory) { ++*static_cast<Piece*>(memory); }, birth, version_});
+    }
+    reclaimer_->publish(version_, retired);
+    EXPECT_TRUE(retired.empty());
+  }
+  std::uint64_t pin() {
+    return reclaimer_->pin([this] { return version_; });
+  }
+
+  std::uint64_t version_ = 1;
+  std::vector<std::unique_ptr<Piece>> pieces_;
+  std::optional<Reclaimer> reclaimer_{std::in_place};
+};
+
+TEST_F(ReclaimerTest, WhatNobodyReadsIsDisposedOfOnce) {
+  Piece* a = piece();
+  publish({{a, 1}});
+  reclaimer_->reclaim();
+  EXPECT_EQ(*a, 1);
+  reclaimer_->reclaim();
+  publish();
+  EXPECT_EQ(*a, 1);
+}
+
+TEST_F(ReclaimerTest, PublishingDisposesByItselfBeforeLong) {
+  Piece* first = piece();
+  publish({{first, 1}});
+  for (int i = 0; i < 1000 && *first == 0; ++i) publish({{piece(), version_}});
+  EXPECT_EQ(*first, 1);
+}
+
+TEST_F(ReclaimerTest, APinKeepsWhatItSeesAndLetsGoAtOnce) {
+  Piece* a = piece();
+  const auto pinned = pin();
+  EXPECT_EQ(pinned, 1u);
+  publish({{a, 1}});
+  reclaimer_->reclaim();
+  EXPECT_EQ(*a, 0);
+  reclaimer_->unpin(pinned);
+  EXPECT_EQ(*a, 1);
+}
+
+TEST_F(ReclaimerTest, APinDoesNotKeepWhatCameAndWentAfterIt) {
+  const auto pinned = pin();
+  Piece* later = piece();
+  publish();              // version 2 brings it
+  publish({{later, 2}});  // version 3 has it no more
+  reclaimer_->reclaim();
+  EXPECT_EQ(*later, 1);
+  reclaimer_->unpin(pinned);
+  EXPECT_EQ(*later, 1);
+}
+
+TEST_F(ReclaimerTest, APinDoesNotKeepWhatWentBeforeIt) {
+  Piece* earlier = piece();
+  publish({{earlier, 1}});
+  const auto pinned = pin();
+  reclaimer_->reclaim();
+  EXPECT_EQ(*earlier, 1);
+  reclaimer_->unpin(pinned);
+}
+
+TEST_F(ReclaimerTest, TheLastOfSeveralPinsOfAVersionLetsGo) {
+  Piece* a = piece();
+  const auto one = pin();
+  const auto two = pin();
+  publish({{a, 1}});
+  reclaimer_->unpin(one);
+  reclaimer_->reclaim();
+  EXPECT_EQ(*a, 0);
+  reclaimer_->unpin(two);
+  EXPECT_EQ(*a, 1);
+}
+
+TEST_F(ReclaimerTest, AnOlderPinInheritsWhatItSees) {
+  Piece* old = piece();
+  Piece* middle = piece();
+  const auto at1 = pin();
+  publish();  // brings `middle`
+  const auto at2 = pin();
+  publish({{old, 1}, {middle, 2}});
+  EXPECT_EQ(*old + *middle, 0);
+  reclaimer_->unpin(at2);
+  EXPECT_EQ(*old, 0) << "version 1 still shows it";
+  EXPECT_EQ(*middle, 1) << "version 1 never showed it";
+  reclaimer_->unpin(at1);
+  EXPECT_EQ(*old, 1);
+}
+
+TEST_F(ReclaimerTest, PinsGoInAnyOrder) {
+  Piece* a = piece();
+  const auto at1 = pin();
+  publish();
+  const auto at2 = pin();
+  publish();
+  const auto at3 = pin();
+  publish({{a, 1}});
+  reclaimer_->unpin(at1);
+  reclaimer_->unpin(at3);
+  reclaimer_->reclaim();
+  EXPECT_EQ(*a, 0);
+  reclaimer_->unpin(at2);
+  EXPECT_EQ(*a, 1);
+}
+
+TEST_F(ReclaimerTest, AGuardKeepsWhatWasThereWhenItBegan) {
+  Piece* a = piece();
+  Piece* b = piece();
+  {
+    const Reclaimer::Guard guard(*reclaimer_);
+    publish({{a, 1}});
+    reclaimer_->reclaim();
+    EXPECT_EQ(*a, 0);
+    const Reclaimer::Guard later(*reclaimer_);
+    publish({{b, 1}});
+    reclaimer_->reclaim();
+    EXPECT_EQ(*a + *b, 0);
+  }
+  reclaimer_->reclaim();
+  EXPECT_EQ(*a, 1);
+  EXPECT_EQ(*b, 1);
+}
+
+TEST_F(ReclaimerTest, AGuardDoesNotKeepWhatWentBeforeIt) {
+  Piece* a = piece();
+  publish({{a, 1}});
+  const Reclaimer::Guard guard(*reclaimer_);
+  reclaimer_->reclaim();
+  EXPECT_EQ(*a, 1);
+}
+
+TEST_F(ReclaimerTest, AGuardProtectsWhatAPinLetsGo) {
+  Piece* a = piece();
+  const auto pinned = pin();
+  {
+    const Reclaimer::Guard guard(*reclaimer_);
+    publish({{a, 1}});
+    reclaimer_->unpin(pinned);
+    EXPECT_EQ(*a, 0);
+  }
+  reclaimer_->reclaim();
+  EXPECT_EQ(*a, 1);
+}
+
+TEST_F(ReclaimerTest, ItsEndDisposesOfTheRest) {
+  Piece* a = piece();
+  Piece* b = piece();
+  const auto pinned = pin();
+  publish({{a, 1}});
+  reclaimer_->unpin(pinned);
+  publish({{b, 2}});
+  reclaimer_.reset();
+  EXPECT_EQ(*a, 1);
+  EXPECT_EQ(*b, 1);
+}
+
+}  // namespace
+}  // namespace lookout::cache::detail
