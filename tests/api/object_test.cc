@@ -131,7 +131,7 @@ TEST(ObjectTest, CopiesShareAndMovesLeaveNothing) {
   const Object c = std::move(a);
   EXPECT_FALSE(a);  // NOLINT(bugprone-use-after-move): it is specified
   EXPECT_TRUE(c.same(b));
-  b = b;  // NOLINT
+  b = *&b;  // itself
   EXPECT_TRUE(c.same(b));
   b = Object();
   EXPECT_EQ(c.name(), "a");
