@@ -371,8 +371,11 @@ class HttpTransport::Impl {
     };
 
     set_address(easy, transfer);
-    for (const auto& header : request.headers)
+    for (std::string header : request.headers) {
+      // How libcurl has a header without a value written.
+      if (header.ends_with(": ")) header.replace(header.size() - 2, 2, ";");
       transfer.headers = curl_slist_append(transfer.headers, header.c_str());
+    }
     transfer.headers =
         curl_slist_append(transfer.headers, "Expect:");  // no round trip before large bodies
     set(CURLOPT_HTTPHEADER, transfer.headers);

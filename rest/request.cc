@@ -4,6 +4,8 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <algorithm>
+
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
 
@@ -28,11 +30,15 @@ std::string percent_encode(std::string_view text) {
   return out;
 }
 
-void check_segment(std::string_view what, std::string_view name) {
-  if (name == "." || name == ".." || name.find_first_of("/%") != std::string_view::npos) {
-    throw InvalidArgument(fmt::format(
-        "invalid {} \"{}\": it may not be '.' or '..' nor contain '/' or '%'", what, name));
+/// The text as one segment of a path.
+std::string segment(std::string_view what, std::string_view name) {
+  if (name.empty() || name == "." || name == ".." ||
+      name.find_first_of("/%") != std::string_view::npos) {
+    throw InvalidArgument(
+        fmt::format("invalid {} {}: it may not be empty, '.' or '..' nor contain '/' or '%'", what,
+                    quoted_beginning(name)));
   }
+  return percent_encode(name);
 }
 
 std::string_view reason_of(int code) {
@@ -87,18 +93,40 @@ std::string Request::target() const {
 
 std::string resource_path(const api::Resource& resource, std::string_view ns, std::string_view name,
                           std::string_view subresource) {
+  // What follows is part of a path only if these are.
+  if (!resource.group.empty()) segment("API group", resource.group);
+  segment("API version", resource.version);
   std::string out = resource.root_path();
-  if (!ns.empty() && resource.namespaced) {
-    check_segment("namespace", ns);
-    out += "/namespaces/" + percent_encode(ns);
+  if (!ns.empty() && resource.namespaced) out += "/namespaces/" + segment("namespace", ns);
+  out += '/' + segment("resource", resource.plural);
+  if (!name.empty()) out += '/' + segment("name", name);
+  while (!subresource.empty()) {
+    const std::size_t slash = subresource.find('/');
+    const std::string_view part = subresource.substr(0, slash);
+    if (segment("subresource", part) != part) {
+      throw InvalidArgument(fmt::format("invalid subresource {}", quoted_beginning(part)));
+    }
+    out.append(1, '/').append(part);
+    subresource.remove_prefix(slash == std::string_view::npos ? subresource.size() : slash + 1);
   }
-  out += '/' + resource.plural;
-  if (!name.empty()) {
-    check_segment("name", name);
-    out += '/' + percent_encode(name);
-  }
-  if (!subresource.empty()) out.append(1, '/').append(subresource);
   return out;
+}
+
+void check_raw_path(std::string_view path) {
+  const bool printable =
+      std::all_of(path.begin(), path.end(), [](char c) { return c > ' ' && c < 0x7F && c != '#'; });
+  // What begins otherwise would continue the name of the host.
+  if (!path.starts_with('/') || !printable) {
+    throw InvalidArgument(fmt::format(
+        "invalid path {}: it must begin with '/', and everything but printable ASCII must be "
+        "percent-encoded",
+        quoted_beginning(path)));
+  }
+}
+
+void check_header_value(std::string_view value) {
+  if (std::any_of(value.begin(), value.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }))
+    throw InvalidArgument(fmt::format("invalid header value {}", quoted_beginning(value)));
 }
 
 void add_list_options(Request& request, const ListOptions& options) {

@@ -34,10 +34,15 @@ struct Request {
   std::string target() const;
 };
 
-/// "/api/v1/namespaces/shop/pods/web/status". Throws InvalidArgument for a name that cannot be part
-/// of a path (client-go's IsValidPathSegmentName).
+/// "/api/v1/namespaces/shop/pods/web/status". Throws InvalidArgument for what cannot be part of a
+/// path (client-go's IsValidPathSegmentName).
 std::string resource_path(const api::Resource& resource, std::string_view ns, std::string_view name,
                           std::string_view subresource);
+
+/// Throws InvalidArgument for what is no path (with or without a query) of the server's, and for
+/// what would break out of a header.
+void check_raw_path(std::string_view path);
+void check_header_value(std::string_view value);
 
 void add_list_options(Request& request, const ListOptions& options);
 void add_write_options(Request& request, bool dry_run, const std::string& field_manager,

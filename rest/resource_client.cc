@@ -21,6 +21,10 @@ using Impl = Client::Impl;
 
 Request make_request(std::string method, std::string verb, const api::Resource& resource,
                      std::string_view ns, std::string name, std::string_view subresource = {}) {
+  if (resource.namespaced && ns.empty() && (!name.empty() || method == "POST")) {
+    throw InvalidArgument(fmt::format("{} {}{}{}: it lives in a namespace, and none is given", verb,
+                                      resource.qualified_name(), name.empty() ? "" : " ", name));
+  }
   Request request;
   request.method = std::move(method);
   request.path = detail::resource_path(resource, ns, name, subresource);
@@ -283,6 +287,8 @@ void ResourceClient::remove_collection(DeleteOptions options, ListOptions list,
 
 Awaitable<std::string> Client::async_get_raw(std::string path, CallOptions call,
                                              std::string accept) const {
+  detail::check_raw_path(path);
+  detail::check_header_value(accept);
   Request request;
   request.verb = "get";
   request.resource = path;

@@ -79,7 +79,8 @@ class Client {
   /// Objects of a type that is known at run time.
   ResourceClient resource(api::Resource resource, std::string ns = {}) const;
 
-  /// GET of any path ("/version", "/readyz?verbose"); the body as text.
+  /// GET of any path ("/version", "/readyz?verbose"); the body as text. Throws InvalidArgument if
+  /// it does not begin with '/', or is not encoded as URLs are.
   std::string get_raw(std::string path, CallOptions call = {},
                       std::string accept = "application/json, */*") const;
   Awaitable<std::string> async_get_raw(std::string path, CallOptions call = {},
@@ -100,7 +101,9 @@ class Client {
 /// The verbs for one resource in one namespace (or all). A small value; it shares the client's
 /// connections.
 ///
-/// Names and bodies are checked by the server. `subresource` is empty or such as "status".
+/// Names and bodies are checked by the server, but what would be the path of something else is
+/// refused here (InvalidArgument): names that are empty or contain '/' or '%', and objects of a
+/// namespaced resource without a namespace. `subresource` is empty or such as "status".
 class ResourceClient {
  public:
   using OnItem = std::function<void(api::Object)>;

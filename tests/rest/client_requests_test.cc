@@ -1,0 +1,388 @@
+// What the client sends: methods, paths, queries, headers and bodies.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "lookout/api/apps/v1.h"
+#include "lookout/version.h"
+#include "tests/rest/client_testing.h"
+
+namespace lookout::test {
+namespace {
+
+using core::v1::Namespace;
+using core::v1::Pod;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Notes every request and answers with something that passes for an object and for a list.
+class ClientRequestsTest : public testing::Test {
+ protected:
+  rest::Config config() const { return config_for(server_); }
+
+  HttpRequest last() {
+    const std::lock_guard lock(mutex_);
+    return requests_.back();
+  }
+  std::size_t count() {
+    const std::lock_guard lock(mutex_);
+    return requests_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<HttpRequest> requests_;
+
+ protected:
+  HttpServer server_{HttpServer::answering([this](const HttpRequest& request) -> HttpResponse {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(request);
+    return {.body = list_json({})};
+  })};
+};
+
+struct RequestCase {
+  const char* name;
+  std::function<void(const rest::Client&)> call;
+  const char* method;
+  const char* target;
+  const char* content_type = "";
+  std::string body = {};
+};
+
+void PrintTo(const RequestCase& c, std::ostream* out) { *out << c.name; }
+
+class EveryVerbTest : public ClientRequestsTest, public testing::WithParamInterface<RequestCase> {};
+
+TEST_P(EveryVerbTest, SendsWhatTheApiServerExpects) {
+  const rest::Client client{config()};
+  GetParam().call(client);
+  const HttpRequest request = last();
+  EXPECT_EQ(request.method, GetParam().method);
+  EXPECT_EQ(request.target, GetParam().target);
+  EXPECT_EQ(request.header("Content-Type"), GetParam().content_type);
+  EXPECT_EQ(request.body, GetParam().body);
+  EXPECT_EQ(request.header("Accept"), "application/json");
+  EXPECT_EQ(request.header("Host"), "127.0.0.1:" + std::to_string(server_.port()));
+  EXPECT_EQ(request.header("Expect"), "");
+}
+
+const api::Object kPod = api::Object::parse(pod_json("web-1", "7"));
+const api::Object kNode =
+    api::Object::parse(R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}})");
+const api::Resource kCronTabs("stable.example.com", "v1", "CronTab", "crontabs", true);
+
+rest::ListOptions all_list_options() {
+  rest::ListOptions options;
+  options.label_selector = "app in (web,api),!canary";
+  options.field_selector = "status.phase=Running";
+  options.resource_version = "42";
+  options.resource_version_match = "NotOlderThan";
+  options.limit = 500;
+  options.continue_token = "a+b/c==&d";
+  options.timeout = std::chrono::seconds(30);
+  options.allow_watch_bookmarks = true;
+  options.send_initial_events = false;
+  return options;
+}
+
+#define ALL_LIST_OPTIONS                                                                      \
+  "labelSelector=app%20in%20%28web%2Capi%29%2C%21canary&fieldSelector=status.phase%3DRunning" \
+  "&resourceVersion=42&resourceVersionMatch=NotOlderThan&limit=500"                           \
+  "&continue=a%2Bb%2Fc%3D%3D%26d&timeoutSeconds=30&allowWatchBookmarks=true"                  \
+  "&sendInitialEvents=false"
+
+const RequestCase kRequests[] = {
+    {"Get", [](const rest::Client& c) { c.resource<Pod>("shop").get("web-1"); }, "GET",
+     "/api/v1/namespaces/shop/pods/web-1"},
+    {"GetFromCache",
+     [](const rest::Client& c) { c.resource<Pod>("shop").get("web-1", {.resource_version = "0"}); },
+     "GET", "/api/v1/namespaces/shop/pods/web-1?resourceVersion=0"},
+    {"GetClusterScoped", [](const rest::Client& c) { c.resource<Namespace>().get("shop"); }, "GET",
+     "/api/v1/namespaces/shop"},
+    {"GetClusterScopedInANamespace",
+     [](const rest::Client& c) { c.resource<Namespace>("ignored").get("shop"); }, "GET",
+     "/api/v1/namespaces/shop"},
+    {"GetInAGroup",
+     [](const rest::Client& c) { c.resource<apps::v1::Deployment>("shop").get("web"); }, "GET",
+     "/apis/apps/v1/namespaces/shop/deployments/web"},
+    {"GetCustomResource", [](const rest::Client& c) { c.resource(kCronTabs, "shop").get("daily"); },
+     "GET", "/apis/stable.example.com/v1/namespaces/shop/crontabs/daily"},
+    {"GetOddName", [](const rest::Client& c) { c.resource<Pod>("shop").get("a:b c?d#e&ü"); }, "GET",
+     "/api/v1/namespaces/shop/pods/a%3Ab%20c%3Fd%23e%26%C3%BC"},
+    {"List", [](const rest::Client& c) { c.resource<Pod>("shop").list(); }, "GET",
+     "/api/v1/namespaces/shop/pods"},
+    {"ListAllNamespaces", [](const rest::Client& c) { c.resource<Pod>().list(); }, "GET",
+     "/api/v1/pods"},
+    {"ListClusterScoped", [](const rest::Client& c) { c.resource<Namespace>().list(); }, "GET",
+     "/api/v1/namespaces"},
+    {"ListWithEveryOption",
+     [](const rest::Client& c) { c.resource<Pod>("shop").list(all_list_options()); }, "GET",
+     "/api/v1/namespaces/shop/pods?" ALL_LIST_OPTIONS},
+    {"Watch", [](const rest::Client& c) { c.resource<Pod>("shop").watch(); }, "GET",
+     "/api/v1/namespaces/shop/pods?watch=true"},
+    {"WatchWithEveryOption",
+     [](const rest::Client& c) { c.resource<Pod>().watch(all_list_options()); }, "GET",
+     "/api/v1/pods?watch=true&" ALL_LIST_OPTIONS},
+    {"WatchWithInitialEvents",
+     [](const rest::Client& c) { c.resource<Pod>().watch({.send_initial_events = true}); }, "GET",
+     "/api/v1/pods?watch=true&sendInitialEvents=true"},
+    {"Create", [](const rest::Client& c) { c.resource<Pod>("shop").create(kPod); }, "POST",
+     "/api/v1/namespaces/shop/pods", "application/json", kPod.to_json()},
+    {"CreateInTheNamespaceOfTheObject",
+     [](const rest::Client& c) { c.resource<Pod>().create(kPod); }, "POST",
+     "/api/v1/namespaces/shop/pods", "application/json", kPod.to_json()},
+    {"CreateClusterScoped", [](const rest::Client& c) { c.resource<Namespace>().create(kNode); },
+     "POST", "/api/v1/namespaces", "application/json", kNode.to_json()},
+    {"CreateWithEveryOption",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").create(
+           kPod, {.dry_run = true, .field_manager = "me & you", .field_validation = "Strict"});
+     },
+     "POST",
+     "/api/v1/namespaces/shop/pods?dryRun=All&fieldManager=me%20%26%20you&fieldValidation=Strict",
+     "application/json", kPod.to_json()},
+    {"Update", [](const rest::Client& c) { c.resource<Pod>("shop").update(Pod(kPod)); }, "PUT",
+     "/api/v1/namespaces/shop/pods/web-1", "application/json", kPod.to_json()},
+    {"UpdateStatus",
+     [](const rest::Client& c) { c.resource<Pod>("shop").update_status(Pod(kPod)); }, "PUT",
+     "/api/v1/namespaces/shop/pods/web-1/status", "application/json", kPod.to_json()},
+    {"UpdateWithEveryOption",
+     [](const rest::Client& c) {
+       c.resource<Pod>().update(
+           Pod(kPod), {.dry_run = true, .field_manager = "me", .field_validation = "Warn"},
+           "scale");
+     },
+     "PUT",
+     "/api/v1/namespaces/shop/pods/web-1/scale?dryRun=All&fieldManager=me&fieldValidation=Warn",
+     "application/json", kPod.to_json()},
+    {"PatchJson",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").patch("web-1", rest::PatchType::kJson, "[]");
+     },
+     "PATCH", "/api/v1/namespaces/shop/pods/web-1", "application/json-patch+json", "[]"},
+    {"PatchMerge",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").patch("web-1", rest::PatchType::kMerge, "{}");
+     },
+     "PATCH", "/api/v1/namespaces/shop/pods/web-1", "application/merge-patch+json", "{}"},
+    {"PatchStrategicMerge",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").patch("web-1", rest::PatchType::kStrategicMerge, "{}", {}, "status");
+     },
+     "PATCH", "/api/v1/namespaces/shop/pods/web-1/status", "application/strategic-merge-patch+json",
+     "{}"},
+    {"PatchApplyWithEveryOption",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").patch(
+           "web-1", rest::PatchType::kApply, "kind: Pod\n",
+           {.dry_run = true, .field_manager = "me", .field_validation = "Ignore", .force = true});
+     },
+     "PATCH",
+     "/api/v1/namespaces/shop/pods/"
+     "web-1?dryRun=All&fieldManager=me&fieldValidation=Ignore&force=true",
+     "application/apply-patch+yaml", "kind: Pod\n"},
+    {"Delete", [](const rest::Client& c) { c.resource<Pod>("shop").remove("web-1"); }, "DELETE",
+     "/api/v1/namespaces/shop/pods/web-1", "application/json",
+     R"({"kind":"DeleteOptions","apiVersion":"v1"})"},
+    {"DeleteWithEveryOption",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").remove("web-1",
+                                      {.grace_period_seconds = 0,
+                                       .precondition_uid = "a\"b",
+                                       .precondition_resource_version = "7",
+                                       .propagation_policy = rest::PropagationPolicy::kForeground,
+                                       .dry_run = true});
+     },
+     "DELETE", "/api/v1/namespaces/shop/pods/web-1", "application/json",
+     R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,)"
+     R"("preconditions":{"uid":"a\"b","resourceVersion":"7"},"propagationPolicy":"Foreground",)"
+     R"("dryRun":["All"]})"},
+    {"DeleteOrphaning",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").remove("web-1",
+                                      {.propagation_policy = rest::PropagationPolicy::kOrphan});
+     },
+     "DELETE", "/api/v1/namespaces/shop/pods/web-1", "application/json",
+     R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Orphan"})"},
+    {"DeleteInTheBackground",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").remove("web-1",
+                                      {.propagation_policy = rest::PropagationPolicy::kBackground});
+     },
+     "DELETE", "/api/v1/namespaces/shop/pods/web-1", "application/json",
+     R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"})"},
+    {"DeleteCollection",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").remove_collection({.grace_period_seconds = 5},
+                                                 {.label_selector = "app=web", .limit = 10});
+     },
+     "DELETE", "/api/v1/namespaces/shop/pods?labelSelector=app%3Dweb&limit=10", "application/json",
+     R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":5})"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Requests, EveryVerbTest, testing::ValuesIn(kRequests),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_F(ClientRequestsTest, RawPathsGoOutAsTheyAre) {
+  const rest::Client client{config()};
+  client.get_raw("/readyz?verbose&exclude=etcd", {}, "text/plain");
+  EXPECT_EQ(last().target, "/readyz?verbose&exclude=etcd");
+  EXPECT_EQ(last().header("Accept"), "text/plain");
+  client.get_raw("/version");
+  EXPECT_EQ(last().header("Accept"), "application/json, */*");
+}
+
+TEST_F(ClientRequestsTest, RawPathsMustBePaths) {
+  const rest::Client client{config()};
+  for (const char* path : {"", "version", "@example.test/", ".example.test/x", "/a b", "/a\r\nX: y",
+                           "/a\nb", "/\x7f", "/a#b"}) {
+    EXPECT_THROW(client.get_raw(path), InvalidArgument) << path;
+  }
+  EXPECT_THROW(client.get_raw("/version", {}, "text/plain\r\nX-Evil: 1"), InvalidArgument);
+  EXPECT_EQ(count(), 0u);
+}
+
+TEST_F(ClientRequestsTest, ThePathOfTheServerAddressComesFirst) {
+  rest::Config prefixed = config();
+  prefixed.server += "/k8s/clusters/c-1/";
+  const rest::Client client{prefixed};
+  client.resource<Pod>("shop").list();
+  EXPECT_EQ(last().target, "/k8s/clusters/c-1/api/v1/namespaces/shop/pods");
+  client.get_raw("/version");
+  EXPECT_EQ(last().target, "/k8s/clusters/c-1/version");
+}
+
+TEST_F(ClientRequestsTest, WhatCannotBePartOfAPathIsRefused) {
+  const rest::Client client{config()};
+  for (const char* name : {".", "..", "a/b", "/", "a%2fb", "../../nodes", ""}) {
+    SCOPED_TRACE(name);
+    const auto pods = client.resource<Pod>("shop");
+    EXPECT_THROW(pods.get(name), InvalidArgument);
+    EXPECT_THROW(pods.remove(name), InvalidArgument);
+    EXPECT_THROW(pods.patch(name, rest::PatchType::kMerge, "{}"), InvalidArgument);
+    if (*name == '\0') continue;
+    EXPECT_THROW(client.resource<Pod>(name).list(), InvalidArgument);
+    EXPECT_THROW(client.resource(api::Resource("", "v1", "X", name, true), "shop").list(),
+                 InvalidArgument);
+    EXPECT_THROW(client.resource(api::Resource("", name, "X", "xs", true), "shop").list(),
+                 InvalidArgument);
+    EXPECT_THROW(client.resource(api::Resource(name, "v1", "X", "xs", true), "shop").list(),
+                 InvalidArgument);
+  }
+  EXPECT_THROW(client.resource<Pod>("shop").update(Pod(kPod), {}, "../other"), InvalidArgument);
+  EXPECT_THROW(client.resource<Pod>("shop").update(Pod(kPod), {}, "status?force=true"),
+               InvalidArgument);
+  EXPECT_THROW(client.resource<Pod>("shop").update(Pod(api::Object::parse("{}"))), InvalidArgument);
+  EXPECT_EQ(count(), 0u);
+}
+
+// Without one, the path would be that of something else.
+TEST_F(ClientRequestsTest, ANamespacedObjectNeedsANamespace) {
+  const rest::Client client{config()};
+  const api::Object nowhere =
+      api::Object::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-1"}})");
+  const auto pods = client.resource<Pod>();
+  EXPECT_THROW(pods.get("web-1"), InvalidArgument);
+  EXPECT_THROW(pods.remove("web-1"), InvalidArgument);
+  EXPECT_THROW(pods.patch("web-1", rest::PatchType::kMerge, "{}"), InvalidArgument);
+  EXPECT_THROW(pods.create(nowhere), InvalidArgument);
+  EXPECT_THROW(pods.update(Pod(nowhere)), InvalidArgument);
+  EXPECT_EQ(count(), 0u);
+}
+
+TEST_F(ClientRequestsTest, SubresourcesMayBePaths) {
+  const rest::Client client{config()};
+  client.resource<Pod>("shop").update(Pod(kPod), {}, "proxy/metrics");
+  EXPECT_EQ(last().target, "/api/v1/namespaces/shop/pods/web-1/proxy/metrics");
+}
+
+TEST_F(ClientRequestsTest, TheUserAgentSaysWhoAsks) {
+  rest::Config named = config();
+  rest::Client{named}.get_raw("/version");
+  EXPECT_THAT(last().header("User-Agent"),
+              testing::StartsWith("lookout/" + std::string(kVersion) + " (linux/"));
+  named.user_agent = "my-controller/2.0";
+  rest::Client{named}.get_raw("/version");
+  EXPECT_EQ(last().header("User-Agent"), "my-controller/2.0");
+}
+
+TEST_F(ClientRequestsTest, CredentialsComeInTheAuthorizationHeader) {
+  rest::Client{config()}.get_raw("/version");
+  EXPECT_THAT(last().all("Authorization"), ElementsAre());
+
+  rest::Config token = config();
+  token.bearer_token = "secret";
+  rest::Client{token}.get_raw("/version");
+  EXPECT_THAT(last().all("Authorization"), ElementsAre("Bearer secret"));
+
+  rest::Config basic = config();
+  basic.username = "admin";
+  basic.password = "pa:ss";
+  rest::Client{basic}.get_raw("/version");
+  EXPECT_THAT(last().all("Authorization"), ElementsAre("Basic YWRtaW46cGE6c3M="));
+}
+
+TEST_F(ClientRequestsTest, ImpersonationHeadersAreSentWithEveryValue) {
+  rest::Config as = config();
+  as.as.user = "jane";
+  as.as.uid = "1234";
+  as.as.groups = {"dev", "ops"};
+  as.as.extra = {{"scopes", {"view", "edit"}}, {"empty", {""}}};
+  rest::Client{as}.resource<Pod>("shop").get("web-1");
+  EXPECT_THAT(last().all("Impersonate-User"), ElementsAre("jane"));
+  EXPECT_THAT(last().all("Impersonate-Uid"), ElementsAre("1234"));
+  EXPECT_THAT(last().all("Impersonate-Group"), ElementsAre("dev", "ops"));
+  EXPECT_THAT(last().all("Impersonate-Extra-scopes"), ElementsAre("view", "edit"));
+  EXPECT_THAT(last().all("Impersonate-Extra-empty"), ElementsAre(""));
+}
+
+TEST_F(ClientRequestsTest, CompressedAnswersAreAskedForUnlessTurnedOffOrStreamed) {
+  const rest::Client client{config()};
+  client.resource<Pod>("shop").list();
+  EXPECT_EQ(last().header("Accept-Encoding"), "gzip");
+  client.resource<Pod>("shop").watch();
+  EXPECT_EQ(last().header("Accept-Encoding"), "");
+  rest::Config plain = config();
+  plain.disable_compression = true;
+  rest::Client{plain}.resource<Pod>("shop").list();
+  EXPECT_EQ(last().header("Accept-Encoding"), "");
+}
+
+TEST_F(ClientRequestsTest, LargeBodiesArriveWhole) {
+  std::string text(3u << 20, 'x');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 26);
+  const rest::Client client{config()};
+  const std::string patch = R"({"data":{"x":")" + text + "\"}}";
+  client.resource<Pod>("shop").patch("web-1", rest::PatchType::kMerge, patch);
+  EXPECT_TRUE(last().body == patch);
+  EXPECT_EQ(last().header("Content-Length"), std::to_string(patch.size()));
+}
+
+TEST_F(ClientRequestsTest, RequestsInARowUseOneConnection) {
+  const rest::Client client{config()};
+  for (int i = 0; i < 20; ++i) {
+    client.resource<Pod>("shop").get("web-1");
+    client.resource<Pod>("shop").create(kPod);
+    client.resource<Pod>("shop").list();
+  }
+  EXPECT_EQ(count(), 60u);
+  EXPECT_EQ(server_.connections(), 1);
+}
+
+TEST_F(ClientRequestsTest, BlockingCallsOnTheLoopAreRefused) {
+  const rest::Client client{config()};
+  auto on_loop = [](rest::Client inner) -> rest::Awaitable<std::string> {
+    try {
+      inner.resource<Pod>("shop").get("web-1");
+    } catch (const InvalidArgument& e) {
+      co_return e.what();
+    }
+    co_return "no exception";
+  };
+  EXPECT_THAT(client.loop().run(on_loop(client)), HasSubstr("co_await"));
+}
+
+}  // namespace
+}  // namespace lookout::test

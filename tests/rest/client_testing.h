@@ -1,0 +1,73 @@
+// What the tests of the client have in common.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <ostream>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lookout/api/core/v1.h"
+#include "lookout/api/status.h"
+#include "lookout/rest/client.h"
+#include "tests/rest/certificates.h"
+#include "tests/support/gate.h"
+#include "tests/support/http_server.h"
+#include "tests/support/process.h"
+
+namespace lookout::test {
+
+using Kind = rest::TransportError::Kind;
+
+/// For a client of `server`, which it trusts if `authority` is given.
+rest::Config config_for(const HttpServer& server, const CertificateAuthority* authority = nullptr);
+
+HttpServerTls tls_of(const KeyPair& pair);
+
+/// A pod, and pods as lists and watches carry them.
+std::string pod_json(const std::string& name, const std::string& version = "1");
+std::string event_json(const std::string& type, const std::string& name,
+                       const std::string& version = "1");
+std::string list_json(const std::vector<std::string>& items, const std::string& metadata = "{}");
+std::string status_json(int code, const std::string& reason, const std::string& message);
+
+/// What `f` throws, if it is an E.
+template <class E>
+std::optional<E> thrown(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e;
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << "threw something else: " << e.what();
+    return std::nullopt;
+  }
+  ADD_FAILURE() << "threw nothing";
+  return std::nullopt;
+}
+
+/// The kind of the TransportError that `f` throws.
+std::optional<Kind> kind_thrown(const std::function<void()>& f);
+
+std::string to_string(Kind kind);
+
+/// How many descriptors and threads this process has.
+std::size_t open_descriptors();
+std::size_t thread_count();
+
+}  // namespace lookout::test
+
+namespace lookout::rest {
+
+/// How GoogleTest shows a kind.
+inline void PrintTo(TransportError::Kind kind, std::ostream* out) {  // NOLINT: its name
+  *out << test::to_string(kind);
+}
+
+}  // namespace lookout::rest
