@@ -82,7 +82,9 @@ Awaitable<Store::Deleted> Store::remove_now(const Target& target,
     co_return Deleted{std::move(present), true};
   }
   try {
-    const Object last = co_await resource.storage->remove(target.key(), preconditions);
+    storage::Interface::Validate anything;
+    const Object last = co_await resource.storage->remove(target.key(), std::move(preconditions),
+                                                          std::move(anything));
     co_return Deleted{resource.from_storage(last), true};
   } catch (const StorageError& e) {
     throw_as_status(e, target, "delete");
@@ -135,7 +137,10 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
       if (!present) throw StorageError(StorageError::Code::kKeyNotFound, target.key());
       marked = change(present);
     } else {
-      marked = co_await resource.storage->guaranteed_update(target.key(), false, {}, change);
+      storage::Preconditions none;
+      storage::Interface::Update update = change;
+      marked = co_await resource.storage->guaranteed_update(target.key(), false, std::move(none),
+                                                            std::move(update));
     }
   } catch (const Unchanged&) {
     unchanged = true;
@@ -170,9 +175,15 @@ Awaitable<Store::Deleted> Store::remove_namespace(const Target& target,
     return Object::from(document);
   };
   try {
-    Object ns = options.dry_run ? co_await get(target)
-                                : co_await target.resource->storage->guaranteed_update(
-                                      target.key(), false, {}, change);
+    storage::Preconditions none;
+    storage::Interface::Update update = change;
+    Object ns;
+    if (options.dry_run) {
+      ns = co_await get(target);
+    } else {
+      ns = co_await target.resource->storage->guaranteed_update(target.key(), false,
+                                                                std::move(none), std::move(update));
+    }
     co_return Deleted{std::move(ns), false};
   } catch (const StorageError& e) {
     throw_as_status(e, target, "delete");
@@ -206,9 +217,15 @@ Awaitable<Store::Deleted> Store::remove_definition(const Target& target,
     return Object::from(document);
   };
   try {
-    Object definition = options.dry_run ? co_await get(target)
-                                        : co_await target.resource->storage->guaranteed_update(
-                                              target.key(), false, {}, change);
+    storage::Preconditions none;
+    storage::Interface::Update update = change;
+    Object definition;
+    if (options.dry_run) {
+      definition = co_await get(target);
+    } else {
+      definition = co_await target.resource->storage->guaranteed_update(
+          target.key(), false, std::move(none), std::move(update));
+    }
     co_return Deleted{std::move(definition), false};
   } catch (const StorageError& e) {
     throw_as_status(e, target, "delete");

@@ -45,6 +45,8 @@ struct ServedResource {
   std::vector<std::string> categories;
   std::vector<Subresource> subresources;
   bool custom = false;
+  /// Its definition is being deleted: nothing new is created.
+  bool terminating = false;
 
   /// How objects are stored: "apps/v1". Versions of a resource share their objects.
   std::string storage_version;

@@ -339,8 +339,9 @@ Awaitable<Store::Updated> Store::update(Target target, Change change, Part part,
       }
       throw StorageError(StorageError::Code::kKeyNotFound, key);
     }
+    storage::Interface::Update wrapped = change_of_object;
     result =
-        co_await resource.storage->guaranteed_update(key, false, preconditions, change_of_object);
+        co_await resource.storage->guaranteed_update(key, false, preconditions, std::move(wrapped));
     co_return Updated{resource.from_storage(result), false};
   } catch (const LastFinalizerGone& e) {
     gone = e;
@@ -350,7 +351,8 @@ Awaitable<Store::Updated> Store::update(Target target, Change change, Part part,
   if (gone) {
     if (!dry_run) {
       try {
-        co_await resource.storage->remove(key, preconditions);
+        storage::Interface::Validate anything;
+        co_await resource.storage->remove(key, preconditions, std::move(anything));
       } catch (const StorageError& e) {
         // Others may have been faster.
         if (e.code() != StorageError::Code::kKeyNotFound) throw_as_status(e, target, "delete");

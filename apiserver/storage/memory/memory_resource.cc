@@ -6,6 +6,7 @@
 #include "apiserver/doorbell.h"
 #include "apiserver/storage/memory/memory_watch.h"
 #include "apiserver/storage/memory/object_source.h"
+#include "apiserver/storage/vector_source.h"
 #include "lookout/api/status.h"
 
 namespace lookout::apiserver::storage::memory {

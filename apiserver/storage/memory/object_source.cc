@@ -68,11 +68,4 @@ Awaitable<bool> MomentSource::next(std::vector<api::Object>& objects, std::size_
   co_return !objects.empty();
 }
 
-Awaitable<bool> VectorSource::next(std::vector<api::Object>& objects, std::size_t max) {
-  objects.clear();
-  for (; given_ < objects_.size() && objects.size() < max; ++given_)
-    objects.push_back(std::move(objects_[given_]));
-  co_return !objects.empty();
-}
-
 }  // namespace lookout::apiserver::storage::memory

@@ -42,15 +42,4 @@ class MomentSource final : public ObjectSource {
   Predicate predicate_;
 };
 
-/// Objects that are in memory.
-class VectorSource final : public ObjectSource {
- public:
-  explicit VectorSource(std::vector<api::Object> objects) : objects_(std::move(objects)) {}
-  Awaitable<bool> next(std::vector<api::Object>& objects, std::size_t max) override;
-
- private:
-  std::vector<api::Object> objects_;
-  std::size_t given_ = 0;
-};
-
 }  // namespace lookout::apiserver::storage::memory

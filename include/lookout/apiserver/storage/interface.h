@@ -175,6 +175,9 @@ class Backend {
 
   /// Ends all watches, without an error event.
   virtual void close() = 0;
+
+  /// Called by the server every few seconds: what has to be done now and then.
+  virtual void maintain() {}
 };
 
 }  // namespace lookout::apiserver::storage

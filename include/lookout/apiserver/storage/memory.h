@@ -30,7 +30,8 @@ class MemoryBackend final : public Backend {
   Awaitable<Revision> current_revision() override;
   void close() override;
 
-  /// Removes what has outlived its time; to be called now and then.
+  /// Removes what has outlived its time.
+  void maintain() override { expire(); }
   void expire(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
  private:

@@ -1,0 +1,18 @@
+// Who makes a request.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lookout::apiserver::auth {
+
+/// k8s.io/apiserver/pkg/authentication/user.Info.
+struct User {
+  std::string name;
+  std::string uid = {};
+  std::vector<std::string> groups = {};
+
+  bool is_anonymous() const { return name == "system:anonymous"; }
+};
+
+}  // namespace lookout::apiserver::auth

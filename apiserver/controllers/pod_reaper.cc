@@ -1,0 +1,85 @@
+#include <spdlog/spdlog.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apiserver/controllers/controllers.h"
+#include "lookout/api/time.h"
+
+namespace lookout::apiserver::controllers {
+namespace {
+
+using api::Object;
+using registry::Target;
+
+/// Pods that are on their way out.
+storage::Predicate being_deleted() {
+  storage::FieldRequirement requirement;
+  requirement.read = [](const Object& pod, std::string& /*scratch*/) -> std::string_view {
+    return pod["metadata"]["deletionTimestamp"].exists() ? "yes" : "";
+  };
+  requirement.value = "yes";
+  storage::Predicate predicate;
+  predicate.fields.push_back(std::move(requirement));
+  return predicate;
+}
+
+struct Doomed {
+  std::string ns;
+  std::string name;
+  std::string uid;
+};
+
+/// When the time of a pod is up, by the clock that waits.
+std::chrono::steady_clock::time_point end_of(const Object& pod) {
+  const auto now = std::chrono::system_clock::now();
+  const auto end = api::parse_time(pod["metadata"]["deletionTimestamp"].as_string())
+                       .value_or(std::chrono::time_point_cast<std::chrono::microseconds>(now));
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(end - now);
+}
+
+Awaitable<void> remove(Context context, registry::ServedResourcePtr pods, Doomed pod) {
+  registry::DeleteOptions options;
+  options.grace_period_seconds = 0;
+  options.preconditions.uid = pod.uid;
+  Target target{pods, pod.ns, pod.name};
+  try {
+    co_await context.store.remove(std::move(target), std::move(options));
+  } catch (const api::StatusError& e) {
+    // Somebody else removed it.
+    if (!api::is_not_found(e) && !api::is_conflict(e))
+      spdlog::warn("cannot remove pod {}/{}: {}", pod.ns, pod.name, e.what());
+  }
+}
+
+}  // namespace
+
+Awaitable<void> run_pod_reaper(Context context) {
+  const auto pods = context.resources.table()->find("", "v1", "pods");
+  storage::WatchOptions options;
+  options.predicate = being_deleted();
+  const auto watch = co_await pods->storage->watch("", true, std::move(options));
+  std::multimap<std::chrono::steady_clock::time_point, Doomed> doomed;
+  std::vector<storage::Event> events;
+  const auto next = [&] {
+    return doomed.empty() ? storage::Watch::TimePoint::max() : doomed.begin()->first;
+  };
+  while (co_await watch->next(events, next())) {
+    for (const storage::Event& event : events) {
+      if (event.type == api::EventType::kDeleted) continue;
+      Doomed pod{std::string(event.object.ns()), std::string(event.object.name()),
+                 std::string(event.object.uid())};
+      doomed.emplace(end_of(event.object), std::move(pod));
+    }
+    while (!doomed.empty() && doomed.begin()->first <= std::chrono::steady_clock::now()) {
+      Doomed pod = std::move(doomed.begin()->second);
+      doomed.erase(doomed.begin());
+      co_await remove(context, pods, std::move(pod));
+    }
+  }
+}
+
+}  // namespace lookout::apiserver::controllers

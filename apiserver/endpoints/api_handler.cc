@@ -1,0 +1,171 @@
+#include "apiserver/endpoints/api_handler.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <optional>
+#include <utility>
+
+#include "api/go_text.h"
+#include "apiserver/endpoints/discovery.h"
+#include "apiserver/endpoints/openapi.h"
+#include "apiserver/endpoints/output.h"
+#include "lookout/api/status.h"
+#include "lookout/version.h"
+
+namespace lookout::apiserver::endpoints {
+namespace {
+
+using api::StatusError;
+using http::Request;
+using http::Response;
+
+std::string escape_html(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+bool is_health_check(const Request& request) {
+  if (request.segments.empty()) return false;
+  const std::string& first = request.segments[0];
+  return first == "healthz" || first == "livez" || first == "readyz";
+}
+
+/// What everybody may see.
+bool is_public(const Request& request) {
+  return is_health_check(request) || request.path == "/version" || request.path == "/version/";
+}
+
+/// The 403 of somebody who has not said who they are.
+StatusError forbidden(const RequestInfo& info, const auth::User& user) {
+  using api::detail::quote;
+  if (!info.is_resource_request) {
+    return StatusError::forbidden(
+        "", "", "",
+        escape_html(fmt::format("User {} cannot {} path {}", quote(user.name), info.verb,
+                                quote(info.path))));
+  }
+  std::string resource = info.resource;
+  if (!info.subresource.empty()) resource += "/" + info.subresource;
+  const std::string what =
+      fmt::format("User {} cannot {} resource {} in API group {}", quote(user.name), info.verb,
+                  quote(resource), quote(info.group));
+  const std::string where = info.ns.empty() ? std::string("at the cluster scope")
+                                            : fmt::format("in the namespace {}", quote(info.ns));
+  return StatusError::forbidden(info.group, info.resource, info.name,
+                                escape_html(what + " " + where));
+}
+
+Response version_response() {
+  Response response;
+  const std::string_view schema = api::schema_version();
+  const std::size_t dot = schema.find('.');
+  const std::string_view major = schema.substr(0, dot);
+  const std::string_view minor = schema.substr(dot + 1);
+  response.body = fmt::format(
+      R"({{
+  "major": "{0}",
+  "minor": "{1}",
+  "emulationMajor": "{0}",
+  "emulationMinor": "{1}",
+  "minCompatibilityMajor": "{0}",
+  "minCompatibilityMinor": "{1}",
+  "gitVersion": "v{0}.{1}.0-lookout.{2}",
+  "gitCommit": "",
+  "gitTreeState": "",
+  "buildDate": "1970-01-01T00:00:00Z",
+  "goVersion": "",
+  "compiler": "c++",
+  "platform": "linux/amd64"
+}})",
+      major, minor, kVersion);
+  return response;
+}
+
+Response not_found() { return Response::text(404, "404 page not found\n"); }
+
+}  // namespace
+
+http::Awaitable<Response> ApiHandler::handle(Request request) const {
+  ++counters_->requests;
+  std::optional<api::Status> failure;
+  try {
+    Response response = co_await answer(request);
+    co_return response;
+  } catch (const StatusError& e) {
+    failure = e.status();
+  } catch (const std::exception& e) {
+    spdlog::error("{} {}: {}", request.method, request.target, e.what());
+    failure = StatusError::internal_error(e.what()).status();
+  }
+  ++counters_->failures;
+  spdlog::debug("{} {}: {} {}", request.method, request.target, failure->code, failure->message);
+  co_return status_response(*failure);
+}
+
+http::Awaitable<Response> ApiHandler::answer(const Request& request) const {
+  const RequestInfo info = parse_request_info(request);
+  const std::optional<auth::User> user = authenticator_.authenticate(request);
+  if (!user) throw StatusError::unauthorized();
+  if (user->is_anonymous() && !is_public(request)) throw forbidden(info, *user);
+  if (!info.is_resource_request) co_return answer_other(request);
+  if (info.resource.empty()) co_return not_found();
+  const auto table = resources_.table();
+  // Of groups that it does not know the API server says so in plain text, and so it does of
+  // resources of custom groups.
+  if (!table->has_version(info.group, info.version)) co_return not_found();
+  if (table->find(info.group, info.version, info.resource) == nullptr) {
+    for (const auto& resource : table->resources()) {
+      if (resource->type.group == info.group && resource->custom) co_return not_found();
+    }
+  }
+  co_return co_await handler_.handle(request, info, *user);
+}
+
+Response ApiHandler::answer_other(const Request& request) const {
+  const auto table = resources_.table();
+  if (is_health_check(request)) return Response::text(200, "ok");
+  const bool reading = request.method == "GET" || request.method == "HEAD";
+  const bool of_api =
+      !request.segments.empty() && (request.segments[0] == "api" || request.segments[0] == "apis");
+  if (!reading) {
+    if (of_api && discover(request, *table, server_address_))
+      throw StatusError::generic(405, "", "", "", "", "", 0, false);
+    return not_found();
+  }
+  if (request.segments.empty()) {
+    Response response;
+    response.body = R"({"paths":["/api","/api/v1","/apis","/healthz","/livez","/openapi/v2",)"
+                    R"("/readyz","/version"]})"
+                    "\n";
+    return response;
+  }
+  if (request.path == "/version" || request.path == "/version/") return version_response();
+  if (auto description = describe(request)) return std::move(*description);
+  if (auto found = discover(request, *table, server_address_)) return std::move(*found);
+  return not_found();
+}
+
+Response ApiHandler::broken_request(int status, const std::string& message) const {
+  ++counters_->requests;
+  ++counters_->failures;
+  if (status == 413) {
+    const std::string limit = fmt::format("limit is {}", max_body_bytes_);
+    return status_response(StatusError::request_entity_too_large(limit).status());
+  }
+  if (status == 431) return Response::text(431, "431 Request Header Fields Too Large");
+  return Response::text(400, "400 Bad Request: " + message);
+}
+
+}  // namespace lookout::apiserver::endpoints

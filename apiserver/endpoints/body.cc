@@ -1,0 +1,315 @@
+#include "apiserver/endpoints/body.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "api/go_text.h"
+#include "api/object_editor.h"
+#include "apiserver/endpoints/go_json.h"
+#include "apiserver/endpoints/request_info.h"
+#include "lookout/api/json.h"
+#include "lookout/api/status.h"
+#include "lookout/api/validation.h"
+
+namespace lookout::apiserver::endpoints {
+namespace {
+
+namespace rules = api::validation;
+using api::Object;
+using api::StatusError;
+using api::Value;
+
+constexpr std::size_t kSummary = 30;
+constexpr std::size_t kMaxFieldManager = 128;
+
+/// The beginning of a body, for a message.
+std::string summary_of(std::string_view body) {
+  if (body.empty()) return "<empty>";
+  const std::string_view beginning = body.substr(0, kSummary);
+  std::string out;
+  if (body.front() == '{') {
+    out = beginning;
+  } else {
+    for (const char c : beginning) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  }
+  if (body.size() > kSummary) out += " ...";
+  return out;
+}
+
+std::string_view kind_of_json(std::string_view body) {
+  const std::size_t at = body.find_first_not_of(" \t\r\n");
+  switch (at == std::string_view::npos ? ' ' : body[at]) {
+    case '[':
+      return "array";
+    case '"':
+      return "string";
+    case 't':
+    case 'f':
+      return "bool";
+    default:
+      return "number";
+  }
+}
+
+/// The one object in a body; why there is none otherwise, as the API server says it.
+Object parse(const std::string& body, std::string& error) {
+  if (const auto syntax = go_json_error(body)) {
+    error = "couldn't get version/kind; json parse error: " + *syntax;
+    return {};
+  }
+  api::JsonDecoder decoder;
+  std::string copy = body;
+  Object object = decoder.decode(copy);
+  if (object) return object;
+  if (body.find_first_not_of(" \t\r\n") != std::string::npos &&
+      body[body.find_first_not_of(" \t\r\n")] != '{') {
+    error = fmt::format(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of "
+        "type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
+        "\"json:\\\"kind,omitempty\\\"\" }}",
+        kind_of_json(body));
+  } else {
+    error = decoder.error();
+  }
+  return {};
+}
+
+StatusError unrecognized(std::string_view kind, std::string_view why, std::string_view body) {
+  return StatusError::bad_request(
+      fmt::format("the object provided is unrecognized (must be of type {}): {} ({})", kind, why,
+                  summary_of(body)));
+}
+
+/// Go's package of the types of a group, without a version.
+std::string_view package_of(std::string_view group) {
+  return group.empty() ? "core" : group.substr(0, group.find('.'));
+}
+
+/// What Go calls the JSON type of a value.
+std::string_view go_type(Value value) {
+  switch (value.kind()) {
+    case Value::Kind::kBool:
+      return "bool";
+    case Value::Kind::kNumber:
+      return "number";
+    case Value::Kind::kString:
+      return "string";
+    case Value::Kind::kObject:
+      return "object";
+    case Value::Kind::kArray:
+      return "array";
+    default:
+      return "null";
+  }
+}
+
+}  // namespace
+
+void check_metadata(const Object& object, const registry::ServedResource& resource) {
+  const auto fail = [&](Value value, std::string_view field, std::string_view type) {
+    return StatusError::bad_request(fmt::format(
+        "{0} in version \"{1}\" cannot be handled as a {0}: json: cannot unmarshal {2} into Go "
+        "struct field {3} of type {4}",
+        resource.type.kind, resource.type.version, go_type(value), field, type));
+  };
+  const auto is_or_null = [](Value value, Value::Kind kind) {
+    return !value.exists() || value.is_null() || value.kind() == kind;
+  };
+  const Value metadata = object["metadata"];
+  if (!is_or_null(metadata, Value::Kind::kObject))
+    throw fail(metadata, resource.type.kind + ".metadata", "v1.ObjectMeta");
+  for (const char* field :
+       {"name", "namespace", "generateName", "resourceVersion", "uid", "selfLink"}) {
+    if (!is_or_null(metadata[field], Value::Kind::kString))
+      throw fail(metadata[field], fmt::format("ObjectMeta.metadata.{}", field), "string");
+  }
+  for (const char* field : {"labels", "annotations"}) {
+    if (!is_or_null(metadata[field], Value::Kind::kObject))
+      throw fail(metadata[field], fmt::format("ObjectMeta.metadata.{}", field),
+                 "map[string]string");
+    for (const auto& [key, value] : metadata[field].members()) {
+      if (!is_or_null(value, Value::Kind::kString))
+        throw fail(value, fmt::format("ObjectMeta.metadata.{}", field), "string");
+    }
+  }
+  if (!is_or_null(metadata["finalizers"], Value::Kind::kArray))
+    throw fail(metadata["finalizers"], "ObjectMeta.metadata.finalizers", "[]string");
+  for (const Value finalizer : metadata["finalizers"].elements()) {
+    if (!finalizer.is_string()) throw fail(finalizer, "ObjectMeta.metadata.finalizers", "string");
+  }
+  if (!is_or_null(metadata["ownerReferences"], Value::Kind::kArray))
+    throw fail(metadata["ownerReferences"], "ObjectMeta.metadata.ownerReferences",
+               "[]v1.OwnerReference");
+  for (const Value owner : metadata["ownerReferences"].elements()) {
+    if (!owner.is_object())
+      throw fail(owner, "ObjectMeta.metadata.ownerReferences", "v1.OwnerReference");
+  }
+  for (const char* part : {"spec", "status"}) {
+    if (!resource.custom && !is_or_null(object[part], Value::Kind::kObject))
+      throw fail(object[part], fmt::format("{}.{}", resource.type.kind, part),
+                 fmt::format("{}.{}{}", resource.type.version, resource.type.kind,
+                             part == std::string_view("spec") ? "Spec" : "Status"));
+  }
+}
+
+Object decode_object(const std::string& body, const registry::ServedResource& resource) {
+  std::string error;
+  Object object = parse(body, error);
+  if (!object) throw unrecognized(resource.type.kind, error, body);
+  const std::string expected = resource.type.api_version();
+  std::string api_version(object.api_version());
+  std::string kind(object.kind());
+  if (resource.custom) {
+    if (kind.empty())
+      throw unrecognized(resource.type.kind, fmt::format("Object 'Kind' is missing in '{}'", body),
+                         body);
+    if (api_version.empty())
+      throw unrecognized(resource.type.kind,
+                         fmt::format("Object 'apiVersion' is missing in '{}'", body), body);
+  }
+  if (api_version.empty()) api_version = expected;
+  if (kind.empty()) kind = resource.type.kind;
+  const auto gvk = api::GroupVersionKind::from(api_version, kind);
+  if (!resource.custom && kind != resource.type.kind) {
+    const bool known = api::find_builtin(gvk.group, gvk.version, gvk.kind) != nullptr;
+    const std::string why =
+        known ? fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", gvk.version,
+                            gvk.kind, package_of(resource.type.group), resource.type.kind)
+              : fmt::format(
+                    "no kind {} is registered for version {} in scheme "
+                    "\"pkg/api/legacyscheme/scheme.go:30\"",
+                    api::detail::quote(kind), api::detail::quote(api_version));
+    throw StatusError::bad_request(fmt::format("{} in version {} cannot be handled as a {}: {}",
+                                               kind, api::detail::quote(gvk.version),
+                                               resource.type.kind, why));
+  }
+  if (api_version != expected) {
+    throw StatusError::bad_request(
+        fmt::format("the API version in the data ({}) does not match the expected API version ({})",
+                    api_version, expected));
+  }
+  if (kind != resource.type.kind) {
+    throw StatusError::invalid(
+        resource.type.group, resource.type.kind, object.name(),
+        {rules::invalid("kind", kind, fmt::format("must be {}", resource.type.kind))});
+  }
+  check_metadata(object, resource);
+  return api::with_type(object, expected, resource.type.kind);
+}
+
+Object decode_any_object(const std::string& body, std::string_view kind) {
+  std::string error;
+  Object object = parse(body, error);
+  if (!object) throw unrecognized(kind, error, body);
+  return object;
+}
+
+json::Document decode_json(const std::string& body, std::string_view prefix) {
+  if (const auto syntax = go_json_error(body))
+    throw StatusError::bad_request(std::string(prefix) + *syntax);
+  // Through an object, whose decoder knows the limits.
+  std::string wrapped = R"({"patch":)" + body + "}";
+  api::JsonDecoder decoder;
+  const Object object = decoder.decode(wrapped);
+  if (!object) throw StatusError::bad_request(std::string(prefix) + decoder.error());
+  json::Document document = object.to_document();
+  json::Value patch = std::move(*json::find(document, "patch"));
+  static_cast<json::Value&>(document).Swap(patch);
+  return document;
+}
+
+WriteOptions parse_write_options(const http::Request& request, std::string_view kind) {
+  std::vector<api::StatusCause> causes;
+  WriteOptions options;
+  const std::string_view manager = request.parameter("fieldManager").value_or("");
+  if (manager.size() > kMaxFieldManager)
+    causes.push_back(rules::too_long("fieldManager", kMaxFieldManager));
+  for (const auto& [name, value] : request.query) {
+    if (name != "dryRun") continue;
+    if (value == "All") {
+      options.dry_run = true;
+    } else {
+      causes.push_back({"FieldValueNotSupported",
+                        fmt::format("Unsupported value: []string{{{}}}: supported values: \"All\"",
+                                    api::detail::quote(value)),
+                        "dryRun"});
+    }
+  }
+  constexpr std::array<std::string_view, 4> kValidations = {"", "Ignore", "Strict", "Warn"};
+  const std::string_view validation = request.parameter("fieldValidation").value_or("");
+  if (std::find(kValidations.begin(), kValidations.end(), validation) == kValidations.end())
+    causes.push_back(rules::not_supported("fieldValidation", validation, kValidations));
+  if (kind == "PatchOptions" && request.parameter("force")) {
+    causes.push_back(rules::forbidden("force", "may not be specified for non-apply patch"));
+  }
+  if (!causes.empty()) throw StatusError::invalid("meta.k8s.io", kind, "", std::move(causes));
+  return options;
+}
+
+registry::DeleteOptions parse_delete_options(const http::Request& request) {
+  registry::DeleteOptions options;
+  std::vector<api::StatusCause> causes;
+  std::string policy;
+  std::vector<std::string> dry_run;
+  const auto text = [&](std::string_view name) -> std::optional<std::string> {
+    const auto value = request.parameter(name);
+    if (!value || value->empty()) return std::nullopt;
+    return std::string(*value);
+  };
+  if (request.body.empty()) {
+    if (const auto grace = text("gracePeriodSeconds")) {
+      options.grace_period_seconds = api::detail::parse_int(*grace);
+      if (!options.grace_period_seconds) {
+        throw StatusError::bad_request(fmt::format("strconv.ParseInt: parsing {}: invalid syntax",
+                                                   api::detail::quote(*grace)));
+      }
+    }
+    options.preconditions.uid = text("uid");
+    options.preconditions.resource_version = text("resourceVersion");
+    policy = text("propagationPolicy").value_or("");
+    for (const auto& [name, value] : request.query) {
+      if (name == "dryRun") dry_run.push_back(value);
+    }
+  } else {
+    const Object body = decode_any_object(request.body, "DeleteOptions");
+    if (!body.kind().empty() && body.kind() != "DeleteOptions")
+      throw StatusError::bad_request("decoded object cannot be converted to DeleteOptions");
+    options.grace_period_seconds = body["gracePeriodSeconds"].to_int();
+    const auto condition = [&](const char* name) -> std::optional<std::string> {
+      const auto value = body["preconditions"][name].to_string_view();
+      if (!value) return std::nullopt;
+      return std::string(*value);
+    };
+    options.preconditions.uid = condition("uid");
+    options.preconditions.resource_version = condition("resourceVersion");
+    policy = body["propagationPolicy"].as_string();
+    if (!policy.empty() && body["orphanDependents"].is_bool()) {
+      causes.push_back(rules::invalid("propagationPolicy", policy,
+                                      "orphanDependents and deletionPropagation cannot be both "
+                                      "set"));
+    }
+    for (const Value value : body["dryRun"].elements()) dry_run.emplace_back(value.as_string());
+  }
+  constexpr std::array<std::string_view, 4> kPolicies = {"Foreground", "Background", "Orphan",
+                                                         "nil"};
+  if (!policy.empty() &&
+      std::find(kPolicies.begin(), kPolicies.end() - 1, policy) == kPolicies.end() - 1)
+    causes.push_back(rules::not_supported("propagationPolicy", policy, kPolicies));
+  for (const std::string& value : dry_run) {
+    if (value == "All") {
+      options.dry_run = true;
+    } else {
+      causes.push_back({"FieldValueNotSupported",
+                        fmt::format("Unsupported value: []string{{{}}}: supported values: \"All\"",
+                                    api::detail::quote(value)),
+                        "dryRun"});
+    }
+  }
+  if (!causes.empty())
+    throw StatusError::invalid("meta.k8s.io", "DeleteOptions", "", std::move(causes));
+  return options;
+}
+
+}  // namespace lookout::apiserver::endpoints

@@ -1,0 +1,39 @@
+// Objects, patches and options in the bodies of requests.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "apiserver/http/message.h"
+#include "apiserver/json.h"
+#include "apiserver/registry/served_resource.h"
+#include "apiserver/registry/store.h"
+#include "lookout/api/object.h"
+
+namespace lookout::apiserver::endpoints {
+
+/// The object in a body: of the resource's kind, in the resource's version, or without a type,
+/// which it is then given. Throws api::StatusError (400) with the API server's messages.
+api::Object decode_object(const std::string& body, const registry::ServedResource& resource);
+
+/// The server reads metadata itself, so its fields must be what they should be. Throws
+/// api::StatusError (400).
+void check_metadata(const api::Object& object, const registry::ServedResource& resource);
+
+/// Any object (a binding, an eviction, a review). Throws api::StatusError (400).
+api::Object decode_any_object(const std::string& body, std::string_view kind);
+
+/// Any JSON text. Throws api::StatusError (400), `prefix` and Go's message.
+json::Document decode_json(const std::string& body, std::string_view prefix);
+
+struct WriteOptions {
+  bool dry_run = false;
+};
+/// The parameters of a create, an update or a patch; `kind` is "CreateOptions" or such. Throws
+/// api::StatusError (422) for values that are not allowed.
+WriteOptions parse_write_options(const http::Request& request, std::string_view kind);
+
+/// From the body, or, without one, from the parameters.
+registry::DeleteOptions parse_delete_options(const http::Request& request);
+
+}  // namespace lookout::apiserver::endpoints

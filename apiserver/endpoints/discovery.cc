@@ -1,0 +1,281 @@
+#include "apiserver/endpoints/discovery.h"
+
+#include <fmt/format.h>
+#include <openssl/sha.h>
+#include <rapidjson/document.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/json_values.h"
+#include "apiserver/endpoints/negotiation.h"
+#include "apiserver/json.h"
+#include "lookout/api/base64.h"
+
+namespace lookout::apiserver::endpoints {
+namespace {
+
+using json::Allocator;
+using json::Document;
+using json::Value;
+using registry::ResourceTable;
+using registry::ServedGroup;
+using registry::ServedResource;
+using registry::ServedResourcePtr;
+using registry::Subresource;
+
+std::string to_text(const Document& document) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+  document.Accept(writer);
+  return std::string(buffer.GetString(), buffer.GetSize()) + "\n";
+}
+
+Value array(const std::vector<std::string>& texts, Allocator& allocator) {
+  Value out(rapidjson::kArrayType);
+  for (const auto& text : texts) out.PushBack(json::copy_text(text, allocator), allocator);
+  return out;
+}
+
+void set_if_any(Value& object, std::string_view name, const std::vector<std::string>& texts,
+                Allocator& allocator) {
+  if (!texts.empty()) json::set(object, name, array(texts, allocator), allocator);
+}
+
+std::string group_version(std::string_view group, std::string_view version) {
+  return group.empty() ? std::string(version) : fmt::format("{}/{}", group, version);
+}
+
+/// Tells clients when what they learned of a resource's storage no longer holds.
+std::string storage_version_hash(const ServedResource& resource) {
+  const auto stored = api::GroupVersionKind::from(resource.storage_version, resource.type.kind);
+  const std::string text = fmt::format("{}/{}/{}", stored.group, stored.version, stored.kind);
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return api::encode_base64({reinterpret_cast<const char*>(digest.data()), 8});
+}
+
+// --- the old form: a request for each group and version
+
+Document resource_list(const ResourceTable& table, std::string_view group,
+                       std::string_view version) {
+  Document out(rapidjson::kObjectType);
+  auto& allocator = out.GetAllocator();
+  json::set(out, "kind", "APIResourceList", allocator);
+  json::set(out, "apiVersion", "v1", allocator);
+  json::set(out, "groupVersion", group_version(group, version), allocator);
+  Value resources(rapidjson::kArrayType);
+  for (const ServedResourcePtr& resource : table.resources()) {
+    if (resource->type.group != group || resource->type.version != version) continue;
+    Value entry(rapidjson::kObjectType);
+    json::set(entry, "name", resource->type.plural, allocator);
+    json::set(entry, "singularName", resource->singular, allocator);
+    json::set(entry, "namespaced", Value(resource->type.namespaced), allocator);
+    json::set(entry, "kind", resource->type.kind, allocator);
+    json::set(entry, "verbs", array(resource->verbs, allocator), allocator);
+    set_if_any(entry, "shortNames", resource->short_names, allocator);
+    set_if_any(entry, "categories", resource->categories, allocator);
+    if (resource->storage != nullptr)
+      json::set(entry, "storageVersionHash", storage_version_hash(*resource), allocator);
+    resources.PushBack(entry, allocator);
+    for (const Subresource& subresource : resource->subresources) {
+      Value part(rapidjson::kObjectType);
+      json::set(part, "name", resource->type.plural + "/" + subresource.name, allocator);
+      json::set(part, "singularName", "", allocator);
+      json::set(part, "namespaced", Value(resource->type.namespaced), allocator);
+      if (subresource.kind.api_version() != resource->type.api_version()) {
+        json::set(part, "group", subresource.kind.group, allocator);
+        json::set(part, "version", subresource.kind.version, allocator);
+      }
+      json::set(part, "kind", subresource.kind.kind, allocator);
+      json::set(part, "verbs", array(subresource.verbs, allocator), allocator);
+      resources.PushBack(part, allocator);
+    }
+  }
+  json::set(out, "resources", std::move(resources), allocator);
+  return out;
+}
+
+Value group_entry(const ServedGroup& group, Allocator& allocator) {
+  const auto version_entry = [&](const std::string& version) {
+    Value out(rapidjson::kObjectType);
+    json::set(out, "groupVersion", group_version(group.name, version), allocator);
+    json::set(out, "version", version, allocator);
+    return out;
+  };
+  Value out(rapidjson::kObjectType);
+  json::set(out, "name", group.name, allocator);
+  Value versions(rapidjson::kArrayType);
+  for (const std::string& version : group.versions)
+    versions.PushBack(version_entry(version), allocator);
+  json::set(out, "versions", std::move(versions), allocator);
+  json::set(out, "preferredVersion", version_entry(group.versions.front()), allocator);
+  return out;
+}
+
+Document group_list(const ResourceTable& table) {
+  Document out(rapidjson::kObjectType);
+  auto& allocator = out.GetAllocator();
+  json::set(out, "kind", "APIGroupList", allocator);
+  json::set(out, "apiVersion", "v1", allocator);
+  Value groups(rapidjson::kArrayType);
+  for (const ServedGroup& group : table.groups()) {
+    if (!group.name.empty()) groups.PushBack(group_entry(group, allocator), allocator);
+  }
+  json::set(out, "groups", std::move(groups), allocator);
+  return out;
+}
+
+Document one_group(const ServedGroup& group) {
+  Document out(rapidjson::kObjectType);
+  auto& allocator = out.GetAllocator();
+  Value entry = group_entry(group, allocator);
+  json::set(out, "kind", "APIGroup", allocator);
+  json::set(out, "apiVersion", "v1", allocator);
+  for (auto& member : entry.GetObject())
+    out.AddMember(std::move(member.name), std::move(member.value), allocator);
+  return out;
+}
+
+Document legacy_versions(const std::string& server_address) {
+  Document out(rapidjson::kObjectType);
+  auto& allocator = out.GetAllocator();
+  json::set(out, "kind", "APIVersions", allocator);
+  json::set(out, "versions", array({"v1"}, allocator), allocator);
+  Value address(rapidjson::kObjectType);
+  json::set(address, "clientCIDR", "0.0.0.0/0", allocator);
+  json::set(address, "serverAddress", server_address, allocator);
+  Value addresses(rapidjson::kArrayType);
+  addresses.PushBack(address, allocator);
+  json::set(out, "serverAddressByClientCIDRs", std::move(addresses), allocator);
+  return out;
+}
+
+// --- the aggregated form: everything at once
+
+Value response_kind(const ServedResource& resource, const api::GroupVersionKind& kind,
+                    Allocator& allocator) {
+  // Where it is the resource's own group and version, the API server leaves them empty.
+  const bool own = !resource.custom && kind.api_version() == resource.type.api_version();
+  Value out(rapidjson::kObjectType);
+  json::set(out, "group", own ? std::string_view{} : std::string_view(kind.group), allocator);
+  json::set(out, "version", own ? std::string_view{} : std::string_view(kind.version), allocator);
+  json::set(out, "kind", kind.kind, allocator);
+  return out;
+}
+
+Value aggregated_resource(const ServedResource& resource, Allocator& allocator) {
+  Value out(rapidjson::kObjectType);
+  json::set(out, "resource", resource.type.plural, allocator);
+  json::set(out, "responseKind", response_kind(resource, resource.type.gvk(), allocator),
+            allocator);
+  json::set(out, "scope", resource.type.namespaced ? "Namespaced" : "Cluster", allocator);
+  json::set(out, "singularResource", resource.singular, allocator);
+  json::set(out, "verbs", array(resource.verbs, allocator), allocator);
+  set_if_any(out, "shortNames", resource.short_names, allocator);
+  set_if_any(out, "categories", resource.categories, allocator);
+  Value subresources(rapidjson::kArrayType);
+  for (const Subresource& subresource : resource.subresources) {
+    Value entry(rapidjson::kObjectType);
+    json::set(entry, "subresource", subresource.name, allocator);
+    json::set(entry, "responseKind", response_kind(resource, subresource.kind, allocator),
+              allocator);
+    json::set(entry, "verbs", array(subresource.verbs, allocator), allocator);
+    subresources.PushBack(entry, allocator);
+  }
+  if (!subresources.Empty()) json::set(out, "subresources", std::move(subresources), allocator);
+  return out;
+}
+
+Document aggregated(const ResourceTable& table, bool core, const std::string& api_version) {
+  Document out(rapidjson::kObjectType);
+  auto& allocator = out.GetAllocator();
+  json::set(out, "kind", "APIGroupDiscoveryList", allocator);
+  json::set(out, "apiVersion", "apidiscovery.k8s.io/" + api_version, allocator);
+  json::child(out, "metadata", allocator);
+  Value items(rapidjson::kArrayType);
+  for (const ServedGroup& group : table.groups()) {
+    if (group.name.empty() != core) continue;
+    Value item(rapidjson::kObjectType);
+    Value& metadata = json::child(item, "metadata", allocator);
+    if (!core) json::set(metadata, "name", group.name, allocator);
+    Value versions(rapidjson::kArrayType);
+    for (const std::string& version : group.versions) {
+      Value entry(rapidjson::kObjectType);
+      json::set(entry, "version", version, allocator);
+      Value resources(rapidjson::kArrayType);
+      for (const ServedResourcePtr& resource : table.resources()) {
+        if (resource->type.group == group.name && resource->type.version == version)
+          resources.PushBack(aggregated_resource(*resource, allocator), allocator);
+      }
+      json::set(entry, "resources", std::move(resources), allocator);
+      json::set(entry, "freshness", "Current", allocator);
+      versions.PushBack(entry, allocator);
+    }
+    json::set(item, "versions", std::move(versions), allocator);
+    items.PushBack(item, allocator);
+  }
+  json::set(out, "items", std::move(items), allocator);
+  return out;
+}
+
+/// The version of aggregated discovery that a client asks for first; empty if it asks for the old
+/// form.
+std::string aggregated_version(const http::Request& request) {
+  for (const MediaRange& range : parse_accept(request.header("accept"))) {
+    if (range.type != "application/json" && range.type != "application/*" && range.type != "*/*")
+      continue;
+    if (range.parameter("as").empty()) return "";
+    if (range.parameter("as") == "APIGroupDiscoveryList" &&
+        range.parameter("g") == "apidiscovery.k8s.io" &&
+        (range.parameter("v") == "v2" || range.parameter("v") == "v2beta1"))
+      return std::string(range.parameter("v"));
+  }
+  return "";
+}
+
+http::Response answer(const Document& document) {
+  http::Response response;
+  response.headers.emplace_back("Cache-Control", "no-cache, private");
+  response.body = to_text(document);
+  return response;
+}
+
+}  // namespace
+
+std::optional<http::Response> discover(const http::Request& request, const ResourceTable& table,
+                                       const std::string& server_address) {
+  const auto& parts = request.segments;
+  if (parts.empty() || parts.size() > 3) return std::nullopt;
+  const bool core = parts[0] == "api";
+  if (!core && parts[0] != "apis") return std::nullopt;
+  if (parts.size() == 1) {
+    const std::string version = aggregated_version(request);
+    if (!version.empty()) {
+      http::Response response = answer(aggregated(table, core, version));
+      response.content_type = fmt::format(
+          "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version);
+      response.headers.emplace_back("Vary", "Accept");
+      return response;
+    }
+    return answer(core ? legacy_versions(server_address) : group_list(table));
+  }
+  if (core) {
+    if (parts.size() != 2 || !table.has_version("", parts[1])) return std::nullopt;
+    return answer(resource_list(table, "", parts[1]));
+  }
+  if (parts[1].empty()) return std::nullopt;
+  if (parts.size() == 2) {
+    const ServedGroup* group = table.find_group(parts[1]);
+    if (group == nullptr) return std::nullopt;
+    return answer(one_group(*group));
+  }
+  if (!table.has_version(parts[1], parts[2])) return std::nullopt;
+  return answer(resource_list(table, parts[1], parts[2]));
+}
+
+}  // namespace lookout::apiserver::endpoints

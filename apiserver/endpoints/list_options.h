@@ -1,0 +1,66 @@
+// The options of lists and watches.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "apiserver/http/message.h"
+#include "apiserver/registry/store.h"
+#include "lookout/apiserver/storage/interface.h"
+
+namespace lookout::apiserver::endpoints {
+
+/// metav1.ListOptions as the server understands them.
+struct ListOptions {
+  storage::Predicate predicate = {};
+  bool watch = false;
+  bool allow_watch_bookmarks = false;
+  std::string resource_version = {};
+  std::string resource_version_match = {};
+  std::optional<std::int64_t> timeout_seconds = {};
+  std::int64_t limit = 0;
+  std::string continue_token = {};
+  std::optional<bool> send_initial_events = {};
+  /// What the field selector asks for exactly; empty if it does not.
+  std::string name = {};
+  std::string ns = {};
+};
+
+/// Reads and checks the parameters of a list, a watch or the deletion of a collection. A name in
+/// the path of an old-style watch selects that object. Throws api::StatusError: 400 for what cannot
+/// be read, 422 for what does not go together.
+ListOptions parse_list_options(const http::Request& request,
+                               const registry::ServedResource& resource, bool watch,
+                               const std::string& name);
+
+/// Which keys have to be looked at.
+registry::KeyRange key_range(const registry::Target& target, const ListOptions& options);
+
+/// What the storage is asked for. Throws api::StatusError for a resourceVersion or a continue token
+/// that is none.
+storage::ListOptions storage_list_options(const ListOptions& options,
+                                          const registry::KeyRange& range);
+storage::WatchOptions storage_watch_options(const ListOptions& options);
+
+/// Where a list goes on, as clients give it back: opaque to them, the API server's own form.
+std::string encode_continue(std::string_view start_key, std::string_view prefix,
+                            std::int64_t revision);
+struct ContinueToken {
+  std::string start_key;
+  /// Negative: the newest state.
+  std::int64_t revision = 0;
+};
+/// Throws api::StatusError (400).
+ContinueToken decode_continue(std::string_view token, std::string_view prefix);
+
+/// The 410 for a continue token whose moment has been forgotten: with a token to go on from the
+/// newest state.
+api::StatusError continue_expired(const ContinueToken& token, std::string_view prefix);
+
+/// A resourceVersion; 0 for an empty one. Throws InvalidArgument with the API server's message.
+storage::Revision parse_revision(std::string_view text);
+
+}  // namespace lookout::apiserver::endpoints

@@ -1,0 +1,138 @@
+#include "apiserver/endpoints/negotiation.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "lookout/api/status.h"
+
+namespace lookout::apiserver::endpoints {
+namespace {
+
+constexpr std::string_view kJson = "application/json";
+
+std::string_view trim(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+/// Calls `visit` with the parts between separators that are not in quotes.
+template <class Visit>
+void split(std::string_view text, char separator, Visit visit) {
+  bool quoted = false;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    if (i == text.size() || (text[i] == separator && !quoted)) {
+      visit(trim(text.substr(begin, i - begin)));
+      begin = i + 1;
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    }
+  }
+}
+
+[[noreturn]] void not_acceptable(bool with_watch) {
+  std::string message = "406: Not Acceptable\n\nAvailable representations: application/json";
+  if (with_watch) message += ", application/json;stream=watch";
+  throw api::StatusError::generic(406, "", "", "", "", message, 0, false);
+}
+
+/// Whether the type of a clause covers JSON.
+bool covers_json(const std::string& type) {
+  return type == kJson || type == "application/*" || type == "*/*";
+}
+
+/// Tools in the hands of people get what people can read.
+bool wants_pretty(const http::Request& request) {
+  if (const auto pretty = request.parameter("pretty"); pretty && !pretty->empty())
+    return *pretty == "1" || *pretty == "true" || *pretty == "t" || *pretty == "True" ||
+           *pretty == "TRUE" || *pretty == "T";
+  const std::string_view agent = request.header("user-agent");
+  return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
+}
+
+}  // namespace
+
+std::string_view MediaRange::parameter(std::string_view name) const {
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [&](const auto& p) { return p.first == name; });
+  return found == parameters.end() ? std::string_view{} : found->second;
+}
+
+std::vector<MediaRange> parse_accept(std::string_view header) {
+  std::vector<MediaRange> out;
+  split(header, ',', [&](std::string_view clause) {
+    if (clause.empty()) return;
+    MediaRange range;
+    bool first = true;
+    split(clause, ';', [&](std::string_view part) {
+      if (std::exchange(first, false)) {
+        range.type = lower_case(part);
+        return;
+      }
+      const std::size_t equals = part.find('=');
+      if (equals == std::string_view::npos) return;
+      const std::string name = lower_case(trim(part.substr(0, equals)));
+      std::string_view value = trim(part.substr(equals + 1));
+      if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
+        value = value.substr(1, value.size() - 2);
+      if (name == "q") {
+        range.quality = std::strtod(std::string(value).c_str(), nullptr);
+      } else {
+        range.parameters.emplace_back(name, value);
+      }
+    });
+    out.push_back(std::move(range));
+  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const MediaRange& a, const MediaRange& b) { return a.quality > b.quality; });
+  return out;
+}
+
+std::string media_type(std::string_view header) {
+  return lower_case(trim(header.substr(0, header.find(';'))));
+}
+
+OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool is_list) {
+  OutputFormat format;
+  format.pretty = wants_pretty(request);
+  const std::string_view header = request.header("accept");
+  if (header.empty()) return format;
+  for (const MediaRange& range : parse_accept(header)) {
+    if (!covers_json(range.type)) continue;
+    if (!range.parameter("sv").empty()) continue;
+    if (const auto stream = range.parameter("stream"); !stream.empty() && stream != "watch")
+      continue;
+    if (range.parameter("pretty") == "1") format.pretty = true;
+    const std::string_view as = range.parameter("as");
+    if (as.empty()) return format;
+    const bool metadata = as == (is_list ? "PartialObjectMetadataList" : "PartialObjectMetadata") &&
+                          range.parameter("g") == "meta.k8s.io" && range.parameter("v") == "v1";
+    if (!metadata) continue;
+    format.transform = Transform::kPartialMetadata;
+    return format;
+  }
+  not_acceptable(with_watch);
+}
+
+void negotiate_input(const http::Request& request) {
+  const std::string_view header = request.header("content-type");
+  if (header.empty() || media_type(header) == kJson) return;
+  api::Status status;
+  status.code = 415;
+  status.reason = api::reason::kUnsupportedMediaType;
+  status.message =
+      "the body of the request was in an unknown format - accepted media types include: "
+      "application/json";
+  throw api::StatusError(std::move(status));
+}
+
+}  // namespace lookout::apiserver::endpoints

@@ -1,0 +1,148 @@
+#include "apiserver/endpoints/output.h"
+
+#include <fmt/format.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "api/json_writer.h"
+#include "api/object_editor.h"
+#include "apiserver/storage/vector_source.h"
+
+namespace lookout::apiserver::endpoints {
+namespace {
+
+/// About how much of a list is encoded before it goes to the socket.
+constexpr std::size_t kPieceBytes = 128 * 1024;
+constexpr std::size_t kObjectsAtOnce = 64;
+
+/// Items of built-in lists come without a type: the list has it.
+void append_without_type(const api::Object& object, std::string& out) {
+  out += '{';
+  bool first = true;
+  for (const auto& [name, value] : object.body().members()) {
+    if (name == "kind" || name == "apiVersion") continue;
+    if (!std::exchange(first, false)) out += ',';
+    append_json_string(name, out);
+    out += ':';
+    api::detail::write_json(value, out);
+  }
+  out += '}';
+}
+
+class ListStream final : public http::BodyStream {
+ public:
+  ListStream(registry::ServedResourcePtr resource, ListHead head,
+             std::unique_ptr<storage::ObjectSource> source, OutputFormat format)
+      : resource_(std::move(resource)),
+        head_(std::move(head)),
+        source_(std::move(source)),
+        format_(format) {}
+
+  http::Awaitable<bool> next(std::vector<http::Piece>& pieces) override {
+    pieces.clear();
+    auto piece = std::make_shared<std::string>();
+    if (!std::exchange(begun_, true)) append_head(*piece);
+    bool more = true;
+    while (more && piece->size() < kPieceBytes) {
+      more = co_await source_->next(objects_, kObjectsAtOnce);
+      for (const api::Object& object : objects_) append_item(object, *piece);
+    }
+    if (!more) *piece += "]}\n";
+    pieces.push_back(std::move(piece));
+    co_return more;
+  }
+
+ private:
+  void append_head(std::string& out) const {
+    const bool partial = format_.transform == Transform::kPartialMetadata;
+    out += R"({"kind":)";
+    append_json_string(partial ? "PartialObjectMetadataList" : resource_->list_kind, out);
+    out += R"(,"apiVersion":)";
+    append_json_string(partial ? "meta.k8s.io/v1" : resource_->type.api_version(), out);
+    out += R"(,"metadata":{"resourceVersion":)";
+    append_json_string(head_.resource_version, out);
+    if (!head_.continue_token.empty()) {
+      out += R"(,"continue":)";
+      append_json_string(head_.continue_token, out);
+    }
+    if (head_.remaining) out += fmt::format(R"(,"remainingItemCount":{})", *head_.remaining);
+    out += R"(},"items":[)";
+  }
+
+  void append_item(const api::Object& stored, std::string& out) {
+    if (!std::exchange(first_, false)) out += ',';
+    if (format_.transform == Transform::kPartialMetadata) {
+      api::detail::write_json(api::partial_metadata(stored).body(), out);
+      return;
+    }
+    const api::Object object = resource_->from_storage(stored);
+    if (resource_->custom) {
+      api::detail::write_json(object.body(), out);
+    } else {
+      append_without_type(object, out);
+    }
+  }
+
+  const registry::ServedResourcePtr resource_;
+  const ListHead head_;
+  const std::unique_ptr<storage::ObjectSource> source_;
+  const OutputFormat format_;
+  std::vector<api::Object> objects_;
+  bool begun_ = false;
+  bool first_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<storage::ObjectSource> objects_source(std::vector<api::Object> objects) {
+  return std::make_unique<storage::VectorSource>(std::move(objects));
+}
+
+void append_json_string(std::string_view text, std::string& out) {
+  const auto plain = [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+  };
+  if (std::all_of(text.begin(), text.end(), plain)) {
+    out.append(1, '"').append(text).append(1, '"');
+    return;
+  }
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
+  out.append(buffer.GetString(), buffer.GetSize());
+}
+
+http::Response status_response(const api::Status& status) {
+  http::Response response;
+  // What has no code is a mistake of the server.
+  response.status = status.code != 0 ? status.code : status.status == "Success" ? 200 : 500;
+  response.headers.emplace_back("Cache-Control", "no-cache, private");
+  if (status.retry_after_seconds > 0)
+    response.headers.emplace_back("Retry-After", std::to_string(status.retry_after_seconds));
+  response.body = status.to_object().to_json() + "\n";
+  return response;
+}
+
+http::Response object_response(int code, const api::Object& object, const OutputFormat& format) {
+  http::Response response;
+  response.status = code;
+  response.headers.emplace_back("Cache-Control", "no-cache, private");
+  const api::Object shown =
+      format.transform == Transform::kPartialMetadata ? api::partial_metadata(object) : object;
+  response.body = format.pretty ? shown.to_pretty_json() : shown.to_json();
+  response.body += '\n';
+  return response;
+}
+
+std::unique_ptr<http::BodyStream> list_stream(registry::ServedResourcePtr resource, ListHead head,
+                                              std::unique_ptr<storage::ObjectSource> source,
+                                              OutputFormat format) {
+  return std::make_unique<ListStream>(std::move(resource), std::move(head), std::move(source),
+                                      format);
+}
+
+}  // namespace lookout::apiserver::endpoints

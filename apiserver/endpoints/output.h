@@ -1,0 +1,41 @@
+// Objects, lists and Status answers as bodies.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/endpoints/negotiation.h"
+#include "apiserver/http/message.h"
+#include "apiserver/registry/served_resource.h"
+#include "lookout/api/object.h"
+#include "lookout/api/status.h"
+#include "lookout/apiserver/storage/interface.h"
+
+namespace lookout::apiserver::endpoints {
+
+/// A Status with its code, and the headers that go with it.
+http::Response status_response(const api::Status& status);
+
+http::Response object_response(int code, const api::Object& object, const OutputFormat& format);
+
+/// What a list says of itself.
+struct ListHead {
+  std::string resource_version;
+  std::string continue_token;
+  std::optional<std::int64_t> remaining;
+};
+
+/// A list that is encoded as the client takes it. Objects of `source` are as stored.
+std::unique_ptr<http::BodyStream> list_stream(registry::ServedResourcePtr resource, ListHead head,
+                                              std::unique_ptr<storage::ObjectSource> source,
+                                              OutputFormat format);
+
+/// Objects in memory as a source.
+std::unique_ptr<storage::ObjectSource> objects_source(std::vector<api::Object> objects);
+
+/// Appends `"text"`, escaped.
+void append_json_string(std::string_view text, std::string& out);
+
+}  // namespace lookout::apiserver::endpoints

@@ -1,0 +1,78 @@
+#include "apiserver/endpoints/request_info.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace lookout::apiserver::endpoints {
+namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return out;
+}
+
+std::string verb_of(std::string_view method) {
+  if (method == "POST") return "create";
+  if (method == "GET" || method == "HEAD") return "get";
+  if (method == "PUT") return "update";
+  if (method == "PATCH") return "patch";
+  if (method == "DELETE") return "delete";
+  return "";
+}
+
+}  // namespace
+
+bool is_true(std::string_view parameter) {
+  return parameter != "0" && lower_case(parameter) != "false";
+}
+
+RequestInfo parse_request_info(const http::Request& request) {
+  RequestInfo info;
+  info.path = request.path;
+  info.verb = lower_case(request.method);
+  std::vector<std::string> parts = request.segments;
+  const auto drop = [&](std::size_t count) {
+    parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  if (parts.size() < 3) return info;
+  if (parts[0] == "api") {
+    info.version = parts[1];
+    drop(2);
+  } else if (parts[0] == "apis" && parts.size() >= 4) {
+    info.group = parts[1];
+    info.version = parts[2];
+    drop(3);
+  } else {
+    return info;
+  }
+  info.is_resource_request = true;
+  info.verb = verb_of(request.method);
+  if (parts[0] == "watch" && parts.size() >= 2) {
+    info.watch_by_path = true;
+    drop(1);
+  }
+  if (parts[0] == "namespaces" && parts.size() > 1) {
+    info.ns = parts[1];
+    // Behind a namespace comes what lives in it, or a part of the namespace itself.
+    if (parts.size() > 2 && parts[2] != "status" && parts[2] != "finalize") {
+      info.in_namespace = true;
+      drop(2);
+    }
+  }
+  info.resource = parts[0];
+  if (parts.size() > 1) info.name = parts[1];
+  if (parts.size() > 2) info.subresource = parts[2];
+  info.has_more_parts = parts.size() > 3;
+  if (info.name.empty() && info.verb == "get") {
+    const auto watch = request.parameter("watch");
+    info.verb = watch && is_true(*watch) ? "watch" : "list";
+  }
+  if (info.watch_by_path && (info.verb == "get" || info.verb == "list")) info.verb = "watch";
+  if (info.name.empty() && info.verb == "delete") info.verb = "deletecollection";
+  return info;
+}
+
+}  // namespace lookout::apiserver::endpoints

@@ -1,0 +1,37 @@
+// What a request is about, from its method and path.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "apiserver/http/message.h"
+
+namespace lookout::apiserver::endpoints {
+
+/// k8s.io/apiserver/pkg/endpoints/request.RequestInfo.
+struct RequestInfo {
+  bool is_resource_request = false;
+  /// "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"; for other
+  /// requests the method in lower case.
+  std::string verb;
+  std::string path;
+  std::string group;
+  std::string version;
+  /// Whether the path names a namespace, and which one.
+  bool in_namespace = false;
+  std::string ns;
+  std::string resource;
+  std::string name;
+  std::string subresource;
+  /// Parts of the path behind those.
+  bool has_more_parts = false;
+  /// The old form of a watch: /api/v1/watch/...
+  bool watch_by_path = false;
+};
+
+RequestInfo parse_request_info(const http::Request& request);
+
+/// As metav1.Convert_Slice_string_To_bool: everything but "0" and "false" is true.
+bool is_true(std::string_view parameter);
+
+}  // namespace lookout::apiserver::endpoints

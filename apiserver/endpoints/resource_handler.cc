@@ -1,0 +1,345 @@
+#include "apiserver/endpoints/resource_handler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "apiserver/endpoints/body.h"
+#include "apiserver/endpoints/list_options.h"
+#include "apiserver/endpoints/negotiation.h"
+#include "apiserver/endpoints/output.h"
+#include "apiserver/endpoints/patch.h"
+#include "apiserver/endpoints/pod_subresources.h"
+#include "apiserver/endpoints/reviews.h"
+#include "apiserver/endpoints/scale.h"
+#include "apiserver/endpoints/watch_stream.h"
+#include "lookout/api/status.h"
+
+namespace lookout::apiserver::endpoints {
+namespace {
+
+using api::Object;
+using api::StatusError;
+using http::Awaitable;
+using http::Request;
+using http::Response;
+using registry::Part;
+using registry::Store;
+using registry::Target;
+using storage::StorageError;
+
+/// The answers of go-restful, which finds the way of a request in the API server.
+StatusError no_such_route() { return StatusError::generic(404, "", "", "", "", "", 0, false); }
+StatusError no_such_method() { return StatusError::generic(405, "", "", "", "", "", 0, false); }
+
+bool is(const Target& target, std::string_view group, std::string_view plural) {
+  return target.resource->type.group == group && target.resource->type.plural == plural;
+}
+
+Object success(const Target& target, const Object& object) {
+  api::Status status;
+  status.status = "Success";
+  status.name = target.name;
+  status.group = target.resource->type.group;
+  status.kind = target.resource->type.plural;
+  status.uid = object.uid();
+  status.has_details = true;
+  return status.to_object();
+}
+
+storage::Revision revision_parameter(const Request& request) {
+  try {
+    return parse_revision(request.parameter("resourceVersion").value_or(""));
+  } catch (const InvalidArgument& e) {
+    api::Status status;
+    status.code = 500;
+    status.message = e.what();
+    throw StatusError(std::move(status));
+  }
+}
+
+/// Between `least` and twice as much, so that watches that began together do not end together.
+std::chrono::milliseconds spread(std::chrono::milliseconds least) {
+  std::random_device random;
+  std::uniform_int_distribution<std::int64_t> more(0, std::max<std::int64_t>(least.count(), 1));
+  return least + std::chrono::milliseconds(more(random));
+}
+
+}  // namespace
+
+struct ResourceHandler::Call {
+  const Request& request;
+  const RequestInfo& info;
+  const auth::User& user;
+  Target target;
+  const registry::Subresource* subresource = nullptr;
+};
+
+Target ResourceHandler::route(const Request& request, const RequestInfo& info) const {
+  const auto table = resources_.table();
+  Target target;
+  target.resource = table->find(info.group, info.version, info.resource);
+  if (target.resource == nullptr) throw no_such_route();
+  const registry::ServedResource& resource = *target.resource;
+  // Only lists and watches go over all namespaces.
+  const bool reading = info.verb == "list" || info.verb == "watch";
+  if (info.has_more_parts) throw no_such_route();
+  if (resource.type.namespaced) {
+    if (!info.in_namespace && !info.name.empty()) throw no_such_route();
+    if (!info.in_namespace && !reading) throw no_such_method();
+    target.ns = info.ns;
+  } else if (info.in_namespace) {
+    throw no_such_route();
+  }
+  target.name = info.name;
+  if (info.watch_by_path && info.verb != "watch") throw no_such_method();
+  if (info.subresource.empty()) {
+    const bool on_object = !info.name.empty() && !info.watch_by_path;
+    const bool on_collection = reading || info.verb == "create" || info.verb == "deletecollection";
+    if (on_object == on_collection || !resource.has_verb(info.verb)) {
+      if (resource.custom) {
+        throw StatusError::method_not_allowed(resource.type.group, resource.type.plural,
+                                              info.verb.empty() ? request.method : info.verb);
+      }
+      throw no_such_method();
+    }
+    return target;
+  }
+  const registry::Subresource* subresource = resource.find_subresource(info.subresource);
+  if (subresource == nullptr) throw no_such_route();
+  const auto& verbs = subresource->verbs;
+  if (std::find(verbs.begin(), verbs.end(), info.verb) == verbs.end()) throw no_such_method();
+  return target;
+}
+
+Awaitable<Response> ResourceHandler::handle(const Request& request, const RequestInfo& info,
+                                            const auth::User& user) const {
+  Call call{request, info, user, route(request, info), nullptr};
+  if (!info.subresource.empty())
+    call.subresource = call.target.resource->find_subresource(info.subresource);
+  if (info.verb == "watch") co_return co_await watch(call);
+  if (info.verb == "list") co_return co_await list(call);
+  if (info.verb == "get") co_return co_await get(call);
+  if (info.verb == "update" || info.verb == "patch") co_return co_await change(call);
+  if (info.verb == "delete") co_return co_await remove(call);
+  if (info.verb == "deletecollection") co_return co_await remove_collection(call);
+  if (call.subresource != nullptr) co_return co_await create_subresource(call);
+  co_return co_await create(call);
+}
+
+Awaitable<Response> ResourceHandler::get(const Call& call) const {
+  const OutputFormat format = negotiate_output(call.request, false, false);
+  const std::string& subresource = call.info.subresource;
+  if (!subresource.empty() && subresource != "status" && subresource != "scale" &&
+      subresource != "approval" && subresource != "ephemeralcontainers" &&
+      subresource != "resize") {
+    co_await store_.get(call.target);
+    throw StatusError::bad_request(
+        fmt::format("{}/{} needs a node that runs something, and there are none behind this server",
+                    call.target.resource->type.plural, subresource));
+  }
+  if (call.target.resource->storage == nullptr) {
+    throw StatusError::not_found(call.target.resource->type.group,
+                                 call.target.resource->type.plural, call.target.name);
+  }
+  const storage::Revision revision = revision_parameter(call.request);
+  Object object = co_await store_.get(call.target, revision);
+  if (subresource == "scale") object = scale_of(*call.target.resource, object);
+  co_return object_response(200, object, format);
+}
+
+Awaitable<Response> ResourceHandler::list(const Call& call) const {
+  const registry::ServedResource& resource = *call.target.resource;
+  const OutputFormat format = negotiate_output(call.request, resource.has_verb("watch"), true);
+  const ListOptions options = parse_list_options(call.request, resource, false, "");
+  ++counters_->lists;
+  if (resource.storage == nullptr) {
+    // Components that the server knows nothing of.
+    Response nothing = object_response(
+        200,
+        Object::parse(fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{}},"items":[]}})",
+                                  resource.list_kind, resource.type.api_version())),
+        format);
+    co_return nothing;
+  }
+  const registry::KeyRange range = key_range(call.target, options);
+  storage::ListOptions wanted = storage_list_options(options, range);
+  std::optional<StatusError> expired;
+  storage::ListResult result;
+  try {
+    result = co_await resource.storage->list(range.key, range.recursive, std::move(wanted));
+  } catch (const StatusError& e) {
+    if (options.continue_token.empty() || !api::is_resource_expired(e)) throw;
+    expired = e;
+  }
+  if (expired)
+    throw continue_expired(decode_continue(options.continue_token, range.key), range.key);
+  ListHead head;
+  head.resource_version = std::to_string(result.revision);
+  head.remaining = result.remaining;
+  if (!result.continue_key.empty()) {
+    head.continue_token =
+        encode_continue(result.continue_key, range.key, static_cast<std::int64_t>(result.revision));
+  }
+  Response response;
+  response.headers.emplace_back("Cache-Control", "no-cache, private");
+  response.stream =
+      list_stream(call.target.resource, std::move(head), std::move(result.objects), format);
+  co_return response;
+}
+
+Awaitable<Response> ResourceHandler::watch(const Call& call) const {
+  const registry::ServedResource& resource = *call.target.resource;
+  const OutputFormat format = negotiate_output(call.request, true, false);
+  const ListOptions options = parse_list_options(call.request, resource, true, call.target.name);
+  const registry::KeyRange range = key_range(call.target, options);
+  storage::WatchOptions wanted = storage_watch_options(options);
+  WatchStreamOptions stream;
+  const auto timeout = options.timeout_seconds.value_or(0) > 0
+                           ? std::chrono::milliseconds(std::chrono::seconds(
+                                 std::min<std::int64_t>(*options.timeout_seconds, 1 << 30)))
+                           : spread(limits_.min_timeout);
+  stream.deadline = std::chrono::steady_clock::now() + timeout;
+  stream.bookmarks = options.allow_watch_bookmarks;
+  stream.bookmark_interval = limits_.bookmark_interval;
+  stream.format = format;
+  stream.description = fmt::format("the watch of {} by {} from {}", call.request.target,
+                                   call.user.name, call.request.client_address);
+  auto watch = co_await resource.storage->watch(range.key, range.recursive, std::move(wanted));
+  Response response;
+  response.headers.emplace_back("Cache-Control", "no-cache, private");
+  response.stream = std::make_unique<WatchStream>(call.target.resource, std::move(watch),
+                                                  std::move(stream), counters_);
+  co_return response;
+}
+
+Awaitable<Response> ResourceHandler::create(const Call& call) const {
+  const registry::ServedResource& resource = *call.target.resource;
+  const OutputFormat format = negotiate_output(call.request, false, false);
+  negotiate_input(call.request);
+  const WriteOptions options = parse_write_options(call.request, "CreateOptions");
+  Object object = decode_object(call.request.body, resource);
+  if (resource.storage == nullptr) {
+    if (resource.type.plural == "bindings") {
+      Target pod = call.target;
+      pod.resource = resources_.table()->find("", "v1", "pods");
+      pod.name = object.name();
+      co_await bind_pod(store_, std::move(pod), object, options.dry_run);
+      co_return object_response(201, success(call.target, object), format);
+    }
+    const Object answer = answer_review(resource, object, call.user, authenticator_);
+    co_return object_response(201, answer, format);
+  }
+  if (resource.terminating) {
+    throw StatusError::method_not_allowed(resource.type.group, resource.type.plural, "create");
+  }
+  if (!object.ns().empty() && resource.type.namespaced && object.ns() != call.target.ns) {
+    throw StatusError::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  }
+  const Object created = co_await store_.create(call.target, object, options.dry_run);
+  co_await after_write(call);
+  co_return object_response(201, created, format);
+}
+
+Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const {
+  const OutputFormat format = negotiate_output(call.request, false, false);
+  negotiate_input(call.request);
+  const std::string& name = call.info.subresource;
+  if (name != "binding" && name != "eviction") {
+    co_await store_.get(call.target);
+    throw StatusError::bad_request(
+        fmt::format("{}/{} is not served by this server", call.target.resource->type.plural, name));
+  }
+  const WriteOptions options = parse_write_options(call.request, "CreateOptions");
+  const Object body = decode_any_object(call.request.body, call.subresource->kind.kind);
+  if (name == "binding") {
+    co_await bind_pod(store_, call.target, body, options.dry_run);
+  } else {
+    co_await evict_pod(store_, call.target, body, options.dry_run);
+  }
+  api::Status status;
+  status.status = "Success";
+  status.code = 201;
+  co_return object_response(201, status.to_object(), format);
+}
+
+Awaitable<Response> ResourceHandler::change(const Call& call) const {
+  const bool patching = call.info.verb == "patch";
+  const OutputFormat format = negotiate_output(call.request, false, false);
+  if (!patching) negotiate_input(call.request);
+  const WriteOptions options =
+      parse_write_options(call.request, patching ? "PatchOptions" : "UpdateOptions");
+  const std::string& subresource = call.info.subresource;
+  const bool scaling = subresource == "scale";
+  Store::Change wish;
+  storage::Preconditions preconditions;
+  if (patching) {
+    wish = parse_patch(call.request, call.target.resource);
+  } else {
+    const Object object = scaling ? decode_any_object(call.request.body, "Scale")
+                                  : decode_object(call.request.body, *call.target.resource);
+    if (!object.uid().empty()) preconditions.uid = std::string(object.uid());
+    wish = [object](const Object& /*present*/) { return object; };
+  }
+  if (scaling) wish = scale_change(call.target.resource, std::move(wish));
+  if (subresource == "proxy") {
+    throw StatusError::bad_request(
+        fmt::format("{}/proxy is not served by this server", call.target.resource->type.plural));
+  }
+  const Part part =
+      subresource == "status" || subresource == "approval" ? Part::kStatus
+      : subresource == "finalize" || subresource == "ephemeralcontainers" || subresource == "resize"
+          ? Part::kWhole
+          : Part::kMain;
+  Store::Updated updated = co_await store_.update(call.target, std::move(wish), part,
+                                                  std::move(preconditions), options.dry_run);
+  co_await after_write(call);
+  const Object shown = scaling ? scale_of(*call.target.resource, updated.object) : updated.object;
+  co_return object_response(updated.created ? 201 : 200, shown, format);
+}
+
+Awaitable<Response> ResourceHandler::remove(const Call& call) const {
+  const OutputFormat format = negotiate_output(call.request, false, false);
+  if (call.subresource != nullptr) {
+    throw StatusError::bad_request(fmt::format("{}/{} is not served by this server",
+                                               call.target.resource->type.plural,
+                                               call.info.subresource));
+  }
+  if (!call.request.body.empty()) negotiate_input(call.request);
+  registry::DeleteOptions options = parse_delete_options(call.request);
+  const Store::Deleted deleted = co_await store_.remove(call.target, std::move(options));
+  co_await after_write(call);
+  const bool shows_object = !deleted.gone || call.target.resource->strategy->returns_deleted_object;
+  co_return object_response(
+      200, shows_object ? deleted.object : success(call.target, deleted.object), format);
+}
+
+Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
+  const registry::ServedResource& resource = *call.target.resource;
+  const OutputFormat format = negotiate_output(call.request, false, true);
+  const ListOptions list = parse_list_options(call.request, resource, false, "");
+  if (!call.request.body.empty()) negotiate_input(call.request);
+  registry::DeleteOptions options = parse_delete_options(call.request);
+  storage::Predicate predicate = list.predicate;
+  std::vector<Object> removed =
+      co_await store_.remove_collection(call.target, std::move(predicate), std::move(options));
+  co_await after_write(call);
+  const storage::Revision revision = co_await resource.storage->current_revision();
+  for (Object& object : removed) object = resource.to_storage(object);
+  ListHead head;
+  head.resource_version = std::to_string(revision);
+  Response response;
+  response.stream = list_stream(call.target.resource, std::move(head),
+                                objects_source(std::move(removed)), format);
+  co_return response;
+}
+
+Awaitable<void> ResourceHandler::after_write(const Call& call) const {
+  if (is(call.target, "apiextensions.k8s.io", "customresourcedefinitions"))
+    co_await resources_.refresh();
+}
+
+}  // namespace lookout::apiserver::endpoints

@@ -1,0 +1,125 @@
+#include "apiserver/endpoints/watch_stream.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/flat_writer.h"
+#include "api/json_writer.h"
+#include "api/object_editor.h"
+#include "lookout/api/symbols.h"
+
+namespace lookout::apiserver::endpoints {
+
+WatchStream::WatchStream(registry::ServedResourcePtr resource,
+                         std::unique_ptr<storage::Watch> watch, WatchStreamOptions options,
+                         std::shared_ptr<Counters> counters)
+    : resource_(std::move(resource)),
+      watch_(std::move(watch)),
+      options_(std::move(options)),
+      counters_(std::move(counters)) {
+  form_ = resource_->type.api_version();
+  if (options_.format.transform == Transform::kPartialMetadata) form_ = "metadata";
+  if (options_.bookmarks) next_bookmark_ = Clock::now() + options_.bookmark_interval;
+  ++counters_->watches_started;
+  ++counters_->watches;
+}
+
+WatchStream::~WatchStream() { --counters_->watches; }
+
+http::Awaitable<bool> WatchStream::next(std::vector<http::Piece>& pieces) {
+  pieces.clear();
+  if (!std::exchange(prepared_, true)) watch_->on_stuck = cut_off;
+  while (pieces.empty()) {
+    if (finished_) co_return false;
+    const auto until = std::min(options_.deadline, next_bookmark_);
+    const bool more = co_await watch_->next(events_, until);
+    for (const storage::Event& event : events_) {
+      pieces.push_back(encode(event));
+      // The storage ends a watch after an error.
+      if (event.type == api::EventType::kError) finished_ = true;
+    }
+    counters_->events_sent += events_.size();
+    if (!more) co_return false;
+    const auto now = Clock::now();
+    if (now >= options_.deadline) {
+      // Last comes where the client may go on. (There is no such place yet for a watch that began
+      // in the future.)
+      const bool told = std::any_of(events_.begin(), events_.end(), [](const storage::Event& e) {
+        return e.type == api::EventType::kBookmark;
+      });
+      if (!options_.bookmarks || (ending_ && (told || events_.empty()))) {
+        finished_ = true;
+      } else if (!std::exchange(ending_, true)) {
+        watch_->request_bookmark();
+      }
+    } else if (now >= next_bookmark_) {
+      watch_->request_bookmark();
+      next_bookmark_ = now + options_.bookmark_interval;
+    }
+  }
+  co_return true;
+}
+
+void WatchStream::end() {
+  finished_ = true;
+  watch_->cancel();
+}
+
+void WatchStream::on_slow_client() {
+  ++counters_->slow_watchers;
+  spdlog::warn("ended {}: the client does not read its events", options_.description);
+}
+
+http::Piece WatchStream::encode(const storage::Event& event) const {
+  const auto make = [&] {
+    ++counters_->events_encoded;
+    return line(event);
+  };
+  if (event.change == nullptr) return std::make_shared<const std::string>(make());
+  return event.change->encoding(std::string(api::to_string(event.type)) + " " + form_, make);
+}
+
+std::string WatchStream::line(const storage::Event& event) const {
+  std::string out = R"({"type":")";
+  out += api::to_string(event.type);
+  out += R"(","object":)";
+  api::Object object = event.object;
+  if (event.type == api::EventType::kBookmark) {
+    object = bookmark(event);
+  } else if (event.type != api::EventType::kError) {
+    object = options_.format.transform == Transform::kPartialMetadata
+                 ? api::partial_metadata(object)
+                 : resource_->from_storage(object);
+  }
+  api::detail::write_json(object.body(), out);
+  out += "}\n";
+  return out;
+}
+
+api::Object WatchStream::bookmark(const storage::Event& event) const {
+  const bool partial = options_.format.transform == Transform::kPartialMetadata;
+  api::detail::FlatWriter writer;
+  writer.begin_object();
+  writer.key(api::sym::kKind);
+  writer.string(partial ? "PartialObjectMetadata" : std::string_view(resource_->type.kind));
+  writer.key(api::sym::kApiVersion);
+  writer.string(partial ? "meta.k8s.io/v1" : resource_->type.api_version());
+  writer.key(api::sym::kMetadata);
+  writer.begin_object();
+  writer.key(api::sym::kResourceVersion);
+  writer.string(std::to_string(event.revision));
+  if (event.initial_events_end) {
+    writer.key(api::sym::kAnnotations);
+    writer.begin_object();
+    writer.key(api::kInitialEventsEndAnnotation);
+    writer.string("true");
+    writer.end_object();
+  }
+  writer.end_object();
+  writer.end_object();
+  return writer.finish();
+}
+
+}  // namespace lookout::apiserver::endpoints

@@ -1,0 +1,59 @@
+// A watch as the body of an answer.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apiserver/endpoints/negotiation.h"
+#include "apiserver/http/message.h"
+#include "apiserver/registry/served_resource.h"
+#include "apiserver/stats.h"
+#include "lookout/apiserver/storage/interface.h"
+
+namespace lookout::apiserver::endpoints {
+
+struct WatchStreamOptions {
+  /// When the watch ends by itself.
+  std::chrono::steady_clock::time_point deadline;
+  bool bookmarks = false;
+  std::chrono::milliseconds bookmark_interval{60000};
+  OutputFormat format = {};
+  /// For the log: who watches what.
+  std::string description = {};
+};
+
+/// Events as lines of JSON. An event is encoded once for all watches that show it alike.
+class WatchStream final : public http::BodyStream {
+ public:
+  WatchStream(registry::ServedResourcePtr resource, std::unique_ptr<storage::Watch> watch,
+              WatchStreamOptions options, std::shared_ptr<Counters> counters);
+  ~WatchStream() override;
+
+  http::Awaitable<bool> next(std::vector<http::Piece>& pieces) override;
+  void end() override;
+  bool is_open_ended() const override { return true; }
+  void on_slow_client() override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  http::Piece encode(const storage::Event& event) const;
+  std::string line(const storage::Event& event) const;
+  api::Object bookmark(const storage::Event& event) const;
+
+  const registry::ServedResourcePtr resource_;
+  const std::unique_ptr<storage::Watch> watch_;
+  const WatchStreamOptions options_;
+  const std::shared_ptr<Counters> counters_;
+  /// Names the form in which this watch shows events.
+  std::string form_;
+  std::vector<storage::Event> events_;
+  Clock::time_point next_bookmark_ = Clock::time_point::max();
+  bool prepared_ = false;
+  bool ending_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace lookout::apiserver::endpoints

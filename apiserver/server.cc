@@ -1,0 +1,245 @@
+#include "lookout/apiserver/server.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/system/system_error.hpp>
+#include <condition_variable>
+#include <exception>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "apiserver/auth/authenticator.h"
+#include "apiserver/controllers/controllers.h"
+#include "apiserver/doorbell.h"
+#include "apiserver/endpoints/api_handler.h"
+#include "apiserver/endpoints/resource_handler.h"
+#include "apiserver/http/server.h"
+#include "apiserver/registry/object_meta.h"
+#include "apiserver/registry/resource_registry.h"
+#include "apiserver/registry/store.h"
+#include "lookout/apiserver/storage/memory.h"
+
+namespace lookout::apiserver {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::chrono::seconds kMaintenance{5};
+
+/// Runs a coroutine to its end on this thread.
+void run(rest::Awaitable<void> task) {
+  asio::io_context context;
+  std::exception_ptr failure;
+  asio::co_spawn(context, std::move(task), [&](std::exception_ptr error) { failure = error; });
+  context.run();
+  if (failure) std::rethrow_exception(failure);
+}
+
+std::shared_ptr<storage::Backend> backend_of(const ServerOptions& options) {
+  if (options.storage != nullptr) return options.storage;
+  storage::MemoryOptions memory;
+  memory.history = options.history;
+  memory.future_wait = options.future_wait;
+  return std::make_shared<storage::MemoryBackend>(memory);
+}
+
+/// Which tokens there are: those of the file, and one for clients in this process.
+std::optional<auth::TokenTable> tokens_of(const ServerOptions& options, const std::string& own) {
+  if (options.token_file.empty() && options.client_ca_file.empty()) return std::nullopt;
+  auth::TokenTable tokens;
+  if (!options.token_file.empty()) tokens = auth::TokenTable::from_file(options.token_file);
+  tokens.add(own, {"system:apiserver", own.substr(0, 8), {"system:masters"}});
+  return tokens;
+}
+
+http::ServerOptions http_options(const ServerOptions& options) {
+  http::ServerOptions out;
+  out.address = options.address;
+  out.port = options.port;
+  out.threads =
+      options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  out.max_connections = options.max_connections;
+  out.limits.max_header_bytes = options.max_header_bytes;
+  out.limits.max_body_bytes = options.max_body_bytes;
+  out.limits.header_timeout = options.header_timeout;
+  out.limits.body_timeout = options.body_timeout;
+  out.limits.idle_timeout = options.idle_timeout;
+  out.limits.write_timeout = options.write_timeout;
+  const bool tls = !options.tls_cert_file.empty();
+  if (tls != !options.tls_key_file.empty())
+    throw Error("TLS needs both, a certificate and its key");
+  if (!tls && !options.client_ca_file.empty())
+    throw Error("client certificates need TLS: a certificate and a key of the server");
+  if (tls)
+    out.tls =
+        http::make_tls_context(options.tls_cert_file, options.tls_key_file, options.client_ca_file);
+  return out;
+}
+
+/// An address that clients on this machine can connect to.
+std::string reachable(const std::string& address) {
+  if (address == "0.0.0.0") return "127.0.0.1";
+  if (address == "::") return "[::1]";
+  return address.find(':') == std::string::npos ? address : "[" + address + "]";
+}
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  explicit Impl(ServerOptions options)
+      : options_(std::move(options)),
+        own_token_(registry::new_uid() + registry::new_uid()),
+        backend_(backend_of(options_)),
+        resources_(*backend_),
+        store_(resources_.table()->find("", "v1", "namespaces")),
+        authenticator_(tokens_of(options_, own_token_), !options_.client_ca_file.empty()),
+        resource_handler_(resources_, store_, authenticator_,
+                          {options_.min_watch_timeout, options_.bookmark_interval}, counters_),
+        api_(resources_, resource_handler_, authenticator_, options_.max_body_bytes, counters_),
+        http_(
+            http_options(options_),
+            [this](http::Request request) { return api_.handle(std::move(request)); },
+            [this](int status, const std::string& message) {
+              return api_.broken_request(status, message);
+            }) {
+    api_.set_server_address(fmt::format("{}:{}", reachable(options_.address), http_.port()));
+    run(prepare());
+    const controllers::Context context{resources_, store_};
+    spawn("custom resources", resources_.follow());
+    spawn("namespaces", controllers::run_namespace_controller(context));
+    spawn("definitions", controllers::run_definition_controller(context));
+    spawn("pods", controllers::run_pod_reaper(context));
+    spawn("maintenance", maintain());
+    http_.start();
+    spdlog::debug("API server listens on {}", url());
+  }
+
+  void stop(std::chrono::milliseconds grace) {
+    if (stopped_.exchange(true)) return;
+    end_tasks();
+    http_.stop(grace);
+  }
+
+  std::string url() const {
+    return fmt::format("{}://{}:{}", options_.tls_cert_file.empty() ? "http" : "https",
+                       reachable(options_.address), http_.port());
+  }
+
+ private:
+  friend class Server;
+
+  /// What is there from the beginning.
+  rest::Awaitable<void> prepare() {
+    co_await resources_.refresh();
+    const auto namespaces = resources_.table()->find("", "v1", "namespaces");
+    for (const char* name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
+      registry::Target target{namespaces};
+      api::Object ns = api::Object::parse(fmt::format(
+          R"({{"kind":"Namespace","apiVersion":"v1","metadata":{{"name":"{}"}}}})", name));
+      try {
+        co_await store_.create(std::move(target), std::move(ns));
+      } catch (const api::StatusError& e) {
+        if (!api::is_already_exists(e)) throw;
+      }
+    }
+  }
+
+  rest::Awaitable<void> maintain() {
+    Doorbell bell(co_await asio::this_coro::executor);
+    for (;;) {
+      co_await bell.wait(std::chrono::steady_clock::now() + kMaintenance);
+      backend_->maintain();
+    }
+  }
+
+  void spawn(std::string name, rest::Awaitable<void> task) {
+    auto& signal = signals_.emplace_back();
+    {
+      const std::lock_guard lock(mutex_);
+      ++tasks_;
+    }
+    const auto done = [this, name = std::move(name)](const std::exception_ptr& error) {
+      try {
+        if (error) std::rethrow_exception(error);
+      } catch (const boost::system::system_error& e) {
+        if (e.code() != asio::error::operation_aborted)
+          spdlog::error("the API server no longer looks after {}: {}", name, e.what());
+      } catch (const std::exception& e) {
+        spdlog::error("the API server no longer looks after {}: {}", name, e.what());
+      }
+      const std::lock_guard lock(mutex_);
+      if (--tasks_ == 0) no_tasks_.notify_all();
+    };
+    asio::co_spawn(http_.executor(), std::move(task),
+                   asio::bind_cancellation_slot(signal.slot(), done));
+  }
+
+  /// So that nobody watches the storage any more when the threads end.
+  void end_tasks() {
+    asio::post(http_.executor(), [this] {
+      for (auto& signal : signals_) signal.emit(asio::cancellation_type::terminal);
+    });
+    std::unique_lock lock(mutex_);
+    no_tasks_.wait_for(lock, std::chrono::seconds(5), [&] { return tasks_ == 0; });
+  }
+
+  const ServerOptions options_;
+  const std::string own_token_;
+  const std::shared_ptr<storage::Backend> backend_;
+  const std::shared_ptr<Counters> counters_ = std::make_shared<Counters>();
+  registry::ResourceRegistry resources_;
+  const registry::Store store_;
+  const auth::Authenticator authenticator_;
+  const endpoints::ResourceHandler resource_handler_;
+  endpoints::ApiHandler api_;
+  std::list<asio::cancellation_signal> signals_;
+  std::mutex mutex_;
+  std::condition_variable no_tasks_;
+  int tasks_ = 0;
+  std::atomic<bool> stopped_{false};
+  // Last: what runs on its threads uses everything above.
+  http::Server http_;
+};
+
+Server::Server(ServerOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Server::~Server() { stop(); }
+std::string Server::url() const { return impl_->url(); }
+std::uint16_t Server::port() const { return impl_->http_.port(); }
+storage::Backend& Server::storage() const { return *impl_->backend_; }
+void Server::stop(std::chrono::milliseconds grace) { impl_->stop(grace); }
+
+rest::Config Server::client_config() const {
+  rest::Config config;
+  config.server = url();
+  if (!impl_->options_.tls_cert_file.empty()) config.ca_file = impl_->options_.tls_cert_file;
+  if (impl_->authenticator_.demands_credentials()) config.bearer_token = impl_->own_token_;
+  return config;
+}
+
+ServerStats Server::stats() const {
+  const Counters& counters = *impl_->counters_;
+  ServerStats out;
+  out.requests = counters.requests;
+  out.failures = counters.failures;
+  out.lists = counters.lists;
+  out.watches_started = counters.watches_started;
+  out.watches = counters.watches;
+  out.events_sent = counters.events_sent;
+  out.events_encoded = counters.events_encoded;
+  out.slow_watchers = counters.slow_watchers;
+  out.connections = impl_->http_.connections();
+  return out;
+}
+
+}  // namespace lookout::apiserver

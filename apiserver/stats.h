@@ -1,0 +1,21 @@
+// Counting what the server does.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace lookout::apiserver {
+
+/// Counters that every thread adds to.
+struct Counters {
+  std::atomic<std::uint64_t> requests{0};
+  std::atomic<std::uint64_t> failures{0};
+  std::atomic<std::uint64_t> lists{0};
+  std::atomic<std::uint64_t> watches_started{0};
+  std::atomic<std::int64_t> watches{0};
+  std::atomic<std::uint64_t> events_sent{0};
+  std::atomic<std::uint64_t> events_encoded{0};
+  std::atomic<std::uint64_t> slow_watchers{0};
+};
+
+}  // namespace lookout::apiserver
