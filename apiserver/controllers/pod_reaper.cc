@@ -32,13 +32,18 @@ struct Doomed {
   std::string uid;
 };
 
+/// Who deletes a pod without grace removes it, too; unless something has happened to them.
+constexpr std::chrono::seconds kPatience{2};
+
 /// When the time of a pod is up, by the clock that waits.
 std::chrono::steady_clock::time_point end_of(const Object& pod) {
   const auto now = std::chrono::system_clock::now();
   const auto end = api::parse_time(pod["metadata"]["deletionTimestamp"].as_string())
                        .value_or(std::chrono::time_point_cast<std::chrono::microseconds>(now));
+  const bool has_grace = pod["metadata"]["deletionGracePeriodSeconds"].as_int() > 0;
   return std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<std::chrono::steady_clock::duration>(end - now);
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(end - now) +
+         (has_grace ? std::chrono::seconds(0) : kPatience);
 }
 
 Awaitable<void> remove(Context context, registry::ServedResourcePtr pods, Doomed pod) {

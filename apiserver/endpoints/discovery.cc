@@ -66,7 +66,8 @@ Document resource_list(const ResourceTable& table, std::string_view group,
   Document out(rapidjson::kObjectType);
   auto& allocator = out.GetAllocator();
   json::set(out, "kind", "APIResourceList", allocator);
-  json::set(out, "apiVersion", "v1", allocator);
+  // The core group is older than this field.
+  if (!group.empty()) json::set(out, "apiVersion", "v1", allocator);
   json::set(out, "groupVersion", group_version(group, version), allocator);
   Value resources(rapidjson::kArrayType);
   for (const ServedResourcePtr& resource : table.resources()) {

@@ -154,8 +154,16 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
   if (!gone || options.dry_run) co_return Deleted{resource.from_storage(marked), gone};
   storage::Preconditions same;
   if (!unchanged) same.uid = std::string(marked.uid());
-  Deleted deleted = co_await remove_now(target, std::move(same), false);
-  co_return deleted;
+  bool gone_already = false;
+  try {
+    Deleted deleted = co_await remove_now(target, std::move(same), false);
+    co_return deleted;
+  } catch (const StatusError& e) {
+    // Somebody else saw the mark and was faster.
+    if (!api::is_not_found(e) || unchanged) throw;
+    gone_already = true;
+  }
+  co_return Deleted{resource.from_storage(marked), gone_already};
 }
 
 /// A namespace goes when it is empty: until then it is terminating.

@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+
+#include <string>
+
+#include "lookout/api/object.h"
+#include "lookout/apiserver/server.h"
+#include "tests/apiserver/http_client.h"
+#include "tests/support/files.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+
+constexpr const char* kAggregated =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+Object recorded(const std::string& name) {
+  return Object::parse(test::read_file(test::testdata("kube-1.36/discovery/" + name)));
+}
+
+/// The definition that the recorded server had.
+std::string cron_tab() {
+  const Object list = Object::parse(test::read_file(
+      test::testdata("kube-1.36/list/apiextensions.k8s.io_v1_customresourcedefinitions.json")));
+  rapidjson::Document definition = Object::parse(list["items"][0].to_json()).to_document();
+  definition.RemoveMember("status");
+  for (const char* field :
+       {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"})
+    definition["metadata"].RemoveMember(field);
+  return Object::from(definition).to_json();
+}
+
+class Discovery : public testing::Test {
+ protected:
+  Discovery() {
+    const auto answer = http(server_.port(), "POST",
+                             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", cron_tab());
+    EXPECT_EQ(answer.code, 201) << answer.body;
+  }
+
+  Object get(const std::string& path, const char* accept = "application/json") {
+    const auto answer = http(server_.port(), "GET", path, {}, {{"Accept", accept}});
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    content_type_ = answer.headers.at("content-type");
+    return Object::parse(answer.body);
+  }
+
+  Server server_;
+  std::string content_type_;
+};
+
+TEST_F(Discovery, IsTheRecordedOne) {
+  EXPECT_EQ(get("/apis"), recorded("apis.json"));
+  EXPECT_EQ(get("/api/v1"), recorded("api_v1.json"));
+  EXPECT_EQ(get("/apis/apps/v1"), recorded("apis_apps_v1.json"));
+  const Object versions = get("/api");
+  EXPECT_EQ(versions["versions"], recorded("api.json")["versions"]);
+  EXPECT_EQ(versions["serverAddressByClientCIDRs"][0]["serverAddress"].as_string(),
+            "127.0.0.1:" + std::to_string(server_.port()));
+}
+
+TEST_F(Discovery, IsTheRecordedOneInAggregatedForm) {
+  EXPECT_EQ(get("/api", kAggregated), recorded("api_aggregated.json"));
+  EXPECT_EQ(content_type_, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+  EXPECT_EQ(get("/apis", kAggregated), recorded("apis_aggregated.json"));
+}
+
+TEST_F(Discovery, DescribesOneGroup) {
+  const Object group = get("/apis/autoscaling");
+  EXPECT_EQ(group.kind(), "APIGroup");
+  EXPECT_EQ(group["versions"].size(), 2u);
+  EXPECT_EQ(group["preferredVersion"]["groupVersion"].as_string(), "autoscaling/v2");
+}
+
+TEST_F(Discovery, SaysWhichVersionThisIs) {
+  const Object version = get("/version");
+  EXPECT_EQ(version["major"].as_string(), "1");
+  EXPECT_EQ(version["minor"].as_string(), "36");
+  EXPECT_TRUE(version["gitVersion"].as_string().starts_with("v1.36.0-lookout."));
+}
+
+TEST_F(Discovery, KnowsNothingOfOtherPaths) {
+  for (const char* path : {"/nope", "/apis/nope.example.com", "/apis/nope.example.com/v1/things",
+                           "/apis/stable.example.com/v2/crontabs",
+                           "/apis/stable.example.com/v1/nopes", "/api/v2/pods"}) {
+    const auto answer = http(server_.port(), "GET", path);
+    EXPECT_EQ(answer.code, 404) << path;
+    EXPECT_EQ(answer.body, "404 page not found\n") << path;
+  }
+}
+
+TEST_F(Discovery, TellsThatItIsWell) {
+  for (const char* path : {"/healthz", "/livez", "/readyz", "/readyz/ping"}) {
+    const auto answer = http(server_.port(), "GET", path);
+    EXPECT_EQ(answer.code, 200);
+    EXPECT_EQ(answer.body, "ok");
+  }
+}
+
+TEST_F(Discovery, ForgetsADefinitionThatIsDeleted) {
+  EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v1").code, 200);
+  http(server_.port(), "DELETE",
+       "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com");
+  // It goes with its instances, which takes a moment.
+  int code = 200;
+  for (int i = 0; i < 5000 && code == 200; ++i)
+    code = http(server_.port(), "GET", "/apis/stable.example.com/v1").code;
+  EXPECT_EQ(code, 404);
+}
+
+TEST_F(Discovery, OpenApiComesInBothEncodings) {
+  EXPECT_EQ(get("/openapi/v2")["swagger"].as_string(), "2.0");
+  const auto answer =
+      http(server_.port(), "GET", "/openapi/v2", {},
+           {{"Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}});
+  EXPECT_EQ(answer.code, 200);
+  // Field 1, three bytes: "2.0".
+  EXPECT_EQ(answer.body.substr(0, 5),
+            "\x0A\x03"
+            "2.0");
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

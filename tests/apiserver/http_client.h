@@ -1,0 +1,58 @@
+// A plain HTTP client for tests: one that can also do what no good client does.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lookout::apiserver {
+
+struct HttpAnswer {
+  int code = 0;
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;
+};
+
+/// One connection, kept for several requests.
+class HttpClient {
+ public:
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+
+  explicit HttpClient(std::uint16_t port);
+
+  HttpAnswer request(const std::string& method, const std::string& target,
+                     const std::string& body = {}, const Headers& headers = {});
+  HttpAnswer get(const std::string& target, const Headers& headers = {}) {
+    return request("GET", target, {}, headers);
+  }
+
+  /// Bytes, whatever they are.
+  void send(std::string_view bytes);
+  /// The next answer, with its whole body. Throws boost::system::system_error at the end of the
+  /// connection.
+  HttpAnswer read_answer();
+  /// Whatever comes within a while, up to the end of the connection.
+  std::string read_to_end();
+  /// Waits for the head of an answer and some more bytes; leaves the rest.
+  std::string read_some();
+  void close();
+  boost::asio::ip::tcp::socket& socket() { return socket_; }
+
+ private:
+  boost::asio::io_context context_;
+  boost::asio::ip::tcp::socket socket_;
+  boost::beast::flat_buffer buffer_;
+};
+
+/// A request on a connection of its own.
+HttpAnswer http(std::uint16_t port, const std::string& method, const std::string& target,
+                const std::string& body = {}, const HttpClient::Headers& headers = {});
+
+}  // namespace lookout::apiserver
