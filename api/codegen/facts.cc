@@ -59,6 +59,9 @@ Field read_field(const rapidjson::Value& object, const std::string& type_name) {
   if (object.HasMember("number")) field.number = object["number"].GetInt();
   field.patch_merge_key = text(object, "patchMergeKey");
   field.patch_strategy = text(object, "patchStrategy");
+  field.list_type = text(object, "listType");
+  field.list_map_keys = texts(object, "listMapKeys");
+  field.map_type = text(object, "mapType");
   return field;
 }
 

@@ -23,7 +23,10 @@ struct Field {
   bool required = false;
   std::optional<int> number;  // protobuf field number; none where protobuf inlines another message
   std::string patch_merge_key;
-  std::string patch_strategy;
+  std::string patch_strategy;  // several are separated by commas
+  std::string list_type;       // "atomic", "set", "map", or "" for none
+  std::vector<std::string> list_map_keys;
+  std::string map_type;  // "atomic", "granular", or "" for none
 };
 
 struct GroupVersionKind {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "api/codegen/facts.h"
 
@@ -10,6 +11,9 @@ namespace lookout::codegen {
 
 /// File name (below the output folder) -> text.
 using Files = std::map<std::string, std::string>;
+
+/// All symbols, in order: a symbol's number is its place here.
+std::vector<std::string> symbol_strings(const Facts& facts, const WellKnown& well_known);
 
 /// include/lookout/api/symbols.h and api/symbol_table.inc.
 Files generate_symbols(const Facts& facts, const WellKnown& well_known);
@@ -19,5 +23,8 @@ Files generate_views(const Facts& facts);
 
 /// api/resource_table.inc.
 Files generate_resources(const Facts& facts);
+
+/// api/type_table.inc.
+Files generate_types(const Facts& facts, const WellKnown& well_known);
 
 }  // namespace lookout::codegen

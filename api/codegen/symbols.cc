@@ -172,19 +172,24 @@ std::string array_text(std::string_view declaration, const Range& values) {
 
 }  // namespace
 
-Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
-  const std::vector<std::string> ordered_fields = field_order(facts);
-  const std::set<std::string> fields(ordered_fields.begin(), ordered_fields.end());
-
-  std::set<std::string> all = fields;
-  all.insert(well_known.strings.begin(), well_known.strings.end());
+std::vector<std::string> symbol_strings(const Facts& facts, const WellKnown& well_known) {
+  std::set<std::string> all(well_known.strings.begin(), well_known.strings.end());
+  for (const auto& [_, type] : facts.types) {
+    for (const auto& field : type.fields) all.insert(field.name);
+  }
   for (const auto& resource : facts.resources) {
     const auto& [group, version, kind] = resource.gvk;
     all.insert(kind);
     all.insert(group.empty() ? version : group + "/" + version);
   }
   all.erase("");
-  const std::vector<std::string> strings(all.begin(), all.end());
+  return {all.begin(), all.end()};
+}
+
+Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
+  const std::vector<std::string> ordered_fields = field_order(facts);
+  const std::set<std::string> fields(ordered_fields.begin(), ordered_fields.end());
+  const std::vector<std::string> strings = symbol_strings(facts, well_known);
   if (strings.size() > kMaxSymbols)
     throw std::runtime_error(fmt::format("{} symbols, at most {}", strings.size(), kMaxSymbols));
   if (well_known.common_fields.size() > kMaxCommonFields)

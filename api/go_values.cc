@@ -1,0 +1,219 @@
+#include "api/go_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <iterator>
+
+#include "api/json_values.h"
+
+namespace lookout::api::detail {
+namespace {
+
+using JsonValue = rapidjson::Value;
+
+/// Below this, comparing names one by one is quicker than hashing them.
+constexpr std::size_t kWide = 12;
+
+/// strconv.FormatFloat(number, 'g', -1, 64).
+std::string print_float(double number) {
+  const auto shortest = [number](std::chars_format format) {
+    char buffer[64];
+    return std::string(buffer, std::to_chars(buffer, std::end(buffer), number, format).ptr);
+  };
+  std::string scientific = shortest(std::chars_format::scientific);
+  const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));
+  return exponent < -4 || exponent >= 6 ? scientific : shortest(std::chars_format::fixed);
+}
+
+class Printer {
+ public:
+  explicit Printer(bool as_text) : as_text_(as_text) {}
+
+  void print(const JsonValue& value) {
+    switch (go_type(value)) {
+      case GoType::kNil:
+        out_ += as_text_ ? "%!s(<nil>)" : "<nil>";
+        break;
+      case GoType::kBool:
+        scalar("bool", value.GetBool() ? "true" : "false");
+        break;
+      case GoType::kInt64:
+        scalar("int64", std::to_string(value.GetInt64()));
+        break;
+      case GoType::kFloat64:
+        scalar("float64", print_float(value.GetDouble()));
+        break;
+      case GoType::kString:
+        out_ += text_of(value);
+        break;
+      case GoType::kSlice: {
+        out_ += '[';
+        std::string_view separator;
+        for (const auto& element : value.GetArray()) {
+          out_ += separator;
+          separator = " ";
+          print(element);
+        }
+        out_ += ']';
+        break;
+      }
+      case GoType::kMap: {
+        const UniqueMembers unique(value);
+        std::vector<UniqueMembers::Member> members(unique.begin(), unique.end());
+        std::sort(members.begin(), members.end(),
+                  [](const auto& a, const auto& b) { return a.name < b.name; });
+        out_ += "map[";
+        std::string_view separator;
+        for (const auto& member : members) {
+          out_ += separator;
+          separator = " ";
+          out_ += member.name;
+          out_ += ':';
+          print(*member.value);
+        }
+        out_ += ']';
+        break;
+      }
+    }
+  }
+
+  std::string take() { return std::move(out_); }
+
+ private:
+  void scalar(std::string_view type, std::string_view text) {
+    if (as_text_) {
+      out_ += fmt::format("%!s({}={})", type, text);
+    } else {
+      out_ += text;
+    }
+  }
+
+  bool as_text_;
+  std::string out_;
+};
+
+std::string print(const JsonValue& value, bool as_text) {
+  Printer printer(as_text);
+  printer.print(value);
+  return printer.take();
+}
+
+}  // namespace
+
+GoType go_type(const JsonValue& value) {
+  switch (value.GetType()) {
+    case rapidjson::kNullType:
+      return GoType::kNil;
+    case rapidjson::kFalseType:
+    case rapidjson::kTrueType:
+      return GoType::kBool;
+    case rapidjson::kObjectType:
+      return GoType::kMap;
+    case rapidjson::kArrayType:
+      return GoType::kSlice;
+    case rapidjson::kStringType:
+      return GoType::kString;
+    case rapidjson::kNumberType:
+      break;
+  }
+  return value.IsInt64() ? GoType::kInt64 : GoType::kFloat64;
+}
+
+std::string_view go_type_name(GoType type) {
+  switch (type) {
+    case GoType::kNil:
+      return "%!s(<nil>)";
+    case GoType::kBool:
+      return "bool";
+    case GoType::kInt64:
+      return "int64";
+    case GoType::kFloat64:
+      return "float64";
+    case GoType::kString:
+      return "string";
+    case GoType::kMap:
+      return "map[string]interface {}";
+    case GoType::kSlice:
+      return "[]interface {}";
+  }
+  return {};
+}
+
+std::optional<std::string> scalar_key(const JsonValue& value) {
+  switch (go_type(value)) {
+    case GoType::kNil:
+      return "nil";
+    case GoType::kBool:
+      return value.GetBool() ? "true" : "false";
+    case GoType::kInt64:
+      return fmt::format("i{}", value.GetInt64());
+    case GoType::kFloat64: {
+      const double number = value.GetDouble();
+      return fmt::format("d{}", std::bit_cast<std::uint64_t>(number == 0 ? 0.0 : number));
+    }
+    case GoType::kString:
+      return fmt::format("s{}", text_of(value));
+    case GoType::kMap:
+    case GoType::kSlice:
+      break;
+  }
+  return std::nullopt;
+}
+
+bool deep_equal(const JsonValue& a, const JsonValue& b) {
+  const GoType type = go_type(a);
+  if (type != go_type(b)) return false;
+  if (type == GoType::kString) return text_of(a) == text_of(b);
+  if (type == GoType::kSlice) {
+    return std::equal(a.Begin(), a.End(), b.Begin(), b.End(),
+                      [](const auto& x, const auto& y) { return deep_equal(x, y); });
+  }
+  if (type == GoType::kMap) {
+    const UniqueMembers left(a);
+    const UniqueMembers right(b);
+    return left.size() == right.size() &&
+           std::all_of(left.begin(), left.end(), [&](const UniqueMembers::Member& member) {
+             const JsonValue* other = right.find(member.name);
+             return other != nullptr && deep_equal(*member.value, *other);
+           });
+  }
+  return scalar_key(a) == scalar_key(b);
+}
+
+std::string print_value(const JsonValue& value) { return print(value, false); }
+std::string print_as_text(const JsonValue& value) { return print(value, true); }
+
+UniqueMembers::UniqueMembers(const JsonValue& object) {
+  members_.reserve(object.MemberCount());
+  const bool wide = object.MemberCount() > kWide;
+  for (const auto& [name_value, value] : object.GetObject()) {
+    const std::string_view name = text_of(name_value);
+    if (const auto known = position(name)) {
+      members_[*known].value = &value;
+    } else {
+      if (wide) index_.emplace(name, members_.size());
+      members_.push_back({name, &value});
+    }
+  }
+}
+
+const JsonValue* UniqueMembers::find(std::string_view name) const {
+  const auto at = position(name);
+  return at ? members_[*at].value : nullptr;
+}
+
+std::optional<std::size_t> UniqueMembers::position(std::string_view name) const {
+  if (!index_.empty()) {
+    const auto it = index_.find(name);
+    return it == index_.end() ? std::nullopt : std::optional(it->second);
+  }
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lookout::api::detail

@@ -1,0 +1,54 @@
+// What a strategic merge patch has to know of the type of a value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "api/type_table.h"
+
+namespace lookout::api::detail {
+
+enum class PatchStrategy : std::uint8_t { kNone, kMerge, kReplace };
+
+struct PatchField;
+
+/// The type of a value, as far as it is known: nothing is known of fields that the schema does not
+/// have.
+class PatchSchema {
+ public:
+  PatchSchema() = default;
+  explicit PatchSchema(Type type) : type_(type) {}
+
+  /// How to merge a member whose old and new value are objects, or lists. Fails with the message of
+  /// Kubernetes where that has no answer: inside of maps and of fields that take any JSON.
+  PatchField object_field(std::string_view name) const;
+  PatchField list_field(std::string_view name) const;
+
+  /// How Kubernetes says that there is no such field.
+  std::string no_field(std::string_view name) const;
+
+  /// The type of a member, and of the elements of a list, for copying.
+  PatchSchema member(std::string_view name) const;
+  PatchSchema element() const;
+
+  /// Whether members are fields, with names that the schema gives, rather than data.
+  bool has_fields() const { return !type_ || type_->shape() == Shape::kStruct; }
+  /// Whether the value is any JSON.
+  bool is_opaque() const { return type_ && type_->shape() == Shape::kScalar; }
+
+ private:
+  std::optional<Type> type_;
+};
+
+struct PatchField {
+  PatchSchema schema;  // of the member; for lists, of its elements
+  PatchStrategy strategy = PatchStrategy::kNone;
+  bool retain_keys = false;
+  std::string_view merge_key = {};
+  bool in_schema = true;   // false for fields that the schema does not have
+  std::string error = {};  // not empty: the lookup failed, and nothing else is set
+};
+
+}  // namespace lookout::api::detail
