@@ -1,0 +1,71 @@
+// A server and a client of it, for tests of what the server does with objects.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+
+#include <functional>
+#include <string>
+
+#include "lookout/api/object.h"
+#include "lookout/api/status.h"
+#include "lookout/apiserver/server.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::apiserver {
+
+inline const api::Resource kPods{"", "v1", "Pod", "pods", true};
+inline const api::Resource kConfigMaps{"", "v1", "ConfigMap", "configmaps", true};
+inline const api::Resource kNamespaces{"", "v1", "Namespace", "namespaces", false};
+inline const api::Resource kNodes{"", "v1", "Node", "nodes", false};
+inline const api::Resource kSecrets{"", "v1", "Secret", "secrets", true};
+inline const api::Resource kServices{"", "v1", "Service", "services", true};
+inline const api::Resource kLeases{"coordination.k8s.io", "v1", "Lease", "leases", true};
+inline const api::Resource kDeployments{"apps", "v1", "Deployment", "deployments", true};
+inline const api::Resource kDefinitions{"apiextensions.k8s.io", "v1", "CustomResourceDefinition",
+                                        "customresourcedefinitions", false};
+
+class ClientTest : public testing::Test {
+ protected:
+  explicit ClientTest(ServerOptions options = {})
+      : server_(std::move(options)), client_(server_.client_config()) {}
+
+  rest::ResourceClient in(const api::Resource& resource, std::string ns = "default") const {
+    return client_.resource(resource, std::move(ns));
+  }
+  rest::ResourceClient pods(std::string ns = "default") const { return in(kPods, std::move(ns)); }
+  rest::ResourceClient all(const api::Resource& resource) const {
+    return client_.resource(resource);
+  }
+
+  /// Waits until something holds; false if it does not within a long time.
+  static bool eventually(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+    }
+    return true;
+  }
+
+  Server server_;
+  rest::Client client_;
+};
+
+inline api::Object json(const std::string& text) { return api::Object::parse(text); }
+
+inline api::Object config_map(const std::string& name, const std::string& value = "x") {
+  return json(R"({"metadata":{"name":")" + name + R"("},"data":{"key":")" + value + R"("}})");
+}
+
+inline api::Object pod(const std::string& name, const std::string& spec = "") {
+  return json(R"({"metadata":{"name":")" + name +
+              R"("},"spec":{"containers":[{"name":"main","image":"nginx:1"}])" + spec + "}}");
+}
+
+/// The object with a change by merge patch made on this side.
+api::Object changed(const api::Object& object, const std::string& patch);
+
+/// The failure that an operation ends with.
+api::Status status_of(const std::function<void()>& operation);
+
+}  // namespace lookout::apiserver

@@ -1,0 +1,403 @@
+// Creating and changing objects.
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+
+class CreateAndUpdate : public ClientTest {};
+
+TEST_F(CreateAndUpdate, ANewObjectGetsItsMetadata) {
+  const Object created = pods().create(json(
+      R"({"metadata":{"name":"web","uid":"mine","creationTimestamp":"2001-01-01T00:00:00Z",
+          "generation":7,"deletionTimestamp":"2001-01-01T00:00:00Z","selfLink":"/x"},
+          "spec":{"containers":[{"name":"c","image":"nginx"}]},"status":{"phase":"Running"}})"));
+  EXPECT_EQ(created.api_version(), "v1");
+  EXPECT_EQ(created.kind(), "Pod");
+  EXPECT_EQ(created.ns(), "default");
+  EXPECT_TRUE(std::regex_match(std::string(created.uid()),
+                               std::regex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-"
+                                          "[0-9a-f]{12}")))
+      << created.uid();
+  EXPECT_TRUE(api::parse_time(created["metadata"]["creationTimestamp"].as_string()));
+  EXPECT_NE(created["metadata"]["creationTimestamp"].as_string(), "2001-01-01T00:00:00Z");
+  EXPECT_EQ(created["metadata"]["generation"].as_int(), 1);
+  EXPECT_FALSE(created["metadata"].contains("deletionTimestamp"));
+  EXPECT_FALSE(created["metadata"].contains("selfLink"));
+  EXPECT_GT(std::stoull(std::string(created.resource_version())), 0u);
+  // Its status is not the client's to say.
+  EXPECT_EQ(created["status"]["phase"].as_string(), "Pending");
+  EXPECT_EQ(created["spec"]["restartPolicy"].as_string(), "Always");
+  EXPECT_EQ(pods().get("web"), created);
+}
+
+TEST_F(CreateAndUpdate, ANodeSaysItsStatusItself) {
+  const Object node = all(kNodes).create(
+      json(R"({"metadata":{"name":"n1"},"status":{"nodeInfo":{"kubeletVersion":"v1"}}})"));
+  EXPECT_EQ(node["status"]["nodeInfo"]["kubeletVersion"].as_string(), "v1");
+  EXPECT_EQ(node.ns(), "");
+}
+
+TEST_F(CreateAndUpdate, NamesAreGenerated) {
+  std::set<std::string> names;
+  for (int i = 0; i < 50; ++i) {
+    const Object created = in(kConfigMaps).create(json(R"({"metadata":{"generateName":"job-"}})"));
+    EXPECT_TRUE(std::regex_match(std::string(created.name()),
+                                 std::regex("job-[bcdfghjklmnpqrstvwxz2456789]{5}")))
+        << created.name();
+    names.emplace(created.name());
+  }
+  EXPECT_EQ(names.size(), 50u);
+}
+
+TEST_F(CreateAndUpdate, UnknownFieldsStay) {
+  const Object created =
+      in(kConfigMaps)
+          .create(json(
+              R"({"metadata":{"name":"c"},"data":{"a":"b"},"fieldOfTheFuture":[1,{"x":null}]})"));
+  EXPECT_EQ(created["fieldOfTheFuture"][0].as_int(), 1);
+}
+
+TEST_F(CreateAndUpdate, WhatIsNewHasNoVersion) {
+  const auto status = status_of(
+      [&] { in(kConfigMaps).create(json(R"({"metadata":{"name":"c","resourceVersion":"5"}})")); });
+  EXPECT_EQ(status.code, 500);
+  EXPECT_EQ(status.message, "resourceVersion should not be set on objects to be created");
+}
+
+TEST_F(CreateAndUpdate, NeedsANamespace) {
+  const auto status = status_of([&] { in(kConfigMaps, "nowhere").create(config_map("c")); });
+  EXPECT_EQ(status.code, 404);
+  EXPECT_EQ(status.message, "namespaces \"nowhere\" not found");
+  EXPECT_EQ(status.kind, "namespaces");
+}
+
+TEST_F(CreateAndUpdate, ADryRunChangesNothing) {
+  rest::CreateOptions dry_run;
+  dry_run.dry_run = true;
+  const Object wished = in(kConfigMaps).create(config_map("c"), dry_run);
+  EXPECT_FALSE(wished.uid().empty());
+  EXPECT_EQ(status_of([&] { in(kConfigMaps).get("c"); }).code, 404);
+  const Object created = in(kConfigMaps).create(config_map("c"));
+  EXPECT_EQ(status_of([&] { in(kConfigMaps).create(config_map("c"), dry_run); }).code, 409);
+  rest::UpdateOptions dry_update;
+  dry_update.dry_run = true;
+  const Object updated =
+      in(kConfigMaps).update(changed(created, R"({"data":{"key":"y"}})"), dry_update);
+  EXPECT_EQ(updated["data"]["key"].as_string(), "y");
+  EXPECT_EQ(in(kConfigMaps).get("c"), created);
+}
+
+TEST_F(CreateAndUpdate, AnUpdateReplacesTheObject) {
+  const Object created = in(kConfigMaps).create(config_map("c"));
+  const Object updated =
+      in(kConfigMaps).update(changed(created, R"({"data":null,"binaryData":{"b":"eA=="}})"));
+  EXPECT_FALSE(updated.body().contains("data"));
+  EXPECT_EQ(updated["binaryData"]["b"].as_string(), "eA==");
+  EXPECT_NE(updated.resource_version(), created.resource_version());
+  EXPECT_EQ(updated.uid(), created.uid());
+}
+
+TEST_F(CreateAndUpdate, AnUpdateOfAnOldVersionIsAConflict) {
+  const Object created = in(kConfigMaps).create(config_map("c"));
+  in(kConfigMaps).update(changed(created, R"({"data":{"key":"theirs"}})"));
+  const auto status =
+      status_of([&] { in(kConfigMaps).update(changed(created, R"({"data":{"key":"ours"}})")); });
+  EXPECT_EQ(status.code, 409);
+  EXPECT_EQ(status.reason, "Conflict");
+  EXPECT_EQ(in(kConfigMaps).get("c")["data"]["key"].as_string(), "theirs");
+}
+
+TEST_F(CreateAndUpdate, AnUpdateWithoutVersionIsUnconditional) {
+  const Object created = in(kConfigMaps).create(config_map("c"));
+  in(kConfigMaps).update(changed(created, R"({"data":{"key":"theirs"}})"));
+  in(kConfigMaps).update(config_map("c", "ours"));
+  EXPECT_EQ(in(kConfigMaps).get("c")["data"]["key"].as_string(), "ours");
+}
+
+TEST_F(CreateAndUpdate, SomeKindsDemandAVersion) {
+  in(kLeases).create(json(R"({"metadata":{"name":"l"}})"));
+  const auto status = status_of([&] { in(kLeases).update(json(R"({"metadata":{"name":"l"}})")); });
+  EXPECT_EQ(status.code, 422);
+  EXPECT_EQ(status.message,
+            "leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: "
+            "0x0: must be specified for an update");
+}
+
+TEST_F(CreateAndUpdate, SomeKindsAreCreatedByAnUpdate) {
+  HttpClient http(server_.port());
+  const auto answer =
+      http.request("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l",
+                   R"({"metadata":{"name":"l"},"spec":{"holderIdentity":"me"}})");
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  EXPECT_EQ(in(kLeases).get("l")["spec"]["holderIdentity"].as_string(), "me");
+  EXPECT_EQ(status_of([&] { in(kConfigMaps).update(config_map("c")); }).code, 404);
+}
+
+TEST_F(CreateAndUpdate, AnotherObjectOfTheSameNameIsAConflict) {
+  const Object first = in(kConfigMaps).create(config_map("c"));
+  in(kConfigMaps).remove("c");
+  in(kConfigMaps).create(config_map("c"));
+  const auto status = status_of(
+      [&] { in(kConfigMaps).update(changed(first, R"({"metadata":{"resourceVersion":null}})")); });
+  EXPECT_EQ(status.code, 409);
+  EXPECT_NE(
+      status.message.find("Precondition failed: UID in precondition: " + std::string(first.uid())),
+      std::string::npos)
+      << status.message;
+}
+
+TEST_F(CreateAndUpdate, IdentityAndAgeStayAsTheyAre) {
+  const Object created = in(kConfigMaps).create(config_map("c"));
+  const Object updated =
+      in(kConfigMaps)
+          .update(changed(created,
+                          R"({"metadata":{"creationTimestamp":"2001-01-01T00:00:00Z","uid":null,
+                   "deletionTimestamp":"2001-01-01T00:00:00Z","generation":9}})"));
+  // Nothing that counts has changed: not even the version.
+  EXPECT_EQ(updated, created);
+}
+
+TEST_F(CreateAndUpdate, TheNameOfTheObjectMustBeThatOfThePath) {
+  in(kConfigMaps).create(config_map("c"));
+  HttpClient http(server_.port());
+  const std::string path = "/api/v1/namespaces/default/configmaps/c";
+  const auto put = [&](const std::string& metadata) {
+    return Object::parse(http.request("PUT", path, R"({"metadata":{)" + metadata + "}}").body);
+  };
+  EXPECT_EQ(put(R"("name":"d")")["message"].as_string(),
+            "the name of the object (d) does not match the name on the URL (c)");
+  EXPECT_EQ(put("")["message"].as_string(),
+            "the name of the object (c based on URL) was undeterminable: name must be provided");
+  EXPECT_EQ(
+      put(R"("name":"c","namespace":"other")")["message"].as_string(),
+      "the namespace of the provided object does not match the namespace sent on the request");
+}
+
+TEST_F(CreateAndUpdate, GenerationCountsChangesOfTheSpec) {
+  const Object created = pods().create(pod("p"));
+  const Object labeled = pods().update(changed(created, R"({"metadata":{"labels":{"a":"b"}}})"));
+  EXPECT_EQ(labeled["metadata"]["generation"].as_int(), 1);
+  const Object other_image =
+      pods().patch("p", rest::PatchType::kJson,
+                   R"([{"op":"replace","path":"/spec/containers/0/image","value":"nginx:2"}])");
+  EXPECT_EQ(other_image["metadata"]["generation"].as_int(), 2);
+  const Object running =
+      pods().update_status(changed(other_image, R"({"status":{"phase":"Running"}})"));
+  EXPECT_EQ(running["metadata"]["generation"].as_int(), 2);
+  // Config maps have no generation at all.
+  const Object map = in(kConfigMaps).create(config_map("c"));
+  EXPECT_FALSE(map["metadata"].contains("generation"));
+}
+
+TEST_F(CreateAndUpdate, StatusAndSpecAreChangedSeparately) {
+  const Object created = pods().create(pod("p"));
+  // The main resource leaves the status alone ...
+  const Object main = pods().update(
+      changed(created, R"({"metadata":{"labels":{"a":"b"}},"status":{"phase":"Failed"}})"));
+  EXPECT_EQ(main.labels()["a"].as_string(), "b");
+  EXPECT_EQ(main["status"]["phase"].as_string(), "Pending");
+  // ... and the subresource the spec.
+  const Object status = pods().update_status(changed(
+      main, R"({"spec":{"nodeName":"n"},"status":{"phase":"Running","podIP":"10.0.0.1"}})"));
+  EXPECT_EQ(status["status"]["podIP"].as_string(), "10.0.0.1");
+  EXPECT_FALSE(status["spec"].contains("nodeName"));
+  EXPECT_EQ(pods()
+                .patch("p", rest::PatchType::kMerge, R"({"status":{"phase":"Succeeded"}})", {},
+                       "status")["status"]["phase"]
+                .as_string(),
+            "Succeeded");
+  EXPECT_EQ(pods().get("p")["status"]["podIP"].as_string(), "10.0.0.1");
+}
+
+TEST_F(CreateAndUpdate, WritersThatTryAgainAllGetThrough) {
+  in(kConfigMaps).create(json(R"({"metadata":{"name":"c"},"data":{"n":"0"}})"));
+  std::vector<std::thread> writers;
+  for (int w = 0; w < 4; ++w) {
+    writers.emplace_back([&] {
+      for (int done = 0; done < 25;) {
+        const Object present = in(kConfigMaps).get("c");
+        const int n = std::stoi(std::string(present["data"]["n"].as_string()));
+        try {
+          in(kConfigMaps)
+              .update(changed(present, R"({"data":{"n":")" + std::to_string(n + 1) + R"("}})"));
+          ++done;
+        } catch (const api::StatusError& e) {
+          ASSERT_TRUE(api::is_conflict(e)) << e.what();
+        }
+      }
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  EXPECT_EQ(in(kConfigMaps).get("c")["data"]["n"].as_string(), "100");
+}
+
+TEST_F(CreateAndUpdate, ConcurrentPatchesAllCount) {
+  in(kConfigMaps).create(config_map("c"));
+  std::vector<std::thread> writers;
+  for (int w = 0; w < 4; ++w) {
+    writers.emplace_back([&, w] {
+      for (int i = 0; i < 25; ++i) {
+        in(kConfigMaps)
+            .patch("c", rest::PatchType::kMerge,
+                   R"({"data":{"k)" + std::to_string(w * 25 + i) + R"(":"x"}})");
+      }
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  EXPECT_EQ(in(kConfigMaps).get("c")["data"].size(), 101u);
+}
+
+struct InvalidCase {
+  const char* name;
+  const api::Resource* resource;
+  const char* object;
+  const char* message;
+};
+
+class InvalidObjects : public testing::TestWithParam<InvalidCase> {
+ protected:
+  static void SetUpTestSuite() { server_ = new Server; }
+  static void TearDownTestSuite() { delete server_; }
+  static inline Server* server_ = nullptr;
+};
+
+TEST_P(InvalidObjects, AreRefusedInTheApiServersWords) {
+  const InvalidCase& c = GetParam();
+  const rest::Client client(server_->client_config());
+  const auto status = status_of([&] {
+    client.resource(*c.resource, c.resource->namespaced ? "default" : "").create(json(c.object));
+  });
+  EXPECT_EQ(status.message, c.message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, InvalidObjects,
+    testing::Values(
+        InvalidCase{
+            "no_name", &kConfigMaps, R"({"data":{}})",
+            "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName "
+            "is required"},
+        InvalidCase{"namespace_with_dots", &kNamespaces, R"({"metadata":{"name":"a.b"}})",
+                    "Namespace \"a.b\" is invalid: metadata.name: Invalid value: \"a.b\": must not "
+                    "contain dots"},
+        InvalidCase{
+            "service_name", &kServices,
+            R"({"metadata":{"name":"1web"},"spec":{"ports":[{"port":80}]}})",
+            "Service \"1web\" is invalid: metadata.name: Invalid value: \"1web\": a DNS-1035 "
+            "label must consist of lower case alphanumeric characters or '-', start with an "
+            "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  "
+            "or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"},
+        InvalidCase{
+            "label", &kConfigMaps, R"({"metadata":{"name":"c","labels":{"a":"-"}}})",
+            "ConfigMap \"c\" is invalid: metadata.labels: Invalid value: \"-\": a valid label "
+            "must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+            "and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
+            "'my_value',  or '12345', regex used for validation is "
+            "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"},
+        InvalidCase{
+            "owner", &kConfigMaps,
+            R"({"metadata":{"name":"c","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p"}]}})",
+            "ConfigMap \"c\" is invalid: metadata.ownerReferences[0].uid: Required value: "
+            "must not be empty"},
+        InvalidCase{
+            "container", &kPods,
+            R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"a"},{"name":"a","image":"x"}]}})",
+            "Pod \"p\" is invalid: [spec.containers[0].image: Required value, "
+            "spec.containers[1].name: Duplicate value: \"a\"]"},
+        InvalidCase{
+            "restart_policy", &kPods,
+            R"({"metadata":{"name":"p"},"spec":{"restartPolicy":"Perhaps","containers":[{"name":"a","image":"x"}]}})",
+            "Pod \"p\" is invalid: spec.restartPolicy: Unsupported value: \"Perhaps\": "
+            "supported values: \"Always\", \"OnFailure\", \"Never\""},
+        InvalidCase{
+            "selector", &kDeployments,
+            R"({"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},
+                        "template":{"metadata":{"labels":{"a":"c"}},"spec":{"containers":[{"name":"a","image":"x"}]}}}})",
+            "Deployment.apps \"d\" is invalid: spec.template.metadata.labels: Invalid value: "
+            "{\"a\":\"c\"}: `selector` does not match template `labels`"},
+        InvalidCase{
+            "replicas", &kDeployments,
+            R"({"metadata":{"name":"d"},"spec":{"replicas":-1,"selector":{"matchLabels":{"a":"b"}},
+                        "template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"x"}]}}}})",
+            "Deployment.apps \"d\" is invalid: spec.replicas: Invalid value: -1: must be "
+            "greater than or equal to 0"},
+        InvalidCase{
+            "config_map_key", &kConfigMaps, R"({"metadata":{"name":"c"},"data":{"a b":"x"}})",
+            "ConfigMap \"c\" is invalid: data[a b]: Invalid value: \"a b\": a valid config key "
+            "must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
+            "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"},
+        InvalidCase{"service_port", &kServices,
+                    R"({"metadata":{"name":"s"},"spec":{"ports":[{"port":70000}]}})",
+                    "Service \"s\" is invalid: spec.ports[0].port: Invalid value: 70000: must be "
+                    "between 1 and 65535, inclusive"},
+        InvalidCase{"label_type", &kConfigMaps, R"({"metadata":{"name":"c","labels":{"a":1}}})",
+                    "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot "
+                    "unmarshal number into Go struct field ObjectMeta.metadata.labels of type "
+                    "string"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST_F(CreateAndUpdate, SecretsTakeTextAndGiveData) {
+  const Object secret = in(kSecrets).create(
+      json(R"({"metadata":{"name":"s"},"stringData":{"user":"me"},"data":{"a":"eA=="}})"));
+  EXPECT_EQ(secret["data"]["user"].as_string(), "bWU=");
+  EXPECT_EQ(secret["data"]["a"].as_string(), "eA==");
+  EXPECT_FALSE(secret.body().contains("stringData"));
+  EXPECT_EQ(secret["type"].as_string(), "Opaque");
+}
+
+TEST_F(CreateAndUpdate, ImmutableDataStays) {
+  const Object created =
+      in(kConfigMaps)
+          .create(json(R"({"metadata":{"name":"c"},"immutable":true,"data":{"a":"b"}})"));
+  EXPECT_EQ(
+      status_of([&] { in(kConfigMaps).update(changed(created, R"({"data":{"a":"c"}})")); }).message,
+      "ConfigMap \"c\" is invalid: data: Forbidden: field is immutable when `immutable` is set");
+}
+
+TEST_F(CreateAndUpdate, EventsAreTheSameInBothGroups) {
+  const api::Resource core{"", "v1", "Event", "events", true};
+  const api::Resource newer{"events.k8s.io", "v1", "Event", "events", true};
+  in(newer).create(json(
+      R"({"metadata":{"name":"e"},"regarding":{"kind":"Pod","name":"p","namespace":"default"},
+          "note":"hello","reason":"Because","reportingController":"me"})"));
+  const Object event = in(core).get("e");
+  EXPECT_EQ(event.api_version(), "v1");
+  EXPECT_EQ(event["message"].as_string(), "hello");
+  EXPECT_EQ(event["involvedObject"]["name"].as_string(), "p");
+  EXPECT_EQ(event["reportingComponent"].as_string(), "me");
+  rest::ListOptions by_object;
+  by_object.field_selector = "involvedObject.name=p";
+  EXPECT_EQ(in(core).list(by_object).items.size(), 1u);
+  by_object.field_selector = "regarding.name=p,reportingController=me";
+  const auto found = in(newer).list(by_object);
+  ASSERT_EQ(found.items.size(), 1u);
+  EXPECT_EQ(found.items[0]["note"].as_string(), "hello");
+  EXPECT_EQ(found.items[0].api_version(), "events.k8s.io/v1");
+}
+
+TEST_F(CreateAndUpdate, AutoscalersSpeakBothVersions) {
+  const api::Resource v1{"autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
+                         true};
+  const api::Resource v2{"autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
+                         true};
+  in(v1).create(json(
+      R"({"metadata":{"name":"h"},"spec":{"maxReplicas":5,"targetCPUUtilizationPercentage":70,
+          "scaleTargetRef":{"kind":"Deployment","name":"d"}}})"));
+  const Object newer = in(v2).get("h");
+  EXPECT_EQ(newer["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"].as_int(), 70);
+  EXPECT_EQ(in(v1).get("h")["spec"]["targetCPUUtilizationPercentage"].as_int(), 70);
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

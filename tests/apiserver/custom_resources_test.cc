@@ -1,0 +1,234 @@
+// CustomResourceDefinitions and what they define.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+
+const api::Resource kTabs{"stable.example.com", "v1", "CronTab", "crontabs", true};
+const api::Resource kBetaTabs{"stable.example.com", "v1beta1", "CronTab", "crontabs", true};
+
+constexpr const char* kDefinition = R"({
+  "apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+  "metadata":{"name":"crontabs.stable.example.com"},
+  "spec":{"group":"stable.example.com","scope":"Namespaced",
+    "names":{"plural":"crontabs","singular":"crontab","kind":"CronTab","shortNames":["ct"]},
+    "versions":[
+      {"name":"v1beta1","served":true,"storage":false,
+       "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}},
+      {"name":"v1","served":true,"storage":true,
+       "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}},
+       "selectableFields":[{"jsonPath":".spec.color"}],
+       "subresources":{"status":{},"scale":{"specReplicasPath":".spec.replicas",
+         "statusReplicasPath":".status.replicas","labelSelectorPath":".status.selector"}}},
+      {"name":"v0","served":false,"storage":false,
+       "schema":{"openAPIV3Schema":{"type":"object"}}}]}})";
+
+Object tab(const std::string& name, const std::string& spec = R"("cronSpec":"* * *")",
+           const std::string& version = "v1") {
+  return json(R"({"apiVersion":"stable.example.com/)" + version +
+              R"(","kind":"CronTab","metadata":{"name":")" + name + R"("},"spec":{)" + spec +
+              R"(},"status":{"replicas":1}})");
+}
+
+class CustomResources : public ClientTest {
+ protected:
+  CustomResources() { definition_ = all(kDefinitions).create(json(kDefinition)); }
+  Object definition_;
+};
+
+TEST_F(CustomResources, ADefinitionIsEstablishedAtOnce) {
+  const api::Value status = definition_["status"];
+  std::vector<std::string> conditions;
+  for (const api::Value condition : status["conditions"].elements()) {
+    conditions.push_back(std::string(condition["type"].as_string()) + "=" +
+                         std::string(condition["status"].as_string()));
+  }
+  EXPECT_EQ(conditions, (std::vector<std::string>{"NamesAccepted=True", "Established=True"}));
+  EXPECT_EQ(status["acceptedNames"]["listKind"].as_string(), "CronTabList");
+  EXPECT_EQ(status["storedVersions"].to_json(), R"(["v1"])");
+  // Stable versions come first.
+  const Object group = Object::parse(http(server_.port(), "GET", "/apis/stable.example.com").body);
+  EXPECT_EQ(group["preferredVersion"]["version"].as_string(), "v1");
+  EXPECT_EQ(group["versions"].size(), 2u);
+}
+
+TEST_F(CustomResources, InstancesLiveLikeOtherObjects) {
+  const Object created = in(kTabs).create(tab("a"));
+  EXPECT_EQ(created["metadata"]["generation"].as_int(), 1);
+  EXPECT_FALSE(created.body().contains("status"));  // it has a subresource
+  const Object updated = in(kTabs).update(
+      changed(created, R"({"spec":{"cronSpec":"1 * *"},"status":{"replicas":5}})"));
+  EXPECT_EQ(updated["metadata"]["generation"].as_int(), 2);
+  EXPECT_FALSE(updated.body().contains("status"));
+  const Object status = in(kTabs).update_status(
+      changed(updated, R"({"metadata":{"labels":{"a":"b"}},"status":{"replicas":5}})"));
+  EXPECT_EQ(status["status"]["replicas"].as_int(), 5);
+  EXPECT_EQ(status["metadata"]["generation"].as_int(), 2);
+  EXPECT_FALSE(status["metadata"].contains("labels"));
+  // Items of custom lists say their type.
+  const Object list = Object::parse(
+      http(server_.port(), "GET", "/apis/stable.example.com/v1/namespaces/default/crontabs").body);
+  EXPECT_EQ(list.kind(), "CronTabList");
+  EXPECT_EQ(list["items"][0]["kind"].as_string(), "CronTab");
+  in(kTabs).remove("a");
+  EXPECT_EQ(status_of([&] { in(kTabs).get("a"); }).message,
+            "crontabs.stable.example.com \"a\" not found");
+}
+
+TEST_F(CustomResources, AllVersionsShowTheSameObjects) {
+  auto watch = in(kBetaTabs).watch({});
+  in(kTabs).create(tab("a"));
+  const Object beta = in(kBetaTabs).get("a");
+  EXPECT_EQ(beta.api_version(), "stable.example.com/v1beta1");
+  const auto event = watch.next();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->object, beta);
+  in(kBetaTabs).update(changed(beta, R"({"spec":{"cronSpec":"2"}})"));
+  EXPECT_EQ(in(kTabs).get("a")["spec"]["cronSpec"].as_string(), "2");
+  EXPECT_EQ(status_of([&] { in(kTabs).create(tab("b", "", "v1beta1")); }).message,
+            "the API version in the data (stable.example.com/v1beta1) does not match the expected "
+            "API version (stable.example.com/v1)");
+  EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v0/crontabs").code, 404);
+}
+
+TEST_F(CustomResources, FieldsOfTheDefinitionCanBeSelected) {
+  in(kTabs).create(tab("a", R"("color":"red")"));
+  in(kTabs).create(tab("b", R"("color":"blue")"));
+  rest::ListOptions red;
+  red.field_selector = "spec.color=red";
+  EXPECT_EQ(in(kTabs).list(red).items.size(), 1u);
+  EXPECT_EQ(status_of([&] { in(kBetaTabs).list(red); }).message,
+            "field label not supported: spec.color");
+}
+
+TEST_F(CustomResources, CanBeScaled) {
+  in(kTabs).create(tab("a", R"("replicas":3)"));
+  const std::string path = "/apis/stable.example.com/v1/namespaces/default/crontabs/a/scale";
+  EXPECT_EQ(Object::parse(http(server_.port(), "GET", path).body)["spec"]["replicas"].as_int(), 3);
+  const auto answer = http(server_.port(), "PATCH", path, R"({"spec":{"replicas":4}})",
+                           {{"Content-Type", "application/merge-patch+json"}});
+  EXPECT_EQ(answer.code, 200) << answer.body;
+  EXPECT_EQ(in(kTabs).get("a")["spec"]["replicas"].as_int(), 4);
+  EXPECT_EQ(http(server_.port(), "GET",
+                 "/apis/stable.example.com/v1beta1/namespaces/default/crontabs/a/scale")
+                .code,
+            404);
+}
+
+TEST_F(CustomResources, KnowJsonAndMergePatchesOnly) {
+  in(kTabs).create(tab("a"));
+  EXPECT_EQ(in(kTabs)
+                .patch("a", rest::PatchType::kMerge, R"({"spec":{"x":[1]}})")["spec"]["x"][0]
+                .as_int(),
+            1);
+  EXPECT_EQ(status_of([&] { in(kTabs).patch("a", rest::PatchType::kStrategicMerge, "{}"); }).code,
+            415);
+}
+
+TEST_F(CustomResources, InstancesMustBeWhatTheySay) {
+  EXPECT_EQ(
+      status_of([&] {
+        in(kTabs).create(json(
+            R"({"apiVersion":"stable.example.com/v1","kind":"Other","metadata":{"name":"x"}})"));
+      }).message,
+      "CronTab.stable.example.com \"x\" is invalid: kind: Invalid value: \"Other\": must be "
+      "CronTab");
+  EXPECT_EQ(http(server_.port(), "POST", "/apis/stable.example.com/v1/namespaces/default/crontabs",
+                 R"({"metadata":{"name":"x"}})")
+                .code,
+            400);
+  EXPECT_EQ(status_of([&] { in(kTabs).create(tab("Big")); }).code, 422);
+}
+
+TEST_F(CustomResources, ADefinitionTakesItsInstancesAlong) {
+  in(kTabs).create(tab("a"));
+  in(kTabs).create(json(
+      R"({"apiVersion":"stable.example.com/v1","kind":"CronTab",
+          "metadata":{"name":"held","finalizers":["example.com/a"]}})"));
+  auto watch = in(kTabs).watch({});
+  const Object deleting = all(kDefinitions).remove("crontabs.stable.example.com");
+  EXPECT_EQ(deleting["metadata"]["finalizers"].to_json(),
+            R"(["customresourcecleanup.apiextensions.k8s.io"])");
+  EXPECT_EQ(status_of([&] { in(kTabs).create(tab("new")); }).code, 405);
+  EXPECT_TRUE(eventually([&] { return in(kTabs).list().items.size() == 1; }));
+  in(kTabs).patch("held", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
+  EXPECT_TRUE(eventually([&] {
+    return http(server_.port(), "GET",
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+                "crontabs.stable.example.com")
+               .code == 404;
+  }));
+  EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v1/crontabs").code, 404);
+  // Watchers are told of every instance.
+  int deleted = 0;
+  while (deleted < 2) {
+    const auto event = watch.next();
+    ASSERT_TRUE(event);
+    if (event->type == api::EventType::kDeleted) ++deleted;
+  }
+  // The same again starts from nothing.
+  all(kDefinitions).create(json(kDefinition));
+  EXPECT_TRUE(in(kTabs).list().items.empty());
+}
+
+TEST_F(CustomResources, AChangedDefinitionIsServedAtOnce) {
+  in(kTabs).create(tab("a"));
+  const Object present = all(kDefinitions).get("crontabs.stable.example.com");
+  rest::PatchOptions options;
+  all(kDefinitions)
+      .patch("crontabs.stable.example.com", rest::PatchType::kJson,
+             R"([{"op":"replace","path":"/spec/versions/0/served","value":false},
+                              {"op":"replace","path":"/spec/versions/2/served","value":true}])");
+  EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v1beta1/crontabs").code, 404);
+  EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v0/crontabs").code, 200);
+}
+
+TEST_F(CustomResources, DefinitionsAreChecked) {
+  const auto message = [&](const std::string& patch, const std::string& name) {
+    rapidjson::Document document = changed(json(kDefinition), patch).to_document();
+    return status_of([&] {
+             all(kDefinitions)
+                 .create(
+                     changed(Object::from(document), R"({"metadata":{"name":")" + name + R"("}})"));
+           })
+        .message;
+  };
+  EXPECT_EQ(message("{}", "wrong.example.com"),
+            "CustomResourceDefinition.apiextensions.k8s.io \"wrong.example.com\" is invalid: "
+            "metadata.name: Invalid value: \"wrong.example.com\": must be "
+            "spec.names.plural+\".\"+spec.group");
+  EXPECT_EQ(
+      message(R"({"spec":{"scope":"Everywhere","names":{"plural":"others"}}})",
+              "others.stable.example.com"),
+      "CustomResourceDefinition.apiextensions.k8s.io \"others.stable.example.com\" is invalid: "
+      "spec.scope: Unsupported value: \"Everywhere\": supported values: \"Cluster\", "
+      "\"Namespaced\"");
+}
+
+TEST_F(CustomResources, MayLiveInNoNamespace) {
+  const api::Resource things{"stable.example.com", "v1", "Thing", "things", false};
+  all(kDefinitions)
+      .create(json(
+          R"({"metadata":{"name":"things.stable.example.com"},
+          "spec":{"group":"stable.example.com","scope":"Cluster",
+            "names":{"plural":"things","kind":"Thing"},
+            "versions":[{"name":"v1","served":true,"storage":true,
+                         "schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
+  const Object thing = all(things).create(
+      json(R"({"apiVersion":"stable.example.com/v1","kind":"Thing","metadata":{"name":"t"}})"));
+  EXPECT_EQ(thing.ns(), "");
+  EXPECT_EQ(
+      http(server_.port(), "GET", "/apis/stable.example.com/v1/namespaces/default/things/t").code,
+      404);
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

@@ -1,0 +1,222 @@
+// Deleting objects, namespaces and definitions.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+
+class Deletion : public ClientTest {
+ protected:
+  static bool is_gone(const std::function<void()>& get) {
+    try {
+      get();
+    } catch (const api::StatusError& e) {
+      return api::is_not_found(e);
+    }
+    return false;
+  }
+  bool is_gone(const api::Resource& resource, const std::string& name,
+               const std::string& ns = "default") const {
+    return is_gone([&] { client_.resource(resource, resource.namespaced ? ns : "").get(name); });
+  }
+};
+
+TEST_F(Deletion, IsAnsweredWithAStatusThatNamesTheObject) {
+  const Object created = in(kConfigMaps).create(config_map("c"));
+  const Object answer = in(kConfigMaps).remove("c");
+  EXPECT_EQ(answer, json(R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success",
+                             "details":{"name":"c","kind":"configmaps","uid":")" +
+                         std::string(created.uid()) + R"("}})"));
+  EXPECT_TRUE(is_gone(kConfigMaps, "c"));
+  EXPECT_EQ(status_of([&] { in(kConfigMaps).remove("c"); }).code, 404);
+}
+
+TEST_F(Deletion, OfAPodIsAnsweredWithThePod) {
+  pods().create(pod("p"));
+  EXPECT_EQ(pods().remove("p").kind(), "Pod");
+  EXPECT_TRUE(is_gone(kPods, "p"));
+}
+
+TEST_F(Deletion, KeepsPreconditions) {
+  const Object created = in(kConfigMaps).create(config_map("c"));
+  rest::DeleteOptions other;
+  other.precondition_uid = "another";
+  const auto status = status_of([&] { in(kConfigMaps).remove("c", other); });
+  EXPECT_EQ(status.code, 409);
+  EXPECT_EQ(
+      status.message,
+      "Operation cannot be fulfilled on ConfigMap \"c\": the UID in the precondition (another) "
+      "does not match the UID in record (" +
+          std::string(created.uid()) + "). The object might have been deleted and then recreated");
+  rest::DeleteOptions right;
+  right.precondition_uid = std::string(created.uid());
+  right.precondition_resource_version = std::string(created.resource_version());
+  in(kConfigMaps).remove("c", right);
+  EXPECT_TRUE(is_gone(kConfigMaps, "c"));
+}
+
+TEST_F(Deletion, WaitsForFinalizers) {
+  const Object created =
+      in(kConfigMaps)
+          .create(
+              json(R"({"metadata":{"name":"c","finalizers":["example.com/a","example.com/b"]}})"));
+  const Object marked = in(kConfigMaps).remove("c");
+  EXPECT_TRUE(marked["metadata"].contains("deletionTimestamp"));
+  EXPECT_EQ(marked["metadata"]["deletionGracePeriodSeconds"].as_int(-1), 0);
+  // Once more changes nothing.
+  EXPECT_EQ(in(kConfigMaps).remove("c"), marked);
+  EXPECT_EQ(in(kConfigMaps).get("c"), marked);
+  // It may be changed, but gets no new finalizers.
+  const Object one_left =
+      in(kConfigMaps).update(changed(marked, R"({"metadata":{"finalizers":["example.com/b"]}})"));
+  EXPECT_EQ(
+      status_of([&] {
+        in(kConfigMaps)
+            .update(changed(one_left,
+                            R"({"metadata":{"finalizers":["example.com/b","example.com/c"]}})"));
+      }).message,
+      "ConfigMap \"c\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be "
+      "added if the object is being deleted, found new finalizers "
+      "[]string{\"example.com/c\"}");
+  // Nor does an update bring it back.
+  const Object still =
+      in(kConfigMaps)
+          .update(
+              changed(one_left, R"({"metadata":{"deletionTimestamp":null,"labels":{"a":"b"}}})"));
+  EXPECT_TRUE(still["metadata"].contains("deletionTimestamp"));
+  in(kConfigMaps).update(changed(still, R"({"metadata":{"finalizers":null}})"));
+  EXPECT_TRUE(is_gone(kConfigMaps, "c"));
+}
+
+TEST_F(Deletion, AnObjectOnItsWayOutBlocksItsName) {
+  in(kConfigMaps).create(json(R"({"metadata":{"name":"c","finalizers":["example.com/a"]}})"));
+  in(kConfigMaps).remove("c");
+  EXPECT_EQ(status_of([&] { in(kConfigMaps).create(config_map("c")); }).message,
+            "object is being deleted: configmaps \"c\" already exists");
+}
+
+TEST_F(Deletion, APodOnANodeGetsItsGracePeriod) {
+  pods().create(pod("p", R"(,"nodeName":"n","terminationGracePeriodSeconds":3600)"));
+  const Object marked = pods().remove("p");
+  EXPECT_EQ(marked["metadata"]["deletionGracePeriodSeconds"].as_int(), 3600);
+  EXPECT_EQ(marked["metadata"]["generation"].as_int(), 2);
+  EXPECT_FALSE(is_gone(kPods, "p"));
+  // It can be made shorter, not longer.
+  rest::DeleteOptions longer;
+  longer.grace_period_seconds = 7200;
+  pods().remove("p", longer);
+  EXPECT_EQ(pods().get("p")["metadata"]["deletionGracePeriodSeconds"].as_int(), 3600);
+  rest::DeleteOptions shorter;
+  shorter.grace_period_seconds = 60;
+  EXPECT_EQ(pods().remove("p", shorter)["metadata"]["deletionGracePeriodSeconds"].as_int(), 60);
+  rest::DeleteOptions now;
+  now.grace_period_seconds = 0;
+  pods().remove("p", now);
+  EXPECT_TRUE(is_gone(kPods, "p"));
+}
+
+TEST_F(Deletion, APodGoesAtTheEndOfItsGracePeriod) {
+  pods().create(pod("p", R"(,"nodeName":"n","terminationGracePeriodSeconds":1)"));
+  pods().remove("p");
+  EXPECT_FALSE(is_gone(kPods, "p"));
+  EXPECT_TRUE(eventually([&] { return is_gone(kPods, "p"); }));
+}
+
+TEST_F(Deletion, APodThatHasEndedGoesAtOnce) {
+  const Object created = pods().create(pod("p", R"(,"nodeName":"n")"));
+  pods().update_status(changed(created, R"({"status":{"phase":"Succeeded"}})"));
+  pods().remove("p");
+  EXPECT_TRUE(is_gone(kPods, "p"));
+}
+
+TEST_F(Deletion, OfACollectionTakesWhatIsSelected) {
+  for (const char* name : {"a", "b", "c"}) {
+    in(kConfigMaps)
+        .create(json(R"({"metadata":{"name":")" + std::string(name) + R"(","labels":{"app":")" +
+                     (name[0] == 'c' ? "y" : "x") + R"("}}})"));
+  }
+  rest::ListOptions selected;
+  selected.label_selector = "app=x";
+  in(kConfigMaps).remove_collection({}, selected);
+  const auto left = in(kConfigMaps).list();
+  ASSERT_EQ(left.items.size(), 1u);
+  EXPECT_EQ(left.items[0].name(), "c");
+}
+
+TEST_F(Deletion, OfACollectionIsAnsweredWithTheList) {
+  in(kConfigMaps).create(config_map("a"));
+  const auto answer = http(server_.port(), "DELETE", "/api/v1/namespaces/default/configmaps");
+  EXPECT_EQ(answer.code, 200);
+  const Object list = Object::parse(answer.body);
+  EXPECT_EQ(list.kind(), "ConfigMapList");
+  EXPECT_EQ(list["items"][0]["metadata"]["name"].as_string(), "a");
+}
+
+TEST_F(Deletion, OfANamespaceEmptiesItFirst) {
+  all(kNamespaces).create(json(R"({"metadata":{"name":"shop"}})"));
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "x" + std::to_string(i);
+    in(kConfigMaps, "shop").create(config_map(name));
+    pods("shop").create(pod(name));
+  }
+  in(kConfigMaps, "shop")
+      .create(json(R"({"metadata":{"name":"held","finalizers":["example.com/a"]}})"));
+  const Object terminating = all(kNamespaces).remove("shop");
+  EXPECT_EQ(terminating["status"]["phase"].as_string(), "Terminating");
+  EXPECT_TRUE(terminating["metadata"].contains("deletionTimestamp"));
+  // Nothing new comes in.
+  const auto refused = status_of([&] { in(kConfigMaps, "shop").create(config_map("new")); });
+  EXPECT_EQ(refused.code, 403);
+  EXPECT_EQ(
+      refused.message,
+      "configmaps \"new\" is forbidden: unable to create new content in namespace shop because "
+      "it is being terminated");
+  ASSERT_EQ(refused.causes.size(), 1u);
+  EXPECT_EQ(refused.causes[0].reason, "NamespaceTerminating");
+  // It waits for the last one.
+  EXPECT_TRUE(eventually([&] {
+    return in(kConfigMaps, "shop").list().items.size() == 1 && pods("shop").list().items.empty();
+  }));
+  EXPECT_FALSE(is_gone(kNamespaces, "shop"));
+  in(kConfigMaps, "shop")
+      .patch("held", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
+  EXPECT_TRUE(eventually([&] { return is_gone(kNamespaces, "shop"); }));
+}
+
+TEST_F(Deletion, SomeNamespacesStay) {
+  EXPECT_EQ(status_of([&] { all(kNamespaces).remove("default"); }).message,
+            "namespaces \"default\" is forbidden: this namespace may not be deleted");
+}
+
+TEST_F(Deletion, ADryRunChangesNothing) {
+  const Object created = pods().create(pod("p", R"(,"nodeName":"n")"));
+  rest::DeleteOptions dry_run;
+  dry_run.dry_run = true;
+  pods().remove("p", dry_run);
+  EXPECT_EQ(pods().get("p"), created);
+}
+
+TEST_F(Deletion, PoliciesAreAccepted) {
+  for (const auto policy : {rest::PropagationPolicy::kOrphan, rest::PropagationPolicy::kBackground,
+                            rest::PropagationPolicy::kForeground}) {
+    in(kConfigMaps).create(config_map("c"));
+    rest::DeleteOptions options;
+    options.propagation_policy = policy;
+    in(kConfigMaps).remove("c", options);
+    EXPECT_TRUE(is_gone(kConfigMaps, "c"));
+  }
+  in(kConfigMaps).create(config_map("c"));
+  const auto answer = http(server_.port(), "DELETE",
+                           "/api/v1/namespaces/default/configmaps/c?propagationPolicy=Never");
+  EXPECT_EQ(answer.code, 422);
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

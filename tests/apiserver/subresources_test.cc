@@ -1,0 +1,176 @@
+// Patches, scales, bindings, evictions and reviews.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+
+class Subresources : public ClientTest {
+ protected:
+  Object deployment() {
+    return in(kDeployments)
+        .create(json(
+            R"({"metadata":{"name":"d"},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"},
+            "matchExpressions":[{"key":"tier","operator":"In","values":["a","b"]}]},
+            "template":{"metadata":{"labels":{"app":"web","tier":"a"}},
+            "spec":{"containers":[{"name":"c","image":"x"}]}}}})"));
+  }
+  HttpAnswer call(const std::string& method, const std::string& path, const std::string& body,
+                  const std::string& type = "application/json") {
+    return http(server_.port(), method, path, body, {{"Content-Type", type}});
+  }
+};
+
+TEST_F(Subresources, PatchesChangeWhatTheySay) {
+  in(kConfigMaps).create(json(R"({"metadata":{"name":"c"},"data":{"a":"1","b":"2"}})"));
+  EXPECT_EQ(in(kConfigMaps)
+                .patch("c", rest::PatchType::kMerge, R"({"data":{"a":null,"c":"3"}})")["data"]
+                .to_json(),
+            R"({"b":"2","c":"3"})");
+  EXPECT_EQ(in(kConfigMaps)
+                .patch("c", rest::PatchType::kJson,
+                       R"([{"op":"test","path":"/data/b","value":"2"},
+                           {"op":"move","from":"/data/b","path":"/data/d"}])")["data"]
+                .to_json(),
+            R"({"c":"3","d":"2"})");
+  EXPECT_EQ(status_of([&] {
+              in(kConfigMaps)
+                  .patch("c", rest::PatchType::kMerge, R"({"metadata":{"resourceVersion":"1"}})");
+            }).code,
+            409);
+  EXPECT_EQ(status_of([&] {
+              in(kConfigMaps).patch("c", rest::PatchType::kMerge, R"({"metadata":{"name":"d"}})");
+            }).message,
+            "the name of the object (d) does not match the name on the URL (c)");
+  EXPECT_EQ(status_of([&] { in(kConfigMaps).patch("no", rest::PatchType::kMerge, "{}"); }).code,
+            404);
+}
+
+TEST_F(Subresources, APatchThatChangesNothingWritesNothing) {
+  const Object created = in(kConfigMaps).create(config_map("c"));
+  EXPECT_EQ(in(kConfigMaps).patch("c", rest::PatchType::kMerge, R"({"data":{"key":"x"}})"),
+            created);
+}
+
+TEST_F(Subresources, BrokenPatchesAreRefused) {
+  in(kConfigMaps).create(config_map("c"));
+  const std::string path = "/api/v1/namespaces/default/configmaps/c";
+  const auto message = [&](const std::string& body, const std::string& type) {
+    const auto answer = call("PATCH", path, body, type);
+    EXPECT_EQ(answer.code, 400);
+    return std::string(Object::parse(answer.body)["message"].as_string());
+  };
+  EXPECT_EQ(message("{", "application/merge-patch+json"),
+            "error decoding patch: unexpected end of JSON input");
+  EXPECT_EQ(message("[1,]", "application/json-patch+json"),
+            "error decoding patch: invalid character ']' looking for beginning of value");
+  EXPECT_EQ(call("PATCH", path, "{}", "application/apply-patch+yaml").code, 415);
+  EXPECT_EQ(
+      call("PATCH", path, R"({"metadata":{"labels":{"a":1}}})", "application/merge-patch+json")
+          .code,
+      400);
+}
+
+TEST_F(Subresources, ScaleShowsAndSetsTheReplicas) {
+  const Object created = deployment();
+  const Object scale = Object::parse(
+      http(server_.port(), "GET", "/apis/apps/v1/namespaces/default/deployments/d/scale").body);
+  EXPECT_EQ(scale.kind(), "Scale");
+  EXPECT_EQ(scale.api_version(), "autoscaling/v1");
+  EXPECT_EQ(scale.resource_version(), created.resource_version());
+  EXPECT_EQ(scale["spec"]["replicas"].as_int(), 2);
+  EXPECT_EQ(scale["status"]["selector"].as_string(), "app=web,tier in (a,b)");
+
+  const std::string path = "/apis/apps/v1/namespaces/default/deployments/d/scale";
+  const auto patched =
+      call("PATCH", path, R"({"spec":{"replicas":5}})", "application/merge-patch+json");
+  EXPECT_EQ(patched.code, 200) << patched.body;
+  EXPECT_EQ(Object::parse(patched.body)["spec"]["replicas"].as_int(), 5);
+  EXPECT_EQ(in(kDeployments).get("d")["spec"]["replicas"].as_int(), 5);
+  EXPECT_EQ(in(kDeployments).get("d")["metadata"]["generation"].as_int(), 2);
+
+  // Whoever has seen an older state is told.
+  EXPECT_EQ(call("PUT", path, changed(scale, R"({"spec":{"replicas":7}})").to_json()).code, 409);
+  const Object fresh = Object::parse(http(server_.port(), "GET", path).body);
+  EXPECT_EQ(call("PUT", path, changed(fresh, R"({"spec":{"replicas":7}})").to_json()).code, 200);
+  EXPECT_EQ(in(kDeployments).get("d")["spec"]["replicas"].as_int(), 7);
+  EXPECT_EQ(call("PATCH", path, R"({"spec":{"replicas":-1}})", "application/merge-patch+json").code,
+            422);
+}
+
+TEST_F(Subresources, ABindingPutsAPodOnANode) {
+  pods().create(pod("p"));
+  const std::string path = "/api/v1/namespaces/default/pods/p/binding";
+  const std::string binding =
+      R"({"kind":"Binding","apiVersion":"v1","metadata":{"name":"p","annotations":{"by":"me"}},)"
+      R"("target":{"kind":"Node","name":"n1"}})";
+  EXPECT_EQ(call("POST", path, R"({"metadata":{"name":"p"}})").code, 422);
+  EXPECT_EQ(call("POST", path, binding).code, 201);
+  const Object bound = pods().get("p");
+  EXPECT_EQ(bound["spec"]["nodeName"].as_string(), "n1");
+  EXPECT_EQ(bound.annotations()["by"].as_string(), "me");
+  EXPECT_EQ(bound["status"]["conditions"][0]["type"].as_string(), "PodScheduled");
+  const auto again = call("POST", path, binding);
+  EXPECT_EQ(again.code, 409);
+  EXPECT_EQ(
+      Object::parse(again.body)["message"].as_string(),
+      "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node "
+      "\"n1\"");
+}
+
+TEST_F(Subresources, AnEvictionDeletesAPod) {
+  pods().create(pod("p"));
+  const auto answer =
+      call("POST", "/api/v1/namespaces/default/pods/p/eviction",
+           R"({"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"p"}})");
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  EXPECT_EQ(status_of([&] { pods().get("p"); }).code, 404);
+}
+
+TEST_F(Subresources, WhatNeedsANodeSaysSo) {
+  pods().create(pod("p"));
+  EXPECT_EQ(http(server_.port(), "GET", "/api/v1/namespaces/default/pods/p/log").code, 400);
+  EXPECT_EQ(http(server_.port(), "GET", "/api/v1/namespaces/default/pods/q/log").code, 404);
+}
+
+TEST_F(Subresources, EverybodyMayDoEverything) {
+  const auto review = [&](const std::string& group, const std::string& resource,
+                          const std::string& spec) {
+    const auto answer =
+        call("POST", "/apis/" + group + "/" + resource, R"({"spec":{)" + spec + "}}");
+    EXPECT_EQ(answer.code, 201) << answer.body;
+    return Object::parse(answer.body);
+  };
+  const std::string attributes = R"("resourceAttributes":{"verb":"get","resource":"pods"})";
+  for (const char* resource : {"v1/selfsubjectaccessreviews", "v1/subjectaccessreviews",
+                               "v1/namespaces/default/localsubjectaccessreviews"}) {
+    EXPECT_TRUE(
+        review("authorization.k8s.io", resource, attributes)["status"]["allowed"].as_bool());
+  }
+  EXPECT_EQ(review("authorization.k8s.io", "v1/selfsubjectrulesreviews",
+                   R"("namespace":"default")")["status"]["resourceRules"][0]["verbs"][0]
+                .as_string(),
+            "*");
+  EXPECT_EQ(
+      review("authentication.k8s.io", "v1/selfsubjectreviews", "")["status"]["userInfo"]["username"]
+          .as_string(),
+      "system:unsecured");
+  EXPECT_FALSE(review("authentication.k8s.io", "v1/tokenreviews",
+                      R"("token":"x")")["status"]["authenticated"]
+                   .as_bool());
+}
+
+TEST_F(Subresources, ComponentsAreAnEmptyList) {
+  const Object list = Object::parse(http(server_.port(), "GET", "/api/v1/componentstatuses").body);
+  EXPECT_EQ(list.kind(), "ComponentStatusList");
+  EXPECT_EQ(list["items"].size(), 0u);
+}
+
+}  // namespace
+}  // namespace lookout::apiserver
