@@ -137,6 +137,10 @@ std::string known_by(const JsonValue& element, std::string_view merge_key) {
   return *std::move(key);
 }
 
+bool has_marker(const JsonValue& value) {
+  return value.IsObject() && find_member(value, directive::kPatch) != nullptr;
+}
+
 /// Refuses a patch whose elements stand in another order than the one it asks for.
 void check_order(const JsonValue& patch, const JsonValue& order, std::string_view merge_key) {
   if (patch.Empty() || order.Empty()) return;
@@ -152,7 +156,7 @@ void check_order(const JsonValue& patch, const JsonValue& order, std::string_vie
   auto next = elements.begin();
   const JsonValue* at = order.Begin();
   while (next != elements.end() && at != order.End()) {
-    if ((*next)->IsObject() && find_member(**next, directive::kPatch) != nullptr) {
+    if (has_marker(**next)) {
       ++next;
     } else {
       const std::string key = known_by(**next, merge_key);
@@ -174,6 +178,10 @@ struct Keyed {
 /// Keys, and where each stands first.
 class Order {
  public:
+  bool has_all(const std::vector<Keyed>& elements) const {
+    return std::all_of(elements.begin(), elements.end(),
+                       [this](const Keyed& element) { return find(element.key).has_value(); });
+  }
   void add(std::string key) {
     positions_.emplace(std::move(key), size_);
     ++size_;
@@ -450,6 +458,7 @@ class Merger {
       for (const auto& element : merged.elements) merged.server_order.push_back(element.key);
     } else if (present == nullptr) {
       for (const auto& element : change->GetArray()) {
+        if (has_marker(element)) continue;
         if (auto value = copy_new(element, field.schema))
           merged.elements.push_back({known_by(*value, field.merge_key), *std::move(value)});
       }
@@ -463,7 +472,11 @@ class Merger {
         merged.server_order.push_back(element.key);
     }
     Order wanted;
-    for (const auto& element : order.GetArray()) wanted.add(known_by(element, field.merge_key));
+    for (const auto& element : order.GetArray()) {
+      if (!field.merge_key.empty() && !element.IsObject() && !wanted.has_all(merged.elements))
+        fail(fmt::format("value for key {} is not a map", &element - order.Begin()));
+      wanted.add(known_by(element, field.merge_key));
+    }
     members.set(
         *name, to_list(arrange(std::move(merged.elements), wanted, order_of(merged.server_order))));
     changes.take(*name);
@@ -627,7 +640,8 @@ class Merger {
       return out;
     }
     if (!value.IsObject()) return deep_copy(value, allocator_);
-    if (find_member(value, directive::kPatch) != nullptr) return std::nullopt;
+    const JsonValue* marker = find_member(value, directive::kPatch);
+    if (marker != nullptr && !marker->IsNull()) return std::nullopt;
     JsonValue out(rapidjson::kObjectType);
     for (const auto& [name, member] : UniqueMembers(value)) {
       if (member->IsNull() || (schema.has_fields() && directive::is_directive(name))) continue;
