@@ -11,17 +11,23 @@
 namespace lookout::rest::detail {
 
 using Kind = TransportError::Kind;
+using std::chrono::steady_clock;
 
 CallControl::CallControl(const CallOptions& options, std::chrono::milliseconds default_timeout,
-                         boost::asio::any_io_executor executor, std::string description)
+                         std::stop_token closing, boost::asio::any_io_executor executor,
+                         std::string description)
     : token_(options.stop),
+      closing_(std::move(closing)),
       executor_(std::move(executor)),
       description_(std::move(description)),
       timer_(std::make_shared<boost::asio::steady_timer>(executor_)),
-      callback_(options.stop, [this] { stop(); }) {
+      on_stop_(token_, [this] { stop(); }),
+      on_closing_(closing_, [this] { stop(); }) {
   const auto timeout = options.timeout.count() > 0 ? options.timeout : default_timeout;
-  if (timeout.count() > 0) deadline_ = std::chrono::steady_clock::now() + timeout;
+  if (timeout.count() > 0) deadline_ = steady_clock::now() + timeout;
 }
+
+CallControl::~CallControl() = default;
 
 void CallControl::stop() {
   boost::asio::post(executor_, [timer = timer_] { timer->cancel(); });
@@ -31,6 +37,7 @@ void CallControl::stop() {
     exchange = exchange_.lock();
   }
   if (exchange) exchange->cancel();
+  interruption_.request_stop();
 }
 
 void CallControl::watch(const std::shared_ptr<HttpExchange>& exchange) {
@@ -39,31 +46,46 @@ void CallControl::watch(const std::shared_ptr<HttpExchange>& exchange) {
     exchange_ = exchange;
   }
   // A stop that came just before found nothing to cancel.
-  if (token_.stop_requested()) exchange->cancel();
+  if (token_.stop_requested() || closing_.stop_requested()) exchange->cancel();
+}
+
+std::stop_token CallControl::interruption() {
+  if (deadline_ && !deadline_timer_) {
+    deadline_timer_.emplace(executor_, *deadline_);
+    deadline_timer_->async_wait(
+        [interruption = interruption_](boost::system::error_code error) mutable {
+          if (!error) interruption.request_stop();
+        });
+  }
+  return interruption_.get_token();
 }
 
 void CallControl::check() const {
-  if (token_.stop_requested())
-    throw TransportError(Kind::kCancelled, fmt::format("{}: cancelled", description_));
+  if (token_.stop_requested() || closing_.stop_requested()) {
+    throw TransportError(
+        Kind::kCancelled,
+        fmt::format("{}: {}", description_,
+                    token_.stop_requested() ? "cancelled" : "the client was closed"));
+  }
+  remaining();
 }
 
 std::chrono::milliseconds CallControl::remaining() const {
   if (!deadline_) return std::chrono::milliseconds(0);
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-      *deadline_ - std::chrono::steady_clock::now());
-  if (left.count() <= 0)
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - steady_clock::now());
+  if (left.count() <= 0) {
     throw TransportError(Kind::kTimeout,
                          fmt::format("{}: no answer within the time limit", description_));
+  }
   return left;
+}
+
+bool CallControl::has_time_for(std::chrono::milliseconds pause) const {
+  return !deadline_ || steady_clock::now() + pause < *deadline_;
 }
 
 Awaitable<void> CallControl::sleep(std::chrono::milliseconds duration) {
   check();
-  if (deadline_ && remaining() < duration) {
-    throw TransportError(
-        Kind::kTimeout,
-        fmt::format("{}: the server asks to wait longer than the time limit", description_));
-  }
   timer_->expires_after(duration);
   boost::system::error_code ignored;
   co_await timer_->async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));

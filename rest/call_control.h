@@ -17,39 +17,50 @@
 
 namespace lookout::rest::detail {
 
-/// Stops whatever one call is waiting for: the exchange that is under way, or a pause before the
-/// next attempt. Made and used on the strand of the call; the stop may come from any thread.
+/// Stops whatever one call is waiting for: the exchange that is under way, a credential, or a pause
+/// before the next attempt. Made and used on the strand of the call; the stop may come from any
+/// thread.
 class CallControl {
  public:
-  /// `description` ("list pods") is for messages.
+  /// `closing`: the client goes away. `description` ("list pods") is for messages.
   CallControl(const CallOptions& options, std::chrono::milliseconds default_timeout,
-              boost::asio::any_io_executor executor, std::string description);
+              std::stop_token closing, boost::asio::any_io_executor executor,
+              std::string description);
+  ~CallControl();
+  CallControl(const CallControl&) = delete;
+  CallControl& operator=(const CallControl&) = delete;
 
   /// What is left until the deadline; 0 if there is none. Throws TransportError when it has passed.
   std::chrono::milliseconds remaining() const;
-  /// Throws TransportError when a stop was requested.
+  /// Whether the deadline leaves time for a pause.
+  bool has_time_for(std::chrono::milliseconds pause) const;
+  /// Throws TransportError when a stop was requested, or the deadline has passed.
   void check() const;
-  /// Throws TransportError when a stop is requested meanwhile, or when the deadline would come
-  /// before the end.
+  /// Throws TransportError when a stop is requested meanwhile.
   Awaitable<void> sleep(std::chrono::milliseconds duration);
   /// The exchange that a stop is to cancel, for as long as it lives.
   void watch(const std::shared_ptr<HttpExchange>& exchange);
+  /// For what neither an exchange nor a pause is: stopped by a stop, and when the deadline passes.
+  std::stop_token interruption();
 
   const boost::asio::any_io_executor& executor() const { return executor_; }
-  std::stop_token stop_token() const { return token_; }
 
  private:
   void stop();
 
   std::stop_token token_;
+  std::stop_token closing_;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   boost::asio::any_io_executor executor_;
   std::string description_;
   std::shared_ptr<boost::asio::steady_timer> timer_;
+  std::optional<boost::asio::steady_timer> deadline_timer_;
+  std::stop_source interruption_;
   std::mutex mutex_;
   std::weak_ptr<HttpExchange> exchange_;  // guarded by mutex_
   // Last: no stop may come before the rest exists or after it is gone.
-  std::stop_callback<std::function<void()>> callback_;
+  std::stop_callback<std::function<void()>> on_stop_;
+  std::stop_callback<std::function<void()>> on_closing_;
 };
 
 }  // namespace lookout::rest::detail

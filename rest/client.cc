@@ -13,14 +13,17 @@ namespace lookout::rest {
 namespace {
 
 using detail::CallControl;
+using detail::describe;
 using detail::Request;
 
 // client-go gives up after as many (rest.Request, maxRetries).
 constexpr int kMaxRetries = 10;
 // More of an answer that is an error is not read.
 constexpr std::size_t kMaxErrorBody = 1u << 20;
-// An answer that is kept whole in memory ends here.
-constexpr std::size_t kMaxBody = std::size_t{1} << 30;
+// An answer that is kept whole in memory ends here. It may have been compressed a thousandfold.
+constexpr std::size_t kMaxBody = 256u << 20;
+// So much of an answer is remembered until it is known whether it makes sense.
+constexpr std::size_t kQuoted = 200;
 
 detail::HttpServer server_of(const Config& config) {
   detail::HttpServer server;
@@ -43,12 +46,18 @@ detail::HttpServer server_of(const Config& config) {
 
 Awaitable<std::string> read_all(detail::HttpExchange& exchange, std::size_t limit) {
   std::string body = co_await exchange.read();
+  std::string piece;
   while (body.size() <= limit) {
-    const std::string piece = co_await exchange.read();
+    piece = co_await exchange.read(std::move(piece));
     if (piece.empty()) break;
     body += piece;
   }
   co_return body;
+}
+
+api::DecodeError too_long(const Request& request, std::size_t limit) {
+  return api::DecodeError(
+      fmt::format("{}: the answer is longer than {} bytes", detail::describe(request), limit));
 }
 
 /// Whether there may be other credentials than those that the server has just refused.
@@ -72,8 +81,13 @@ Client::Impl::Impl(Config config, std::shared_ptr<EventLoop> loop)
       transport_(detail::HttpTransport::create(loop_->context(), server_of(config_))) {}
 
 Client::Impl::~Impl() {
-  transport_->shutdown();
+  close();
   if (helper_) helper_->join();
+}
+
+void Client::Impl::close() {
+  closing_.request_stop();
+  transport_->shutdown();
 }
 
 Awaitable<std::shared_ptr<const Credential>> Client::Impl::credential(CallControl& control) {
@@ -85,7 +99,7 @@ Awaitable<std::shared_ptr<const Credential>> Client::Impl::credential(CallContro
     co_return source->current(std::move(stop));
   };
   auto got = co_await boost::asio::co_spawn(helper_->get_executor(),
-                                            blocking(credentials_, control.stop_token()),
+                                            blocking(credentials_, control.interruption()),
                                             boost::asio::use_awaitable);
   control.check();
   co_return got;
@@ -123,14 +137,15 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
       } catch (const TransportError& e) {
         // A kept connection that the server has closed in the meantime looks like this; a read may
         // simply be sent again.
-        if (request.method != "GET" || request.streaming ||
-            e.kind() != TransportError::Kind::kBroken || attempt >= kMaxRetries)
-          throw;
         delay = std::chrono::seconds(attempt == 0 ? 0 : 1);
+        if (request.method != "GET" || request.streaming ||
+            e.kind() != TransportError::Kind::kBroken || attempt >= kMaxRetries ||
+            !control.has_time_for(*delay))
+          throw;
       }
       if (!delay) {
         for (const auto& warning : answer.head.warnings)
-          spdlog::warn("{} {}: the server warns: {}", request.verb, request.resource, warning);
+          spdlog::warn("{}: the server warns: {}", describe(request), warning);
         if (answer.head.status >= 200 && answer.head.status < 300) co_return answer;
         std::string body = co_await read_all(*answer.exchange, kMaxErrorBody);
         if (answer.head.status == 401 && !credentials_renewed && renewable(config_)) {
@@ -139,10 +154,10 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
           delay = std::chrono::seconds(0);
         } else {
           delay = retry_delay(request, answer.head);
-          if (!delay || attempt >= kMaxRetries)
+          if (!delay || attempt >= kMaxRetries || !control.has_time_for(*delay))
             throw detail::error_from_answer(request, answer.head, std::move(body));
-          spdlog::debug("{} {}: HTTP {}, again in {} s", request.verb, request.resource,
-                        answer.head.status, delay->count());
+          spdlog::debug("{}: HTTP {}, again in {} s", describe(request), answer.head.status,
+                        delay->count());
         }
       }
     }
@@ -153,30 +168,35 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
 Awaitable<std::string> Client::Impl::fetch(const Request& request, CallControl& control) {
   Answer answer = co_await open(request, control);
   std::string body = co_await read_all(*answer.exchange, kMaxBody);
-  if (body.size() > kMaxBody) {
-    throw api::DecodeError(fmt::format("{} {}: the answer is longer than {} bytes", request.verb,
-                                       request.resource, kMaxBody));
-  }
+  if (body.size() > kMaxBody) throw too_long(request, kMaxBody);
   co_return body;
 }
 
 Awaitable<api::Object> Client::Impl::fetch_object(const Request& request, CallControl& control) {
   Answer answer = co_await open(request, control);
-  std::string body = co_await read_all(*answer.exchange, kMaxBody);
-  const std::string beginning = detail::quoted_beginning(std::string_view(body).substr(0, 400));
+  std::string body = co_await read_all(*answer.exchange, api::kDefaultMaxObjectBytes);
+  if (body.size() > api::kDefaultMaxObjectBytes)
+    throw too_long(request, api::kDefaultMaxObjectBytes);
+  // Decoding spoils it.
+  const std::string beginning = body.substr(0, kQuoted + 1);
   api::JsonDecoder decoder;
-  api::Object object;
-  if (body.size() <= kMaxBody) object = decoder.decode(body);
+  api::Object object = decoder.decode(body);
   if (!object) {
-    throw api::DecodeError(fmt::format("{} {} {}: the answer ({}) is no object: {}; it begins {}",
-                                       request.verb, request.resource, request.name,
-                                       answer.head.content_type, decoder.error(), beginning));
+    throw api::DecodeError(fmt::format("{}: the answer{} is no object: {}; {}", describe(request),
+                                       detail::type_of(answer.head), decoder.error(),
+                                       detail::beginning_of_answer(beginning, kQuoted)));
   }
   co_return object;
 }
 
-Client::Client(Config config, std::shared_ptr<EventLoop> loop)
-    : impl_(std::make_shared<Impl>(std::move(config), std::move(loop))) {}
+Client::Client(Config config, std::shared_ptr<EventLoop> loop) {
+  auto impl = std::make_shared<Impl>(std::move(config), std::move(loop));
+  Impl* const raw = impl.get();
+  impl_ = std::shared_ptr<Impl>(raw, [owner = std::move(impl)](Impl*) mutable {
+    owner->close();
+    owner.reset();
+  });
+}
 
 ResourceClient Client::resource(api::Resource resource, std::string ns) const {
   return {impl_, std::move(resource), std::move(ns)};

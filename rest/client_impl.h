@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 
 #include "lookout/rest/client.h"
@@ -15,10 +16,18 @@
 
 namespace lookout::rest {
 
+/// Copies of a Client, and the ResourceClients made of it, share a handle to this that closes it
+/// when the last of them goes (Client::Client). Coroutines that are under way hold the object
+/// itself, by shared_from_this(), and end soon after it was closed.
 class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
  public:
   Impl(Config config, std::shared_ptr<EventLoop> loop);
   ~Impl();
+
+  /// Cancels everything that is under way; later calls fail. From any thread.
+  void close();
+  /// Stopped by close().
+  std::stop_token closing() const { return closing_.get_token(); }
 
   struct Answer {
     detail::HttpHead head;
@@ -30,7 +39,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   /// being of the same.
   Awaitable<Answer> open(const detail::Request& request, detail::CallControl& control);
 
-  /// The whole body of the answer.
+  /// The whole body of the answer. Throws api::DecodeError if it is beyond all measure.
   Awaitable<std::string> fetch(const detail::Request& request, detail::CallControl& control);
 
   /// The object that is the body of the answer.
@@ -45,6 +54,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   detail::HttpRequest prepare(const detail::Request& request, const Credential& credential,
                               detail::CallControl& control) const;
 
+  std::stop_source closing_;
   const Config config_;
   const std::shared_ptr<EventLoop> loop_;
   const std::shared_ptr<Credentials> credentials_;

@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <future>
 #include <mutex>
 #include <unordered_map>
@@ -67,6 +68,14 @@ struct HttpExchange::Flow {
   bool cancelled = false;
 
   CURL* easy = nullptr;  // on the transport's strand only; null before and after the transfer
+
+  /// With the mutex held.
+  void throw_if_cancelled() const {
+    if (!cancelled) return;
+    // Why it could not go on says more, if it says that it was ended, too.
+    if (error && error->kind() == TransportError::Kind::kCancelled) throw TransportError(*error);
+    throw TransportError(TransportError::Kind::kCancelled, what + ": cancelled");
+  }
 
   void finish(std::optional<TransportError> why) {
     {
@@ -148,6 +157,7 @@ Kind kind_of(CURLcode code, CURL* easy) {
       return Kind::kTls;
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
+    case CURLE_SEND_FAIL_REWIND:
     case CURLE_GOT_NOTHING:
     case CURLE_PARTIAL_FILE:
     case CURLE_HTTP2:
@@ -170,8 +180,9 @@ struct Transfer {
   curl_slist* headers = nullptr;
   curl_slist* connect_to = nullptr;
   HttpHead head;
+  bool head_done = false;
+  std::size_t sent = 0;  // of the body
   char error[CURL_ERROR_SIZE] = {};
-  const HttpServer* server = nullptr;
 
   Transfer() = default;
   Transfer(const Transfer&) = delete;
@@ -191,15 +202,16 @@ struct Transfer {
     } else if (starts_with_ignoring_case(line, "content-type:")) {
       head.content_type = trim(line.substr(13));
     } else if (starts_with_ignoring_case(line, "retry-after:")) {
+      // A date is possible, too; like client-go, we take numbers only.
       const std::string_view value = trim(line.substr(12));
-      long seconds = 0;
-      if (std::from_chars(value.data(), value.data() + value.size(), seconds).ec == std::errc{} &&
-          seconds >= 0) {
+      std::int32_t seconds = 0;
+      const auto parsed = std::from_chars(value.data(), value.data() + value.size(), seconds);
+      if (parsed.ec == std::errc{} && parsed.ptr == value.data() + value.size() && seconds >= 0)
         head.retry_after = std::chrono::seconds(seconds);
-      }
     } else if (starts_with_ignoring_case(line, "warning:")) {
       head.warnings.emplace_back(trim(line.substr(8)));
-    } else if (trim(line).empty() && head.status >= 200) {
+    } else if (trim(line).empty() && head.status >= 200 && !head_done) {
+      head_done = true;
       {
         const std::lock_guard lock(flow->mutex);
         flow->head = head;
@@ -207,6 +219,13 @@ struct Transfer {
       flow->event.ring();
     }
     return line.size();
+  }
+
+  std::size_t on_send(char* out, std::size_t size) {
+    size = std::min(size, request.body.size() - sent);
+    std::memcpy(out, request.body.data() + sent, size);
+    sent += size;
+    return size;
   }
 
   std::size_t on_body(std::string_view bytes) {
@@ -233,6 +252,15 @@ std::size_t header_callback(char* data, std::size_t size, std::size_t count, voi
 std::size_t write_callback(char* data, std::size_t size, std::size_t count, void* transfer) {
   return static_cast<Transfer*>(transfer)->on_body({data, size * count});
 }
+
+std::size_t read_callback(char* out, std::size_t size, std::size_t count, void* transfer) {
+  return static_cast<Transfer*>(transfer)->on_send(out, size * count);
+}
+
+/// libcurl sends a request again when a kept connection breaks before the answer: even one that
+/// changes something, and even if the server may have done it. It must not, once it has begun to
+/// send the body: it cannot have the body again.
+int seek_callback(void*, curl_off_t, int) { return CURL_SEEKFUNC_FAIL; }
 
 int socket_options_callback(void* server_pointer, curl_socket_t fd, curlsocktype) {
   // Data that nobody acknowledges ends the connection after this time; so do unanswered keep-alive
@@ -270,7 +298,6 @@ class HttpTransport::Impl {
     auto transfer = std::make_unique<Transfer>();
     transfer->flow = std::move(flow);
     transfer->request = std::move(request);
-    transfer->server = &server_;
     CURL* easy = take_easy();
     set_options(easy, *transfer);
     transfer->flow->easy = easy;
@@ -352,7 +379,8 @@ class HttpTransport::Impl {
     const auto it = transfers_.find(easy);
     if (it == transfers_.end()) return;
     Transfer& transfer = *it->second;
-    if (result == CURLE_OK && transfer.head.status == 0) result = CURLE_GOT_NOTHING;
+    // libcurl is content with half a head.
+    if (result == CURLE_OK && !transfer.head_done) result = CURLE_GOT_NOTHING;
     if (result == CURLE_OK) {
       transfer.flow->easy = nullptr;
       transfer.flow->finish(std::nullopt);
@@ -383,12 +411,17 @@ class HttpTransport::Impl {
     if (request.method == "GET") {
       set(CURLOPT_HTTPGET, 1L);
     } else {
+      set(CURLOPT_POST, 1L);
       set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-      set(CURLOPT_POSTFIELDS, request.body.data());
+      set(CURLOPT_READFUNCTION, &read_callback);
+      set(CURLOPT_READDATA, &transfer);
+      set(CURLOPT_SEEKFUNCTION, &seek_callback);
       set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
     }
 
     set(CURLOPT_NOSIGNAL, 1L);
+    // A cancelled transfer does not wait until its host name has been looked up.
+    set(CURLOPT_QUICK_EXIT, 1L);
     set(CURLOPT_ERRORBUFFER, transfer.error);
     set(CURLOPT_HEADERFUNCTION, &header_callback);
     set(CURLOPT_HEADERDATA, &transfer);
@@ -401,7 +434,9 @@ class HttpTransport::Impl {
     if (server_.compression && !request.streaming) set(CURLOPT_ACCEPT_ENCODING, "gzip");
 
     set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-    set(CURLOPT_PIPEWAIT, 1L);
+    // Without TLS it is HTTP/1.1: to wait for a connection that may be shared would be to wait for
+    // the first answer.
+    set(CURLOPT_PIPEWAIT, server_.url.starts_with("https:") ? 1L : 0L);
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
     set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(server_.connect_timeout.count()));
     set(CURLOPT_TCP_KEEPALIVE, 1L);
@@ -411,7 +446,10 @@ class HttpTransport::Impl {
     set(CURLOPT_SOCKOPTDATA, const_cast<HttpServer*>(&server_));
 
     set_tls(easy, request.certificate);
-    if (!server_.proxy.empty()) set(CURLOPT_PROXY, server_.proxy.c_str());
+    if (!server_.proxy.empty()) {
+      set(CURLOPT_PROXY, server_.proxy.c_str());
+      set(CURLOPT_NOPROXY, "");  // $no_proxy is for proxies that the environment names
+    }
   }
 
   void set_address(CURL* easy, Transfer& transfer) {
@@ -524,9 +562,10 @@ HttpExchange::~HttpExchange() {
 void HttpExchange::cancel() {
   {
     const std::lock_guard lock(flow_->mutex);
-    if (flow_->finished || flow_->cancelled) return;
-    flow_->cancelled = true;
+    if (std::exchange(flow_->cancelled, true)) return;
   }
+  // The reader need not wait for the transport.
+  flow_->event.ring();
   if (const auto transport = flow_->transport.lock()) transport->post_cancel(flow_);
 }
 
@@ -534,6 +573,7 @@ Awaitable<HttpHead> HttpExchange::head() {
   for (;;) {
     {
       const std::lock_guard lock(flow_->mutex);
+      flow_->throw_if_cancelled();
       if (flow_->head) co_return *flow_->head;
       if (flow_->error) throw TransportError(*flow_->error);
     }
@@ -547,6 +587,7 @@ Awaitable<std::string> HttpExchange::read(std::string reuse) {
     bool resume = false;
     {
       const std::lock_guard lock(flow_->mutex);
+      flow_->throw_if_cancelled();
       if (!flow_->buffer.empty()) {
         std::swap(reuse, flow_->buffer);
         resume = std::exchange(flow_->paused, false);

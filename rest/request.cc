@@ -5,6 +5,7 @@
 #include <rapidjson/writer.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
@@ -196,13 +197,14 @@ std::string delete_options_body(const DeleteOptions& options) {
 }
 
 api::StatusError error_from_answer(const Request& request, const HttpHead& head, std::string body) {
-  std::string beginning = quoted_beginning(body);
+  std::string beginning = body.empty() ? "an empty body" : quoted_beginning(body);
   if (is_json(head)) {
     api::JsonDecoder decoder;
     if (const api::Object object = decoder.decode(body)) {
       if (auto status = api::Status::from(object)) {
         if (status->code == 0) status->code = head.status;
         if (status->retry_after_seconds == 0 && head.retry_after) {
+          status->has_details = true;
           status->retry_after_seconds = static_cast<std::int32_t>(head.retry_after->count());
         }
         return api::StatusError(std::move(*status));
@@ -219,9 +221,8 @@ api::StatusError error_from_answer(const Request& request, const HttpHead& head,
     status.retry_after_seconds = static_cast<std::int32_t>(head.retry_after->count());
   status.causes.push_back({"UnexpectedServerResponse", beginning, ""});
   status.message =
-      fmt::format("the server answered {} {}{}{} with HTTP {} and no Kubernetes Status but {}",
-                  request.verb, request.resource, request.name.empty() ? "" : " ", request.name,
-                  head.status, beginning == "\"\"" ? "an empty body" : beginning);
+      fmt::format("the server answered {} with HTTP {} and no Kubernetes Status but {}",
+                  describe(request), head.status, beginning);
   return api::StatusError(std::move(status));
 }
 
@@ -242,6 +243,32 @@ std::string quoted_beginning(std::string_view text, std::size_t limit) {
   return out + (text.size() > limit ? "\"..." : "\"");
 }
 
-bool is_json(const HttpHead& head) { return head.content_type.starts_with("application/json"); }
+std::string describe(const Request& request) {
+  return request.verb + " " + request.resource + (request.name.empty() ? "" : " " + request.name);
+}
+
+std::string beginning_of_answer(std::string_view body, std::size_t limit) {
+  return body.empty() ? "it is empty" : "it begins " + quoted_beginning(body, limit);
+}
+
+std::string type_of(const HttpHead& head) {
+  return head.content_type.empty() ? "" : fmt::format(" ({})", head.content_type);
+}
+
+bool is_json(const HttpHead& head) {
+  std::string_view type = head.content_type;
+  type = type.substr(0, type.find(';'));
+  while (type.ends_with(' ')) type.remove_suffix(1);
+  constexpr std::string_view kJson = "application/json";
+  return type.empty() || std::equal(type.begin(), type.end(), kJson.begin(), kJson.end(),
+                                    [](unsigned char a, char b) { return std::tolower(a) == b; });
+}
+
+Awaitable<void> expect_json(const Request& request, const HttpHead& head, HttpExchange& exchange) {
+  if (is_json(head)) co_return;
+  const std::string body = co_await exchange.read();
+  throw api::DecodeError(fmt::format("{}: expected JSON, got{}; {}", describe(request),
+                                     type_of(head), beginning_of_answer(body)));
+}
 
 }  // namespace lookout::rest::detail

@@ -53,9 +53,22 @@ std::string delete_options_body(const DeleteOptions& options);
 /// says what came instead (client-go's NewGenericServerResponse).
 api::StatusError error_from_answer(const Request& request, const HttpHead& head, std::string body);
 
+/// "get pods web".
+std::string describe(const Request& request);
+
 /// The beginning of a text that came from outside, fit for a message.
 std::string quoted_beginning(std::string_view text, std::size_t limit = 200);
 
+/// "it is empty", or "it begins ...".
+std::string beginning_of_answer(std::string_view body, std::size_t limit = 200);
+
+/// " (text/html)", or nothing where no type was given.
+std::string type_of(const HttpHead& head);
+
+/// Also where no type was given: it is what was asked for.
 bool is_json(const HttpHead& head);
+
+/// Throws api::DecodeError if the answer is something else, saying how it begins.
+Awaitable<void> expect_json(const Request& request, const HttpHead& head, HttpExchange& exchange);
 
 }  // namespace lookout::rest::detail

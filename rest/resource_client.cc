@@ -16,6 +16,7 @@ namespace lookout::rest {
 namespace {
 
 using detail::CallControl;
+using detail::describe;
 using detail::Request;
 using Impl = Client::Impl;
 
@@ -34,10 +35,6 @@ Request make_request(std::string method, std::string verb, const api::Resource& 
   return request;
 }
 
-std::string describe(const Request& request) {
-  return request.verb + " " + request.resource + (request.name.empty() ? "" : " " + request.name);
-}
-
 /// The coroutines below run on a strand of their own, whatever the caller runs on: waking them from
 /// other threads relies on it.
 template <class T>
@@ -48,14 +45,14 @@ Awaitable<T> on_strand(const std::shared_ptr<Impl>& client, Awaitable<T> task) {
 
 Awaitable<api::Object> fetch_object(std::shared_ptr<Impl> client, Request request,
                                     CallOptions call) {
-  CallControl control(call, client->config().timeout, co_await boost::asio::this_coro::executor,
-                      describe(request));
+  CallControl control(call, client->config().timeout, client->closing(),
+                      co_await boost::asio::this_coro::executor, describe(request));
   co_return co_await client->fetch_object(request, control);
 }
 
 Awaitable<std::string> fetch(std::shared_ptr<Impl> client, Request request, CallOptions call) {
-  CallControl control(call, client->config().timeout, co_await boost::asio::this_coro::executor,
-                      describe(request));
+  CallControl control(call, client->config().timeout, client->closing(),
+                      co_await boost::asio::this_coro::executor, describe(request));
   co_return co_await client->fetch(request, control);
 }
 
@@ -80,8 +77,8 @@ std::function<void(const api::MalformedObject&)> reporter(DecodeOptions& decode,
 Awaitable<ListMeta> list_each(std::shared_ptr<Impl> client, api::Resource resource, Request request,
                               ResourceClient::OnItem on_item, DecodeOptions decode,
                               CallOptions call) {
-  CallControl control(call, client->config().timeout, co_await boost::asio::this_coro::executor,
-                      describe(request));
+  CallControl control(call, client->config().timeout, client->closing(),
+                      co_await boost::asio::this_coro::executor, describe(request));
   ListMeta meta;
   api::JsonListDecoder decoder(
       stream_options(resource, decode), std::move(on_item),
@@ -89,18 +86,22 @@ Awaitable<ListMeta> list_each(std::shared_ptr<Impl> client, api::Resource resour
         ++meta.malformed_items;
         report(malformed);
       });
-  auto answer = co_await client->open(request, control);
-  if (!detail::is_json(answer.head)) {
-    throw api::DecodeError(
-        fmt::format("{}: expected JSON, got {}", describe(request), answer.head.content_type));
-  }
+  const auto answer = co_await client->open(request, control);
+  co_await detail::expect_json(request, answer.head, *answer.exchange);
+  std::string beginning;
+  std::size_t size = 0;
   std::string piece;
   for (;;) {
     piece = co_await answer.exchange->read(std::move(piece));
+    if (size == 0) beginning = piece.substr(0, 201);
+    size += piece.size();
     if (piece.empty() || !decoder.feed(piece)) break;
   }
-  if (!decoder.finish())
-    throw api::DecodeError(fmt::format("{}: {}", describe(request), decoder.error()));
+  if (!decoder.finish()) {
+    throw api::DecodeError(fmt::format("{}: {}, within the first {} bytes; {}", describe(request),
+                                       decoder.error(), size,
+                                       detail::beginning_of_answer(beginning)));
+  }
   meta.resource_version = decoder.resource_version();
   meta.continue_token = decoder.continue_token();
   meta.remaining_item_count = decoder.remaining_item_count();
@@ -123,9 +124,8 @@ Awaitable<WatchStream> watch(std::shared_ptr<Impl> client, api::Resource resourc
                              DecodeOptions decode, CallOptions call) {
   const auto executor = co_await boost::asio::this_coro::executor;
   auto report = reporter(decode, request);
-  auto stream =
-      std::make_unique<WatchStream::Impl>(client, stream_options(resource, decode),
-                                          std::move(report), call, executor, describe(request));
+  auto stream = std::make_shared<WatchStream::Impl>(client, stream_options(resource, decode),
+                                                    std::move(report), call, executor, request);
   co_await stream->open(request);
   co_return WatchStream(std::move(stream));
 }
@@ -159,7 +159,8 @@ Awaitable<api::Object> ResourceClient::async_get(std::string name, GetOptions op
   require_name(name);
   Request request = make_request("GET", "get", resource_, ns_, std::move(name));
   request.add_query("resourceVersion", options.resource_version);
-  return on_strand(client_, fetch_object(client_, std::move(request), std::move(call)));
+  return on_strand(client_,
+                   fetch_object(client_->shared_from_this(), std::move(request), std::move(call)));
 }
 
 api::Object ResourceClient::get(std::string name, GetOptions options, CallOptions call) const {
@@ -169,7 +170,8 @@ api::Object ResourceClient::get(std::string name, GetOptions options, CallOption
 Awaitable<List<>> ResourceClient::async_list(ListOptions options, CallOptions call) const {
   Request request = make_request("GET", "list", resource_, ns_, "");
   detail::add_list_options(request, options);
-  return on_strand(client_, list_all(client_, resource_, std::move(request), std::move(call)));
+  return on_strand(client_, list_all(client_->shared_from_this(), resource_, std::move(request),
+                                     std::move(call)));
 }
 
 List<> ResourceClient::list(ListOptions options, CallOptions call) const {
@@ -180,8 +182,8 @@ Awaitable<ListMeta> ResourceClient::async_list_each(OnItem on_item, ListOptions 
                                                     DecodeOptions decode, CallOptions call) const {
   Request request = make_request("GET", "list", resource_, ns_, "");
   detail::add_list_options(request, options);
-  return on_strand(client_, list_each(client_, resource_, std::move(request), std::move(on_item),
-                                      std::move(decode), std::move(call)));
+  return on_strand(client_, list_each(client_->shared_from_this(), resource_, std::move(request),
+                                      std::move(on_item), std::move(decode), std::move(call)));
 }
 
 Awaitable<WatchStream> ResourceClient::async_watch(ListOptions options, DecodeOptions decode,
@@ -190,8 +192,8 @@ Awaitable<WatchStream> ResourceClient::async_watch(ListOptions options, DecodeOp
   request.add_query("watch", "true");
   detail::add_list_options(request, options);
   request.streaming = true;
-  return on_strand(client_, rest::watch(client_, resource_, std::move(request), std::move(decode),
-                                        std::move(call)));
+  return on_strand(client_, rest::watch(client_->shared_from_this(), resource_, std::move(request),
+                                        std::move(decode), std::move(call)));
 }
 
 WatchStream ResourceClient::watch(ListOptions options, DecodeOptions decode,
@@ -207,7 +209,8 @@ Awaitable<api::Object> ResourceClient::async_create(api::Object object, CreateOp
                             options.field_validation);
   request.content_type = "application/json";
   request.body = object.to_json();
-  return on_strand(client_, fetch_object(client_, std::move(request), std::move(call)));
+  return on_strand(client_,
+                   fetch_object(client_->shared_from_this(), std::move(request), std::move(call)));
 }
 
 api::Object ResourceClient::create(const api::Object& object, CreateOptions options,
@@ -226,7 +229,8 @@ Awaitable<api::Object> ResourceClient::async_update(api::Object object, UpdateOp
                             options.field_validation);
   request.content_type = "application/json";
   request.body = object.to_json();
-  return on_strand(client_, fetch_object(client_, std::move(request), std::move(call)));
+  return on_strand(client_,
+                   fetch_object(client_->shared_from_this(), std::move(request), std::move(call)));
 }
 
 api::Object ResourceClient::update(const api::Object& object, UpdateOptions options,
@@ -246,7 +250,8 @@ Awaitable<api::Object> ResourceClient::async_patch(std::string name, PatchType t
   if (options.force) request.add_query("force", "true");
   request.content_type = content_type_of(type);
   request.body = std::move(body);
-  return on_strand(client_, fetch_object(client_, std::move(request), std::move(call)));
+  return on_strand(client_,
+                   fetch_object(client_->shared_from_this(), std::move(request), std::move(call)));
 }
 
 api::Object ResourceClient::patch(std::string name, PatchType type, std::string body,
@@ -262,7 +267,8 @@ Awaitable<api::Object> ResourceClient::async_remove(std::string name, DeleteOpti
   Request request = make_request("DELETE", "delete", resource_, ns_, std::move(name));
   request.content_type = "application/json";
   request.body = detail::delete_options_body(options);
-  return on_strand(client_, fetch_object(client_, std::move(request), std::move(call)));
+  return on_strand(client_,
+                   fetch_object(client_->shared_from_this(), std::move(request), std::move(call)));
 }
 
 api::Object ResourceClient::remove(std::string name, DeleteOptions options,
@@ -276,7 +282,8 @@ Awaitable<void> ResourceClient::async_remove_collection(DeleteOptions options, L
   detail::add_list_options(request, list);
   request.content_type = "application/json";
   request.body = detail::delete_options_body(options);
-  return on_strand(client_, fetch_nothing(client_, std::move(request), std::move(call)));
+  return on_strand(client_,
+                   fetch_nothing(client_->shared_from_this(), std::move(request), std::move(call)));
 }
 
 void ResourceClient::remove_collection(DeleteOptions options, ListOptions list,
@@ -294,7 +301,7 @@ Awaitable<std::string> Client::async_get_raw(std::string path, CallOptions call,
   request.resource = path;
   request.path = std::move(path);
   request.accept = std::move(accept);
-  return on_strand(impl_, fetch(impl_, std::move(request), std::move(call)));
+  return on_strand(impl_, fetch(impl_->shared_from_this(), std::move(request), std::move(call)));
 }
 
 std::string Client::get_raw(std::string path, CallOptions call, std::string accept) const {

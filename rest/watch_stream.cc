@@ -9,84 +9,103 @@
 #include "rest/watch_stream_impl.h"
 
 namespace lookout::rest {
+namespace {
+
+using Kind = TransportError::Kind;
+using Events = std::vector<api::WatchEvent>;
+
+// The stream may be moved or let go of while these wait.
+
+Awaitable<Events> next_of(std::shared_ptr<WatchStream::Impl> impl, Events reuse) {
+  co_return co_await impl->next(std::move(reuse));
+}
+
+Awaitable<bool> next_into(std::shared_ptr<WatchStream::Impl> impl, Events* events) {
+  const auto executor = impl->executor();
+  *events = co_await boost::asio::co_spawn(executor, next_of(std::move(impl), std::move(*events)),
+                                           boost::asio::use_awaitable);
+  co_return !events->empty();
+}
+
+}  // namespace
 
 WatchStream::Impl::Impl(std::shared_ptr<Client::Impl> client, api::StreamOptions options,
                         std::function<void(const api::MalformedObject&)> on_malformed,
                         const CallOptions& call, boost::asio::any_io_executor executor,
-                        std::string description)
+                        const detail::Request& request)
     : client_(std::move(client)),
-      description_(std::move(description)),
-      control_(call, std::chrono::milliseconds(0), std::move(executor), description_),
+      description_(describe(request)),
+      control_(call, std::chrono::milliseconds(0), client_->closing(), std::move(executor),
+               description_),
       decoder_(
           std::move(options),
           [this](api::WatchEvent event) { pending_.push_back(std::move(event)); },
           std::move(on_malformed)) {}
 
+void WatchStream::Impl::fail(Kind kind, std::string_view why) const {
+  throw TransportError(kind, fmt::format("{}: {}", description_, why));
+}
+
 Awaitable<void> WatchStream::Impl::open(const detail::Request& request) {
   auto answer = co_await client_->open(request, control_);
-  if (!detail::is_json(answer.head)) {
-    throw api::DecodeError(
-        fmt::format("{}: expected JSON, got {}", description_, answer.head.content_type));
-  }
+  co_await detail::expect_json(request, answer.head, *answer.exchange);
   exchange_ = std::move(answer.exchange);
 }
 
-Awaitable<bool> WatchStream::Impl::next(std::vector<api::WatchEvent>& events) {
+Awaitable<Events> WatchStream::Impl::next(Events reuse) {
+  pending_ = std::move(reuse);
   pending_.clear();
   while (pending_.empty()) {
+    if (garbled_) fail(Kind::kProtocol, decoder_.error());
     piece_ = co_await exchange_->read(std::move(piece_));
     if (piece_.empty()) {
       // A server that goes away may cut an event in two.
-      if (!decoder_.finish()) {
-        throw TransportError(TransportError::Kind::kBroken,
-                             fmt::format("{}: {}", description_, decoder_.error()));
-      }
-      events.clear();
-      co_return false;
+      if (!decoder_.finish()) fail(Kind::kBroken, decoder_.error());
+      break;
     }
-    if (!decoder_.feed(piece_) && pending_.empty()) {
-      throw TransportError(TransportError::Kind::kProtocol,
-                           fmt::format("{}: {}", description_, decoder_.error()));
-    }
+    garbled_ = !decoder_.feed(piece_);
   }
-  std::swap(events, pending_);
-  co_return true;
+  co_return std::move(pending_);
+}
+
+std::optional<api::WatchEvent> WatchStream::Impl::next_blocking(std::stop_token stop) {
+  const std::stop_callback cancel_on_stop(stop, [this] { cancel(); });
+  if (cancelled_) fail(Kind::kCancelled, "cancelled");
+  if (backlog_next_ == backlog_.size()) {
+    backlog_next_ = 0;
+    backlog_.clear();
+    if (!client_->loop().run(next_into(shared_from_this(), &backlog_))) return std::nullopt;
+  }
+  return std::move(backlog_[backlog_next_++]);
 }
 
 void WatchStream::Impl::cancel() {
+  cancelled_ = true;
   if (exchange_) exchange_->cancel();
 }
 
-namespace {
+WatchStream::WatchStream() = default;
+WatchStream::WatchStream(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+WatchStream::WatchStream(WatchStream&&) noexcept = default;
 
-Awaitable<bool> next_of(WatchStream::Impl* impl, std::vector<api::WatchEvent>* events) {
-  co_return co_await impl->next(*events);
+WatchStream& WatchStream::operator=(WatchStream&& other) noexcept {
+  WatchStream ended(std::exchange(impl_, std::exchange(other.impl_, nullptr)));
+  return *this;
 }
 
-}  // namespace
-
-WatchStream::WatchStream() = default;
-WatchStream::WatchStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-WatchStream::WatchStream(WatchStream&&) noexcept = default;
-WatchStream& WatchStream::operator=(WatchStream&&) noexcept = default;
-WatchStream::~WatchStream() = default;
+WatchStream::~WatchStream() { cancel(); }
 
 Awaitable<bool> WatchStream::async_next(std::vector<api::WatchEvent>& events) {
-  return boost::asio::co_spawn(impl_->executor(), next_of(impl_.get(), &events),
-                               boost::asio::use_awaitable);
+  return next_into(impl_, &events);
 }
 
 std::optional<api::WatchEvent> WatchStream::next(std::stop_token stop) {
-  auto& backlog = impl_->backlog();
-  auto& index = impl_->backlog_next();
-  if (index == backlog.size()) {
-    const std::stop_callback cancel_on_stop(stop, [this] { cancel(); });
-    index = 0;
-    if (!impl_->loop().run(async_next(backlog))) return std::nullopt;
-  }
-  return std::move(backlog[index++]);
+  const auto impl = impl_;
+  return impl->next_blocking(std::move(stop));
 }
 
-void WatchStream::cancel() { impl_->cancel(); }
+void WatchStream::cancel() {
+  if (impl_) impl_->cancel();
+}
 
 }  // namespace lookout::rest

@@ -1,8 +1,11 @@
 // The inside of a WatchStream.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -12,33 +15,38 @@
 
 namespace lookout::rest {
 
-/// Lives on one strand, whoever waits for its events.
-class WatchStream::Impl {
+/// Lives on one strand, whoever waits for its events, and at least as long as somebody waits.
+class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl> {
  public:
   Impl(std::shared_ptr<Client::Impl> client, api::StreamOptions options,
        std::function<void(const api::MalformedObject&)> on_malformed, const CallOptions& call,
-       boost::asio::any_io_executor executor, std::string description);
+       boost::asio::any_io_executor executor, const detail::Request& request);
 
   /// Sends the request and waits for the answer to begin.
   Awaitable<void> open(const detail::Request& request);
-  Awaitable<bool> next(std::vector<api::WatchEvent>& events);
+
+  /// Events, none at the end of the watch. `reuse` is empty, or events that are no longer needed:
+  /// their memory is used again.
+  Awaitable<std::vector<api::WatchEvent>> next(std::vector<api::WatchEvent> reuse);
+  std::optional<api::WatchEvent> next_blocking(std::stop_token stop);
   void cancel();
 
   const boost::asio::any_io_executor& executor() const { return control_.executor(); }
-  EventLoop& loop() const { return client_->loop(); }
-
-  /// What the blocking twin has been given and not yet handed on.
-  std::vector<api::WatchEvent>& backlog() { return backlog_; }
-  std::size_t& backlog_next() { return backlog_next_; }
 
  private:
+  [[noreturn]] void fail(TransportError::Kind kind, std::string_view why) const;
+
   const std::shared_ptr<Client::Impl> client_;
   const std::string description_;
   detail::CallControl control_;
   std::vector<api::WatchEvent> pending_;
   api::JsonWatchDecoder decoder_;
+  bool garbled_ = false;  // what came last is no sequence of events: the end
   std::shared_ptr<detail::HttpExchange> exchange_;
   std::string piece_;
+  std::atomic<bool> cancelled_{false};
+
+  // What the blocking twin has been given and not yet handed on.
   std::vector<api::WatchEvent> backlog_;
   std::size_t backlog_next_ = 0;
 };

@@ -27,7 +27,7 @@ struct ListOptions {
   std::string field_selector = {};
   std::string resource_version = {};
   std::string resource_version_match = {};  ///< "", "Exact" or "NotOlderThan"
-  std::int64_t limit = 0;              ///< items a page; 0: all at once
+  std::int64_t limit = 0;                   ///< items a page; 0: all at once
   std::string continue_token = {};
   /// How long the server may take for a list, or goes on with a watch; 0: the server decides.
   std::chrono::seconds timeout{0};

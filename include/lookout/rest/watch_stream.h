@@ -11,7 +11,9 @@
 
 namespace lookout::rest {
 
-/// One watch request. Letting go of it ends the watch. Not thread-safe, except for cancel().
+/// One watch request. Letting go of it ends the watch, as cancel() does, and so does letting go of
+/// the last copy of the Client (or ResourceClient) that it came from. Not thread-safe, except for
+/// cancel(); a stream may be moved, or let go of, while a coroutine waits in async_next().
 ///
 /// A watch ends in three ways: the server closes it in good order (no more events; servers do so
 /// every few minutes), it sends an ERROR event (such as 410 Gone) and closes, or the connection
@@ -22,7 +24,7 @@ class WatchStream {
   class Impl;
   /// No watch: good for nothing but being assigned to.
   WatchStream();
-  explicit WatchStream(std::unique_ptr<Impl> impl);
+  explicit WatchStream(std::shared_ptr<Impl> impl);
   WatchStream(WatchStream&&) noexcept;
   WatchStream& operator=(WatchStream&&) noexcept;
   ~WatchStream();
@@ -32,15 +34,16 @@ class WatchStream {
   /// and left out. Throws TransportError.
   Awaitable<bool> async_next(std::vector<api::WatchEvent>& events);
 
-  /// The blocking twin, one event at a time; nothing at the end of the watch.
+  /// The blocking twin, one event at a time; nothing at the end of the watch. A stop ends the watch
+  /// as cancel() does.
   std::optional<api::WatchEvent> next(std::stop_token stop = {});
 
   /// Ends the watch from any thread: a waiting or later next() throws TransportError of kind
-  /// kCancelled.
+  /// kCancelled, whatever events there still are.
   void cancel();
 
  private:
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace lookout::rest
