@@ -18,7 +18,8 @@ using namespace detail;
 
 namespace {
 
-/// The values of one object in all indexes: [begin[i], begin[i + 1]) of `values` belong to index i.
+/// The values of one object in all indexes: [begin[i], begin[i + 1]) of `values` belong to index i,
+/// sorted, each once.
 struct IndexedValues {
   std::vector<std::string> values;
   std::vector<std::size_t> begin;
@@ -114,11 +115,18 @@ class Indexer::Impl {
       const std::size_t first = next->indexes.size();
       next->indexes.resize(next->definitions->size(), nullptr);
       for (ObjectTrie::Cursor cursor(current.objects); cursor.get(); cursor.next()) {
-        const auto& [object, indexed] = values.at(cursor.get()->header);
+        const ObjectEntry entry = *cursor.get();
+        const auto& [object, indexed] = values.at(entry.header);
+        const std::uint32_t hash = ops().hash(entry);
         for (std::size_t i = 0; i < added.size(); ++i) {
           for (const auto& value : indexed.of(i))
-            put_in_index(next->indexes[first + i], value, {}, object, edit);
+            put_in_index(next->indexes[first + i], value, {}, object, edit, hash);
         }
+        if (indexed.values.empty()) continue;
+        std::optional<ObjectEntry> replaced;  // the new entry takes over its reference
+        next->objects = ObjectTrie::put(
+            next->objects, {entry.header, entry.birth(), entry.filed() + indexed.values.size()},
+            hash, ops(), is_object<ObjectEntry>(object), edit, replaced);
       }
       publish(std::move(next), edit);
       return;
@@ -219,14 +227,10 @@ class Indexer::Impl {
           values.clear();
         }
       }
-      // Filed once under each value, however often it was given.
-      const std::size_t start = out.values.size();
-      for (const auto& value : values.values()) {
-        if (std::find(out.values.begin() + static_cast<std::ptrdiff_t>(start), out.values.end(),
-                      value) == out.values.end()) {
-          out.values.push_back(value);
-        }
-      }
+      const auto start = static_cast<std::ptrdiff_t>(out.values.size());
+      out.values.insert(out.values.end(), values.values().begin(), values.values().end());
+      std::sort(out.values.begin() + start, out.values.end());
+      out.values.erase(std::unique(out.values.begin() + start, out.values.end()), out.values.end());
       out.begin.push_back(out.values.size());
     }
     return out;
@@ -253,23 +257,25 @@ class Indexer::Impl {
   }
 
   void put(State& state, PreparedChange& change, Edit& edit) {
+    if (change.before) check_filing(state, change, edit);
     for (std::size_t i = 0; i < state.indexes.size(); ++i) {
       const auto before = change.before_values.of(i);
       const auto after = change.after_values.of(i);
       for (const auto& value : before) {
-        if (std::find(after.begin(), after.end(), value) == after.end()) {
-          erase_from_index(state.indexes[i], value, change.before, edit);
+        if (!std::binary_search(after.begin(), after.end(), value)) {
+          erase_from_index(state.indexes[i], value, change.before, edit, change.hash);
         }
       }
       for (const auto& value : after) {
-        const bool stays = std::find(before.begin(), before.end(), value) != before.end();
+        const bool stays = std::binary_search(before.begin(), before.end(), value);
         put_in_index(state.indexes[i], value, stays ? change.before : api::Object{}, change.after,
                      edit, change.hash);
       }
     }
     if (core_->key_func) hashes_[change.after.header()] = change.hash;
     std::optional<ObjectEntry> replaced;
-    const ObjectEntry entry{api::Object(change.after).detach(), edit.version};
+    const ObjectEntry entry(api::Object(change.after).detach(), edit.version,
+                            change.after_values.values.size());
     state.objects = ObjectTrie::put(state.objects, entry, change.hash, ops(),
                                     is_object<ObjectEntry>(change.before), edit, replaced);
     if (replaced) {
@@ -280,6 +286,7 @@ class Indexer::Impl {
   }
 
   void erase(State& state, PreparedChange& change, Edit& edit) {
+    check_filing(state, change, edit);
     for (std::size_t i = 0; i < state.indexes.size(); ++i) {
       for (const auto& value : change.before_values.of(i))
         erase_from_index(state.indexes[i], value, change.before, edit, change.hash);
@@ -294,7 +301,41 @@ class Indexer::Impl {
 
   void retire_object(const ObjectEntry& entry, const api::Object& successor, Edit& edit) {
     if (core_->key_func && entry.header != successor.header()) hashes_.erase(entry.header);
-    edit.retire(const_cast<api::detail::ObjectHeader*>(entry.header), &release_object, entry.birth);
+    edit.retire(const_cast<api::detail::ObjectHeader*>(entry.header), &release_object,
+                entry.birth());
+  }
+
+  /// Indexes do not own their objects, so what leaves the store must leave all of them. Should the
+  /// index functions say of the old object something else than when it was filed (they are no pure
+  /// functions, then), it is looked for everywhere.
+  void check_filing(State& state, PreparedChange& change, Edit& edit) {
+    const ObjectEntry* entry =
+        ObjectTrie::find(state.objects, change.hash, is_object<ObjectEntry>(change.before));
+    std::uint64_t found = 0;
+    for (std::size_t i = 0; i < state.indexes.size(); ++i) {
+      for (const auto& value : change.before_values.of(i)) {
+        const Bucket* bucket = state.bucket(i, value);
+        if (bucket != nullptr && is_filed(*bucket, change.before, change.hash)) ++found;
+      }
+    }
+    if (entry != nullptr && found == entry->filed() &&
+        found == change.before_values.values.size() && found < ObjectEntry::kMany) {
+      return;
+    }
+    for (auto& index : state.indexes) {
+      std::vector<std::string> values;
+      for (BucketTrie::Cursor cursor(index); cursor.get() != nullptr; cursor.next()) {
+        if (is_filed(**cursor.get(), change.before, change.hash))
+          values.emplace_back((*cursor.get())->value());
+      }
+      for (const auto& value : values)
+        erase_from_index(index, value, change.before, edit, change.hash);
+    }
+    change.before_values = {{}, std::vector<std::size_t>(state.indexes.size() + 1, 0)};
+  }
+
+  static bool is_filed(const Bucket& bucket, const api::Object& object, std::uint32_t key_hash) {
+    return SetTrie::find(bucket.objects, key_hash, is_object<SetEntry>(object)) != nullptr;
   }
 
   // -------------------------------------------------------------------------------------------
@@ -337,11 +378,6 @@ class Indexer::Impl {
     std::optional<Bucket*> old;
     index = BucketTrie::put(index, bucket, hash, BucketOps{}, is_bucket(value), edit, old);
   }
-  void put_in_index(BucketTrie::Node*& index, std::string_view value, const api::Object& before,
-                    const api::Object& after, Edit& edit) {
-    put_in_index(index, value, before, after, edit, ops().hash(SetEntry{after.header()}));
-  }
-
   void erase_from_index(BucketTrie::Node*& index, std::string_view value, const api::Object& object,
                         Edit& edit, std::uint32_t key_hash) {
     const std::uint32_t hash = hash_text(value);
@@ -360,11 +396,6 @@ class Indexer::Impl {
       index = BucketTrie::put(index, bucket, hash, BucketOps{}, is_bucket(value), edit, old);
     }
   }
-  void erase_from_index(BucketTrie::Node*& index, std::string_view value, const api::Object& object,
-                        Edit& edit) {
-    erase_from_index(index, value, object, edit, ops().hash(SetEntry{object.header()}));
-  }
-
   ObjectOps ops() const { return {core_->key_func ? &hashes_ : nullptr}; }
 
   void publish(std::unique_ptr<State> next, Edit& edit) {

@@ -1,7 +1,9 @@
 // One version of a store, and what all versions share.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,8 +22,18 @@ namespace lookout::cache::detail {
 /// An object in the main trie, which owns one reference to it. The pointer is that of an
 /// api::Object.
 struct ObjectEntry {
+  static constexpr std::uint64_t kMany = 0xFFFF;
+
+  ObjectEntry(const api::detail::ObjectHeader* object, std::uint64_t version, std::size_t values)
+      : header(object), packed(version << 16 | std::min<std::uint64_t>(values, kMany)) {}
+
+  /// The version that brought it.
+  std::uint64_t birth() const { return packed >> 16; }
+  /// Under how many values of all indexes it is filed; kMany if they are too many to count.
+  std::uint64_t filed() const { return packed & 0xFFFF; }
+
   const api::detail::ObjectHeader* header;
-  std::uint64_t birth;
+  std::uint64_t packed;
 };
 
 /// An object in an index. It is in the main trie of the same versions, which owns it.

@@ -301,6 +301,55 @@ TEST(IndexerTest, AnIndexFunctionMayReadTheStore) {
   EXPECT_THAT(store.index_keys("twin", "yes"), testing::Contains("a/x"));
 }
 
+/// What an index function says may depend on more than the object, though it should not.
+TEST(IndexerTest, AnIndexFunctionThatChangesItsMindDoesNoHarm) {
+  std::string now = "one";
+  bool throws = false;
+  const auto fickle = [&](const api::Object&, IndexValues& values) {
+    if (throws) throw std::runtime_error("not now");
+    for (const char value : now) values.add(std::string(1, value));
+  };
+  Indexer store({{"node", by_node}});
+  store.put(pod("a/old", 1, on("n1")));
+  store.add_indexers({{"fickle", fickle}});
+  const Snapshot before = store.snapshot();
+  for (const char* answer : {"two", "", "owt", "on", "one", "x"}) {
+    now = answer;
+    for (const char* key : {"a/old", "a/x", "a/y"}) store.put(pod(key, 2, on("n1")));
+    const std::set<char> letters(now.begin(), now.end());
+    EXPECT_EQ(store.index_values("fickle").size(), letters.size()) << answer;
+    for (const char letter : letters)
+      EXPECT_EQ(store.by_index("fickle", std::string(1, letter)).size(), 3u) << answer;
+    now += "z";
+    store.remove_key("a/x");
+    throws = true;
+    store.remove_key("a/y");
+    throws = false;
+    for (const auto& value : store.index_values("fickle"))
+      EXPECT_THAT(store.index_keys("fickle", value), ElementsAre("a/old"));
+    EXPECT_THAT(store.index_keys("node", "n1"), ElementsAre("a/old"));
+  }
+  store.remove_key("a/old");
+  EXPECT_THAT(store.index_values("fickle"), IsEmpty());
+  EXPECT_THAT(store.index_values("node"), IsEmpty());
+  EXPECT_THAT(before.index_values("fickle"), UnorderedElementsAre("o", "n", "e"));
+  EXPECT_THAT(names(before.by_index("fickle", "e")), ElementsAre("a/old"));
+}
+
+TEST(IndexerTest, AnObjectMayBeFiledUnderVeryManyValues) {
+  const auto many = [](const api::Object& object, IndexValues& values) {
+    for (int i = 0; i < 70'000; i += object.resource_version() == "1" ? 1 : 50)
+      values.add(std::to_string(i));
+  };
+  Indexer store({{"many", many}});
+  store.put(pod("a/x", 1));
+  EXPECT_EQ(store.index_values("many").size(), 70'000u);
+  store.put(pod("a/x", 2));
+  EXPECT_EQ(store.index_values("many").size(), 1400u);
+  store.remove_key("a/x");
+  EXPECT_THAT(store.index_values("many"), IsEmpty());
+}
+
 // ------------------------------------------------------------------------- keys of one's own
 
 std::string by_uid_like_name(const api::Object& object) {

@@ -29,9 +29,11 @@ class IndexValues {
   std::size_t size_ = 0;
 };
 
-/// Says under which values an object is found. A pure function of the object, called for each
-/// version of it, without any lock held. If it throws, the object is not found through this index,
-/// and the store counts the failure (Indexer::index_failures()).
+/// Says under which values an object is found. Should be a pure function of the object: it is
+/// called when a version of the object comes and again when it goes, without any lock held. If it
+/// throws, the object is not found through this index, and the store counts the failure
+/// (Indexer::index_failures()). One that answers differently the second time costs a search of all
+/// indexes.
 using IndexFunc = std::function<void(const api::Object& object, IndexValues& values)>;
 
 /// Index functions by name.

@@ -1,0 +1,110 @@
+// From the source to the notifications, under thousands of random schedules. On one thread: a seed
+// says everything that happens, and when.
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+
+#include "lookout/tools/cache/controller.h"
+#include "lookout/tools/cache/reflector.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_source.h"
+#include "tests/support/model.h"
+#include "tests/support/sanitizers.h"
+
+namespace lookout::cache {
+namespace {
+
+using namespace std::chrono_literals;
+
+void run(unsigned seed) {
+  test::Fate fate(seed);
+  boost::asio::io_context context;
+  const auto clock = std::make_shared<test::FakeClock>();
+  const auto source = std::make_shared<test::FakeSource>();
+  test::Told told;
+  bool synced_told = false;
+
+  Indexer store({{std::string(kNamespaceIndex), index_by_namespace}});
+  const TransformFunc transform = [](const api::Object& object) { return object; };
+  Controller controller(store, fate.once_in(2) ? transform : TransformFunc{},
+                        [&](const std::vector<Notification>& notifications) {
+                          for (const auto& n : notifications) {
+                            // Initial is what comes with the first list, and nothing else.
+                            EXPECT_EQ(n.initial,
+                                      !synced_told && n.type == Notification::Type::kAdd);
+                            if (n.type == Notification::Type::kAdd) told.add(n.object);
+                            if (n.type == Notification::Type::kUpdate)
+                              told.update(n.before, n.object);
+                            if (n.type == Notification::Type::kDelete) {
+                              EXPECT_TRUE(told.knows(n.before));
+                              told.remove(n.object);
+                            }
+                          }
+                          synced_told = controller.has_synced();
+                          EXPECT_EQ(told.size(), store.size());
+                        });
+  ReflectorOptions options;
+  options.clock = clock;
+  options.watch_error_handler = [](std::string_view, const std::exception&) {};
+  options.resync_period = fate.once_in(2) ? 1h : 0h;
+  options.page_size = fate.once_in(3) ? 3 : 0;
+  if (fate.once_in(2)) clock->skip_sleeps_below(5min);
+  const auto reflector = Reflector::create(source, controller, options);
+  std::stop_source stop;
+  bool done = false;
+  for (auto i = fate.below(10); i > 0; --i) source->put("ns0/" + std::to_string(i));
+  boost::asio::co_spawn(boost::asio::make_strand(context), reflector->run(stop.get_token()),
+                        [&](std::exception_ptr) { done = true; });
+
+  const auto settle = [&] {
+    context.restart();
+    context.poll();
+  };
+  for (auto steps = 10 + fate.below(60); steps > 0; --steps) {
+    fate.strike(*source);
+    switch (fate.below(4)) {
+      case 0:
+        settle();
+        break;
+      case 1:  // a little happens
+        context.restart();
+        for (auto n = fate.below(8); n > 0; --n) context.poll_one();
+        break;
+      case 2:
+        clock->advance(std::chrono::seconds(fate.below(4000)));
+        break;
+      default:
+        break;
+    }
+  }
+
+  // Whatever happened: once things are quiet, everything is as it is.
+  source->resume();
+  for (int i = 0; i < 50; ++i) {
+    settle();
+    clock->advance(1min);
+  }
+  settle();
+  EXPECT_TRUE(controller.has_synced());
+  const auto expected = source->contents();
+  const Snapshot now = store.snapshot();
+  EXPECT_EQ(now.size(), expected.size());
+  EXPECT_EQ(told.size(), expected.size());
+  for (const auto& [key, object] : expected) {
+    EXPECT_EQ(now.get_by_key(key), object) << key;
+    EXPECT_TRUE(told.knows(object)) << key;
+  }
+  EXPECT_EQ(
+      now.by_index(kNamespaceIndex, "ns0").size() + now.by_index(kNamespaceIndex, "ns1").size(),
+      expected.size());
+  stop.request_stop();
+  settle();
+  EXPECT_TRUE(done);
+}
+
+TEST(PipelineModelTest, EndsAsTheSourceAndTellsATrueStory) {
+  test::Seeds::each(test::kSanitized ? 500 : 5000, run);
+}
+
+}  // namespace
+}  // namespace lookout::cache
