@@ -7,6 +7,7 @@
 #include <deque>
 #include <list>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -26,7 +27,8 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
     std::unique_lock lock(mutex_);
     if (stopping_) return;
     queue_.push_back({std::move(task), std::chrono::steady_clock::now()});
-    if (idle_ > 0) {
+    // An idle thread that has been woken counts as idle until it runs: it can take one task.
+    if (queue_.size() <= idle_) {
       lock.unlock();
       wake_.notify_one();
     } else if (running_ < options_.threads) {
@@ -38,13 +40,16 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
 
   void stop() {
     std::list<std::thread> threads;
+    std::deque<Task> dropped;  // what they refer to may call the pool when it goes
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
-      queue_.clear();
+      dropped.swap(queue_);
       threads.splice(threads.end(), threads_);
+      threads.splice(threads.end(), finished_);
     }
     wake_.notify_all();
+    dropped.clear();
     for (auto& thread : threads) {
       // The last one to let go may be a task of the pool itself.
       if (thread.get_id() == std::this_thread::get_id()) {
@@ -69,10 +74,15 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
   /// Under the mutex.
   void start_thread() {
     join_finished();
-    ++running_;
     threads_.emplace_back();
     const auto self = std::prev(threads_.end());
-    *self = std::thread([impl = shared_from_this(), self] { impl->work(self); });
+    try {
+      *self = std::thread([impl = shared_from_this(), self] { impl->work(self); });
+      ++running_;
+    } catch (const std::system_error&) {
+      threads_.erase(self);
+      if (running_ == 0) throw;  // else those that run will come to it
+    }
   }
 
   void join_finished() {

@@ -40,6 +40,7 @@ std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler) {
   auto listener = std::make_shared<Listener>(std::move(handler), pool_);
   // On the strand nothing can come between the snapshot and what follows it.
   boost::asio::post(strand_, [self = shared_from_this(), listener] {
+    if (self->closed_) return listener->close();
     if (self->store_->size() > 0) listener->push_all(self->store_->snapshot());
     if (self->has_synced()) listener->push_synced();
     self->listeners_.push_back(listener);
@@ -51,23 +52,23 @@ void InformerCore::remove(const std::shared_ptr<Listener>& listener) {
   listener->close();
   boost::asio::post(
       strand_, [self = shared_from_this(), listener] { std::erase(self->listeners_, listener); });
+  listener->wait_closed();
 }
 
 void InformerCore::start() {
-  if (started_.exchange(true)) return;
-  boost::asio::co_spawn(strand_, run(), boost::asio::detached);
+  if (stopped() || started_.exchange(true)) return;
+  boost::asio::co_spawn(strand_, run(shared_from_this()), boost::asio::detached);
 }
 
-rest::Awaitable<void> InformerCore::run() {
-  const auto self = shared_from_this();
+rest::Awaitable<void> InformerCore::run(std::shared_ptr<InformerCore> self) {
   try {
-    co_await reflector_->run(stop_.get_token());
+    co_await self->reflector_->run(self->stop_.get_token());
   } catch (const std::exception& e) {
-    spdlog::error("{}: the reflector ended: {}", reflector_->name(), e.what());
+    spdlog::error("{}: the reflector ended: {}", self->reflector_->name(), e.what());
   }
-  const std::lock_guard lock(mutex_);
-  finished_ = true;
-  changed_.notify_all();
+  const std::lock_guard lock(self->mutex_);
+  self->finished_ = true;
+  self->changed_.notify_all();
 }
 
 void InformerCore::distribute(std::vector<cache::Notification> notifications) {
@@ -98,11 +99,26 @@ void InformerCore::shutdown() {
   }
   // Nothing distributes any more; take the listeners over from the strand.
   std::promise<std::vector<std::shared_ptr<Listener>>> taken;
-  boost::asio::post(strand_, [&] { taken.set_value(std::exchange(listeners_, {})); });
-  for (const auto& listener : taken.get_future().get()) listener->close();
+  boost::asio::post(strand_, [&] { taken.set_value(close_listeners()); });
+  for (const auto& listener : taken.get_future().get()) listener->wait_closed();
+}
+
+void InformerCore::end() {
+  if (!loop_->running_in_this_thread()) return shutdown();
+  stop();
+  boost::asio::post(strand_, [self = shared_from_this()] { self->close_listeners(); });
+}
+
+std::vector<std::shared_ptr<Listener>> InformerCore::close_listeners() {
+  closed_ = true;
+  for (const auto& listener : listeners_) listener->close();
+  return std::exchange(listeners_, {});
 }
 
 bool InformerCore::wait_for_sync(std::stop_token stop) const {
+  if (!has_synced() && !stopped() && loop_->running_in_this_thread()) {
+    throw InvalidArgument("wait_for_sync() on the event loop would wait for itself");
+  }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, stop, [&] { return synced_ || stopped(); });
   return synced_;

@@ -25,6 +25,8 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   void start();
   void stop();
   void shutdown();
+  /// What shutdown() does, or, on the event loop, as much of it as needs no waiting.
+  void end();
   bool wait_for_sync(std::stop_token stop) const;
 
   bool started() const { return started_; }
@@ -37,7 +39,9 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
 
   void distribute(std::vector<cache::Notification> notifications);
-  rest::Awaitable<void> run();
+  static rest::Awaitable<void> run(std::shared_ptr<InformerCore> self);
+  /// On the strand: nobody is told anything any more.
+  std::vector<std::shared_ptr<Listener>> close_listeners();
 
   const std::shared_ptr<rest::EventLoop> loop_;
   const std::shared_ptr<HandlerPool> pool_;
@@ -46,6 +50,7 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   cache::Controller controller_;  // on the strand
   const std::shared_ptr<cache::Reflector> reflector_;
   std::vector<std::shared_ptr<Listener>> listeners_;  // on the strand
+  bool closed_ = false;                               // on the strand: it takes no more of them
 
   std::stop_source stop_;
   std::atomic<bool> started_{false};

@@ -12,10 +12,11 @@ Listener::Listener(EventHandler<api::Object> handler, std::shared_ptr<HandlerPoo
     : handler_(std::move(handler)), pool_(std::move(pool)) {}
 
 template <class Fill>
-void Listener::enqueue(Fill fill) {
+void Listener::enqueue(std::size_t count, Fill fill) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
+    waiting_.fetch_add(count, std::memory_order_relaxed);
     fill(queue_);
     if (queue_.empty() || scheduled_) return;
     scheduled_ = true;
@@ -24,20 +25,20 @@ void Listener::enqueue(Fill fill) {
 }
 
 void Listener::push(const std::vector<Notification>& notifications) {
-  enqueue([&](std::vector<Item>& queue) {
+  enqueue(notifications.size(), [&](std::vector<Item>& queue) {
     for (const auto& notification : notifications)
       queue.push_back({Item::Kind::kNotification, notification, {}});
   });
 }
 
 void Listener::push_all(cache::Snapshot snapshot) {
-  enqueue([&](std::vector<Item>& queue) {
+  enqueue(snapshot.size(), [&](std::vector<Item>& queue) {
     queue.push_back({Item::Kind::kSnapshot, {}, std::move(snapshot)});
   });
 }
 
 void Listener::push_synced() {
-  enqueue([](std::vector<Item>& queue) { queue.push_back({Item::Kind::kSynced, {}, {}}); });
+  enqueue(0, [](std::vector<Item>& queue) { queue.push_back({Item::Kind::kSynced, {}, {}}); });
 }
 
 void Listener::drain() {
@@ -50,7 +51,6 @@ void Listener::drain() {
     {
       const std::lock_guard lock(mutex_);
       running_ = {};
-      in_delivery_ = 0;
       if (queue_.empty() || closed_) {
         scheduled_ = false;
         changed_.notify_all();
@@ -58,7 +58,6 @@ void Listener::drain() {
       }
       std::swap(batch, queue_);
       running_ = std::this_thread::get_id();
-      in_delivery_ = batch.size();
     }
     for (const Item& item : batch) {
       if (closed_.load(std::memory_order_relaxed)) break;
@@ -71,6 +70,7 @@ void Listener::deliver(const Item& item) {
   switch (item.kind) {
     case Item::Kind::kNotification:
       deliver(item.notification);
+      waiting_.fetch_sub(1, std::memory_order_relaxed);
       break;
     case Item::Kind::kSnapshot:
       for (const auto& object : item.snapshot) {
@@ -79,6 +79,7 @@ void Listener::deliver(const Item& item) {
         addition.object = object;
         addition.initial = true;
         deliver(addition);
+        waiting_.fetch_sub(1, std::memory_order_relaxed);
       }
       break;
     case Item::Kind::kSynced: {
@@ -139,17 +140,23 @@ void Listener::deliver(const Notification& notification) {
       break;
     }
     case Notification::Type::kDelete:
-      if (passes(notification.object))
+      // What the handler has been told of is the object as it was before: so each addition has its
+      // deletion, whatever the last state looks like.
+      if (passes(notification.before))
         remove(notification.object, notification.final_state_unknown);
       break;
   }
 }
 
 void Listener::close() {
-  std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   closed_ = true;
   queue_.clear();
   changed_.notify_all();
+}
+
+void Listener::wait_closed() {
+  std::unique_lock lock(mutex_);
   if (running_ == std::this_thread::get_id()) return;
   changed_.wait(lock, [&] { return running_ == std::thread::id{}; });
 }
@@ -158,11 +165,6 @@ bool Listener::wait_for_sync(std::stop_token stop) const {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, stop, [&] { return synced_ || closed_; });
   return synced_;
-}
-
-std::size_t Listener::backlog() const {
-  const std::lock_guard lock(mutex_);
-  return queue_.size() + in_delivery_;
 }
 
 }  // namespace lookout::informer::detail

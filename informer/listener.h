@@ -31,15 +31,16 @@ class Listener : public std::enable_shared_from_this<Listener> {
   /// sync.
   void push_synced();
 
-  /// Drops what is queued and waits for the call that is running, unless this is that call. No call
-  /// begins afterwards.
+  /// Drops what is queued. No call begins afterwards.
   void close();
+  /// Waits for the call that is running when it has been closed, unless this is that call.
+  void wait_closed();
 
   bool has_synced() const { return synced_.load(std::memory_order_acquire); }
   /// Waits until the handler is in sync; false if it was stopped or closed before.
   bool wait_for_sync(std::stop_token stop) const;
 
-  std::size_t backlog() const;
+  std::size_t backlog() const { return closed_ ? 0 : waiting_.load(std::memory_order_relaxed); }
   std::uint64_t exceptions() const { return exceptions_.load(std::memory_order_relaxed); }
   const std::string& name() const { return handler_.name; }
 
@@ -51,8 +52,9 @@ class Listener : public std::enable_shared_from_this<Listener> {
     cache::Snapshot snapshot;
   };
 
+  /// `fill` puts that many notifications into the queue.
   template <class Fill>
-  void enqueue(Fill fill);
+  void enqueue(std::size_t count, Fill fill);
   void drain();
   void deliver(const Item& item);
   void deliver(const cache::Notification& notification);
@@ -68,8 +70,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::vector<Item> queue_;
   bool scheduled_ = false;   // a task of the pool drains the queue, or will
   std::thread::id running_;  // the thread that is in a call
-  std::size_t in_delivery_ = 0;
 
+  std::atomic<std::size_t> waiting_{0};  // notifications that have not been delivered
   std::atomic<bool> closed_{false};
   std::atomic<bool> synced_{false};
   std::atomic<std::uint64_t> exceptions_{0};

@@ -26,6 +26,7 @@ void HandlerRegistration::remove() {
     informer->remove(listener_);
   } else {
     listener_->close();
+    listener_->wait_closed();
   }
 }
 
@@ -37,7 +38,7 @@ SharedIndexInformer::SharedIndexInformer(std::shared_ptr<cache::ListerWatcher> s
                                                    std::move(loop), std::move(pool))),
       store_(core_->store()) {}
 
-SharedIndexInformer::~SharedIndexInformer() { core_->shutdown(); }
+SharedIndexInformer::~SharedIndexInformer() { core_->end(); }
 
 HandlerRegistration SharedIndexInformer::add_handler(EventHandler<api::Object> handler) {
   return {core_, core_->add(std::move(handler))};

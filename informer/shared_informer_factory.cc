@@ -21,7 +21,8 @@ class SharedInformerFactory::Impl {
     return {options_.ns, options_.label_selector, options_.field_selector, options_.projection};
   }
 
-  std::shared_ptr<SharedIndexInformer> get(const api::Resource& resource, const Scope& scope) {
+  std::shared_ptr<SharedIndexInformer> get(const api::Resource& resource, Scope scope) {
+    if (!resource.namespaced) scope.ns.clear();
     const std::lock_guard lock(mutex_);
     if (shut_down_) throw InvalidArgument("the informer factory has been shut down");
     for (const auto& entry : entries_) {
@@ -44,14 +45,25 @@ class SharedInformerFactory::Impl {
     for (const auto& entry : entries_) entry.informer->start();
   }
 
-  void shutdown() {
+  void stop() {
     {
       const std::lock_guard lock(mutex_);
       shut_down_ = true;
     }
-    const auto all = informers();
-    for (const auto& informer : all) informer->stop();
-    for (const auto& informer : all) informer->shutdown();
+    for (const auto& informer : informers()) informer->stop();
+  }
+
+  void shutdown() {
+    stop();
+    for (const auto& informer : informers()) informer->shutdown();
+  }
+
+  void end() {
+    if (client_.loop().running_in_this_thread()) {
+      stop();
+    } else {
+      shutdown();
+    }
   }
 
  private:
@@ -80,9 +92,8 @@ class SharedInformerFactory::Impl {
     informer.reflector.clock = options_.clock;
     informer.transform = options_.transform;
 
-    const std::string ns = resource.namespaced ? scope.ns : std::string();
-    auto source =
-        std::make_shared<cache::ListWatch>(client_.resource(resource, ns), std::move(list_watch));
+    auto source = std::make_shared<cache::ListWatch>(client_.resource(resource, scope.ns),
+                                                     std::move(list_watch));
     return std::make_shared<SharedIndexInformer>(std::move(source), std::move(informer),
                                                  client_.shared_loop(), pool_);
   }
@@ -97,7 +108,7 @@ class SharedInformerFactory::Impl {
 
 SharedInformerFactory::SharedInformerFactory(rest::Client client, FactoryOptions options)
     : impl_(std::make_unique<Impl>(std::move(client), std::move(options))) {}
-SharedInformerFactory::~SharedInformerFactory() { shutdown(); }
+SharedInformerFactory::~SharedInformerFactory() { impl_->end(); }
 
 std::shared_ptr<SharedIndexInformer> SharedInformerFactory::for_resource(
     const api::Resource& resource) {

@@ -87,7 +87,9 @@ void KubeApiserver::start() {
   const bool ready = eventually(
       [&] {
         try {
-          return client.get_raw("/readyz") == "ok";
+          // Ready is said before the controller that makes this namespace has run.
+          return client.get_raw("/readyz") == "ok" &&
+                 !client.get_raw("/api/v1/namespaces/default").empty();
         } catch (const std::exception&) {
           return false;
         }

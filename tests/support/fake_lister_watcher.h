@@ -20,8 +20,8 @@ class FakeListerWatcher : public cache::ListerWatcher {
  public:
   struct Page {
     std::vector<api::Object> items;
-    std::string resource_version{};
-    std::string continue_token{};
+    std::string resource_version = {};
+    std::string continue_token = {};
     std::size_t malformed_items = 0;
   };
   using NextEvents = std::function<bool(std::vector<api::WatchEvent>&)>;

@@ -11,9 +11,9 @@
 namespace lookout::test {
 
 struct PodSpec {
-  std::map<std::string, std::string> labels;
-  std::string node;  ///< spec.nodeName
-  std::string note;  ///< an annotation: content that distinguishes versions
+  std::map<std::string, std::string> labels = {};
+  std::string node = {};  ///< spec.nodeName
+  std::string note = {};  ///< an annotation: content that distinguishes versions
 };
 
 /// A Pod by its key: "namespace/name", or "name" for one in no namespace.

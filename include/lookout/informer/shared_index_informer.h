@@ -69,7 +69,8 @@ class SharedIndexInformer {
   /// Loop and pool may serve many informers.
   SharedIndexInformer(std::shared_ptr<cache::ListerWatcher> source, InformerOptions options,
                       std::shared_ptr<rest::EventLoop> loop, std::shared_ptr<HandlerPool> pool);
-  /// Shuts down.
+  /// Shuts down. On the event loop, where that would be waiting for itself, it stops, and calls of
+  /// handlers that are running may outlast it.
   ~SharedIndexInformer();
   SharedIndexInformer(const SharedIndexInformer&) = delete;
   SharedIndexInformer& operator=(const SharedIndexInformer&) = delete;
@@ -80,7 +81,7 @@ class SharedIndexInformer {
 
   void add_indexers(cache::Indexers indexers);
 
-  /// Begins to list and watch; does nothing if it has begun before.
+  /// Begins to list and watch; does nothing if it has begun or been stopped before.
   void start();
   bool started() const;
 
@@ -94,7 +95,8 @@ class SharedIndexInformer {
 
   /// Whether the store holds all of the first list. (Each handler has a has_synced of its own.)
   bool has_synced() const;
-  /// Waits for it; false if a stop was requested, or if the informer was stopped before.
+  /// Waits for it; false if a stop was requested, or if the informer was stopped before. Throws
+  /// InvalidArgument on the event loop, which would wait for itself.
   bool wait_for_sync(std::stop_token stop = {}) const;
 
   /// What is there. The store is changed by the informer only.

@@ -19,7 +19,7 @@ namespace lookout::informer {
 
 /// Which objects an informer keeps and what of them. Informers that ask for the same are the same.
 struct Scope {
-  /// Empty: all namespaces.
+  /// Empty: all namespaces. Of no meaning for types that live in none.
   std::string ns = {};
   std::string label_selector = {};
   std::string field_selector = {};
@@ -48,12 +48,12 @@ struct FactoryOptions {
 /// Makes informers and runs them together: client-go's SharedInformerFactory. Whoever asks for the
 /// same type and scope gets the same informer, so that it is watched once.
 ///
-/// All functions may be called from any thread, shutdown() and the destructor not from the event
-/// loop or a handler.
+/// All functions may be called from any thread, those that wait not from the event loop or a
+/// handler: shutdown() and wait_for_cache_sync().
 class SharedInformerFactory {
  public:
   explicit SharedInformerFactory(rest::Client client, FactoryOptions options = {});
-  /// Shuts down.
+  /// Shuts down. On the event loop it only stops the informers.
   ~SharedInformerFactory();
   SharedInformerFactory(const SharedInformerFactory&) = delete;
   SharedInformerFactory& operator=(const SharedInformerFactory&) = delete;

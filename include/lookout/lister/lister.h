@@ -79,7 +79,7 @@ namespace detail {
 [[noreturn]] void throw_not_found(const api::Resource& resource, std::string_view name);
 }  // namespace detail
 
-/// The objects of one namespace.
+/// The objects of one namespace; list() of the empty one lists all namespaces, as in client-go.
 template <class T>
 class NamespaceLister {
  public:
@@ -88,7 +88,9 @@ class NamespaceLister {
       : store_(std::move(store)), resource_(std::move(resource)), ns_(std::move(ns)) {}
 
   ListRange<T> list(api::labels::Selector selector = {}) const {
-    return {store_->snapshot().by_index(cache::kNamespaceIndex, ns_), std::move(selector)};
+    const cache::Snapshot now = store_->snapshot();
+    return {ns_.empty() ? now.objects() : now.by_index(cache::kNamespaceIndex, ns_),
+            std::move(selector)};
   }
   /// An empty handle if there is none.
   T find(std::string_view name) const { return T(store_->get(ns_, name)); }

@@ -1,0 +1,175 @@
+#include "lookout/informer/handler_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <latch>
+#include <memory>
+#include <thread>
+
+#include "tests/support/eventually.h"
+#include "tests/support/threads.h"
+
+namespace lookout::informer {
+namespace {
+
+using namespace std::chrono_literals;
+using lookout::test::eventually;
+
+class HandlerPoolTest : public testing::Test {
+ protected:
+  HandlerPool& make(unsigned threads, unsigned max_threads = 64) {
+    options_.threads = threads;
+    options_.max_threads = max_threads;
+    pool_ = std::make_unique<HandlerPool>(loop_, options_);
+    return *pool_;
+  }
+
+  const std::shared_ptr<rest::EventLoop> loop_ = std::make_shared<rest::EventLoop>(1);
+  HandlerPoolOptions options_;
+  std::unique_ptr<HandlerPool> pool_;
+};
+
+TEST_F(HandlerPoolTest, RunsEveryTaskOnce) {
+  auto& pool = make(2);
+  std::latch done(1000);
+  std::atomic<int> runs{0};
+  for (int i = 0; i < 500; ++i) {
+    pool.post([&] {
+      ++runs;
+      pool.post([&] {
+        ++runs;
+        done.count_down();
+      });
+      done.count_down();
+    });
+  }
+  done.wait();
+  EXPECT_EQ(runs, 1000);
+}
+
+TEST_F(HandlerPoolTest, AFewThreadsServeManyTasks) {
+  options_.grow_after = 1h;
+  auto& pool = make(2);
+  EXPECT_EQ(pool.threads(), 0u) << "no thread before there is something to do";
+  std::latch done(1000);
+  for (int i = 0; i < 1000; ++i) pool.post([&] { done.count_down(); });
+  done.wait();
+  EXPECT_LE(pool.threads(), 2u);
+}
+
+TEST_F(HandlerPoolTest, GrowsForTasksThatAreHeldUp) {
+  auto& pool = make(1);
+  std::latch together(5);
+  std::latch done(5);
+  for (int i = 0; i < 5; ++i) {
+    pool.post([&] {
+      together.arrive_and_wait();  // goes on when all five are here
+      done.count_down();
+    });
+  }
+  done.wait();
+  EXPECT_GE(pool.threads(), 1u);
+}
+
+TEST_F(HandlerPoolTest, ATaskThatIsHeldUpHoldsUpNobody) {
+  auto& pool = make(2);
+  for (int round = 0; round < 300; ++round) {
+    std::promise<void> second;
+    std::promise<void> first;
+    pool.post([&] {
+      second.get_future().wait();
+      first.set_value();
+    });
+    pool.post([&] { second.set_value(); });
+    first.get_future().wait();
+  }
+}
+
+TEST_F(HandlerPoolTest, GrowsUpToALimit) {
+  auto& pool = make(1, 3);
+  std::atomic<int> inside{0};
+  std::atomic<int> most{0};
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
+  std::latch done(8);
+  for (int i = 0; i < 8; ++i) {
+    pool.post([&] {
+      const int now = ++inside;
+      for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) continue;
+      gone.wait();
+      --inside;
+      done.count_down();
+    });
+  }
+  EXPECT_TRUE(eventually([&] { return inside == 3; }));
+  EXPECT_EQ(pool.threads(), 3u);
+  go.set_value();
+  done.wait();
+  EXPECT_EQ(most, 3);
+}
+
+TEST_F(HandlerPoolTest, ShrinksWhenThereIsNothingToDo) {
+  options_.shrink_after = 1ms;
+  auto& pool = make(1);
+  for (int round = 0; round < 3; ++round) {
+    std::latch together(4);
+    for (int i = 0; i < 4; ++i) pool.post([&] { together.arrive_and_wait(); });
+    together.wait();
+    EXPECT_TRUE(eventually([&] { return pool.threads() == 1; }));
+  }
+  const auto threads = lookout::test::thread_count();
+  pool_.reset();
+  EXPECT_LE(lookout::test::thread_count(), threads - 1) << "its last thread has ended";
+}
+
+/// Says when the last reference to what a task holds goes.
+class Dropped {
+ public:
+  explicit Dropped(std::function<void()> told) : told_(std::move(told)) {}
+  ~Dropped() { told_(); }
+
+ private:
+  std::function<void()> told_;
+};
+
+TEST_F(HandlerPoolTest, ItsEndWaitsForWhatRunsAndDropsWhatDoesNot) {
+  auto& pool = make(1, 1);
+  std::promise<void> begun;
+  std::promise<void> dropped;
+  std::atomic<bool> finished{false};
+  std::atomic<bool> ran{false};
+  pool.post([&] {
+    begun.set_value();
+    dropped.get_future().wait();
+    finished = true;
+  });
+  begun.get_future().wait();
+  auto held = std::make_shared<Dropped>([&] {
+    EXPECT_LE(pool.threads(), 1u);  // the pool can be asked, whatever is going on
+    dropped.set_value();
+  });
+  pool.post([&, held] { ran = true; });
+  held.reset();
+  pool_.reset();
+  EXPECT_TRUE(finished);
+  EXPECT_FALSE(ran);
+}
+
+TEST_F(HandlerPoolTest, ATaskMayHoldTheLastReference) {
+  for (int round = 0; round < 20; ++round) {
+    auto pool = std::make_shared<HandlerPool>(loop_);
+    std::promise<void> let_go;
+    std::promise<void> ended;
+    auto held = std::make_shared<Dropped>([&] { ended.set_value(); });
+    pool->post([pool, held, &let_go] { let_go.get_future().wait(); });
+    held.reset();
+    pool.reset();
+    let_go.set_value();
+    ended.get_future().wait();
+  }
+}
+
+}  // namespace
+}  // namespace lookout::informer

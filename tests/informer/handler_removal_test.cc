@@ -1,0 +1,205 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "tests/informer/informer_fixture.h"
+#include "tests/informer/recorder.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::informer {
+namespace {
+
+using test::Recorder;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class HandlerRemovalTest : public test::InformerTest {
+ protected:
+  /// What a handler refers to, so that a call after its end shows.
+  static std::function<void(const api::Object&, bool)> counting(
+      const std::shared_ptr<std::atomic<int>>& count) {
+    return [count](const api::Object&, bool) { ++*count; };
+  }
+};
+
+TEST_F(HandlerRemovalTest, ARemovedHandlerIsToldNothingMore) {
+  Recorder removed;
+  Recorder kept;
+  auto& informer = run();
+  auto registration = informer.add_handler(removed.handler());
+  informer.add_handler(kept.handler());
+  source_->put("a/x");
+  removed.wait(1);
+  registration.remove();
+  source_->put("a/y");
+  EXPECT_THAT(kept.wait(2), ElementsAre("+a/x@101", "+a/y@102"));
+  EXPECT_THAT(removed.events(), ElementsAre("+a/x@101"));
+  EXPECT_EQ(registration.backlog(), 0u);
+}
+
+TEST_F(HandlerRemovalTest, BeforeTheStart) {
+  Recorder recorder;
+  auto& informer = make();
+  auto registration = informer.add_handler(recorder.handler());
+  registration.remove();
+  registration.remove();
+  source_->put("a/x");
+  informer.start();
+  settle();
+  EXPECT_FALSE(registration.has_synced());
+  EXPECT_FALSE(registration.wait_for_sync()) << "it will never be";
+  informer.shutdown();
+  EXPECT_THAT(recorder.events(), IsEmpty());
+}
+
+TEST_F(HandlerRemovalTest, AfterTheEnd) {
+  Recorder recorder;
+  auto& informer = run();
+  auto registration = informer.add_handler(recorder.handler());
+  EXPECT_TRUE(registration.wait_for_sync());
+  informer.shutdown();
+  registration.remove();
+  informer_.reset();
+  registration.remove();
+  EXPECT_TRUE(registration.has_synced());
+  HandlerRegistration none;
+  none.remove();
+  EXPECT_FALSE(none.has_synced());
+  EXPECT_FALSE(none.wait_for_sync());
+  EXPECT_EQ(none.backlog() + none.exceptions(), 0u);
+}
+
+TEST_F(HandlerRemovalTest, WaitsForTheCallThatIsRunning) {
+  auto& informer = run();
+  std::promise<void> begun;
+  std::promise<void> go;
+  std::atomic<bool> finished{false};
+  auto registration = informer.add_handler({.on_add = [&](const api::Object&, bool) {
+    begun.set_value();
+    go.get_future().wait();
+    finished = true;
+  }});
+  source_->put("a/x");
+  begun.get_future().wait();
+  std::thread remover([&] {
+    registration.remove();
+    EXPECT_TRUE(finished);
+  });
+  // Removal empties the queue first and waits then.
+  EXPECT_TRUE(lookout::test::eventually([&] { return registration.backlog() == 0; }));
+  go.set_value();
+  remover.join();
+}
+
+TEST_F(HandlerRemovalTest, FromInsideItself) {
+  auto& informer = run();
+  std::promise<HandlerRegistration> given;
+  std::promise<void> removed;
+  std::atomic<int> calls{0};
+  auto registration = informer.add_handler({.on_add = [&](const api::Object&, bool) {
+    ++calls;
+    given.get_future().get().remove();
+    removed.set_value();
+  }});
+  given.set_value(registration);
+  Recorder other;
+  informer.add_handler(other.handler());
+  source_->put("a/x");
+  removed.get_future().wait();
+  source_->put("a/y");
+  other.wait(2);
+  EXPECT_EQ(calls, 1);
+  registration.remove();
+}
+
+TEST_F(HandlerRemovalTest, OfAnotherFromInsideAHandler) {
+  auto& informer = run();
+  Recorder victim;
+  auto registration = informer.add_handler(victim.handler());
+  source_->put("a/x");
+  victim.wait(1);
+  std::promise<void> removed;
+  informer.add_handler({.on_add = [&, first = true](const api::Object&, bool) mutable {
+    if (!std::exchange(first, false)) return;
+    registration.remove();
+    removed.set_value();
+  }});
+  removed.get_future().wait();
+  Recorder last;
+  informer.add_handler(last.handler());
+  source_->put("a/y");
+  last.wait_for("+a/y@102");
+  EXPECT_THAT(victim.events(), ElementsAre("+a/x@101"));
+}
+
+TEST_F(HandlerRemovalTest, InABurst) {
+  auto& informer = run();
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (int i = 0; !done; ++i) source_->put("a/" + std::to_string(i % 5));
+  });
+  std::vector<std::pair<std::shared_ptr<std::atomic<int>>, int>> removed;
+  for (int round = 0; round < 200; ++round) {
+    auto count = std::make_shared<std::atomic<int>>(0);
+    auto registration = informer.add_handler({.on_add = counting(count)});
+    if (round % 2 == 0) {
+      EXPECT_TRUE(registration.wait_for_sync());
+    }
+    registration.remove();
+    removed.emplace_back(count, *count);
+  }
+  done = true;
+  writer.join();
+  settle();
+  for (const auto& [count, calls] : removed) EXPECT_EQ(*count, calls) << "called after removal";
+}
+
+TEST_F(HandlerRemovalTest, WhileALateHandlerIsToldOfWhatIsThere) {
+  for (int i = 0; i < 100; ++i) source_->put("a/" + std::to_string(i));
+  auto& informer = run();
+  std::promise<void> begun;
+  std::promise<void> go;
+  std::atomic<int> calls{0};
+  auto registration = informer.add_handler({.on_add = [&](const api::Object&, bool) {
+    if (++calls > 1) return;
+    begun.set_value();
+    go.get_future().wait();
+  }});
+  begun.get_future().wait();
+  std::thread remover([&] { registration.remove(); });
+  EXPECT_TRUE(lookout::test::eventually([&] { return registration.backlog() == 0; }));
+  go.set_value();
+  remover.join();
+  EXPECT_EQ(calls, 1);
+  EXPECT_FALSE(registration.has_synced());
+}
+
+TEST_F(HandlerRemovalTest, EndsWaitingForSync) {
+  source_->pause();
+  auto& informer = make();
+  Recorder recorder;
+  auto registration = informer.add_handler(recorder.handler());
+  informer.start();
+  auto synced = std::async(std::launch::async, [&] { return registration.wait_for_sync(); });
+  registration.remove();
+  EXPECT_FALSE(synced.get());
+}
+
+TEST_F(HandlerRemovalTest, WhatAHandlerRefersToGoesWithTheRegistration) {
+  auto count = std::make_shared<std::atomic<int>>(0);
+  const std::weak_ptr<std::atomic<int>> watch = count;
+  auto& informer = run();
+  {
+    auto registration = informer.add_handler({.on_add = counting(count)});
+    count.reset();
+    registration.remove();
+  }
+  // The informer lets go of it on its strand.
+  EXPECT_TRUE(lookout::test::eventually([&] { return watch.expired(); }));
+}
+
+}  // namespace
+}  // namespace lookout::informer

@@ -1,0 +1,339 @@
+// What handlers are told, whatever they do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <latch>
+#include <set>
+
+#include "tests/informer/informer_fixture.h"
+#include "tests/informer/recorder.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::informer {
+namespace {
+
+using namespace std::chrono_literals;
+using lookout::test::eventually;
+using lookout::test::PodSpec;
+using test::Recorder;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+class HandlersTest : public test::InformerTest {};
+
+PodSpec on(std::string node) { return {{}, std::move(node), {}}; }
+auto is_on(std::string node) {
+  return
+      [node](const api::Object& object) { return object["spec"]["nodeName"].as_string() == node; };
+}
+
+// ------------------------------------------------------------------------------------- filters
+
+TEST_F(HandlersTest, AFilterTurnsUpdatesIntoAdditionsAndDeletions) {
+  source_->put("a/in", on("n1"));   // 101
+  source_->put("a/out", on("n2"));  // 102
+  Recorder recorder;
+  auto handler = recorder.handler();
+  handler.filter = is_on("n1");
+  auto& informer = make();
+  informer.add_handler(std::move(handler));
+  informer.start();
+  settle();
+  source_->put("a/in", on("n1"));   // 103
+  source_->put("a/in", on("n2"));   // 104
+  source_->put("a/in", on("n2"));   // 105
+  source_->put("a/in", on("n1"));   // 106
+  source_->remove("a/in");          // 107
+  source_->put("a/out", on("n2"));  // 108
+  source_->remove("a/out");         // 109
+  source_->put("a/out", on("n1"));  // 110
+  EXPECT_THAT(recorder.wait(6), ElementsAre("+a/in@101i", "~a/in@101>103", "-a/in@103", "+a/in@106",
+                                            "-a/in@107", "+a/out@110"));
+}
+
+TEST_F(HandlersTest, ALateHandlerIsToldOfWhatPassesItsFilter) {
+  source_->put("a/in", on("n1"));
+  source_->put("a/out", on("n2"));
+  auto& informer = run();
+  Recorder recorder;
+  auto handler = recorder.handler();
+  handler.filter = is_on("n1");
+  const auto registration = informer.add_handler(std::move(handler));
+  EXPECT_TRUE(registration.wait_for_sync());
+  EXPECT_THAT(recorder.events(), ElementsAre("+a/in@101i"));
+}
+
+TEST_F(HandlersTest, EveryAdditionHasItsDeletionWhateverTheLastStateLooksLike) {
+  // The deletion shows an object that would not pass the filter.
+  Recorder recorder;
+  auto handler = recorder.handler();
+  handler.filter = [](const api::Object& object) { return object.resource_version() == "101"; };
+  run().add_handler(std::move(handler));
+  source_->put("a/x");
+  source_->remove("a/x");
+  EXPECT_THAT(recorder.wait(2), ElementsAre("+a/x@101", "-a/x@102"));
+}
+
+TEST_F(HandlersTest, FunctionsMayBeMissing) {
+  auto& informer = make();
+  informer.add_handler({});
+  std::atomic<int> asked{0};
+  informer.add_handler({.filter = [&](const api::Object&) { return ++asked > 0; }});
+  informer.start();
+  settle();
+  source_->put("a/x", on("n1"));
+  source_->put("a/x", on("n2"));
+  source_->remove("a/x");
+  EXPECT_TRUE(eventually([&] { return asked >= 3; }));
+}
+
+// -------------------------------------------------------------------------------------- synced
+
+TEST_F(HandlersTest, AreToldOnceThatTheyHaveSeenWhatWasThere) {
+  source_->put("a/x");
+  source_->put("a/y");
+  Recorder early;
+  Recorder late;
+  const auto with_mark = [](Recorder& recorder) {
+    auto handler = recorder.handler();
+    handler.on_synced = [&recorder] { recorder.note("synced"); };
+    return handler;
+  };
+  auto& informer = make();
+  const auto first = informer.add_handler(with_mark(early));
+  informer.start();
+  EXPECT_TRUE(first.wait_for_sync());
+  const auto second = informer.add_handler(with_mark(late));
+  EXPECT_TRUE(second.wait_for_sync());
+  settle();
+  while_away([] {});  // a second list is nothing special
+  source_->put("a/z");
+  for (const Recorder* recorder : {&early, &late}) {
+    const auto events = recorder->wait(6);
+    EXPECT_THAT(Recorder::Events(events.begin(), events.begin() + 3),
+                UnorderedElementsAre("+a/x@101i", "+a/y@102i", "synced"));
+    EXPECT_EQ(events[2], "synced");
+    EXPECT_EQ(std::count(events.begin(), events.end(), "synced"), 1);
+  }
+}
+
+// ---------------------------------------------------------------------------------- exceptions
+
+/// Which function throws, and what.
+enum class Throws { kFilter, kAdd, kUpdate, kDelete, kSynced };
+class HandlerExceptionTest : public test::InformerTest,
+                             public testing::WithParamInterface<std::tuple<Throws, bool>> {
+ protected:
+  void maybe_throw(Throws here) const {
+    const auto [where, an_exception] = GetParam();
+    if (where != here) return;
+    if (an_exception) throw std::runtime_error("oh no");
+    throw 7;
+  }
+};
+
+TEST_P(HandlerExceptionTest, IsCountedAndTheHandlerGoesOn) {
+  Recorder recorder;
+  Recorder other;
+  EventHandler<api::Object> handler = recorder.handler("throws");
+  handler.filter = [&](const api::Object& object) {
+    if (object.name() == "bad") maybe_throw(Throws::kFilter);
+    return true;
+  };
+  handler.on_add = [&, f = handler.on_add](const api::Object& object, bool initial) {
+    if (object.name() == "bad") maybe_throw(Throws::kAdd);
+    f(object, initial);
+  };
+  handler.on_update = [&, f = handler.on_update](const api::Object& a, const api::Object& b) {
+    if (b.name() == "bad") maybe_throw(Throws::kUpdate);
+    f(a, b);
+  };
+  handler.on_delete = [&, f = handler.on_delete](const api::Object& object, bool unknown) {
+    if (object.name() == "bad") maybe_throw(Throws::kDelete);
+    f(object, unknown);
+  };
+  handler.on_synced = [&] { maybe_throw(Throws::kSynced); };
+  auto& informer = make();
+  const auto registration = informer.add_handler(std::move(handler));
+  const auto other_registration = informer.add_handler(other.handler());
+  informer.start();
+  settle();
+  EXPECT_TRUE(registration.wait_for_sync());
+  for (const char* key : {"a/bad", "a/good"}) {
+    source_->put(key);
+    source_->put(key);
+    source_->remove(key);
+  }
+  const auto events = recorder.wait_for("-a/good@106");
+  const Recorder::Events all = {"+a/bad@101",  "~a/bad@101>102",  "-a/bad@103",
+                                "+a/good@104", "~a/good@104>105", "-a/good@106"};
+  Recorder::Events expected = all;
+  switch (std::get<0>(GetParam())) {
+    case Throws::kFilter:
+      expected.erase(expected.begin(), expected.begin() + 3);
+      break;
+    case Throws::kAdd:
+    case Throws::kUpdate:
+    case Throws::kDelete:
+      expected.erase(expected.begin() + static_cast<int>(std::get<0>(GetParam())) - 1);
+      break;
+    case Throws::kSynced:
+      break;
+  }
+  EXPECT_EQ(events, expected);
+  EXPECT_GE(registration.exceptions(), 1u);
+  EXPECT_EQ(other.wait_for("-a/good@106"), all) << "nobody else notices";
+  EXPECT_EQ(other_registration.exceptions(), 0u);
+}
+
+std::string exception_name(const testing::TestParamInfo<std::tuple<Throws, bool>>& test) {
+  constexpr const char* kNames[] = {"Filter", "Add", "Update", "Delete", "Synced"};
+  return std::string(kNames[static_cast<int>(std::get<0>(test.param))]) +
+         (std::get<1>(test.param) ? "Exception" : "Number");
+}
+INSTANTIATE_TEST_SUITE_P(, HandlerExceptionTest,
+                         testing::Combine(testing::Values(Throws::kFilter, Throws::kAdd,
+                                                          Throws::kUpdate, Throws::kDelete,
+                                                          Throws::kSynced),
+                                          testing::Bool()),
+                         exception_name);
+
+// -------------------------------------------------------------------------------- slow handlers
+
+TEST_F(HandlersTest, OnesThatAreHeldUpDelayNobodyElse) {
+  auto& informer = run();
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
+  constexpr int kHeldUp = 6;  // more than the pool usually has threads
+  std::vector<HandlerRegistration> held_up;
+  std::vector<std::unique_ptr<Recorder>> recorders;
+  std::latch stuck(kHeldUp);
+  for (int i = 0; i < kHeldUp; ++i) {
+    auto& recorder = *recorders.emplace_back(std::make_unique<Recorder>());
+    auto handler = recorder.handler();
+    handler.on_add = [&, f = handler.on_add, first = true](const api::Object& object,
+                                                           bool initial) mutable {
+      if (std::exchange(first, false)) {
+        stuck.count_down();
+        gone.wait();
+      }
+      f(object, initial);
+    };
+    held_up.push_back(informer.add_handler(std::move(handler)));
+  }
+  Recorder quick;
+  const auto registration = informer.add_handler(quick.handler());
+  source_->put("a/0");
+  stuck.wait();
+  EXPECT_GT(pool_->threads(), 2u) << "the pool has grown";
+  for (int i = 1; i < 100; ++i) source_->put("a/" + std::to_string(i));
+  settle();
+  EXPECT_EQ(informer.store().size(), 100u);
+  EXPECT_EQ(quick.wait(100).size(), 100u);
+  EXPECT_TRUE(eventually([&] { return registration.backlog() == 0; }));
+  for (const auto& slow : held_up) EXPECT_EQ(slow.backlog(), 100u);
+  go.set_value();
+  for (const auto& recorder : recorders) EXPECT_EQ(recorder->wait(100), quick.events());
+  EXPECT_TRUE(eventually([&] {
+    return std::all_of(held_up.begin(), held_up.end(),
+                       [](const auto& slow) { return slow.backlog() == 0; });
+  }));
+}
+
+TEST_F(HandlersTest, ThePoolShrinksWhenTheyGoOn) {
+  HandlerPoolOptions options;
+  options.shrink_after = 1ms;
+  pool_ = std::make_shared<HandlerPool>(loop_, options);
+  auto& informer = run();
+  std::latch together(6);
+  for (int i = 0; i < 6; ++i)
+    informer.add_handler({.on_add = [&](const api::Object&, bool) { together.arrive_and_wait(); }});
+  source_->put("a/x");
+  together.wait();
+  EXPECT_TRUE(eventually([&] { return pool_->threads() == options.threads; }));
+}
+
+TEST_F(HandlersTest, ALateOneCountsWhatItHasYetToBeTold) {
+  for (int i = 0; i < 50; ++i) source_->put("a/" + std::to_string(i));
+  auto& informer = run();
+  std::promise<void> begun;
+  std::promise<void> go;
+  const auto registration =
+      informer.add_handler({.on_add = [&, first = true](const api::Object&, bool) mutable {
+        if (!std::exchange(first, false)) return;
+        begun.set_value();
+        go.get_future().wait();
+      }});
+  begun.get_future().wait();
+  EXPECT_EQ(registration.backlog(), 50u);
+  EXPECT_FALSE(registration.has_synced());
+  go.set_value();
+  EXPECT_TRUE(registration.wait_for_sync());
+  EXPECT_EQ(registration.backlog(), 0u);
+}
+
+TEST_F(HandlersTest, AreCalledOneAtATimeAndInOrder) {
+  constexpr int kHandlers = 5;
+  constexpr int kObjects = 20;
+  constexpr int kChanges = 2000;
+  struct State {
+    std::atomic<int> inside{0};
+    std::map<std::string, std::string> versions;
+    std::promise<void> done;
+  };
+  std::vector<std::unique_ptr<State>> states;
+  auto& informer = run();
+  for (int i = 0; i < kHandlers; ++i) {
+    State& state = *states.emplace_back(std::make_unique<State>());
+    const auto alone = [&state](auto call) {
+      EXPECT_EQ(++state.inside, 1);
+      call();
+      --state.inside;
+    };
+    informer.add_handler(
+        {.on_add =
+             [&state, alone](const api::Object& object, bool) {
+               alone([&] {
+                 EXPECT_TRUE(
+                     state.versions.emplace(object.key(), object.resource_version()).second);
+                 if (object.name() == "last") state.done.set_value();
+               });
+             },
+         .on_update =
+             [&state, alone](const api::Object& before, const api::Object& after) {
+               alone([&] {
+                 EXPECT_EQ(std::exchange(state.versions[after.key()], after.resource_version()),
+                           before.resource_version());
+                 EXPECT_LT(std::stoi(std::string(before.resource_version())),
+                           std::stoi(std::string(after.resource_version())));
+               });
+             },
+         .on_delete =
+             [&state, alone](const api::Object& object, bool) {
+               alone([&] { EXPECT_EQ(state.versions.erase(object.key()), 1u); });
+             }});
+  }
+  for (int i = 0; i < kChanges; ++i) {
+    const std::string key = "a/" + std::to_string(i * 7 % kObjects);
+    if (i % 5 == 4) {
+      source_->remove(key);
+    } else {
+      source_->put(key);
+    }
+  }
+  source_->put("a/last");
+  for (const auto& state : states) {
+    state->done.get_future().wait();
+    std::map<std::string, std::string> expected;
+    for (const auto& [key, object] : source_->contents()) expected[key] = object.resource_version();
+    EXPECT_EQ(state->versions, expected);
+  }
+  informer.shutdown();
+}
+
+}  // namespace
+}  // namespace lookout::informer

@@ -1,0 +1,62 @@
+// An informer over a small cluster.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "lookout/informer/shared_index_informer.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_source.h"
+
+namespace lookout::informer::test {
+
+using lookout::test::FakeClock;
+using lookout::test::FakeSource;
+
+class InformerTest : public testing::Test {
+ protected:
+  InformerTest() {
+    options_.reflector.name = "pods";
+    options_.reflector.expected_api_version = "v1";
+    options_.reflector.expected_kind = "Pod";
+    options_.reflector.clock = clock_;
+    // Back-off takes no time here.
+    clock_->skip_sleeps_below(std::chrono::minutes(5));
+  }
+
+  /// Makes it with the options as they are.
+  SharedIndexInformer& make() {
+    informer_ = std::make_unique<SharedIndexInformer>(source_, options_, loop_, pool_);
+    return *informer_;
+  }
+  /// Makes it, starts it, and waits until it watches.
+  SharedIndexInformer& run() {
+    make().start();
+    settle();
+    return *informer_;
+  }
+  /// Waits until the informer has taken in everything.
+  void settle() { ASSERT_TRUE(source_->wait_until_watched()); }
+  /// The connection is gone for a while, and this happens meanwhile; history is lost.
+  template <class F>
+  void while_away(F changes) {
+    source_->pause();
+    source_->break_connections();
+    ASSERT_TRUE(source_->wait_until_held_up());
+    changes();
+    source_->forget();
+    source_->resume();
+    settle();
+  }
+
+  const std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
+  const std::shared_ptr<FakeSource> source_ = std::make_shared<FakeSource>();
+  InformerOptions options_;
+  std::shared_ptr<rest::EventLoop> loop_ = std::make_shared<rest::EventLoop>(2);
+  std::shared_ptr<HandlerPool> pool_ = std::make_shared<HandlerPool>(loop_);
+  std::unique_ptr<SharedIndexInformer> informer_;
+};
+
+}  // namespace lookout::informer::test

@@ -1,0 +1,150 @@
+// Informers with handlers that come and go, under random schedules, on real threads.
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <list>
+#include <mutex>
+
+#include "tests/informer/informer_fixture.h"
+#include "tests/support/model.h"
+#include "tests/support/sanitizers.h"
+
+namespace lookout::informer {
+namespace {
+
+using namespace std::chrono_literals;
+using lookout::test::Fate;
+using lookout::test::Told;
+
+/// A handler that checks what it is told.
+class Witness {
+ public:
+  Witness(SharedIndexInformer& informer, std::string only_on_node, bool dawdles)
+      : only_on_node_(std::move(only_on_node)), dawdles_(dawdles) {
+    EventHandler<api::Object> handler;
+    if (!only_on_node_.empty())
+      handler.filter = [this](const api::Object& object) { return wants(object); };
+    handler.on_add = [this](const api::Object& object, bool) {
+      called([&] { told_.add(object); });
+    };
+    handler.on_update = [this](const api::Object& before, const api::Object& after) {
+      called([&] { told_.update(before, after); });
+    };
+    handler.on_delete = [this](const api::Object& last, bool) {
+      called([&] { told_.remove(last); });
+    };
+    handler.on_synced = [this] { called([&] { EXPECT_EQ(++synced_, 1); }); };
+    registration_ = informer.add_handler(std::move(handler));
+  }
+  ~Witness() {
+    registration_.remove();
+    removed_ = true;
+  }
+  Witness(const Witness&) = delete;
+  Witness& operator=(const Witness&) = delete;
+
+  void expect_to_know(const std::map<std::string, api::Object>& objects) {
+    EXPECT_TRUE(registration_.wait_for_sync());
+    EXPECT_EQ(registration_.exceptions(), 0u);
+    const auto knows_all = [&] {
+      std::size_t wanted = 0;
+      for (const auto& [key, object] : objects) {
+        if (!wants(object)) continue;
+        if (!told_.knows(object)) return false;
+        ++wanted;
+      }
+      return told_.size() == wanted;
+    };
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, 60s, knows_all));
+    EXPECT_EQ(synced_, 1);
+  }
+
+ private:
+  bool wants(const api::Object& object) const {
+    return only_on_node_.empty() || object["spec"]["nodeName"].as_string() == only_on_node_;
+  }
+  template <class Check>
+  void called(Check check) {
+    EXPECT_FALSE(removed_) << "called after its removal";
+    if (dawdles_) std::this_thread::yield();
+    const std::lock_guard lock(mutex_);
+    check();
+    changed_.notify_all();
+  }
+
+  const std::string only_on_node_;
+  const bool dawdles_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Told told_;       // guarded by mutex_
+  int synced_ = 0;  // guarded by mutex_
+  std::atomic<bool> removed_{false};
+  HandlerRegistration registration_;
+};
+
+class InformerModelTest : public test::InformerTest {
+ protected:
+  void run(unsigned seed) {
+    Fate fate(seed);
+    const auto source = std::make_shared<test::FakeSource>();
+    options_.reflector.resync_period = fate.once_in(2) ? 1h : 0h;
+    options_.reflector.watch_error_handler = [](std::string_view, const std::exception&) {};
+    SharedIndexInformer informer(source, options_, loop_, pool_);
+    std::list<Witness> witnesses;
+    const auto add_witness = [&] {
+      witnesses.emplace_back(informer, fate.once_in(2) ? "n1" : "", fate.once_in(2));
+    };
+    for (auto i = fate.below(10); i > 0; --i) source->put("ns0/" + std::to_string(i));
+    if (fate.once_in(2)) add_witness();
+    if (fate.once_in(2)) informer.start();
+    for (auto steps = 20 + fate.below(40); steps > 0; --steps) {
+      fate.strike(*source);
+      switch (fate.below(12)) {
+        case 0:
+          if (witnesses.size() < 6) add_witness();
+          break;
+        case 1:
+          if (!witnesses.empty()) witnesses.pop_front();
+          break;
+        case 2:
+          clock_->advance(1h);
+          break;
+        case 3:
+          informer.start();
+          break;
+        case 4:
+        case 5:
+          std::this_thread::yield();
+          break;
+        case 6:
+          EXPECT_TRUE(!informer.has_synced() || informer.wait_for_sync());
+          break;
+        default:
+          break;
+      }
+    }
+    add_witness();
+    informer.start();
+    source->resume();
+    ASSERT_TRUE(informer.wait_for_sync());
+    add_witness();
+    source->put("ns0/last", {{}, "n1", {}});
+    ASSERT_TRUE(source->wait_until_watched());
+
+    const auto expected = source->contents();
+    const cache::Snapshot now = informer.store().snapshot();
+    EXPECT_EQ(now.size(), expected.size());
+    for (const auto& [key, object] : expected) EXPECT_EQ(now.get_by_key(key), object) << key;
+    for (auto& witness : witnesses) witness.expect_to_know(expected);
+    if (fate.once_in(2)) informer.shutdown();
+  }
+};
+
+TEST_F(InformerModelTest, EveryHandlerIsToldATrueStory) {
+  lookout::test::Seeds::each(lookout::test::kSanitized ? 500 : 3000,
+                             [this](unsigned seed) { run(seed); });
+}
+
+}  // namespace
+}  // namespace lookout::informer

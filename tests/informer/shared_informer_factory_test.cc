@@ -1,0 +1,333 @@
+#include "lookout/informer/shared_informer_factory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <set>
+
+#include "lookout/api/apps/v1.h"
+#include "lookout/api/core/v1.h"
+#include "lookout/api/error.h"
+#include "lookout/api/status.h"
+#include "tests/support/eventually.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/http_server.h"
+#include "tests/support/threads.h"
+
+namespace lookout::informer {
+namespace {
+
+using namespace std::chrono_literals;
+using core::v1::Node;
+using core::v1::Pod;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+
+/// An API server that answers lists with what a test says and keeps watches open.
+class ApiServer {
+ public:
+  /// At first there is nothing.
+  void answer_lists(int status, std::string body) {
+    const std::lock_guard lock(mutex_);
+    answer_ = {status, std::move(body)};
+  }
+
+  /// The targets of the requests so far ("/api/v1/pods?limit=500...").
+  std::vector<std::string> requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+  /// Waits until there have been so many requests with that in their target.
+  bool wait_for(std::string_view part, std::ptrdiff_t count = 1) const {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 60s, [&] {
+      return std::count_if(requests_.begin(), requests_.end(), [&](const std::string& request) {
+               return request.find(part) != std::string::npos;
+             }) >= count;
+    });
+  }
+
+  rest::Config config() const {
+    rest::Config config;
+    config.server = server_.url();
+    return config;
+  }
+
+ private:
+  void serve(test::HttpConnection& connection) {
+    while (const auto request = connection.read_request()) {
+      std::unique_lock lock(mutex_);
+      requests_.push_back(request->target);
+      changed_.notify_all();
+      const test::HttpResponse answer = answer_;
+      lock.unlock();
+      if (request->target.find("watch=") == std::string::npos) {
+        connection.respond(answer);
+      } else {
+        connection.begin_chunks();
+        return connection.wait_for_close();
+      }
+    }
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<std::string> requests_;  // guarded by mutex_
+  test::HttpResponse answer_{          // guarded by mutex_
+                             200,
+                             R"({"kind":"List","apiVersion":"v1",
+                                 "metadata":{"resourceVersion":"10"},"items":[]})"};
+  test::HttpServer server_{[this](test::HttpConnection& connection) { serve(connection); }};
+};
+
+constexpr const char* kTwoPods = R"({"kind":"PodList","apiVersion":"v1",
+  "metadata":{"resourceVersion":"10"},"items":[
+  {"metadata":{"namespace":"shop","name":"x","resourceVersion":"7","labels":{"app":"web"}}},
+  {"metadata":{"namespace":"bank","name":"y","resourceVersion":"8"}}]})";
+
+class SharedInformerFactoryTest : public testing::Test {
+ protected:
+  SharedInformerFactory& make(FactoryOptions options = {}) {
+    options.clock = clock_;
+    factory_ = std::make_unique<SharedInformerFactory>(client_, std::move(options));
+    return *factory_;
+  }
+  template <class T>
+  static SharedIndexInformer* identity(const SharedInformer<T>& informer) {
+    return &informer.untyped_informer();
+  }
+
+  ApiServer server_;
+  const std::shared_ptr<test::FakeClock> clock_ = std::make_shared<test::FakeClock>();
+  rest::Client client_{server_.config(), std::make_shared<rest::EventLoop>(2)};
+  std::unique_ptr<SharedInformerFactory> factory_;
+};
+
+TEST_F(SharedInformerFactoryTest, WhoeverAsksForTheSameGetsTheSame) {
+  auto& factory = make();
+  const auto pods = factory.informer<Pod>();
+  EXPECT_EQ(identity(factory.informer<Pod>()), identity(pods));
+  EXPECT_EQ(factory.for_resource(Pod::kResource).get(), identity(pods));
+  EXPECT_EQ(identity(factory.informer<Pod>(Scope{})), identity(pods));
+  std::vector<SharedIndexInformer*> others = {
+      identity(pods),
+      identity(factory.informer<Node>()),
+      identity(factory.informer<apps::v1::Deployment>()),
+      identity(factory.informer<Pod>({.ns = "shop"})),
+      identity(factory.informer<Pod>({.label_selector = "app=web"})),
+      identity(factory.informer<Pod>({.field_selector = "spec.nodeName=n1"})),
+      identity(factory.informer<Pod>({.projection = api::Projection::without_managed_fields()}))};
+  const std::set<SharedIndexInformer*> distinct(others.begin(), others.end());
+  EXPECT_EQ(distinct.size(), others.size());
+  EXPECT_EQ(identity(factory.informer<Pod>({.ns = "shop"})), others[3]);
+}
+
+TEST_F(SharedInformerFactoryTest, ANamespaceMeansNothingToWhatLivesInNone) {
+  auto& factory = make({.ns = "shop"});
+  const auto nodes = factory.informer<Node>();
+  EXPECT_EQ(identity(factory.informer<Node>({.ns = "bank"})), identity(nodes));
+  EXPECT_EQ(identity(nodes)->name(), "nodes");
+  EXPECT_EQ(identity(factory.informer<Pod>())->name(), "pods in shop");
+}
+
+TEST_F(SharedInformerFactoryTest, AsksTheServerForItsScope) {
+  auto& factory =
+      make({.ns = "shop", .label_selector = "app=web", .field_selector = "spec.nodeName=n1"});
+  factory.informer<Pod>();
+  factory.informer<apps::v1::Deployment>({.ns = "bank"});
+  factory.informer<Node>();
+  factory.start();
+  EXPECT_TRUE(factory.wait_for_cache_sync());
+  for (const char* part : {"pods?", "deployments?", "nodes?"})
+    EXPECT_TRUE(server_.wait_for(part, 2));
+  const auto requests = server_.requests();
+  EXPECT_THAT(requests, Contains(AllOf(StartsWith("/api/v1/namespaces/shop/pods?"),
+                                       HasSubstr("labelSelector=app%3Dweb"),
+                                       HasSubstr("fieldSelector=spec.nodeName%3Dn1"),
+                                       HasSubstr("resourceVersion=0"), HasSubstr("limit=500"))));
+  EXPECT_THAT(requests,
+              Contains(AllOf(StartsWith("/api/v1/namespaces/shop/pods?"), HasSubstr("watch="),
+                             HasSubstr("labelSelector=app%3Dweb"), HasSubstr("resourceVersion=10"),
+                             HasSubstr("allowWatchBookmarks="))));
+  EXPECT_THAT(requests, Contains(AllOf(StartsWith("/apis/apps/v1/namespaces/bank/deployments?"),
+                                       testing::Not(HasSubstr("labelSelector")))));
+  EXPECT_THAT(requests, Contains(StartsWith("/api/v1/nodes?")));
+}
+
+TEST_F(SharedInformerFactoryTest, StartsEachOnceAndLaterOnesLater) {
+  auto& factory = make();
+  factory.start();
+  const auto pods = factory.informer<Pod>();
+  EXPECT_FALSE(identity(pods)->started());
+  EXPECT_TRUE(factory.wait_for_cache_sync()) << "nothing has been started";
+  factory.start();
+  factory.start();
+  EXPECT_TRUE(factory.wait_for_cache_sync());
+  const auto nodes = factory.informer<Node>();
+  EXPECT_FALSE(identity(nodes)->started());
+  factory.start();
+  EXPECT_TRUE(nodes.wait_for_sync());
+  EXPECT_TRUE(server_.wait_for("watch=", 2));
+  EXPECT_EQ(server_.requests().size(), 4u) << "a list and a watch each";
+}
+
+TEST_F(SharedInformerFactoryTest, KeepsWhatTheServerHas) {
+  server_.answer_lists(200, kTwoPods);
+  auto& factory = make();
+  const auto pods = factory.informer<Pod>();
+  pods.add_index("app", [](const Pod& p) { return p.labels()["app"].as_string(); });
+  std::vector<std::string> added;
+  const auto registration = pods.add_handler({.on_add = [&](const Pod& p, bool initial) {
+    added.push_back(p.key() + (initial ? "i" : ""));
+  }});
+  factory.start();
+  ASSERT_TRUE(factory.wait_for_cache_sync());
+  EXPECT_TRUE(registration.wait_for_sync());
+  EXPECT_THAT(added, UnorderedElementsAre("shop/xi", "bank/yi"));
+  EXPECT_EQ(pods.lister().list().size(), 2u);
+  EXPECT_EQ(pods.lister().ns("shop").get("x").resource_version(), "7");
+  EXPECT_EQ(pods.by_index("app", "web").size(), 1u);
+  EXPECT_THROW(pods.lister().ns("shop").get("y"), api::StatusError);
+}
+
+TEST_F(SharedInformerFactoryTest, PassesItsOptionsOn) {
+  server_.answer_lists(200, kTwoPods);
+  std::promise<std::string> failed;
+  FactoryOptions options;
+  options.transform = [](const api::Object& object) {
+    return api::Object::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":")" +
+                              std::string(object.ns()) + R"(","name":")" +
+                              std::string(object.name()) + R"(","uid":"made"}})");
+  };
+  options.watch_error_handler = [&](std::string_view name, const std::exception& e) {
+    if (name == "nodes") failed.set_value(e.what());
+  };
+  auto& factory = make(options);
+  const auto pods = factory.informer<Pod>();
+  factory.start();
+  ASSERT_TRUE(factory.wait_for_cache_sync());
+  for (const auto& p : pods.lister().list()) EXPECT_EQ(p.uid(), "made");
+
+  server_.answer_lists(
+      403, api::StatusError::forbidden("", "nodes", "", "not you").status().to_object().to_json());
+  factory.informer<Node>();
+  factory.start();
+  EXPECT_THAT(failed.get_future().get(), HasSubstr("not you"));
+}
+
+TEST_F(SharedInformerFactoryTest, SaysWhatHasNotSynced) {
+  auto& factory = make();
+  EXPECT_THAT(factory.unsynced(), IsEmpty());
+  factory.informer<Pod>();
+  factory.start();
+  ASSERT_TRUE(factory.wait_for_cache_sync());
+  server_.answer_lists(500, "{}");
+  factory.informer<Node>();
+  factory.informer<apps::v1::Deployment>();
+  EXPECT_THAT(factory.unsynced(), IsEmpty()) << "they have not been started";
+  factory.start();
+  EXPECT_THAT(factory.unsynced(), UnorderedElementsAre("nodes", "deployments.apps"));
+  std::stop_source stop;
+  auto waiting =
+      std::async(std::launch::async, [&] { return factory.wait_for_cache_sync(stop.get_token()); });
+  stop.request_stop();
+  EXPECT_FALSE(waiting.get());
+}
+
+TEST_F(SharedInformerFactoryTest, AShutdownEndsEverything) {
+  auto& factory = make();
+  const auto pods = factory.informer<Pod>();
+  const auto never_started = factory.informer<Node>();
+  pods.start();
+  ASSERT_TRUE(pods.wait_for_sync());
+  factory.shutdown();
+  factory.shutdown();
+  EXPECT_TRUE(identity(pods)->stopped());
+  EXPECT_TRUE(identity(never_started)->stopped());
+  EXPECT_THROW(factory.informer<Pod>(), InvalidArgument);
+  EXPECT_THROW(pods.add_handler({}), InvalidArgument);
+  const auto requests = server_.requests().size();
+  factory.start();
+  EXPECT_EQ(server_.requests().size(), requests);
+  EXPECT_TRUE(factory.wait_for_cache_sync());
+}
+
+TEST_F(SharedInformerFactoryTest, AShutdownEndsWaiting) {
+  server_.answer_lists(500, "{}");
+  auto& factory = make();
+  factory.informer<Pod>();
+  factory.start();
+  auto waiting = std::async(std::launch::async, [&] { return factory.wait_for_cache_sync(); });
+  EXPECT_TRUE(server_.wait_for("pods"));
+  factory.shutdown();
+  EXPECT_FALSE(waiting.get());
+}
+
+TEST_F(SharedInformerFactoryTest, LeavesNoThread) {
+  const auto before = test::thread_count();
+  {
+    SharedInformerFactory factory(rest::Client(server_.config()), {.clock = clock_});
+    const auto pods = factory.informer<Pod>();
+    const auto registration = pods.add_handler({});
+    factory.start();
+    EXPECT_TRUE(registration.wait_for_sync());
+    EXPECT_TRUE(server_.wait_for("watch="));
+  }
+  // But for those of the server, for the connections that are gone, all have ended.
+  EXPECT_TRUE(test::eventually([&] { return test::thread_count() <= before + 2; }));
+}
+
+TEST_F(SharedInformerFactoryTest, ReferencesGoInAnyOrder) {
+  server_.answer_lists(200, kTwoPods);
+  for (const int first : {0, 1, 2}) {
+    auto client = std::make_unique<rest::Client>(server_.config());
+    auto factory =
+        std::make_unique<SharedInformerFactory>(*client, FactoryOptions{.clock = clock_});
+    auto pods = std::make_unique<SharedInformer<Pod>>(factory->informer<Pod>());
+    auto registration = pods->add_handler({});
+    factory->start();
+    EXPECT_TRUE(registration.wait_for_sync());
+    if (first == 0) client.reset();
+    if (first == 1) pods.reset();
+    factory.reset();
+    client.reset();
+    if (pods) {
+      EXPECT_EQ(pods->lister().list().size(), 2u) << "what it knew, it still knows";
+      EXPECT_TRUE(identity(*pods)->stopped());
+    }
+    registration.remove();
+  }
+}
+
+TEST_F(SharedInformerFactoryTest, CanBeNeverStarted) {
+  make().informer<Pod>().add_handler({});
+  factory_.reset();
+  EXPECT_THAT(server_.requests(), IsEmpty());
+}
+
+TEST_F(SharedInformerFactoryTest, OnTheEventLoopNothingWaitsForItself) {
+  auto& factory = make();
+  factory.informer<Pod>();
+  factory.start();
+  ASSERT_TRUE(factory.wait_for_cache_sync());
+  std::promise<void> done;
+  boost::asio::post(client_.loop().context(), [&] {
+    EXPECT_THROW(factory.shutdown(), InvalidArgument);
+    EXPECT_TRUE(factory.wait_for_cache_sync()) << "no need to wait";
+    factory_.reset();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+}  // namespace
+}  // namespace lookout::informer

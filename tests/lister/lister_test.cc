@@ -1,0 +1,157 @@
+#include "lookout/lister/lister.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ranges>
+
+#include "lookout/api/core/v1.h"
+#include "lookout/api/error.h"
+#include "lookout/api/status.h"
+#include "tests/support/objects.h"
+
+namespace lookout::lister {
+namespace {
+
+using api::labels::parse;
+using core::v1::Node;
+using core::v1::Pod;
+using test::pod;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+static_assert(std::ranges::input_range<ListRange<Pod>>);
+static_assert(std::same_as<std::ranges::range_value_t<ListRange<Pod>>, Pod>);
+
+template <class Range>
+std::vector<std::string> keys(const Range& range) {
+  std::vector<std::string> out;
+  for (const auto& object : range) out.push_back(object.key());
+  return out;
+}
+
+class ListerTest : public testing::Test {
+ protected:
+  ListerTest() {
+    store_->put(pod("shop/web-1", 1, {{{"app", "web"}, {"tier", "front"}}, "n1"}));
+    store_->put(pod("shop/web-2", 1, {{{"app", "web"}}, "n2"}));
+    store_->put(pod("shop/db", 1, {{{"app", "db"}}, "n1"}));
+    store_->put(pod("bank/web-1", 1, {{{"app", "web"}}, "n1"}));
+    store_->put(pod("bank/bare", 1, {{}, "n1"}));
+  }
+
+  const std::shared_ptr<cache::Indexer> store_ = std::make_shared<cache::Indexer>(
+      cache::Indexers{{std::string(cache::kNamespaceIndex), cache::index_by_namespace},
+                      {"node", [](const api::Object& object, cache::IndexValues& values) {
+                         values.add(object["spec"]["nodeName"].as_string());
+                       }}});
+  const Lister<Pod> pods_{store_, Pod::kResource};
+};
+
+TEST_F(ListerTest, ListsEverything) {
+  EXPECT_THAT(keys(pods_.list()), UnorderedElementsAre("shop/web-1", "shop/web-2", "shop/db",
+                                                       "bank/web-1", "bank/bare"));
+  EXPECT_EQ(pods_.list().size(), 5u);
+  EXPECT_FALSE(pods_.list().empty());
+}
+
+TEST_F(ListerTest, ListsWhatASelectorSelects) {
+  EXPECT_THAT(keys(pods_.list(parse("app in (web,api), !tier"))),
+              UnorderedElementsAre("shop/web-2", "bank/web-1"));
+  EXPECT_THAT(keys(pods_.list(parse("app!=web"))), UnorderedElementsAre("shop/db", "bank/bare"));
+  const auto web = pods_.list(parse("app=web"));
+  EXPECT_EQ(web.size(), 3u);
+  EXPECT_FALSE(web.empty());
+  EXPECT_EQ(keys(web), keys(web)) << "a range may be walked again";
+  EXPECT_THAT(keys(pods_.list(parse("app=none"))), IsEmpty());
+  EXPECT_TRUE(pods_.list(parse("app=none")).empty());
+  EXPECT_EQ(pods_.list(parse("app=none")).size(), 0u);
+}
+
+TEST_F(ListerTest, ListsANamespace) {
+  EXPECT_THAT(keys(pods_.ns("bank").list()), UnorderedElementsAre("bank/web-1", "bank/bare"));
+  EXPECT_THAT(keys(pods_.ns("shop").list(parse("app=web"))),
+              UnorderedElementsAre("shop/web-1", "shop/web-2"));
+  EXPECT_THAT(keys(pods_.ns("none").list()), IsEmpty());
+  EXPECT_EQ(pods_.ns("").list().size(), 5u) << "all of them, as in client-go";
+}
+
+TEST_F(ListerTest, FindsByName) {
+  EXPECT_EQ(pods_.ns("shop").get("db").spec().node_name(), "n1");
+  EXPECT_EQ(pods_.ns("shop").find("db").key(), "shop/db");
+  EXPECT_FALSE(pods_.ns("bank").find("db"));
+  EXPECT_FALSE(pods_.find("db")) << "it lives in a namespace";
+}
+
+TEST_F(ListerTest, ReportsWhatIsNotThereAsClientGoDoes) {
+  try {
+    pods_.ns("bank").get("db");
+    FAIL();
+  } catch (const api::StatusError& e) {
+    EXPECT_TRUE(api::is_not_found(e));
+    EXPECT_EQ(e.code(), 404);
+    EXPECT_STREQ(e.what(), R"(pods "db" not found)");
+    EXPECT_EQ(e.status().kind, "pods");
+    EXPECT_EQ(e.status().name, "db");
+  }
+  const Lister<api::Object> deployments(store_, {"apps", "v1", "Deployment", "deployments", true});
+  try {
+    deployments.ns("shop").get("web");
+    FAIL();
+  } catch (const api::StatusError& e) {
+    EXPECT_STREQ(e.what(), R"(deployments.apps "web" not found)");
+    EXPECT_EQ(e.status().group, "apps");
+  }
+}
+
+TEST_F(ListerTest, FindsByIndex) {
+  EXPECT_THAT(keys(pods_.by_index("node", "n1")),
+              UnorderedElementsAre("shop/web-1", "shop/db", "bank/web-1", "bank/bare"));
+  EXPECT_EQ(pods_.by_index("node", "n2").size(), 1u);
+  EXPECT_TRUE(pods_.by_index("node", "n3").empty());
+  EXPECT_THROW(pods_.by_index("colour", "red"), InvalidArgument);
+}
+
+TEST_F(ListerTest, ReadsWhatLivesInNoNamespace) {
+  const auto store = std::make_shared<cache::Indexer>(
+      cache::Indexers{{std::string(cache::kNamespaceIndex), cache::index_by_namespace}});
+  store->put(test::object_of_kind("v1", "Node", "n1"));
+  const Lister<Node> nodes(store, Node::kResource);
+  EXPECT_EQ(nodes.get("n1").name(), "n1");
+  EXPECT_FALSE(nodes.find("n2"));
+  EXPECT_THROW(nodes.get("n2"), api::StatusError);
+  EXPECT_THAT(keys(nodes.list()), ElementsAre("n1"));
+}
+
+TEST_F(ListerTest, EachCallSeesTheStoreAsItIsThen) {
+  const auto before = pods_.list(parse("app=db"));
+  const auto in_shop = pods_.ns("shop");
+  store_->remove_key("shop/db");
+  store_->put(pod("shop/db-2", 2, {{{"app", "db"}}, "n1"}));
+  EXPECT_THAT(keys(before), ElementsAre("shop/db"));
+  EXPECT_THAT(keys(pods_.list(parse("app=db"))), ElementsAre("shop/db-2"));
+  EXPECT_FALSE(in_shop.find("db"));
+  EXPECT_TRUE(in_shop.find("db-2"));
+}
+
+TEST_F(ListerTest, ARangeMayBeWalkedWhileTheStoreChanges) {
+  std::size_t n = 0;
+  for (const auto& p : pods_.list(parse("app=web"))) {
+    store_->remove(p);
+    ++n;
+  }
+  EXPECT_EQ(n, 3u);
+  EXPECT_EQ(store_->size(), 2u);
+}
+
+TEST_F(ListerTest, KeepsTheStore) {
+  auto store = std::make_shared<cache::Indexer>();
+  store->put(pod("a/x"));
+  const Lister<Pod> pods(store, Pod::kResource);
+  store.reset();
+  EXPECT_EQ(pods.list().size(), 1u);
+}
+
+}  // namespace
+}  // namespace lookout::lister

@@ -1,0 +1,21 @@
+// Waiting for what nobody announces.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+namespace lookout::test {
+
+/// Looks again and again until `condition` holds; false if it takes longer than anything does that
+/// works. Where there is an event to wait for, wait for that.
+template <class Condition>
+bool eventually(Condition condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+}  // namespace lookout::test

@@ -1,0 +1,134 @@
+// Random schedules of what can happen to a cluster, and what a handler must see of it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <string>
+
+#include "lookout/api/status.h"
+#include "tests/support/fake_source.h"
+
+namespace lookout::test {
+
+/// The seeds that a model test runs: the next `count` ones each time, or the one that the
+/// environment variable LOOKOUT_SEED names.
+class Seeds {
+ public:
+  template <class Run>
+  static void each(unsigned count, Run run) {
+    static unsigned next = 1;
+    if (const char* only = std::getenv("LOOKOUT_SEED")) {
+      next = static_cast<unsigned>(std::stoul(only));
+      count = 1;
+    }
+    for (const unsigned end = next + count; next < end; ++next) {
+      SCOPED_TRACE("to run it again: LOOKOUT_SEED=" + std::to_string(next));
+      run(next);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+};
+
+/// Lets things happen to a source.
+class Fate {
+ public:
+  explicit Fate(unsigned seed) : random_(seed) {
+    random_.discard(10);  // neighbouring seeds begin alike
+  }
+
+  std::size_t below(std::size_t n) { return random_() % n; }
+  bool once_in(std::size_t n) { return below(n) == 0; }
+
+  /// One thing.
+  void strike(FakeSource& source) {
+    switch (below(16)) {
+      case 0:
+        return source.disconnect();
+      case 1:
+        return source.break_connections();
+      case 2:
+        return source.send_error(error());
+      case 3:
+        return source.bookmark();
+      case 4:
+        return source.forget();
+      case 5:
+        if (once_in(2)) return source.fail_list(error());
+        return source.fail_list(transport_error());
+      case 6:
+        if (once_in(2)) return source.fail_watch(error());
+        return source.fail_watch(transport_error());
+      case 7:
+        return source.repeat();
+      case 8:
+        if (once_in(2)) return source.pause();
+        return source.resume();
+      case 9:
+      case 10:
+      case 11:
+        return source.remove(key());
+      default:
+        source.put(key(), {{}, "n" + std::to_string(below(3)), {}});
+    }
+  }
+
+ private:
+  std::string key() { return "ns" + std::to_string(below(2)) + "/" + std::to_string(below(12)); }
+  api::StatusError error() {
+    switch (below(5)) {
+      case 0:
+        return api::StatusError::too_many_requests("slow down", 1);
+      case 1:
+        return api::StatusError::internal_error("oops");
+      case 2:
+        return api::StatusError::gone("gone");
+      case 3:
+        return api::StatusError::too_large_resource_version(1000, 1, 1);
+      default:
+        return api::StatusError::expired("too old");
+    }
+  }
+  rest::TransportError transport_error() {
+    return {once_in(2) ? rest::TransportError::Kind::kRefused : rest::TransportError::Kind::kBroken,
+            "no answer"};
+  }
+
+  std::minstd_rand random_;
+};
+
+/// What a handler knows by being told, and whether it could be told so: an addition of what it did
+/// not know, an update that begins where the last state ended, a deletion of what it knew.
+class Told {
+ public:
+  void add(const api::Object& object) {
+    EXPECT_TRUE(known_.emplace(object.key(), version(object)).second)
+        << object.key() << " added twice";
+  }
+  void update(const api::Object& before, const api::Object& after) {
+    const auto it = known_.find(after.key());
+    ASSERT_NE(it, known_.end()) << after.key() << " updated, but not known";
+    EXPECT_EQ(it->second, version(before)) << after.key() << " updated from another state";
+    EXPECT_GE(version(after), it->second) << after.key() << " went back in time";
+    it->second = version(after);
+  }
+  void remove(const api::Object& object) {
+    EXPECT_EQ(known_.erase(object.key()), 1u) << object.key() << " deleted, but not known";
+  }
+
+  bool knows(const api::Object& object) const {
+    const auto it = known_.find(object.key());
+    return it != known_.end() && it->second == version(object);
+  }
+  std::size_t size() const { return known_.size(); }
+
+ private:
+  static std::uint64_t version(const api::Object& object) {
+    return std::stoull(std::string(object.resource_version()));
+  }
+  std::map<std::string, std::uint64_t> known_;
+};
+
+}  // namespace lookout::test
