@@ -55,10 +55,10 @@ int main(int argc, char** argv) {
       "Exit status: 0 success, 1 the operation failed, 2 wrong usage.");
 
   cmd::Action action;
-  //cmd::add_serve(app, action);
+  cmd::add_serve(app, action);
   cmd::add_get(app, connection, action);
   cmd::add_watch(app, connection, metrics_listen, action);
-  //cmd::add_demo(app, action);
+  cmd::add_demo(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
