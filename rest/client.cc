@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/post.hpp>
+#include <exception>
+#include <mutex>
 #include <utility>
 
+#include "rest/async_event.h"
 #include "rest/client_impl.h"
 
 namespace lookout::rest {
@@ -60,6 +62,31 @@ api::DecodeError too_long(const Request& request, std::size_t limit) {
       fmt::format("{}: the answer is longer than {} bytes", detail::describe(request), limit));
 }
 
+/// A credential that the helper thread was asked for.
+struct AskedCredential {
+  explicit AskedCredential(boost::asio::any_io_executor executor) : event(std::move(executor)) {}
+
+  void answer(std::shared_ptr<const Credential> got, std::exception_ptr why) {
+    {
+      const std::lock_guard lock(mutex);
+      credential = std::move(got);
+      error = std::move(why);
+    }
+    event.ring();
+  }
+  /// Null if there is no answer yet; throws what the answer was.
+  std::shared_ptr<const Credential> take() {
+    const std::lock_guard lock(mutex);
+    if (error) std::rethrow_exception(std::exchange(error, nullptr));
+    return std::move(credential);
+  }
+
+  detail::AsyncEvent event;
+  std::mutex mutex;
+  std::shared_ptr<const Credential> credential;  // guarded by mutex, as is error
+  std::exception_ptr error;
+};
+
 /// Whether there may be other credentials than those that the server has just refused.
 bool renewable(const Config& config) { return config.exec || !config.token_file.empty(); }
 
@@ -92,17 +119,27 @@ void Client::Impl::close() {
 
 Awaitable<std::shared_ptr<const Credential>> Client::Impl::credential(CallControl& control) {
   if (auto ready = credentials_->try_current()) co_return ready;
-  // A plugin may think for seconds, or ask its user something: not on a thread of the loop.
+  // A plugin may think for seconds, or ask its user something: not on a thread of the loop. There
+  // is one helper; a call that is stopped does not wait for its turn.
   std::call_once(helper_once_, [&] { helper_ = std::make_unique<boost::asio::thread_pool>(1); });
-  auto blocking = [](std::shared_ptr<Credentials> source,
-                     std::stop_token stop) -> Awaitable<std::shared_ptr<const Credential>> {
-    co_return source->current(std::move(stop));
-  };
-  auto got = co_await boost::asio::co_spawn(helper_->get_executor(),
-                                            blocking(credentials_, control.interruption()),
-                                            boost::asio::use_awaitable);
-  control.check();
-  co_return got;
+  const auto asked = std::make_shared<AskedCredential>(control.executor());
+  const std::stop_token stop = control.interruption();
+  const std::stop_callback wake(stop, [asked] { asked->event.ring(); });
+  boost::asio::post(*helper_, [asked, stop, source = credentials_] {
+    std::shared_ptr<const Credential> got;
+    std::exception_ptr error;
+    try {
+      got = source->current(stop);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    asked->answer(std::move(got), std::move(error));
+  });
+  for (;;) {
+    control.check();
+    if (auto got = asked->take()) co_return got;
+    co_await asked->event.wait();
+  }
 }
 
 detail::HttpRequest Client::Impl::prepare(const Request& request, const Credential& credential,

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <charconv>
@@ -130,7 +131,27 @@ HostPort split_url(const std::string& url) {
   return out;
 }
 
-Kind kind_of(CURLcode code, CURL* easy) {
+/// Whether the address is one of this machine's own; client-go's proxies are for no such server.
+bool is_loopback(std::string host) {
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  boost::system::error_code no_address;
+  const auto address = boost::asio::ip::make_address(host, no_address);
+  return host == "localhost" || (!no_address && address.is_loopback());
+}
+
+/// What the other side says in TLS when it does not want to go on (RFC 8446, 6.2); with TLS 1.3 it
+/// comes after what this side takes for the end of the handshake.
+bool is_tls_alert(std::string_view text) {
+  return text.find("SSL routines") != std::string_view::npos &&
+         text.find(" alert ") != std::string_view::npos;
+}
+
+Kind kind_of(CURLcode code, CURL* easy, std::string_view text) {
+  long proxy_answer = 0;
+  curl_easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &proxy_answer);
+  if (code == CURLE_RECV_ERROR && proxy_answer >= 300) return Kind::kUnreachable;
+  if ((code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR) && is_tls_alert(text))
+    return Kind::kTls;
   switch (code) {
     case CURLE_COULDNT_CONNECT: {
       long os_error = 0;
@@ -281,6 +302,7 @@ class HttpTransport::Impl {
  public:
   Impl(boost::asio::io_context& context, HttpServer server)
       : server_(std::move(server)),
+        local_(is_loopback(split_url(server_.url).host)),
         strand_(boost::asio::make_strand(context)),
         multi_(CurlMulti::create(strand_,
                                  [this](CURL* easy, CURLcode result) { done(easy, result); })) {}
@@ -386,8 +408,8 @@ class HttpTransport::Impl {
       transfer.flow->finish(std::nullopt);
     } else {
       const char* text = transfer.error[0] != '\0' ? transfer.error : curl_easy_strerror(result);
-      fail(&transfer,
-           TransportError(kind_of(result, easy), fmt::format("{}: {}", transfer.flow->what, text)));
+      fail(&transfer, TransportError(kind_of(result, easy, text),
+                                     fmt::format("{}: {}", transfer.flow->what, text)));
     }
     release(easy);
   }
@@ -449,6 +471,8 @@ class HttpTransport::Impl {
     if (!server_.proxy.empty()) {
       set(CURLOPT_PROXY, server_.proxy.c_str());
       set(CURLOPT_NOPROXY, "");  // $no_proxy is for proxies that the environment names
+    } else if (local_) {
+      set(CURLOPT_PROXY, "");  // not even those that the environment names
     }
   }
 
@@ -488,7 +512,8 @@ class HttpTransport::Impl {
     }
   }
 
-  HttpServer server_;
+  const HttpServer server_;
+  const bool local_;
   CurlMulti::Strand strand_;
   std::shared_ptr<CurlMulti> multi_;
   std::unordered_map<CURL*, std::unique_ptr<Transfer>> transfers_;
