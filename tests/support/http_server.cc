@@ -285,6 +285,13 @@ void HttpConnection::close() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
+void HttpConnection::let_client_read() {
+  ::shutdown(fd_, SHUT_WR);
+  char piece[4096];
+  while (recv(fd_, piece, sizeof piece, 0) > 0) {
+  }
+}
+
 void HttpConnection::abort() {
   const std::lock_guard lock(mutex_);
   if (fd_ < 0) return;
@@ -382,6 +389,7 @@ void HttpServer::accept_loop() {
       block_sigpipe();
       if (tls_ && !connection->handshake(*tls_)) {
         ++failed_handshakes_;
+        connection->let_client_read();
       } else {
         script_(*connection);
       }

@@ -98,6 +98,8 @@ class HttpConnection {
   std::ptrdiff_t read_some(char* data, std::size_t size);
   bool fill();
   bool read_body(HttpRequest& request);
+  /// To close with something unread would be a RST, which overtakes what was sent last (an alert).
+  void let_client_read();
   /// Makes blocked reads and writes return; from any thread.
   void abort();
 

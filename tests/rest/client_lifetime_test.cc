@@ -1,0 +1,232 @@
+// Clients, watches and event loops that go while something still waits for them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_future.hpp>
+#include <future>
+
+#include "tests/rest/client_testing.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::test {
+namespace {
+
+using core::v1::Pod;
+using rest::Client;
+using Events = std::vector<api::WatchEvent>;
+
+/// Every test must leave as many threads and descriptors as there were.
+class ClientLifetimeTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    // What is set up once for all clients is no leak.
+    HttpServer server(HttpServer::answering([](const HttpRequest&) { return HttpResponse{}; }));
+    Client{config_for(server)}.get_raw("/");
+  }
+
+  void TearDown() override {
+    server_.reset();
+    EXPECT_TRUE(eventually([&] { return thread_count() == threads_; }))
+        << thread_count() << " threads, not " << threads_;
+    EXPECT_TRUE(eventually([&] { return open_descriptors() == descriptors_; }))
+        << open_descriptors() << " descriptors, not " << descriptors_;
+  }
+
+  rest::Config config() const { return config_for(*server_); }
+
+  /// Waits for an event that does not come until the gate is opened.
+  static std::future<bool> wait_for_event(const Client& client, rest::WatchStream& watch,
+                                          Events& events) {
+    return boost::asio::co_spawn(client.loop().context(), watch.async_next(events),
+                                 boost::asio::use_future);
+  }
+
+  const std::size_t threads_ = thread_count();
+  const std::size_t descriptors_ = open_descriptors();
+  Gate more_;
+  /// Watches begin with one event, and go on with another.
+  std::unique_ptr<HttpServer> server_ = std::make_unique<HttpServer>([this](HttpConnection& c) {
+    while (const auto request = c.read_request()) {
+      if (request->target.find("watch=true") == std::string::npos) {
+        c.respond({.body = pod_json("web")});
+        continue;
+      }
+      c.begin_chunks();
+      c.chunk(event_json("ADDED", "first"));
+      std::jthread writer([&] {
+        if (more_.wait()) c.chunk(event_json("MODIFIED", "second"));
+      });
+      c.wait_for_close();
+      more_.open();
+    }
+  });
+};
+
+TEST_F(ClientLifetimeTest, AClientThatIsNotUsedOpensNothing) {
+  const Client client{config()};
+  EXPECT_EQ(server_->connections(), 0);
+}
+
+TEST_F(ClientLifetimeTest, AClientWithWatchesOpenEndsThem) {
+  constexpr std::size_t kMany = 20;
+  std::vector<rest::WatchStream> watches;
+  std::vector<Events> events(kMany);
+  std::vector<std::future<bool>> waiting;
+  {
+    const Client client{config()};
+    for (std::size_t i = 0; i < kMany; ++i) {
+      watches.push_back(client.resource<Pod>("shop").watch());
+      ASSERT_TRUE(watches.back().next());
+      waiting.push_back(wait_for_event(client, watches.back(), events[i]));
+    }
+  }
+  for (auto& each : waiting) EXPECT_EQ(kind_thrown([&] { each.get(); }), Kind::kCancelled);
+  EXPECT_TRUE(eventually([&] { return server_->open_connections() == 0; }));
+  for (auto& watch : watches) EXPECT_EQ(kind_thrown([&] { watch.next(); }), Kind::kCancelled);
+}
+
+TEST_F(ClientLifetimeTest, AResourceClientKeepsTheClientOpen) {
+  const auto pods = Client{config()}.resource<Pod>("shop");
+  EXPECT_EQ(pods.get("web").name(), "web");
+  auto watch = pods.watch();
+  EXPECT_TRUE(watch.next());
+}
+
+TEST_F(ClientLifetimeTest, AClientMayEndOnItsOwnLoop) {
+  // Shared: the loop may still be inside set_value() when the test goes on.
+  auto gone = std::make_shared<std::promise<void>>();
+  {
+    auto client = std::make_unique<Client>(config());
+    auto call = client->resource<Pod>("shop").dynamic().async_watch();
+    auto& context = client->loop().context();
+    boost::asio::co_spawn(
+        context,
+        [](std::unique_ptr<Client> last, rest::Awaitable<rest::WatchStream> opening,
+           std::shared_ptr<std::promise<void>> done) -> rest::Awaitable<void> {
+          auto watch = co_await std::move(opening);
+          Events events;
+          co_await watch.async_next(events);
+          last.reset();
+          bool cancelled = false;
+          try {
+            co_await watch.async_next(events);
+          } catch (const rest::TransportError& e) {
+            cancelled = rest::is_cancelled(e);
+          }
+          EXPECT_TRUE(cancelled);
+          done->set_value();
+        }(std::move(client), std::move(call), gone),
+        boost::asio::detached);
+  }
+  gone->get_future().get();
+}
+
+TEST_F(ClientLifetimeTest, ClientsThatComeAndGoLeaveNothing) {
+  for (int i = 0; i < 30; ++i) {
+    const Client client{config(), std::make_shared<rest::EventLoop>(1)};
+    client.resource<Pod>("shop").get("web");
+    auto watch = client.resource<Pod>("shop").watch();
+    EXPECT_TRUE(watch.next());
+  }
+}
+
+TEST_F(ClientLifetimeTest, ClientsOfOneLoopShareItsThreads) {
+  auto loop = std::make_shared<rest::EventLoop>(1);
+  std::vector<Client> clients;
+  for (int i = 0; i < 20; ++i) clients.emplace_back(config(), loop);
+  auto survivor = clients.back().resource<Pod>("shop").watch();
+  auto other = clients.front().resource<Pod>("shop").watch();
+  EXPECT_TRUE(survivor.next());
+  EXPECT_TRUE(other.next());
+  // One thread of the loop; the server has one to accept and two for each of its connections.
+  EXPECT_EQ(thread_count(), threads_ + 2 + 2 * 2);
+  clients.erase(clients.begin(), clients.end() - 1);
+  EXPECT_EQ(kind_thrown([&] { other.next(); }), Kind::kCancelled);
+  more_.open();
+  EXPECT_TRUE(survivor.next());
+}
+
+// -----------------------------------------------------------------------------------------
+// Streams
+
+TEST_F(ClientLifetimeTest, LettingGoOfAStreamEndsTheCoroutineThatWaits) {
+  const Client client{config()};
+  Events events;
+  std::future<bool> waiting;
+  {
+    auto watch = client.resource<Pod>("shop").watch();
+    ASSERT_TRUE(watch.next());
+    waiting = wait_for_event(client, watch, events);
+  }
+  EXPECT_EQ(kind_thrown([&] { waiting.get(); }), Kind::kCancelled);
+  EXPECT_TRUE(eventually([&] { return server_->open_connections() == 0; }));
+}
+
+TEST_F(ClientLifetimeTest, AStreamMayBeMovedWhileACoroutineWaits) {
+  const Client client{config()};
+  auto watch = std::make_unique<rest::WatchStream>(client.resource<Pod>("shop").watch());
+  ASSERT_TRUE(watch->next());
+  Events events;
+  auto waiting = wait_for_event(client, *watch, events);
+  rest::WatchStream moved = std::move(*watch);
+  watch.reset();
+  more_.open();
+  EXPECT_TRUE(waiting.get());
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].object.name(), "second");
+}
+
+TEST_F(ClientLifetimeTest, AssigningAnotherWatchEndsTheOneBefore) {
+  const Client client{config()};
+  auto watch = client.resource<Pod>("shop").watch();
+  ASSERT_TRUE(watch.next());
+  Events events;
+  auto waiting = wait_for_event(client, watch, events);
+  watch = client.resource<Pod>("shop").watch();
+  EXPECT_EQ(kind_thrown([&] { waiting.get(); }), Kind::kCancelled);
+  EXPECT_TRUE(watch.next());
+  EXPECT_TRUE(eventually([&] { return server_->open_connections() == 1; }));
+}
+
+TEST_F(ClientLifetimeTest, CancelEndsWhatWaitsAndWhatComesLater) {
+  const Client client{config()};
+  auto watch = client.resource<Pod>("shop").watch();
+  ASSERT_TRUE(watch.next());
+  {
+    std::jthread canceller([&] { watch.cancel(); });
+    EXPECT_EQ(kind_thrown([&] { watch.next(); }), Kind::kCancelled);
+  }
+  EXPECT_EQ(kind_thrown([&] { watch.next(); }), Kind::kCancelled);
+  Events events;
+  EXPECT_EQ(kind_thrown([&] { client.loop().run(watch.async_next(events)); }), Kind::kCancelled);
+  watch.cancel();
+}
+
+TEST_F(ClientLifetimeTest, CancelComesBeforeEventsThatAreThereAlready) {
+  const Client client{config()};
+  auto watch = client.resource<Pod>("shop").watch();
+  watch.cancel();
+  EXPECT_EQ(kind_thrown([&] { watch.next(); }), Kind::kCancelled);
+}
+
+TEST_F(ClientLifetimeTest, AStopEndsTheBlockingWaitForAnEvent) {
+  const Client client{config()};
+  auto watch = client.resource<Pod>("shop").watch();
+  ASSERT_TRUE(watch.next());
+  std::jthread waiter([&](std::stop_token stop) {
+    EXPECT_EQ(kind_thrown([&] { watch.next(stop); }), Kind::kCancelled);
+  });
+  waiter.request_stop();
+}
+
+TEST_F(ClientLifetimeTest, AStreamOfNoWatchMayBeLetGoOf) {
+  rest::WatchStream nothing;
+  nothing.cancel();
+  rest::WatchStream moved = std::move(nothing);
+  moved = rest::WatchStream();
+}
+
+}  // namespace
+}  // namespace lookout::test
