@@ -8,6 +8,7 @@
 #include "api/go_text.h"
 #include "api/object_editor.h"
 #include "apiserver/endpoints/go_json.h"
+#include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/request_info.h"
 #include "lookout/api/json.h"
 #include "lookout/api/status.h"
@@ -241,7 +242,8 @@ WriteOptions parse_write_options(const http::Request& request, std::string_view 
   const std::string_view validation = request.parameter("fieldValidation").value_or("");
   if (std::find(kValidations.begin(), kValidations.end(), validation) == kValidations.end())
     causes.push_back(rules::not_supported("fieldValidation", validation, kValidations));
-  if (kind == "PatchOptions" && request.parameter("force")) {
+  const bool applies = media_type(request.header("content-type")) == kApplyPatch;
+  if (kind == "PatchOptions" && request.parameter("force") && !applies) {
     causes.push_back(rules::forbidden("force", "may not be specified for non-apply patch"));
   }
   if (!causes.empty()) throw StatusError::invalid("meta.k8s.io", kind, "", std::move(causes));

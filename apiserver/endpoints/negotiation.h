@@ -10,6 +10,9 @@
 
 namespace lookout::apiserver::endpoints {
 
+/// Server-side apply, the one kind of patch that is not served.
+inline constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
+
 /// What becomes of objects on their way out.
 enum class Transform {
   kNone,

@@ -11,6 +11,11 @@
 #include "lookout/api/symbols.h"
 
 namespace lookout::apiserver::endpoints {
+namespace {
+
+constexpr std::size_t kPieceBytes = 128 * 1024;
+
+}  // namespace
 
 WatchStream::WatchStream(registry::ServedResourcePtr resource,
                          std::unique_ptr<storage::Watch> watch, WatchStreamOptions options,
@@ -33,15 +38,14 @@ http::Awaitable<bool> WatchStream::next(std::vector<http::Piece>& pieces) {
   if (!std::exchange(prepared_, true)) watch_->on_stuck = cut_off;
   while (pieces.empty()) {
     if (finished_) co_return false;
-    const auto until = std::min(options_.deadline, next_bookmark_);
-    const bool more = co_await watch_->next(events_, until);
-    for (const storage::Event& event : events_) {
-      pieces.push_back(encode(event));
-      // The storage ends a watch after an error.
-      if (event.type == api::EventType::kError) finished_ = true;
+    if (encoded_ < events_.size()) {
+      encode_some(pieces);
+      continue;
     }
-    counters_->events_sent += events_.size();
-    if (!more) co_return false;
+    if (last_) co_return false;
+    const auto until = std::min(options_.deadline, next_bookmark_);
+    encoded_ = 0;
+    last_ = !co_await watch_->next(events_, until);
     const auto now = Clock::now();
     if (now >= options_.deadline) {
       // Last comes where the client may go on. (There is no such place yet for a watch that began
@@ -50,7 +54,7 @@ http::Awaitable<bool> WatchStream::next(std::vector<http::Piece>& pieces) {
         return e.type == api::EventType::kBookmark;
       });
       if (!options_.bookmarks || (ending_ && (told || events_.empty()))) {
-        finished_ = true;
+        last_ = true;
       } else if (!std::exchange(ending_, true)) {
         watch_->request_bookmark();
       }
@@ -60,6 +64,18 @@ http::Awaitable<bool> WatchStream::next(std::vector<http::Piece>& pieces) {
     }
   }
   co_return true;
+}
+
+/// As much as goes to the socket at once: what a client that does not read makes the server keep.
+void WatchStream::encode_some(std::vector<http::Piece>& pieces) {
+  for (std::size_t size = 0; encoded_ < events_.size() && size < kPieceBytes; ++encoded_) {
+    const storage::Event& event = events_[encoded_];
+    pieces.push_back(encode(event));
+    size += pieces.back()->size();
+    ++counters_->events_sent;
+    // The storage ends a watch after an error.
+    if (event.type == api::EventType::kError) last_ = true;
+  }
 }
 
 void WatchStream::end() {

@@ -39,6 +39,7 @@ class WatchStream final : public http::BodyStream {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void encode_some(std::vector<http::Piece>& pieces);
   http::Piece encode(const storage::Event& event) const;
   std::string line(const storage::Event& event) const;
   api::Object bookmark(const storage::Event& event) const;
@@ -50,9 +51,13 @@ class WatchStream final : public http::BodyStream {
   /// Names the form in which this watch shows events.
   std::string form_;
   std::vector<storage::Event> events_;
+  /// How many of them have been given out.
+  std::size_t encoded_ = 0;
   Clock::time_point next_bookmark_ = Clock::time_point::max();
   bool prepared_ = false;
   bool ending_ = false;
+  /// Nothing comes after the events that are here.
+  bool last_ = false;
   bool finished_ = false;
 };
 

@@ -239,6 +239,7 @@ Awaitable<Connection::Incoming> Connection::read_request() {
   if (!take_request(parser, incoming.request)) {
     incoming.failure = error_body_(400, "malformed target");
     incoming.kind = Incoming::Kind::kBroken;
+    incoming.keep_alive = false;
   }
   co_return incoming;
 }

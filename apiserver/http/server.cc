@@ -1,5 +1,6 @@
 #include "apiserver/http/server.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -31,6 +32,9 @@ using asio::ip::tcp;
 constexpr std::chrono::milliseconds kCheckInterval{500};
 /// When there are no more file descriptors, for example.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+
+/// Programs that this one starts get no part of it: a port would stay taken after the server's end.
+void close_on_exec(int fd) { fcntl(fd, F_SETFD, FD_CLOEXEC); }
 
 /// One thread and what it serves.
 struct Worker {
@@ -104,6 +108,7 @@ class Server::Impl {
     };
     acceptor_->open(endpoint.protocol(), error);
     demand("listen on");
+    close_on_exec(acceptor_->native_handle());
     acceptor_->set_option(asio::socket_base::reuse_address(true), error);
     acceptor_->bind(endpoint, error);
     demand("listen on");
@@ -129,6 +134,7 @@ class Server::Impl {
         spdlog::warn("turned a connection away: there are {} already", count_.load());
         continue;
       }
+      close_on_exec(socket.native_handle());
       boost::system::error_code ignored;
       socket.set_option(tcp::no_delay(true), ignored);
       socket.set_option(asio::socket_base::keep_alive(true), ignored);

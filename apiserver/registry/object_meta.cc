@@ -157,6 +157,16 @@ void initialize_metadata(json::Value& metadata, json::Allocator& allocator) {
   json::set(metadata, "creationTimestamp", api::format_time(now), allocator);
 }
 
+void drop_empty_metadata(json::Value& metadata) {
+  for (const char* field : {"labels", "annotations", "finalizers", "ownerReferences"}) {
+    const json::Value* value = json::find(metadata, field);
+    if (value == nullptr) continue;
+    const bool empty =
+        (value->IsObject() && value->ObjectEmpty()) || (value->IsArray() && value->Empty());
+    if (empty) json::erase(metadata, field);
+  }
+}
+
 std::string generate_name(std::string_view prefix) {
   constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
   std::string name(prefix.substr(0, kMaxGeneratedPrefix));

@@ -18,6 +18,9 @@ void validate_metadata_update(const api::Object& object, const api::Object& old,
 /// Takes out what only the server sets, and gives the object a UID and its time of creation.
 void initialize_metadata(json::Value& metadata, json::Allocator& allocator);
 
+/// Takes out labels, annotations and so on that hold nothing, as Go does when it writes them.
+void drop_empty_metadata(json::Value& metadata);
+
 /// "web-" and five random characters that spell no words.
 std::string generate_name(std::string_view prefix);
 

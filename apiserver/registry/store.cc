@@ -37,7 +37,7 @@ void strip_nulls(Value& value) {
       }
       ++kept;
     }
-    value.EraseMember(kept, value.MemberEnd());
+    if (kept != value.MemberEnd()) value.EraseMember(kept, value.MemberEnd());
   }
 }
 
@@ -134,6 +134,7 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
     throw plain_failure(500, "resourceVersion should not be set on objects to be created");
   json::erase(metadata, "resourceVersion");
   initialize_metadata(metadata, allocator);
+  drop_empty_metadata(metadata);
   ensure_namespace(metadata, resource.type.namespaced ? target.ns : std::string(), allocator);
   const std::string prefix(json::text(metadata, "generateName"));
   if (!prefix.empty() && json::text(metadata, "name").empty())
@@ -293,6 +294,7 @@ class Store::ChangeOfObject {
       json::take(metadata, old, field, allocator);
     if (json::text(metadata, "uid").empty()) json::take(metadata, old, "uid", allocator);
     if (part_ == Part::kStatus) json::take(metadata, old, "ownerReferences", allocator);
+    drop_empty_metadata(metadata);
   }
 
   void validate(const Object& object, const Object& stored, const Object& present,

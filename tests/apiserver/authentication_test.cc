@@ -1,0 +1,279 @@
+// Who makes a request: tokens, client certificates, and nobody.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lookout/api/status.h"
+#include "lookout/apiserver/server.h"
+#include "lookout/rest/client.h"
+#include "tests/apiserver/http_client.h"
+#include "tests/rest/certificates.h"
+#include "tests/support/eventually.h"
+#include "tests/support/files.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+
+const api::Resource kPods{"", "v1", "Pod", "pods", true};
+
+/// "ann [group1 group2]": whom the server takes the client for.
+std::string who_am_i(const rest::Client& client) {
+  const auto review = client
+                          .resource({"authentication.k8s.io", "v1", "SelfSubjectReview",
+                                     "selfsubjectreviews", false})
+                          .create(api::Object::parse("{}"));
+  const auto user = review["status"]["userInfo"];
+  std::string groups;
+  for (const auto group : user["groups"].elements())
+    groups += (groups.empty() ? "" : " ") + std::string(group.as_string());
+  return std::string(user["username"].as_string()) + " [" + groups + "]";
+}
+
+/// 200, or the code of the refusal.
+int code_for(const rest::Client& client) {
+  try {
+    client.resource(kPods, "default").list({});
+  } catch (const api::StatusError& e) {
+    return e.status().code;
+  }
+  return 200;
+}
+
+class Authentication : public testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& text) const {
+    test::write_file(dir_ / name, text);
+    return (dir_ / name).string();
+  }
+  rest::Client with_token(const std::string& token) const {
+    return with([&](rest::Config& config) { config.bearer_token = token; });
+  }
+  rest::Client with(const std::function<void(rest::Config&)>& change) const {
+    rest::Config config;
+    config.server = server_->url();
+    if (config.server.starts_with("https")) config.ca_data = authority_.certificate();
+    change(config);
+    return rest::Client(config);
+  }
+  ServerOptions tls_options() const {
+    const test::KeyPair pair = authority_.issue_local();
+    ServerOptions options;
+    options.tls_cert_file = file("server.crt", pair.certificate);
+    options.tls_key_file = file("server.key", pair.key);
+    return options;
+  }
+
+  test::TempDir dir_;
+  const test::CertificateAuthority authority_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(Authentication, EverybodyMayDoEverythingIfNothingIsConfigured) {
+  server_ = std::make_unique<Server>();
+  EXPECT_EQ(who_am_i(with_token("")), "system:unsecured [system:masters system:authenticated]");
+  EXPECT_EQ(code_for(with_token("whatever")), 200);
+}
+
+TEST_F(Authentication, TokensAreOfUsers) {
+  ServerOptions options = tls_options();
+  options.token_file = file("tokens",
+                            "secret-1,ann,1,\"dev,ops\"\r\n"
+                            "\n"
+                            "secret-2,bob,2\n"
+                            "\"se,cret\"\"3\",carl,3,dev\n");
+  server_ = std::make_unique<Server>(options);
+  EXPECT_EQ(who_am_i(with_token("secret-1")), "ann [dev ops system:authenticated]");
+  EXPECT_EQ(who_am_i(with_token("secret-2")), "bob [system:authenticated]");
+  EXPECT_EQ(who_am_i(with_token("se,cret\"3")), "carl [dev system:authenticated]");
+  for (const char* wrong : {"secret", "secret-11", "SECRET-1", "ann"})
+    EXPECT_EQ(code_for(with_token(wrong)), 401) << wrong;
+  // kube-apiserver says so to those who have not said who they are.
+  EXPECT_EQ(code_for(with_token("")), 403);
+  // What the server gives to clients in its own process.
+  EXPECT_EQ(code_for(rest::Client(server_->client_config())), 200);
+}
+
+struct HeaderCase {
+  const char* header;
+  int code;
+};
+void PrintTo(const HeaderCase& c, std::ostream* out) { *out << c.header; }
+class AuthorizationHeaders : public Authentication,
+                             public testing::WithParamInterface<HeaderCase> {};
+
+TEST_P(AuthorizationHeaders, AreReadAsKubeApiserverDoes) {
+  ServerOptions options;
+  options.token_file = file("tokens", "secret,ann,1\n");
+  server_ = std::make_unique<Server>(options);
+  const auto& [header, code] = GetParam();
+  const HttpAnswer answer = http(server_->port(), "GET", "/api/v1/namespaces/default/pods", "",
+                                 {{"Authorization", header}});
+  EXPECT_EQ(answer.code, code) << answer.body;
+  if (code != 200) {
+    EXPECT_EQ(api::Object::parse(answer.body)["kind"].as_string(), "Status");
+    EXPECT_THAT(answer.body, Not(HasSubstr("secret")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Server, AuthorizationHeaders,
+                         testing::Values(HeaderCase{"Bearer secret", 200},
+                                         HeaderCase{"bearer secret", 200},
+                                         HeaderCase{"Bearer   secret ", 200},
+                                         HeaderCase{"Bearer secreT", 401},
+                                         HeaderCase{"Bearer secret secret", 401},
+                                         // No credentials that it knows: those of nobody.
+                                         HeaderCase{"Bearer", 403}, HeaderCase{"Bearer ", 403},
+                                         HeaderCase{"Basic c2VjcmV0", 403},
+                                         HeaderCase{"secret", 403}, HeaderCase{"", 403}));
+
+TEST_F(Authentication, NobodySeesMoreThanHealthAndVersion) {
+  ServerOptions options;
+  options.token_file = file("tokens", "secret,ann,1\n");
+  server_ = std::make_unique<Server>(options);
+  for (const char* path : {"/healthz", "/livez", "/readyz", "/version"})
+    EXPECT_EQ(http(server_->port(), "GET", path).code, 200) << path;
+  for (const char* path : {"/", "/api", "/apis", "/openapi/v2", "/api/v1/pods", "/nothing"})
+    EXPECT_EQ(http(server_->port(), "GET", path).code, 403) << path;
+  const HttpAnswer watch = http(server_->port(), "GET", "/api/v1/pods?watch=1");
+  EXPECT_EQ(watch.code, 403);
+  EXPECT_THAT(watch.body, HasSubstr("cannot watch resource"));
+  EXPECT_EQ(http(server_->port(), "DELETE", "/api/v1/namespaces/default").code, 403);
+}
+
+TEST_F(Authentication, CertificatesAreOfUsers) {
+  ServerOptions options = tls_options();
+  options.client_ca_file = file("ca.crt", authority_.certificate());
+  options.token_file = file("tokens", "secret,ann,1\n");
+  server_ = std::make_unique<Server>(options);
+  const auto with_certificate = [&](const test::KeyPair& pair, const std::string& token = "") {
+    return with([&](rest::Config& config) {
+      config.client_cert_data = pair.certificate;
+      config.client_key_data = pair.key;
+      config.bearer_token = token;
+    });
+  };
+  const test::KeyPair bob = authority_.issue({.common_name = "bob"});
+  EXPECT_EQ(who_am_i(with_certificate(bob)), "bob [system:authenticated]");
+  // The certificate comes first.
+  EXPECT_EQ(who_am_i(with_certificate(bob, "secret")), "bob [system:authenticated]");
+  EXPECT_EQ(who_am_i(with_token("secret")), "ann [system:authenticated]");
+  EXPECT_EQ(code_for(with_token("")), 403);
+
+  const test::CertificateAuthority other("other authority");
+  const test::KeyPair stranger = other.issue({.common_name = "bob"});
+  EXPECT_EQ(code_for(with_certificate(stranger)), 401);
+  EXPECT_EQ(who_am_i(with_certificate(stranger, "secret")), "ann [system:authenticated]");
+  EXPECT_EQ(code_for(with_certificate(test::make_certificate("bob"))), 401);
+  EXPECT_EQ(code_for(with_certificate(authority_.issue({.common_name = "bob", .expired = true}))),
+            401);
+  EXPECT_EQ(code_for(rest::Client(server_->client_config())), 200);
+}
+
+// --- TLS ----------------------------------------------------------------------------------------
+
+TEST_F(Authentication, GarbageInsteadOfAHandshakeHarmsNobody) {
+  ServerOptions options = tls_options();
+  options.header_timeout = 200ms;
+  server_ = std::make_unique<Server>(options);
+  std::string noise;
+  for (int i = 0; i < 100'000; ++i) noise += static_cast<char>(i * 7919 % 251);
+  const std::string hello("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
+  for (const std::string& bytes :
+       {std::string("GET /api HTTP/1.1\r\nHost: x\r\n\r\n"), noise, hello + noise,
+        // These wait for more, and so does the server, for as long as it is ready to.
+        hello, std::string("\x16"), std::string()}) {
+    HttpClient client(server_->port());
+    try {
+      client.send(bytes);
+    } catch (const boost::system::system_error&) {
+      // It need not take all of that.
+    }
+    EXPECT_THAT(client.read_to_end(), Not(HasSubstr("HTTP/1.1 200")));
+  }
+  EXPECT_TRUE(test::eventually([&] { return server_->stats().connections == 0; }));
+  EXPECT_EQ(code_for(with_token("")), 200);
+}
+
+TEST_F(Authentication, WhoSpeaksPlainHttpToItIsRefused) {
+  server_ = std::make_unique<Server>(tls_options());
+  const auto plain = with([&](rest::Config& config) {
+    config.server = "http://127.0.0.1:" + std::to_string(server_->port());
+    config.ca_data.clear();
+  });
+  EXPECT_THROW(plain.resource(kPods).list({}), std::exception);
+}
+
+TEST_F(Authentication, WhatCannotBeUsedIsSaidAtTheStart) {
+  const auto error_of = [](const ServerOptions& options) -> std::string {
+    try {
+      const Server server(options);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  ServerOptions options = tls_options();
+  options.tls_key_file.clear();
+  EXPECT_THAT(error_of(options), HasSubstr("TLS needs both"));
+
+  options = tls_options();
+  options.tls_key_file = file("other.key", authority_.issue_local().key);
+  EXPECT_THAT(error_of(options), HasSubstr("other.key"));
+
+  options = tls_options();
+  options.tls_cert_file = file("garbage.crt", "no certificate");
+  EXPECT_THAT(error_of(options), HasSubstr("garbage.crt"));
+
+  options = tls_options();
+  options.client_ca_file = file("garbage.ca", "no certificate");
+  EXPECT_THAT(error_of(options), HasSubstr("garbage.ca"));
+
+  options = {};
+  options.client_ca_file = file("ca.crt", authority_.certificate());
+  EXPECT_THAT(error_of(options), HasSubstr("need TLS"));
+
+  options = {};
+  options.token_file = "/none.csv";
+  EXPECT_THAT(error_of(options), HasSubstr("/none.csv"));
+
+  options = {};
+  options.address = "nowhere";
+  EXPECT_THAT(error_of(options), HasSubstr("'nowhere' is no address"));
+
+  const Server server;
+  options = {};
+  options.port = server.port();
+  EXPECT_THAT(error_of(options), HasSubstr(std::to_string(server.port())));
+}
+
+struct WrongTokens {
+  const char* text;
+  const char* message;
+};
+void PrintTo(const WrongTokens& tokens, std::ostream* out) { *out << tokens.message; }
+class WrongTokenFiles : public Authentication, public testing::WithParamInterface<WrongTokens> {};
+
+TEST_P(WrongTokenFiles, AreRefusedWithoutShowingWhatIsInThem) {
+  ServerOptions options;
+  options.token_file = file("tokens.csv", GetParam().text);
+  try {
+    const Server server(options);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("tokens.csv"));
+    EXPECT_THAT(e.what(), HasSubstr(GetParam().message));
+    EXPECT_THAT(e.what(), Not(HasSubstr("secret")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Server, WrongTokenFiles,
+                         testing::Values(WrongTokens{"secret\n", "line 1"},
+                                         WrongTokens{"a,b,c\nsecret,ann\n", "line 2"},
+                                         WrongTokens{",ann,1\n", "the token is empty"},
+                                         WrongTokens{"\"secret,ann,1\n", "line 1"}));
+
+}  // namespace
+}  // namespace lookout::apiserver

@@ -1,0 +1,530 @@
+// Clients that do not keep to HTTP, and requests that no good client makes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lookout/api/object.h"
+#include "lookout/apiserver/server.h"
+#include "tests/apiserver/http_client.h"
+#include "tests/support/eventually.h"
+#include "tests/support/memory.h"
+#include "tests/support/sanitizers.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* kConfigMaps = "/api/v1/namespaces/default/configmaps";
+const HttpClient::Headers kJson = {{"Content-Type", "application/json"}};
+
+std::string config_map(const std::string& name, const std::string& value = "x") {
+  return R"({"metadata":{"name":")" + name + R"("},"data":{"key":")" + value + R"("}})";
+}
+
+class HostileHttp : public testing::Test {
+ protected:
+  static ServerOptions options() {
+    ServerOptions out;
+    out.header_timeout = 200ms;
+    out.body_timeout = 200ms;
+    return out;
+  }
+  explicit HostileHttp(ServerOptions options = HostileHttp::options())
+      : server_(std::move(options)) {}
+
+  std::uint16_t port() const { return server_.port(); }
+  void expect_well() {
+    EXPECT_EQ(http(port(), "GET", kConfigMaps).code, 200);
+    EXPECT_TRUE(test::eventually([&] { return server_.stats().connections == 0; }));
+  }
+
+  Server server_;
+};
+
+/// The answer must be a metav1.Status; its message.
+std::string message_of(const HttpAnswer& answer) {
+  SCOPED_TRACE(answer.body);
+  if (answer.headers.at("content-type") != "application/json") {
+    ADD_FAILURE() << "no JSON: " << answer.headers.at("content-type");
+    return {};
+  }
+  const api::Object status = api::Object::parse(answer.body);
+  EXPECT_EQ(status.kind(), "Status");
+  EXPECT_EQ(status["status"].as_string(), "Failure");
+  EXPECT_EQ(status["code"].as_int(), answer.code);
+  return std::string(status["message"].as_string());
+}
+
+// --- What is no HTTP ----------------------------------------------------------------------------
+
+struct Garbage {
+  const char* name;
+  std::string bytes;
+};
+void PrintTo(const Garbage& garbage, std::ostream* out) { *out << garbage.name; }
+
+class GarbageIsRefused : public HostileHttp, public testing::WithParamInterface<Garbage> {};
+
+TEST_P(GarbageIsRefused, AndTheConnectionIsClosed) {
+  HttpClient client(port());
+  client.send(GetParam().bytes);
+  const std::string answer = client.read_to_end();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 Bad Request\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\nConnection: close\r\n"));
+  // One answer, however many requests one could see in it.
+  EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos) << answer;
+  client.close();
+  expect_well();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Http, GarbageIsRefused,
+    testing::Values(
+        Garbage{"TlsHello", std::string("\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00\r\n\r\n", 14)},
+        Garbage{"Zeros", std::string(64, '\0')}, Garbage{"OneWord", "HELLO\r\n\r\n"},
+        Garbage{"NoVersion", "GET /api\r\n\r\n"},
+        Garbage{"OtherProtocol", "GET /api ICY/1.0\r\n\r\n"},
+        Garbage{"ControlCharacters", "GET /a\x01pi HTTP/1.1\r\nHost: x\r\n\r\n"},
+        Garbage{"HeaderWithoutColon", "GET /api HTTP/1.1\r\nHost x\r\n\r\n"},
+        Garbage{"BlankBeforeColon", "GET /api HTTP/1.1\r\nHost : x\r\n\r\n"},
+        Garbage{"ControlInHeader", "GET /api HTTP/1.1\r\nHost: a\x01z\r\n\r\n"},
+        Garbage{"NegativeLength", "POST /api HTTP/1.1\r\nContent-Length: -1\r\n\r\n"},
+        Garbage{"LengthIsNoNumber", "POST /api HTTP/1.1\r\nContent-Length: ten\r\n\r\n"},
+        Garbage{"LengthOverflows",
+                "POST /api HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n"},
+        Garbage{"TwoLengths",
+                "POST /api HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"},
+        // Where two servers disagree on which counts, requests can be smuggled in.
+        Garbage{"LengthAndChunks",
+                "POST /api HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+                "0\r\n\r\nGET /version HTTP/1.1\r\n\r\n"},
+        Garbage{"ChunkSizeIsNoNumber",
+                "POST /api HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"},
+        Garbage{"ChunkSizeIsNegative",
+                "POST /api HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n"},
+        Garbage{"ChunkSizeOverflows",
+                "POST /api HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+                "fffffffffffffffff\r\n"},
+        Garbage{"ChunkWithoutItsEnd",
+                "POST /api HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabcdef\r\n"},
+        Garbage{"TargetIsNoPath", "GET api HTTP/1.1\r\nHost: x\r\n\r\n"},
+        Garbage{"TargetIsAStar", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n"},
+        Garbage{"HalfAnEscape", "GET /api%2 HTTP/1.1\r\nHost: x\r\n\r\n"},
+        Garbage{"WrongEscape", "GET /api/%zz HTTP/1.1\r\nHost: x\r\n\r\n"},
+        Garbage{"WrongEscapeInQuery", "GET /api?a=%g0 HTTP/1.1\r\nHost: x\r\n\r\n"}),
+    [](const auto& parameter) { return std::string(parameter.param.name); });
+
+// --- Too much -----------------------------------------------------------------------------------
+
+TEST_F(HostileHttp, HeadersHaveALimit) {
+  for (const std::string& head :
+       {"GET /api HTTP/1.1\r\nHost: x\r\nCookie: " + std::string(200'000, 'a'),
+        "GET /" + std::string(200'000, 'a') + " HTTP/1.1\r\n", std::string(200'000, 'G')}) {
+    HttpClient client(port());
+    client.send(head);
+    EXPECT_THAT(client.read_to_end(),
+                AnyOf(StartsWith("HTTP/1.1 431 "), StartsWith("HTTP/1.1 400 ")));
+  }
+  // Many short ones are as much as a long one.
+  std::string many = "GET /api HTTP/1.1\r\n";
+  for (int i = 0; i < 10'000; ++i) many += "X-" + std::to_string(i) + ": y\r\n";
+  HttpClient client(port());
+  client.send(many);
+  EXPECT_THAT(client.read_to_end(), StartsWith("HTTP/1.1 431 "));
+  client.close();
+  expect_well();
+}
+
+TEST_F(HostileHttp, AnAnnouncedBodyThatIsTooLargeIsRefusedBeforeItComes) {
+  constexpr int kClients = 50;
+  const std::size_t before = test::resident_bytes();
+  for (int i = 0; i < kClients; ++i) {
+    HttpClient client(port());
+    client.send(std::string("POST ") + kConfigMaps +
+                " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                "Content-Length: 1073741824\r\n\r\n{");
+    const HttpAnswer answer = client.read_answer();
+    ASSERT_EQ(answer.code, 413);
+    EXPECT_THAT(message_of(answer), HasSubstr("limit is 3145728"));
+    EXPECT_EQ(answer.headers.at("connection"), "close");
+  }
+  if (!test::kSanitized) {
+    EXPECT_LT(test::resident_bytes(), before + (16u << 20));
+  }
+  expect_well();
+}
+
+TEST_F(HostileHttp, ABodyInChunksThatBecomesTooLargeIsRefused) {
+  HttpClient client(port());
+  client.send(std::string("POST ") + kConfigMaps +
+              " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+              "Transfer-Encoding: chunked\r\n\r\n");
+  // The server may have closed before all of it is written, but its answer must be readable.
+  std::thread writer([&] {
+    const std::string chunk = "10000\r\n" + std::string(0x10000, ' ') + "\r\n";
+    try {
+      for (int i = 0; i < 80; ++i) client.send(chunk);
+    } catch (const boost::system::system_error&) {
+      // As it should be.
+    }
+  });
+  const HttpAnswer answer = client.read_answer();
+  writer.join();
+  EXPECT_EQ(answer.code, 413);
+  EXPECT_THAT(message_of(answer), HasSubstr("limit is 3145728"));
+  client.close();
+  expect_well();
+}
+
+TEST_F(HostileHttp, ABodyOfTheLimitIsTaken) {
+  const std::size_t limit = 3u << 20;
+  const std::string frame = config_map("large", "");
+  // (Config maps themselves take a megabyte; a pod's annotations take less.)
+  const std::string blanks(limit - frame.size(), ' ');
+  EXPECT_EQ(http(port(), "POST", kConfigMaps, frame + blanks, kJson).code, 201);
+  EXPECT_EQ(http(port(), "POST", kConfigMaps, frame + blanks + " ", kJson).code, 413);
+  expect_well();
+}
+
+// --- Too slow -----------------------------------------------------------------------------------
+
+/// Sends a byte now and then until the server ends the connection; what it said.
+std::string dribble(HttpClient& client, const std::string& byte) {
+  pollfd poll_fd{client.socket().native_handle(), POLLIN | POLLRDHUP, 0};
+  for (int i = 0; i < 3000; ++i) {
+    if (poll(&poll_fd, 1, 20) > 0) return client.read_to_end();
+    client.send(byte);
+  }
+  ADD_FAILURE() << "the server goes on listening";
+  return {};
+}
+
+TEST_F(HostileHttp, AHeadMustComeInItsTimeHoweverManyTryIt) {
+  std::vector<std::thread> clients;
+  std::atomic<int> ended{0};
+  for (int i = 0; i < 20; ++i) {
+    clients.emplace_back([&] {
+      HttpClient client(port());
+      client.send("GET /api HTTP/1.1\r\nX-Slow: ");
+      dribble(client, "a");
+      ++ended;
+    });
+  }
+  // Meanwhile others are served.
+  while (ended < 20) ASSERT_EQ(http(port(), "GET", kConfigMaps).code, 200);
+  for (auto& client : clients) client.join();
+  expect_well();
+}
+
+TEST_F(HostileHttp, ABodyMustComeInItsTime) {
+  HttpClient announced(port());
+  announced.send(std::string("POST ") + kConfigMaps +
+                 " HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+  EXPECT_EQ(dribble(announced, " "), "");
+  HttpClient in_chunks(port());
+  in_chunks.send(std::string("POST ") + kConfigMaps +
+                 " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  EXPECT_EQ(dribble(in_chunks, "1\r\n \r\n"), "");
+  announced.close();
+  in_chunks.close();
+  expect_well();
+}
+
+class IdleHttp : public HostileHttp {
+ protected:
+  static ServerOptions idle_options() {
+    ServerOptions out;
+    out.idle_timeout = 100ms;
+    return out;
+  }
+  IdleHttp() : HostileHttp(idle_options()) {}
+};
+
+TEST_F(IdleHttp, ConnectionsOnWhichNothingHappensAreClosed) {
+  HttpClient never_used(port());
+  HttpClient used(port());
+  EXPECT_EQ(used.get("/version").code, 200);
+  EXPECT_EQ(never_used.read_to_end(), "");
+  EXPECT_EQ(used.read_to_end(), "");
+}
+
+// A watch is not idle, nor is a request that takes its time.
+TEST_F(IdleHttp, WatchesMayBeQuiet) {
+  HttpClient watch(port());
+  const HttpAnswer answer = watch.get(std::string(kConfigMaps) + "?watch=1&timeoutSeconds=1");
+  EXPECT_EQ(answer.code, 200);
+  EXPECT_EQ(watch.get("/version").code, 200);
+}
+
+// --- HTTP that is unusual -----------------------------------------------------------------------
+
+TEST_F(HostileHttp, AClientThatHasSaidEverythingStillGetsItsAnswer) {
+  HttpClient client(port());
+  client.send(std::string("GET ") + kConfigMaps + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  client.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send);
+  EXPECT_EQ(client.read_answer().code, 200);
+  EXPECT_EQ(client.read_to_end(), "");
+  client.close();
+  // With half a request there is nothing to answer.
+  HttpClient half(port());
+  half.send("GET /api HTTP/1.1\r\nHost");
+  half.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send);
+  EXPECT_EQ(half.read_to_end(), "");
+  half.close();
+  expect_well();
+}
+
+TEST_F(HostileHttp, RequestsThatComeTogetherAreAnsweredInOrder) {
+  constexpr int kRequests = 100;
+  std::string all;
+  for (int i = 0; i < kRequests; ++i) {
+    const std::string body = config_map("c" + std::to_string(i));
+    all += std::string("POST ") + kConfigMaps +
+           " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+           body;
+    all += std::string("GET ") + kConfigMaps + "/c" + std::to_string(i) +
+           " HTTP/1.1\r\nHost: x\r\n\r\n";
+  }
+  HttpClient client(port());
+  client.send(all);
+  for (int i = 0; i < kRequests; ++i) {
+    EXPECT_EQ(client.read_answer().code, 201);
+    const HttpAnswer answer = client.read_answer();
+    EXPECT_EQ(answer.code, 200);
+    EXPECT_EQ(api::Object::parse(answer.body).name(), "c" + std::to_string(i));
+  }
+  EXPECT_EQ(client.get("/version").code, 200);
+}
+
+TEST_F(HostileHttp, AnswersToOneClientDoNotPileUp) {
+  const std::size_t before = test::resident_bytes();
+  HttpClient client(port());
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(client
+                  .request("POST", kConfigMaps,
+                           config_map("c" + std::to_string(i), std::string(100'000, 'x')), kJson)
+                  .code,
+              201);
+  }
+  std::thread writer([&] {
+    const std::string list = std::string("GET ") + kConfigMaps + " HTTP/1.1\r\nHost: x\r\n\r\n";
+    for (int i = 0; i < 50; ++i) client.send(list);
+  });
+  for (int i = 0; i < 50; ++i) ASSERT_GT(client.read_answer().body.size(), 2'000'000u);
+  writer.join();
+  // All answers together are 100 MB.
+  if (!test::kSanitized) {
+    EXPECT_LT(test::resident_bytes(), before + (64u << 20));
+  }
+}
+
+TEST_F(HostileHttp, HeadHasNoBody) {
+  HttpClient client(port());
+  client.send(std::string("HEAD ") + kConfigMaps + " HTTP/1.1\r\nHost: x\r\n\r\n" +
+              "GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  const std::string answers = client.read_to_end();
+  const std::size_t end = answers.find("\r\n\r\n");
+  ASSERT_NE(end, std::string::npos);
+  EXPECT_THAT(answers, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(answers.substr(end + 4), StartsWith("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST_F(HostileHttp, ContinuesWhenAsked) {
+  HttpClient client(port());
+  const std::string body = config_map("a");
+  client.send(std::string("POST ") + kConfigMaps +
+              " HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: " +
+              std::to_string(body.size()) + "\r\n\r\n");
+  EXPECT_EQ(client.read_some(), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send(body);
+  EXPECT_EQ(client.read_answer().code, 201);
+}
+
+TEST_F(HostileHttp, OldClientsGetWhatTheyUnderstand) {
+  HttpClient client(port());
+  client.send(std::string("GET ") + kConfigMaps + " HTTP/1.0\r\n\r\n");
+  const std::string answer = client.read_to_end();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(answer.find("chunked"), std::string::npos) << answer;
+  EXPECT_TRUE(answer.ends_with("]}\n")) << answer;
+}
+
+// --- Paths and verbs ----------------------------------------------------------------------------
+
+struct PathCase {
+  const char* method;
+  const char* target;
+  int code;
+};
+void PrintTo(const PathCase& c, std::ostream* out) { *out << c.method << " " << c.target; }
+
+class OddPaths : public HostileHttp, public testing::WithParamInterface<PathCase> {};
+
+TEST_P(OddPaths, AreAnsweredAndTheConnectionGoesOn) {
+  HttpClient client(port());
+  ASSERT_EQ(client
+                .request("POST", "/api/v1/namespaces/kube-system/secrets",
+                         R"({"metadata":{"name":"hidden","labels":{"in":"treasure"}}})", kJson)
+                .code,
+            201);
+  const auto& [method, target, code] = GetParam();
+  const HttpAnswer answer = client.request(method, target);
+  EXPECT_EQ(answer.code, code) << answer.body;
+  // Whatever the path looks like, it leads nowhere else.
+  EXPECT_EQ(answer.body.find("treasure"), std::string::npos) << answer.body;
+  EXPECT_EQ(client.get("/version").code, 200);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Http, OddPaths,
+    testing::Values(
+        PathCase{"GET", "/api/v1/%70ods", 200},
+        PathCase{"GET", "http://other.host/api/v1/pods", 200},
+        PathCase{"GET", "/api/v1/pods?limit=%31", 200},
+        PathCase{"GET", "/api/v1/namespaces/default/../kube-system/secrets/hidden", 404},
+        PathCase{"GET", "/api/v1/namespaces/default/%2e%2e/kube-system/secrets", 404},
+        PathCase{"GET", "/api/v1/namespaces/default/secrets/..%2f..%2fkube-system%2fhidden", 404},
+        PathCase{"GET", "/api/v1/namespaces/default/secrets/../kube-system/hidden", 404},
+        PathCase{"GET", "/api/v1/namespaces/default%2f..%2fkube-system/secrets/hidden", 404},
+        PathCase{"GET", "/api/v1/namespaces/kube-system%00/secrets/hidden", 404},
+        PathCase{"GET", "/api/v1/namespaces/%2e%2e/secrets/..", 404},
+        PathCase{"GET", "/api/v1/namespaces/default/secrets/%00", 404},
+        PathCase{"GET", "/api/v1/namespaces/default/secrets/%ff%fe", 404},
+        PathCase{"GET", "/api/v1/namespaces/kube%2dsystem/secrets/hiddem", 404},
+        PathCase{"GET", "/api/v1/nodes/a/b/c/d/e/f", 404},
+        PathCase{"GET", "/../../etc/passwd", 404},
+        PathCase{"GET", "/%2e%2e/%2e%2e/etc/passwd", 404}, PathCase{"GET", "/apis/", 200},
+        PathCase{"GET", "/apis/none", 404}, PathCase{"GET", "/api/v2/pods", 404},
+        PathCase{"GET", "/api/v1/pods?labelSelector=%3d%3d", 400},
+        PathCase{"GET", "/api/v1/pods?resourceVersion=abc", 400},
+        PathCase{"GET", "/api/v1/pods?limit=abc", 400},
+        PathCase{"GET", "/api/v1/pods?continue=abc", 400}, PathCase{"DELETE", "/api/v1", 405},
+        PathCase{"POST", "/apis", 405}, PathCase{"POST", "/nothing", 404},
+        PathCase{"PUT", "/api/v1/pods", 405}, PathCase{"BREW", "/api/v1/pods", 405},
+        PathCase{"TRACE", "/api/v1/pods", 405}, PathCase{"OPTIONS", "/api/v1/pods", 405},
+        PathCase{"CONNECT", "/api/v1/namespaces/default/pods", 405},
+        PathCase{"PATCH", "/api/v1/namespaces/default/pods", 405}));
+
+TEST_F(HostileHttp, UnknownMethodsAreAnsweredWithAStatus) {
+  const HttpAnswer answer = http(port(), "BREW", "/api/v1/namespaces/default/pods");
+  EXPECT_EQ(message_of(answer), "the server does not allow this method on the requested resource");
+}
+
+// --- Bodies -------------------------------------------------------------------------------------
+
+struct BodyCase {
+  const char* name;
+  std::string body;
+  int code;
+  std::string message;
+};
+void PrintTo(const BodyCase& c, std::ostream* out) { *out << c.name; }
+
+class OddBodies : public HostileHttp, public testing::WithParamInterface<BodyCase> {};
+
+TEST_P(OddBodies, AreRefusedWithAReasonAndTheConnectionGoesOn) {
+  HttpClient client(port());
+  const HttpAnswer answer = client.request("POST", kConfigMaps, GetParam().body, kJson);
+  EXPECT_EQ(answer.code, GetParam().code);
+  EXPECT_THAT(message_of(answer), HasSubstr(GetParam().message));
+  EXPECT_LT(answer.body.size(), 4096u) << "a message is no copy of what was sent";
+  EXPECT_EQ(client.request("POST", kConfigMaps, config_map("next"), kJson).code, 201);
+}
+
+std::string nested(std::size_t depth, char open, char close) {
+  std::string inner;
+  for (std::size_t i = 0; i < depth; ++i) inner += open == '{' ? R"({"a":)" : "[";
+  return R"({"metadata":{"name":"deep"},"data":)" + inner + "1" + std::string(depth, close) + "}";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Http, OddBodies,
+    testing::Values(
+        BodyCase{"Nothing", " ", 400, "unexpected end of JSON input"},
+        BodyCase{"Text", "hello", 400, "invalid character 'h' looking for beginning of value"},
+        BodyCase{"Yaml", "metadata:\n  name: a\n", 400, "invalid character 'm'"},
+        BodyCase{"AList", "[]", 400, "cannot unmarshal array"},
+        BodyCase{"AString", R"("x")", 400, "cannot unmarshal string"},
+        BodyCase{"Cut", R"({"metadata":{"name":"a")", 400, "unexpected end of JSON input"},
+        BodyCase{"More", config_map("a") + "}", 400, "invalid character '}' after top-level value"},
+        BodyCase{"Two", config_map("a") + config_map("b"), 400, "after top-level value"},
+        BodyCase{"DeepObjects", nested(5000, '{', '}'), 400, "deep"},
+        BodyCase{"DeepLists", nested(5000, '[', ']'), 400, "deep"},
+        BodyCase{"VeryDeepLists", nested(1'000'000, '[', ']'), 400, "deep"},
+        BodyCase{"NoUtf8", config_map("a", "\xc3\x28"), 400, "UTF-8"},
+        BodyCase{"HugeNumber", R"({"metadata":{"name":"a","generation":1e999}})", 400,
+                 "Number too big"},
+        BodyCase{"NoName", "{}", 422, "name or generateName is required"},
+        BodyCase{"NameWithSlash", config_map("a/b"), 422, "a/b"},
+        BodyCase{"NameIsAPath", config_map(".."), 422, "Invalid value"},
+        BodyCase{"NameIsANumber", R"({"metadata":{"name":1}})", 400, "cannot unmarshal number"},
+        BodyCase{"MetadataIsAList", R"({"metadata":[]})", 400, "cannot unmarshal array"},
+        BodyCase{"LabelsAreNumbers", R"({"metadata":{"name":"a","labels":{"a":1}}})", 400,
+                 "cannot unmarshal number"},
+        BodyCase{"OtherKind", R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}})", 400,
+                 "Pod in version \"v1\" cannot be handled as a ConfigMap"},
+        BodyCase{"UnknownKind", R"({"kind":"X","apiVersion":"v1","metadata":{"name":"a"}})", 400,
+                 "no kind \"X\" is registered"},
+        BodyCase{"OtherVersion",
+                 R"({"kind":"ConfigMap","apiVersion":"apps/v1","metadata":{"name":"a"}})", 400,
+                 "does not match the expected API version (v1)"},
+        BodyCase{"OtherNamespace", R"({"metadata":{"name":"a","namespace":"kube-system"}})", 400,
+                 "does not match the namespace sent on the request"}),
+    [](const auto& parameter) { return std::string(parameter.param.name); });
+
+TEST_F(HostileHttp, OfAMemberThatComesTwiceTheLastCounts) {
+  const HttpAnswer answer =
+      http(port(), "POST", kConfigMaps,
+           R"({"metadata":{"name":"first"},"data":{"a":"1","a":"2"},"metadata":{"name":"last"}})",
+           kJson);
+  ASSERT_EQ(answer.code, 201) << answer.body;
+  const api::Object created = api::Object::parse(answer.body);
+  EXPECT_EQ(created.name(), "last");
+  EXPECT_EQ(created["data"].to_json(), R"({"a":"2"})");
+  EXPECT_EQ(http(port(), "GET", std::string(kConfigMaps) + "/last").code, 200);
+  EXPECT_EQ(http(port(), "GET", std::string(kConfigMaps) + "/first").code, 404);
+}
+
+TEST_F(HostileHttp, TheNameInTheBodyMustBeThatOfThePath) {
+  HttpClient client(port());
+  ASSERT_EQ(client.request("POST", kConfigMaps, config_map("a"), kJson).code, 201);
+  const HttpAnswer answer =
+      client.request("PUT", std::string(kConfigMaps) + "/a", config_map("b"), kJson);
+  EXPECT_EQ(answer.code, 400);
+  EXPECT_EQ(message_of(answer),
+            "the name of the object (b) does not match the name on the URL (a)");
+  EXPECT_EQ(client.get(std::string(kConfigMaps) + "/b").code, 404);
+}
+
+TEST_F(HostileHttp, OtherContentTypesAreRefused) {
+  for (const char* type : {"application/yaml", "application/vnd.kubernetes.protobuf", "text/plain",
+                           "application/xml; charset=utf-8", ";;;"}) {
+    const HttpAnswer answer =
+        http(port(), "POST", kConfigMaps, config_map("a"), {{"Content-Type", type}});
+    EXPECT_EQ(answer.code, 415) << type;
+    EXPECT_THAT(message_of(answer), HasSubstr("application/json")) << type;
+  }
+  const HttpAnswer answer = http(port(), "GET", kConfigMaps, "", {{"Accept", "image/png"}});
+  EXPECT_EQ(answer.code, 406);
+  EXPECT_THAT(message_of(answer), HasSubstr("application/json"));
+}
+
+TEST_F(HostileHttp, ServerSideApplyIsRefusedInWords) {
+  const HttpAnswer answer =
+      http(port(), "PATCH", std::string(kConfigMaps) + "/a?fieldManager=me&force=true",
+           config_map("a"), {{"Content-Type", "application/apply-patch+yaml"}});
+  EXPECT_EQ(answer.code, 415);
+  EXPECT_EQ(message_of(answer), "server-side apply is not served: use another kind of patch");
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

@@ -1,0 +1,109 @@
+// Patches over HTTP, as a real kube-apiserver answered them.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "lookout/api/merge_patch.h"
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+#include "tests/support/files.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kPath = "/apis/apps/v1/namespaces/default/deployments";
+
+/// Without what a server sets itself.
+std::string comparable(const api::Object& object) {
+  rapidjson::Document document = object.to_document();
+  rapidjson::Document change;
+  change.Parse(R"({"status":null,"metadata":{"uid":null,"resourceVersion":null,"generation":null,)"
+               R"("creationTimestamp":null,"managedFields":null}})");
+  api::apply_merge_patch(document, change, document.GetAllocator());
+  return api::Object::from(document).to_json();
+}
+
+class Patches : public ClientTest {
+ protected:
+  HttpAnswer patch(const std::string& name, const std::string& type, const std::string& body) {
+    return http(server_.port(), "PATCH", std::string(kPath) + "/" + name, body,
+                {{"Content-Type", type}});
+  }
+};
+
+TEST_F(Patches, DoWhatTheyDidOnARealServer) {
+  const auto recorded = api::Object::parse(
+      R"({"cases":)" + test::read_file(test::testdata("kube-1.36/patches.json")) + "}");
+  int compared = 0;
+  for (const api::Value one : recorded["cases"].elements()) {
+    SCOPED_TRACE(one["patch"].to_json());
+    const auto before = changed(
+        api::Object::parse(one["before"].to_json()),
+        R"({"metadata":{"uid":null,"resourceVersion":null,"namespace":"default","managedFields":null}})");
+    in(kDeployments).create(before);
+    const HttpAnswer answer =
+        patch(std::string(before.name()), std::string(one["contentType"].as_string()),
+              one["patch"].to_json());
+    EXPECT_EQ(answer.code, one["code"].as_int()) << answer.body;
+    if (answer.code == 200) {
+      const auto after = changed(api::Object::parse(one["after"].to_json()),
+                                 R"({"metadata":{"namespace":"default"}})");
+      EXPECT_EQ(comparable(api::Object::parse(answer.body)), comparable(after));
+    } else {
+      EXPECT_EQ(api::Object::parse(answer.body)["message"].as_string(),
+                one["status"]["message"].as_string());
+    }
+    ++compared;
+  }
+  EXPECT_EQ(compared, 18);
+}
+
+struct WrongPatch {
+  const char* type;
+  const char* body;
+  int code;
+  const char* message;
+};
+void PrintTo(const WrongPatch& patch, std::ostream* out) { *out << patch.body; }
+
+class WrongPatches : public Patches, public testing::WithParamInterface<WrongPatch> {};
+
+TEST_P(WrongPatches, AreRefusedAndChangeNothing) {
+  const auto created =
+      in(kDeployments)
+          .create(json(
+              R"({"metadata":{"name":"web"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":)"
+              R"({"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})"));
+  const auto& [type, body, code, message] = GetParam();
+  const HttpAnswer answer = patch("web", type, body);
+  EXPECT_EQ(answer.code, code);
+  EXPECT_THAT(std::string(api::Object::parse(answer.body)["message"].as_string()),
+              HasSubstr(message));
+  EXPECT_EQ(in(kDeployments).get("web"), created);
+}
+
+constexpr const char* kStrategic = "application/strategic-merge-patch+json";
+constexpr const char* kMerge = "application/merge-patch+json";
+constexpr const char* kJson = "application/json-patch+json";
+
+INSTANTIATE_TEST_SUITE_P(
+    Server, WrongPatches,
+    testing::Values(
+        WrongPatch{kStrategic, "[]", 400, "cannot unmarshal array"},
+        WrongPatch{kStrategic, "{", 400, "unexpected end of JSON input"},
+        WrongPatch{kStrategic, R"({"spec":{"template":{"spec":{"containers":[{"image":"x"}]}}}})",
+                   500, "does not contain declared merge key: name"},
+        WrongPatch{kStrategic, R"({"spec":{"$patch":"destroy"}})", 500, "destroy"},
+        WrongPatch{kStrategic, R"({"spec":{"replicas":-1}})", 422, "spec.replicas"},
+        WrongPatch{kStrategic, R"({"metadata":{"name":"other"}})", 400, "other"},
+        WrongPatch{kMerge, "[]", 400, "cannot unmarshal array"},
+        WrongPatch{kMerge, R"({"spec":5})", 400, ""},
+        WrongPatch{kJson, "{}", 400, "cannot unmarshal object"},
+        WrongPatch{kJson, R"([{"op":"remove","path":"/none"}])", 422, ""},
+        WrongPatch{"application/apply-patch+yaml", "spec: {}", 415, "server-side apply"},
+        WrongPatch{"text/plain", "{}", 415, ""}));
+
+}  // namespace
+}  // namespace lookout::apiserver
