@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <string>
+#include <vector>
 
+#include "cmd/closest.h"
 #include "lookout/api/labels.h"
 #include "lookout/rest/discovery.h"
 
@@ -71,7 +74,16 @@ api::Resource resolve_resource(const rest::Client& client, const std::string& na
   if (builtin != nullptr && builtin->group.empty()) return api::Resource(builtin->type());
   const auto resources = rest::discover(client);
   if (const auto* found = rest::find_resource(resources, name)) return found->resource;
-  throw Error(fmt::format("the server has no resource \"{}\"", name));
+  std::vector<std::string> known;
+  for (const auto& resource : resources) {
+    known.push_back(resource.resource.plural);
+    known.push_back(resource.resource.qualified_name());
+    known.push_back(resource.singular);
+    known.insert(known.end(), resource.short_names.begin(), resource.short_names.end());
+  }
+  const std::string meant = closest(name, known);
+  throw Error(fmt::format("the server has no resource \"{}\"{}", name,
+                          meant.empty() ? "" : fmt::format(": did you mean \"{}\"?", meant)));
 }
 
 std::string advice(const std::exception& error, const rest::Config& config) {

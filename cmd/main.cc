@@ -32,7 +32,8 @@ int main(int argc, char** argv) {
   CLI::App app{"A live view of a Kubernetes cluster, and a small API server to try it on.",
                "lookout"};
   app.set_version_flag("--version", fmt::format("lookout {}", kVersion));
-  app.require_subcommand(1);
+  // None is found out below: otherwise that is all that is said of a misspelt one, too.
+  app.require_subcommand(0, 1);
   app.fallthrough();
   app.get_formatter()->column_width(34);
 
@@ -61,6 +62,7 @@ int main(int argc, char** argv) {
   cmd::add_demo(app, action);
   try {
     app.parse(argc, argv);
+    if (!action) throw CLI::RequiredError("A command");
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : kWrongUsage;
   }

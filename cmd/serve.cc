@@ -28,9 +28,10 @@ struct ServeFlags {
 void read_address(const std::string& text, apiserver::ServerOptions& options) {
   const std::size_t colon = text.rfind(':');
   const char* end = text.data() + text.size();
-  if (colon == std::string::npos ||
-      std::from_chars(text.data() + colon + 1, end, options.port).ptr != end ||
-      colon + 1 == text.size()) {
+  const auto port = colon == std::string::npos
+                        ? std::from_chars_result{end, std::errc::invalid_argument}
+                        : std::from_chars(text.data() + colon + 1, end, options.port);
+  if (port.ec != std::errc() || port.ptr != end) {
     throw CLI::ValidationError("--listen", "\"" + text + "\" is no address such as 127.0.0.1:8001");
   }
   options.address = text.substr(0, colon);

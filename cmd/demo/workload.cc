@@ -151,16 +151,17 @@ void Workload::advance(Deployment& deployment, Pod& pod) {
     pod.next_step = soon(5000, 30000);
   }
   const std::string phase = pod.phase == "Starting" ? "Pending" : "Running";
-  const std::string ip =
-      pod.phase == "Starting" ? "" : fmt::format("10.0.{}.{}", next_ip_ / 250, next_ip_ % 250 + 1);
-  if (pod.phase == "Running") ++next_ip_;
+  if (pod.phase == "Running" && pod.ip.empty()) {
+    pod.ip = fmt::format("10.0.{}.{}", next_ip_ / 250, next_ip_ % 250 + 1);
+    ++next_ip_;
+  }
   client_.resource<core::v1::Pod>(kNamespace)
       .patch(
           pod.name, rest::PatchType::kMerge,
           fmt::format(
               R"({{"status":{{"phase":"{}","podIP":"{}","conditions":[{{"type":"Ready","status":"{}"}}],)"
               R"("containerStatuses":[{{"name":"{}","image":"shop/{}:1.0","imageID":"","ready":{},"restartCount":{},"state":{{{}}}}}]}}}})",
-              phase, ip, ready ? "True" : "False", deployment.name, deployment.name, ready,
+              phase, pod.ip, ready ? "True" : "False", deployment.name, deployment.name, ready,
               pod.restarts, state),
           {}, "status");
   update_deployment_status(deployment);

@@ -34,6 +34,8 @@ class Workload {
   struct Pod {
     std::string name;
     std::string phase;
+    /// From its first start on, whatever its container does.
+    std::string ip;
     int restarts = 0;
     std::chrono::steady_clock::time_point next_step;
   };

@@ -1,0 +1,181 @@
+// lookout get.
+#include <yaml-cpp/yaml.h>
+
+#include "tests/cmd/cmd_fixture.h"
+
+namespace lookout::cmd {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+
+class Get : public CmdTest {
+ protected:
+  Get() {
+    create("pods", "default", pod("web-1", R"("app":"web","tier":"front")", "node-1"));
+    create("pods", "default", pod("web-2", R"("app":"web","tier":"back")", "node-2"));
+    create("pods", "default", pod("api", R"("app":"api")", "node-1"));
+    create("pods", "kube-system", pod("dns", R"("app":"dns")", "node-1"));
+  }
+};
+
+TEST_F(Get, ShowsATable) {
+  const auto result = lookout({"get", "pods"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.errors, "");
+  EXPECT_THAT(test::lines(result.output),
+              ElementsAre("NAME    READY   STATUS    RESTARTS   AGE",
+                          MatchesRegex("api     0/1     Pending   0          [0-9]+s"),
+                          MatchesRegex("web-1   0/1     Pending   0          [0-9]+s"),
+                          MatchesRegex("web-2   0/1     Pending   0          [0-9]+s")));
+}
+
+TEST_F(Get, ShowsTheColumnsOfItsKind) {
+  create("deployments", "default",
+         R"({"metadata":{"name":"web"},"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"}},)"
+         R"("template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c",)"
+         R"("image":"i"}]}}}})");
+  create(
+      "services", "default",
+      R"({"metadata":{"name":"web"},"spec":{"ports":[{"port":80,"name":"http"},{"port":53,"name":"dns",)"
+      R"("protocol":"UDP"}]}})");
+  const auto first_lines = [&](const std::string& resource) {
+    return test::lines(lookout({"get", resource}).output);
+  };
+  EXPECT_THAT(first_lines("deploy"),
+              ElementsAre("NAME   READY   UP-TO-DATE   AVAILABLE   AGE",
+                          MatchesRegex("web    0/3     0            0           [0-9]+s")));
+  EXPECT_EQ(first_lines("svc")[0].substr(0, 16), "NAME   TYPE     ");
+  EXPECT_THAT(first_lines("namespaces"),
+              testing::Contains(MatchesRegex("default +Active +[0-9]+s")));
+}
+
+TEST_F(Get, ShowsNamespacesWhenItShowsAll) {
+  const auto lines = test::lines(lookout({"get", "po", "-A"}).output);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[0], "NAMESPACE     NAME    READY   STATUS    RESTARTS   AGE");
+  EXPECT_THAT(lines[4], MatchesRegex("kube-system   dns     0/1     Pending   0          [0-9]+s"));
+}
+
+struct Selection {
+  std::vector<std::string> flags;
+  std::vector<std::string> names;
+};
+void PrintTo(const Selection& selection, std::ostream* out) {
+  *out << testing::PrintToString(selection.flags);
+}
+class Selections : public Get, public testing::WithParamInterface<Selection> {};
+
+TEST_P(Selections, ChooseObjects) {
+  std::vector<std::string> arguments{"get", "pods", "-o", "name"};
+  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
+  const auto result = lookout(arguments);
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(test::lines(result.output), GetParam().names);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cmd, Selections,
+    testing::Values(Selection{{}, {"pod/api", "pod/web-1", "pod/web-2"}},
+                    Selection{{"web-1"}, {"pod/web-1"}},
+                    Selection{{"-n", "kube-system"}, {"pod/dns"}},
+                    Selection{{"--namespace=kube-system"}, {"pod/dns"}},
+                    Selection{{"-A"}, {"pod/api", "pod/web-1", "pod/web-2", "pod/dns"}},
+                    Selection{{"--all-namespaces", "-l", "app!=web"}, {"pod/api", "pod/dns"}},
+                    Selection{{"-l", "app=web"}, {"pod/web-1", "pod/web-2"}},
+                    Selection{{"-l", "tier in (front,middle)"}, {"pod/web-1"}},
+                    Selection{{"--selector", "app,!tier"}, {"pod/api"}},
+                    Selection{{"-A", "--field-selector", "spec.nodeName=node-1"},
+                              {"pod/api", "pod/web-1", "pod/dns"}},
+                    Selection{{"--field-selector", "metadata.name=api"}, {"pod/api"}},
+                    Selection{{"-l", "app=web", "--field-selector=spec.nodeName=node-2"},
+                              {"pod/web-2"}},
+                    Selection{{"-l", "app=none"}, {}}));
+
+TEST_F(Get, ShowsJson) {
+  const auto one = lookout({"get", "pods", "web-1", "-o", "json"});
+  EXPECT_EQ(one.status, 0) << one.errors;
+  const auto object = api::Object::parse(one.output);
+  EXPECT_EQ(object, client_.resource(kPods, "default").get("web-1"));
+  const auto all = lookout({"get", "pods", "-o", "json"});
+  const auto list = api::Object::parse(all.output);
+  EXPECT_EQ(list.kind(), "List");
+  EXPECT_EQ(list["items"].size(), 3u);
+  EXPECT_EQ(list["items"][1].to_json(), object.to_json());
+  // Also when there is nothing.
+  const auto none = lookout({"get", "pods", "-l", "app=none", "-o", "json"});
+  EXPECT_EQ(none.status, 0);
+  EXPECT_EQ(api::Object::parse(none.output)["items"].size(), 0u);
+}
+
+TEST_F(Get, ShowsYaml) {
+  const std::string json = lookout({"get", "pods", "web-1", "-o", "json"}).output;
+  const auto one = lookout({"get", "pods", "web-1", "-o", "yaml"});
+  EXPECT_EQ(one.status, 0) << one.errors;
+  const YAML::Node node = YAML::Load(one.output);
+  EXPECT_EQ(node["kind"].as<std::string>(), "Pod");
+  EXPECT_EQ(node["metadata"]["labels"]["tier"].as<std::string>(), "front");
+  EXPECT_EQ(node["metadata"]["resourceVersion"].Tag(), "!") << "a string, not a number";
+  const YAML::Node list = YAML::Load(lookout({"get", "pods", "-o", "yaml"}).output);
+  EXPECT_EQ(list["kind"].as<std::string>(), "List");
+  EXPECT_EQ(list["items"].size(), 3u);
+  EXPECT_EQ(YAML::Dump(list["items"][1]), YAML::Dump(node));
+}
+
+TEST_F(Get, ShowsNamesWithTheirGroup) {
+  EXPECT_THAT(lookout({"get", "ns", "default", "-o", "name"}).output, "namespace/default\n");
+  create("leases", "default", R"({"metadata":{"name":"l"}})");
+  EXPECT_EQ(lookout({"get", "leases", "-o", "name"}).output, "lease.coordination.k8s.io/l\n");
+}
+
+TEST_F(Get, ReadsLongListsInPages) {
+  for (int i = 0; i < 1100; ++i)
+    create("configmaps", "default", R"({"metadata":{"name":"c)" + std::to_string(i) + R"("}})");
+  const auto before = server_.stats().lists;
+  EXPECT_EQ(test::lines(lookout({"get", "cm", "-o", "name"}).output).size(), 1100u);
+  EXPECT_EQ(server_.stats().lists, before + 3);
+}
+
+TEST_F(Get, SaysWhenThereIsNothing) {
+  const auto result = lookout({"get", "secrets"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.output, "");
+  EXPECT_EQ(result.errors, "No resources found in default namespace.\n");
+  EXPECT_EQ(lookout({"get", "secrets", "-A"}).errors, "No resources found.\n");
+}
+
+TEST_F(Get, FindsCustomResources) {
+  create(
+      "customresourcedefinitions", "",
+      R"({"metadata":{"name":"tabs.shop.example"},"spec":{"group":"shop.example","scope":)"
+      R"("Namespaced","names":{"plural":"tabs","singular":"tab","kind":"Tab","shortNames":)"
+      R"(["tb"]},"versions":[{"name":"v1","served":true,"storage":true,"schema":)"
+      R"({"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})");
+  client_.resource({"shop.example", "v1", "Tab", "tabs", true}, "default")
+      .create(api::Object::parse(
+          R"({"apiVersion":"shop.example/v1","kind":"Tab","metadata":{"name":"mine"}})"));
+  for (const char* name : {"tabs", "tab", "tb", "Tab", "tabs.shop.example"})
+    EXPECT_EQ(lookout({"get", name, "-o", "name"}).output, "tab.shop.example/mine\n") << name;
+}
+
+TEST_F(Get, FailsInWords) {
+  const auto missing = lookout({"get", "pods", "nobody"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.output, "");
+  EXPECT_EQ(missing.errors, "lookout: pods \"nobody\" not found\n");
+  const auto unknown = lookout({"get", "deploymnets"});
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_EQ(unknown.errors,
+            "lookout: the server has no resource \"deploymnets\": did you mean \"deployments\"?\n");
+  const auto strange = lookout({"get", "unicorns"});
+  EXPECT_EQ(strange.status, 1);
+  EXPECT_EQ(strange.errors, "lookout: the server has no resource \"unicorns\"\n");
+  const auto field = lookout({"get", "pods", "--field-selector", "spec.nothing=1"});
+  EXPECT_EQ(field.status, 1);
+  EXPECT_THAT(field.errors, HasSubstr("spec.nothing"));
+}
+
+}  // namespace
+}  // namespace lookout::cmd

@@ -1,0 +1,189 @@
+// lookout serve.
+#include <csignal>
+
+#include "lookout/rest/kubeconfig.h"
+#include "tests/cmd/cmd_fixture.h"
+#include "tests/rest/certificates.h"
+
+namespace lookout::cmd {
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::StartsWith;
+
+class Serve : public testing::Test {
+ protected:
+  test::ProgramResult lookout(const std::vector<std::string>& arguments) const {
+    return environment_.run(test::lookout_program(), arguments);
+  }
+  std::string file(const std::string& name, const std::string& text) const {
+    test::write_file(dir_ / name, text);
+    return (dir_ / name).string();
+  }
+
+  test::ProgramEnvironment environment_;
+  test::TempDir dir_;
+};
+
+TEST_F(Serve, SaysWhereAndServesUntilItIsToldToEnd) {
+  test::ServeProcess serve(environment_);
+  EXPECT_THAT(serve.output(),
+              MatchesRegex("Serving the Kubernetes API at http://127.0.0.1:[0-9]+, objects are "
+                           "kept in memory.\n"));
+  const auto result = lookout({"get", "ns", "-o", "name", "--server", serve.url()});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("namespace/default\n"));
+  EXPECT_EQ(serve.terminate(), 0);
+  EXPECT_EQ(lookout({"get", "ns", "--server", serve.url()}).status, 1);
+}
+
+TEST_F(Serve, EndsInGoodOrderWithWatchesOpen) {
+  test::ServeProcess serve(environment_);
+  rest::Config config;
+  config.server = serve.url();
+  const rest::Client client(config);
+  auto watch = client.resource(kPods).watch({});
+  client.resource(kPods, "default").create(api::Object::parse(pod("a", "")));
+  ASSERT_TRUE(watch.next());
+  EXPECT_EQ(serve.terminate(), 0);
+  EXPECT_FALSE(watch.next()) << "the end, and no error";
+}
+
+TEST_F(Serve, WritesAKubeconfig) {
+  const std::string kubeconfig = (dir_ / "folder/config").string();
+  test::ServeProcess serve(environment_, {"--write-kubeconfig", kubeconfig});
+  EXPECT_EQ(lookout({"get", "ns", "default", "-o", "name", "--kubeconfig", kubeconfig}).output,
+            "namespace/default\n");
+  environment_.set("KUBECONFIG", kubeconfig);
+  EXPECT_EQ(lookout({"get", "ns", "default", "-o", "name"}).output, "namespace/default\n");
+  EXPECT_EQ(lookout({"get", "ns", "default", "-o", "name", "--context", "lookout"}).output,
+            "namespace/default\n");
+  EXPECT_EQ(lookout({"get", "ns", "--context", "nobody"}).status, 1);
+  EXPECT_EQ(serve.terminate(), 0);
+  // Its own file is replaced.
+  test::ServeProcess again(environment_, {"--write-kubeconfig", kubeconfig});
+  EXPECT_EQ(rest::Kubeconfig::read(kubeconfig).clusters.begin()->second.server, again.url());
+}
+
+TEST_F(Serve, KeepsAKubeconfigOfOthers) {
+  const std::string text =
+      "apiVersion: v1\nkind: Config\nclusters:\n- name: production\n  cluster: {server: "
+      "'https://example.test'}\n";
+  const std::string kubeconfig = file("config", text);
+  const auto result =
+      lookout({"serve", "--listen", "127.0.0.1:0", "--write-kubeconfig", kubeconfig});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, HasSubstr("has the cluster \"production\""));
+  EXPECT_THAT(result.errors, HasSubstr("name another one"));
+  EXPECT_EQ(test::read_file(kubeconfig), text);
+  const std::string notes = file("notes", "- buy milk\n");
+  EXPECT_EQ(lookout({"serve", "--listen", "127.0.0.1:0", "--write-kubeconfig", notes}).status, 1);
+  EXPECT_EQ(test::read_file(notes), "- buy milk\n");
+}
+
+TEST_F(Serve, SpeaksTlsAndKnowsTokens) {
+  const test::CertificateAuthority authority;
+  const test::KeyPair pair = authority.issue_local();
+  const std::string kubeconfig = (dir_ / "config").string();
+  test::ServeProcess serve(
+      environment_,
+      {"--tls-cert", file("crt", pair.certificate), "--tls-key", file("key", pair.key),
+       "--token-file", file("tokens", "secret,ann,1\n"), "--write-kubeconfig", kubeconfig});
+  EXPECT_THAT(serve.url(), StartsWith("https://127.0.0.1:"));
+  const auto result = lookout({"get", "ns", "default", "-o", "name", "--kubeconfig", kubeconfig});
+  EXPECT_EQ(result.output, "namespace/default\n") << result.errors;
+
+  rest::Config config;
+  config.server = serve.url();
+  config.ca_data = authority.certificate();
+  const auto attempt = [&](const std::string& token) {
+    config.bearer_token = token;
+    rest::write_kubeconfig((dir_ / "other").string(), config);
+    return lookout({"get", "ns", "--kubeconfig", (dir_ / "other").string()});
+  };
+  EXPECT_EQ(attempt("secret").status, 0);
+  const auto wrong = attempt("wrong");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.errors, HasSubstr("check the user of the context"));
+  EXPECT_THAT(wrong.errors, testing::Not(HasSubstr("wrong")));
+  config.ca_data = test::CertificateAuthority("other").certificate();
+  const auto untrusted = attempt("secret");
+  EXPECT_EQ(untrusted.status, 1);
+  EXPECT_THAT(untrusted.errors, HasSubstr("check certificate-authority"));
+}
+
+struct WrongFlags {
+  const char* name;
+  std::vector<std::string> flags;
+  int status;
+  std::string message;
+};
+void PrintTo(const WrongFlags& flags, std::ostream* out) { *out << flags.name; }
+
+class WrongServe : public Serve, public testing::WithParamInterface<WrongFlags> {};
+
+TEST_P(WrongServe, EndsAtOnceInWords) {
+  std::vector<std::string> arguments{"serve"};
+  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
+  const auto result = lookout(arguments);
+  EXPECT_EQ(result.status, GetParam().status);
+  EXPECT_EQ(result.output, "");
+  EXPECT_THAT(result.errors, HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cmd, WrongServe,
+    testing::Values(
+        WrongFlags{"NoPort", {"--listen", "127.0.0.1"}, 2, "is no address such as"},
+        WrongFlags{"EmptyPort", {"--listen", "127.0.0.1:"}, 2, "is no address such as"},
+        WrongFlags{"PortIsAWord", {"--listen", "127.0.0.1:http"}, 2, "is no address such as"},
+        WrongFlags{"PortIsTooLarge", {"--listen", "127.0.0.1:65536"}, 2, "is no address such as"},
+        WrongFlags{"PortIsNegative", {"--listen", "127.0.0.1:-1"}, 2, "is no address such as"},
+        WrongFlags{"NoAddress", {"--listen", ""}, 2, "is no address such as"},
+        WrongFlags{"AddressIsAName", {"--listen", "example:0"}, 1, "'example' is no address"},
+        WrongFlags{"AddressOfOthers", {"--listen", "192.0.2.1:0"}, 1, "192.0.2.1:0"},
+        WrongFlags{"UnknownStorage", {"--storage", "disk"}, 2, "--storage"},
+        WrongFlags{"UnknownFlag", {"--lissten", "x"}, 2, "--lissten"},
+        WrongFlags{"NoValue", {"--listen"}, 2, "--listen"},
+        WrongFlags{"CertificateWithoutKey",
+                   {"--listen", "127.0.0.1:0", "--tls-cert", "/dev/null"},
+                   1,
+                   "needs both"},
+        WrongFlags{"NoCertificateThere",
+                   {"--listen", "127.0.0.1:0", "--tls-cert", "/none.crt", "--tls-key", "/none.key"},
+                   1,
+                   "/none.crt"},
+        WrongFlags{"ClientsWithoutTls",
+                   {"--listen", "127.0.0.1:0", "--client-ca", "/none.crt"},
+                   1,
+                   "client certificates need TLS"},
+        WrongFlags{"NoTokensThere",
+                   {"--listen", "127.0.0.1:0", "--token-file", "/none.csv"},
+                   1,
+                   "/none.csv"}),
+    [](const auto& parameter) { return std::string(parameter.param.name); });
+
+TEST_F(Serve, SaysThatThePortIsTaken) {
+  const apiserver::Server server;
+  const std::string address = "127.0.0.1:" + std::to_string(server.port());
+  const auto result = lookout({"serve", "--listen", address});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, HasSubstr(address));
+  EXPECT_THAT(result.errors, HasSubstr("in use"));
+}
+
+TEST_F(Serve, TakesAnAddressOfIpVersion6) {
+  std::optional<test::ServeProcess> serve;
+  try {
+    serve.emplace(environment_, std::vector<std::string>{}, "[::1]:0");
+  } catch (const std::exception& e) {
+    GTEST_SKIP() << "*** no IPv6 here: " << e.what() << " ***";
+  }
+  EXPECT_THAT(serve->url(), StartsWith("http://[::1]:"));
+  const auto result = lookout({"get", "ns", "default", "-o", "name", "--server", serve->url()});
+  EXPECT_EQ(result.output, "namespace/default\n") << result.errors;
+}
+
+}  // namespace
+}  // namespace lookout::cmd

@@ -1,0 +1,138 @@
+// What all commands have in common: help, wrong usage, servers that are not there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cmd/program.h"
+
+namespace lookout::cmd {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+using Arguments = std::vector<std::string>;
+
+class Usage : public testing::Test {
+ protected:
+  test::ProgramResult lookout(const Arguments& arguments) const {
+    return environment_.run(test::lookout_program(), arguments);
+  }
+  test::ProgramEnvironment environment_;
+};
+
+TEST_F(Usage, HelpOfEveryCommandHasExamples) {
+  for (const Arguments& arguments :
+       {Arguments{"--help"}, Arguments{"serve", "--help"}, Arguments{"get", "--help"},
+        Arguments{"watch", "-h"}, Arguments{"demo", "--help"}}) {
+    const auto result = lookout(arguments);
+    EXPECT_EQ(result.status, 0);
+    EXPECT_THAT(result.output, HasSubstr("Examples:\n  lookout ")) << arguments[0];
+    EXPECT_EQ(result.errors, "");
+  }
+}
+
+// Scripts rely on these.
+TEST_F(Usage, EveryFlagIsThere) {
+  const std::map<std::string, Arguments> flags = {
+      {"serve",
+       {"--listen", "--storage", "--etcd-endpoints", "--etcd-prefix", "--tls-cert", "--tls-key",
+        "--client-ca", "--token-file", "--write-kubeconfig"}},
+      {"get",
+       {"RESOURCE[.GROUP]", "NAME", "-n,", "-A,", "-l,", "--field-selector", "-o,", "table", "json",
+        "yaml", "name"}},
+      {"watch",
+       {"RESOURCE[.GROUP]", "NAME", "-n,", "-A,", "-l,", "--field-selector", "-o,", "table", "json",
+        "--resync", "--exit-after-sync"}},
+      {"demo", {"--for"}},
+  };
+  for (const auto& [command, names] : flags) {
+    const std::string help = lookout({command, "--help"}).output;
+    for (const auto& name : names) EXPECT_THAT(help, HasSubstr(name)) << command;
+  }
+  const std::string help = lookout({"--help"}).output;
+  for (const char* name : {"--kubeconfig", "--context", "--server", "--metrics-listen", "-v,",
+                           "--log-level", "serve", "get", "watch", "demo", "Exit status"}) {
+    EXPECT_THAT(help, HasSubstr(name));
+  }
+}
+
+TEST_F(Usage, SaysItsVersion) {
+  const auto result = lookout({"--version"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.output, testing::MatchesRegex("lookout [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+struct Wrong {
+  Arguments arguments;
+  std::string message;
+};
+void PrintTo(const Wrong& wrong, std::ostream* out) {
+  *out << testing::PrintToString(wrong.arguments);
+}
+class WrongUsage : public Usage, public testing::WithParamInterface<Wrong> {};
+
+TEST_P(WrongUsage, EndsWithStatus2) {
+  const auto result = lookout(GetParam().arguments);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.output, "");
+  EXPECT_THAT(result.errors, HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cmd, WrongUsage,
+    testing::Values(Wrong{{}, "A command is required"}, Wrong{{"fetch"}, "fetch"},
+                    Wrong{{"--nonsense"}, "--nonsense"}, Wrong{{"get"}, "resource"},
+                    Wrong{{"watch"}, "resource"}, Wrong{{"get", "a", "b", "c"}, "c"},
+                    Wrong{{"get", "pods", "-o", "xml"}, "-o"},
+                    Wrong{{"watch", "pods", "-o", "yaml"}, "-o"},
+                    Wrong{{"get", "pods", "-A", "-n", "shop"}, "choose one of them"},
+                    Wrong{{"get", "pods", "web", "-A"}, "NAME and -A"},
+                    Wrong{{"get", "pods", "-l", "a in (b"}, "-l"},
+                    Wrong{{"watch", "pods", "-l", "==="}, "-l"},
+                    Wrong{{"watch", "pods", "--resync", "often"}, "no duration such as"},
+                    Wrong{{"watch", "pods", "--resync", "-1s"}, "resync"},
+                    Wrong{{"demo", "--for", "10"}, "no duration such as"},
+                    Wrong{{"demo", "--for", "99999999999h"}, "no duration such as"},
+                    Wrong{{"-v", "loud", "get", "pods"}, "log-level"}));
+
+TEST_F(Usage, AServerThatIsNotThereIsAnErrorThatSaysWhatToDo) {
+  const std::string nobody = "http://127.0.0.1:" + std::to_string(test::free_port());
+  for (const char* command : {"get", "watch"}) {
+    const auto result = lookout({command, "pods", "--server", nobody});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.output, "");
+    EXPECT_THAT(result.errors, AllOf(StartsWith("lookout: "), HasSubstr(nobody.substr(7)),
+                                     HasSubstr("is the server running?")));
+    EXPECT_EQ(test::lines(result.errors).size(), 2u) << result.errors;
+  }
+}
+
+TEST_F(Usage, AKubeconfigThatCannotBeUsedIsNamed) {
+  const auto missing = lookout({"get", "pods", "--kubeconfig", "/none/config"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_THAT(missing.errors, HasSubstr("/none/config"));
+  const std::string broken = (environment_.home() / "broken").string();
+  test::write_file(broken, "clusters: [");
+  environment_.set("KUBECONFIG", broken);
+  const auto result = lookout({"get", "pods"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, HasSubstr(broken));
+  const auto server = lookout({"get", "pods", "--server", "gopher://example.test"});
+  EXPECT_EQ(server.status, 1);
+}
+
+TEST_F(Usage, NothingIsColouredOnAPipe) {
+  const std::string nobody = "http://127.0.0.1:" + std::to_string(test::free_port());
+  environment_.set("TERM", "xterm-256color");
+  for (const Arguments& arguments :
+       {Arguments{"--help"}, Arguments{"get", "pods", "--server", nobody, "-v", "trace"},
+        Arguments{"demo", "--for", "100ms", "-v", "debug"}}) {
+    const auto result = lookout(arguments);
+    EXPECT_THAT(result.output, Not(HasSubstr("\x1b"))) << arguments[0];
+    EXPECT_THAT(result.errors, Not(HasSubstr("\x1b"))) << arguments[0];
+  }
+}
+
+}  // namespace
+}  // namespace lookout::cmd

@@ -1,0 +1,221 @@
+// lookout watch.
+#include <csignal>
+
+#include "tests/cmd/cmd_fixture.h"
+
+namespace lookout::cmd {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::UnorderedElementsAre;
+using Lines = std::vector<std::string>;
+
+class Watch : public CmdTest {
+ protected:
+  Watch() {
+    create("pods", "default", pod("web", R"("app":"web")", "node-1"));
+    create("pods", "default", pod("api", R"("app":"api")", "node-2"));
+    create("pods", "kube-system", pod("dns", R"("app":"dns")", "node-1"));
+  }
+
+  /// Begins to watch; `says` waits for what it prints.
+  void watch(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--server", server_.url(), "watch"});
+    log_ = dir_ / "log";
+    process_.emplace(environment_.start(test::lookout_program(), arguments, log_));
+  }
+  Lines printed() const { return test::lines(test::read_file(log_)); }
+  bool says(const std::string& text) {
+    return test::eventually([&] { return test::read_file(log_).find(text) != std::string::npos; });
+  }
+  rest::ResourceClient pods() const { return client_.resource(kPods, "default"); }
+  void label(const std::string& name, const std::string& labels) const {
+    pods().patch(name, rest::PatchType::kMerge, R"({"metadata":{"labels":{)" + labels + "}}}");
+  }
+  /// "TYPE key", and "initial" if it says so.
+  static Lines events(const std::string& output) {
+    Lines out;
+    for (const auto& line : test::lines(output)) {
+      const auto event = api::Object::parse(line);
+      out.push_back(std::string(event["type"].as_string()) + " " +
+                    std::string(event["key"].as_string()) +
+                    (event["initial"].as_bool() ? " initial" : ""));
+    }
+    return out;
+  }
+
+  test::TempDir dir_;
+  std::filesystem::path log_;
+  std::optional<test::Process> process_;
+};
+
+TEST_F(Watch, ShowsATableThatGoesOn) {
+  watch({"pods", "-l", "app=web"});
+  ASSERT_TRUE(says("SYNCED\n"));
+  label("web", R"("x":"y")");
+  ASSERT_TRUE(says("MODIFIED"));
+  create("pods", "default", pod("web-2", R"("app":"web")"));
+  ASSERT_TRUE(says("web-2"));
+  pods().remove("web");
+  ASSERT_TRUE(says("DELETED"));
+  process_->signal(SIGTERM);
+  EXPECT_EQ(process_->wait(), 0);
+  EXPECT_THAT(
+      printed(),
+      ElementsAre("EVENT   NAME   READY   STATUS   RESTARTS   AGE",
+                  MatchesRegex("ADDED   web    0/1     Pending   0          [0-9]+s"), "SYNCED",
+                  MatchesRegex("MODIFIED   web    0/1     Pending   0          [0-9]+s"),
+                  MatchesRegex("ADDED      web-2   0/1     Pending   0          [0-9]+s"),
+                  MatchesRegex("MODIFIED   web     0/1     Terminating   0          [0-9]+s"),
+                  MatchesRegex("DELETED    web     0/1     Terminating   0          [0-9]+s")));
+}
+
+TEST_F(Watch, ShowsOneJsonObjectALine) {
+  watch({"pods", "-A", "-o", "json"});
+  ASSERT_TRUE(says("SYNCED"));
+  label("web", R"("x":"y")");
+  ASSERT_TRUE(says("MODIFIED"));
+  pods().remove("web");
+  ASSERT_TRUE(says("DELETED"));
+  process_->signal(SIGINT);
+  EXPECT_EQ(process_->wait(), 0);
+  const std::string output = test::read_file(log_);
+  const auto lines = test::lines(output);
+  ASSERT_EQ(lines.size(), 7u);
+  const auto told = events(output);
+  EXPECT_THAT(Lines(told.begin(), told.begin() + 3),
+              UnorderedElementsAre("ADDED default/api initial", "ADDED default/web initial",
+                                   "ADDED kube-system/dns initial"));
+  EXPECT_THAT(Lines(told.begin() + 3, told.end()),
+              ElementsAre("SYNCED ", "MODIFIED default/web", "MODIFIED default/web",
+                          "DELETED default/web"));
+  const auto modified = api::Object::parse(lines[4]);
+  Lines members;
+  for (const auto& [name, value] : modified.body().members()) members.emplace_back(name);
+  EXPECT_THAT(members, UnorderedElementsAre("type", "key", "resourceVersion", "initial", "object"));
+  EXPECT_EQ(modified["object"]["metadata"]["labels"]["x"].as_string(), "y");
+  EXPECT_EQ(modified["object"]["kind"].as_string(), "Pod");
+  EXPECT_EQ(modified["resourceVersion"].as_string(),
+            modified["object"]["metadata"]["resourceVersion"].as_string());
+  EXPECT_NE(api::Object::parse(lines[3])["resourceVersion"].as_string(), "");
+}
+
+struct Selection {
+  Lines flags;
+  Lines events;
+};
+void PrintTo(const Selection& selection, std::ostream* out) {
+  *out << testing::PrintToString(selection.flags);
+}
+class WatchSelections : public Watch, public testing::WithParamInterface<Selection> {};
+
+TEST_P(WatchSelections, ShowWhatIsThereAndEnd) {
+  Lines arguments{"watch", "pods", "-o", "json", "--exit-after-sync"};
+  arguments.insert(arguments.end(), GetParam().flags.begin(), GetParam().flags.end());
+  const auto result = lookout(arguments);
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.errors, "");
+  Lines expected;
+  for (const auto& key : GetParam().events) expected.push_back("ADDED " + key + " initial");
+  expected.emplace_back("SYNCED ");
+  EXPECT_THAT(events(result.output), testing::UnorderedElementsAreArray(expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cmd, WatchSelections,
+    testing::Values(Selection{{}, {"default/api", "default/web"}},
+                    Selection{{"web"}, {"default/web"}}, Selection{{"nobody"}, {}},
+                    Selection{{"-n", "kube-system"}, {"kube-system/dns"}},
+                    Selection{{"-A"}, {"default/api", "default/web", "kube-system/dns"}},
+                    Selection{{"-A", "-l", "app in (web,dns)"}, {"default/web", "kube-system/dns"}},
+                    Selection{{"-A", "--field-selector", "spec.nodeName=node-1"},
+                              {"default/web", "kube-system/dns"}},
+                    Selection{{"api", "--field-selector", "spec.nodeName=node-1"}, {}}));
+
+TEST_F(Watch, LeavesASelectionAsADeletion) {
+  watch({"pods", "-l", "app=web", "-o", "json"});
+  ASSERT_TRUE(says("SYNCED"));
+  label("web", R"("app":"other")");
+  ASSERT_TRUE(says("DELETED"));
+  label("web", R"("app":"web")");
+  ASSERT_TRUE(test::eventually([&] { return printed().size() >= 4; }));
+  process_->signal(SIGTERM);
+  EXPECT_THAT(events(test::read_file(log_)),
+              ElementsAre("ADDED default/web initial", "SYNCED ", "DELETED default/web",
+                          "ADDED default/web"));
+}
+
+TEST_F(Watch, ShowsEverythingAgainNowAndThen) {
+  watch({"pods", "web", "-o", "json", "--resync", "100ms"});
+  ASSERT_TRUE(test::eventually([&] { return printed().size() >= 4; }));
+  process_->signal(SIGTERM);
+  EXPECT_EQ(process_->wait(), 0);
+  const auto told = events(test::read_file(log_));
+  EXPECT_THAT(Lines(told.begin(), told.begin() + 4),
+              ElementsAre("ADDED default/web initial", "SYNCED ", "MODIFIED default/web",
+                          "MODIFIED default/web"));
+}
+
+TEST_F(Watch, ServesMetrics) {
+  const std::string address = "127.0.0.1:" + std::to_string(test::free_port());
+  watch({"pods", "-A", "--metrics-listen", address});
+  ASSERT_TRUE(says("SYNCED"));
+  rest::Config config;
+  config.server = "http://" + address;
+  const rest::Client metrics(config);
+  EXPECT_THAT(metrics.get_raw("/metrics"), HasSubstr("informer_store_objects{name=\"pods\"} 3"));
+}
+
+TEST_F(Watch, EndsWhenNobodyReads) {
+  const auto result = environment_.run(
+      "sh", {"-c", R"({ "$0" "$@"; echo "status $?" >&2; } | head -n 1)", test::lookout_program(),
+             "--server", server_.url(), "watch", "pods", "-o", "json", "--resync", "10ms"});
+  EXPECT_EQ(test::lines(result.output).size(), 1u);
+  EXPECT_THAT(result.errors, HasSubstr("status "));
+}
+
+TEST_F(Watch, WhatIsWrongFromTheStartIsSaidAtOnce) {
+  const auto unknown = lookout({"watch", "podz"});
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_THAT(unknown.errors, HasSubstr("no resource \"podz\": did you mean \"pods\"?"));
+  const auto field = lookout({"watch", "pods", "--field-selector", "spec.nothing=1"});
+  EXPECT_EQ(field.status, 1);
+  EXPECT_EQ(field.output, "");
+  EXPECT_THAT(field.errors, HasSubstr("spec.nothing"));
+}
+
+TEST_F(Watch, ContinuesWhenTheServerComesBack) {
+  auto first = std::make_unique<apiserver::Server>();
+  const rest::Client before(first->client_config());
+  before.resource(kPods, "default").create(api::Object::parse(pod("old", "")));
+  log_ = dir_ / "log";
+  process_.emplace(environment_.start(
+      test::lookout_program(),
+      {"watch", "pods", "-o", "json", "-v", "off", "--server", first->url()}, log_));
+  ASSERT_TRUE(says("SYNCED"));
+  apiserver::ServerOptions options;
+  options.port = first->port();
+  first.reset();
+  // Another one at the same address, which has never heard of the old pod.
+  std::unique_ptr<apiserver::Server> second;
+  ASSERT_TRUE(test::eventually([&] {
+    try {
+      second = std::make_unique<apiserver::Server>(options);
+    } catch (const Error&) {
+      // For a moment the port may be somebody's who connects to somewhere.
+    }
+    return second != nullptr;
+  }));
+  const rest::Client after(second->client_config());
+  after.resource(kPods, "default").create(api::Object::parse(pod("new", "")));
+  EXPECT_TRUE(says(R"("key":"default/new")"));
+  EXPECT_TRUE(says(R"("type":"DELETED","key":"default/old")"));
+  process_->signal(SIGTERM);
+  EXPECT_EQ(process_->wait(), 0);
+}
+
+}  // namespace
+}  // namespace lookout::cmd

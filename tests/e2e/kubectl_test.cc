@@ -1,0 +1,327 @@
+// kubectl against `lookout serve`: what people do with a cluster, by the tool they do it with.
+//
+// Runs the kubectl on the PATH, and those that $LOOKOUT_KUBECTL names, separated by colons.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <sstream>
+
+#include "tests/cmd/program.h"
+#include "tests/rest/certificates.h"
+
+namespace lookout {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsSupersetOf;
+using testing::Not;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+using Words = std::vector<std::string>;
+
+Words kubectls() {
+  Words out;
+  if (const std::string found = test::find_program("kubectl"); !found.empty()) out.push_back(found);
+  const char* more = std::getenv("LOOKOUT_KUBECTL");
+  std::stringstream list(more == nullptr ? "" : more);
+  for (std::string name; std::getline(list, name, ':');) {
+    if (!name.empty()) out.push_back(name);
+  }
+  // For one test at least, which says that it is skipped.
+  if (out.empty()) out.emplace_back();
+  return out;
+}
+
+constexpr const char* kDeployment = R"(
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: 'nginx:1'}]}
+)";
+
+std::string pod(const std::string& name, const std::string& labels, const std::string& node) {
+  return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", labels: {" + labels +
+         "}}\nspec: {nodeName: " + node + ", containers: [{name: main, image: 'nginx:1'}]}\n---\n";
+}
+
+std::string config_map(const std::string& name, const std::string& data) {
+  return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {" + data + "}\n";
+}
+
+class Kubectl : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam().empty()) {
+      GTEST_SKIP() << "*** there is no kubectl: install it (Debian: kubernetes-client), or name "
+                      "one with LOOKOUT_KUBECTL, to run this test ***";
+    }
+    serve_.emplace(environment_);
+    where_ = {"--server", serve_->url()};
+  }
+
+  test::ProgramResult kubectl(Words arguments) const {
+    arguments.insert(arguments.begin(), where_.begin(), where_.end());
+    return environment_.run(GetParam(), arguments);
+  }
+  /// What a command prints that must succeed.
+  std::string ok(const Words& arguments) const {
+    const auto result = kubectl(arguments);
+    EXPECT_EQ(result.status, 0) << testing::PrintToString(arguments) << result.output
+                                << result.errors;
+    return result.output;
+  }
+  /// What one says that must fail.
+  std::string refused(const Words& arguments) const {
+    const auto result = kubectl(arguments);
+    EXPECT_NE(result.status, 0) << testing::PrintToString(arguments) << result.output;
+    return result.errors;
+  }
+  /// The names that a command prints one a line, without what is before the '/'.
+  Words names(Words arguments) const {
+    arguments.insert(arguments.end(), {"-o", "name"});
+    Words out;
+    for (const auto& line : test::lines(ok(arguments)))
+      out.push_back(line.substr(line.find('/') + 1));
+    return out;
+  }
+  std::string file(const std::string& name, const std::string& text) const {
+    test::write_file(dir_ / name, text);
+    return (dir_ / name).string();
+  }
+  std::string path(const std::string& json_path) const { return "-o=jsonpath={" + json_path + "}"; }
+
+  test::ProgramEnvironment environment_;
+  test::TempDir dir_;
+  std::optional<test::ServeProcess> serve_;
+  Words where_;
+};
+
+TEST_P(Kubectl, FindsOutWhatTheServerHas) {
+  EXPECT_THAT(test::lines(ok({"api-versions"})),
+              IsSupersetOf({"v1", "apps/v1", "batch/v1", "coordination.k8s.io/v1",
+                            "apiextensions.k8s.io/v1", "rbac.authorization.k8s.io/v1"}));
+  EXPECT_THAT(test::lines(ok({"api-resources", "--no-headers", "-o", "name"})),
+              IsSupersetOf({"pods", "nodes", "deployments.apps", "leases.coordination.k8s.io",
+                            "customresourcedefinitions.apiextensions.k8s.io"}));
+  EXPECT_THAT(ok({"version"}), HasSubstr("lookout"));
+  EXPECT_EQ(ok({"get", "--raw", "/healthz"}), "ok");
+  EXPECT_THAT(refused({"get", "unicorns"}),
+              HasSubstr("the server doesn't have a resource type \"unicorns\""));
+}
+
+TEST_P(Kubectl, CreatesAndGets) {
+  const std::string pods = pod("a", "app: web, tier: front", "n1") +
+                           pod("b", "app: web, tier: back", "n2") + pod("c", "app: api", "n1");
+  ok({"create", "-f", file("pods.yaml", pods)});
+  ok({"create", "-f", file("deployment.yaml", kDeployment)});
+  EXPECT_THAT(refused({"create", "-f", file("again.yaml", pod("a", "", "n1"))}),
+              HasSubstr("(AlreadyExists)"));
+  ok({"create", "-n", "kube-system", "-f", file("dns.yaml", pod("dns", "app: dns", "n1"))});
+
+  EXPECT_EQ(names({"get", "pods"}), (Words{"a", "b", "c"}));
+  EXPECT_EQ(names({"get", "po", "-A"}), (Words{"a", "b", "c", "dns"}));
+  EXPECT_EQ(names({"get", "pods", "-l", "app in (web),tier notin (back)"}), Words{"a"});
+  EXPECT_EQ(names({"get", "pods", "-l", "app=web,tier"}), (Words{"a", "b"}));
+  EXPECT_EQ(names({"get", "pods", "-l", "!tier"}), Words{"c"});
+  EXPECT_EQ(names({"get", "pods", "--field-selector", "spec.nodeName=n1,metadata.name!=c"}),
+            Words{"a"});
+  EXPECT_EQ(names({"get", "all"}), (Words{"a", "b", "c", "web"}));
+  EXPECT_EQ(ok({"get", "pod", "a", path(".spec.containers[0].image")}), "nginx:1");
+  EXPECT_THAT(ok({"get", "pods", "a", "-o", "yaml"}),
+              AllOf(HasSubstr("kind: Pod\n"), HasSubstr("    tier: front\n")));
+  EXPECT_THAT(ok({"get", "deploy", "web", "-o", "json"}), HasSubstr("\"kind\": \"Deployment\""));
+  const auto table = test::lines(ok({"get", "pods", "-o", "wide", "--show-labels"}));
+  ASSERT_EQ(table.size(), 4u);
+  EXPECT_THAT(table[0], StartsWith("NAME "));
+  EXPECT_THAT(table[1], AllOf(StartsWith("a "), HasSubstr("app=web,tier=front")));
+  EXPECT_THAT(refused({"get", "pod", "nobody"}), HasSubstr("pods \"nobody\" not found"));
+  EXPECT_THAT(ok({"describe", "pod", "a"}), HasSubstr("Node:         n1"));
+}
+
+TEST_P(Kubectl, Changes) {
+  ok({"create", "-f", file("all.yaml", pod("a", "app: web", "n1") + kDeployment)});
+  ok({"label", "pod", "a", "tier=front", "app-"});
+  EXPECT_THAT(refused({"label", "pod", "a", "tier=back"}), HasSubstr("--overwrite"));
+  ok({"annotate", "pod", "a", "note=hello world"});
+  EXPECT_EQ(ok({"get", "pod", "a", path(".metadata.labels")}), R"({"tier":"front"})");
+  EXPECT_EQ(ok({"get", "pod", "a", path(".metadata.annotations.note")}), "hello world");
+
+  ok({"scale", "deployment", "web", "--replicas=5"});
+  EXPECT_EQ(ok({"get", "deploy", "web", path(".spec.replicas")}), "5");
+  EXPECT_THAT(refused({"scale", "deployment", "web", "--replicas=1", "--current-replicas=3"}),
+              HasSubstr("Expected replicas to be 3, was 5"));
+
+  ok({"patch", "deploy", "web", "--type", "merge", "-p",
+      R"({"metadata":{"labels":{"app":null,"x":"1"}}})"});
+  ok({"patch", "deploy", "web", "--type", "json", "-p",
+      R"([{"op":"test","path":"/metadata/labels/x","value":"1"},)"
+      R"({"op":"replace","path":"/metadata/labels/x","value":"2"}])"});
+  EXPECT_EQ(ok({"get", "deploy", "web", path(".metadata.labels")}), R"({"x":"2"})");
+  ok({"patch", "deploy", "web", "-p",
+      R"({"spec":{"template":{"spec":{"containers":[{"name":"side","image":"log:1"}]}}}})"});
+  ok({"set", "image", "deployment/web", "main=nginx:2"});
+  EXPECT_EQ(ok({"get", "deploy", "web", path(".spec.template.spec.containers[*].image")}),
+            "log:1 nginx:2");
+  EXPECT_THAT(refused({"patch", "deploy", "web", "--type", "json", "-p",
+                       R"([{"op":"remove","path":"/spec/nothing"}])"}),
+              HasSubstr("server"));
+
+  // As `kubectl edit` does.
+  const std::string shown = ok({"get", "pod", "a", "-o", "yaml"});
+  std::string edited = shown;
+  edited.replace(edited.find("tier: front"), 11, "tier: edited");
+  ok({"replace", "-f", file("edited.yaml", edited)});
+  EXPECT_EQ(ok({"get", "pod", "a", path(".metadata.labels.tier")}), "edited");
+  EXPECT_THAT(refused({"replace", "-f", file("stale.yaml", shown)}),
+              HasSubstr("the object has been modified"));
+}
+
+TEST_P(Kubectl, Applies) {
+  const std::string first =
+      file("first.yaml", config_map("conf", "a: '1', b: '2'") + "---" + kDeployment);
+  EXPECT_THAT(ok({"apply", "-f", first}),
+              AllOf(HasSubstr("configmap/conf created"), HasSubstr("deployment.apps/web created")));
+  EXPECT_THAT(ok({"apply", "-f", first}), AllOf(HasSubstr("configmap/conf unchanged"),
+                                                HasSubstr("deployment.apps/web unchanged")));
+  const std::string second = file("second.yaml", config_map("conf", "a: '3'"));
+  EXPECT_THAT(ok({"apply", "-f", second, "--dry-run=server"}), HasSubstr("(server dry run)"));
+  EXPECT_EQ(ok({"get", "cm", "conf", path(".data")}), R"({"a":"1","b":"2"})");
+  EXPECT_THAT(ok({"apply", "-f", second}), HasSubstr("configmap/conf configured"));
+  EXPECT_EQ(ok({"get", "cm", "conf", path(".data")}), R"({"a":"3"})");
+  EXPECT_THAT(refused({"apply", "--server-side", "-f", second}),
+              HasSubstr("server-side apply is not served"));
+  EXPECT_EQ(ok({"delete", "-f", second}), "configmap \"conf\" deleted\n");
+}
+
+TEST_P(Kubectl, Deletes) {
+  std::string pods;
+  for (const char* name : {"a", "b", "c", "d"})
+    pods += pod(name, name == std::string("a") ? "app: web" : "app: api", "n1");
+  ok({"create", "-f", file("pods.yaml", pods)});
+  ok({"delete", "pod", "b", "--grace-period=0", "--force"});
+  EXPECT_EQ(names({"get", "pods"}), (Words{"a", "c", "d"}));
+  ok({"delete", "pods", "-l", "app=web", "--grace-period=1"});
+  EXPECT_EQ(names({"get", "pods"}), (Words{"c", "d"}));
+  ok({"delete", "pods", "--all", "--now"});
+  EXPECT_EQ(names({"get", "pods"}), Words{});
+  EXPECT_THAT(refused({"delete", "pod", "a"}), HasSubstr("pods \"a\" not found"));
+  ok({"delete", "pod", "a", "--ignore-not-found"});
+}
+
+TEST_P(Kubectl, Watches) {
+  ok({"create", "-f", file("a.yaml", pod("a", "", "n1"))});
+  const auto log = dir_ / "watch.log";
+  Words arguments = where_;
+  arguments.insert(arguments.end(), {"get", "pods", "--watch", "-o", "name"});
+  test::Process watch = environment_.start(GetParam(), arguments, log);
+  const auto has_told = [&](std::size_t lines) {
+    return test::eventually([&] { return test::lines(test::read_file(log)).size() >= lines; });
+  };
+  ASSERT_TRUE(has_told(1));
+  ok({"create", "-f", file("b.yaml", pod("b", "", "n1"))});
+  ASSERT_TRUE(has_told(2));
+  ok({"label", "pod", "a", "x=y"});
+  ASSERT_TRUE(has_told(3));
+  EXPECT_EQ(test::lines(test::read_file(log)), (Words{"pod/a", "pod/b", "pod/a"}));
+  watch.signal(SIGTERM);
+}
+
+TEST_P(Kubectl, HandlesCustomResources) {
+  ok({"apply", "-f", file("crd.yaml", R"(
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: tabs.shop.example}
+spec:
+  group: shop.example
+  scope: Namespaced
+  names: {plural: tabs, singular: tab, kind: Tab, shortNames: [tb], categories: [all]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+)")});
+  ok({"wait", "--for=condition=Established", "crd/tabs.shop.example", "--timeout=30s"});
+  const auto tab = [&](const std::string& size) {
+    return file("tab.yaml",
+                "apiVersion: shop.example/v1\nkind: Tab\nmetadata: {name: mine}\n"
+                "spec: {size: " +
+                    size + "}\n");
+  };
+  ok({"apply", "-f", tab("1")});
+  EXPECT_EQ(names({"get", "tb"}), Words{"mine"});
+  EXPECT_EQ(names({"get", "all"}), Words{"mine"});
+  ok({"apply", "-f", tab("2")});
+  EXPECT_EQ(ok({"get", "tab", "mine", path(".spec.size")}), "2");
+  ok({"patch", "tabs.shop.example", "mine", "--type", "merge", "-p", R"({"spec":{"size":3}})"});
+  EXPECT_EQ(ok({"get", "tabs", "mine", path(".spec.size")}), "3");
+  ok({"delete", "tab", "mine"});
+  EXPECT_EQ(names({"get", "tabs"}), Words{});
+  ok({"apply", "-f", tab("1")});
+  ok({"delete", "crd", "tabs.shop.example"});
+  EXPECT_NE(kubectl({"get", "tabs"}).status, 0);
+}
+
+TEST_P(Kubectl, EmptiesNamespacesThatItDeletes) {
+  ok({"create", "-f",
+      file("ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n")});
+  ok({"create", "-n", "team", "-f", file("cm.yaml", config_map("conf", ""))});
+  EXPECT_EQ(names({"get", "cm", "-n", "team"}), Words{"conf"});
+  ok({"delete", "namespace", "team"});  // waits for the end
+  EXPECT_THAT(refused({"get", "ns", "team"}), HasSubstr("not found"));
+  EXPECT_EQ(names({"get", "cm", "-A"}), Words{});
+  EXPECT_THAT(refused({"create", "-n", "team", "-f", (dir_ / "cm.yaml").string()}),
+              HasSubstr("namespaces \"team\" not found"));
+}
+
+TEST_P(Kubectl, IsToldThatNothingRuns) {
+  ok({"create", "-f", file("a.yaml", pod("a", "", "n1"))});
+  EXPECT_THAT(refused({"logs", "a"}), HasSubstr("there are none behind this server"));
+  EXPECT_THAT(refused({"exec", "a", "--", "ls"}), HasSubstr("pods/exec is not served"));
+  EXPECT_THAT(refused({"attach", "a"}), HasSubstr("pods/attach is not served"));
+}
+
+TEST_P(Kubectl, UsesTheKubeconfigThatServeWrites) {
+  const test::CertificateAuthority authority;
+  const test::KeyPair pair = authority.issue_local();
+  const std::string kubeconfig = (dir_ / "config").string();
+  const test::ServeProcess serve(
+      environment_,
+      {"--tls-cert", file("crt", pair.certificate), "--tls-key", file("key", pair.key),
+       "--client-ca", file("ca", authority.certificate()), "--token-file",
+       file("tokens", "secret,ann,1\n"), "--write-kubeconfig", kubeconfig});
+  environment_.set("KUBECONFIG", kubeconfig);
+  where_ = {};
+  EXPECT_THAT(names({"get", "ns"}), Contains("default"));
+  EXPECT_EQ(ok({"config", "current-context"}), "lookout\n");
+
+  // Others name who they are themselves.
+  where_ = {"--kubeconfig",        "/dev/null", "--server", serve.url(), "--certificate-authority",
+            (dir_ / "ca").string()};
+  const Words server = where_;
+  where_.insert(where_.end(), {"--token", "secret"});
+  EXPECT_THAT(names({"get", "ns"}), Contains("default"));
+  where_.back() = "wrong";
+  EXPECT_THAT(refused({"get", "ns"}), HasSubstr("You must be logged in to the server"));
+  const test::KeyPair ann = authority.issue({.common_name = "ann"});
+  where_ = server;
+  where_.insert(where_.end(), {"--client-certificate", file("ann.crt", ann.certificate),
+                               "--client-key", file("ann.key", ann.key)});
+  EXPECT_THAT(names({"get", "ns"}), Contains("default"));
+}
+
+INSTANTIATE_TEST_SUITE_P(E2e, Kubectl, testing::ValuesIn(kubectls()),
+                         [](const auto& parameter) { return std::to_string(parameter.index); });
+
+}  // namespace
+}  // namespace lookout
