@@ -371,6 +371,27 @@ TEST_F(ClientRequestsTest, RequestsInARowUseOneConnection) {
   EXPECT_EQ(server_.connections(), 1);
 }
 
+// GCC 12 destroys some temporaries of co_await expressions twice; those of default arguments must
+// not be among them.
+TEST_F(ClientRequestsTest, CoroutinesMayLeaveOptionsOut) {
+  const rest::Client client{config()};
+  auto calls = [](rest::Client inner) -> rest::Awaitable<void> {
+    const auto pods = inner.resource<Pod>("shop").dynamic();
+    const api::Object pod = api::Object::parse(pod_json("web-1"));
+    co_await pods.async_get("web-1");
+    co_await pods.async_list();
+    co_await pods.async_watch();
+    co_await pods.async_create(pod);
+    co_await pods.async_update(pod);
+    co_await pods.async_patch("web-1", rest::PatchType::kMerge, "{}");
+    co_await pods.async_remove("web-1");
+    co_await pods.async_remove_collection();
+    co_await inner.async_get_raw("/version");
+  };
+  client.loop().run(calls(client));
+  EXPECT_EQ(count(), 9u);
+}
+
 TEST_F(ClientRequestsTest, BlockingCallsOnTheLoopAreRefused) {
   const rest::Client client{config()};
   auto on_loop = [](rest::Client inner) -> rest::Awaitable<std::string> {
