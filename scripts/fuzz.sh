@@ -1,36 +1,38 @@
 #!/usr/bin/env bash
-# Runs the fuzzers for a while, from their seed corpora. A crash leaves its input beside the corpus.
+# Runs the fuzzers for a while, from their seed corpora. The input of a crash is left in
+# build/asan/fuzz.
 # usage: scripts/fuzz.sh [SECONDS EACH, default 20] [NAME...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 seconds=${1:-20}
 shift || true
-cmake --preset fuzz >/dev/null
-cmake --build --preset fuzz
+cmake --preset asan >/dev/null
+cmake --build --preset asan --target fuzzers
 
 if (($#)); then
   names=("$@")
 else
   names=()
-  for program in build/fuzz/tests/fuzz/*_fuzzer; do
+  for program in build/asan/tests/fuzz/*_fuzzer; do
     name=$(basename "$program")
     names+=("${name%_fuzzer}")
   done
 fi
 
+mkdir -p build/asan/fuzz
 # As many at a time as there are processors.
 run() {
   local name=$1 corpus
   corpus=$(mktemp -d)
-  if ! build/fuzz/tests/fuzz/"${name}"_fuzzer "$corpus" tests/fuzz/corpus/"$name" \
+  if ! build/asan/tests/fuzz/"${name}"_fuzzer "$corpus" tests/fuzz/corpus/"$name" \
     -max_total_time="$2" -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
-    -artifact_prefix="build/fuzz/$name-" >"build/fuzz/$name.log" 2>&1; then
+    -artifact_prefix="build/asan/fuzz/$name-" >"build/asan/fuzz/$name.log" 2>&1; then
     echo "FAILED: $name"
-    tail -40 "build/fuzz/$name.log"
+    tail -40 "build/asan/fuzz/$name.log"
     return 1
   fi
-  echo "ok: $name, $(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$name.log") inputs"
+  echo "ok: $name, $(sed -n 's/^stat::number_of_executed_units: *//p' "build/asan/fuzz/$name.log") inputs"
   rm -rf "$corpus"
 }
 export -f run

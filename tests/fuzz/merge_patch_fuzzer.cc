@@ -1,10 +1,8 @@
 // Merge patches: of any two documents (the halves of the input), the created patch leads from one
 // to the other.
-#include <rapidjson/document.h>
-
 #include "lookout/api/error.h"
 #include "lookout/api/merge_patch.h"
-#include "tests/fuzz/fuzzing.h"
+#include "tests/fuzz/two_documents.h"
 
 using namespace lookout;
 using fuzz::require;
@@ -43,14 +41,9 @@ void remove_nulls(rapidjson::Value& value) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text = fuzz::text_of(data, size);
-  const std::size_t middle = text.find('\n');
-  if (middle == std::string_view::npos || size > 20000) return 0;
-  Document before;
-  Document after;
-  before.Parse<rapidjson::kParseIterativeFlag>(text.data(), middle);
-  after.Parse<rapidjson::kParseIterativeFlag>(text.data() + middle + 1, size - middle - 1);
-  if (before.HasParseError() || after.HasParseError()) return 0;
+  fuzz::TwoDocuments documents;
+  if (!documents.parse(fuzz::text_of(data, size))) return 0;
+  auto& [before, after] = documents;
   try {
     const Document patch = api::create_merge_patch(before, after);
     Document target;

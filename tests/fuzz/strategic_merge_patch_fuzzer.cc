@@ -1,0 +1,18 @@
+// Strategic merge patches: the second line of the input is applied to the first, a pod.
+#include "lookout/api/error.h"
+#include "lookout/api/strategic_merge_patch.h"
+#include "tests/fuzz/two_documents.h"
+
+using namespace lookout;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::TwoDocuments documents;
+  if (!documents.parse(fuzz::text_of(data, size))) return 0;
+  try {
+    api::apply_strategic_merge_patch(documents.first, documents.second, {"", "v1", "Pod"},
+                                     documents.first.GetAllocator());
+  } catch (const Error& e) {
+    fuzz::require(*e.what() != '\0');
+  }
+  return 0;
+}
