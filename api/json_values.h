@@ -13,7 +13,9 @@ inline std::string_view text_of(const rapidjson::Value& text) {
 
 inline rapidjson::Value copy_text(std::string_view text,
                                   rapidjson::Document::AllocatorType& allocator) {
-  return {text.data(), static_cast<rapidjson::SizeType>(text.size()), allocator};
+  // Not even of nothing may it be asked to copy from nowhere.
+  return {text.empty() ? "" : text.data(), static_cast<rapidjson::SizeType>(text.size()),
+          allocator};
 }
 
 /// A copy that shares nothing. (RapidJSON's own keeps pointing at strings that it did not copy.)

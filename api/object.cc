@@ -123,13 +123,13 @@ rapidjson::Value to_rapidjson(Value value, Allocator& allocator) {
 
 /// Different in every process, so that nobody can choose names that collide.
 std::uint64_t hash_seed() {
-  static const std::uint64_t seed = [] {
+  static const std::uint64_t kSeed = [] {
     const auto now = static_cast<std::uint64_t>(
         std::chrono::high_resolution_clock::now().time_since_epoch().count());
     const int local = 0;
     return now * 0x9E3779B97F4A7C15u ^ reinterpret_cast<std::uintptr_t>(&local);
   }();
-  return seed;
+  return kSeed;
 }
 
 constexpr std::uint64_t kMultiplier = 0xD6E8FEB86659FD93u;

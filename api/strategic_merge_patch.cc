@@ -208,6 +208,7 @@ void sort_by(std::vector<Keyed>& elements, const Order& order) {
     places.emplace_back(order.find(elements[i].key).value_or(elements.size() + i), i);
   std::sort(places.begin(), places.end());
   std::vector<Keyed> sorted;
+  sorted.reserve(places.size());
   for (const auto& place : places) sorted.push_back(std::move(elements[place.second]));
   elements = std::move(sorted);
 }

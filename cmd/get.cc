@@ -83,7 +83,7 @@ class Printer {
   }
 
  private:
-  void json(const api::Object& object) {
+  void json(const api::Object& object) const {
     std::string text = object.to_pretty_json(4);
     if (!list_) {
       print(text + "\n");
@@ -94,7 +94,7 @@ class Printer {
     print(indented(text, "        "));
   }
 
-  void yaml(const api::Object& object) {
+  void yaml(const api::Object& object) const {
     const std::string text = to_yaml(object.body());
     if (!list_) {
       print(text);

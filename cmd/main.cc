@@ -1,10 +1,10 @@
 // lookout: a live view of a Kubernetes cluster, and a small API server to try it on.
 #include <fmt/format.h>
-#include <signal.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 
 #include "cmd/commands.h"
 #include "lookout/version.h"

@@ -1,10 +1,10 @@
 #include "cmd/stop_signals.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <condition_variable>
+#include <csignal>
 #include <mutex>
 
 namespace lookout::cmd {

@@ -35,6 +35,7 @@ class SharedInformerFactory::Impl {
   std::vector<std::shared_ptr<SharedIndexInformer>> informers() const {
     const std::lock_guard lock(mutex_);
     std::vector<std::shared_ptr<SharedIndexInformer>> out;
+    out.reserve(entries_.size());
     for (const auto& entry : entries_) out.push_back(entry.informer);
     return out;
   }

@@ -247,9 +247,9 @@ std::vector<std::pair<std::string, std::string>> Impersonation::headers() const 
 }
 
 std::string default_user_agent() {
-  static const std::string agent =
+  static const std::string kAgent =
       fmt::format("lookout/{} ({}/{})", kVersion, system_name(), machine_name());
-  return agent;
+  return kAgent;
 }
 
 Config Config::load(const LoadOptions& options) {

@@ -103,7 +103,7 @@ class Output {
 
   int fd() const { return fd_; }
   /// Returns errno, or 0.
-  int write(std::string_view text) {
+  int write(std::string_view text) const {
     while (!text.empty()) {
       const ssize_t n = ::write(fd_, text.data(), text.size());
       if (n < 0 && errno == EINTR) continue;

@@ -240,11 +240,9 @@ void write_json(JsonWriter& out, const YamlNode& node) {
       out.Null();
       return;
     case YamlNode::Kind::kScalar:
-      if (node.quoted) {
-        write_string(out, node.text);
-      } else if (is_yaml_true(node.text) || is_yaml_false(node.text)) {
+      if (!node.quoted && (is_yaml_true(node.text) || is_yaml_false(node.text))) {
         out.Bool(is_yaml_true(node.text));
-      } else if (is_json_number(node.text)) {
+      } else if (!node.quoted && is_json_number(node.text)) {
         out.RawValue(node.text.data(), node.text.size(), rapidjson::kNumberType);
       } else {
         write_string(out, node.text);

@@ -159,6 +159,7 @@ class TableWriter {
 
   static std::vector<const Field*> sorted_fields(const Type& type) {
     std::vector<const Field*> out;
+    out.reserve(type.fields.size());
     for (const auto& field : type.fields) out.push_back(&field);
     std::sort(out.begin(), out.end(), [](auto* a, auto* b) { return a->name < b->name; });
     return out;

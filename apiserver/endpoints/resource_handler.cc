@@ -28,7 +28,6 @@ using http::Response;
 using registry::Part;
 using registry::Store;
 using registry::Target;
-using storage::StorageError;
 
 /// The answers of go-restful, which finds the way of a request in the API server.
 StatusError no_such_route() { return StatusError::generic(404, "", "", "", "", "", 0, false); }
@@ -279,10 +278,10 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   if (patching) {
     wish = parse_patch(call.request, call.target.resource);
   } else {
-    const Object object = scaling ? decode_any_object(call.request.body, "Scale")
-                                  : decode_object(call.request.body, *call.target.resource);
+    Object object = scaling ? decode_any_object(call.request.body, "Scale")
+                            : decode_object(call.request.body, *call.target.resource);
     if (!object.uid().empty()) preconditions.uid = std::string(object.uid());
-    wish = [object](const Object& /*present*/) { return object; };
+    wish = [object = std::move(object)](const Object& /*present*/) { return object; };
   }
   if (scaling) wish = scale_change(call.target.resource, std::move(wish));
   if (subresource == "proxy") {

@@ -56,7 +56,9 @@ Priority priority_of(std::string_view version) {
     return value;
   };
   std::size_t at = 1;
-  if (!version.starts_with('v') || (out.major = number(at)) < 0) return {};
+  if (!version.starts_with('v')) return {};
+  out.major = number(at);
+  if (out.major < 0) return {};
   if (at == version.size()) {
     out.stability = 3;
     return out;

@@ -139,7 +139,11 @@ TEST_F(HandlerRemovalTest, InABurst) {
   auto& informer = run();
   std::atomic<bool> done{false};
   std::thread writer([&] {
-    for (int i = 0; !done; ++i) source_->put("a/" + std::to_string(i % 5));
+    // Not faster than the informer takes it in.
+    for (int i = 0; !done; ++i) {
+      source_->put("a/" + std::to_string(i % 5));
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
   });
   std::vector<std::pair<std::shared_ptr<std::atomic<int>>, int>> removed;
   for (int round = 0; round < 200; ++round) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -14,7 +15,7 @@
 namespace lookout::informer::test {
 
 /// Notes "+a/x@1" for an addition ("i": initial), "~a/x@1>2" for an update, "-a/x@2" for a deletion
-/// ("?": final state unknown). Safe to use from any thread; must outlive the handler.
+/// ("?": final state unknown). Safe to use from any thread; the handler may outlive it.
 class Recorder {
  public:
   using Events = std::vector<std::string>;
@@ -23,27 +24,23 @@ class Recorder {
   EventHandler<api::Object> handler(std::string name = "recorder") {
     EventHandler<api::Object> out;
     out.name = std::move(name);
-    out.on_add = [this](const api::Object& object, bool initial) {
-      note("+" + text(object) + (initial ? "i" : ""));
+    out.on_add = [notes = notes_](const api::Object& object, bool initial) {
+      notes->add("+" + text(object) + (initial ? "i" : ""));
     };
-    out.on_update = [this](const api::Object& before, const api::Object& after) {
-      note("~" + text(before) + ">" + std::string(after.resource_version()));
+    out.on_update = [notes = notes_](const api::Object& before, const api::Object& after) {
+      notes->add("~" + text(before) + ">" + std::string(after.resource_version()));
     };
-    out.on_delete = [this](const api::Object& last, bool unknown) {
-      note("-" + text(last) + (unknown ? "?" : ""));
+    out.on_delete = [notes = notes_](const api::Object& last, bool unknown) {
+      notes->add("-" + text(last) + (unknown ? "?" : ""));
     };
     return out;
   }
 
-  void note(std::string event) {
-    const std::lock_guard lock(mutex_);
-    events_.push_back(std::move(event));
-    changed_.notify_all();
-  }
+  void note(std::string event) { notes_->add(std::move(event)); }
 
   Events events() const {
-    const std::lock_guard lock(mutex_);
-    return events_;
+    const std::lock_guard lock(notes_->mutex);
+    return notes_->events;
   }
   /// Waits until there are so many; gives up, with what there is, after longer than anything takes
   /// that works.
@@ -56,18 +53,29 @@ class Recorder {
   }
 
  private:
+  struct Notes {
+    void add(std::string event) {
+      const std::lock_guard lock(mutex);
+      events.push_back(std::move(event));
+      changed.notify_all();
+    }
+
+    std::mutex mutex;
+    std::condition_variable changed;
+    Events events;  // guarded by mutex
+  };
+
   static std::string text(const api::Object& object) {
     return object.key() + "@" + std::string(object.resource_version());
   }
   Events wait_until(const std::function<bool(const Events&)>& enough) const {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(60), [&] { return enough(events_); });
-    return events_;
+    std::unique_lock lock(notes_->mutex);
+    notes_->changed.wait_for(lock, std::chrono::seconds(60),
+                             [&] { return enough(notes_->events); });
+    return notes_->events;
   }
 
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  Events events_;  // guarded by mutex_
+  const std::shared_ptr<Notes> notes_ = std::make_shared<Notes>();
 };
 
 }  // namespace lookout::informer::test

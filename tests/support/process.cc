@@ -49,7 +49,10 @@ pid_t spawn(const std::vector<std::string>& command, int output, int errors) {
 Process::Process(const std::vector<std::string>& command, const std::filesystem::path& log) {
   const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) throw std::runtime_error("cannot open " + log.string());
-  pid_ = spawn(command, fd, fd);
+  // Should the test die of something else than its end, nothing is left behind.
+  std::vector<std::string> bound{"setpriv", "--pdeathsig", "KILL", "--"};
+  bound.insert(bound.end(), command.begin(), command.end());
+  pid_ = spawn(bound, fd, fd);
   close(fd);
 }
 

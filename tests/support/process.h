@@ -11,7 +11,8 @@
 
 namespace lookout::test {
 
-/// A child process; killed and reaped when it goes out of scope.
+/// A child process; killed and reaped when it goes out of scope, and killed when the thread that
+/// made it ends.
 class Process {
  public:
   /// Starts `command` (found on the PATH); what it prints goes to `log`.

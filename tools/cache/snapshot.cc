@@ -12,7 +12,7 @@ class CursorImpl {
  public:
   CursorImpl(std::shared_ptr<const Pin> pin,
              std::variant<ObjectTrie::Cursor, SetTrie::Cursor> cursor)
-      : pin_(std::move(pin)), cursor_(std::move(cursor)) {
+      : pin_(std::move(pin)), cursor_(cursor) {
     load();
   }
   const api::Object* get() const { return object_; }

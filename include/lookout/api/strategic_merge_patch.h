@@ -41,14 +41,4 @@ void apply_strategic_merge_patch(rapidjson::Value& target, const rapidjson::Valu
                                  const GroupVersionKind& type,
                                  rapidjson::Document::AllocatorType& allocator);
 
-/// The patch that makes `modified` of `original`, both objects of the given type
-/// (CreateTwoWayMergePatch). As with JSON merge patches, nulls in `modified` come out as absent.
-///
-/// Throws PatchError (json_patch.h) if the type is not known or a merged list cannot be compared:
-/// an element has no merge key, or elements are of different types; DecodeError for what is nested
-/// too deeply.
-rapidjson::Document create_strategic_merge_patch(const rapidjson::Value& original,
-                                                 const rapidjson::Value& modified,
-                                                 const GroupVersionKind& type);
-
 }  // namespace lookout::api

@@ -106,7 +106,8 @@ struct LoadOptions {
 /// let one of the functions below do it.
 ///
 /// Certificates and keys are PEM, given either as text (`..._data`) or as a file (`..._file`); if
-/// both are set, the text is used. Files are read again when they change.
+/// both are set, the text is used. Files of the client's own certificate, key and token are read
+/// again when they change; the file of the authority is read when the Client is made.
 ///
 /// Of several ways to identify oneself, these go together: a client certificate with any other. A
 /// token or a password leaves no work for the exec plugin: it is not run then, and neither is it
