@@ -7,7 +7,7 @@ build=(ca-certificates cmake g++ libboost1.81-dev libcli11-dev libcurl4-openssl-
   libspdlog-dev libssl-dev libyaml-cpp-dev ninja-build pkg-config prometheus-cpp-dev rapidjson-dev
   zlib1g-dev)
 test=("${build[@]}" ccache clang-16 clang-format-16 clang-tidy-16 curl etcd-server iproute2 jq
-  libbenchmark-dev libclang-rt-16-dev libgmock-dev libgtest-dev lld-16 nghttp2-proxy openssl
+  libbenchmark-dev libclang-rt-16-dev libgmock-dev libgtest-dev llvm-16 nghttp2-proxy openssl
   procps python3 shellcheck util-linux)
 # Another kubectl on the PATH would clash with the package, and serves as well.
 command -v kubectl >/dev/null || test+=(kubernetes-client)

@@ -29,6 +29,9 @@ scripts/packages.sh test
 # Objects that were compiled before are found again, where ccache is installed.
 command -v ccache >/dev/null && export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 
+# Reports name functions; suppressions need that, too.
+symbolizer=/usr/bin/llvm-symbolizer-16
+
 sources() { git ls-files '*.cc' '*.h'; }
 
 stage_style() {
@@ -66,14 +69,15 @@ stage_install() {
 stage_asan() {
   cmake --preset asan >/dev/null
   cmake --build --preset asan
-  ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
+  ASAN_OPTIONS="detect_stack_use_after_return=1 external_symbolizer_path=$symbolizer" \
+    UBSAN_OPTIONS=print_stacktrace=1 \
     ctest --preset asan -j "$(nproc)" -LE e2e
 }
 
 stage_tsan() {
   cmake --preset tsan >/dev/null
   cmake --build --preset tsan
-  TSAN_OPTIONS=halt_on_error=1 ctest --preset tsan -j "$(nproc)"
+  TSAN_OPTIONS="halt_on_error=1 external_symbolizer_path=$symbolizer" ctest --preset tsan -j "$(nproc)"
 }
 
 stage_fuzz() { scripts/fuzz.sh "${LOOKOUT_FUZZ_SECONDS:-15}"; }

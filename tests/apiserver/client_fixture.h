@@ -11,8 +11,11 @@
 #include "lookout/api/status.h"
 #include "lookout/apiserver/server.h"
 #include "lookout/rest/client.h"
+#include "tests/support/eventually.h"
 
 namespace lookout::apiserver {
+
+using lookout::test::eventually;
 
 inline const api::Resource kPods{"", "v1", "Pod", "pods", true};
 inline const api::Resource kConfigMaps{"", "v1", "ConfigMap", "configmaps", true};
@@ -36,15 +39,6 @@ class ClientTest : public testing::Test {
   rest::ResourceClient pods(std::string ns = "default") const { return in(kPods, std::move(ns)); }
   rest::ResourceClient all(const api::Resource& resource) const {
     return client_.resource(resource);
-  }
-
-  /// Waits until something holds; false if it does not within a long time.
-  static bool eventually(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-    }
-    return true;
   }
 
   Server server_;

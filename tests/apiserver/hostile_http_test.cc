@@ -12,7 +12,7 @@
 #include "lookout/apiserver/server.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/eventually.h"
-#include "tests/support/memory.h"
+#include "tests/support/own_resources.h"
 #include "tests/support/sanitizers.h"
 
 namespace lookout::apiserver {

@@ -24,9 +24,8 @@
 #include "tests/apiserver/http_client.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
-#include "tests/support/memory.h"
+#include "tests/support/own_resources.h"
 #include "tests/support/sanitizers.h"
-#include "tests/support/threads.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -46,11 +45,6 @@ void raise_descriptor_limit(rlim_t wanted) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, wanted));
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-}
-
-std::size_t open_descriptors() {
-  const std::filesystem::directory_iterator entries("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
 /// A connection with a watch on it, read without waiting.
@@ -349,7 +343,7 @@ TEST_F(ManyWatches, EndInTheirTime) {
 
 TEST_F(ManyWatches, AreEndedByStoppingAndNothingIsLeft) {
   const std::size_t threads = test::thread_count();
-  const std::size_t descriptors = open_descriptors();
+  const std::size_t descriptors = test::open_descriptors();
   start();
   ASSERT_EQ(http(server_->port(), "POST", kConfigMaps, config_map("a", "x")).code, 201);
   Watches watches = open(200, kWatch);
@@ -365,7 +359,7 @@ TEST_F(ManyWatches, AreEndedByStoppingAndNothingIsLeft) {
   watches.clear();
   stuck.clear();
   server_.reset();
-  EXPECT_EQ(open_descriptors(), descriptors);
+  EXPECT_EQ(test::open_descriptors(), descriptors);
 }
 
 TEST_F(ManyWatches, StoppingDoesNotWaitForWhoNeverReads) {

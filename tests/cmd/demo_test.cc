@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tests/cmd/program.h"
+#include "tests/support/eventually.h"
 
 namespace lookout::cmd {
 namespace {

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/support/eventually.h"
+
 namespace lookout::test {
 
 ProgramEnvironment::Arguments ProgramEnvironment::environment() const {

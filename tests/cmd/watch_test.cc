@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "tests/cmd/cmd_fixture.h"
+#include "tests/support/eventually.h"
 
 namespace lookout::cmd {
 namespace {

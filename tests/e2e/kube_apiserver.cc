@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "lookout/rest/client.h"
+#include "tests/support/eventually.h"
 
 namespace lookout::test {
 namespace {

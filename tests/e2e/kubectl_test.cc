@@ -11,6 +11,7 @@
 
 #include "tests/cmd/program.h"
 #include "tests/rest/certificates.h"
+#include "tests/support/eventually.h"
 
 namespace lookout {
 namespace {

@@ -12,6 +12,7 @@
 #include "lookout/informer/shared_informer_factory.h"
 #include "lookout/rest/client.h"
 #include "tests/e2e/kube_apiserver.h"
+#include "tests/support/eventually.h"
 #include "tests/support/realistic_pods.h"
 
 namespace lookout {

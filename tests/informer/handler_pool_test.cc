@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/support/eventually.h"
-#include "tests/support/threads.h"
+#include "tests/support/own_resources.h"
 
 namespace lookout::informer {
 namespace {

@@ -13,7 +13,7 @@
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"
 #include "tests/support/eventually.h"
-#include "tests/support/threads.h"
+#include "tests/support/own_resources.h"
 
 namespace lookout::informer {
 namespace {

@@ -16,7 +16,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/http_server.h"
-#include "tests/support/threads.h"
+#include "tests/support/own_resources.h"
 
 namespace lookout::informer {
 namespace {

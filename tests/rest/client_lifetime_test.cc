@@ -9,6 +9,7 @@
 
 #include "tests/rest/client_testing.h"
 #include "tests/support/eventually.h"
+#include "tests/support/own_resources.h"
 
 namespace lookout::test {
 namespace {

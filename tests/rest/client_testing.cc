@@ -1,8 +1,5 @@
 #include "tests/rest/client_testing.h"
 
-#include <filesystem>
-#include <iterator>
-
 namespace lookout::test {
 
 rest::Config config_for(const HttpServer& server, const CertificateAuthority* authority) {
@@ -68,17 +65,5 @@ std::string to_string(Kind kind) {
   }
   return "?";
 }
-
-namespace {
-
-std::size_t entries(const char* folder) {
-  const std::filesystem::directory_iterator all(folder);
-  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
-}
-
-}  // namespace
-
-std::size_t open_descriptors() { return entries("/proc/self/fd"); }
-std::size_t thread_count() { return entries("/proc/self/task"); }
 
 }  // namespace lookout::test

@@ -57,10 +57,6 @@ std::optional<Kind> kind_thrown(const std::function<void()>& f);
 
 std::string to_string(Kind kind);
 
-/// How many descriptors and threads this process has.
-std::size_t open_descriptors();
-std::size_t thread_count();
-
 }  // namespace lookout::test
 
 namespace lookout::rest {

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <stdexcept>
 
+#include "tests/support/eventually.h"
+
 namespace lookout::test {
 
 std::string Nghttpx::program() {

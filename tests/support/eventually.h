@@ -9,8 +9,8 @@ namespace lookout::test {
 /// Looks again and again until `condition` holds; false if it takes longer than anything does that
 /// works. Where there is an event to wait for, wait for that.
 template <class Condition>
-bool eventually(Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+bool eventually(Condition condition, std::chrono::seconds time = std::chrono::seconds(60)) {
+  const auto end = std::chrono::steady_clock::now() + time;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

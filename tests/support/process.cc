@@ -134,13 +134,4 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds time) {
-  const auto deadline = std::chrono::steady_clock::now() + time;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return true;
-}
-
 }  // namespace lookout::test

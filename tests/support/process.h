@@ -3,9 +3,7 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,9 +43,5 @@ std::string find_program(const std::string& name);
 
 /// A TCP port of 127.0.0.1 that nobody uses at this moment.
 int free_port();
-
-/// Asks again until it is so; false if it is not within the time.
-bool eventually(const std::function<bool()>& condition,
-                std::chrono::milliseconds time = std::chrono::seconds(30));
 
 }  // namespace lookout::test
