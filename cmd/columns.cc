@@ -118,6 +118,27 @@ const KindColumns* find(const api::Resource& resource) {
 
 constexpr std::size_t kGap = 3;
 
+void widen(std::vector<std::size_t>& widths, const Row& row) {
+  widths.resize(std::max(widths.size(), row.size()));
+  for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+}
+
+std::string padded(const Row& row, const std::vector<std::size_t>& widths) {
+  std::string out;
+  for (std::size_t i = 0; i + 1 < row.size(); ++i)
+    out += fmt::format("{:<{}}", row[i], widths[i] + kGap);
+  return out + (row.empty() ? "" : row.back()) + "\n";
+}
+
+/// Room for what a column holds mostly.
+std::size_t usual_width(std::string_view column) {
+  if (column == "EVENT") return std::string_view("MODIFIED").size();
+  if (column == "NAMESPACE") return std::string_view("kube-system").size();
+  if (column == "STATUS") return std::string_view("ContainerCreating").size();
+  if (column == "NAME") return 28;
+  return column.size();
+}
+
 }  // namespace
 
 Row column_names(const api::Resource& resource) {
@@ -140,29 +161,18 @@ std::string age_of(const api::Object& object, api::Time now) {
 
 std::string align(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
+  for (const auto& row : rows) widen(widths, row);
   std::string out;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      out += fmt::format("{:<{}}", row[i], widths[i] + kGap);
-    }
-    if (!row.empty()) out += row.back();
-    out += '\n';
-  }
+  for (const auto& row : rows) out += padded(row, widths);
   return out;
 }
 
 std::string StreamingTable::line(const Row& row) {
-  widths_.resize(std::max(widths_.size(), row.size()));
-  for (std::size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], row[i].size());
-  std::string out;
-  for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-    out += fmt::format("{:<{}}", row[i], widths_[i] + kGap);
+  if (widths_.empty()) {
+    for (const auto& name : row) widths_.push_back(usual_width(name));
   }
-  return out + (row.empty() ? "" : row.back()) + "\n";
+  widen(widths_, row);
+  return padded(row, widths_);
 }
 
 }  // namespace lookout::cmd

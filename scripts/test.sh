@@ -26,8 +26,8 @@ esac
 (($#)) || set -- "${stages[@]}"
 
 scripts/packages.sh test
-# Objects that were compiled before are found again, where ccache is installed.
-command -v ccache >/dev/null && export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+# Objects that were compiled before are found again, in this clone or another one.
+export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 # Reports name functions; suppressions need that, too.
 symbolizer=/usr/bin/llvm-symbolizer-16
