@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "lookout/api/json_patch.h"
 #include "lookout/api/merge_patch.h"
 #include "lookout/api/status.h"
+#include "lookout/api/strategic_merge_patch.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -26,7 +28,7 @@ constexpr std::string_view kMergePatch = "application/merge-patch+json";
 constexpr std::string_view kStrategicPatch = "application/strategic-merge-patch+json";
 constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
 
-using Apply = void (*)(Document& target, const Document& patch);
+using Apply = std::function<void(Document& target, const Document& patch)>;
 
 /// The 422 of a patch that cannot be carried out; clients get no details.
 StatusError does_not_fit() { return StatusError::generic(422, "", "", "", "", "", 0, false); }
@@ -47,11 +49,17 @@ void apply_merge(Document& target, const Document& patch) {
   }
 }
 
+Apply apply_strategic(const api::GroupVersionKind& type) {
+  return [type](Document& target, const Document& patch) {
+    api::apply_strategic_merge_patch(target, patch, type, target.GetAllocator());
+  };
+}
+
 registry::Store::Change make_change(Document patch, Apply apply,
                                     const registry::ServedResourcePtr& resource) {
   // Changes are copied about; the patch need not be.
   auto shared = std::make_shared<const Document>(std::move(patch));
-  return [shared, apply, resource](const Object& present) {
+  return [shared, apply = std::move(apply), resource](const Object& present) {
     Document document = present.to_document();
     apply(document, *shared);
     try {
@@ -83,14 +91,16 @@ registry::Store::Change parse_patch(const http::Request& request,
     }
     return make_change(std::move(patch), apply_json, resource);
   }
-  if (type == kMergePatch) {
+  const api::GroupVersionKind kind = resource->type.gvk();
+  const bool strategic = type == kStrategicPatch && api::supports_strategic_merge_patch(kind);
+  if (type == kMergePatch || strategic) {
     Document patch = decode_json(request.body, "error decoding patch: ");
     if (!patch.IsObject()) {
       throw StatusError::bad_request(
           "error decoding patch: json: cannot unmarshal array into Go value of type "
           "map[string]interface {}");
     }
-    return make_change(std::move(patch), apply_merge, resource);
+    return make_change(std::move(patch), strategic ? apply_strategic(kind) : apply_merge, resource);
   }
   if (type == kApplyPatch) {
     api::Status status;
