@@ -13,16 +13,17 @@ Channel::Channel(std::weak_ptr<Hub> hub, std::string service, Informers informer
       reader_(std::move(reader)),
       freshness_(std::move(freshness)),
       informers_(std::move(informers)),
-      current_(InstanceSet::make(service_, 0, {}, freshness_)) {}
+      published_(std::make_shared<Published>(InstanceSet::make(service_, 0, {}, freshness_))) {}
 
 Channel::~Channel() {
   if (const auto hub = hub_.lock()) hub->forget_channel(service_);
 }
 
-void Channel::add(const std::shared_ptr<WatcherCore>& watcher) {
+std::shared_ptr<WatcherCore> Channel::add() {
+  auto watcher = std::make_shared<WatcherCore>(published_);
   const std::lock_guard lock(mutex_);
   watchers_.insert(watcher);
-  watcher->offer(current_);
+  return watcher;
 }
 
 void Channel::remove(const std::shared_ptr<WatcherCore>& watcher) {
@@ -33,11 +34,6 @@ void Channel::remove(const std::shared_ptr<WatcherCore>& watcher) {
 std::size_t Channel::watchers() const {
   const std::lock_guard lock(mutex_);
   return watchers_.size();
-}
-
-InstanceSetPtr Channel::current() const {
-  const std::lock_guard lock(mutex_);
-  return current_;
 }
 
 void Channel::put_together(std::vector<InstancePtr>& instances, const InstanceSet& before) const {
@@ -113,13 +109,13 @@ InstanceSetPtr Channel::refresh(Hub& hub) {
   if (set->same_instances(*before)) return before;
   hub.announced_.fetch_add(1, std::memory_order_relaxed);
 
+  published_->store(set);
   std::vector<std::shared_ptr<WatcherCore>> watchers;
   {
     const std::lock_guard lock(mutex_);
-    current_ = set;
     watchers.assign(watchers_.begin(), watchers_.end());
   }
-  for (const auto& watcher : watchers) watcher->offer(set);
+  for (const auto& watcher : watchers) watcher->ring();
   return set;
 }
 

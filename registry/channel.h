@@ -26,14 +26,15 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  void add(const std::shared_ptr<WatcherCore>& watcher);
+  /// A watcher of this service.
+  std::shared_ptr<WatcherCore> add();
   void remove(const std::shared_ptr<WatcherCore>& watcher);
   std::size_t watchers() const;
 
   /// Brings the set up to the stores as they are now; tells the watchers if it is another one.
   /// Returns it.
   InstanceSetPtr refresh(Hub& hub);
-  InstanceSetPtr current() const;
+  InstanceSetPtr current() const { return published_->load(); }
   /// Ends all watchers.
   void close();
 
@@ -58,9 +59,10 @@ class Channel {
   ReadObjects read_;                 // what the current set was made of
   std::vector<std::uint64_t> seen_;  // the stores' versions then
 
-  mutable std::mutex mutex_;  // after computing_
-  InstanceSetPtr current_;    // guarded by mutex_, as is
-  std::unordered_set<std::shared_ptr<WatcherCore>> watchers_;
+  const std::shared_ptr<Published> published_;  // stored under computing_
+
+  mutable std::mutex mutex_;                                   // after computing_
+  std::unordered_set<std::shared_ptr<WatcherCore>> watchers_;  // guarded by mutex_
 };
 
 }  // namespace lookout::registry::detail

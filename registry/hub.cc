@@ -361,8 +361,7 @@ std::vector<std::string> Hub::services(const WaitOptions& wait) {
 }
 
 std::shared_ptr<WatcherCore> Hub::add_watcher(const std::shared_ptr<Channel>& channel) {
-  auto core = std::make_shared<WatcherCore>();
-  channel->add(core);
+  auto core = channel->add();
   channel->refresh(*this);
   // A registry that was closed meanwhile has not seen it.
   const std::lock_guard lock(mutex_);

@@ -29,22 +29,22 @@ const char* to_string(NextOutcome outcome) {
 
 namespace detail {
 
-void WatcherCore::offer(InstanceSetPtr set) {
+void WatcherCore::ring() {
   std::unique_lock lock(mutex_);
   if (end_) return;
-  // What it replaces may be the last of it: let go after the lock.
-  offered_.swap(set);
+  rung_ = true;
   changed(std::move(lock));
 }
 
 void WatcherCore::end(NextOutcome reason) {
-  InstanceSetPtr offered;
+  // What is let go may be the last of it: after the lock.
   InstanceSetPtr last;
+  std::shared_ptr<const Published> published;
   std::unique_lock lock(mutex_);
   if (end_) return;
   end_ = reason;
-  offered.swap(offered_);
   last.swap(last_);
+  published.swap(published_);
   changed(std::move(lock));
 }
 
@@ -73,8 +73,8 @@ std::optional<NextResult> WatcherCore::take() {
 
 std::optional<NextResult> WatcherCore::take_locked() {
   if (end_) return NextResult(*end_);
-  if (!offered_) return std::nullopt;
-  InstanceSetPtr set = std::exchange(offered_, nullptr);
+  if (!std::exchange(rung_, false)) return std::nullopt;
+  InstanceSetPtr set = published_->load();
   const bool news = last_ ? !set->same_instances(*last_) : !set->empty();
   // Also when it says nothing new: it may be the one to keep.
   if (last_ || news) last_ = set;
@@ -87,7 +87,7 @@ NextResult WatcherCore::wait(std::stop_token stop, Deadline deadline) {
   for (;;) {
     if (auto result = take_locked()) return *std::move(result);
     if (stop.stop_requested()) return NextResult(NextOutcome::kCancelled);
-    const auto ready = [&] { return end_ || offered_; };
+    const auto ready = [&] { return end_ || rung_; };
     if (deadline == kNoDeadline) {
       // (A wait until the end of time overflows in some implementations.)
       changed_.wait(lock, stop, ready);

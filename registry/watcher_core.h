@@ -7,17 +7,25 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <utility>
 
 #include "lookout/registry/watcher.h"
+#include "registry/atomic_ref.h"
 
 namespace lookout::registry::detail {
 
-/// A place for one set: the newest. Whoever publishes drops it here and goes on; whoever watches
-/// takes it when he comes to it.
+/// Where the newest set of a service is published.
+using Published = AtomicRef<InstanceSet>;
+
+/// Waits to be rung when there is a new set, and remembers what was taken last. Whoever publishes
+/// rings and goes on; whoever watches takes what is the newest when he comes to it.
 class WatcherCore : public std::enable_shared_from_this<WatcherCore> {
  public:
+  explicit WatcherCore(std::shared_ptr<const Published> published)
+      : published_(std::move(published)) {}
+
   /// Never waits for the watcher.
-  void offer(InstanceSetPtr set);
+  void ring();
   /// Ends it; the first reason counts.
   void end(NextOutcome reason);
   bool ended() const;
@@ -44,8 +52,9 @@ class WatcherCore : public std::enable_shared_from_this<WatcherCore> {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   // All guarded by mutex_.
-  InstanceSetPtr offered_;  // the newest, null when it has been taken
-  InstanceSetPtr last_;     // what was taken last
+  std::shared_ptr<const Published> published_;
+  bool rung_ = true;     // nobody has looked since there was something new
+  InstanceSetPtr last_;  // what was taken last
   std::optional<NextOutcome> end_;
   std::shared_ptr<const std::function<void()>> wake_;
 };
