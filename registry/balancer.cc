@@ -166,14 +166,14 @@ class ZonePlan : public Plan {
 // ------------------------------------------------------------------------------------ Feed
 
 struct Feed::State {
-  explicit State(const std::string& service) : current(InstanceSet::make(service, 0, {})) {}
+  explicit State(InstanceSetPtr first) : current(std::move(first)) {}
 
   AtomicRef<InstanceSet> current;
   Subscription subscription;  // ends first
 };
 
 Feed::Feed(Discovery& discovery, const std::string& service)
-    : state_(std::make_unique<State>(service)) {
+    : state_(std::make_unique<State>(discovery.latest(service))) {
   state_->subscription = discovery.subscribe(
       service, [state = state_.get()](const InstanceSetPtr& set) { state->current.store(set); });
 }
@@ -186,8 +186,8 @@ InstanceSetPtr Feed::load() const { return state_->current.load(); }
 // -------------------------------------------------------------------------------- Balancer
 
 struct Balancer::State {
-  State(const std::string& service, BalancerPolicy chosen)
-      : policy(std::move(chosen)), current(plan(InstanceSet::make(service, 0, {}))) {}
+  State(const InstanceSetPtr& first, BalancerPolicy chosen)
+      : policy(std::move(chosen)), current(plan(first)) {}
 
   boost::intrusive_ptr<const Plan> plan(const InstanceSetPtr& set) {
     switch (policy.kind) {
@@ -213,7 +213,7 @@ struct Balancer::State {
 };
 
 Balancer::Balancer(Discovery& discovery, const std::string& service, BalancerPolicy policy)
-    : state_(std::make_unique<State>(service, std::move(policy))) {
+    : state_(std::make_unique<State>(discovery.latest(service), std::move(policy))) {
   state_->subscription =
       discovery.subscribe(service, [state = state_.get()](const InstanceSetPtr& set) {
         state->current.store(state->plan(set));

@@ -13,7 +13,7 @@
 
 namespace lookout::registry::detail {
 
-/// Calls a function with what a WatcherCore is offered, on the handler pool, one call at a time.
+/// Calls a function with what a WatcherCore has to take, on the handler pool, one call at a time.
 class CallbackLoop : public std::enable_shared_from_this<CallbackLoop> {
  public:
   CallbackLoop(std::string service, std::shared_ptr<WatcherCore> core, SetCallback callback,

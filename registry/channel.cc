@@ -74,7 +74,7 @@ InstanceSetPtr Channel::refresh(Hub& hub) {
   const std::lock_guard computing(computing_);
   // Until everything has come in for the first time, what there is is not the set. And when the
   // registry is closed, nothing changes any more.
-  if (informers_.empty() || !hub.synced()) return current();
+  if (informers_.empty() || !hub.group_.synced()) return current();
   std::vector<cache::Snapshot> snapshots;
   std::vector<std::uint64_t> versions;
   for (const auto& informer : informers_) {

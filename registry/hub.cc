@@ -1,11 +1,8 @@
 #include "registry/hub.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <boost/asio/steady_timer.hpp>
 #include <set>
 #include <utility>
 
@@ -14,7 +11,7 @@
 
 namespace lookout::registry {
 
-std::vector<std::string> DiscoveryOptions::all_namespaces() const {
+std::vector<std::string> Options::all_namespaces() const {
   std::vector<std::string> out = namespaces;
   if (!ns.empty() || out.empty()) out.push_back(ns);
   std::ranges::sort(out);
@@ -35,53 +32,28 @@ std::vector<std::string> services_of(const InstanceReader& reader, const api::Ob
   return {values.values().begin(), values.values().end()};
 }
 
+InformerGroupOptions group_options(const HubSource& source, const Options& options) {
+  InformerGroupOptions out;
+  out.resource = source.resource;
+  out.namespaces = options.all_namespaces();
+  out.label_selector = source.label_selector;
+  if (!options.label_selector.empty()) {
+    if (!out.label_selector.empty()) out.label_selector += ',';
+    out.label_selector += options.label_selector;
+  }
+  out.projection = source.projection;
+  out.indexers = {{std::string(kServiceIndex),
+                   [reader = source.reader](const api::Object& object, cache::IndexValues& values) {
+                     reader->services_of(object, values);
+                   }}};
+  out.backoff = options.backoff;
+  out.sync_timeout = options.sync_timeout;
+  return out;
+}
+
 }  // namespace
 
 InstancePtr InstanceReader::merged(const InstancePtr&, const InstancePtr& b) const { return b; }
-
-/// Asks the informers how they are. Sets refer to it, and may outlive the informers.
-class Hub::LiveSource : public FreshnessSource {
- public:
-  using Informers = std::vector<std::weak_ptr<informer::SharedIndexInformer>>;
-
-  void set(Informers informers) {
-    const std::lock_guard lock(mutex_);
-    informers_ = std::move(informers);
-  }
-  /// From now on nothing is followed.
-  void close() {
-    const std::lock_guard lock(mutex_);
-    informers_.clear();
-    changed_ = std::chrono::system_clock::now();
-  }
-
-  Freshness freshness() const override {
-    const std::lock_guard lock(mutex_);
-    if (informers_.empty()) return {false, changed_};
-    bool live = true;
-    std::optional<Clock::TimePoint> live_since;
-    std::optional<Clock::TimePoint> heard;
-    for (const auto& weak : informers_) {
-      const auto informer = weak.lock();
-      if (!informer) return {false, changed_};
-      if (const auto since = informer->live_since()) {
-        live_since = std::max(live_since.value_or(*since), *since);
-      } else {
-        live = false;
-        heard = std::min(heard.value_or(informer->last_activity()), informer->last_activity());
-      }
-    }
-    // The steady clock is what informers have; people want the time of day.
-    const auto ago = Clock::real()->now() - (live ? *live_since : *heard);
-    return {live, std::chrono::system_clock::now() -
-                      std::chrono::duration_cast<std::chrono::system_clock::duration>(ago)};
-  }
-
- private:
-  mutable std::mutex mutex_;
-  Informers informers_;  // guarded by mutex_, as is
-  std::chrono::system_clock::time_point changed_ = std::chrono::system_clock::now();
-};
 
 /// A watcher for its user: gone when he lets go of it.
 class HubWatcher : public WatcherBackend {
@@ -130,59 +102,17 @@ class HubSubscription : public Subscription::Backend {
   const std::shared_ptr<CallbackLoop> calls_;
 };
 
-Hub::Hub(rest::Client client, HubSource source, const DiscoveryOptions& options)
+Hub::Hub(rest::Client client, HubSource source, const Options& options)
     : client_(std::move(client)),
       source_(std::move(source)),
       options_(options),
       pool_(std::make_shared<informer::HandlerPool>(client_.shared_loop(), options.handlers)),
-      live_(std::make_shared<LiveSource>()) {}
+      group_(client_, group_options(source_, options_), pool_) {}
 
 Hub::~Hub() { close(); }
 
-// ------------------------------------------------------------------------------------ informers
-
 void Hub::start() {
-  std::vector<std::shared_ptr<informer::SharedIndexInformer>> informers;
-  {
-    const std::lock_guard lock(mutex_);
-    if (closed_) throw InvalidArgument("the registry is closed");
-    if (std::exchange(started_, true)) return;
-
-    std::string selector = source_.label_selector;
-    if (!options_.label_selector.empty()) {
-      if (!selector.empty()) selector += ',';
-      selector += options_.label_selector;
-    }
-    LiveSource::Informers weak;
-    for (const auto& ns : options_.all_namespaces()) {
-      cache::ListWatchOptions list_watch;
-      list_watch.label_selector = selector;
-      list_watch.decode.projection = source_.projection;
-      informer::InformerOptions informer;
-      informer.reflector.name =
-          ns.empty() ? source_.resource.qualified_name()
-                     : fmt::format("{} in {}", source_.resource.qualified_name(), ns);
-      informer.reflector.expected_api_version = source_.resource.api_version();
-      informer.reflector.expected_kind = source_.resource.kind;
-      informer.reflector.backoff = options_.backoff;
-      informer.indexers = {
-          {std::string(kServiceIndex),
-           [reader = source_.reader](const api::Object& object, cache::IndexValues& values) {
-             reader->services_of(object, values);
-           }}};
-      informers_.push_back(std::make_shared<informer::SharedIndexInformer>(
-          std::make_shared<cache::ListWatch>(client_.resource(source_.resource, ns),
-                                             std::move(list_watch)),
-          std::move(informer), client_.shared_loop(), pool_));
-      weak.push_back(informers_.back());
-    }
-    live_->set(std::move(weak));
-    informers = informers_;
-  }
-  for (const auto& informer : informers) {
-    informer->add_handler(handler());
-    informer->start();
-  }
+  group_.start([this] { return handler(); });
 }
 
 informer::EventHandler<api::Object> Hub::handler() {
@@ -204,7 +134,7 @@ informer::EventHandler<api::Object> Hub::handler() {
   handler.on_synced = [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (!self) return;
-    self->handlers_synced_.fetch_add(1, std::memory_order_release);
+    self->group_.handler_synced();
     self->mark_all();
   };
   return handler;
@@ -224,53 +154,6 @@ void Hub::check(const api::Object& object, const api::Object* before) {
   }
 }
 
-bool Hub::synced() const {
-  if (synced_.load(std::memory_order_acquire)) return true;
-  const std::lock_guard lock(mutex_);
-  if (informers_.empty()) return false;
-  // (A handler may hear of it a moment before the informer says so, or much later.)
-  if (handlers_synced_.load(std::memory_order_acquire) < informers_.size() &&
-      !std::ranges::all_of(informers_, [](const auto& i) { return i->has_synced(); })) {
-    return false;
-  }
-  synced_.store(true, std::memory_order_release);
-  return true;
-}
-
-void Hub::wait_for_sync(const WaitOptions& wait) {
-  start();
-  if (synced_.load(std::memory_order_acquire)) return;
-  if (client_.loop().running_in_this_thread()) {
-    throw InvalidArgument("waiting for the registry's data on the event loop would block it");
-  }
-  const auto timeout = wait.timeout.count() > 0 ? wait.timeout : options_.sync_timeout;
-  // Not tied to an informer: whichever is the last.
-  std::stop_source expired;
-  const std::stop_callback forward(wait.stop, [&] { expired.request_stop(); });
-  boost::asio::steady_timer timer(client_.loop().context(), timeout);
-  timer.async_wait([expired](const boost::system::error_code& error) mutable {
-    if (!error) expired.request_stop();
-  });
-  std::vector<std::shared_ptr<informer::SharedIndexInformer>> informers;
-  {
-    const std::lock_guard lock(mutex_);
-    informers = informers_;
-  }
-  std::vector<std::string> missing;
-  for (const auto& informer : informers) {
-    if (!informer->wait_for_sync(expired.get_token())) missing.push_back(informer->name());
-  }
-  if (missing.empty() && !informers.empty()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    if (closed_) throw InvalidArgument("the registry is closed");
-  }
-  throw NotSynced(fmt::format("the registry has no data yet: {} {}", fmt::join(missing, ", "),
-                              wait.stop.stop_requested()
-                                  ? "did not come before the stop"
-                                  : fmt::format("did not come within {} ms", timeout.count())));
-}
-
 // ------------------------------------------------------------------------------------- channels
 
 std::shared_ptr<Channel> Hub::channel(const std::string& service) {
@@ -280,7 +163,8 @@ std::shared_ptr<Channel> Hub::channel(const std::string& service) {
   auto& entry = channels_[service];
   auto found = entry.lock();
   if (!found) {
-    found = std::make_shared<Channel>(weak_from_this(), service, informers_, source_.reader, live_);
+    found = std::make_shared<Channel>(weak_from_this(), service, group_.informers(), source_.reader,
+                                      group_.freshness());
     entry = found;
   }
   return found;
@@ -341,20 +225,19 @@ void Hub::flush() {
 // -------------------------------------------------------------------------------- for the user
 
 InstanceSetPtr Hub::get(const std::string& service, const WaitOptions& wait) {
-  wait_for_sync(wait);
+  start();
+  group_.wait_for_sync(wait);
   // One that is followed shares its instances and its version with the watchers.
-  return channel(service)->refresh(*this);
+  return latest(service);
 }
 
+InstanceSetPtr Hub::latest(const std::string& service) { return channel(service)->refresh(*this); }
+
 std::vector<std::string> Hub::services(const WaitOptions& wait) {
-  wait_for_sync(wait);
-  std::vector<std::shared_ptr<informer::SharedIndexInformer>> informers;
-  {
-    const std::lock_guard lock(mutex_);
-    informers = informers_;
-  }
+  start();
+  group_.wait_for_sync(wait);
   std::set<std::string> names;
-  for (const auto& informer : informers) {
+  for (const auto& informer : group_.informers()) {
     for (auto& name : informer->store().index_values(kServiceIndex)) names.insert(std::move(name));
   }
   return {names.begin(), names.end()};
@@ -383,14 +266,14 @@ Subscription Hub::subscribe(const std::string& service, SetCallback callback) {
   return Subscription(std::make_unique<HubSubscription>(followed, core, std::move(calls)));
 }
 
-Freshness Hub::freshness() const { return live_->freshness(); }
+Freshness Hub::freshness() const { return group_.freshness()->freshness(); }
 
 DiscoveryStats Hub::stats() const {
   DiscoveryStats out;
+  for (const auto& informer : group_.informers()) out.objects += informer->store().size();
   std::vector<std::shared_ptr<Channel>> channels;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& informer : informers_) out.objects += informer->store().size();
     for (const auto& [name, weak] : channels_) {
       if (auto channel = weak.lock()) channels.push_back(std::move(channel));
     }
@@ -407,20 +290,17 @@ DiscoveryStats Hub::stats() const {
 }
 
 void Hub::close() {
-  std::vector<std::shared_ptr<informer::SharedIndexInformer>> informers;
   std::vector<std::shared_ptr<Channel>> channels;
   std::unordered_set<std::shared_ptr<Channel>> marked;
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(closed_, true)) return;
-    informers.swap(informers_);
     marked.swap(marked_);
     for (const auto& [name, weak] : channels_) {
       if (auto channel = weak.lock()) channels.push_back(std::move(channel));
     }
   }
-  live_->close();
-  for (const auto& informer : informers) informer->stop();
+  const auto informers = group_.close();
   for (const auto& channel : channels) channel->close();
 }
 

@@ -18,6 +18,7 @@
 #include "lookout/registry/options.h"
 #include "lookout/registry/registry.h"
 #include "lookout/rest/client.h"
+#include "registry/informer_group.h"
 #include "registry/watcher_core.h"
 
 namespace lookout::registry::detail {
@@ -58,10 +59,11 @@ class Channel;
 /// events came in between, each is computed once, and always from the newest state.
 class Hub : public std::enable_shared_from_this<Hub> {
  public:
-  Hub(rest::Client client, HubSource source, const DiscoveryOptions& options);
+  Hub(rest::Client client, HubSource source, const Options& options);
   ~Hub();
 
   InstanceSetPtr get(const std::string& service, const WaitOptions& wait);
+  InstanceSetPtr latest(const std::string& service);
   std::vector<std::string> services(const WaitOptions& wait);
   Watcher watch(const std::string& service);
   Subscription subscribe(const std::string& service, SetCallback callback);
@@ -71,12 +73,8 @@ class Hub : public std::enable_shared_from_this<Hub> {
 
  private:
   friend class Channel;
-  class LiveSource;
 
-  /// Makes and starts the informers; the first call does.
   void start();
-  void wait_for_sync(const WaitOptions& wait);
-  bool synced() const;
   std::shared_ptr<Channel> channel(const std::string& service);
   void forget_channel(const std::string& service);
   std::shared_ptr<WatcherCore> add_watcher(const std::shared_ptr<Channel>& channel);
@@ -90,21 +88,17 @@ class Hub : public std::enable_shared_from_this<Hub> {
 
   const rest::Client client_;
   const HubSource source_;
-  const DiscoveryOptions options_;
+  const Options options_;
   const std::shared_ptr<informer::HandlerPool> pool_;
-  const std::shared_ptr<LiveSource> live_;
+  InformerGroup group_;
   std::atomic<std::uint64_t> version_{0};
   std::atomic<std::uint64_t> malformed_{0};
   std::atomic<std::uint64_t> computed_{0};
   std::atomic<std::uint64_t> announced_{0};
-  std::atomic<std::size_t> handlers_synced_{0};
-  mutable std::atomic<bool> synced_{false};
 
   mutable std::mutex mutex_;
   // All guarded by mutex_.
-  bool started_ = false;
   bool closed_ = false;
-  std::vector<std::shared_ptr<informer::SharedIndexInformer>> informers_;
   std::unordered_map<std::string, std::weak_ptr<Channel>> channels_;
   std::unordered_set<std::shared_ptr<Channel>> marked_;
   bool flushing_ = false;

@@ -64,6 +64,7 @@ rest::Awaitable<void> Registry::patch_pod(std::string patch, rest::CallOptions c
 InstanceSetPtr Registry::get_service(const std::string& name, WaitOptions wait) {
   return hub_->get(name, wait);
 }
+InstanceSetPtr Registry::latest(const std::string& name) { return hub_->latest(name); }
 Watcher Registry::watch(const std::string& name) { return hub_->watch(name); }
 Subscription Registry::subscribe(const std::string& name, SetCallback callback) {
   return hub_->subscribe(name, std::move(callback));

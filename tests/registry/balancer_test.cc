@@ -24,10 +24,11 @@ class FixedDiscovery : public Discovery {
   using Discovery::get_service;
   using Discovery::services;
   InstanceSetPtr get_service(const std::string&, WaitOptions) override { return set_; }
+  InstanceSetPtr latest(const std::string&) override { return set_; }
   Watcher watch(const std::string&) override { throw InvalidArgument("nobody watches here"); }
   Subscription subscribe(const std::string&, SetCallback callback) override {
     callback_ = std::move(callback);
-    if (set_) callback_(set_);
+    callback_(set_);
     return Subscription(std::make_unique<Nothing>());
   }
   std::vector<std::string> services(WaitOptions) override { return {}; }
@@ -48,7 +49,7 @@ class FixedDiscovery : public Discovery {
     void cancel() override {}
   };
   SetCallback callback_;
-  InstanceSetPtr set_;
+  InstanceSetPtr set_ = InstanceSet::make("web", 0, {});
   std::uint64_t version_ = 0;
 };
 

@@ -43,6 +43,7 @@ class Cluster {
 
   const rest::Client& client() const { return client_; }
   apiserver::Server& server() { return *server_; }
+  const std::shared_ptr<apiserver::storage::Backend>& storage() const { return storage_; }
   rest::ResourceClient pods(const std::string& ns = "default") const;
 
   void create_namespace(const std::string& ns) const;

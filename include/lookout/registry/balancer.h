@@ -22,7 +22,7 @@ class Feed {
   Feed(Feed&&) noexcept;
   Feed& operator=(Feed&&) noexcept;
 
-  /// Never null; empty until there is data.
+  /// Never null; empty until there is data. Begins with what the Discovery knows.
   InstanceSetPtr load() const;
 
  private:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lookout/informer/handler_pool.h"
+#include "lookout/registry/pod_identity.h"
 #include "lookout/tools/backoff.h"
 
 namespace lookout::registry {
@@ -20,8 +21,8 @@ struct Malformed {
   std::string reason;  ///< which annotation, and what is wrong with it
 };
 
-/// What all backends understand.
-struct DiscoveryOptions {
+/// What backends for pods and services understand; all of it has defaults.
+struct Options {
   /// Where to look: in this namespace, in these, or, with neither, in all.
   std::string ns = {};
   std::vector<std::string> namespaces = {};
@@ -37,6 +38,12 @@ struct DiscoveryOptions {
   informer::HandlerPoolOptions handlers = {};
   /// Between attempts to reach the server.
   BackoffOptions backoff = {};
+
+  /// The pod that register_instance() announces on; what is empty is found when it is needed
+  /// (PodIdentity::find), with the client's default namespace as the last resort. Only registrars
+  /// look at it.
+  PodIdentity pod = {};
+  PodIdentitySources pod_sources = {};
 
   /// `ns` and `namespaces` together; one empty name if that means all.
   std::vector<std::string> all_namespaces() const;

@@ -59,6 +59,9 @@ class Discovery {
   virtual InstanceSetPtr get_service(const std::string& name, WaitOptions wait) = 0;
   InstanceSetPtr get_service(const std::string& name) { return get_service(name, {}); }
 
+  /// The same without waiting: what is known, an empty set as long as nothing is. Never null.
+  virtual InstanceSetPtr latest(const std::string& name) = 0;
+
   /// Throws InvalidArgument if the registry is closed, as subscribe() does.
   virtual Watcher watch(const std::string& name) = 0;
   virtual Subscription subscribe(const std::string& name, SetCallback callback) = 0;

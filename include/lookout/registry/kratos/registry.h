@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lookout/registry/options.h"
-#include "lookout/registry/pod_identity.h"
 #include "lookout/registry/registry.h"
 #include "lookout/rest/client.h"
 
@@ -28,13 +27,6 @@ inline constexpr std::string_view kServiceVersionLabel = "kratos-service-version
 inline constexpr std::string_view kMetadataAnnotation = "kratos-service-metadata";
 /// From port to protocol: {"80":"http","9000":"grpc"}.
 inline constexpr std::string_view kProtocolsAnnotation = "kratos-service-protocols";
-
-struct Options : DiscoveryOptions {
-  /// The pod that register_instance() announces on; what is empty is found when it is needed
-  /// (PodIdentity::find), with the client's default namespace as the last resort.
-  PodIdentity pod = {};
-  PodIdentitySources pod_sources = {};
-};
 
 /// From port to protocol, as the endpoints have them. Throws RegistrationError for an endpoint
 /// that is no "protocol://host:port", and for two protocols on one port.
@@ -79,6 +71,7 @@ class Registry : public Registrar, public Discovery {
   rest::Awaitable<void> async_deregister_instance(rest::CallOptions call = {});
 
   InstanceSetPtr get_service(const std::string& name, WaitOptions wait) override;
+  InstanceSetPtr latest(const std::string& name) override;
   Watcher watch(const std::string& name) override;
   Subscription subscribe(const std::string& name, SetCallback callback) override;
   std::vector<std::string> services(WaitOptions wait) override;
