@@ -61,6 +61,9 @@ const cache::Indexer& SharedIndexInformer::store() const { return *store_; }
 const std::shared_ptr<const cache::Indexer>& SharedIndexInformer::shared_store() const {
   return store_;
 }
+std::optional<Clock::TimePoint> SharedIndexInformer::live_since() const {
+  return core_->reflector().live_since();
+}
 Clock::TimePoint SharedIndexInformer::last_activity() const {
   return core_->reflector().last_activity();
 }

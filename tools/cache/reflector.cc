@@ -64,12 +64,15 @@ rest::Awaitable<void> Reflector::run(std::stop_token stop) {
     try {
       co_await list_and_watch(stop, backoff);
     } catch (const std::exception& e) {
+      set_live(false);
       if (!stop.stop_requested()) handle_error(e);
     } catch (...) {
+      set_live(false);
       handle_error(Error("something was thrown that is no std::exception"));
     }
     co_await clock_->sleep(backoff.next(), stop);
   }
+  set_live(false);
   while (resyncing) co_await resync_ended.wait();
 }
 
@@ -125,6 +128,7 @@ rest::Awaitable<void> Reflector::list(std::stop_token stop) {
   resource_version_ = resource_version;
   store_.replace(std::move(items), resource_version);
   store_.flush(resource_version);
+  set_live(true);
   set_last_sync(std::move(resource_version));
 }
 
@@ -198,12 +202,14 @@ rest::Awaitable<void> Reflector::watch(std::stop_token stop, Backoff& backoff) {
       stats_.watches.fetch_add(1, std::memory_order_relaxed);
       const auto watcher = co_await source_->watch(options, stop);
       note_activity();
+      set_live(true);
       co_await follow(*watcher, begin, stop);
     } catch (const std::exception& e) {
       if (stop.stop_requested()) co_return;
       // A server that does not answer, or not yet, most likely still has our resourceVersion when
       // it does: no need for a new list.
       if (!rest::is_transient(e) && !api::is_too_many_requests(e)) throw;
+      set_live(false);
       stats_.errors.fetch_add(1, std::memory_order_relaxed);
       spdlog::debug("{}: {}", options_.name, e.what());
       wait = true;
@@ -222,6 +228,7 @@ rest::Awaitable<void> Reflector::follow(Watcher& watcher, Clock::TimePoint begin
       more = co_await watcher.next(events);
     } catch (const rest::TransportError& e) {
       if (stop.stop_requested()) co_return;
+      set_live(false);
       // The server went away, perhaps in the middle of an event: what was whole has been taken.
       spdlog::debug("{}: {}", options_.name, e.what());
       more = false;
@@ -324,6 +331,14 @@ void Reflector::set_last_sync(std::string resource_version) {
 }
 
 void Reflector::note_activity() { last_activity_.store(clock_->now(), std::memory_order_relaxed); }
+void Reflector::set_live(bool live) {
+  if (live == this->live()) return;
+  live_since_.store(live ? clock_->now() : kNotLive, std::memory_order_relaxed);
+}
+std::optional<Clock::TimePoint> Reflector::live_since() const {
+  const auto since = live_since_.load(std::memory_order_relaxed);
+  return since == kNotLive ? std::nullopt : std::optional(since);
+}
 Clock::TimePoint Reflector::last_activity() const {
   return last_activity_.load(std::memory_order_relaxed);
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -105,6 +106,9 @@ class SharedIndexInformer {
 
   /// When the server last gave a sign of life.
   Clock::TimePoint last_activity() const;
+  /// Whether the store follows the server; see cache::Reflector::live().
+  bool live() const { return live_since().has_value(); }
+  std::optional<Clock::TimePoint> live_since() const;
   std::string last_sync_resource_version() const;
   const cache::ReflectorStats& stats() const;
   const std::string& name() const;

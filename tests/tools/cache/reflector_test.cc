@@ -598,6 +598,41 @@ TEST_F(ReflectorTest, AServerThatDoesNotAnswerIsAskedForTheSameWatch) {
   EXPECT_EQ(reflector_->stats().errors, 4u);
 }
 
+TEST_F(ReflectorTest, KnowsWhetherTheStoreFollowsTheServer) {
+  start(store_);
+  EXPECT_FALSE(reflector_->live()) << "there is no list yet";
+  list({{}, "10"});
+  EXPECT_TRUE(reflector_->live());
+  open_watch();
+  // A watch that ends in good order is followed by the next one.
+  advance(5s);
+  source_->close_watch();
+  settle();
+  EXPECT_TRUE(reflector_->live());
+  open_watch();
+  // The connection breaks, and the server does not answer for a while.
+  advance(5s);
+  fail_watch(transport_error(Kind::kBroken));
+  EXPECT_FALSE(reflector_->live());
+  source_->watch_throws(transport_error(Kind::kRefused));
+  settle();
+  ASSERT_TRUE(back_off());
+  EXPECT_FALSE(reflector_->live());
+  open_watch();
+  EXPECT_TRUE(reflector_->live());
+  // The server has forgotten: what is there is stale until there is a new list.
+  send({{EventType::kError, StatusError::expired("too old").status().to_object()}});
+  EXPECT_FALSE(reflector_->live());
+  ASSERT_TRUE(back_off());
+  EXPECT_FALSE(reflector_->live());
+  list({{}, "20"});
+  EXPECT_EQ(reflector_->live_since(), clock_->now());
+  open_watch();
+  advance(5s);
+  send({{EventType::kAdded, pod("a/x", 21)}});
+  EXPECT_EQ(reflector_->live_since(), clock_->now() - 5s) << "it was live before";
+}
+
 TEST_F(ReflectorTest, AServerThatIsBusyIsAskedForTheSameWatch) {
   begin();
   // As an event,

@@ -103,6 +103,12 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   std::string last_sync_resource_version() const;
   /// When the server last gave a sign of life: an answer, an event, a bookmark.
   Clock::TimePoint last_activity() const;
+  /// Whether the store follows the server: the first list is there, and since the last failure of a
+  /// list or a watch another one has worked. False while the server cannot be reached and while a
+  /// new list is needed.
+  bool live() const { return live_since().has_value(); }
+  /// Since when; nothing if it does not.
+  std::optional<Clock::TimePoint> live_since() const;
   const ReflectorStats& stats() const { return stats_; }
   const std::string& name() const { return options_.name; }
 
@@ -124,6 +130,9 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   std::string relist_resource_version() const;
   void set_last_sync(std::string resource_version);
   void note_activity();
+  void set_live(bool live);
+
+  static constexpr Clock::TimePoint kNotLive = Clock::TimePoint::min();
 
   const std::shared_ptr<ListerWatcher> source_;
   ReflectorStore& store_;
@@ -142,6 +151,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   mutable std::mutex mutex_;
   std::string last_sync_resource_version_;  // guarded by mutex_
   std::atomic<Clock::TimePoint> last_activity_;
+  std::atomic<Clock::TimePoint> live_since_{kNotLive};
 };
 
 }  // namespace lookout::cache

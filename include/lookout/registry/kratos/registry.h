@@ -1,0 +1,92 @@
+// Services in the manner of kratos: instances are labels and annotations of pods.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/registry/options.h"
+#include "lookout/registry/registry.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::registry::detail {
+class Hub;
+}
+
+/// The wire format of github.com/go-kratos/kratos/contrib/registry/kubernetes: programs with either
+/// find each other.
+namespace lookout::registry::kratos {
+
+/// What kratos calls the labels and annotations.
+inline constexpr std::string_view kServiceIdLabel = "kratos-service-id";
+inline constexpr std::string_view kServiceNameLabel = "kratos-service-app";
+inline constexpr std::string_view kServiceVersionLabel = "kratos-service-version";
+/// A JSON object of strings.
+inline constexpr std::string_view kMetadataAnnotation = "kratos-service-metadata";
+/// From port to protocol: {"80":"http","9000":"grpc"}.
+inline constexpr std::string_view kProtocolsAnnotation = "kratos-service-protocols";
+
+/// From port to protocol, as the endpoints have them. Throws RegistrationError for an endpoint
+/// that is no "protocol://host:port", and for two protocols on one port.
+std::map<std::string, std::string> protocols_of(const std::vector<std::string>& endpoints);
+
+/// The strategic merge patch (for a pod) that announces the instance. Throws RegistrationError if
+/// it cannot be announced: id, name and version are label values, the name is not empty.
+std::string registration_patch(const ServiceInstance& instance);
+/// The one that takes it back, as kratos does: empty labels, empty maps.
+std::string deregistration_patch();
+
+/// Announces this pod as an instance, and finds instances among the pods of the cluster.
+///
+/// Discovery begins to watch pods when it is first asked; a program that only registers watches
+/// nothing. Watched are only pods with a service name, and of those it keeps only what instances
+/// are made of.
+///
+/// An instance is a pod that runs, is ready (its Ready condition) and has not been told to go. Its
+/// endpoints are the ports of its containers at its IP address; the protocol is what the annotation
+/// says, else the port's name up to the first dash, else TCP or UDP. A pod whose annotations cannot
+/// be read is reported and left out.
+class Registry : public Registrar, public Discovery {
+ public:
+  explicit Registry(rest::Client client, Options options = {});
+  ~Registry() override;
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  using Discovery::get_service;
+  using Discovery::services;
+  using Registrar::deregister_instance;
+  using Registrar::register_instance;
+
+  /// One patch of the pod; what was registered before is replaced. Throws RegistrationError, Error
+  /// if it is not known which pod this is, and what rest::Client throws.
+  void register_instance(const ServiceInstance& instance, rest::CallOptions call) override;
+  /// The twin for coroutines. RegistrationError is thrown at once.
+  rest::Awaitable<void> async_register_instance(ServiceInstance instance,
+                                                rest::CallOptions call = {});
+  /// Whatever was registered; the instance does not matter, as in kratos.
+  void deregister_instance(const ServiceInstance& instance, rest::CallOptions call) override;
+  rest::Awaitable<void> async_deregister_instance(rest::CallOptions call = {});
+
+  InstanceSetPtr get_service(const std::string& name, WaitOptions wait) override;
+  InstanceSetPtr latest(const std::string& name) override;
+  Watcher watch(const std::string& name) override;
+  Subscription subscribe(const std::string& name, SetCallback callback) override;
+  std::vector<std::string> services(WaitOptions wait) override;
+  Freshness freshness() const override;
+  void close() override;
+
+  DiscoveryStats stats() const;
+
+ private:
+  PodIdentity pod() const;
+  rest::Awaitable<void> patch_pod(std::string patch, rest::CallOptions call);
+
+  const rest::Client client_;
+  const Options options_;
+  const std::shared_ptr<detail::Hub> hub_;
+};
+
+}  // namespace lookout::registry::kratos

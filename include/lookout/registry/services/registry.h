@@ -1,0 +1,64 @@
+// Plain Kubernetes services, through their EndpointSlices.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/registry/options.h"
+#include "lookout/registry/registry.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::registry::detail {
+class Hub;
+}
+
+namespace lookout::registry::services {
+
+/// The label by which a slice belongs to a service.
+inline constexpr std::string_view kServiceNameLabel = "kubernetes.io/service-name";
+
+/// Finds the endpoints of Services behind the same interface as services that announce themselves.
+///
+/// Each endpoint is an instance. `id` is the name of its pod (or its address, if there is no pod),
+/// `version` is empty, `metadata` has "node" and "hostname" where they are known, `zone` is the
+/// endpoint's. The protocol of an endpoint is the port's appProtocol, else its name up to the first
+/// dash, else TCP or UDP. What several slices say of one pod (IPv4 and IPv6, or a pod that moves
+/// from one slice to another) is one instance.
+///
+/// Instances are ready if their endpoint is; an endpoint that does not say so is, and one that is
+/// terminating is not.
+///
+/// When exactly one namespace is looked at, services have their plain names. Otherwise they are
+/// called "namespace/name", and a plain name means the client's default namespace.
+class Registry : public Discovery {
+ public:
+  explicit Registry(rest::Client client, Options options = {});
+  ~Registry() override;
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  using Discovery::get_service;
+  using Discovery::services;
+
+  InstanceSetPtr get_service(const std::string& name, WaitOptions wait) override;
+  InstanceSetPtr latest(const std::string& name) override;
+  Watcher watch(const std::string& name) override;
+  Subscription subscribe(const std::string& name, SetCallback callback) override;
+  std::vector<std::string> services(WaitOptions wait) override;
+  Freshness freshness() const override;
+  void close() override;
+
+  DiscoveryStats stats() const;
+
+ private:
+  /// The name under which the index has the service.
+  std::string indexed(const std::string& name) const;
+
+  const std::string only_ns_;  // empty if there are several
+  const std::string default_ns_;
+  const std::shared_ptr<detail::Hub> hub_;
+};
+
+}  // namespace lookout::registry::services

@@ -1,0 +1,140 @@
+// Following the instances of a service.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <utility>
+
+#include "lookout/registry/instance_set.h"
+#include "lookout/rest/event_loop.h"
+
+namespace lookout::registry {
+
+/// How waiting for the next set ended.
+enum class NextOutcome {
+  kInstances,  ///< there is one
+  kTimedOut,   ///< the deadline passed
+  kCancelled,  ///< the caller's stop token was stopped
+  kStopped,    ///< the watcher was stopped: there will be no more
+  kClosed      ///< the registry was closed: there will be no more
+};
+
+/// "instances", "timed out" ... for messages.
+const char* to_string(NextOutcome outcome);
+
+/// The next set, or why there is none.
+class NextResult {
+ public:
+  NextResult() : outcome_(NextOutcome::kStopped) {}
+  explicit NextResult(InstanceSetPtr set) : set_(std::move(set)) {}
+  explicit NextResult(NextOutcome outcome) : outcome_(outcome) {}
+
+  NextOutcome outcome() const { return outcome_; }
+  explicit operator bool() const { return set_ != nullptr; }
+  const InstanceSet& operator*() const { return *set_; }
+  const InstanceSet* operator->() const { return set_.get(); }
+  const InstanceSetPtr& set() const { return set_; }
+
+ private:
+  NextOutcome outcome_ = NextOutcome::kInstances;
+  InstanceSetPtr set_;
+};
+
+using Deadline = std::chrono::steady_clock::time_point;
+inline constexpr Deadline kNoDeadline = Deadline::max();
+
+/// What a backend implements so that its services can be watched; Watcher says what the functions
+/// do.
+class WatcherBackend {
+ public:
+  virtual ~WatcherBackend() = default;
+  virtual NextResult next(std::stop_token stop, Deadline deadline) = 0;
+  virtual rest::Awaitable<NextResult> async_next(std::stop_token stop, Deadline deadline) = 0;
+  virtual InstanceSetPtr latest() const = 0;
+  virtual void stop() = 0;
+};
+
+/// Follows one service. The first next() returns at once if there are instances; each later one
+/// waits until the set is another than the one that was returned last, and returns the newest. What
+/// happens in between is coalesced: a watcher that is slow misses states, never the last one, and
+/// keeps nobody waiting. A set that is equal to the last one is not returned again.
+///
+/// Letting go of a watcher stops it; nothing of it stays behind. It may outlive its registry.
+/// next() and async_next() are for one caller at a time; stop() may be called from any thread.
+class Watcher {
+ public:
+  explicit Watcher(std::unique_ptr<WatcherBackend> backend) : backend_(std::move(backend)) {}
+  Watcher(Watcher&&) noexcept = default;
+  Watcher& operator=(Watcher&& other) noexcept {
+    if (this != &other) {
+      if (backend_) backend_->stop();
+      backend_ = std::move(other.backend_);
+    }
+    return *this;
+  }
+  ~Watcher() {
+    if (backend_) backend_->stop();
+  }
+
+  /// Blocks until there is something new. Throws InvalidArgument on the event loop.
+  NextResult next(std::stop_token stop = {}, Deadline deadline = kNoDeadline) {
+    return backend_->next(std::move(stop), deadline);
+  }
+  NextResult next_for(std::chrono::milliseconds time, std::stop_token stop = {}) {
+    return next(std::move(stop), std::chrono::steady_clock::now() + time);
+  }
+
+  /// The same for coroutines, on any executor.
+  rest::Awaitable<NextResult> async_next(std::stop_token stop = {},
+                                         Deadline deadline = kNoDeadline) {
+    return backend_->async_next(std::move(stop), deadline);
+  }
+
+  /// The set as it is now, without waiting and without taking it; never null.
+  InstanceSetPtr latest() const { return backend_->latest(); }
+
+  /// Ends it: a next() that waits and all later ones return kStopped.
+  void stop() { backend_->stop(); }
+
+ private:
+  std::unique_ptr<WatcherBackend> backend_;
+};
+
+/// Called with the newest set whenever it is another than the last time; under the rules of
+/// Watcher. Calls come one at a time, on threads that may be blocked. An exception is logged.
+using SetCallback = std::function<void(const InstanceSetPtr& set)>;
+
+/// A callback that is called as long as this lives.
+class Subscription {
+ public:
+  class Backend {
+   public:
+    virtual ~Backend() = default;
+    virtual void cancel() = 0;
+  };
+
+  Subscription() = default;
+  explicit Subscription(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+  Subscription(Subscription&&) noexcept = default;
+  Subscription& operator=(Subscription&& other) noexcept {
+    if (this != &other) {
+      cancel();
+      backend_ = std::move(other.backend_);
+    }
+    return *this;
+  }
+  ~Subscription() { cancel(); }
+
+  /// Waits for a call that is running, unless it is made from that call; afterwards there are no
+  /// more, and what the callback refers to may go.
+  void cancel() {
+    if (backend_) backend_->cancel();
+  }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+};
+
+}  // namespace lookout::registry

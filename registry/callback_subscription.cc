@@ -1,0 +1,79 @@
+#include "registry/callback_subscription.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace lookout::registry::detail {
+
+CallbackLoop::CallbackLoop(std::string service, std::shared_ptr<WatcherCore> core,
+                           SetCallback callback, std::shared_ptr<informer::HandlerPool> pool)
+    : service_(std::move(service)),
+      core_(std::move(core)),
+      pool_(std::move(pool)),
+      callback_(std::move(callback)) {}
+
+void CallbackLoop::start() {
+  core_->set_wake([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->schedule();
+  });
+  schedule();
+}
+
+void CallbackLoop::schedule() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cancelled_) return;
+    again_ = true;
+    if (std::exchange(scheduled_, true)) return;
+  }
+  pool_->post([self = shared_from_this()] { self->drain(); });
+}
+
+void CallbackLoop::drain() {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!std::exchange(again_, false)) {
+        scheduled_ = false;
+        return;
+      }
+    }
+    while (call_once()) {
+    }
+  }
+}
+
+bool CallbackLoop::call_once() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cancelled_) return false;
+    caller_ = std::this_thread::get_id();
+  }
+  const auto result = core_->take();
+  const bool called = result && *result;
+  if (called) {
+    try {
+      callback_(result->set());
+    } catch (const std::exception& e) {
+      spdlog::error("the callback for service {} threw: {}", service_, e.what());
+    } catch (...) {
+      spdlog::error("the callback for service {} threw something that is no std::exception",
+                    service_);
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  caller_ = {};
+  changed_.notify_all();
+  return called;
+}
+
+void CallbackLoop::cancel() {
+  core_->end(NextOutcome::kStopped);
+  std::unique_lock lock(mutex_);
+  cancelled_ = true;
+  if (caller_ == std::this_thread::get_id()) return;
+  changed_.wait(lock, [&] { return caller_ == std::thread::id{}; });
+}
+
+}  // namespace lookout::registry::detail

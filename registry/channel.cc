@@ -1,0 +1,122 @@
+#include "registry/channel.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lookout::registry::detail {
+
+Channel::Channel(std::weak_ptr<Hub> hub, std::string service, Informers informers,
+                 std::shared_ptr<const InstanceReader> reader,
+                 std::shared_ptr<const FreshnessSource> freshness)
+    : hub_(std::move(hub)),
+      service_(std::move(service)),
+      reader_(std::move(reader)),
+      freshness_(std::move(freshness)),
+      informers_(std::move(informers)),
+      published_(std::make_shared<Published>(InstanceSet::make(service_, 0, {}, freshness_))) {}
+
+Channel::~Channel() {
+  if (const auto hub = hub_.lock()) hub->forget_channel(service_);
+}
+
+std::shared_ptr<WatcherCore> Channel::add() {
+  auto watcher = std::make_shared<WatcherCore>(published_);
+  const std::lock_guard lock(mutex_);
+  watchers_.insert(watcher);
+  return watcher;
+}
+
+void Channel::remove(const std::shared_ptr<WatcherCore>& watcher) {
+  const std::lock_guard lock(mutex_);
+  watchers_.erase(watcher);
+}
+
+std::size_t Channel::watchers() const {
+  const std::lock_guard lock(mutex_);
+  return watchers_.size();
+}
+
+void Channel::put_together(std::vector<InstancePtr>& instances, const InstanceSet& before) const {
+  std::ranges::stable_sort(instances, {}, [](const InstancePtr& p) -> auto& { return p->key(); });
+  // Several objects may speak of one instance.
+  std::size_t kept = 0;
+  for (auto& instance : instances) {
+    if (kept > 0 && instances[kept - 1]->key() == instance->key()) {
+      instances[kept - 1] = reader_->merged(instances[kept - 1], instance);
+    } else {
+      instances[kept++] = std::move(instance);
+    }
+  }
+  instances.resize(kept);
+  // An object changes more often than what it says of an instance.
+  auto known = before.instances().begin();
+  for (auto& instance : instances) {
+    while (known != before.instances().end() && (*known)->key() < instance->key()) ++known;
+    if (known != before.instances().end() && identical(**known, *instance)) instance = *known;
+  }
+}
+
+void Channel::close() {
+  {
+    const std::lock_guard computing(computing_);
+    informers_.clear();
+    read_.clear();
+  }
+  std::unordered_set<std::shared_ptr<WatcherCore>> watchers;
+  {
+    const std::lock_guard lock(mutex_);
+    watchers.swap(watchers_);
+  }
+  for (const auto& watcher : watchers) watcher->end(NextOutcome::kClosed);
+}
+
+InstanceSetPtr Channel::refresh(Hub& hub) {
+  const std::lock_guard computing(computing_);
+  // Until everything has come in for the first time, what there is is not the set. And when the
+  // registry is closed, nothing changes any more.
+  if (informers_.empty() || !hub.group_.synced()) return current();
+  std::vector<cache::Snapshot> snapshots;
+  std::vector<std::uint64_t> versions;
+  for (const auto& informer : informers_) {
+    snapshots.push_back(informer->store().snapshot());
+    versions.push_back(snapshots.back().version());
+  }
+  if (versions == seen_) return current();
+  seen_ = std::move(versions);
+  hub.computed_.fetch_add(1, std::memory_order_relaxed);
+
+  ReadObjects read;
+  std::vector<InstancePtr> instances;
+  for (const auto& snapshot : snapshots) {
+    for (const auto& object : snapshot.by_index(kServiceIndex, service_)) {
+      const void* address = object.header();
+      Read entry;
+      if (const auto known = read_.find(address); known != read_.end()) {
+        entry = std::move(known->second);
+      } else {
+        entry.object = object;
+        reader_->read(object, service_, entry.instances);
+      }
+      instances.insert(instances.end(), entry.instances.begin(), entry.instances.end());
+      read.emplace(address, std::move(entry));
+    }
+  }
+  read_ = std::move(read);
+
+  const auto before = current();
+  put_together(instances, *before);
+  auto set = InstanceSet::make(service_, hub.next_version(), std::move(instances), freshness_);
+  if (set->same_instances(*before)) return before;
+  hub.announced_.fetch_add(1, std::memory_order_relaxed);
+
+  published_->store(set);
+  std::vector<std::shared_ptr<WatcherCore>> watchers;
+  {
+    const std::lock_guard lock(mutex_);
+    watchers.assign(watchers_.begin(), watchers_.end());
+  }
+  for (const auto& watcher : watchers) watcher->ring();
+  return set;
+}
+
+}  // namespace lookout::registry::detail

@@ -1,0 +1,404 @@
+#include "lookout/registry/dubbo/client.h"
+
+#include <fmt/format.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <mutex>
+#include <string_view>
+
+#include "lookout/api/core/v1.h"
+#include "lookout/api/status.h"
+#include "registry/dubbo/record_set.h"
+#include "registry/informer_group.h"
+
+namespace lookout::registry::dubbo {
+
+const char* to_string(EventType type) {
+  switch (type) {
+    case EventType::kCreate:
+      return "CREATE";
+    case EventType::kUpdate:
+      return "UPDATE";
+    case EventType::kDelete:
+      return "DELETE";
+  }
+  return "?";
+}
+
+namespace detail {
+namespace {
+
+using registry::detail::InformerGroup;
+using registry::detail::InformerGroupOptions;
+
+/// How often a write is tried when others change the pod at the same time.
+constexpr int kAttempts = 20;
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    std::string_view item = text.substr(0, comma);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    if (!item.empty()) out.emplace_back(item);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return out;
+}
+
+std::string environment(const PodIdentitySources& sources, const char* name) {
+  if (sources.environment) return sources.environment(name).value_or("");
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::vector<std::string> namespaces(const ClientOptions& options, const PodIdentity& pod) {
+  std::vector<std::string> out = options.namespaces;
+  if (out.empty()) out = split(environment(options.pod_sources, "DUBBO_NAMESPACE"));
+  if (!options.observer) out.push_back(pod.ns);
+  Options all;
+  all.namespaces = std::move(out);
+  return all.all_namespaces();
+}
+
+InformerGroupOptions group_options(const ClientOptions& options, const PodIdentity& pod) {
+  InformerGroupOptions out;
+  out.resource = core::v1::Pod::kResource;
+  out.namespaces = namespaces(options, pod);
+  out.label_selector = fmt::format("{} in ({},{})", options.label, options.consumer_label_value,
+                                   options.provider_label_value);
+  const std::string annotation = fmt::format("metadata.annotations['{}']", options.annotation);
+  out.projection = api::Projection::keep({annotation});
+  out.backoff = options.backoff;
+  out.sync_timeout = options.sync_timeout;
+  return out;
+}
+
+/// A patch of one label or annotation, for the pod as it was read.
+std::string metadata_patch(const char* map, const std::string& name, const std::string& value,
+                           std::string_view version) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+  const auto text = [&](std::string_view s) {
+    writer.String(s.data(), static_cast<rapidjson::SizeType>(s.size()));
+  };
+  writer.StartObject();
+  text("metadata");
+  writer.StartObject();
+  text(map);
+  writer.StartObject();
+  text(name);
+  text(value);
+  writer.EndObject();
+  if (!version.empty()) {
+    text("resourceVersion");
+    text(version);
+  }
+  writer.EndObject();
+  writer.EndObject();
+  return {buffer.GetString(), buffer.GetSize()};
+}
+
+}  // namespace
+
+class ClientState : public std::enable_shared_from_this<ClientState> {
+ public:
+  ClientState(rest::Client client, ClientOptions options)
+      : client_(std::move(client)),
+        options_(std::move(options)),
+        pod_(options_.observer ? PodIdentity{}
+                               : PodIdentity::find(options_.pod, client_.config().default_namespace,
+                                                   options_.pod_sources)),
+        pods_(client_.resource(core::v1::Pod::kResource, pod_.ns)),
+        pool_(std::make_shared<informer::HandlerPool>(client_.shared_loop(), options_.handlers)),
+        group_(client_, group_options(options_, pod_), pool_) {}
+
+  void init() {
+    if (!options_.observer) label_pod();
+    if (options_.role == Role::kConsumer) start();
+    if (options_.give_up_after.count() > 0) {
+      boost::asio::co_spawn(boost::asio::make_strand(client_.loop().context()),
+                            guard(weak_from_this(), options_.give_up_after, done_.get_token()),
+                            boost::asio::detached);
+    }
+  }
+
+  void label_pod() {
+    const api::Object pod = pods_.get(pod_.name);
+    // Whoever has labelled the pod knows better.
+    if (pod.labels()[options_.label].exists()) return;
+    set_label(options_.label,
+              options_.role == Role::kConsumer ? options_.consumer_label_value
+                                               : options_.provider_label_value,
+              {});
+  }
+
+  void create(const std::string& key, const std::string& value, const rest::CallOptions& call) {
+    if (key.empty()) throw InvalidArgument("a record needs a key");
+    const Record record{key, value};
+    const api::Object pod =
+        write([&](std::string_view annotation) { return with_record(annotation, record); }, call);
+    records_.written(own_key(), record, pod.resource_version());
+  }
+
+  void remove(const std::string& key, const rest::CallOptions& call) {
+    const api::Object pod =
+        write([&](std::string_view annotation) { return without_record(annotation, key); }, call);
+    records_.erased(own_key(), key, pod.resource_version());
+  }
+
+  void set_label(const std::string& label, const std::string& value,
+                 const rest::CallOptions& call) {
+    check_writer();
+    pods_.patch(pod_.name, rest::PatchType::kStrategicMerge,
+                metadata_patch("labels", label, value, {}), {}, {}, call);
+  }
+
+  void start() {
+    group_.start([this] { return handler(); });
+  }
+
+  const RecordSet& synced_records(const WaitOptions& wait) {
+    check_valid();
+    start();
+    group_.wait_for_sync(wait);
+    // The handlers may have to catch up with what they are to be told at first.
+    std::unique_lock lock(mutex_);
+    told_.wait(lock, wait.stop, [&] { return told_count_ >= group_size_ || !valid(); });
+    lock.unlock();
+    check_valid();
+    return records_;
+  }
+
+  std::shared_ptr<EventQueue> watch(const std::string& key, bool prefix, Begin begin) {
+    check_valid();
+    start();
+    auto queue = std::make_shared<EventQueue>(key, prefix, options_.max_pending);
+    records_.add(queue, begin);
+    return queue;
+  }
+
+  void unwatch(const std::shared_ptr<EventQueue>& queue) {
+    queue->end(NextOutcome::kStopped);
+    records_.remove(queue);
+  }
+
+  bool valid() const { return !done_.stop_requested(); }
+  std::stop_token done() const { return done_.get_token(); }
+  Freshness freshness() const { return group_.freshness()->freshness(); }
+  const PodIdentity& pod() const { return pod_; }
+  rest::EventLoop& loop() const { return client_.loop(); }
+
+  void close() {
+    done_.request_stop();
+    records_.end(NextOutcome::kClosed);
+    {
+      const std::lock_guard lock(mutex_);
+      told_.notify_all();
+    }
+    group_.close();
+  }
+
+ private:
+  std::string own_key() const { return pod_.ns + "/" + pod_.name; }
+
+  void check_valid() const {
+    if (!valid()) throw InvalidArgument("the client is closed");
+  }
+
+  void check_writer() const {
+    check_valid();
+    if (options_.observer) throw InvalidArgument("an observer has no pod to write to");
+  }
+
+  /// Reads the pod's annotation, and writes what `change` makes of it. Returns the pod.
+  template <class Change>
+  api::Object write(const Change& change, const rest::CallOptions& call) {
+    check_writer();
+    // Within this process they take turns; others are noticed by the server.
+    const std::lock_guard turn(writing_);
+    for (int attempt = 1;; ++attempt) {
+      api::Object pod = pods_.get(pod_.name, {}, call);
+      const std::string_view before = pod.annotations()[options_.annotation].as_string();
+      const std::string after = change(before);
+      if (after == before || decode_records(after).records == decode_records(before).records) {
+        return pod;
+      }
+      try {
+        return pods_.patch(
+            pod_.name, rest::PatchType::kStrategicMerge,
+            metadata_patch("annotations", options_.annotation, after, pod.resource_version()), {},
+            {}, call);
+      } catch (const api::StatusError& e) {
+        if (!api::is_conflict(e) || attempt >= kAttempts) throw;
+      }
+    }
+  }
+
+  informer::EventHandler<api::Object> handler() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++group_size_;
+    }
+    const auto weak = weak_from_this();
+    informer::EventHandler<api::Object> handler;
+    handler.name = "dubbo registry";
+    handler.on_add = [weak](const api::Object& pod, bool) {
+      if (const auto self = weak.lock()) self->take(pod, nullptr);
+    };
+    handler.on_update = [weak](const api::Object& before, const api::Object& after) {
+      if (const auto self = weak.lock()) self->take(after, &before);
+    };
+    handler.on_delete = [weak](const api::Object& pod, bool) {
+      if (const auto self = weak.lock()) self->records_.gone(pod.key());
+    };
+    handler.on_synced = [weak] {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->group_.handler_synced();
+      const std::lock_guard lock(self->mutex_);
+      ++self->told_count_;
+      self->told_.notify_all();
+    };
+    return handler;
+  }
+
+  /// One pod after the other, and of each pod the versions in their order: that is what handlers
+  /// are promised.
+  void take(const api::Object& pod, const api::Object* before) {
+    const std::string_view text = pod.annotations()[options_.annotation].as_string();
+    const bool same =
+        before != nullptr && before->annotations()[options_.annotation].as_string() == text;
+    const Records decoded = decode_records(text);
+    records_.apply(pod.key(), decoded.records, pod.resource_version());
+    if (same) return;
+    for (const auto& defect : decoded.defects) {
+      const Malformed report{std::string(pod.ns()), std::string(pod.name()),
+                             fmt::format("annotation {}: {}", options_.annotation, defect)};
+      if (options_.on_malformed) {
+        options_.on_malformed(report);
+      } else {
+        spdlog::warn("registry: {}/{}: {}", report.ns, report.name, report.reason);
+      }
+    }
+  }
+
+  static rest::Awaitable<void> guard(std::weak_ptr<ClientState> weak,
+                                     std::chrono::milliseconds give_up_after,
+                                     std::stop_token stop) {
+    const auto clock = Clock::real();
+    const auto pause = std::max(give_up_after / 8, std::chrono::milliseconds(1));
+    while (co_await clock->sleep(pause, stop)) {
+      const auto self = weak.lock();
+      if (!self) co_return;
+      const Freshness now = self->freshness();
+      if (now.live || std::chrono::system_clock::now() - now.since < give_up_after) continue;
+      spdlog::warn("registry: the API server has not been heard for {} ms: the client ends",
+                   give_up_after.count());
+      self->close();
+      co_return;
+    }
+  }
+
+  const rest::Client client_;
+  const ClientOptions options_;
+  const PodIdentity pod_;
+  const rest::ResourceClient pods_;
+  const std::shared_ptr<informer::HandlerPool> pool_;
+  InformerGroup group_;
+  RecordSet records_;
+  std::stop_source done_;
+  std::mutex writing_;
+
+  std::mutex mutex_;
+  std::condition_variable_any told_;
+  std::size_t group_size_ = 0;  // guarded by mutex_, as is
+  std::size_t told_count_ = 0;  // how many handlers know all there was at first
+};
+
+}  // namespace detail
+
+// -------------------------------------------------------------------------------- EventWatcher
+
+EventWatcher::EventWatcher(std::shared_ptr<detail::ClientState> client,
+                           std::shared_ptr<detail::EventQueue> queue)
+    : client_(std::move(client)), queue_(std::move(queue)) {}
+EventWatcher::~EventWatcher() { stop(); }
+
+EventWatcher& EventWatcher::operator=(EventWatcher&& other) noexcept {
+  if (this != &other) {
+    stop();
+    client_ = std::move(other.client_);
+    queue_ = std::move(other.queue_);
+  }
+  return *this;
+}
+
+NextEvent EventWatcher::next(std::stop_token stop, Deadline deadline) {
+  if (client_->loop().running_in_this_thread()) {
+    throw InvalidArgument("next() on the event loop would block it: co_await async_next()");
+  }
+  return queue_->wait(std::move(stop), deadline);
+}
+
+rest::Awaitable<NextEvent> EventWatcher::async_next(std::stop_token stop, Deadline deadline) {
+  return detail::EventQueue::async_wait(queue_, std::move(stop), deadline);
+}
+
+std::size_t EventWatcher::pending() const { return queue_->pending(); }
+
+void EventWatcher::stop() {
+  if (client_) client_->unwatch(queue_);
+}
+
+// -------------------------------------------------------------------------------------- Client
+
+Client::Client(rest::Client client, ClientOptions options)
+    : state_(std::make_shared<detail::ClientState>(std::move(client), std::move(options))) {
+  state_->init();
+}
+Client::~Client() { state_->close(); }
+
+void Client::create(const std::string& key, const std::string& value, rest::CallOptions call) {
+  state_->create(key, value, call);
+}
+void Client::remove(const std::string& key, rest::CallOptions call) { state_->remove(key, call); }
+void Client::set_label(const std::string& label, const std::string& value, rest::CallOptions call) {
+  state_->set_label(label, value, call);
+}
+
+std::vector<Record> Client::get_children(const std::string& prefix, const WaitOptions& wait) {
+  return state_->synced_records(wait).with_prefix(prefix);
+}
+std::optional<std::string> Client::get(const std::string& key, const WaitOptions& wait) {
+  return state_->synced_records(wait).get(key);
+}
+
+EventWatcher Client::watch(const std::string& key, Begin begin) {
+  return {state_, state_->watch(key, false, begin)};
+}
+EventWatcher Client::watch_with_prefix(const std::string& prefix, Begin begin) {
+  return {state_, state_->watch(prefix, true, begin)};
+}
+
+bool Client::valid() const { return state_->valid(); }
+std::stop_token Client::done() const { return state_->done(); }
+void Client::close() { state_->close(); }
+Freshness Client::freshness() const { return state_->freshness(); }
+const PodIdentity& Client::pod() const { return state_->pod(); }
+
+bool validate_client(std::shared_ptr<Client>& client,
+                     const std::function<std::shared_ptr<Client>()>& make) {
+  if (client && client->valid()) return false;
+  client = make();
+  return true;
+}
+
+}  // namespace lookout::registry::dubbo

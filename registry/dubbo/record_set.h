@@ -1,0 +1,82 @@
+// All records, and who has them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lookout/registry/dubbo/client.h"
+#include "registry/dubbo/event_queue.h"
+
+namespace lookout::registry::dubbo::detail {
+
+/// Keys with the pods that hold them. A key has the value of the holder that came last; it is there
+/// as long as it has a holder. What this client itself has written counts before what the server
+/// says, until the server has come to that version of the pod.
+class RecordSet {
+ public:
+  /// The pod has these records and no others, in this version (a resourceVersion).
+  void apply(const std::string& pod, const std::vector<Record>& records, std::string_view version);
+  /// There is no such pod any more.
+  void gone(const std::string& pod);
+  /// This client has written to its own pod, and this version came of it.
+  void written(const std::string& pod, const Record& record, std::string_view version);
+  void erased(const std::string& pod, const std::string& key, std::string_view version);
+
+  std::vector<Record> with_prefix(const std::string& prefix) const;
+  std::optional<std::string> get(const std::string& key) const;
+
+  void add(const std::shared_ptr<EventQueue>& queue, Begin begin);
+  void remove(const std::shared_ptr<EventQueue>& queue);
+  /// Ends all queues.
+  void end(NextOutcome reason);
+  std::size_t queues() const;
+
+ private:
+  struct Holder {
+    std::string pod;
+    std::string value;
+  };
+  /// What this client has made of a key on its own pod, which the server has yet to confirm.
+  struct Own {
+    Holder holder;
+    bool present = true;  // false: it has taken the key off
+  };
+  struct Key {
+    std::vector<Holder> holders;  // in the order in which they came
+    std::optional<Own> own;
+
+    const Holder* current() const {
+      if (own && own->present) return &own->holder;
+      for (auto it = holders.rbegin(); it != holders.rend(); ++it) {
+        if (!own || it->pod != own->holder.pod) return &*it;
+      }
+      return nullptr;
+    }
+  };
+  using Keys = std::map<std::string, Key>;
+
+  void write_locked(const std::string& key, Own own, std::string_view version);
+  void apply_locked(const std::string& pod, const std::vector<Record>& records);
+
+  /// Changes a key, and tells the watchers what became of it.
+  template <class Change>
+  void change(const std::string& key, const std::string& pod, Change change);
+
+  mutable std::mutex mutex_;
+  // All guarded by mutex_.
+  Keys keys_;
+  std::unordered_map<std::string, std::map<std::string, std::string>> pods_;
+  std::string own_pod_;
+  std::map<std::string, std::uint64_t> own_;  // what was written here, and its version
+  std::unordered_set<std::shared_ptr<EventQueue>> queues_;
+  std::optional<NextOutcome> end_;
+};
+
+}  // namespace lookout::registry::dubbo::detail

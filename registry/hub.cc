@@ -1,0 +1,308 @@
+#include "registry/hub.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "registry/callback_subscription.h"
+#include "registry/channel.h"
+
+namespace lookout::registry {
+
+std::vector<std::string> Options::all_namespaces() const {
+  std::vector<std::string> out = namespaces;
+  if (!ns.empty() || out.empty()) out.push_back(ns);
+  std::ranges::sort(out);
+  const auto again = std::ranges::unique(out);
+  out.erase(again.begin(), again.end());
+  // All namespaces include each.
+  if (out.front().empty()) out.resize(1);
+  return out;
+}
+
+namespace detail {
+namespace {
+
+/// The names that an index function gives, for those who only want these.
+std::vector<std::string> services_of(const InstanceReader& reader, const api::Object& object) {
+  cache::IndexValues values;
+  reader.services_of(object, values);
+  return {values.values().begin(), values.values().end()};
+}
+
+InformerGroupOptions group_options(const HubSource& source, const Options& options) {
+  InformerGroupOptions out;
+  out.resource = source.resource;
+  out.namespaces = options.all_namespaces();
+  out.label_selector = source.label_selector;
+  if (!options.label_selector.empty()) {
+    if (!out.label_selector.empty()) out.label_selector += ',';
+    out.label_selector += options.label_selector;
+  }
+  out.projection = source.projection;
+  out.indexers = {{std::string(kServiceIndex),
+                   [reader = source.reader](const api::Object& object, cache::IndexValues& values) {
+                     reader->services_of(object, values);
+                   }}};
+  out.backoff = options.backoff;
+  out.sync_timeout = options.sync_timeout;
+  return out;
+}
+
+}  // namespace
+
+InstancePtr InstanceReader::merged(const InstancePtr&, const InstancePtr& b) const { return b; }
+
+/// A watcher for its user: gone when he lets go of it.
+class HubWatcher : public WatcherBackend {
+ public:
+  HubWatcher(std::shared_ptr<Channel> channel, std::shared_ptr<WatcherCore> core,
+             std::shared_ptr<rest::EventLoop> loop)
+      : channel_(std::move(channel)), core_(std::move(core)), loop_(std::move(loop)) {}
+  ~HubWatcher() override { HubWatcher::stop(); }
+
+  NextResult next(std::stop_token stop, Deadline deadline) override {
+    if (loop_->running_in_this_thread()) {
+      throw InvalidArgument("next() on the event loop would block it: co_await async_next()");
+    }
+    return core_->wait(std::move(stop), deadline);
+  }
+  rest::Awaitable<NextResult> async_next(std::stop_token stop, Deadline deadline) override {
+    return WatcherCore::async_wait(core_, std::move(stop), deadline);
+  }
+  InstanceSetPtr latest() const override { return channel_->current(); }
+  void stop() override {
+    core_->end(NextOutcome::kStopped);
+    channel_->remove(core_);
+  }
+
+ private:
+  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<WatcherCore> core_;
+  const std::shared_ptr<rest::EventLoop> loop_;
+};
+
+class HubSubscription : public Subscription::Backend {
+ public:
+  HubSubscription(std::shared_ptr<Channel> channel, std::shared_ptr<WatcherCore> core,
+                  std::shared_ptr<CallbackLoop> calls)
+      : channel_(std::move(channel)), core_(std::move(core)), calls_(std::move(calls)) {}
+  ~HubSubscription() override { HubSubscription::cancel(); }
+
+  void cancel() override {
+    channel_->remove(core_);
+    calls_->cancel();
+  }
+
+ private:
+  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<WatcherCore> core_;
+  const std::shared_ptr<CallbackLoop> calls_;
+};
+
+Hub::Hub(rest::Client client, HubSource source, const Options& options)
+    : client_(std::move(client)),
+      source_(std::move(source)),
+      options_(options),
+      pool_(std::make_shared<informer::HandlerPool>(client_.shared_loop(), options.handlers)),
+      group_(client_, group_options(source_, options_), pool_) {}
+
+Hub::~Hub() { close(); }
+
+void Hub::start() {
+  group_.start([this] { return handler(); });
+}
+
+informer::EventHandler<api::Object> Hub::handler() {
+  informer::EventHandler<api::Object> handler;
+  handler.name = "registry";
+  // The filter is asked about each version that comes and each that goes, also of deletions, where
+  // on_delete is told the last version of the object and not the one that was served.
+  handler.filter = [weak = weak_from_this()](const api::Object& object) {
+    if (const auto self = weak.lock()) self->mark(object);
+    return true;
+  };
+  handler.on_add = [weak = weak_from_this()](const api::Object& object, bool) {
+    if (const auto self = weak.lock()) self->check(object, nullptr);
+  };
+  handler.on_update = [weak = weak_from_this()](const api::Object& before,
+                                                const api::Object& after) {
+    if (const auto self = weak.lock()) self->check(after, &before);
+  };
+  handler.on_synced = [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->group_.handler_synced();
+    self->mark_all();
+  };
+  return handler;
+}
+
+void Hub::check(const api::Object& object, const api::Object* before) {
+  const auto defect = source_.reader->defect(object);
+  if (!defect) return;
+  // Other parts of an object change more often than what is wrong with it.
+  if (before && source_.reader->defect(*before) == defect) return;
+  malformed_.fetch_add(1, std::memory_order_relaxed);
+  const Malformed report{std::string(object.ns()), std::string(object.name()), *defect};
+  if (options_.on_malformed) {
+    options_.on_malformed(report);
+  } else {
+    spdlog::warn("registry: left out {}/{}: {}", report.ns, report.name, report.reason);
+  }
+}
+
+// ------------------------------------------------------------------------------------- channels
+
+std::shared_ptr<Channel> Hub::channel(const std::string& service) {
+  start();
+  const std::lock_guard lock(mutex_);
+  if (closed_) throw InvalidArgument("the registry is closed");
+  auto& entry = channels_[service];
+  auto found = entry.lock();
+  if (!found) {
+    found = std::make_shared<Channel>(weak_from_this(), service, group_.informers(), source_.reader,
+                                      group_.freshness());
+    entry = found;
+  }
+  return found;
+}
+
+void Hub::forget_channel(const std::string& service) {
+  const std::lock_guard lock(mutex_);
+  const auto it = channels_.find(service);
+  // Somebody may have begun to follow the service again.
+  if (it != channels_.end() && it->second.expired()) channels_.erase(it);
+}
+
+void Hub::mark(const api::Object& object) {
+  const auto names = services_of(*source_.reader, object);
+  // Outlives the lock: a channel that goes forgets itself, which needs the mutex.
+  std::vector<std::shared_ptr<Channel>> touched;
+  const std::lock_guard lock(mutex_);
+  for (const auto& name : names) {
+    const auto it = channels_.find(name);
+    if (it != channels_.end()) touched.push_back(it->second.lock());
+  }
+  mark_locked(touched);
+}
+
+void Hub::mark_all() {
+  std::vector<std::shared_ptr<Channel>> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, weak] : channels_) all.push_back(weak.lock());
+  mark_locked(all);
+}
+
+void Hub::mark_locked(const std::vector<std::shared_ptr<Channel>>& channels) {
+  if (closed_) return;
+  for (const auto& channel : channels) {
+    if (channel) marked_.insert(channel);
+  }
+  if (marked_.empty() || std::exchange(flushing_, true)) return;
+  pool_->post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->flush();
+  });
+}
+
+void Hub::flush() {
+  for (;;) {
+    std::unordered_set<std::shared_ptr<Channel>> marked;
+    {
+      const std::lock_guard lock(mutex_);
+      marked.swap(marked_);
+      if (marked.empty()) {
+        flushing_ = false;
+        return;
+      }
+    }
+    for (const auto& channel : marked) channel->refresh(*this);
+  }
+}
+
+// -------------------------------------------------------------------------------- for the user
+
+InstanceSetPtr Hub::get(const std::string& service, const WaitOptions& wait) {
+  start();
+  group_.wait_for_sync(wait);
+  // One that is followed shares its instances and its version with the watchers.
+  return latest(service);
+}
+
+InstanceSetPtr Hub::latest(const std::string& service) { return channel(service)->refresh(*this); }
+
+std::vector<std::string> Hub::services(const WaitOptions& wait) {
+  start();
+  group_.wait_for_sync(wait);
+  std::set<std::string> names;
+  for (const auto& informer : group_.informers()) {
+    for (auto& name : informer->store().index_values(kServiceIndex)) names.insert(std::move(name));
+  }
+  return {names.begin(), names.end()};
+}
+
+std::shared_ptr<WatcherCore> Hub::add_watcher(const std::shared_ptr<Channel>& channel) {
+  auto core = channel->add();
+  channel->refresh(*this);
+  // A registry that was closed meanwhile has not seen it.
+  const std::lock_guard lock(mutex_);
+  if (closed_) core->end(NextOutcome::kClosed);
+  return core;
+}
+
+Watcher Hub::watch(const std::string& service) {
+  const auto followed = channel(service);
+  return Watcher(
+      std::make_unique<HubWatcher>(followed, add_watcher(followed), client_.shared_loop()));
+}
+
+Subscription Hub::subscribe(const std::string& service, SetCallback callback) {
+  const auto followed = channel(service);
+  const auto core = add_watcher(followed);
+  auto calls = std::make_shared<CallbackLoop>(service, core, std::move(callback), pool_);
+  calls->start();
+  return Subscription(std::make_unique<HubSubscription>(followed, core, std::move(calls)));
+}
+
+Freshness Hub::freshness() const { return group_.freshness()->freshness(); }
+
+DiscoveryStats Hub::stats() const {
+  DiscoveryStats out;
+  for (const auto& informer : group_.informers()) out.objects += informer->store().size();
+  std::vector<std::shared_ptr<Channel>> channels;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, weak] : channels_) {
+      if (auto channel = weak.lock()) channels.push_back(std::move(channel));
+    }
+  }
+  for (const auto& channel : channels) {
+    const std::size_t watchers = channel->watchers();
+    out.watchers += watchers;
+    out.followed += watchers > 0 ? 1u : 0u;
+  }
+  out.malformed = malformed_.load(std::memory_order_relaxed);
+  out.computed = computed_.load(std::memory_order_relaxed);
+  out.announced = announced_.load(std::memory_order_relaxed);
+  return out;
+}
+
+void Hub::close() {
+  std::vector<std::shared_ptr<Channel>> channels;
+  std::unordered_set<std::shared_ptr<Channel>> marked;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(closed_, true)) return;
+    marked.swap(marked_);
+    for (const auto& [name, weak] : channels_) {
+      if (auto channel = weak.lock()) channels.push_back(std::move(channel));
+    }
+  }
+  const auto informers = group_.close();
+  for (const auto& channel : channels) channel->close();
+}
+
+}  // namespace detail
+}  // namespace lookout::registry

@@ -1,0 +1,124 @@
+#include "registry/kratos/pod_reader.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "lookout/api/core/v1.h"
+#include "lookout/api/meta/v1.h"
+#include "lookout/registry/kratos/registry.h"
+#include "registry/string_map.h"
+
+namespace lookout::registry::kratos {
+namespace {
+
+using detail::StringMap;
+
+constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
+constexpr const char* kZoneMetadata = "zone";
+
+/// What kratos takes for "nothing there".
+bool stands_for_nothing(std::string_view text) {
+  return text.empty() || text == "{}" || text == "null" || text == "nil" || text == "[]";
+}
+
+/// False if the annotation cannot be read; `error` then names it.
+bool read_annotation(const api::Object& pod, std::string_view name, StringMap& out,
+                     std::string& error) {
+  const std::string_view text = pod.annotations()[name].as_string();
+  if (stands_for_nothing(text)) return true;
+  std::string reason;
+  if (detail::parse_string_map(text, out, reason)) return true;
+  error = fmt::format("annotation {}: {}", name, reason);
+  return false;
+}
+
+std::string protocol_of(const core::v1::ContainerPort& port, const std::string& number,
+                        const StringMap& protocols) {
+  if (const auto it = protocols.find(number); it != protocols.end() && !it->second.empty()) {
+    return it->second;
+  }
+  const std::string_view name = port.name();
+  if (!name.empty()) return std::string(name.substr(0, name.find('-')));
+  return std::string(port.protocol().empty() ? "TCP" : port.protocol());
+}
+
+}  // namespace
+
+const api::Projection& PodReader::projection() {
+  static const auto projection = api::Projection::keep(
+      {"metadata.labels.kratos-service-id", "metadata.labels.kratos-service-app",
+       "metadata.labels.kratos-service-version", "metadata.labels['topology.kubernetes.io/zone']",
+       "metadata.annotations.kratos-service-metadata",
+       "metadata.annotations.kratos-service-protocols", "metadata.deletionTimestamp",
+       "spec.containers.ports.containerPort", "spec.containers.ports.name",
+       "spec.containers.ports.protocol", "status.phase", "status.podIP", "status.conditions.type",
+       "status.conditions.status"});
+  return projection;
+}
+
+bool pod_is_ready(const api::Object& object) {
+  for (const auto condition : core::v1::Pod(object).status().conditions()) {
+    if (condition.type() == "Ready") return condition.status() == "True";
+  }
+  return false;
+}
+
+std::string bracketed(std::string_view address) {
+  return address.find(':') == std::string_view::npos ? std::string(address)
+                                                     : fmt::format("[{}]", address);
+}
+
+void PodReader::services_of(const api::Object& pod, cache::IndexValues& services) const {
+  const std::string_view name = pod.labels()[kServiceNameLabel].as_string();
+  if (!name.empty()) services.add(name);
+}
+
+void PodReader::read(const api::Object& object, std::string_view,
+                     std::vector<InstancePtr>& instances) const {
+  const core::v1::Pod pod(object);
+  const auto status = pod.status();
+  if (status.phase() != "Running" || status.pod_ip().empty()) return;
+  const bool going = !object["metadata"]["deletionTimestamp"].as_string().empty();
+  const bool ready = !going && pod_is_ready(object);
+  if (!ready && !include_unready_) return;
+
+  ServiceInstance instance;
+  StringMap protocols;
+  std::string error;
+  if (!read_annotation(object, kMetadataAnnotation, instance.metadata, error) ||
+      !read_annotation(object, kProtocolsAnnotation, protocols, error)) {
+    return;
+  }
+  instance.id = object.labels()[kServiceIdLabel].as_string();
+  instance.name = object.labels()[kServiceNameLabel].as_string();
+  instance.version = object.labels()[kServiceVersionLabel].as_string();
+  instance.origin = object.key();
+  instance.ready = ready;
+  if (const auto zone = instance.metadata.find(kZoneMetadata); zone != instance.metadata.end()) {
+    instance.zone = zone->second;
+  } else {
+    instance.zone = object.labels()[kZoneLabel].as_string();
+  }
+  const std::string host = bracketed(status.pod_ip());
+  for (const auto container : pod.spec().containers()) {
+    for (const auto port : container.ports()) {
+      const std::string number = std::to_string(port.container_port());
+      instance.endpoints.push_back(
+          fmt::format("{}://{}:{}", protocol_of(port, number, protocols), host, number));
+    }
+  }
+  instances.push_back(std::make_shared<const ServiceInstance>(std::move(instance)));
+}
+
+std::optional<std::string> PodReader::defect(const api::Object& pod) const {
+  StringMap ignored;
+  std::string error;
+  if (read_annotation(pod, kMetadataAnnotation, ignored, error) &&
+      read_annotation(pod, kProtocolsAnnotation, ignored, error)) {
+    return std::nullopt;
+  }
+  return error;
+}
+
+}  // namespace lookout::registry::kratos

@@ -1,0 +1,30 @@
+// Instances out of pods.
+#pragma once
+
+#include "lookout/api/projection.h"
+#include "registry/hub.h"
+
+namespace lookout::registry::kratos {
+
+class PodReader : public detail::InstanceReader {
+ public:
+  explicit PodReader(bool include_unready) : include_unready_(include_unready) {}
+
+  /// What it reads, and nothing else of a pod.
+  static const api::Projection& projection();
+
+  void services_of(const api::Object& pod, cache::IndexValues& services) const override;
+  void read(const api::Object& pod, std::string_view service,
+            std::vector<InstancePtr>& instances) const override;
+  std::optional<std::string> defect(const api::Object& pod) const override;
+
+ private:
+  const bool include_unready_;
+};
+
+/// Whether the pod's Ready condition holds.
+bool pod_is_ready(const api::Object& pod);
+/// Its address, in brackets if it has colons.
+std::string bracketed(std::string_view address);
+
+}  // namespace lookout::registry::kratos

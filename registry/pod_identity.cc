@@ -1,0 +1,66 @@
+#include "lookout/registry/pod_identity.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "lookout/api/error.h"
+
+namespace lookout::registry {
+namespace {
+
+std::string trimmed(const std::string& text) {
+  constexpr const char* kSpace = " \t\r\n";
+  const auto begin = text.find_first_not_of(kSpace);
+  return begin == std::string::npos ? ""
+                                    : text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+/// Empty if there is no such file.
+std::string file_text(const std::string& dir, const char* name) {
+  if (dir.empty()) return {};
+  std::ifstream file(dir + "/" + name);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  return trimmed(text);
+}
+
+std::string variable(const PodIdentitySources& sources, const char* name) {
+  if (sources.environment) return trimmed(sources.environment(name).value_or(""));
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : trimmed(value);
+}
+
+void set_first(std::string& target, const std::function<std::string()>& source) {
+  if (target.empty()) target = source();
+}
+
+}  // namespace
+
+PodIdentity PodIdentity::find(const PodIdentity& given, const std::string& fallback_ns,
+                              const PodIdentitySources& sources) {
+  PodIdentity out = given;
+  set_first(out.name, [&] { return variable(sources, "POD_NAME"); });
+  set_first(out.name, [&] { return file_text(sources.downward_api_dir, "name"); });
+  set_first(out.name, [&] { return variable(sources, "HOSTNAME"); });
+  if (out.name.empty()) {
+    throw Error(fmt::format(
+        "which pod is this? There is no $POD_NAME, no file {}/name and no $HOSTNAME: give the name",
+        sources.downward_api_dir));
+  }
+  set_first(out.ns, [&] { return variable(sources, "POD_NAMESPACE"); });
+  set_first(out.ns, [&] { return file_text(sources.downward_api_dir, "namespace"); });
+  set_first(out.ns, [&] { return file_text(sources.service_account_dir, "namespace"); });
+  set_first(out.ns, [&] { return variable(sources, "NAMESPACE"); });
+  set_first(out.ns, [&] { return fallback_ns; });
+  if (out.ns.empty()) {
+    throw Error(
+        fmt::format("which namespace is pod {} in? There is no $POD_NAMESPACE, no file "
+                    "{}/namespace, no file {}/namespace and no $NAMESPACE: give it",
+                    out.name, sources.downward_api_dir, sources.service_account_dir));
+  }
+  return out;
+}
+
+}  // namespace lookout::registry

@@ -1,0 +1,103 @@
+#include "registry/services/slice_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lookout/api/discovery/v1.h"
+#include "lookout/registry/services/registry.h"
+
+namespace lookout::registry::services {
+namespace {
+
+constexpr std::string_view kKubernetesProtocols = "kubernetes.io/";
+
+std::string protocol_of(const discovery::v1::EndpointPort& port) {
+  std::string_view protocol = port.app_protocol();
+  if (protocol.starts_with(kKubernetesProtocols)) {
+    protocol.remove_prefix(kKubernetesProtocols.size());
+  }
+  if (!protocol.empty()) return std::string(protocol);
+  const std::string_view name = port.name();
+  if (!name.empty()) return std::string(name.substr(0, name.find('-')));
+  return std::string(port.protocol().empty() ? "TCP" : port.protocol());
+}
+
+bool is_ready(const discovery::v1::Endpoint& endpoint) {
+  const auto conditions = endpoint.conditions();
+  return conditions.ready().value_or(true) && !conditions.terminating().value_or(false);
+}
+
+}  // namespace
+
+const api::Projection& SliceReader::projection() {
+  static const auto projection =
+      api::Projection::keep({"metadata.labels['kubernetes.io/service-name']", "endpoints.addresses",
+                             "endpoints.conditions", "endpoints.hostname", "endpoints.nodeName",
+                             "endpoints.zone", "endpoints.targetRef.kind",
+                             "endpoints.targetRef.name", "endpoints.targetRef.namespace", "ports"});
+  return projection;
+}
+
+void SliceReader::services_of(const api::Object& slice, cache::IndexValues& services) const {
+  const std::string_view name = slice.labels()[kServiceNameLabel].as_string();
+  if (name.empty()) return;
+  if (qualified_) {
+    services.add(fmt::format("{}/{}", slice.ns(), name));
+  } else {
+    services.add(name);
+  }
+}
+
+void SliceReader::read(const api::Object& object, std::string_view,
+                       std::vector<InstancePtr>& instances) const {
+  const discovery::v1::EndpointSlice slice(object);
+  for (const auto endpoint : slice.endpoints()) {
+    const bool ready = is_ready(endpoint);
+    if ((!ready && !include_unready_) || endpoint.addresses().empty()) continue;
+    ServiceInstance instance;
+    instance.name = object.labels()[kServiceNameLabel].as_string();
+    instance.ready = ready;
+    instance.zone = endpoint.zone();
+    // Several addresses of one endpoint are as good as each other: kube-proxy takes the first, too.
+    const std::string_view address = endpoint.addresses()[0];
+    const auto target = endpoint.target_ref();
+    if (target.kind() == "Pod" && !target.name().empty()) {
+      instance.id = target.name();
+      const std::string_view ns = target.namespace_();
+      instance.origin = fmt::format("{}/{}", ns.empty() ? object.ns() : ns, target.name());
+    } else {
+      instance.id = address;
+      instance.origin = fmt::format("{}/{}", object.ns(), address);
+    }
+    if (!endpoint.node_name().empty()) instance.metadata["node"] = endpoint.node_name();
+    if (!endpoint.hostname().empty()) instance.metadata["hostname"] = endpoint.hostname();
+    const std::string host = address.find(':') == std::string_view::npos
+                                 ? std::string(address)
+                                 : fmt::format("[{}]", address);
+    for (const auto port : slice.ports()) {
+      if (!port.port()) continue;  // "all ports" is no endpoint
+      instance.endpoints.push_back(
+          fmt::format("{}://{}:{}", protocol_of(port), host, *port.port()));
+    }
+    instances.push_back(std::make_shared<const ServiceInstance>(std::move(instance)));
+  }
+}
+
+InstancePtr SliceReader::merged(const InstancePtr& a, const InstancePtr& b) const {
+  ServiceInstance out = *a;
+  for (const auto& endpoint : b->endpoints) {
+    if (std::ranges::find(out.endpoints, endpoint) == out.endpoints.end()) {
+      out.endpoints.push_back(endpoint);
+    }
+  }
+  // The slices come in no order.
+  std::ranges::sort(out.endpoints);
+  out.metadata.insert(b->metadata.begin(), b->metadata.end());
+  if (out.zone.empty()) out.zone = b->zone;
+  out.ready = a->ready || b->ready;
+  return std::make_shared<const ServiceInstance>(std::move(out));
+}
+
+}  // namespace lookout::registry::services

@@ -1,0 +1,28 @@
+// Instances out of EndpointSlices.
+#pragma once
+
+#include "registry/hub.h"
+
+namespace lookout::registry::services {
+
+class SliceReader : public detail::InstanceReader {
+ public:
+  /// `qualified`: services are called "namespace/name".
+  SliceReader(bool qualified, bool include_unready)
+      : qualified_(qualified), include_unready_(include_unready) {}
+
+  /// What it reads, and nothing else of a slice.
+  static const api::Projection& projection();
+
+  void services_of(const api::Object& slice, cache::IndexValues& services) const override;
+  void read(const api::Object& slice, std::string_view service,
+            std::vector<InstancePtr>& instances) const override;
+  std::optional<std::string> defect(const api::Object&) const override { return std::nullopt; }
+  InstancePtr merged(const InstancePtr& a, const InstancePtr& b) const override;
+
+ private:
+  const bool qualified_;
+  const bool include_unready_;
+};
+
+}  // namespace lookout::registry::services

@@ -1,0 +1,89 @@
+#include "registry/string_map.h"
+
+#include <fmt/format.h>
+#include <rapidjson/error/en.h>
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+namespace lookout::registry::detail {
+namespace {
+
+class StringMapHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, StringMapHandler> {
+ public:
+  explicit StringMapHandler(StringMap& out) : out_(out) {}
+
+  bool Default() { return refuse(); }
+  bool Null() {
+    if (!inside_) return ended_ = true;
+    out_[key_].clear();
+    return true;
+  }
+  bool StartObject() {
+    if (inside_) return refuse();
+    return inside_ = true;
+  }
+  bool Key(const char* text, rapidjson::SizeType size, bool) {
+    key_.assign(text, size);
+    return true;
+  }
+  bool String(const char* text, rapidjson::SizeType size, bool) {
+    if (!inside_) return refuse();
+    out_[key_].assign(text, size);
+    return true;
+  }
+  bool EndObject(rapidjson::SizeType) { return ended_ = true; }
+
+  std::string reason() const {
+    return inside_ ? fmt::format("the value of \"{}\" is no string", key_) : "it is no JSON object";
+  }
+  bool refused() const { return refused_; }
+
+ private:
+  bool refuse() {
+    refused_ = true;
+    return false;
+  }
+
+  StringMap& out_;
+  std::string key_;
+  bool inside_ = false;
+  bool ended_ = false;
+  bool refused_ = false;
+};
+
+}  // namespace
+
+bool parse_string_map(std::string_view json, StringMap& out, std::string& error) {
+  out.clear();
+  rapidjson::MemoryStream memory(json.data(), json.size());
+  rapidjson::EncodedInputStream<rapidjson::UTF8<>, rapidjson::MemoryStream> stream(memory);
+  StringMapHandler handler(out);
+  rapidjson::Reader reader;
+  // Iterative: what is nested deeply is refused at the second level, before it can cost anything.
+  const auto result =
+      reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag>(stream,
+                                                                                           handler);
+  if (!result.IsError()) return true;
+  out.clear();
+  error = handler.refused()
+              ? handler.reason()
+              : fmt::format("{} (at byte {})", rapidjson::GetParseError_En(result.Code()),
+                            result.Offset());
+  return false;
+}
+
+std::string encode_string_map(const StringMap& map) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+  writer.StartObject();
+  for (const auto& [key, value] : map) {
+    writer.Key(key.data(), static_cast<rapidjson::SizeType>(key.size()));
+    writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
+  }
+  writer.EndObject();
+  return {buffer.GetString(), buffer.GetSize()};
+}
+
+}  // namespace lookout::registry::detail

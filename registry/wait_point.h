@@ -1,0 +1,118 @@
+// Waiting for something to take: on a thread, in a coroutine, or by being called.
+#pragma once
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "lookout/registry/watcher.h"
+
+namespace lookout::registry::detail {
+
+/// The base of what watchers wait at. A Result is made of what there is to take, or of a
+/// NextOutcome that says why there is nothing.
+template <class Result>
+class WaitPoint {
+ public:
+  WaitPoint() = default;
+  WaitPoint(const WaitPoint&) = delete;
+  WaitPoint& operator=(const WaitPoint&) = delete;
+  virtual ~WaitPoint() = default;
+
+  /// What there is now, if anything.
+  std::optional<Result> take() {
+    const std::lock_guard lock(mutex_);
+    return take_locked();
+  }
+
+  /// Waits on the calling thread.
+  Result wait(std::stop_token stop, Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (auto result = take_locked()) return *std::move(result);
+      if (stop.stop_requested()) return Result(NextOutcome::kCancelled);
+      const auto ready = [&] { return ready_locked(); };
+      if (deadline == kNoDeadline) {
+        // (A wait until the end of time overflows in some implementations.)
+        changed_.wait(lock, stop, ready);
+      } else if (!changed_.wait_until(lock, stop, deadline, ready) && !stop.stop_requested()) {
+        return Result(NextOutcome::kTimedOut);
+      }
+    }
+  }
+
+  /// Waits in a coroutine.
+  static rest::Awaitable<Result> async_wait(std::shared_ptr<WaitPoint> self, std::stop_token stop,
+                                            Deadline deadline) {
+    // Timers belong to one thread at a time, whatever the caller runs on.
+    const auto executor = co_await boost::asio::this_coro::executor;
+    co_return co_await boost::asio::co_spawn(
+        boost::asio::make_strand(executor),
+        wait_on_strand(std::move(self), std::move(stop), deadline), boost::asio::use_awaitable);
+  }
+
+  /// `wake` is called (without a lock, from any thread, and must not block) whenever take() may
+  /// return something. One at a time; an empty one takes it away.
+  void set_wake(std::function<void()> wake) {
+    auto next = wake ? std::make_shared<const std::function<void()>>(std::move(wake)) : nullptr;
+    const std::lock_guard lock(mutex_);
+    wake_.swap(next);
+  }
+
+ protected:
+  /// Under the mutex: what take() returns; and whether it may return something.
+  virtual std::optional<Result> take_locked() = 0;
+  virtual bool ready_locked() const = 0;
+
+  /// Tells whoever waits.
+  void changed(std::unique_lock<std::mutex> lock) {
+    const auto wake = wake_;
+    lock.unlock();
+    changed_.notify_all();
+    if (wake) (*wake)();
+  }
+
+  mutable std::mutex mutex_;
+
+ private:
+  static rest::Awaitable<Result> wait_on_strand(std::shared_ptr<WaitPoint> self,
+                                                std::stop_token stop, Deadline deadline) {
+    const auto executor = co_await boost::asio::this_coro::executor;
+    const auto timer = std::make_shared<boost::asio::steady_timer>(executor, deadline);
+    const auto ring = [timer, executor] {
+      boost::asio::post(executor, [timer] { timer->cancel(); });
+    };
+    const std::stop_callback on_stop(stop, ring);
+    struct WakeGuard {
+      WaitPoint& point;
+      ~WakeGuard() { point.set_wake({}); }
+    } guard{*self};
+    self->set_wake(ring);
+    for (;;) {
+      if (auto result = self->take()) co_return *std::move(result);
+      if (stop.stop_requested()) co_return Result(NextOutcome::kCancelled);
+      if (deadline != kNoDeadline && std::chrono::steady_clock::now() >= deadline) {
+        co_return Result(NextOutcome::kTimedOut);
+      }
+      // A ring is posted here, so it cannot come between the look and the wait.
+      boost::system::error_code ignored;
+      co_await timer->async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
+    }
+  }
+
+  std::condition_variable_any changed_;
+  std::shared_ptr<const std::function<void()>> wake_;  // guarded by mutex_
+};
+
+}  // namespace lookout::registry::detail

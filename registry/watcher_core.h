@@ -1,0 +1,38 @@
+// What a watcher of a service is made of, kept alive by what waits.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "registry/atomic_ref.h"
+#include "registry/wait_point.h"
+
+namespace lookout::registry::detail {
+
+/// Where the newest set of a service is published.
+using Published = AtomicRef<InstanceSet>;
+
+/// Waits to be rung when there is a new set, and remembers what was taken last. Whoever publishes
+/// rings and goes on; whoever watches takes what is the newest when he comes to it.
+class WatcherCore : public WaitPoint<NextResult> {
+ public:
+  explicit WatcherCore(std::shared_ptr<const Published> published)
+      : published_(std::move(published)) {}
+
+  /// Never waits for the watcher.
+  void ring();
+  /// Ends it; the first reason counts.
+  void end(NextOutcome reason);
+
+ private:
+  std::optional<NextResult> take_locked() override;
+  bool ready_locked() const override { return end_ || rung_; }
+
+  // All guarded by mutex_.
+  std::shared_ptr<const Published> published_;
+  bool rung_ = true;     // nobody has looked since there was something new
+  InstanceSetPtr last_;  // what was taken last
+  std::optional<NextOutcome> end_;
+};
+
+}  // namespace lookout::registry::detail

@@ -1,0 +1,247 @@
+// Feeds and policies, on a discovery that finds what the test says.
+#include "lookout/registry/balancer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "registry/atomic_ref.h"
+#include "tests/support/allocations.h"
+
+namespace lookout::registry {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+using Counts = std::map<std::string, int>;
+
+/// Calls the callback at once, with what the test publishes.
+class FixedDiscovery : public Discovery {
+ public:
+  using Discovery::get_service;
+  using Discovery::services;
+  InstanceSetPtr get_service(const std::string&, WaitOptions) override { return set_; }
+  InstanceSetPtr latest(const std::string&) override { return set_; }
+  Watcher watch(const std::string&) override { throw InvalidArgument("nobody watches here"); }
+  Subscription subscribe(const std::string&, SetCallback callback) override {
+    callback_ = std::move(callback);
+    callback_(set_);
+    return Subscription(std::make_unique<Nothing>());
+  }
+  std::vector<std::string> services(WaitOptions) override { return {}; }
+  Freshness freshness() const override { return {true, {}}; }
+  void close() override {}
+
+  void publish(std::vector<ServiceInstance> instances) {
+    std::vector<InstancePtr> shared;
+    for (auto& instance : instances) {
+      shared.push_back(std::make_shared<const ServiceInstance>(std::move(instance)));
+    }
+    set_ = InstanceSet::make("web", ++version_, std::move(shared));
+    if (callback_) callback_(set_);
+  }
+
+ private:
+  struct Nothing : Subscription::Backend {
+    void cancel() override {}
+  };
+  SetCallback callback_;
+  InstanceSetPtr set_ = InstanceSet::make("web", 0, {});
+  std::uint64_t version_ = 0;
+};
+
+ServiceInstance in_zone(const std::string& id, const std::string& zone) {
+  return {.id = id, .zone = zone};
+}
+ServiceInstance weighing(const std::string& id, const std::string& weight) {
+  return {.id = id, .metadata = {{"weight", weight}}};
+}
+
+Counts count(const Balancer& balancer, int picks) {
+  Counts out;
+  for (int i = 0; i < picks; ++i) {
+    const Pick pick = balancer.pick();
+    ++out[pick ? pick->id : "none"];
+  }
+  return out;
+}
+
+TEST(BalancerTest, WithoutInstancesThereIsNoPick) {
+  FixedDiscovery discovery;
+  for (const auto& policy :
+       {BalancerPolicy::round_robin(), BalancerPolicy::weighted(), BalancerPolicy::zones("a")}) {
+    const Balancer balancer(discovery, "web", policy);
+    EXPECT_FALSE(balancer.pick());
+    EXPECT_TRUE(balancer.load()->empty());
+    discovery.publish({{.id = "1", .ready = false}});
+    EXPECT_FALSE(balancer.pick()) << "it is not ready";
+    discovery.publish({});
+  }
+}
+
+TEST(BalancerTest, RoundRobinTakesOneAfterTheOther) {
+  FixedDiscovery discovery;
+  discovery.publish({{.id = "1"}, {.id = "2"}, {.id = "3"}});
+  const Balancer balancer(discovery, "web");
+  std::string order;
+  for (int i = 0; i < 6; ++i) order += balancer.pick()->id;
+  EXPECT_EQ(order, "123123");
+}
+
+TEST(BalancerTest, WeightsAreKeptExactlyAndSpread) {
+  FixedDiscovery discovery;
+  discovery.publish({weighing("a", "5"),
+                     weighing("b", "1"),
+                     weighing("c", "0"),
+                     weighing("d", "two"),
+                     weighing("e", "-1"),
+                     {.id = "f"}});
+  const Balancer balancer(discovery, "web", BalancerPolicy::weighted("weight", 2));
+  EXPECT_THAT(count(balancer, 12),
+              ElementsAre(Pair("a", 5), Pair("b", 1), Pair("d", 2), Pair("e", 2), Pair("f", 2)));
+  // Not all of one, then all of the next.
+  int longest = 0;
+  int run = 0;
+  std::string last;
+  for (int i = 0; i < 120; ++i) {
+    const std::string id = balancer.pick()->id;
+    run = id == last ? run + 1 : 1;
+    longest = std::max(longest, run);
+    last = id;
+  }
+  EXPECT_LE(longest, 2);
+}
+
+TEST(BalancerTest, WeightsThatAreTooLargeAreCutOff) {
+  FixedDiscovery discovery;
+  discovery.publish({weighing("a", "4294967295"), weighing("b", "65535")});
+  const Balancer balancer(discovery, "web", BalancerPolicy::weighted());
+  const auto counts = count(balancer, 2 * 65535);
+  EXPECT_EQ(counts.at("a"), counts.at("b"));
+}
+
+TEST(BalancerTest, ZonesGetEqualShares) {
+  FixedDiscovery discovery;
+  discovery.publish(
+      {in_zone("a1", "a"), in_zone("a2", "a"), in_zone("a3", "a"), in_zone("b1", "b")});
+  const Balancer balancer(discovery, "web", BalancerPolicy::zones());
+  EXPECT_THAT(count(balancer, 12),
+              ElementsAre(Pair("a1", 2), Pair("a2", 2), Pair("a3", 2), Pair("b1", 6)));
+}
+
+TEST(BalancerTest, TheZoneThatWasNotUsedForLongestComesFirst) {
+  FixedDiscovery discovery;
+  discovery.publish({in_zone("a", "a"), in_zone("b", "b"), in_zone("c", "c")});
+  const Balancer balancer(discovery, "web", BalancerPolicy::zones());
+  EXPECT_EQ(balancer.pick()->id, "a");
+  EXPECT_EQ(balancer.pick()->id, "b");
+  // A change of the set does not forget who is next, and a zone that is new has never been used.
+  discovery.publish({in_zone("0", "0"), in_zone("a", "a"), in_zone("b", "b"), in_zone("c", "c")});
+  EXPECT_EQ(balancer.pick()->id, "0");
+  EXPECT_EQ(balancer.pick()->id, "c");
+  EXPECT_EQ(balancer.pick()->id, "a");
+  EXPECT_EQ(balancer.pick()->id, "b");
+}
+
+TEST(BalancerTest, StaysInItsZoneAsLongAsItCan) {
+  FixedDiscovery discovery;
+  discovery.publish({in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b")});
+  const Balancer balancer(discovery, "web", BalancerPolicy::zones("a"));
+  EXPECT_THAT(count(balancer, 10), ElementsAre(Pair("a1", 5), Pair("a2", 5)));
+  ServiceInstance lost = in_zone("a1", "a");
+  lost.ready = false;
+  discovery.publish({lost, in_zone("b1", "b")});
+  EXPECT_THAT(count(balancer, 10), ElementsAre(Pair("b1", 10)));
+}
+
+TEST(BalancerTest, PickingAllocatesNothing) {
+  FixedDiscovery discovery;
+  discovery.publish({in_zone("a1", "a"), in_zone("b1", "b")});
+  const Feed feed(discovery, "web");
+  EXPECT_EQ(test::allocations_of([&] {
+              for (int i = 0; i < 100; ++i) EXPECT_EQ(feed.load()->size(), 2u);
+            }),
+            0u);
+  for (const auto& policy :
+       {BalancerPolicy::round_robin(), BalancerPolicy::weighted(), BalancerPolicy::zones()}) {
+    const Balancer balancer(discovery, "web", policy);
+    EXPECT_EQ(test::allocations_of([&] {
+                for (int i = 0; i < 100; ++i) EXPECT_TRUE(balancer.pick());
+              }),
+              0u);
+  }
+}
+
+TEST(BalancerTest, APickStaysGood) {
+  FixedDiscovery discovery;
+  discovery.publish({{.id = "1"}});
+  const Balancer balancer(discovery, "web");
+  const Pick pick = balancer.pick();
+  discovery.publish({});
+  EXPECT_EQ(pick->id, "1");
+  EXPECT_EQ(pick.set()->size(), 1u);
+}
+
+TEST(BalancerTest, PicksWhileTheSetChanges) {
+  FixedDiscovery discovery;
+  discovery.publish({{.id = "0"}});
+  const Feed feed(discovery, "web");
+  std::atomic<bool> done{false};
+  std::atomic<std::uint64_t> loads{0};
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      std::uint64_t last = 0;
+      while (!done) {
+        const auto set = feed.load();
+        // Each version has one instance, named for it: a set is whole or not there.
+        EXPECT_GE(set->version(), last);
+        EXPECT_EQ((*set)[0].id, std::to_string(set->version() - 1));
+        last = set->version();
+        loads.fetch_add(1, std::memory_order_relaxed);
+      }
+    });
+  }
+  for (int i = 1; i <= 20000 || loads < 20000; ++i) {
+    discovery.publish({{.id = std::to_string(i)}});
+  }
+  done = true;
+}
+
+/// Says when it goes.
+struct Tracked : detail::Counted {
+  explicit Tracked(std::atomic<int>& count) : alive(count) { ++alive; }
+  ~Tracked() { --alive; }
+  std::atomic<int>& alive;
+};
+
+TEST(AtomicRefTest, LosesNothingAndKeepsNothing) {
+  std::atomic<int> alive{0};
+  {
+    using Ref = boost::intrusive_ptr<const Tracked>;
+    detail::AtomicRef<Tracked> place{Ref(new Tracked(alive))};
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        const Ref mine(new Tracked(alive));
+        for (int n = 0; n < 20000; ++n) {
+          const Ref seen = place.load();
+          EXPECT_GT(seen->alive.load(), 0);
+          // Some put new ones in, some the same again and again.
+          if (i == 0) place.store(Ref(new Tracked(alive)));
+          if (i == 1) place.store(mine);
+          if (i == 2 && n % 7 == 0) place.store(seen);
+        }
+      });
+    }
+    threads.clear();
+    EXPECT_LE(alive, 3) << "the one that is there, and what the threads had";
+  }
+  EXPECT_EQ(alive, 0);
+}
+
+}  // namespace
+}  // namespace lookout::registry

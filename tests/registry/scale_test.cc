@@ -1,0 +1,332 @@
+// Many services, many watchers, and a cluster that does not hold still.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "lookout/api/core/v1.h"
+#include "lookout/apiserver/storage/memory.h"
+#include "lookout/registry/kratos/registry.h"
+#include "registry/kratos/pod_reader.h"
+#include "tests/registry/cluster.h"
+#include "tests/support/eventually.h"
+#include "tests/support/realistic_pods.h"
+#include "tests/support/sanitizers.h"
+
+namespace lookout::registry::kratos {
+namespace {
+
+using namespace registry::test;
+using lookout::test::eventually;
+using lookout::test::kSanitized;
+
+constexpr int kServices = kSanitized ? 40 : 200;
+constexpr int kPods = kSanitized ? 400 : 2000;
+constexpr int kWatchers = 100;
+constexpr int kChanges = kSanitized ? 1500 : 8000;
+
+std::string service_name(int n) { return fmt::format("service-{}", n); }
+std::string pod_name(int n) { return fmt::format("pod-{}", n); }
+
+/// What instances look like to these tests: "pod ip version metadata".
+using Seen = std::set<std::string>;
+
+Seen seen(const InstanceSet& set) {
+  Seen out;
+  for (const auto& instance : set) {
+    const auto mark = instance.metadata.find("mark");
+    out.insert(fmt::format("{} {} {} {}", instance.origin, instance.endpoints.at(0), instance.id,
+                           mark == instance.metadata.end() ? "" : mark->second));
+  }
+  return out;
+}
+
+/// The same from the pods that the server has, made without the registry.
+std::map<std::string, Seen> truth(const Cluster& cluster) {
+  std::map<std::string, Seen> out;
+  for (const auto& item : cluster.pods().list().items) {
+    const core::v1::Pod pod(item);
+    if (pod.status().phase() != "Running" || !pod_is_ready(item)) continue;
+    if (!item["metadata"]["deletionTimestamp"].as_string().empty()) continue;
+    const std::string service(item.labels()["kratos-service-app"].as_string());
+    if (service.empty()) continue;
+    // {"mark":"..."}
+    std::string mark(item.annotations()["kratos-service-metadata"].as_string());
+    if (!mark.empty()) mark = mark.substr(9, mark.size() - 11);
+    out[service].insert(fmt::format("{} http://{}:80 {} {}", item.key(), pod.status().pod_ip(),
+                                    item.labels()["kratos-service-id"].as_string(), mark));
+  }
+  return out;
+}
+
+/// Pods with a service each, and somebody who changes them.
+class ScaleTest : public testing::Test {
+ protected:
+  explicit ScaleTest(apiserver::ServerOptions options = {}) : cluster_(std::move(options)) {}
+
+  void create(int n) {
+    cluster_.create_pod(pod_name(n), kratos_pod(service_name(n % kServices), std::to_string(n),
+                                                fmt::format("10.{}.{}.1", n / 250, n % 250)));
+  }
+  void create_all(int pods) {
+    std::vector<std::jthread> makers;
+    for (int m = 0; m < 4; ++m) {
+      makers.emplace_back([&, m] {
+        for (int n = m; n < pods; n += 4) create(n);
+      });
+    }
+  }
+
+  /// One of the things that happen to a pod.
+  void change(int n, std::minstd_rand& random) {
+    const auto pick = [&](int below) {
+      return static_cast<int>(random() % static_cast<unsigned>(below));
+    };
+    const std::string name = pod_name(n);
+    const std::string ip = fmt::format("10.{}.{}.1", n / 250, n % 250);
+    switch (pick(6)) {
+      case 0:
+        cluster_.label(name, "kratos-service-app", service_name(pick(kServices)));
+        break;
+      case 1:
+        cluster_.set_status(name, ip, "Running", false);
+        break;
+      case 2:
+        cluster_.set_status(name, ip, "Running", true);
+        break;
+      case 3:
+        cluster_.annotate(name, "kratos-service-metadata",
+                          fmt::format(R"({{"mark":"{}"}})", pick(1000)));
+        break;
+      case 4:
+        cluster_.label(name, "kratos-service-app", "");
+        break;
+      default:
+        cluster_.remove_pod(name);
+        create(n);
+        break;
+    }
+  }
+  void change_flat_out(int changes, int pods) {
+    std::vector<std::jthread> changers;
+    for (int c = 0; c < 4; ++c) {
+      changers.emplace_back([&, c] {
+        std::minstd_rand random(static_cast<unsigned>(c) + 1);
+        // Each has pods of his own, so that none is deleted under another's hands.
+        for (int i = 0; i < changes / 4; ++i) {
+          change(static_cast<int>(random() % static_cast<unsigned>(pods / 4)) * 4 + c, random);
+        }
+      });
+    }
+  }
+
+  Cluster cluster_;
+};
+
+TEST_F(ScaleTest, EveryWatcherEndsWithTheExactSet) {
+  create_all(kPods);
+  Registry registry(cluster_.client());
+  auto lazy = registry.watch(service_name(0));
+
+  // Half of them block, half are called.
+  std::mutex mutex;
+  std::map<int, Seen> last;
+  const auto note = [&](int watcher, const InstanceSet& set) {
+    Seen now = seen(set);
+    const std::lock_guard lock(mutex);
+    last[watcher] = std::move(now);
+  };
+  std::vector<Subscription> subscriptions;
+  std::vector<std::jthread> threads;
+  for (int w = 0; w < kWatchers; ++w) {
+    const std::string service = service_name(w % (kServices / 2));
+    if (w % 2 == 0) {
+      subscriptions.push_back(
+          registry.subscribe(service, [&, w](const InstanceSetPtr& set) { note(w, *set); }));
+    } else {
+      threads.emplace_back([&, w, watcher = registry.watch(service)](std::stop_token stop) mutable {
+        while (const auto set = watcher.next(stop)) note(w, *set);
+      });
+    }
+  }
+  ASSERT_EQ(registry.stats().watchers, 101u);
+
+  change_flat_out(kChanges, kPods);
+  const auto expected = truth(cluster_);
+  const auto expected_of = [&](int w) {
+    const auto it = expected.find(service_name(w % (kServices / 2)));
+    return it == expected.end() ? Seen{} : it->second;
+  };
+  for (int w = 0; w < kWatchers; ++w) {
+    EXPECT_TRUE(eventually([&] {
+      const std::lock_guard lock(mutex);
+      return last[w] == expected_of(w);
+    })) << "watcher "
+        << w;
+  }
+  // The one that never read has kept nobody, and gets the latest now.
+  const auto set = lazy.next_for(kLong);
+  ASSERT_TRUE(set);
+  EXPECT_EQ(seen(*set), expected_of(0));
+  for (int s = 0; s < kServices; ++s) {
+    const auto it = expected.find(service_name(s));
+    EXPECT_EQ(seen(*registry.get_service(service_name(s))),
+              it == expected.end() ? Seen{} : it->second);
+  }
+}
+
+TEST_F(ScaleTest, WatchersLeaveNothingBehind) {
+  create_all(20);
+  Registry registry(cluster_.client());
+  registry.get_service(service_name(0));
+  std::vector<std::jthread> threads;
+  std::atomic<bool> done{false};
+  threads.emplace_back([&] {
+    for (int i = 0; !done; ++i) {
+      cluster_.annotate(pod_name(i % 20), "kratos-service-metadata",
+                        fmt::format(R"({{"mark":"{}"}})", i));
+    }
+  });
+  for (int i = 0; i < 10'000; ++i) {
+    const std::string service = service_name(i % 25);
+    if (i % 3 == 0) {
+      const Subscription subscription = registry.subscribe(service, [](const InstanceSetPtr&) {});
+    } else {
+      auto watcher = registry.watch(service);
+      if (i % 3 == 1 && i % 25 < 20) {
+        EXPECT_TRUE(watcher.next_for(kLong));
+      }
+    }
+  }
+  done = true;
+  threads.clear();
+  // What is being computed keeps its service for a moment.
+  EXPECT_TRUE(eventually([&] { return registry.stats().followed == 0; }));
+  EXPECT_EQ(registry.stats().watchers, 0u);
+}
+
+TEST_F(ScaleTest, APodThatFlapsEndsAsItIs) {
+  create_all(3);
+  constexpr int kFlaps = kSanitized ? 300 : 1000;
+  Registry registry(cluster_.client());
+  auto watcher = registry.watch(service_name(1));
+  ASSERT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 1; }));
+  std::atomic<int> sets{0};
+  std::jthread reader([&](std::stop_token stop) {
+    auto other = registry.watch(service_name(1));
+    while (const auto set = other.next(stop)) {
+      EXPECT_LE(set->size(), 1u);
+      ++sets;
+    }
+  });
+  for (int i = 0; i < kFlaps; ++i) {
+    cluster_.set_status(pod_name(1), "10.0.1.1", "Running", i % 2 != 0);
+  }
+  cluster_.annotate(pod_name(1), "kratos-service-metadata", R"({"mark":"end"})");
+  ASSERT_TRUE(next_that(
+      watcher, [](const auto& s) { return s.size() == 1 && s[0].metadata.contains("mark"); }));
+  EXPECT_LE(sets, kFlaps + 3);
+}
+
+/// A server that remembers little, so that whoever was away has to list anew.
+class ForgetfulServerTest : public ScaleTest {
+ protected:
+  ForgetfulServerTest() : ScaleTest(options()) {}
+
+  static apiserver::ServerOptions options() {
+    apiserver::ServerOptions out;
+    apiserver::storage::MemoryOptions memory;
+    memory.history = 16;
+    out.storage = std::make_shared<apiserver::storage::MemoryBackend>(memory);
+    return out;
+  }
+};
+
+TEST_F(ForgetfulServerTest, AfterAnAbsenceEverythingHasChanged) {
+  constexpr int kFew = 60;
+  create_all(kFew);
+  Options options;
+  options.backoff = {.initial = std::chrono::milliseconds(1), .max = std::chrono::milliseconds(20)};
+  Registry registry(cluster_.client(), options);
+  std::vector<Watcher> watchers;
+  for (int s = 0; s < kServices && s < kFew; ++s)
+    watchers.push_back(registry.watch(service_name(s)));
+  for (auto& watcher : watchers) ASSERT_TRUE(watcher.next_for(kLong));
+
+  cluster_.stop_server();
+  ASSERT_TRUE(eventually([&] { return !registry.freshness().live; }));
+  {
+    // Others change everything meanwhile.
+    apiserver::ServerOptions elsewhere;
+    elsewhere.storage = cluster_.storage();
+    apiserver::Server server(elsewhere);
+    const rest::Client client(server.client_config());
+    const auto pods = client.resource(core::v1::Pod::kResource, "default");
+    for (int n = 0; n < kFew; ++n) {
+      pods.patch(
+          pod_name(n), rest::PatchType::kMerge,
+          fmt::format(
+              R"({{"metadata":{{"annotations":{{"kratos-service-metadata":"{{\"mark\":\"new\"}}"}},
+                             "labels":{{"kratos-service-app":"{}"}}}}}})",
+              service_name((n + 1) % kServices)));
+    }
+  }
+  cluster_.start_server();
+  const auto expected = truth(cluster_);
+  for (std::size_t s = 0; s < watchers.size(); ++s) {
+    const auto it = expected.find(service_name(static_cast<int>(s)));
+    const Seen wanted = it == expected.end() ? Seen{} : it->second;
+    EXPECT_TRUE(next_that(watchers[s], [&](const auto& set) { return seen(set) == wanted; }))
+        << service_name(static_cast<int>(s));
+  }
+  EXPECT_TRUE(eventually([&] { return registry.freshness().live; }));
+}
+
+// -------------------------------------------------------------------------------- what it costs
+
+TEST(RegistryProjectionTest, KeepsLittleOfAPod) {
+  const std::string created = lookout::test::realistic_pod(7);
+  api::JsonDecoder everything;
+  std::string all = created;
+  const auto whole = everything.decode(all);
+  api::JsonDecoder some(PodReader::projection());
+  std::string again = created;
+  const auto kept = some.decode(again);
+  ASSERT_TRUE(whole) << everything.error();
+  ASSERT_TRUE(kept) << some.error();
+  EXPECT_LT(kept.memory_size(), 250u) << kept.to_json();
+  EXPECT_LT(kept.memory_size() * 8, whole.memory_size());
+}
+
+TEST_F(ScaleTest, SetsComeSoon) {
+  // Not asserted: how long it takes from before a change is sent until next() has returned.
+  create_all(50);
+  Registry registry(cluster_.client());
+  auto watcher = registry.watch(service_name(1));
+  ASSERT_TRUE(watcher.next_for(kLong));
+  std::vector<double> micros;
+  for (int i = 0; i < 300; ++i) {
+    const auto before = std::chrono::steady_clock::now();
+    cluster_.annotate(pod_name(1), "kratos-service-metadata", fmt::format(R"({{"mark":"{}"}})", i));
+    ASSERT_TRUE(watcher.next_for(kLong));
+    micros.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - before)
+            .count());
+  }
+  std::ranges::sort(micros);
+  RecordProperty("p50_us", std::to_string(micros[micros.size() / 2]));
+  RecordProperty("p99_us", std::to_string(micros[micros.size() * 99 / 100]));
+  fmt::print("from change to next(): p50 {:.0f} us, p99 {:.0f} us\n", micros[micros.size() / 2],
+             micros[micros.size() * 99 / 100]);
+}
+
+}  // namespace
+}  // namespace lookout::registry::kratos

@@ -1,0 +1,120 @@
+// Kubernetes services by their EndpointSlices.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lookout/api/discovery/v1.h"
+#include "lookout/registry/balancer.h"
+#include "lookout/registry/services/registry.h"
+#include "tests/registry/cluster.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::registry::services {
+namespace {
+
+using namespace registry::test;
+using testing::ElementsAre;
+
+class ServicesTest : public testing::Test {
+ protected:
+  void slice(const std::string& name, const std::string& service, const std::string& endpoints,
+             const std::string& ports = R"([{"name":"http","port":8080}])",
+             const std::string& ns = "default", const std::string& type = "IPv4") {
+    const auto object = api::Object::parse(fmt::format(
+        R"({{"metadata":{{"name":"{}","labels":{{"kubernetes.io/service-name":"{}"}}}},
+            "addressType":"{}","endpoints":{},"ports":{}}})",
+        name, service, type, endpoints, ports));
+    slices(ns).create(object);
+  }
+  void set_endpoints(const std::string& name, const std::string& endpoints) {
+    slices("default").patch(name, rest::PatchType::kMerge,
+                            fmt::format(R"({{"endpoints":{}}})", endpoints));
+  }
+  rest::ResourceClient slices(const std::string& ns) const {
+    return cluster_.client().resource(discovery::v1::EndpointSlice::kResource, ns);
+  }
+  static Options in(const std::string& ns) {
+    Options out;
+    out.ns = ns;
+    return out;
+  }
+
+  Cluster cluster_;
+};
+
+TEST_F(ServicesTest, AnEndpointIsAnInstance) {
+  slice("web-1", "web",
+        R"([{"addresses":["10.0.0.1"],"zone":"a","nodeName":"n1","conditions":{"ready":true},
+             "targetRef":{"kind":"Pod","name":"web-x","namespace":"default"}}])",
+        R"([{"name":"http-main","port":8080},{"name":"rpc","port":9000,"appProtocol":"grpc"},
+            {"name":"x","port":81,"appProtocol":"kubernetes.io/h2c"}])");
+  const auto set = Registry(cluster_.client(), in("default")).get_service("web");
+  ASSERT_EQ(set->size(), 1u);
+  EXPECT_EQ((*set)[0],
+            (ServiceInstance{.id = "web-x",
+                             .name = "web",
+                             .metadata = {{"node", "n1"}},
+                             .endpoints = {"http://10.0.0.1:8080", "grpc://10.0.0.1:9000",
+                                           "h2c://10.0.0.1:81"}}));
+  EXPECT_EQ((*set)[0].zone, "a");
+  EXPECT_EQ((*set)[0].origin, "default/web-x");
+}
+
+TEST_F(ServicesTest, SlicesThatSpeakOfOnePodAreOneInstance) {
+  const char* v4 = R"([{"addresses":["10.0.0.1"],"targetRef":{"kind":"Pod","name":"web-x"}}])";
+  const char* v6 = R"([{"addresses":["fd00::1"],"targetRef":{"kind":"Pod","name":"web-x"}}])";
+  slice("web-4", "web", v4);
+  slice("web-6", "web", v6, R"([{"name":"http","port":8080}])", "default", "IPv6");
+  slice("web-again", "web", v4);
+  slice("web-other", "web", R"([{"addresses":["10.0.0.9"]}])", R"([{"name":"","port":80}])");
+  const auto set = Registry(cluster_.client(), in("default")).get_service("web");
+  EXPECT_THAT(ids(*set), ElementsAre("10.0.0.9", "web-x"));
+  EXPECT_THAT((*set)[0].endpoints, ElementsAre("TCP://10.0.0.9:80"));
+  EXPECT_THAT((*set)[1].endpoints, ElementsAre("http://10.0.0.1:8080", "http://[fd00::1]:8080"));
+}
+
+TEST_F(ServicesTest, ServesWhatIsReady) {
+  slice("web-1", "web",
+        R"([{"addresses":["10.0.0.1"]},
+            {"addresses":["10.0.0.2"],"conditions":{"ready":false}},
+            {"addresses":["10.0.0.3"],"conditions":{"ready":true,"terminating":true}}])");
+  EXPECT_THAT(ids(*Registry(cluster_.client(), in("default")).get_service("web")),
+              ElementsAre("10.0.0.1"));
+  Options all = in("default");
+  all.include_unready = true;
+  EXPECT_THAT(ids(*Registry(cluster_.client(), all).get_service("web")),
+              ElementsAre("10.0.0.1", "10.0.0.2", "10.0.0.3"));
+}
+
+TEST_F(ServicesTest, ChangesAreAnnounced) {
+  slice("web-1", "web", R"([{"addresses":["10.0.0.1"]},{"addresses":["10.0.0.2"]}])");
+  Registry registry(cluster_.client(), in("default"));
+  auto watcher = registry.watch("web");
+  const Balancer balancer(registry, "web");
+  ASSERT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 2; }));
+  set_endpoints("web-1", R"([{"addresses":["10.0.0.2"]}])");
+  const auto set = next_that(watcher, [](const auto& s) { return s.size() == 1; });
+  ASSERT_TRUE(set);
+  EXPECT_EQ((*set)[0].id, "10.0.0.2");
+  EXPECT_TRUE(lookout::test::eventually([&] { return balancer.load()->size() == 1; }));
+  EXPECT_EQ(balancer.pick()->id, "10.0.0.2");
+  slices("default").remove("web-1");
+  EXPECT_TRUE(next_that(watcher, [](const auto& s) { return s.empty(); }));
+}
+
+TEST_F(ServicesTest, NamesAreQualifiedWhereThereAreSeveralNamespaces) {
+  cluster_.create_namespace("shop");
+  slice("web-1", "web", R"([{"addresses":["10.0.0.1"]}])");
+  slice("web-1", "web", R"([{"addresses":["10.0.0.2"]}])", R"([])", "shop");
+  Registry everywhere(cluster_.client());
+  EXPECT_THAT(everywhere.services(), testing::IsSupersetOf({"default/web", "shop/web"}));
+  EXPECT_THAT(ids(*everywhere.get_service("shop/web")), ElementsAre("10.0.0.2"));
+  EXPECT_THAT(ids(*everywhere.get_service("web")), ElementsAre("10.0.0.1"));
+  Registry shop(cluster_.client(), in("shop"));
+  EXPECT_THAT(shop.services(), ElementsAre("web"));
+  EXPECT_THAT(ids(*shop.get_service("web")), ElementsAre("10.0.0.2"));
+  EXPECT_THAT(ids(*shop.get_service("shop/web")), ElementsAre("10.0.0.2"));
+}
+
+}  // namespace
+}  // namespace lookout::registry::services
