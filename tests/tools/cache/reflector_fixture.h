@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "lookout/tools/cache/reflector.h"
 #include "lookout/testing/fake_clock.h"
+#include "lookout/tools/cache/reflector.h"
 #include "tests/support/fake_lister_watcher.h"
 #include "tests/support/objects.h"
 
