@@ -79,7 +79,8 @@ void BM_Listener(benchmark::State& state) {
   handler.on_add = [&](const api::Object&, bool) {
     handled.fetch_add(1, std::memory_order_relaxed);
   };
-  const auto listener = std::make_shared<informer::detail::Listener>(handler, pool);
+  const auto listener = std::make_shared<informer::detail::Listener>(
+      handler, pool, std::chrono::milliseconds(0), false);
   std::vector<cache::Notification> notifications(batch);
   for (auto& notification : notifications) notification.object = bench::pods(1)[0];
   std::int64_t pushed = 0;

@@ -5,7 +5,7 @@
 #include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
 
-#include <functional>
+#include <map>
 
 #include "lookout/api/error.h"
 
@@ -13,50 +13,68 @@ namespace lookout::cmd {
 namespace {
 
 using Informers = std::vector<std::shared_ptr<informer::SharedIndexInformer>>;
+using Type = metrics::Sample::Type;
 
-/// Reads the informers' own counters when somebody asks.
+prometheus::MetricType type_of(Type type) {
+  switch (type) {
+    case Type::kCounter:
+      return prometheus::MetricType::Counter;
+    case Type::kGauge:
+      return prometheus::MetricType::Gauge;
+    case Type::kSummary:
+      return prometheus::MetricType::Summary;
+    case Type::kHistogram:
+      return prometheus::MetricType::Histogram;
+  }
+  return prometheus::MetricType::Untyped;
+}
+
+prometheus::ClientMetric value_of(const metrics::Sample& sample) {
+  prometheus::ClientMetric out;
+  for (const auto& [name, value] : sample.labels) out.label.push_back({name, value});
+  switch (sample.type) {
+    case Type::kCounter:
+      out.counter.value = sample.value;
+      break;
+    case Type::kGauge:
+      out.gauge.value = sample.value;
+      break;
+    case Type::kSummary:
+      out.summary.sample_count = sample.count;
+      out.summary.sample_sum = sample.sum;
+      break;
+    case Type::kHistogram:
+      out.histogram.sample_count = sample.count;
+      out.histogram.sample_sum = sample.sum;
+      for (const auto& [bound, count] : sample.buckets) {
+        prometheus::ClientMetric::Bucket bucket;
+        bucket.upper_bound = bound;
+        bucket.cumulative_count = count;
+        out.histogram.bucket.push_back(bucket);
+      }
+      break;
+  }
+  return out;
+}
+
+/// Reads the informers' own numbers when somebody asks.
 class InformerMetrics : public prometheus::Collectable {
  public:
   explicit InformerMetrics(Informers informers) : informers_(std::move(informers)) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override {
+    std::vector<metrics::Sample> samples;
+    for (const auto& informer : informers_) informer->collect(samples);
+    std::map<std::string, prometheus::MetricFamily> families;
+    for (const auto& sample : samples) {
+      auto& family = families[sample.name];
+      family.name = sample.name;
+      family.help = sample.help;
+      family.type = type_of(sample.type);
+      family.metric.push_back(value_of(sample));
+    }
     std::vector<prometheus::MetricFamily> out;
-    const auto add = [&](std::string name, std::string help, prometheus::MetricType type,
-                         const std::function<double(const informer::SharedIndexInformer&)>& read) {
-      prometheus::MetricFamily family{std::move(name), std::move(help), type, {}};
-      for (const auto& informer : informers_) {
-        prometheus::ClientMetric metric;
-        metric.label.push_back({"name", informer->name()});
-        (type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) =
-            read(*informer);
-        family.metric.push_back(std::move(metric));
-      }
-      out.push_back(std::move(family));
-    };
-    const auto counter = [&](std::string name, std::string help,
-                             std::atomic<std::uint64_t> cache::ReflectorStats::*field) {
-      add(std::move(name), std::move(help), prometheus::MetricType::Counter,
-          [field](const auto& i) {
-            return static_cast<double>((i.stats().*field).load(std::memory_order_relaxed));
-          });
-    };
-    using Stats = cache::ReflectorStats;
-    counter("reflector_lists_total", "Lists that were begun", &Stats::lists);
-    counter("reflector_watches_total", "Watches that were begun", &Stats::watches);
-    counter("reflector_short_watches_total", "Watches that brought nothing", &Stats::short_watches);
-    counter("reflector_events_total", "Changes received", &Stats::events);
-    counter("reflector_bookmarks_total", "Bookmarks received", &Stats::bookmarks);
-    counter("reflector_errors_total", "Failed lists and watches", &Stats::errors);
-    counter("reflector_skipped_objects_total", "Objects left out", &Stats::skipped);
-    add("informer_store_objects", "Objects in the store", prometheus::MetricType::Gauge,
-        [](const auto& i) { return static_cast<double>(i.store().size()); });
-    add("informer_synced", "Whether the first list has come in", prometheus::MetricType::Gauge,
-        [](const auto& i) { return i.has_synced() ? 1.0 : 0.0; });
-    add("informer_last_activity_seconds", "Since the server last gave a sign of life",
-        prometheus::MetricType::Gauge, [](const auto& i) {
-          return std::chrono::duration<double>(std::chrono::steady_clock::now() - i.last_activity())
-              .count();
-        });
+    for (auto& [name, family] : families) out.push_back(std::move(family));
     return out;
   }
 

@@ -1,11 +1,14 @@
 #include "informer/informer_core.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
+#include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "lookout/api/error.h"
@@ -18,6 +21,16 @@ cache::Indexers with_namespace_index(cache::Indexers indexers) {
   return indexers;
 }
 
+/// No handler is told of everything more often.
+constexpr std::chrono::milliseconds kMinResyncPeriod{1000};
+
+/// Of a handler that asks for one period, when the informer looks in steps of another.
+std::chrono::milliseconds effective_period(std::chrono::milliseconds asked,
+                                           std::chrono::milliseconds check) {
+  if (asked.count() == 0 || check.count() == 0) return std::chrono::milliseconds(0);
+  return std::max(asked, check);
+}
+
 }  // namespace
 
 InformerCore::InformerCore(std::shared_ptr<cache::ListerWatcher> source, InformerOptions options,
@@ -25,38 +38,124 @@ InformerCore::InformerCore(std::shared_ptr<cache::ListerWatcher> source, Informe
     : loop_(std::move(loop)),
       pool_(std::move(pool)),
       strand_(boost::asio::make_strand(loop_->context())),
+      clock_(options.reflector.clock ? options.reflector.clock : Clock::real()),
+      default_resync_period_(options.reflector.resync_period),
       store_(std::make_shared<cache::Indexer>(with_namespace_index(std::move(options.indexers)))),
       controller_(*store_, std::move(options.transform),
                   [this](std::vector<cache::Notification> notifications) {
                     distribute(std::move(notifications));
                   }),
-      reflector_(
-          cache::Reflector::create(std::move(source), controller_, std::move(options.reflector))) {}
+      reflector_(cache::Reflector::create(std::move(source), controller_,
+                                          reflector_options(std::move(options.reflector)))),
+      resync_check_period_(default_resync_period_) {}
 
-std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler) {
+cache::ReflectorOptions InformerCore::reflector_options(cache::ReflectorOptions options) {
+  options.clock = clock_;
+  options.should_resync = [this, asked = std::move(options.should_resync)] {
+    return (!asked || asked()) && should_resync();
+  };
+  return options;
+}
+
+void InformerCore::require_not_started(const char* what) const {
+  if (started_)
+    throw InvalidArgument(fmt::format("the informer has been started: {} comes too late", what));
+}
+
+void InformerCore::set_transform(cache::TransformFunc transform) {
+  const std::lock_guard lock(mutex_);
+  require_not_started("the transform");
+  controller_.set_transform(std::move(transform));
+}
+
+void InformerCore::set_watch_error_handler(cache::WatchErrorHandler handler) {
+  const std::lock_guard lock(mutex_);
+  require_not_started("the watch error handler");
+  reflector_->set_watch_error_handler(std::move(handler));
+}
+
+// ------------------------------------------------------------------------------------- handlers
+
+std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler,
+                                            HandlerOptions options) {
+  std::unique_lock lock(mutex_);
   if (stopped()) {
     throw InvalidArgument("the informer has been stopped: it takes no more handlers");
   }
-  auto listener = std::make_shared<Listener>(std::move(handler), pool_);
+  ++handlers_;
+  if (handler.name.empty())
+    handler.name = fmt::format("{}, handler {}", reflector_->name(), handlers_);
+  auto period = options.resync_period.value_or(default_resync_period_);
+  if (period.count() > 0) {
+    if (period < kMinResyncPeriod) {
+      spdlog::warn("handler {}: resyncs every {} ms are too many, it gets one each second",
+                   handler.name, period.count());
+      period = kMinResyncPeriod;
+    }
+    if (resync_check_period_.count() == 0) {
+      spdlog::warn("handler {}: it asks for resyncs, but the informer does none", handler.name);
+    } else if (period < resync_check_period_) {
+      if (started_) {
+        spdlog::warn("handler {}: the informer runs already and resyncs every {} ms at most",
+                     handler.name, resync_check_period_.count());
+      } else {
+        resync_check_period_ = period;
+      }
+    }
+  }
+  auto listener = std::make_shared<Listener>(std::move(handler), pool_, period, options.coalesce);
+  const auto now = clock_->now();
+  lock.unlock();
   // On the strand nothing can come between the snapshot and what follows it.
-  boost::asio::post(strand_, [self = shared_from_this(), listener] {
+  boost::asio::post(strand_, [self = shared_from_this(), listener, now] {
     if (self->closed_) return listener->close();
     if (self->store_->size() > 0) listener->push_all(self->store_->snapshot());
     if (self->has_synced()) listener->push_synced();
-    self->listeners_.push_back(listener);
+    const Clock::TimePoint first_resync = now + self->resync_period(*listener);
+    const std::lock_guard guard(self->mutex_);
+    self->listeners_.push_back({listener, first_resync});
   });
   return listener;
 }
 
-void InformerCore::remove(const std::shared_ptr<Listener>& listener) {
-  listener->close();
-  boost::asio::post(
-      strand_, [self = shared_from_this(), listener] { std::erase(self->listeners_, listener); });
-  listener->wait_closed();
+void InformerCore::forget(const std::shared_ptr<Listener>& listener) {
+  boost::asio::post(strand_, [self = shared_from_this(), listener] {
+    const std::lock_guard lock(self->mutex_);
+    std::erase_if(self->listeners_, [&](const Entry& e) { return e.listener == listener; });
+  });
 }
 
+std::chrono::milliseconds InformerCore::resync_check_period() const {
+  const std::lock_guard lock(mutex_);
+  return resync_check_period_;
+}
+
+std::chrono::milliseconds InformerCore::resync_period(const Listener& listener) const {
+  return effective_period(listener.requested_resync_period(), resync_check_period());
+}
+
+bool InformerCore::should_resync() {
+  const auto now = clock_->now();
+  bool any = false;
+  for (auto& entry : listeners_) {
+    const auto period = resync_period(*entry.listener);
+    entry.resyncing = period.count() > 0 && now >= entry.next_resync;
+    if (!entry.resyncing) continue;
+    entry.next_resync = now + period;
+    any = true;
+  }
+  return any;
+}
+
+// ------------------------------------------------------------------------------ beginning and end
+
 void InformerCore::start() {
-  if (stopped() || started_.exchange(true)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped() || started_) return;
+    started_ = true;
+    reflector_->set_resync_period(resync_check_period_);
+  }
   boost::asio::co_spawn(strand_, run(shared_from_this()), boost::asio::detached);
 }
 
@@ -73,10 +172,22 @@ rest::Awaitable<void> InformerCore::run(std::shared_ptr<InformerCore> self) {
 
 void InformerCore::distribute(std::vector<cache::Notification> notifications) {
   if (!notifications.empty()) {
-    for (const auto& listener : listeners_) listener->push(notifications);
+    // Updates to the same version (a resync, a new list) are for those whose time has come;
+    // nearly always there are none.
+    const auto is_resync = [](const cache::Notification& n) { return n.sync; };
+    const bool any_resync = std::any_of(notifications.begin(), notifications.end(), is_resync);
+    std::vector<cache::Notification> others;
+    if (any_resync) {
+      std::remove_copy_if(notifications.begin(), notifications.end(), std::back_inserter(others),
+                          is_resync);
+    }
+    for (const auto& entry : listeners_) {
+      const auto& told = !any_resync || entry.resyncing ? notifications : others;
+      if (!told.empty()) entry.listener->push(told);
+    }
   }
   if (has_synced() || !controller_.has_synced()) return;
-  for (const auto& listener : listeners_) listener->push_synced();
+  for (const auto& entry : listeners_) entry.listener->push_synced();
   const std::lock_guard lock(mutex_);
   synced_.store(true, std::memory_order_release);
   changed_.notify_all();
@@ -110,9 +221,14 @@ void InformerCore::end() {
 }
 
 std::vector<std::shared_ptr<Listener>> InformerCore::close_listeners() {
+  const std::lock_guard lock(mutex_);
   closed_ = true;
-  for (const auto& listener : listeners_) listener->close();
-  return std::exchange(listeners_, {});
+  std::vector<std::shared_ptr<Listener>> out;
+  for (auto& entry : std::exchange(listeners_, {})) {
+    entry.listener->close();
+    out.push_back(std::move(entry.listener));
+  }
+  return out;
 }
 
 bool InformerCore::wait_for_sync(std::stop_token stop) const {
@@ -122,6 +238,56 @@ bool InformerCore::wait_for_sync(std::stop_token stop) const {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, stop, [&] { return synced_ || stopped(); });
   return synced_;
+}
+
+// ------------------------------------------------------------------------------------ metrics
+
+void InformerCore::collect(std::vector<metrics::Sample>& out) const {
+  const cache::ReflectorStats& stats = reflector_->stats();
+  const std::string version = reflector_->last_sync_resource_version();
+  double number = 0;
+  std::from_chars(version.data(), version.data() + version.size(), number);
+
+  metrics::Collector own(out, {{"name", reflector_->name()}});
+  own.counter("reflector_lists_total", "How often the server was asked for the whole state",
+              stats.lists);
+  own.counter("reflector_streamed_lists_total", "How often it streamed it", stats.streamed_lists);
+  own.summary("reflector_list_duration_seconds", "How long the whole state took to come in",
+              stats.list_seconds);
+  own.summary("reflector_items_per_list", "How many objects it had", stats.list_items);
+  own.counter("reflector_watches_total", "Watches that were begun", stats.watches);
+  own.counter("reflector_short_watches_total", "Watches that brought nothing", stats.short_watches);
+  own.summary("reflector_watch_duration_seconds", "How long watches lasted", stats.watch_seconds);
+  own.summary("reflector_items_per_watch", "How many events they brought", stats.watch_items);
+  own.gauge("reflector_last_resource_version", "The resourceVersion that the store has followed",
+            number);
+  own.counter("reflector_events_total", "Changes received", stats.events);
+  own.counter("reflector_bookmarks_total", "Bookmarks received", stats.bookmarks);
+  own.counter("reflector_errors_total", "Failed lists and watches", stats.errors);
+  own.counter("reflector_skipped_objects_total", "Objects left out", stats.skipped);
+  own.gauge("informer_store_resource_version", "The resourceVersion of the store", number);
+  own.gauge("informer_stored_items", "Objects in the store", static_cast<double>(store_->size()));
+  own.gauge("informer_synced", "Whether the store has been complete", has_synced() ? 1 : 0);
+  own.gauge("informer_last_activity_seconds", "Since the server last gave a sign of life",
+            std::chrono::duration<double>(reflector_->staleness()).count());
+
+  std::vector<std::shared_ptr<Listener>> listeners;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& entry : listeners_) listeners.push_back(entry.listener);
+  }
+  for (const auto& listener : listeners) {
+    metrics::Collector handler(out, {{"name", reflector_->name()}, {"handler", listener->name()}});
+    handler.gauge("informer_pending_notifications", "What a handler has yet to be told",
+                  static_cast<double>(listener->backlog()));
+    handler.histogram("informer_queue_latency_seconds",
+                      "How long the oldest of what a handler is given had waited",
+                      listener->latency());
+    handler.histogram("informer_processing_latency_seconds",
+                      "How long a handler took for what had come together", listener->duration());
+    handler.counter("informer_handler_exceptions_total", "How often a handler threw",
+                    static_cast<double>(listener->exceptions()));
+  }
 }
 
 }  // namespace lookout::informer::detail

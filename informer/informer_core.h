@@ -4,6 +4,7 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -20,8 +21,11 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   InformerCore(std::shared_ptr<cache::ListerWatcher> source, InformerOptions options,
                std::shared_ptr<rest::EventLoop> loop, std::shared_ptr<HandlerPool> pool);
 
-  std::shared_ptr<Listener> add(EventHandler<api::Object> handler);
-  void remove(const std::shared_ptr<Listener>& listener);
+  std::shared_ptr<Listener> add(EventHandler<api::Object> handler, HandlerOptions options);
+  /// Tells the listener nothing any more.
+  void forget(const std::shared_ptr<Listener>& listener);
+  void set_transform(cache::TransformFunc transform);
+  void set_watch_error_handler(cache::WatchErrorHandler handler);
   void start();
   void stop();
   void shutdown();
@@ -35,9 +39,24 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   const std::shared_ptr<cache::Indexer>& store() const { return store_; }
   const cache::Reflector& reflector() const { return *reflector_; }
 
+  std::chrono::milliseconds resync_check_period() const;
+  /// What the listener gets of what it asked for.
+  std::chrono::milliseconds resync_period(const Listener& listener) const;
+  void collect(std::vector<metrics::Sample>& out) const;
+
  private:
+  /// A listener that is told of changes.
+  struct Entry {
+    std::shared_ptr<Listener> listener;
+    Clock::TimePoint next_resync;
+    bool resyncing = true;  // updates to the same version are for this one, too
+  };
+
   using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
 
+  cache::ReflectorOptions reflector_options(cache::ReflectorOptions options);
+  void require_not_started(const char* what) const;  // under the mutex
+  bool should_resync();
   void distribute(std::vector<cache::Notification> notifications);
   static rest::Awaitable<void> run(std::shared_ptr<InformerCore> self);
   /// On the strand: nobody is told anything any more.
@@ -46,18 +65,23 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   const std::shared_ptr<rest::EventLoop> loop_;
   const std::shared_ptr<HandlerPool> pool_;
   const Strand strand_;
+  const std::shared_ptr<Clock> clock_;
+  const std::chrono::milliseconds default_resync_period_;
   const std::shared_ptr<cache::Indexer> store_;
   cache::Controller controller_;  // on the strand
   const std::shared_ptr<cache::Reflector> reflector_;
-  std::vector<std::shared_ptr<Listener>> listeners_;  // on the strand
-  bool closed_ = false;                               // on the strand: it takes no more of them
+  std::vector<Entry> listeners_;  // changed on the strand and under mutex_
+  bool closed_ = false;           // on the strand: it takes no more of them
 
   std::stop_source stop_;
   std::atomic<bool> started_{false};
   std::atomic<bool> synced_{false};
   mutable std::mutex mutex_;
   mutable std::condition_variable_any changed_;
-  bool finished_ = false;  // guarded by mutex_: the reflector has returned
+  // Guarded by mutex_.
+  bool finished_ = false;  // the reflector has returned
+  std::chrono::milliseconds resync_check_period_;
+  unsigned handlers_ = 0;  // that have been added, for their names
 };
 
 }  // namespace lookout::informer::detail

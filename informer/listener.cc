@@ -8,55 +8,115 @@ namespace lookout::informer::detail {
 
 using cache::Notification;
 
-Listener::Listener(EventHandler<api::Object> handler, std::shared_ptr<HandlerPool> pool)
-    : handler_(std::move(handler)), pool_(std::move(pool)) {}
+Listener::Listener(EventHandler<api::Object> handler, std::shared_ptr<HandlerPool> pool,
+                   std::chrono::milliseconds resync_period, bool coalesce)
+    : handler_(std::move(handler)),
+      pool_(std::move(pool)),
+      resync_period_(resync_period),
+      coalesce_(coalesce) {}
 
 template <class Fill>
 void Listener::enqueue(std::size_t count, Fill fill) {
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) return;
+    if (closed_ || sealed_) return;
+    if (empty()) since_ = std::chrono::steady_clock::now();
     waiting_.fetch_add(count, std::memory_order_relaxed);
-    fill(queue_);
-    if (queue_.empty() || scheduled_) return;
+    fill();
+    if (empty() || scheduled_) return;
     scheduled_ = true;
   }
   pool_->post([self = shared_from_this()] { self->drain(); });
 }
 
 void Listener::push(const std::vector<Notification>& notifications) {
-  enqueue(notifications.size(), [&](std::vector<Item>& queue) {
-    for (const auto& notification : notifications)
-      queue.push_back({Item::Kind::kNotification, notification, {}});
+  enqueue(notifications.size(), [&] {
+    for (const auto& notification : notifications) {
+      if (coalesce_) {
+        coalesce(notification);
+      } else {
+        queue_.push_back({Item::Kind::kNotification, notification, {}});
+      }
+    }
   });
 }
 
 void Listener::push_all(cache::Snapshot snapshot) {
-  enqueue(snapshot.size(), [&](std::vector<Item>& queue) {
-    queue.push_back({Item::Kind::kSnapshot, {}, std::move(snapshot)});
+  enqueue(snapshot.size(), [&] {
+    Item item{Item::Kind::kSnapshot, {}, std::move(snapshot)};
+    coalesce_ ? latest_.push_back(std::move(item)) : queue_.push_back(std::move(item));
   });
 }
 
 void Listener::push_synced() {
-  enqueue(0, [](std::vector<Item>& queue) { queue.push_back({Item::Kind::kSynced, {}, {}}); });
+  enqueue(0, [&] {
+    Item item{Item::Kind::kSynced, {}, {}};
+    coalesce_ ? latest_.push_back(std::move(item)) : queue_.push_back(std::move(item));
+  });
+}
+
+void Listener::coalesce(const Notification& next) {
+  using Type = Notification::Type;
+  std::string key = next.object.key();
+  const auto place = places_.find(key);
+  if (place == places_.end()) {
+    latest_.push_back({Item::Kind::kNotification, next, {}});
+    places_.emplace(std::move(key), std::prev(latest_.end()));
+    return;
+  }
+  // Two become one that begins where the first did and ends where the second does.
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  Notification& queued = place->second->notification;
+  const bool known = queued.type != Type::kAdd;  // to the handler, when it comes to this
+  if (next.type == Type::kDelete && !known) {
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+    latest_.erase(place->second);
+    places_.erase(place);
+    return;
+  }
+  queued.object = next.object;
+  queued.sync = queued.sync && next.sync;
+  if (next.type == Type::kDelete) {
+    queued.type = Type::kDelete;
+    queued.final_state_unknown = next.final_state_unknown;
+  } else if (known) {
+    queued.type = Type::kUpdate;
+    queued.final_state_unknown = false;
+  }
 }
 
 void Listener::drain() {
   // The memory of one batch serves the queue after the next, unless a backlog made it large.
   constexpr std::size_t kKept = 1024;
   std::vector<Item> batch;
+  Instant begin{};
   for (;;) {
+    if (!batch.empty()) {
+      const auto took = std::chrono::steady_clock::now() - begin;
+      duration_.observe(std::chrono::duration<double>(took).count());
+    }
     batch.clear();
     if (batch.capacity() > kKept) std::vector<Item>().swap(batch);
     {
       const std::lock_guard lock(mutex_);
       running_ = {};
-      if (queue_.empty() || closed_) {
+      if (empty() || closed_) {
         scheduled_ = false;
         changed_.notify_all();
         return;
       }
-      std::swap(batch, queue_);
+      begin = std::chrono::steady_clock::now();
+      latency_.observe(std::chrono::duration<double>(begin - since_).count());
+      if (coalesce_) {
+        // One at a time: what waits may still become one with what comes.
+        Item& first = latest_.front();
+        if (first.kind == Item::Kind::kNotification) places_.erase(first.notification.object.key());
+        batch.push_back(std::move(first));
+        latest_.pop_front();
+      } else {
+        std::swap(batch, queue_);
+      }
+      since_ = begin;
       running_ = std::this_thread::get_id();
     }
     for (const Item& item : batch) {
@@ -148,10 +208,23 @@ void Listener::deliver(const Notification& notification) {
   }
 }
 
+void Listener::seal() {
+  const std::lock_guard lock(mutex_);
+  sealed_ = true;
+}
+
+void Listener::wait_delivered() {
+  std::unique_lock lock(mutex_);
+  if (running_ == std::this_thread::get_id()) return;
+  changed_.wait(lock, [&] { return closed_ || (!scheduled_ && empty()); });
+}
+
 void Listener::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
   queue_.clear();
+  latest_.clear();
+  places_.clear();
   changed_.notify_all();
 }
 

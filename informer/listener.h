@@ -2,18 +2,23 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "lookout/informer/event_handler.h"
 #include "lookout/informer/handler_pool.h"
 #include "lookout/tools/cache/controller.h"
 #include "lookout/tools/cache/snapshot.h"
+#include "lookout/tools/metrics.h"
 
 namespace lookout::informer::detail {
 
@@ -21,7 +26,9 @@ namespace lookout::informer::detail {
 /// processorListener). The informer's strand pushes; nothing here ever makes it wait for a handler.
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
-  Listener(EventHandler<api::Object> handler, std::shared_ptr<HandlerPool> pool);
+  /// `resync_period`: what the handler asks for.
+  Listener(EventHandler<api::Object> handler, std::shared_ptr<HandlerPool> pool,
+           std::chrono::milliseconds resync_period, bool coalesce);
 
   /// Queues notifications.
   void push(const std::vector<cache::Notification>& notifications);
@@ -31,6 +38,10 @@ class Listener : public std::enable_shared_from_this<Listener> {
   /// sync.
   void push_synced();
 
+  /// Takes nothing more; what is queued is delivered.
+  void seal();
+  /// Waits until everything has been delivered, unless this is called by what is delivered.
+  void wait_delivered();
   /// Drops what is queued. No call begins afterwards.
   void close();
   /// Waits for the call that is running when it has been closed, unless this is that call.
@@ -43,8 +54,14 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::size_t backlog() const { return closed_ ? 0 : waiting_.load(std::memory_order_relaxed); }
   std::uint64_t exceptions() const { return exceptions_.load(std::memory_order_relaxed); }
   const std::string& name() const { return handler_.name; }
+  std::chrono::milliseconds requested_resync_period() const { return resync_period_; }
+  /// How long what came first had waited, each time the handler was given something.
+  const metrics::Histogram& latency() const { return latency_; }
+  /// How long the handler then took for all of it.
+  const metrics::Histogram& duration() const { return duration_; }
 
  private:
+  using Instant = std::chrono::steady_clock::time_point;
   struct Item {
     enum class Kind { kNotification, kSnapshot, kSynced };
     Kind kind = Kind::kNotification;
@@ -55,6 +72,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   /// `fill` puts that many notifications into the queue.
   template <class Fill>
   void enqueue(std::size_t count, Fill fill);
+  void coalesce(const cache::Notification& notification);  // under the mutex
+  bool empty() const { return queue_.empty() && latest_.empty(); }
   void drain();
   void deliver(const Item& item);
   void deliver(const cache::Notification& notification);
@@ -66,8 +85,14 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   mutable std::mutex mutex_;
   mutable std::condition_variable_any changed_;
-  // Guarded by mutex_.
+  const std::chrono::milliseconds resync_period_;
+  const bool coalesce_;
+  // Guarded by mutex_. One of the two queues is in use, the second by those who coalesce.
   std::vector<Item> queue_;
+  std::list<Item> latest_;
+  std::unordered_map<std::string, std::list<Item>::iterator> places_;  // in latest_, by key
+  Instant since_{};  // when the first of what is queued came
+  bool sealed_ = false;
   bool scheduled_ = false;   // a task of the pool drains the queue, or will
   std::thread::id running_;  // the thread that is in a call
 
@@ -75,6 +100,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::atomic<bool> closed_{false};
   std::atomic<bool> synced_{false};
   std::atomic<std::uint64_t> exceptions_{0};
+  metrics::Histogram latency_;
+  metrics::Histogram duration_;
 };
 
 }  // namespace lookout::informer::detail

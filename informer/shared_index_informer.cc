@@ -4,6 +4,7 @@
 
 #include "informer/informer_core.h"
 #include "informer/listener.h"
+#include "lookout/api/error.h"
 
 namespace lookout::informer {
 
@@ -22,12 +23,31 @@ std::uint64_t HandlerRegistration::exceptions() const {
 
 void HandlerRegistration::remove() {
   if (!listener_) return;
-  if (const auto informer = informer_.lock()) {
-    informer->remove(listener_);
-  } else {
-    listener_->close();
-    listener_->wait_closed();
-  }
+  listener_->close();
+  if (const auto informer = informer_.lock()) informer->forget(listener_);
+  listener_->wait_closed();
+}
+
+void HandlerRegistration::detach() {
+  if (!listener_) return;
+  listener_->seal();
+  if (const auto informer = informer_.lock()) informer->forget(listener_);
+}
+
+void HandlerRegistration::drain() {
+  if (!listener_) return;
+  detach();
+  listener_->wait_delivered();
+}
+
+std::chrono::milliseconds HandlerRegistration::resync_period() const {
+  const auto informer = informer_.lock();
+  return informer && listener_ ? informer->resync_period(*listener_) : std::chrono::milliseconds(0);
+}
+
+const std::string& HandlerRegistration::name() const {
+  static const std::string kNone;
+  return listener_ ? listener_->name() : kNone;
 }
 
 SharedIndexInformer::SharedIndexInformer(std::shared_ptr<cache::ListerWatcher> source,
@@ -40,12 +60,21 @@ SharedIndexInformer::SharedIndexInformer(std::shared_ptr<cache::ListerWatcher> s
 
 SharedIndexInformer::~SharedIndexInformer() { core_->end(); }
 
-HandlerRegistration SharedIndexInformer::add_handler(EventHandler<api::Object> handler) {
-  return {core_, core_->add(std::move(handler))};
+HandlerRegistration SharedIndexInformer::add_handler(EventHandler<api::Object> handler,
+                                                     HandlerOptions options) {
+  return {core_, core_->add(std::move(handler), options)};
 }
 
 void SharedIndexInformer::add_indexers(cache::Indexers indexers) {
+  if (stopped()) throw InvalidArgument("the informer has been stopped: it takes no more indexes");
   core_->store()->add_indexers(std::move(indexers));
+}
+
+void SharedIndexInformer::set_transform(cache::TransformFunc transform) {
+  core_->set_transform(std::move(transform));
+}
+void SharedIndexInformer::set_watch_error_handler(cache::WatchErrorHandler handler) {
+  core_->set_watch_error_handler(std::move(handler));
 }
 
 void SharedIndexInformer::start() { core_->start(); }
@@ -67,6 +96,14 @@ std::optional<Clock::TimePoint> SharedIndexInformer::live_since() const {
 Clock::TimePoint SharedIndexInformer::last_activity() const {
   return core_->reflector().last_activity();
 }
+Clock::Duration SharedIndexInformer::staleness() const { return core_->reflector().staleness(); }
+bool SharedIndexInformer::live(Clock::Duration within) const {
+  return has_synced() && !stopped() && staleness() <= within;
+}
+std::chrono::milliseconds SharedIndexInformer::resync_check_period() const {
+  return core_->resync_check_period();
+}
+void SharedIndexInformer::collect(std::vector<metrics::Sample>& out) const { core_->collect(out); }
 std::string SharedIndexInformer::last_sync_resource_version() const {
   return core_->reflector().last_sync_resource_version();
 }

@@ -18,7 +18,8 @@ class SharedInformerFactory::Impl {
         pool_(std::make_shared<HandlerPool>(client_.shared_loop(), options_.handlers)) {}
 
   Scope default_scope() const {
-    return {options_.ns, options_.label_selector, options_.field_selector, options_.projection};
+    return {options_.ns, options_.label_selector, options_.field_selector, options_.projection,
+            options_.metadata_only};
   }
 
   std::shared_ptr<SharedIndexInformer> get(const api::Resource& resource, Scope scope) {
@@ -80,14 +81,25 @@ class SharedInformerFactory::Impl {
     list_watch.label_selector = scope.label_selector;
     list_watch.field_selector = scope.field_selector;
     list_watch.decode.projection = scope.projection;
+    list_watch.decode.metadata_only = scope.metadata_only;
+    if (scope.metadata_only && scope.projection.keeps_everything())
+      list_watch.decode.projection = api::Projection::keep({"metadata"});
+    list_watch.tweak = options_.tweak_list_options;
 
     InformerOptions informer;
     informer.reflector.name = scope.ns.empty()
                                   ? resource.qualified_name()
                                   : fmt::format("{} in {}", resource.qualified_name(), scope.ns);
-    informer.reflector.expected_api_version = resource.api_version();
-    informer.reflector.expected_kind = resource.kind;
-    informer.reflector.resync_period = options_.resync_period;
+    if (scope.metadata_only) {
+      // A server that cannot leave things out sends the objects themselves.
+      informer.reflector.name += ", metadata";
+      informer.reflector.type_description = resource.qualified_name() + ", metadata";
+    } else {
+      informer.reflector.expected_api_version = resource.api_version();
+      informer.reflector.expected_kind = resource.kind;
+    }
+    informer.reflector.use_watch_list = options_.use_watch_list;
+    informer.reflector.resync_period = resync_period(resource);
     informer.reflector.backoff = options_.backoff;
     informer.reflector.watch_error_handler = options_.watch_error_handler;
     informer.reflector.clock = options_.clock;
@@ -97,6 +109,13 @@ class SharedInformerFactory::Impl {
                                                      std::move(list_watch));
     return std::make_shared<SharedIndexInformer>(std::move(source), std::move(informer),
                                                  client_.shared_loop(), pool_);
+  }
+
+  std::chrono::milliseconds resync_period(const api::Resource& resource) const {
+    for (const auto& [type, period] : options_.custom_resync) {
+      if (type == resource) return period;
+    }
+    return options_.resync_period;
   }
 
   const rest::Client client_;
@@ -120,13 +139,42 @@ std::shared_ptr<SharedIndexInformer> SharedInformerFactory::for_resource(
   return impl_->get(resource, scope);
 }
 
+std::shared_ptr<SharedIndexInformer> SharedInformerFactory::for_resource(
+    const api::GroupVersionResource& gvr) {
+  return for_resource(api::resource_for(gvr));
+}
+std::shared_ptr<SharedIndexInformer> SharedInformerFactory::for_resource(
+    const api::GroupVersionResource& gvr, const Scope& scope) {
+  return for_resource(api::resource_for(gvr), scope);
+}
+
 void SharedInformerFactory::start() { impl_->start(); }
 
-bool SharedInformerFactory::wait_for_cache_sync(std::stop_token stop) {
+SyncResult SharedInformerFactory::wait_for_cache_sync(std::stop_token stop) {
+  SyncResult result;
+  // All at once in effect: whoever is waited for later has synced meanwhile or not.
   for (const auto& informer : impl_->informers()) {
-    if (informer->started() && !informer->wait_for_sync(stop)) return false;
+    if (informer->started()) result.synced[informer->name()] = informer->wait_for_sync(stop);
   }
-  return true;
+  return result;
+}
+
+std::vector<std::string> SyncResult::unsynced() const {
+  std::vector<std::string> out;
+  for (const auto& [name, done] : synced) {
+    if (!done) out.push_back(name);
+  }
+  return out;
+}
+
+std::string SyncResult::message() const {
+  const auto missing = unsynced();
+  return missing.empty() ? ""
+                         : fmt::format("failed to sync all caches: {}", fmt::join(missing, ", "));
+}
+
+std::vector<std::shared_ptr<SharedIndexInformer>> SharedInformerFactory::informers() const {
+  return impl_->informers();
 }
 
 std::vector<std::string> SharedInformerFactory::unsynced() const {

@@ -130,6 +130,12 @@ Awaitable<WatchStream> watch(std::shared_ptr<Impl> client, api::Resource resourc
   co_return WatchStream(std::move(stream));
 }
 
+/// What to ask for; a server that cannot leave things out sends it all.
+std::string accept(const DecodeOptions& decode, std::string_view kind) {
+  if (!decode.metadata_only) return "application/json";
+  return fmt::format("application/json;as={};v=v1;g=meta.k8s.io,application/json", kind);
+}
+
 std::string_view content_type_of(PatchType type) {
   switch (type) {
     case PatchType::kJson:
@@ -182,6 +188,7 @@ Awaitable<ListMeta> ResourceClient::async_list_each(OnItem on_item, ListOptions 
                                                     DecodeOptions decode, CallOptions call) const {
   Request request = make_request("GET", "list", resource_, ns_, "");
   detail::add_list_options(request, options);
+  request.accept = accept(decode, "PartialObjectMetadataList");
   return on_strand(client_, list_each(client_->shared_from_this(), resource_, std::move(request),
                                       std::move(on_item), std::move(decode), std::move(call)));
 }
@@ -192,6 +199,7 @@ Awaitable<WatchStream> ResourceClient::async_watch(ListOptions options, DecodeOp
   request.add_query("watch", "true");
   detail::add_list_options(request, options);
   request.streaming = true;
+  request.accept = accept(decode, "PartialObjectMetadata");
   return on_strand(client_, rest::watch(client_->shared_from_this(), resource_, std::move(request),
                                         std::move(decode), std::move(call)));
 }

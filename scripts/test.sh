@@ -5,7 +5,8 @@
 # usage: scripts/test.sh [STAGE...]
 #
 #   style    formatting, shell scripts
-#   plain    GCC, warnings as errors; all tests, end-to-end ones against real servers included
+#   plain    GCC, warnings as errors; all tests, end-to-end ones against real servers included, and that the
+#            tests named in docs/client-go-conformance.md are among them
 #   install  cmake --install, and a project of its own that uses it through CMake and pkg-config
 #   asan     Clang; tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     Clang; concurrent tests under ThreadSanitizer
@@ -48,6 +49,7 @@ stage_plain() {
     LOOKOUT_KUBE_APISERVER=
   }
   export LOOKOUT_KUBE_APISERVER
+  scripts/check-conformance.sh build/dev
   ctest --preset dev -j "$(nproc)"
 }
 

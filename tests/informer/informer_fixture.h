@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lookout/informer/shared_index_informer.h"
-#include "tests/support/fake_clock.h"
+#include "lookout/testing/fake_clock.h"
 #include "tests/support/fake_source.h"
 
 namespace lookout::informer::test {
@@ -23,7 +23,8 @@ class InformerTest : public testing::Test {
     options_.reflector.expected_kind = "Pod";
     options_.reflector.clock = clock_;
     // Back-off takes no time here.
-    clock_->skip_sleeps_below(std::chrono::minutes(5));
+    options_.reflector.backoff.max = std::chrono::seconds(4);
+    clock_->skip_sleeps_below(std::chrono::seconds(9));
   }
 
   /// Makes it with the options as they are.

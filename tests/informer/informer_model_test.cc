@@ -19,7 +19,8 @@ using lookout::test::Told;
 /// A handler that checks what it is told.
 class Witness {
  public:
-  Witness(SharedIndexInformer& informer, std::string only_on_node, bool dawdles)
+  Witness(SharedIndexInformer& informer, std::string only_on_node, bool dawdles,
+          HandlerOptions options)
       : only_on_node_(std::move(only_on_node)), dawdles_(dawdles) {
     EventHandler<api::Object> handler;
     if (!only_on_node_.empty())
@@ -34,9 +35,10 @@ class Witness {
       called([&] { told_.remove(last); });
     };
     handler.on_synced = [this] { called([&] { EXPECT_EQ(++synced_, 1); }); };
-    registration_ = informer.add_handler(std::move(handler));
+    registration_ = informer.add_handler(std::move(handler), options);
   }
   ~Witness() {
+    if (dawdles_) registration_.drain();  // else what is queued is dropped
     registration_.remove();
     removed_ = true;
   }
@@ -89,11 +91,15 @@ class InformerModelTest : public test::InformerTest {
     Fate fate(seed);
     const auto source = std::make_shared<test::FakeSource>();
     options_.reflector.resync_period = fate.once_in(2) ? 1h : 0h;
+    options_.reflector.use_watch_list = !fate.once_in(4);
     options_.reflector.watch_error_handler = [](std::string_view, const std::exception&) {};
     SharedIndexInformer informer(source, options_, loop_, pool_);
     std::list<Witness> witnesses;
     const auto add_witness = [&] {
-      witnesses.emplace_back(informer, fate.once_in(2) ? "n1" : "", fate.once_in(2));
+      HandlerOptions options;
+      if (fate.once_in(2)) options.resync_period = fate.once_in(2) ? 0h : 2h;
+      options.coalesce = fate.once_in(2);
+      witnesses.emplace_back(informer, fate.once_in(2) ? "n1" : "", fate.once_in(2), options);
     };
     for (auto i = fate.below(10); i > 0; --i) source->put("ns0/" + std::to_string(i));
     if (fate.once_in(2)) add_witness();

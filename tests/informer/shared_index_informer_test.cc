@@ -82,12 +82,12 @@ TEST_F(SharedIndexInformerTest, NothingHappensBeforeTheStart) {
   stop.request_stop();
   EXPECT_FALSE(informer.wait_for_sync(stop.get_token()));
   EXPECT_FALSE(registration.wait_for_sync(stop.get_token()));
-  EXPECT_EQ(source_->lists(), 0u);
+  EXPECT_EQ(source_->watches(), 0u);
   informer.start();
   informer.start();
   EXPECT_TRUE(informer.started());
   settle();
-  EXPECT_EQ(source_->lists(), 1u) << "it runs once";
+  EXPECT_EQ(source_->watches(), 1u) << "it runs once";
 }
 
 TEST_F(SharedIndexInformerTest, IsSyncedWithNothing) {
@@ -221,6 +221,7 @@ TEST_F(SharedIndexInformerTest, GoesOnAfterALostConnection) {
 }
 
 TEST_F(SharedIndexInformerTest, GoesOnAfterErrors) {
+  options_.reflector.use_watch_list = false;
   std::vector<std::string> errors;
   options_.reflector.watch_error_handler = [&](std::string_view, const std::exception& e) {
     errors.push_back(e.what());
@@ -271,7 +272,7 @@ TEST_F(SharedIndexInformerTest, AResyncTellsEverythingAgain) {
   settle();
   clock_->advance(10min);
   EXPECT_TRUE(same.get_future().get());
-  EXPECT_EQ(source_->lists(), 1u);
+  EXPECT_EQ(source_->watches(), 1u);
 }
 
 // ------------------------------------------------------------------------ indexes and transform

@@ -13,8 +13,9 @@
 #include "lookout/api/core/v1.h"
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
+#include "lookout/testing/fake_clock.h"
 #include "tests/support/eventually.h"
-#include "tests/support/fake_clock.h"
+#include "tests/support/files.h"
 #include "tests/support/http_server.h"
 #include "tests/support/own_resources.h"
 
@@ -56,6 +57,17 @@ class ApiServer {
     });
   }
 
+  /// What the next watches that ask for the state are told; without it they are refused.
+  void answer_streams(std::string body) {
+    const std::lock_guard lock(mutex_);
+    stream_ = std::move(body);
+  }
+  /// What the requests accepted.
+  std::vector<std::string> accepted() const {
+    const std::lock_guard lock(mutex_);
+    return accepted_;
+  }
+
   rest::Config config() const {
     rest::Config config;
     config.server = server_.url();
@@ -67,13 +79,24 @@ class ApiServer {
     while (const auto request = connection.read_request()) {
       std::unique_lock lock(mutex_);
       requests_.push_back(request->target);
+      accepted_.push_back(request->header("Accept"));
       changed_.notify_all();
       const test::HttpResponse answer = answer_;
+      const std::string stream = stream_;
       lock.unlock();
       if (request->target.find("watch=") == std::string::npos) {
         connection.respond(answer);
+      } else if (request->target.find("sendInitialEvents=") == std::string::npos) {
+        connection.begin_chunks();
+        return connection.wait_for_close();
+      } else if (stream.empty()) {
+        connection.respond({422, api::StatusError::invalid("meta.k8s.io", "ListOptions", "", {})
+                                     .status()
+                                     .to_object()
+                                     .to_json()});
       } else {
         connection.begin_chunks();
+        connection.chunk(stream);
         return connection.wait_for_close();
       }
     }
@@ -81,8 +104,10 @@ class ApiServer {
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  std::vector<std::string> requests_;  // guarded by mutex_
-  test::HttpResponse answer_{          // guarded by mutex_
+  std::vector<std::string> requests_;  // guarded by mutex_, as is what follows
+  std::vector<std::string> accepted_;
+  std::string stream_;
+  test::HttpResponse answer_{// guarded by mutex_
                              200,
                              R"({"kind":"List","apiVersion":"v1",
                                  "metadata":{"resourceVersion":"10"},"items":[]})"};
@@ -97,6 +122,10 @@ constexpr const char* kTwoPods = R"({"kind":"PodList","apiVersion":"v1",
 class SharedInformerFactoryTest : public testing::Test {
  protected:
   SharedInformerFactory& make(FactoryOptions options = {}) {
+    options.use_watch_list = false;
+    return make_streaming(std::move(options));
+  }
+  SharedInformerFactory& make_streaming(FactoryOptions options = {}) {
     options.clock = clock_;
     factory_ = std::make_unique<SharedInformerFactory>(client_, std::move(options));
     return *factory_;
@@ -243,6 +272,165 @@ TEST_F(SharedInformerFactoryTest, SaysWhatHasNotSynced) {
   EXPECT_FALSE(waiting.get());
 }
 
+TEST_F(SharedInformerFactoryTest, AWaitSaysWhatHasSyncedAndWhatHasNot) {
+  auto& factory = make();
+  factory.informer<Pod>();
+  factory.start();
+  const auto all = factory.wait_for_cache_sync();
+  EXPECT_TRUE(all);
+  EXPECT_THAT(all.synced, ElementsAre(testing::Pair("pods", true)));
+  EXPECT_EQ(all.message(), "");
+
+  server_.answer_lists(500, "{}");
+  factory.informer<Node>();
+  factory.informer<apps::v1::Deployment>();
+  factory.start();
+  std::stop_source stop;
+  stop.request_stop();
+  const auto some = factory.wait_for_cache_sync(stop.get_token());
+  EXPECT_FALSE(some);
+  EXPECT_THAT(some.synced, ElementsAre(testing::Pair("deployments.apps", false),
+                                       testing::Pair("nodes", false), testing::Pair("pods", true)));
+  EXPECT_THAT(some.unsynced(), ElementsAre("deployments.apps", "nodes"));
+  EXPECT_EQ(some.message(), "failed to sync all caches: deployments.apps, nodes");
+}
+
+TEST_F(SharedInformerFactoryTest, InformersAndHandlersCanBeWaitedForTogether) {
+  auto& factory = make();
+  const auto pods = factory.informer<Pod>();
+  const auto nodes = factory.informer<Node>();
+  const auto handler = pods.add_handler({});
+  std::stop_source stop;
+  factory.start();
+  EXPECT_TRUE(wait_for_sync(stop.get_token(), pods, nodes, handler));
+  const auto never = factory.informer<apps::v1::Deployment>();
+  stop.request_stop();
+  EXPECT_FALSE(wait_for_sync(stop.get_token(), pods, never, handler));
+}
+
+// --------------------------------------------------------------------------- kinds of informers
+
+TEST_F(SharedInformerFactoryTest, StreamsTheStateWhereTheServerCan) {
+  server_.answer_streams(
+      R"({"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"shop","name":"x","resourceVersion":"7"}}})"
+      "\n"
+      R"({"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"10","annotations":{"k8s.io/initial-events-end":"true"}}}})"
+      "\n");
+  auto& factory = make_streaming();
+  const auto pods = factory.informer<Pod>();
+  factory.start();
+  ASSERT_TRUE(factory.wait_for_cache_sync());
+  EXPECT_EQ(pods.lister().ns("shop").get("x").resource_version(), "7");
+  EXPECT_THAT(server_.requests(),
+              ElementsAre(AllOf(HasSubstr("watch=true"), HasSubstr("sendInitialEvents=true"),
+                                HasSubstr("resourceVersionMatch=NotOlderThan"),
+                                HasSubstr("allowWatchBookmarks=true"))));
+}
+
+TEST_F(SharedInformerFactoryTest, ListsWhereTheServerRefusesToStream) {
+  server_.answer_lists(200, kTwoPods);
+  auto& factory = make_streaming();
+  const auto pods = factory.informer<Pod>();
+  factory.start();
+  ASSERT_TRUE(factory.wait_for_cache_sync());
+  EXPECT_EQ(pods.lister().list().size(), 2u);
+  EXPECT_TRUE(server_.wait_for("watch=", 2));
+  EXPECT_EQ(server_.requests().size(), 3u);
+}
+
+TEST_F(SharedInformerFactoryTest, ListOptionsCanBeTweaked) {
+  FactoryOptions options;
+  options.label_selector = "app=web";
+  options.tweak_list_options = [](rest::ListOptions& list) {
+    list.label_selector += ",tier=front";
+    list.field_selector = "spec.nodeName=n7";
+  };
+  auto& factory = make(options);
+  factory.informer<Pod>();
+  factory.start();
+  ASSERT_TRUE(factory.wait_for_cache_sync());
+  EXPECT_TRUE(server_.wait_for("watch="));
+  EXPECT_THAT(server_.requests(),
+              testing::Each(AllOf(HasSubstr("labelSelector=app%3Dweb%2Ctier%3Dfront"),
+                                  HasSubstr("fieldSelector=spec.nodeName%3Dn7"))));
+}
+
+TEST_F(SharedInformerFactoryTest, KeepsMetadataOnly) {
+  server_.answer_lists(200,
+                       test::read_file(test::testdata("kube-1.36/list/v1_pods.partialmeta.json")));
+  auto& factory = make();
+  const auto pods = factory.for_resource(Pod::kResource, {.metadata_only = true});
+  EXPECT_NE(pods.get(), factory.for_resource(Pod::kResource).get());
+  EXPECT_EQ(pods.get(), factory.for_resource(Pod::kResource, {.metadata_only = true}).get());
+  pods->start();
+  ASSERT_TRUE(pods->wait_for_sync());
+  EXPECT_TRUE(server_.wait_for("watch="));
+  EXPECT_THAT(server_.accepted(),
+              ElementsAre(StartsWith("application/json;as=PartialObjectMetadataList;"),
+                          StartsWith("application/json;as=PartialObjectMetadata;")));
+  ASSERT_GT(pods->store().size(), 0u);
+  for (const auto& object : pods->store().snapshot()) {
+    EXPECT_EQ(object.kind(), "PartialObjectMetadata");
+    EXPECT_FALSE(object.uid().empty());
+  }
+}
+
+TEST_F(SharedInformerFactoryTest, KeepsMetadataOnlyOfWhatAServerSendsWhole) {
+  server_.answer_lists(200, test::read_file(test::testdata("kube-1.36/list/v1_pods.json")));
+  auto& factory = make();
+  const auto pods = factory.for_resource(Pod::kResource, {.metadata_only = true});
+  pods->start();
+  ASSERT_TRUE(pods->wait_for_sync());
+  ASSERT_GT(pods->store().size(), 0u);
+  for (const auto& object : pods->store().snapshot()) {
+    EXPECT_FALSE(object.uid().empty());
+    EXPECT_FALSE(object["spec"].exists()) << "there is no room for what nobody asked for";
+  }
+}
+
+TEST_F(SharedInformerFactoryTest, ATableIsNoList) {
+  server_.answer_lists(200, test::read_file(test::testdata("kube-1.36/list/v1_pods.table.json")));
+  std::promise<std::string> failed;
+  FactoryOptions options;
+  options.watch_error_handler = [&, once = false](std::string_view,
+                                                  const std::exception& e) mutable {
+    if (!std::exchange(once, true)) failed.set_value(e.what());
+  };
+  auto& factory = make(options);
+  factory.informer<Pod>();
+  factory.start();
+  EXPECT_THAT(failed.get_future().get(), HasSubstr("Table"));
+  EXPECT_THAT(factory.unsynced(), ElementsAre("pods"));
+}
+
+TEST_F(SharedInformerFactoryTest, FollowsWhatIsNamedByGroupVersionAndResource) {
+  server_.answer_lists(200, R"({"kind":"WidgetList","apiVersion":"example.com/v1",
+    "metadata":{"resourceVersion":"10"},"items":[{"kind":"Widget","apiVersion":"example.com/v1",
+    "metadata":{"namespace":"shop","name":"w","resourceVersion":"7"}}]})");
+  auto& factory = make();
+  EXPECT_EQ(factory.for_resource(api::GroupVersionResource{"", "v1", "pods"}).get(),
+            identity(factory.informer<Pod>()))
+      << "of what is built in the rest is known";
+  const auto widgets = factory.for_resource(
+      api::GroupVersionResource{"example.com", "v1", "widgets"}, {.ns = "shop"});
+  widgets->start();
+  ASSERT_TRUE(widgets->wait_for_sync());
+  EXPECT_EQ(widgets->store().get("shop", "w").kind(), "Widget");
+  EXPECT_THAT(server_.requests(),
+              Contains(StartsWith("/apis/example.com/v1/namespaces/shop/widgets?")));
+}
+
+TEST_F(SharedInformerFactoryTest, TypesMayHaveResyncPeriodsOfTheirOwn) {
+  auto& factory = make(
+      {.resync_period = 10min, .custom_resync = {{Node::kResource, 1min}, {Pod::kResource, 0min}}});
+  const auto period = [&](const auto& informer) {
+    return informer.add_handler({}).resync_period();
+  };
+  EXPECT_EQ(period(factory.informer<apps::v1::Deployment>()), 10min);
+  EXPECT_EQ(period(factory.informer<Node>()), 1min);
+  EXPECT_EQ(period(factory.informer<Pod>()), 0min);
+}
+
 TEST_F(SharedInformerFactoryTest, AShutdownEndsEverything) {
   auto& factory = make();
   const auto pods = factory.informer<Pod>();
@@ -275,7 +463,8 @@ TEST_F(SharedInformerFactoryTest, AShutdownEndsWaiting) {
 TEST_F(SharedInformerFactoryTest, LeavesNoThread) {
   const auto before = test::thread_count();
   {
-    SharedInformerFactory factory(rest::Client(server_.config()), {.clock = clock_});
+    SharedInformerFactory factory(rest::Client(server_.config()),
+                                  {.use_watch_list = false, .clock = clock_});
     const auto pods = factory.informer<Pod>();
     const auto registration = pods.add_handler({});
     factory.start();
@@ -290,8 +479,8 @@ TEST_F(SharedInformerFactoryTest, ReferencesGoInAnyOrder) {
   server_.answer_lists(200, kTwoPods);
   for (const int first : {0, 1, 2}) {
     auto client = std::make_unique<rest::Client>(server_.config());
-    auto factory =
-        std::make_unique<SharedInformerFactory>(*client, FactoryOptions{.clock = clock_});
+    auto factory = std::make_unique<SharedInformerFactory>(
+        *client, FactoryOptions{.use_watch_list = false, .clock = clock_});
     auto pods = std::make_unique<SharedInformer<Pod>>(factory->informer<Pod>());
     auto registration = pods->add_handler({});
     factory->start();

@@ -71,6 +71,8 @@ rest::Awaitable<rest::ListMeta> FakeListerWatcher::list(OnItem on_item, rest::Li
   meta.resource_version = answer.page.resource_version;
   meta.continue_token = answer.page.continue_token;
   meta.malformed_items = answer.page.malformed_items;
+  meta.api_version = answer.page.api_version;
+  meta.kind = answer.page.kind;
   co_return meta;
 }
 

@@ -23,6 +23,8 @@ class FakeListerWatcher : public cache::ListerWatcher {
     std::string resource_version = {};
     std::string continue_token = {};
     std::size_t malformed_items = 0;
+    std::string api_version = "v1";
+    std::string kind = "PodList";
   };
   using NextEvents = std::function<bool(std::vector<api::WatchEvent>&)>;
 
@@ -58,6 +60,10 @@ class FakeListerWatcher : public cache::ListerWatcher {
   bool watching() const { return watching_; }
   std::size_t open_watchers() const { return open_watchers_; }
 
+  /// By default a list comes before a watch.
+  void support_watch_list() { supports_watch_list_ = true; }
+  bool supports_watch_list() const override { return supports_watch_list_; }
+
   rest::Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
                                        std::stop_token stop) override;
   rest::Awaitable<std::unique_ptr<cache::Watcher>> watch(rest::ListOptions options,
@@ -88,6 +94,7 @@ class FakeListerWatcher : public cache::ListerWatcher {
   std::deque<Step> steps_;
   std::vector<rest::ListOptions> lists_;
   std::vector<rest::ListOptions> watches_;
+  bool supports_watch_list_ = false;
   bool watching_ = false;
   std::size_t open_watchers_ = 0;
   std::function<void()> ring_;

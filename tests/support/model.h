@@ -44,7 +44,7 @@ class Fate {
 
   /// One thing.
   void strike(FakeSource& source) {
-    switch (below(16)) {
+    switch (below(18)) {
       case 0:
         return source.disconnect();
       case 1:
@@ -67,8 +67,12 @@ class Fate {
         if (once_in(2)) return source.pause();
         return source.resume();
       case 9:
+        return source.stream_state(once_in(2));
       case 10:
+        return source.deliver_at_once(once_in(2) ? 1 + below(3) : 1000);
       case 11:
+      case 12:
+      case 13:
         return source.remove(key());
       default:
         source.put(key(), {{}, "n" + std::to_string(below(3)), {}});

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "tests/support/fake_clock.h"
+#include "lookout/testing/fake_clock.h"
 
 namespace lookout {
 namespace {

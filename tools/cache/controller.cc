@@ -8,7 +8,7 @@ Controller::Controller(Indexer& store, TransformFunc transform, OnChanges on_cha
     : store_(store), queue_(store, std::move(transform)), on_changes_(std::move(on_changes)) {}
 
 void Controller::replace(std::vector<api::Object> objects, const std::string&) {
-  queue_.replace(objects);
+  queue_.replace_prepared(objects);
 }
 
 void Controller::flush(const std::string& resource_version) {

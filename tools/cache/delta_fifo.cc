@@ -27,7 +27,22 @@ void DeltaFifo::remove(const api::Object& object) {
   queue(DeltaType::kDeleted, object);
 }
 
+api::Object DeltaFifo::prepare(const api::Object& object) const {
+  const std::string key = known_.key_of(object);
+  api::Object kept = transform_ ? transformed(object, key) : object;
+  // A list brings much that the store has already.
+  api::Object known = known_.get_by_key(key);
+  return known == kept ? known : kept;
+}
+
 void DeltaFifo::replace(const std::vector<api::Object>& objects) {
+  std::vector<api::Object> prepared;
+  prepared.reserve(objects.size());
+  for (const auto& object : objects) prepared.push_back(prepare(object));
+  replace_prepared(prepared);
+}
+
+void DeltaFifo::replace_prepared(const std::vector<api::Object>& objects) {
   std::unordered_set<std::string> keys;
   keys.reserve(objects.size());
   for (const auto& object : objects) {
@@ -68,13 +83,10 @@ bool DeltaFifo::pop(Deltas& deltas, bool& initial) {
 
 void DeltaFifo::queue(DeltaType type, const api::Object& object, bool final_state_unknown) {
   std::string key = known_.key_of(object);
-  // What comes out of the store has been transformed when it went in.
-  const bool fresh = transform_ && type != DeltaType::kSync && !final_state_unknown;
+  // What comes out of the store has been transformed when it went in, and a list is prepared.
+  const bool fresh = transform_ && type != DeltaType::kSync && type != DeltaType::kReplaced &&
+                     !final_state_unknown;
   api::Object kept = fresh ? transformed(object, key) : object;
-  if (fresh && type == DeltaType::kReplaced) {
-    // A list brings much that the store has already; the reflector can only compare what came.
-    if (api::Object known = known_.get_by_key(key); known == kept) kept = std::move(known);
-  }
   const auto [item, inserted] = items_.try_emplace(std::move(key));
   if (inserted) queue_.push_back(item->first);
   item->second.push_back({type, std::move(kept), final_state_unknown});

@@ -503,6 +503,18 @@ std::vector<std::string> Indexer::index_keys(std::string_view index, std::string
   return out;
 }
 
+std::vector<std::string> Indexer::values_of(std::string_view index,
+                                            const api::Object& object) const {
+  const auto definitions = impl_->read([](const State& state) { return state.definitions; });
+  for (const auto& definition : *definitions) {
+    if (definition.name != index) continue;
+    IndexValues values;
+    definition.function(object, values);
+    return {values.values().begin(), values.values().end()};
+  }
+  throw InvalidArgument(fmt::format("the store has no index \"{}\"", index));
+}
+
 std::string Indexer::resource_version() const {
   return impl_->read([](const State& state) { return state.resource_version; });
 }

@@ -21,10 +21,15 @@ class StreamWatcher : public Watcher {
 ListWatch::ListWatch(rest::ResourceClient client, ListWatchOptions options)
     : client_(std::move(client)), options_(std::move(options)) {}
 
-rest::Awaitable<rest::ListMeta> ListWatch::list(OnItem on_item, rest::ListOptions options,
-                                                std::stop_token stop) {
+void ListWatch::complete(rest::ListOptions& options) const {
   options.label_selector = options_.label_selector;
   options.field_selector = options_.field_selector;
+  if (options_.tweak) options_.tweak(options);
+}
+
+rest::Awaitable<rest::ListMeta> ListWatch::list(OnItem on_item, rest::ListOptions options,
+                                                std::stop_token stop) {
+  complete(options);
   rest::CallOptions call;
   call.stop = std::move(stop);
   return client_.async_list_each(std::move(on_item), std::move(options), options_.decode,
@@ -33,8 +38,7 @@ rest::Awaitable<rest::ListMeta> ListWatch::list(OnItem on_item, rest::ListOption
 
 rest::Awaitable<std::unique_ptr<Watcher>> ListWatch::watch(rest::ListOptions options,
                                                            std::stop_token stop) {
-  options.label_selector = options_.label_selector;
-  options.field_selector = options_.field_selector;
+  complete(options);
   rest::CallOptions call;
   call.stop = std::move(stop);
   rest::WatchStream stream =

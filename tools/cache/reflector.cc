@@ -3,14 +3,46 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <map>
 #include <utility>
 
 #include "lookout/api/status.h"
 #include "rest/async_event.h"
+#include "tools/cache/initial_events.h"
+#include "tools/cache/retry_with_deadline.h"
 
 namespace lookout::cache {
+
+/// What is known of a stream that brings initial events.
+struct Silence {
+  Clock::TimePoint begin;
+  std::optional<Clock::TimePoint> last_event;
+};
+
+/// A watch, and those of its events that have come but not been dealt with.
+class Reflector::OpenWatch {
+ public:
+  OpenWatch(std::unique_ptr<Watcher> watcher_, Clock::TimePoint begin_)
+      : watcher(std::move(watcher_)), begin(begin_) {}
+
+  bool has_events() const { return next < events.size(); }
+  /// False at the end of the watch.
+  rest::Awaitable<bool> read() {
+    next = 0;
+    events.clear();
+    co_return co_await watcher->next(events);
+  }
+
+  const std::unique_ptr<Watcher> watcher;
+  const Clock::TimePoint begin;
+  std::vector<api::WatchEvent> events;
+  std::size_t next = 0;
+  std::uint64_t count = 0;  // events that were good for something
+};
+
 namespace {
 
 // The size of pages where the reflector asks for pages (client-go's pager).
@@ -22,7 +54,45 @@ class VeryShortWatch : public Error {
   using Error::Error;
 };
 
+/// No Retry-After of a server keeps a reflector waiting longer.
+constexpr std::chrono::minutes kLongestWait{2};
+
+/// Internal errors that come after so long count as the first ones again.
+constexpr std::chrono::minutes kInternalErrorReset{1};
+
 bool is_expired(const std::exception& e) { return api::is_resource_expired(e) || api::is_gone(e); }
+
+/// The server does not have the resourceVersion any more, or not yet.
+bool is_unavailable(const std::exception& e) {
+  return is_expired(e) || api::is_too_large_resource_version(e);
+}
+
+/// A Table is for people to read; there are no objects in it.
+bool is_table(std::string_view api_version, std::string_view kind) {
+  return kind == "Table" && api_version.starts_with("meta.k8s.io/");
+}
+
+bool ends_initial_events(const api::Object& bookmark) {
+  return bookmark.annotations()[api::kInitialEventsEndAnnotation].as_string() == "true";
+}
+
+ReflectorOptions completed(ReflectorOptions options) {
+  if (options.type_description.empty()) {
+    options.type_description =
+        options.expected_kind.empty()
+            ? "<unspecified>"
+            : fmt::format("{}, Kind={}", options.expected_api_version, options.expected_kind);
+  }
+  return options;
+}
+
+/// How long the server asks to wait.
+Clock::Duration wait_asked_for(const std::exception& e) {
+  const auto asked = api::suggests_client_delay(e);
+  return asked ? std::min<Clock::Duration>(*asked, kLongestWait) : Clock::Duration{};
+}
+
+double seconds(Clock::Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 void log_error(std::string_view name, const std::exception& e) {
   if (is_expired(e)) {
@@ -43,7 +113,7 @@ Reflector::Reflector(std::shared_ptr<ListerWatcher> source, ReflectorStore& stor
                      ReflectorOptions options)
     : source_(std::move(source)),
       store_(store),
-      options_(std::move(options)),
+      options_(completed(std::move(options))),
       clock_(options_.clock ? options_.clock : Clock::real()),
       random_(std::random_device{}()),
       last_activity_(clock_->now()) {}
@@ -61,16 +131,18 @@ rest::Awaitable<void> Reflector::run(std::stop_token stop) {
   }
   Backoff backoff(options_.backoff, clock_);
   while (!stop.stop_requested()) {
+    Clock::Duration asked{};
     try {
       co_await list_and_watch(stop, backoff);
     } catch (const std::exception& e) {
       set_live(false);
+      asked = wait_asked_for(e);
       if (!stop.stop_requested()) handle_error(e);
     } catch (...) {
       set_live(false);
       handle_error(Error("something was thrown that is no std::exception"));
     }
-    co_await clock_->sleep(backoff.next(), stop);
+    co_await clock_->sleep(std::max(backoff.next(), asked), stop);
   }
   set_live(false);
   while (resyncing) co_await resync_ended.wait();
@@ -92,8 +164,167 @@ rest::Awaitable<void> Reflector::resync_loop(std::stop_token stop) {
 }
 
 rest::Awaitable<void> Reflector::list_and_watch(std::stop_token stop, Backoff& backoff) {
-  co_await list(stop);
-  co_await watch(stop, backoff);
+  std::unique_ptr<OpenWatch> open;
+  if (options_.use_watch_list && source_->supports_watch_list()) {
+    open = co_await stream_state(stop);
+    if (stop.stop_requested()) co_return;
+  }
+  if (!open) co_await list(stop);
+  co_await watch(std::move(open), stop, backoff);
+}
+
+void Reflector::replace(std::vector<api::Object> objects, std::string resource_version,
+                        Clock::TimePoint begin) {
+  stats_.list_seconds.observe(seconds(clock_->now() - begin));
+  stats_.list_items.observe(static_cast<double>(objects.size()));
+  resource_version_unavailable_ = false;
+  listed_ = true;
+  resource_version_ = resource_version;
+  store_.replace(std::move(objects), resource_version);
+  store_.flush(resource_version);
+  set_live(true);
+  set_last_sync(std::move(resource_version));
+}
+
+// ---------------------------------------------------------------------------------------------
+// the state as a stream
+
+rest::Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(
+    std::stop_token stop) {
+  int cut_short = 0;
+  while (!stop.stop_requested()) {
+    rest::ListOptions options;
+    // No version at all asks for the newest state. (There is no need to spare the server with "0":
+    // it streams from its cache.)
+    if (!resource_version_unavailable_) options.resource_version = resource_version_;
+    options.resource_version_match = "NotOlderThan";
+    options.send_initial_events = true;
+    stats_.lists.fetch_add(1, std::memory_order_relaxed);
+    try {
+      auto open = co_await open_watch(std::move(options), stop);
+      InitialEvents initial;
+      std::string resource_version;
+      const bool complete = co_await read_initial_events(*open, initial, resource_version, stop);
+      if (complete) {
+        std::vector<api::Object> objects = initial.take();
+        if (options_.check_consistency) co_await check_consistency(objects, resource_version, stop);
+        stats_.streamed_lists.fetch_add(1, std::memory_order_relaxed);
+        ordered_ = true;  // what follows comes in the order of resourceVersions
+        replace(std::move(objects), std::move(resource_version), open->begin);
+        co_return open;
+      }
+      // The server ended the watch before it had said everything. Once may be chance.
+      if (open->count == 0 || ++cut_short == 2) {
+        spdlog::debug("{}: the stream ended before its initial events did, asks for a list",
+                      name());
+        co_return nullptr;
+      }
+    } catch (const std::exception& e) {
+      if (stop.stop_requested()) co_return nullptr;
+      if (is_unavailable(e) && !std::exchange(resource_version_unavailable_, true)) continue;
+      // A server that does not answer, or not now, would not answer a list either.
+      if (rest::is_transient(e) || api::is_too_many_requests(e)) throw;
+      spdlog::debug("{}: the server does not stream its state, asks for a list: {}", name(),
+                    e.what());
+      co_return nullptr;
+    }
+  }
+  co_return nullptr;
+}
+
+rest::Awaitable<bool> Reflector::read_initial_events(OpenWatch& watch, InitialEvents& initial,
+                                                     std::string& resource_version,
+                                                     std::stop_token stop) {
+  const auto executor = co_await boost::asio::this_coro::executor;
+  const auto silence = std::make_shared<Silence>(Silence{watch.begin, {}});
+  std::stop_source over;
+  rest::detail::AsyncEvent warning_ended(executor);
+  bool warning = true;
+  boost::asio::co_spawn(executor, warn_of_silence(silence, over.get_token()),
+                        [&](std::exception_ptr) {
+                          warning = false;
+                          warning_ended.ring();
+                        });
+  bool complete = false;
+  std::exception_ptr failed;
+  try {
+    while (!complete && !stop.stop_requested()) {
+      if (const bool more = co_await watch.read(); !more) break;
+      note_activity();
+      silence->last_event = clock_->now();
+      while (!complete && watch.has_events()) {
+        const api::WatchEvent& event = watch.events[watch.next++];
+        if (!check(event)) continue;
+        ++watch.count;
+        if (event.type == api::EventType::kBookmark) {
+          complete = ends_initial_events(event.object);
+          if (complete) resource_version = event.object.resource_version();
+        } else if (event.type == api::EventType::kDeleted) {
+          initial.remove(event.object);
+        } else {
+          initial.put(store_.prepare(event.object), event.type == api::EventType::kAdded);
+        }
+      }
+    }
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  over.request_stop();
+  while (warning) co_await warning_ended.wait();
+  if (failed) std::rethrow_exception(failed);
+  co_return complete;
+}
+
+rest::Awaitable<void> Reflector::warn_of_silence(std::shared_ptr<const Silence> silence,
+                                                 std::stop_token stop) {
+  auto patience = Clock::Duration(kInitialEventsPatience);
+  while (co_await clock_->sleep(patience, stop)) {
+    const auto now = clock_->now();
+    const auto silent = now - silence->last_event.value_or(silence->begin);
+    patience = kInitialEventsPatience;
+    if (silent < kInitialEventsPatience) {
+      patience -= silent;
+      continue;
+    }
+    stats_.late_initial_events.fetch_add(1, std::memory_order_relaxed);
+    spdlog::warn("{}", initial_events_warning(name(), silence->begin, silence->last_event, now));
+  }
+}
+
+rest::Awaitable<void> Reflector::check_consistency(const std::vector<api::Object>& streamed,
+                                                   const std::string& resource_version,
+                                                   std::stop_token stop) {
+  std::map<std::string, api::Object> missing;
+  for (const auto& object : streamed) missing[object.key()] = object;
+  std::string difference;
+  auto on_item = [&](api::Object item) {
+    if (!acceptable(item, "list")) return;
+    const std::string key = item.key();
+    const auto at = missing.find(key);
+    if (at == missing.end()) {
+      difference = fmt::format("{} was not streamed", key);
+    } else {
+      if (at->second != store_.prepare(std::move(item)))
+        difference = fmt::format("{} was streamed with other content", key);
+      missing.erase(at);
+    }
+  };
+  try {
+    rest::ListOptions options;
+    options.resource_version = resource_version;
+    options.resource_version_match = "Exact";
+    co_await source_->list(on_item, options, stop);
+  } catch (const std::exception& e) {
+    // By now the server may have forgotten that version.
+    spdlog::debug("{}: the consistency of a stream could not be checked: {}", name(), e.what());
+    co_return;
+  }
+  if (difference.empty() && !missing.empty())
+    difference = fmt::format("{} was streamed, but is not in the list", missing.begin()->first);
+  if (difference.empty()) co_return;
+  stats_.inconsistencies.fetch_add(1, std::memory_order_relaxed);
+  handle_error(Error(fmt::format("the stream at resourceVersion {} differs from the list: {}",
+                                 resource_version, difference)));
 }
 
 // ------------------------------------------------------------------------------------------
@@ -107,6 +338,7 @@ std::string Reflector::relist_resource_version() const {
 }
 
 rest::Awaitable<void> Reflector::list(std::stop_token stop) {
+  const auto begin = clock_->now();
   std::vector<api::Object> items;
   std::string resource_version;
   for (bool again = true; again;) {
@@ -117,19 +349,12 @@ rest::Awaitable<void> Reflector::list(std::stop_token stop) {
     try {
       resource_version = co_await list_pages(options, items, stop);
     } catch (const std::exception& e) {
-      const bool unavailable = is_expired(e) || api::is_too_large_resource_version(e);
-      if (!unavailable || resource_version_unavailable_) throw;
+      if (!is_unavailable(e) || resource_version_unavailable_) throw;
       resource_version_unavailable_ = true;
       again = true;
     }
   }
-  resource_version_unavailable_ = false;
-  listed_ = true;
-  resource_version_ = resource_version;
-  store_.replace(std::move(items), resource_version);
-  store_.flush(resource_version);
-  set_live(true);
-  set_last_sync(std::move(resource_version));
+  replace(std::move(items), std::move(resource_version), begin);
 }
 
 rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
@@ -143,9 +368,7 @@ rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
   }
   // (Otherwise the server's cache has it all, and pages would make it ask the storage.)
   auto on_item = [&](api::Object item) {
-    if (!acceptable(item, "list")) return;
-    api::Object known = store_.find(item);
-    items.push_back(known == item ? std::move(known) : std::move(item));
+    if (acceptable(item, "list")) items.push_back(store_.prepare(std::move(item)));
   };
   stats_.lists.fetch_add(1, std::memory_order_relaxed);
   bool paged = false;       // the server has made pages
@@ -169,6 +392,10 @@ rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
       continuing = false;
       continue;
     }
+    if (is_table(meta.api_version, meta.kind)) {
+      throw Error(fmt::format("the list of {} is a {} {}, which holds no objects",
+                              options_.type_description, meta.api_version, meta.kind));
+    }
     stats_.skipped.fetch_add(meta.malformed_items, std::memory_order_relaxed);
     if (meta.continue_token.empty()) {
       if (requested == "0" && paged) paginated_ = true;
@@ -185,60 +412,85 @@ rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
 // -----------------------------------------------------------------------------------------
 // watching
 
-rest::Awaitable<void> Reflector::watch(std::stop_token stop, Backoff& backoff) {
+rest::Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::open_watch(
+    rest::ListOptions options, std::stop_token stop) {
+  options.allow_watch_bookmarks = true;
+  std::uniform_real_distribution<double> spread(1.0, 2.0);
+  options.timeout = std::chrono::seconds(static_cast<std::int64_t>(
+      static_cast<double>(options_.min_watch_timeout.count()) * spread(random_)));
+  // Before the request: some proxies hold an answer back until there is an event.
+  const auto begin = clock_->now();
+  stats_.watches.fetch_add(1, std::memory_order_relaxed);
+  auto watcher = co_await source_->watch(std::move(options), stop);
+  note_activity();
+  co_return std::make_unique<OpenWatch>(std::move(watcher), begin);
+}
+
+rest::Awaitable<void> Reflector::watch(std::unique_ptr<OpenWatch> open, std::stop_token stop,
+                                       Backoff& backoff) {
+  RetryWithDeadline internal_errors(options_.max_internal_error_retry, kInternalErrorReset,
+                                    api::is_internal_error, clock_);
   while (!stop.stop_requested()) {
-    rest::ListOptions options;
-    options.resource_version = resource_version_;
-    options.allow_watch_bookmarks = true;
-    std::uniform_real_distribution<double> spread(1.0, 2.0);
-    options.timeout = std::chrono::seconds(static_cast<std::int64_t>(
-        static_cast<double>(options_.min_watch_timeout.count()) * spread(random_)));
-    // From no version or any, everything that is there comes first, in no order.
-    ordered_ = !resource_version_.empty() && resource_version_ != "0";
-    // Before the request: some proxies hold an answer back until there is an event.
-    const auto begin = clock_->now();
-    bool wait = false;
+    Clock::Duration wait{};
     try {
-      stats_.watches.fetch_add(1, std::memory_order_relaxed);
-      const auto watcher = co_await source_->watch(options, stop);
-      note_activity();
-      set_live(true);
-      co_await follow(*watcher, begin, stop);
+      if (!open) {
+        rest::ListOptions options;
+        options.resource_version = resource_version_;
+        // From no version or any, everything that is there comes first, in no order.
+        ordered_ = !resource_version_.empty() && resource_version_ != "0";
+        open = co_await open_watch(std::move(options), stop);
+        set_live(true);
+      }
+      co_await follow(*open, stop);
     } catch (const std::exception& e) {
       if (stop.stop_requested()) co_return;
+      internal_errors.failed(e);
       // A server that does not answer, or not yet, most likely still has our resourceVersion when
       // it does: no need for a new list.
-      if (!rest::is_transient(e) && !api::is_too_many_requests(e)) throw;
+      const bool again = rest::is_transient(e) || api::is_too_many_requests(e) ||
+                         (api::is_internal_error(e) && internal_errors.should_retry());
+      if (!again) throw;
       set_live(false);
       stats_.errors.fetch_add(1, std::memory_order_relaxed);
-      spdlog::debug("{}: {}", options_.name, e.what());
-      wait = true;
+      spdlog::debug("{}: {}", name(), e.what());
+      wait = std::max(backoff.next(), wait_asked_for(e));
     }
-    if (wait) co_await clock_->sleep(backoff.next(), stop);
+    open.reset();
+    if (wait.count() > 0) co_await clock_->sleep(wait, stop);
   }
 }
 
-rest::Awaitable<void> Reflector::follow(Watcher& watcher, Clock::TimePoint begin,
-                                        std::stop_token stop) {
-  std::uint64_t count = 0;
-  std::vector<api::WatchEvent> events;
+rest::Awaitable<void> Reflector::follow(OpenWatch& watch, std::stop_token stop) {
+  struct AtEnd {
+    ~AtEnd() {
+      reflector.stats_.watch_seconds.observe(seconds(reflector.clock_->now() - watch.begin));
+      reflector.stats_.watch_items.observe(static_cast<double>(watch.count));
+    }
+    Reflector& reflector;
+    OpenWatch& watch;
+  } const at_end{*this, watch};
+
   bool more = true;
   while (more && !stop.stop_requested()) {
-    try {
-      more = co_await watcher.next(events);
-    } catch (const rest::TransportError& e) {
-      if (stop.stop_requested()) co_return;
-      set_live(false);
-      // The server went away, perhaps in the middle of an event: what was whole has been taken.
-      spdlog::debug("{}: {}", options_.name, e.what());
-      more = false;
-      events.clear();
+    if (!watch.has_events()) {
+      try {
+        more = co_await watch.read();
+      } catch (const rest::TransportError& e) {
+        if (stop.stop_requested()) co_return;
+        set_live(false);
+        // The server went away, perhaps in the middle of an event: what was whole has been taken.
+        spdlog::debug("{}: {}", name(), e.what());
+        more = false;
+      }
+      if (!more || watch.events.empty()) continue;
+      note_activity();
     }
-    if (events.empty()) continue;
-    note_activity();
     std::exception_ptr failed;
     try {
-      for (const auto& event : events) count += take(event) ? 1u : 0u;
+      while (watch.has_events()) {
+        const api::WatchEvent& event = watch.events[watch.next++];
+        watch.count += take(event) ? 1u : 0u;
+      }
     } catch (...) {
       failed = std::current_exception();
     }
@@ -247,13 +499,13 @@ rest::Awaitable<void> Reflector::follow(Watcher& watcher, Clock::TimePoint begin
     set_last_sync(resource_version_);
     if (failed) std::rethrow_exception(failed);
   }
-  if (count == 0 && clock_->now() - begin < std::chrono::seconds(1)) {
+  if (watch.count == 0 && clock_->now() - watch.begin < std::chrono::seconds(1)) {
     stats_.short_watches.fetch_add(1, std::memory_order_relaxed);
     throw VeryShortWatch("the watch lasted less than a second and brought nothing");
   }
 }
 
-bool Reflector::take(const api::WatchEvent& event) {
+bool Reflector::check(const api::WatchEvent& event) {
   if (event.type == api::EventType::kError) {
     auto status = api::Status::from(event.object);
     if (!status)
@@ -266,6 +518,11 @@ bool Reflector::take(const api::WatchEvent& event) {
     if (!acceptable(event.object, "watch")) return false;
     stats_.events.fetch_add(1, std::memory_order_relaxed);
   }
+  return true;
+}
+
+bool Reflector::take(const api::WatchEvent& event) {
+  if (!check(event)) return false;
   switch (event.type) {
     case api::EventType::kAdded:
       store_.add(event.object);
@@ -287,15 +544,16 @@ bool Reflector::take(const api::WatchEvent& event) {
 }
 
 bool Reflector::acceptable(const api::Object& object, std::string_view where) {
-  const bool expected =
-      options_.expected_kind.empty() || (object.kind() == options_.expected_kind &&
-                                         object.api_version() == options_.expected_api_version);
+  const bool expected = options_.expected_kind.empty()
+                            ? !is_table(object.api_version(), object.kind())
+                            : object.kind() == options_.expected_kind &&
+                                  object.api_version() == options_.expected_api_version;
   if (expected && !object.name().empty()) return true;
   stats_.skipped.fetch_add(1, std::memory_order_relaxed);
   if (!expected) {
-    spdlog::error("{}: expected {} {} in the {}, left out {} {} {}", options_.name,
-                  options_.expected_api_version, options_.expected_kind, where,
-                  object.api_version(), object.kind(), object.key());
+    spdlog::error("{}: expected {} in the {}, left out {} {} {}", options_.name,
+                  options_.type_description, where, object.api_version(), object.kind(),
+                  object.key());
   } else {
     spdlog::error("{}: left out a {} without a name in the {}", options_.name, object.kind(),
                   where);

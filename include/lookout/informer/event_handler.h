@@ -1,7 +1,9 @@
 // What a program wants to be told.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -28,8 +30,21 @@ struct EventHandler {
   std::function<void(const T& last, bool final_state_unknown)> on_delete = {};
   /// Called once, when all that was there at first has been told.
   std::function<void()> on_synced = {};
-  /// For logs and metrics.
+  /// For logs and metrics; by default made of the informer's.
   std::string name = {};
+};
+
+/// How a handler is told.
+struct HandlerOptions {
+  /// How often it is told of everything again (an update from each object to itself); 0: never. By
+  /// default what the informer says. An informer that runs looks after this in steps of its own
+  /// (SharedIndexInformer::resync_check_period()), and never if it was made without a resync
+  /// period.
+  std::optional<std::chrono::milliseconds> resync_period = {};
+  /// Whether it is told of the latest state only of what has changed again before it came to it. A
+  /// slow handler then has no more to do than there are objects: an object that came and went
+  /// meanwhile is not told of at all, one that went and came again is an update.
+  bool coalesce = false;
 };
 
 /// The same handler for objects of any type.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "lookout/api/object.h"
 #include "lookout/informer/event_handler.h"
@@ -17,11 +18,13 @@
 #include "lookout/tools/cache/indexer.h"
 #include "lookout/tools/cache/lister_watcher.h"
 #include "lookout/tools/cache/reflector.h"
+#include "lookout/tools/metrics.h"
 
 namespace lookout::informer {
 
 struct InformerOptions {
-  /// What the source delivers (ReflectorOptions::expected_*), and the name for messages.
+  /// What the source delivers (ReflectorOptions::expected_*), and the name for messages. Its
+  /// resync_period is that of handlers that ask for none of their own.
   cache::ReflectorOptions reflector = {};
   /// In addition to the index by namespace.
   cache::Indexers indexers = {};
@@ -48,11 +51,21 @@ class HandlerRegistration {
   /// Takes the handler out. Waits for a call that is running, unless it is made from that call;
   /// afterwards the handler is not called again, and what it refers to may go.
   void remove();
+  /// Takes the handler out, but what has been queued for it is still delivered (client-go's
+  /// RemoveEventHandler). Returns at once.
+  void detach();
+  /// The same, and waits until it has been delivered (client-go's ShutDownEventHandler), unless it
+  /// is called by the handler.
+  void drain();
 
   /// Notifications that wait for the handler.
   std::size_t backlog() const;
   /// How often the handler threw.
   std::uint64_t exceptions() const;
+  /// How often the handler is really told of everything again (HandlerOptions::resync_period); 0:
+  /// never.
+  std::chrono::milliseconds resync_period() const;
+  const std::string& name() const;
 
  private:
   std::weak_ptr<detail::InformerCore> informer_;
@@ -65,22 +78,27 @@ class HandlerRegistration {
 /// handlers run on the pool. For one object a handler sees a subsequence of its versions, in order,
 /// beginning with an addition and ending with a deletion; the store is never behind what a handler
 /// has been told. All functions may be called from any thread.
-class SharedIndexInformer {
+class SharedIndexInformer : public metrics::Source {
  public:
   /// Loop and pool may serve many informers.
   SharedIndexInformer(std::shared_ptr<cache::ListerWatcher> source, InformerOptions options,
                       std::shared_ptr<rest::EventLoop> loop, std::shared_ptr<HandlerPool> pool);
   /// Shuts down. On the event loop, where that would be waiting for itself, it stops, and calls of
   /// handlers that are running may outlast it.
-  ~SharedIndexInformer();
+  ~SharedIndexInformer() override;
   SharedIndexInformer(const SharedIndexInformer&) = delete;
   SharedIndexInformer& operator=(const SharedIndexInformer&) = delete;
 
   /// A handler that is added to a running informer is first told of everything that is there.
   /// Throws InvalidArgument if the informer has been stopped.
-  HandlerRegistration add_handler(EventHandler<api::Object> handler);
+  HandlerRegistration add_handler(EventHandler<api::Object> handler, HandlerOptions options = {});
 
+  /// Throws InvalidArgument if a name is taken, or if the informer has been stopped.
   void add_indexers(cache::Indexers indexers);
+
+  /// Before the start only; afterwards they throw InvalidArgument. The last one counts.
+  void set_transform(cache::TransformFunc transform);
+  void set_watch_error_handler(cache::WatchErrorHandler handler);
 
   /// Begins to list and watch; does nothing if it has begun or been stopped before.
   void start();
@@ -106,12 +124,24 @@ class SharedIndexInformer {
 
   /// When the server last gave a sign of life.
   Clock::TimePoint last_activity() const;
-  /// Whether the store follows the server; see cache::Reflector::live().
-  bool live() const { return live_since().has_value(); }
+  /// How long ago that was. An API server sends a bookmark about every minute, if nothing else: an
+  /// informer that has heard nothing for much longer may know less than the server does.
+  Clock::Duration staleness() const;
+  /// Whether the store is complete, the informer runs, and the server has been heard of within this
+  /// time.
+  bool live(Clock::Duration within = std::chrono::minutes(2)) const;
+  /// How often the informer looks whether handlers are to be told of everything again: the shortest
+  /// period that was asked for before the start; 0: never.
+  std::chrono::milliseconds resync_check_period() const;
+  /// Since when the store follows the server without a break; nothing while the server cannot be
+  /// reached or a new list is needed. See cache::Reflector::live().
   std::optional<Clock::TimePoint> live_since() const;
   std::string last_sync_resource_version() const;
   const cache::ReflectorStats& stats() const;
   const std::string& name() const;
+
+  /// reflector_*, informer_* ...: client-go's names where it has them.
+  void collect(std::vector<metrics::Sample>& out) const override;
 
  private:
   std::shared_ptr<detail::InformerCore> core_;

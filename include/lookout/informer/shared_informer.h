@@ -1,6 +1,7 @@
 // Informers with types.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <functional>
 #include <memory>
@@ -38,8 +39,8 @@ class SharedInformer {
       : informer_(std::move(informer)), resource_(std::move(resource)) {}
 
   /// See EventHandler; see SharedIndexInformer::add_handler.
-  HandlerRegistration add_handler(EventHandler<T> handler) const {
-    return informer_->add_handler(untyped(std::move(handler)));
+  HandlerRegistration add_handler(EventHandler<T> handler, HandlerOptions options = {}) const {
+    return informer_->add_handler(untyped(std::move(handler)), options);
   }
 
   /// Finds objects by what `function` says of them: by_index(name, value). May be added at any
@@ -61,6 +62,10 @@ class SharedInformer {
     return informer_->wait_for_sync(std::move(stop));
   }
 
+  bool live(Clock::Duration within = std::chrono::minutes(2)) const {
+    return informer_->live(within);
+  }
+
   /// The same without types.
   SharedIndexInformer& untyped_informer() const { return *informer_; }
 
@@ -68,5 +73,12 @@ class SharedInformer {
   std::shared_ptr<SharedIndexInformer> informer_;
   api::Resource resource_;
 };
+
+/// Waits until all of these are in sync: informers, and handlers (HandlerRegistration). False if a
+/// stop was requested before, or if one of them has ended.
+template <class... Things>
+bool wait_for_sync(const std::stop_token& stop, const Things&... things) {
+  return (things.wait_for_sync(stop) && ...);
+}
 
 }  // namespace lookout::informer

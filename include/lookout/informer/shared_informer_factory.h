@@ -2,11 +2,15 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "lookout/api/group_version_resource.h"
 #include "lookout/api/projection.h"
 #include "lookout/api/resource.h"
 #include "lookout/api/typed_object.h"
@@ -24,18 +28,41 @@ struct Scope {
   std::string label_selector = {};
   std::string field_selector = {};
   api::Projection projection = {};
+  /// Only apiVersion, kind and metadata, which the server sends as PartialObjectMetadata of
+  /// meta.k8s.io/v1 (client-go's metadatainformer). Use for_resource(); typed views of such objects
+  /// find nothing but metadata.
+  bool metadata_only = false;
 
   friend bool operator==(const Scope&, const Scope&) = default;
 };
 
+/// What has come of waiting for informers.
+struct SyncResult {
+  /// Whether the store is complete, by the informer's name.
+  std::map<std::string, bool> synced = {};
+
+  explicit operator bool() const { return unsynced().empty(); }
+  std::vector<std::string> unsynced() const;
+  /// "failed to sync all caches: nodes, pods"; empty if all have.
+  std::string message() const;
+};
+
 struct FactoryOptions {
-  /// How often handlers are told of everything again; 0: never.
+  /// How often handlers are told of everything again, unless they ask otherwise; 0: never.
   std::chrono::milliseconds resync_period{0};
+  /// The same for single types: {{core::v1::Pod::kResource, 10min}}.
+  std::vector<std::pair<api::Resource, std::chrono::milliseconds>> custom_resync = {};
   /// The namespace, selectors and projection of informers that are asked for without a Scope.
   std::string ns = {};
   std::string label_selector = {};
   std::string field_selector = {};
   api::Projection projection = {};
+  bool metadata_only = false;
+  /// Changes the options of each list and watch of all informers before they are sent; from several
+  /// threads at a time.
+  std::function<void(rest::ListOptions&)> tweak_list_options = {};
+  /// See cache::ReflectorOptions.
+  bool use_watch_list = true;
   /// See cache::TransformFunc.
   cache::TransformFunc transform = {};
   cache::WatchErrorHandler watch_error_handler = {};
@@ -73,13 +100,21 @@ class SharedInformerFactory {
   std::shared_ptr<SharedIndexInformer> for_resource(const api::Resource& resource,
                                                     const Scope& scope);
 
+  std::shared_ptr<SharedIndexInformer> for_resource(const api::GroupVersionResource& gvr);
+  std::shared_ptr<SharedIndexInformer> for_resource(const api::GroupVersionResource& gvr,
+                                                    const Scope& scope);
+
   /// Starts every informer that does not run yet; call it again after asking for new ones.
   void start();
 
-  /// Waits until every started informer has its first list; false if a stop was requested before.
-  bool wait_for_cache_sync(std::stop_token stop = {});
+  /// Waits until every started informer has its first list, or until a stop is requested; says
+  /// which have it: `if (!factory.wait_for_cache_sync(stop)) ...`.
+  SyncResult wait_for_cache_sync(std::stop_token stop = {});
   /// The names of started informers that have not synced yet.
   std::vector<std::string> unsynced() const;
+
+  /// All informers that have been asked for.
+  std::vector<std::shared_ptr<SharedIndexInformer>> informers() const;
 
   /// Stops all informers and waits until nothing of them runs.
   void shutdown();

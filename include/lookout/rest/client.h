@@ -44,6 +44,9 @@ struct List : ListMeta {
 
 /// How a stream of objects is taken in.
 struct DecodeOptions {
+  /// Whether to ask the server for metadata only: objects then are PartialObjectMetadata of
+  /// meta.k8s.io/v1.
+  bool metadata_only = false;
   api::Projection projection = {};
   std::size_t max_object_bytes = api::kDefaultMaxObjectBytes;
   /// Told of every object that cannot be decoded and is left out; the default logs a warning.

@@ -158,17 +158,36 @@ TEST_F(ControllerTest, StoresWhatTheTransformMakes) {
       [&](std::vector<Notification> all) {
         for (const auto& n : all) told.push_back(text(n));
       });
-  controller.replace({pod("a/x", 1)}, "1");
+  controller.replace({controller.prepare(pod("a/x", 1))}, "1");
+  controller.add(pod("a/y", 1));
   controller.flush("1");
   EXPECT_EQ(store_.get("a", "x").resource_version(), "7");
-  EXPECT_THAT(told, ElementsAre("+a/x@7i"));
+  EXPECT_THAT(told, ElementsAre("+a/x@7i", "+a/y@7"));
 }
 
-TEST_F(ControllerTest, FindsTheStoredObject) {
+TEST_F(ControllerTest, WhatAListBringsAgainIsTheStoresOwn) {
   const auto stored = pod("a/x", 1);
   start_with({stored});
-  EXPECT_TRUE(controller_.find(pod("a/x", 2)).same(stored));
-  EXPECT_FALSE(controller_.find(pod("a/y")));
+  EXPECT_TRUE(controller_.prepare(pod("a/x", 1)).same(stored));
+  EXPECT_EQ(controller_.prepare(pod("a/x", 2)).resource_version(), "2");
+  EXPECT_EQ(controller_.prepare(pod("a/y", 3)).resource_version(), "3");
+}
+
+TEST_F(ControllerTest, TransformsAListItemByItemAndOnce) {
+  int transformed = 0;
+  Controller controller(
+      store_,
+      [&](const api::Object& object) {
+        ++transformed;
+        return pod(object.key(), std::string(object.resource_version()) + "0");
+      },
+      [](const std::vector<Notification>&) {});
+  std::vector<api::Object> items = {controller.prepare(pod("a/x", 1))};
+  EXPECT_EQ(items[0].resource_version(), "10") << "as it comes in, not when all have come";
+  controller.replace(std::move(items), "1");
+  controller.flush("1");
+  EXPECT_EQ(store_.get("a", "x").resource_version(), "10");
+  EXPECT_EQ(transformed, 1);
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "lookout/testing/fake_clock.h"
 #include "lookout/tools/cache/controller.h"
 #include "lookout/tools/cache/reflector.h"
-#include "tests/support/fake_clock.h"
 #include "tests/support/fake_source.h"
 #include "tests/support/model.h"
 #include "tests/support/sanitizers.h"
@@ -48,7 +48,11 @@ void run(unsigned seed) {
   options.watch_error_handler = [](std::string_view, const std::exception&) {};
   options.resync_period = fate.once_in(2) ? 1h : 0h;
   options.page_size = fate.once_in(3) ? 3 : 0;
-  if (fate.once_in(2)) clock->skip_sleeps_below(5min);
+  options.use_watch_list = !fate.once_in(4);
+  if (fate.once_in(2)) {  // back-off takes no time
+    options.backoff.max = 4s;
+    clock->skip_sleeps_below(9s);
+  }
   const auto reflector = Reflector::create(source, controller, options);
   std::stop_source stop;
   bool done = false;

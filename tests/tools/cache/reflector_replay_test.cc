@@ -5,9 +5,9 @@
 #include <map>
 
 #include "lookout/api/json.h"
+#include "lookout/testing/fake_clock.h"
 #include "lookout/tools/cache/controller.h"
 #include "lookout/tools/cache/reflector.h"
-#include "tests/support/fake_clock.h"
 #include "tests/support/fake_lister_watcher.h"
 #include "tests/support/files.h"
 #include "tests/support/sanitizers.h"

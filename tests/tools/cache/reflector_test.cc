@@ -3,16 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <boost/asio/io_context.hpp>
-#include <map>
 #include <optional>
 #include <set>
 
 #include "lookout/api/status.h"
 #include "lookout/tools/cache/controller.h"
-#include "tests/support/fake_clock.h"
-#include "tests/support/fake_lister_watcher.h"
-#include "tests/support/objects.h"
+#include "tests/tools/cache/reflector_fixture.h"
 
 namespace lookout::cache {
 namespace {
@@ -21,10 +17,10 @@ using namespace std::chrono_literals;
 using api::EventType;
 using api::StatusError;
 using rest::TransportError;
-using test::FakeClock;
-using test::FakeListerWatcher;
 using test::object_of_kind;
 using test::pod;
+using test::ReflectorTest;
+using test::transport_error;
 using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
@@ -34,150 +30,7 @@ using testing::Le;
 
 using Kind = TransportError::Kind;
 
-TransportError transport_error(Kind kind) { return {kind, "no answer"}; }
 StatusError too_large() { return StatusError::too_large_resource_version(20, 10, 1); }
-std::string text(const api::Object& object) {
-  return object.key() + "@" + std::string(object.resource_version());
-}
-
-/// Keeps objects and a record of what it was told.
-class RecordingStore : public ReflectorStore {
- public:
-  void add(const api::Object& object) override { put("add", object); }
-  void update(const api::Object& object) override { put("update", object); }
-  void remove(const api::Object& object) override {
-    note("remove " + text(object));
-    objects_.erase(object.key());
-  }
-  void replace(std::vector<api::Object> objects, const std::string& resource_version) override {
-    note("replace @" + resource_version);
-    objects_.clear();
-    for (auto& object : objects) objects_[object.key()] = std::move(object);
-  }
-  void resync() override { note("resync"); }
-  void flush(const std::string& resource_version) override { note("flush @" + resource_version); }
-  api::Object find(const api::Object& object) const override {
-    const auto it = objects_.find(object.key());
-    return it == objects_.end() ? api::Object{} : it->second;
-  }
-
-  /// What it was told since this was last asked.
-  std::vector<std::string> told() { return std::exchange(told_, {}); }
-  std::vector<std::string> contents() const {
-    std::vector<std::string> out;
-    for (const auto& [key, object] : objects_) out.push_back(text(object));
-    return out;
-  }
-  void throw_once() { throw_once_ = true; }
-
- private:
-  void note(std::string what) {
-    if (std::exchange(throw_once_, false)) throw std::runtime_error("the store is full");
-    told_.push_back(std::move(what));
-  }
-  void put(const char* what, const api::Object& object) {
-    note(what + (" " + text(object)));
-    objects_[object.key()] = object;
-  }
-
-  std::map<std::string, api::Object> objects_;
-  std::vector<std::string> told_;
-  bool throw_once_ = false;
-};
-
-/// A reflector on a loop that runs when the test says so: after settle() everything that can happen
-/// without new input has happened.
-class ReflectorTest : public testing::Test {
- protected:
-  ReflectorTest() {
-    options_.name = "test";
-    options_.expected_api_version = "v1";
-    options_.expected_kind = "Pod";
-    options_.watch_error_handler = [this](std::string_view name, const std::exception& e) {
-      EXPECT_EQ(name, "test");
-      errors_.push_back(e.what());
-    };
-  }
-
-  void TearDown() override {
-    if (reflector_) expect_stop();
-  }
-
-  void settle() {
-    context_.restart();
-    context_.poll();
-  }
-  void start(ReflectorStore& store) {
-    options_.clock = clock_;
-    reflector_ = Reflector::create(source_, store, options_);
-    boost::asio::co_spawn(boost::asio::make_strand(context_), reflector_->run(stop_.get_token()),
-                          [this](std::exception_ptr error) {
-                            EXPECT_FALSE(error);
-                            done_ = true;
-                          });
-    settle();
-  }
-  /// Starts with this list and an open watch.
-  void begin(std::vector<api::Object> objects = {}, const std::string& resource_version = "10") {
-    start(store_);
-    list({std::move(objects), resource_version});
-    open_watch();
-    store_.told();
-  }
-  void list(FakeListerWatcher::Page page) {
-    source_->list_returns(std::move(page));
-    settle();
-  }
-  void open_watch() {
-    source_->watch_opens();
-    settle();
-  }
-  void send(std::vector<api::WatchEvent> events) {
-    source_->send(std::move(events));
-    settle();
-  }
-  void bookmark(std::string_view resource_version) {
-    send({{EventType::kBookmark, object_of_kind("v1", "Pod", "", resource_version)}});
-  }
-  template <class E>
-  void fail_watch(E error) {
-    source_->break_watch(std::move(error));
-    settle();
-  }
-  void advance(Clock::Duration duration) {
-    clock_->advance(duration);
-    settle();
-  }
-  /// Whether it waits to try again; if so, the wait passes.
-  bool back_off() {
-    const auto wait = clock_->next_wake();
-    if (!wait) return false;
-    advance(*wait);
-    return true;
-  }
-  void expect_stop() {
-    stop_.request_stop();
-    settle();
-    EXPECT_TRUE(done_) << "it still runs";
-    EXPECT_EQ(source_->open_watchers(), 0u);
-    EXPECT_EQ(clock_->sleepers(), 0u);
-  }
-
-  std::size_t lists() const { return source_->lists().size(); }
-  std::size_t watches() const { return source_->watches().size(); }
-  const rest::ListOptions& last_list() const { return source_->lists().back(); }
-  const rest::ListOptions& last_watch() const { return source_->watches().back(); }
-
-  boost::asio::io_context context_;
-  const std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
-  const std::shared_ptr<FakeListerWatcher> source_ = std::make_shared<FakeListerWatcher>();
-  RecordingStore store_;
-  ReflectorOptions options_;
-  std::shared_ptr<Reflector> reflector_;
-  std::stop_source stop_;
-  std::vector<std::string> errors_;
-  bool done_ = false;
-};
 
 // ------------------------------------------------------------------------------------ listing
 
@@ -374,6 +227,39 @@ TEST_F(ReflectorTest, TakesEveryKindIfNoneIsExpected) {
   options_.expected_kind.clear();
   begin({object_of_kind("v1", "Node", "n")});
   EXPECT_THAT(store_.contents(), ElementsAre("n@1"));
+}
+
+TEST_F(ReflectorTest, ATableIsNoList) {
+  begin({pod("a/x")});
+  fail_watch(StatusError::internal_error("oops"));
+  back_off();
+  for (const char* version : {"meta.k8s.io/v1", "meta.k8s.io/v1beta1"}) {
+    errors_.clear();
+    list({{}, "20", "", 0, version, "Table"});
+    EXPECT_THAT(errors_, ElementsAre(testing::HasSubstr("v1, Kind=Pod"))) << version;
+    EXPECT_THAT(store_.contents(), ElementsAre("a/x@1")) << "it would seem to be empty";
+    back_off();
+  }
+  list({{}, "20", "", 0, "example.com/v1", "Table"});
+  EXPECT_THAT(store_.contents(), IsEmpty()) << "somebody's own kind of that name";
+}
+
+TEST_F(ReflectorTest, ATableIsNoObject) {
+  options_.expected_kind.clear();
+  begin();
+  send({{EventType::kAdded, object_of_kind("meta.k8s.io/v1", "Table", "a/x", "11")},
+        {EventType::kAdded, pod("a/y", 12)}});
+  EXPECT_THAT(store_.contents(), ElementsAre("a/y@12"));
+}
+
+TEST_F(ReflectorTest, DescribesWhatItLists) {
+  options_.expected_api_version = "apps/v1";
+  options_.expected_kind = "Deployment";
+  EXPECT_EQ(Reflector::create(source_, store_, options_)->type_description(),
+            "apps/v1, Kind=Deployment");
+  options_.type_description = "my things";
+  EXPECT_EQ(Reflector::create(source_, store_, options_)->type_description(), "my things");
+  EXPECT_EQ(Reflector::create(source_, store_, {})->type_description(), "<unspecified>");
 }
 
 TEST_F(ReflectorTest, WhatAListBringsAgainCostsNoMemory) {
@@ -650,6 +536,52 @@ TEST_F(ReflectorTest, AServerThatIsBusyIsAskedForTheSameWatch) {
   EXPECT_EQ(watches(), 3u);
   EXPECT_EQ(lists(), 1u);
   EXPECT_THAT(errors_, IsEmpty());
+}
+
+TEST_F(ReflectorTest, WaitsAsLongAsTheServerAsks) {
+  begin();
+  const auto expect_wait = [&](Clock::Duration wait) {
+    EXPECT_EQ(clock_->next_wake(), wait);
+    back_off();
+  };
+  source_->list_returns({{}, "12"});
+  send({{EventType::kError, StatusError::too_many_requests("later", 77).status().to_object()}});
+  expect_wait(77s);
+  source_->watch_throws(StatusError::too_many_requests("later", 100'000));
+  settle();
+  expect_wait(2min);  // within reason
+  source_->watch_throws(StatusError::server_timeout("", "pods", "watch", 66));
+  settle();
+  expect_wait(66s);
+}
+
+TEST_F(ReflectorTest, InternalErrorsLeadToTheSameWatchForAWhile) {
+  options_.max_internal_error_retry = 10s;
+  options_.backoff.jitter = 0;
+  begin();
+  bookmark("11");
+  for (const auto wait : {800ms, 1600ms, 3200ms}) {
+    fail_watch(StatusError::internal_error("etcdserver: no leader"));
+    EXPECT_EQ(clock_->next_wake(), wait) << "not without a pause";
+    back_off();
+    EXPECT_EQ(last_watch().resource_version, "11");
+    open_watch();
+  }
+  EXPECT_EQ(lists(), 1u);
+  EXPECT_THAT(errors_, IsEmpty());
+  advance(10s);
+  fail_watch(StatusError::internal_error("etcdserver: no leader"));
+  EXPECT_EQ(errors_.size(), 1u) << "that is long enough";
+  back_off();
+  EXPECT_EQ(lists(), 2u);
+  // In the end there is a new state, and the patience is as it was.
+  list({{}, "20"});
+  open_watch();
+  advance(2min);
+  fail_watch(StatusError::internal_error("etcdserver: no leader"));
+  back_off();
+  EXPECT_EQ(lists(), 2u);
+  EXPECT_EQ(last_watch().resource_version, "20");
 }
 
 TEST_F(ReflectorTest, OtherRefusalsOfAWatchMakeANewList) {

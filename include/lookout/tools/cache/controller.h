@@ -40,6 +40,9 @@ class Controller : public ReflectorStore {
   /// `store` must outlive it. `on_changes` is called on the strand, after the store has changed.
   Controller(Indexer& store, TransformFunc transform, OnChanges on_changes);
 
+  /// Before anything has come in.
+  void set_transform(TransformFunc transform) { queue_.set_transform(std::move(transform)); }
+
   /// Whether all of the first list is in the store.
   bool has_synced() const { return queue_.has_synced(); }
 
@@ -49,7 +52,7 @@ class Controller : public ReflectorStore {
   void replace(std::vector<api::Object> objects, const std::string& resource_version) override;
   void resync() override { queue_.resync(); }
   void flush(const std::string& resource_version) override;
-  api::Object find(const api::Object& object) const override { return store_.get(object); }
+  api::Object prepare(api::Object object) const override { return queue_.prepare(object); }
 
  private:
   Indexer& store_;

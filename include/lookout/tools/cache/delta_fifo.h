@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lookout/api/object.h"
@@ -50,6 +51,8 @@ class DeltaFifo {
   /// `known` is the store that the consumer of this queue keeps; it must outlive the queue.
   explicit DeltaFifo(const Indexer& known, TransformFunc transform = {});
 
+  void set_transform(TransformFunc transform) { transform_ = std::move(transform); }
+
   /// Each throws what the key function of the store throws.
   void add(const api::Object& object);
   void update(const api::Object& object);
@@ -58,6 +61,11 @@ class DeltaFifo {
   /// A list has come in: queues kReplaced for its items, and deletions for everything that the
   /// store or the queue knows and the list does not have.
   void replace(const std::vector<api::Object>& objects);
+  /// The same in two steps, so that what a transform drops is never there all at once: each item is
+  /// prepared as it comes in (on any thread), and the list is queued when it is complete. What is
+  /// prepared has been transformed; it is the store's own handle if the store has the same already.
+  api::Object prepare(const api::Object& object) const;
+  void replace_prepared(const std::vector<api::Object>& objects);
 
   /// Queues kSync for every object of the store for which nothing is queued.
   void resync();

@@ -92,6 +92,10 @@ class Indexer {
     return snapshot().index_values(index);
   }
 
+  /// Under which values an index would file this object, which need not be in the store. Throws
+  /// InvalidArgument if there is no such index, and what the index function throws.
+  std::vector<std::string> values_of(std::string_view index, const api::Object& object) const;
+
   std::string resource_version() const;
   std::string key_of(const api::Object& object) const;
 

@@ -29,6 +29,10 @@ class ListerWatcher {
 
   virtual ~ListerWatcher() = default;
 
+  /// Whether a watch with send_initial_events may be asked for. (A server that refuses it is
+  /// another matter: the reflector then lists.)
+  virtual bool supports_watch_list() const { return true; }
+
   /// One page. Throws what rest::ResourceClient::async_list_each() throws; a stop ends it with a
   /// TransportError of kind kCancelled.
   virtual rest::Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
@@ -43,6 +47,9 @@ struct ListWatchOptions {
   std::string label_selector = {};
   std::string field_selector = {};
   rest::DecodeOptions decode = {};
+  /// Changes the options of each list and watch, selectors included, before they are sent
+  /// (client-go's TweakListOptionsFunc).
+  std::function<void(rest::ListOptions&)> tweak = {};
 };
 
 /// Objects of one resource of an API server.
@@ -56,6 +63,8 @@ class ListWatch : public ListerWatcher {
                                                   std::stop_token stop) override;
 
  private:
+  void complete(rest::ListOptions& options) const;
+
   rest::ResourceClient client_;
   ListWatchOptions options_;
 };

@@ -13,7 +13,7 @@
 
 namespace lookout::test {
 
-/// Stands still until it is moved. Safe to use from any thread.
+/// Stands still until it is moved: for everything that takes a Clock. Safe to use from any thread.
 class FakeClock : public Clock {
  public:
   TimePoint now() const override;

@@ -1,4 +1,4 @@
-#include "tests/support/fake_clock.h"
+#include "lookout/testing/fake_clock.h"
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>

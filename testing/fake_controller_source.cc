@@ -1,4 +1,7 @@
-#include "tests/support/fake_source.h"
+#include "lookout/testing/fake_controller_source.h"
+
+#include <fmt/format.h>
+#include <rapidjson/document.h>
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
@@ -18,12 +21,25 @@ rest::TransportError transport_error(rest::TransportError::Kind kind, const char
   return {kind, message};
 }
 
+api::Object with_version(const api::Object& object, std::uint64_t version) {
+  rapidjson::Document document = object.to_document();
+  auto& allocator = document.GetAllocator();
+  if (!document.HasMember("metadata"))
+    document.AddMember("metadata", rapidjson::Value(rapidjson::kObjectType), allocator);
+  auto& metadata = document["metadata"];
+  metadata.RemoveMember("resourceVersion");
+  rapidjson::Value text;
+  text.SetString(std::to_string(version).c_str(), allocator);
+  metadata.AddMember("resourceVersion", text, allocator);
+  return api::Object::from(document);
+}
+
 }  // namespace
 
 /// A request that waits.
-class FakeSource::Waiter {
+class FakeControllerSource::Waiter {
  public:
-  Waiter(FakeSource& owner, boost::asio::any_io_executor executor)
+  Waiter(FakeControllerSource& owner, boost::asio::any_io_executor executor)
       : event(std::move(executor)), source_(owner) {
     const std::lock_guard lock(source_.mutex_);
     source_.waiters_.push_back(this);
@@ -38,13 +54,13 @@ class FakeSource::Waiter {
   rest::detail::AsyncEvent event;
 
  private:
-  FakeSource& source_;
+  FakeControllerSource& source_;
 };
 
 /// A request that a pause holds up.
-class FakeSource::HeldUp {
+class FakeControllerSource::HeldUp {
  public:
-  explicit HeldUp(FakeSource& source) : source_(source) {}
+  explicit HeldUp(FakeControllerSource& source) : source_(source) {}
   ~HeldUp() {
     const std::lock_guard lock(source_.mutex_);
     if (held_) --source_.held_up_;
@@ -60,17 +76,25 @@ class FakeSource::HeldUp {
   }
 
  private:
-  FakeSource& source_;
+  FakeControllerSource& source_;
   bool held_ = false;
 };
 
-class FakeSource::FakeWatcher : public cache::Watcher {
+class FakeControllerSource::FakeWatcher : public cache::Watcher {
  public:
-  /// Under the mutex.
-  FakeWatcher(FakeSource& source, std::uint64_t version, std::stop_token stop)
+  /// Under the mutex. From a version on, or with everything that is there first.
+  FakeWatcher(FakeControllerSource& source, std::optional<std::uint64_t> from, bool mark_end,
+              std::stop_token stop)
       : source_(source), stop_(std::move(stop)), connection_(source.connection_) {
+    if (!from) {
+      for (const auto& [key, object] : source_.objects_)
+        initial_.push_back({api::EventType::kAdded, object});
+      if (mark_end)
+        initial_.push_back({api::EventType::kBookmark, source_.mark(source_.version_, true)});
+      from = source_.version_;
+    }
     const auto first = std::find_if(source_.history_.begin(), source_.history_.end(),
-                                    [&](const Change& change) { return change.version > version; });
+                                    [&](const Change& change) { return change.version > *from; });
     position_ = static_cast<std::size_t>(first - source_.history_.begin());
     source_.watchers_.push_back(this);
   }
@@ -82,7 +106,7 @@ class FakeSource::FakeWatcher : public cache::Watcher {
 
   rest::Awaitable<bool> next(std::vector<api::WatchEvent>& events) override {
     const auto ready = [this] {
-      idle_ = !ended() && position_ == source_.history_.size();
+      idle_ = !ended() && nothing_left();
       if (idle_) source_.changed_.notify_all();
       return !idle_;
     };
@@ -100,31 +124,39 @@ class FakeSource::FakeWatcher : public cache::Watcher {
         throw transport_error(rest::TransportError::Kind::kBroken, "the connection broke");
       co_return false;
     }
-    for (; position_ < source_.history_.size(); ++position_)
-      events.push_back(source_.history_[position_].event);
+    while (events.size() < source_.at_once_ && !nothing_left()) {
+      if (!initial_.empty()) {
+        events.push_back(std::move(initial_.front()));
+        initial_.pop_front();
+      } else {
+        events.push_back(source_.history_[position_++].event);
+      }
+    }
     co_return true;
   }
 
   /// Under the mutex: it waits, and there is nothing that it has not been told.
-  bool idle() const { return idle_ && !ended() && position_ == source_.history_.size(); }
+  bool idle() const { return idle_ && !ended() && nothing_left(); }
 
  private:
+  bool nothing_left() const { return initial_.empty() && position_ == source_.history_.size(); }
   bool ended() const { return connection_ != source_.connection_; }
 
-  FakeSource& source_;
+  FakeControllerSource& source_;
   const std::stop_token stop_;
   const std::uint64_t connection_;
+  std::deque<api::WatchEvent> initial_;  // to be told before the history
   std::size_t position_ = 0;
   bool idle_ = false;
   bool said_ = false;
 };
 
-void FakeSource::ring() {
+void FakeControllerSource::ring() {
   for (Waiter* waiter : waiters_) waiter->event.ring();
 }
 
 template <class Ready>
-rest::Awaitable<void> FakeSource::wait(const Ready& ready, std::stop_token stop) {
+rest::Awaitable<void> FakeControllerSource::wait(const Ready& ready, std::stop_token stop) {
   Waiter waiter(*this, co_await boost::asio::this_coro::executor);
   // A copy: the stop may come while the request ends.
   const std::stop_callback on_stop(stop, [event = waiter.event] { event.ring(); });
@@ -139,30 +171,47 @@ rest::Awaitable<void> FakeSource::wait(const Ready& ready, std::stop_token stop)
   }
 }
 
+FakeControllerSource::FakeControllerSource(api::GroupVersionKind type) : type_(std::move(type)) {}
+FakeControllerSource::~FakeControllerSource() = default;
+
 // ------------------------------------------------------------------------------- the objects
 
-void FakeSource::change(api::EventType type, api::Object object) {
+void FakeControllerSource::change(api::EventType type, api::Object object) {
   history_.push_back({{type, std::move(object)}, version_});
   ring();
 }
 
-api::Object FakeSource::put(std::string_view key, const PodSpec& spec) {
+api::Object FakeControllerSource::put(const api::Object& object) {
   const std::lock_guard lock(mutex_);
-  api::Object object = pod(key, ++version_, spec);
-  specs_[std::string(key)] = spec;
-  const auto [it, inserted] = objects_.insert_or_assign(std::string(key), object);
-  change(inserted ? api::EventType::kAdded : api::EventType::kModified, object);
-  return object;
+  api::Object now = with_version(object, ++version_);
+  const auto [it, inserted] = objects_.insert_or_assign(now.key(), now);
+  change(inserted ? api::EventType::kAdded : api::EventType::kModified, now);
+  return now;
 }
 
-void FakeSource::remove(std::string_view key) {
+void FakeControllerSource::remove(std::string_view key) {
   const std::lock_guard lock(mutex_);
-  if (objects_.erase(std::string(key)) == 0) return;
+  const auto at = objects_.find(std::string(key));
+  if (at == objects_.end()) return;
   // A deletion shows the last content with a resourceVersion of its own.
-  change(api::EventType::kDeleted, pod(key, ++version_, specs_.at(std::string(key))));
+  change(api::EventType::kDeleted, with_version(at->second, ++version_));
+  objects_.erase(at);
 }
 
-void FakeSource::repeat() {
+std::string FakeControllerSource::resource_version() const {
+  const std::lock_guard lock(mutex_);
+  return std::to_string(version_);
+}
+
+api::Object FakeControllerSource::mark(std::uint64_t version, bool end_of_initial_events) const {
+  std::string metadata = fmt::format(R"("resourceVersion":"{}")", version);
+  if (end_of_initial_events)
+    metadata += fmt::format(R"(,"annotations":{{"{}":"true"}})", api::kInitialEventsEndAnnotation);
+  return api::Object::parse(fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{{{}}}}})",
+                                        type_.api_version(), type_.kind, metadata));
+}
+
+void FakeControllerSource::repeat() {
   const std::lock_guard lock(mutex_);
   if (history_.empty() || history_.back().version != version_) return;
   const auto type = history_.back().event.type;
@@ -170,64 +219,73 @@ void FakeSource::repeat() {
     change(api::EventType::kAdded, api::Object(history_.back().event.object));
 }
 
-std::map<std::string, api::Object> FakeSource::contents() const {
+std::map<std::string, api::Object> FakeControllerSource::contents() const {
   const std::lock_guard lock(mutex_);
   return objects_;
 }
 
 // -------------------------------------------------------------------------- what can go wrong
 
-void FakeSource::end_watches(End end) {
+void FakeControllerSource::end_watches(End end) {
   ++connection_;
   end_ = end;
   ring();
 }
-void FakeSource::disconnect() {
+void FakeControllerSource::disconnect() {
   const std::lock_guard lock(mutex_);
   last_words_.reset();
   end_watches(End::kGoodOrder);
 }
-void FakeSource::break_connections() {
+void FakeControllerSource::break_connections() {
   const std::lock_guard lock(mutex_);
   last_words_.reset();
   end_watches(End::kBroken);
 }
-void FakeSource::send_error(const api::StatusError& error) {
+void FakeControllerSource::send_error(const api::StatusError& error) {
   const std::lock_guard lock(mutex_);
   last_words_ = api::WatchEvent{api::EventType::kError, error.status().to_object()};
   end_watches(End::kGoodOrder);
 }
-void FakeSource::bookmark() {
+void FakeControllerSource::bookmark() {
   const std::lock_guard lock(mutex_);
   ++version_;
-  change(api::EventType::kBookmark, object_of_kind("v1", "Pod", "", std::to_string(version_)));
+  change(api::EventType::kBookmark, mark(version_, false));
 }
-void FakeSource::forget() {
+void FakeControllerSource::forget() {
   const std::lock_guard lock(mutex_);
   forgotten_ = version_++;
   pages_.clear();
 }
-void FakeSource::pause() {
+void FakeControllerSource::pause() {
   const std::lock_guard lock(mutex_);
   paused_ = true;
 }
-void FakeSource::resume() {
+void FakeControllerSource::resume() {
   const std::lock_guard lock(mutex_);
   paused_ = false;
   ring();
 }
 
+void FakeControllerSource::stream_state(bool yes) {
+  const std::lock_guard lock(mutex_);
+  streams_ = yes;
+}
+void FakeControllerSource::deliver_at_once(std::size_t events) {
+  const std::lock_guard lock(mutex_);
+  at_once_ = std::max<std::size_t>(events, 1);
+}
+
 // ------------------------------------------------------------------------------ what is going on
 
-std::size_t FakeSource::lists() const {
+std::size_t FakeControllerSource::lists() const {
   const std::lock_guard lock(mutex_);
   return lists_;
 }
-std::size_t FakeSource::watches() const {
+std::size_t FakeControllerSource::watches() const {
   const std::lock_guard lock(mutex_);
   return watches_;
 }
-bool FakeSource::wait_until_watched(std::size_t watches) const {
+bool FakeControllerSource::wait_until_watched(std::size_t watches) const {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, kPatience, [&] {
     return static_cast<std::size_t>(std::count_if(
@@ -235,15 +293,15 @@ bool FakeSource::wait_until_watched(std::size_t watches) const {
                [](const FakeWatcher* watcher) { return watcher->idle(); })) >= watches;
   });
 }
-bool FakeSource::wait_until_held_up(std::size_t requests) const {
+bool FakeControllerSource::wait_until_held_up(std::size_t requests) const {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, kPatience, [&] { return held_up_ >= requests; });
 }
 
 // -------------------------------------------------------------------------------- the requests
 
-rest::Awaitable<void> FakeSource::begin(std::deque<std::exception_ptr>& errors, std::size_t& count,
-                                        std::stop_token stop) {
+rest::Awaitable<void> FakeControllerSource::begin(std::deque<std::exception_ptr>& errors,
+                                                  std::size_t& count, std::stop_token stop) {
   HeldUp held_up(*this);
   const auto ready = [&] {
     if (paused_) held_up.note();
@@ -258,8 +316,9 @@ rest::Awaitable<void> FakeSource::begin(std::deque<std::exception_ptr>& errors, 
   std::rethrow_exception(error);
 }
 
-rest::Awaitable<rest::ListMeta> FakeSource::list(OnItem on_item, rest::ListOptions options,
-                                                 std::stop_token stop) {
+rest::Awaitable<rest::ListMeta> FakeControllerSource::list(OnItem on_item,
+                                                           rest::ListOptions options,
+                                                           std::stop_token stop) {
   co_await begin(list_errors_, lists_, stop);
   std::vector<api::Object> items;
   rest::ListMeta meta;
@@ -282,18 +341,32 @@ rest::Awaitable<rest::ListMeta> FakeSource::list(OnItem on_item, rest::ListOptio
       items.resize(limit);
     }
     meta.resource_version = std::to_string(version);
+    meta.api_version = type_.api_version();
+    meta.kind = type_.kind + "List";
   }
   for (auto& item : items) on_item(std::move(item));
   co_return meta;
 }
 
-rest::Awaitable<std::unique_ptr<cache::Watcher>> FakeSource::watch(rest::ListOptions options,
-                                                                   std::stop_token stop) {
+rest::Awaitable<std::unique_ptr<cache::Watcher>> FakeControllerSource::watch(
+    rest::ListOptions options, std::stop_token stop) {
   co_await begin(watch_errors_, watches_, stop);
   const std::lock_guard lock(mutex_);
-  const std::uint64_t version = std::stoull(options.resource_version);
-  if (version <= forgotten_) throw api::StatusError::expired("too old");
-  co_return std::make_unique<FakeWatcher>(*this, version, std::move(stop));
+  const bool stream = options.send_initial_events.value_or(false);
+  if (stream && !streams_) {
+    throw api::StatusError::invalid(
+        "meta.k8s.io", "ListOptions", "",
+        {{"FieldValueForbidden", "sendInitialEvents is forbidden for watch", "sendInitialEvents"}});
+  }
+  const std::uint64_t version =
+      options.resource_version.empty() ? 0 : std::stoull(options.resource_version);
+  if (version > version_) throw api::StatusError::too_large_resource_version(version, version_, 1);
+  std::optional<std::uint64_t> from;
+  if (!stream && version > 0) {
+    if (version <= forgotten_) throw api::StatusError::expired("too old");
+    from = version;
+  }
+  co_return std::make_unique<FakeWatcher>(*this, from, stream, std::move(stop));
 }
 
 }  // namespace lookout::test

@@ -1,0 +1,82 @@
+// A store whose objects do not stay for ever.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lookout/api/object.h"
+#include "lookout/tools/cache/key.h"
+#include "lookout/tools/clock.h"
+
+namespace lookout::cache {
+
+/// Says when an object has been there for too long.
+class ExpirationPolicy {
+ public:
+  virtual ~ExpirationPolicy() = default;
+  /// `age`: since it was last put there.
+  virtual bool is_expired(const api::Object& object, Clock::Duration age) const = 0;
+};
+
+/// After a fixed time; never if that is not positive.
+class TtlPolicy : public ExpirationPolicy {
+ public:
+  explicit TtlPolicy(Clock::Duration ttl) : ttl_(ttl) {}
+  bool is_expired(const api::Object&, Clock::Duration age) const override {
+    return ttl_ > Clock::Duration::zero() && age > ttl_;
+  }
+
+ private:
+  const Clock::Duration ttl_;
+};
+
+/// client-go's ExpirationCache: what has expired is not found any more, and dropped by whoever
+/// comes across it. For facts of one's own, not for what informers keep: Indexer reads faster. Safe
+/// to use from any thread.
+class ExpirationCache {
+ public:
+  explicit ExpirationCache(std::unique_ptr<ExpirationPolicy> policy,
+                           KeyFunc key_func = meta_namespace_key,
+                           std::shared_ptr<Clock> clock = Clock::real());
+  /// client-go's NewTTLStore.
+  explicit ExpirationCache(Clock::Duration ttl, KeyFunc key_func = meta_namespace_key,
+                           std::shared_ptr<Clock> clock = Clock::real());
+
+  /// Each throws what the key function throws. What is put there again is new again.
+  void add(const api::Object& object);
+  void update(const api::Object& object) { add(object); }
+  void remove(const api::Object& object);
+  void replace(const std::vector<api::Object>& objects, std::string resource_version);
+
+  /// The object under the key of this one, or an empty handle.
+  api::Object get(const api::Object& object);
+  api::Object get_by_key(std::string_view key);
+  std::vector<api::Object> list();
+  /// Including those of objects that have expired and have not been come across.
+  std::vector<std::string> list_keys() const;
+
+  void set_resource_version(std::string resource_version);
+  std::string resource_version() const;
+
+ private:
+  struct Entry {
+    api::Object object;
+    Clock::TimePoint since;
+  };
+  api::Object get_or_expire(const std::string& key);  // under the mutex
+
+  const std::unique_ptr<ExpirationPolicy> policy_;
+  const KeyFunc key_func_;
+  const std::shared_ptr<Clock> clock_;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::unordered_map<std::string, Entry> entries_;
+  std::string resource_version_;
+};
+
+}  // namespace lookout::cache

@@ -1,0 +1,142 @@
+// Work that is to be done later.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "lookout/rest/event_loop.h"
+#include "lookout/tools/alarm.h"
+#include "lookout/tools/workqueue/queue.h"
+
+namespace lookout::workqueue {
+
+template <class T>
+struct DelayingQueueOptions {
+  /// As those of QueueOptions.
+  std::string name = {};
+  std::unique_ptr<Order<T>> order = {};
+  std::shared_ptr<Clock> clock = {};
+  /// Where it waits for time to pass: rest::Client::shared_loop() in most programs. Null: a thread
+  /// of its own.
+  std::shared_ptr<rest::EventLoop> loop = {};
+};
+
+namespace detail {
+
+/// Items whose time has not come.
+template <class T, class Hash>
+class DelayCore : public std::enable_shared_from_this<DelayCore<T, Hash>> {
+ public:
+  DelayCore(std::shared_ptr<QueueCore<T, Hash>> queue, std::shared_ptr<rest::EventLoop> loop)
+      : queue_(std::move(queue)),
+        loop_(loop ? std::move(loop) : std::make_shared<rest::EventLoop>(1u)) {}
+
+  void begin() {
+    alarm_ = std::make_unique<Alarm>(loop_, queue_->clock(), [weak = this->weak_from_this()] {
+      if (const auto self = weak.lock()) self->release();
+    });
+  }
+
+  void add_after(T item, Clock::Duration delay, int priority) {
+    if (queue_->shutting_down()) return;
+    queue_->note_retry();
+    if (delay <= Clock::Duration::zero()) return queue_->add(std::move(item), priority);
+    const auto time = queue_->clock()->now() + delay;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto at = places_.find(item);
+      if (at == places_.end()) {
+        const Place place{time, next_++};
+        places_.emplace(item, place);
+        waiting_.emplace(place, Entry{std::move(item), priority});
+      } else {
+        auto node = waiting_.extract(at->second);
+        node.mapped().priority = std::max(node.mapped().priority, priority);
+        if (time < at->second.first) node.key() = at->second = {time, next_++};
+        waiting_.insert(std::move(node));
+      }
+    }
+    alarm_->set(time);
+  }
+
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    waiting_.clear();
+    places_.clear();
+  }
+
+ private:
+  using Place = std::pair<Clock::TimePoint, std::uint64_t>;  // when; arrival
+  struct Entry {
+    T item;
+    int priority;
+  };
+
+  void release() {
+    std::unique_lock lock(mutex_);
+    const auto now = queue_->clock()->now();
+    while (!waiting_.empty() && waiting_.begin()->first.first <= now) {
+      auto node = waiting_.extract(waiting_.begin());
+      places_.erase(node.mapped().item);
+      queue_->add(std::move(node.mapped().item), node.mapped().priority);
+    }
+    if (waiting_.empty()) return;
+    const auto next = waiting_.begin()->first.first;
+    lock.unlock();
+    alarm_->set(next);
+  }
+
+  const std::shared_ptr<QueueCore<T, Hash>> queue_;
+  const std::shared_ptr<rest::EventLoop> loop_;
+  std::unique_ptr<Alarm> alarm_;
+  std::mutex mutex_;
+  // Guarded by mutex_; taken before that of the queue.
+  std::map<Place, Entry> waiting_;
+  std::unordered_map<T, Place, Hash> places_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace detail
+
+/// A Queue to which items can be added later: how one comes back to something that failed without
+/// spinning (client-go's DelayingInterface).
+template <class T, class Hash = std::hash<T>>
+class DelayingQueue : public Queue<T, Hash> {
+ public:
+  explicit DelayingQueue(DelayingQueueOptions<T> options = {})
+      : Queue<T, Hash>(QueueOptions<T>{.name = std::move(options.name),
+                                       .order = std::move(options.order),
+                                       .clock = std::move(options.clock)}),
+        delay_(
+            std::make_shared<detail::DelayCore<T, Hash>>(this->core(), std::move(options.loop))) {
+    delay_->begin();
+  }
+
+  /// Adds the item when so much time has passed; at once if none has to. An item that waits for its
+  /// time already keeps the earlier one.
+  void add_after(T item, Clock::Duration delay, int priority = 0) {
+    delay_->add_after(std::move(item), delay, priority);
+  }
+
+  /// What has not come to its time is dropped.
+  void shut_down() {
+    Queue<T, Hash>::shut_down();
+    delay_->clear();
+  }
+  bool shut_down_with_drain(std::stop_token stop = {}) {
+    const bool drained = Queue<T, Hash>::shut_down_with_drain(std::move(stop));
+    delay_->clear();
+    return drained;
+  }
+
+ private:
+  const std::shared_ptr<detail::DelayCore<T, Hash>> delay_;
+};
+
+}  // namespace lookout::workqueue

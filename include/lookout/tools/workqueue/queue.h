@@ -1,0 +1,273 @@
+// Work that is to be done, each piece once at a time.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lookout/tools/clock.h"
+#include "lookout/tools/metrics.h"
+#include "lookout/tools/workqueue/order.h"
+
+namespace lookout::workqueue {
+
+template <class T>
+struct QueueOptions {
+  /// The label of its metrics; a queue without a name keeps none.
+  std::string name = {};
+  /// Null: first come, first served.
+  std::unique_ptr<Order<T>> order = {};
+  /// Null: the machine's.
+  std::shared_ptr<Clock> clock = {};
+};
+
+namespace detail {
+
+inline double seconds_since(Clock::TimePoint then, Clock::TimePoint now) {
+  return std::chrono::duration<double>(now - then).count();
+}
+
+/// What queues share with what works for them.
+template <class T, class Hash>
+class QueueCore {
+ public:
+  explicit QueueCore(QueueOptions<T> options)
+      : clock_(options.clock ? std::move(options.clock) : Clock::real()),
+        name_(std::move(options.name)),
+        waiting_(options.order ? std::move(options.order) : std::make_unique<FifoOrder<T>>()) {}
+
+  void add(T item, int priority) {
+    const std::lock_guard lock(mutex_);
+    if (shutting_down_) return;
+    const bool processing = processing_.contains(item);
+    const auto [at, inserted] = dirty_.try_emplace(item, Dirty{priority, {}});
+    if (!inserted) {
+      at->second.priority = std::max(at->second.priority, priority);
+      if (!processing) waiting_->touch(item, priority);
+      return;
+    }
+    if (measured()) {
+      ++adds_;
+      at->second.since = clock_->now();
+    }
+    if (processing) return;
+    waiting_->push(std::move(item), priority);
+    changed_.notify_one();
+  }
+
+  std::optional<T> get(std::stop_token stop) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, stop, [&] { return waiting_->size() > 0 || shutting_down_; });
+    if (stop.stop_requested() || waiting_->size() == 0) {
+      // It may have been woken for an item, which somebody else must hear of then.
+      if (waiting_->size() > 0) changed_.notify_one();
+      return std::nullopt;
+    }
+    T item = waiting_->pop();
+    const auto dirty = dirty_.find(item);
+    Clock::TimePoint now{};
+    if (measured()) {
+      now = clock_->now();
+      queue_duration_.observe(seconds_since(dirty->second.since, now));
+    }
+    dirty_.erase(dirty);
+    processing_.emplace(item, now);
+    return item;
+  }
+
+  void done(const T& item) {
+    const std::lock_guard lock(mutex_);
+    const auto processing = processing_.find(item);
+    if (processing == processing_.end()) return;
+    if (measured()) work_duration_.observe(seconds_since(processing->second, clock_->now()));
+    const auto dirty = dirty_.find(item);
+    if (dirty != dirty_.end()) {
+      waiting_->push(item, dirty->second.priority);
+      changed_.notify_one();
+    }
+    processing_.erase(processing);
+    if (drained()) drained_.notify_all();
+  }
+
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return waiting_->size();
+  }
+
+  void shut_down() {
+    const std::lock_guard lock(mutex_);
+    shutting_down_ = true;
+    drain_ = false;
+    changed_.notify_all();
+    drained_.notify_all();
+  }
+
+  bool shut_down_with_drain(std::stop_token stop) {
+    std::unique_lock lock(mutex_);
+    shutting_down_ = true;
+    drain_ = true;
+    changed_.notify_all();
+    drained_.wait(lock, stop, [&] { return drained() || !drain_; });
+    return drained();
+  }
+
+  bool shutting_down() const {
+    const std::lock_guard lock(mutex_);
+    return shutting_down_;
+  }
+
+  void note_retry() {
+    const std::lock_guard lock(mutex_);
+    if (measured()) ++retries_;
+  }
+
+  const std::shared_ptr<Clock>& clock() const { return clock_; }
+
+  void collect(std::vector<metrics::Sample>& out) const {
+    if (!measured()) return;
+    const std::lock_guard lock(mutex_);
+    const auto now = clock_->now();
+    double unfinished = 0;
+    double longest = 0;
+    for (const auto& [item, since] : processing_) {
+      const double age = seconds_since(since, now);
+      unfinished += age;
+      longest = std::max(longest, age);
+    }
+    metrics::Collector collector(out, {{"name", name_}});
+    collector.gauge("workqueue_depth", "Items that wait to be processed",
+                    static_cast<double>(dirty_.size()));
+    collector.counter("workqueue_adds_total", "Items that were added", static_cast<double>(adds_));
+    collector.histogram("workqueue_queue_duration_seconds",
+                        "How long items waited before they were given out", queue_duration_);
+    collector.histogram("workqueue_work_duration_seconds", "How long processing an item took",
+                        work_duration_);
+    collector.gauge("workqueue_unfinished_work_seconds",
+                    "How long the items that are being processed have been so, together",
+                    unfinished);
+    collector.gauge("workqueue_longest_running_processor_seconds",
+                    "How long the oldest item that is being processed has been so", longest);
+    collector.counter("workqueue_retries_total", "Items that were added to be processed later",
+                      static_cast<double>(retries_));
+  }
+
+ private:
+  struct Dirty {
+    int priority = 0;
+    Clock::TimePoint since{};
+  };
+
+  bool measured() const { return !name_.empty(); }
+  bool drained() const { return processing_.empty() && waiting_->size() == 0; }
+
+  const std::shared_ptr<Clock> clock_;
+  const std::string name_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::condition_variable_any drained_;
+  // Guarded by mutex_. What waits is dirty and not being processed.
+  std::unique_ptr<Order<T>> waiting_;
+  std::unordered_map<T, Dirty, Hash> dirty_;
+  std::unordered_map<T, Clock::TimePoint, Hash> processing_;
+  bool shutting_down_ = false;
+  bool drain_ = false;
+  std::uint64_t adds_ = 0;
+  std::uint64_t retries_ = 0;
+  metrics::Histogram queue_duration_;
+  metrics::Histogram work_duration_;
+};
+
+}  // namespace detail
+
+/// client-go's work queue: what is added while it waits waits once; what is added while it is being
+/// processed is processed once more afterwards, never twice at a time. Any number of threads may
+/// add, and any number work:
+///
+///     while (auto key = queue.get()) {
+///       work_on(*key);
+///       queue.done(*key);
+///     }
+///
+/// T is anything that can be copied, compared and hashed, and is best small: a key, not an object.
+/// All functions may be called from any thread. The queue is shut down when it goes; nobody may
+/// wait in get() then.
+template <class T, class Hash = std::hash<T>>
+class Queue : public metrics::Source {
+ public:
+  explicit Queue(QueueOptions<T> options = {})
+      : core_(std::make_shared<Core>(std::move(options))) {}
+  ~Queue() override { core_->shut_down(); }
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  /// Marks the item as in need of being processed. Of no effect once the queue is shut down. The
+  /// priority means something to PriorityOrder.
+  void add(T item, int priority = 0) { core_->add(std::move(item), priority); }
+
+  /// Waits for an item. Nothing if a stop was requested, or if the queue is shut down and empty:
+  /// the worker's end. Every item must be given back with done().
+  [[nodiscard]] std::optional<T> get(std::stop_token stop = {}) {
+    return core_->get(std::move(stop));
+  }
+
+  /// Ends the processing of an item; of no effect for one that is not being processed.
+  void done(const T& item) { core_->done(item); }
+
+  /// An item that gives itself back when it goes.
+  class Work {
+   public:
+    Work(std::shared_ptr<detail::QueueCore<T, Hash>> core, T item)
+        : core_(std::move(core)), item_(std::move(item)) {}
+    ~Work() {
+      if (core_) core_->done(item_);
+    }
+    Work(Work&& other) noexcept : core_(std::move(other.core_)), item_(std::move(other.item_)) {}
+    Work& operator=(Work&&) = delete;
+    const T& operator*() const { return item_; }
+    const T* operator->() const { return &item_; }
+
+   private:
+    std::shared_ptr<detail::QueueCore<T, Hash>> core_;
+    T item_;
+  };
+  /// get() for those who like it so: `while (auto work = queue.next()) sync(**work);`
+  [[nodiscard]] std::optional<Work> next(std::stop_token stop = {}) {
+    auto item = core_->get(std::move(stop));
+    if (!item) return std::nullopt;
+    return std::optional<Work>(std::in_place, core_, std::move(*item));
+  }
+
+  /// How many wait; to look at, not to decide by.
+  std::size_t size() const { return core_->size(); }
+
+  /// Nothing is added any more; what waits is still given out, then workers get nothing.
+  void shut_down() { core_->shut_down(); }
+  /// The same, and waits until everything has been processed. False if a stop was requested, or
+  /// shut_down() called, before that.
+  bool shut_down_with_drain(std::stop_token stop = {}) {
+    return core_->shut_down_with_drain(std::move(stop));
+  }
+  bool shutting_down() const { return core_->shutting_down(); }
+
+  /// workqueue_depth and so on, client-go's names, if the queue has a name.
+  void collect(std::vector<metrics::Sample>& out) const override { core_->collect(out); }
+
+ protected:
+  using Core = detail::QueueCore<T, Hash>;
+  const std::shared_ptr<Core>& core() const { return core_; }
+
+ private:
+  const std::shared_ptr<Core> core_;
+};
+
+}  // namespace lookout::workqueue

@@ -1,0 +1,57 @@
+// Work that is tried again with patience.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "lookout/tools/workqueue/delaying_queue.h"
+#include "lookout/tools/workqueue/rate_limiter.h"
+
+namespace lookout::workqueue {
+
+template <class T>
+struct RateLimitingQueueOptions {
+  /// Null: default_controller_rate_limiter().
+  std::shared_ptr<RateLimiter<T>> rate_limiter = {};
+  /// As those of DelayingQueueOptions.
+  std::string name = {};
+  std::unique_ptr<Order<T>> order = {};
+  std::shared_ptr<Clock> clock = {};
+  std::shared_ptr<rest::EventLoop> loop = {};
+};
+
+/// A DelayingQueue that knows how long to wait (client-go's RateLimitingInterface):
+///
+///     if (sync(key)) queue.forget(key); else queue.add_rate_limited(key);
+///
+/// What is not forgotten once it needs no more attempts is counted for ever.
+template <class T, class Hash = std::hash<T>>
+class RateLimitingQueue : public DelayingQueue<T, Hash> {
+ public:
+  explicit RateLimitingQueue(RateLimitingQueueOptions<T> options = {})
+      : DelayingQueue<T, Hash>({.name = std::move(options.name),
+                                .order = std::move(options.order),
+                                .clock = std::move(options.clock),
+                                .loop = std::move(options.loop)}),
+        limiter_(options.rate_limiter
+                     ? std::move(options.rate_limiter)
+                     : default_controller_rate_limiter<T, Hash>(this->core()->clock())) {}
+
+  /// Adds the item when the rate limiter says so.
+  void add_rate_limited(T item, int priority = 0) {
+    const Clock::Duration wait = limiter_->when(item);
+    this->add_after(std::move(item), wait, priority);
+  }
+  /// The item needs no more attempts, for better or worse. (It must still be given back with
+  /// done().)
+  void forget(const T& item) { limiter_->forget(item); }
+  /// How often the item has been added with add_rate_limited() since it was last forgotten.
+  int num_requeues(const T& item) const { return limiter_->num_requeues(item); }
+
+ private:
+  const std::shared_ptr<RateLimiter<T>> limiter_;
+};
+
+}  // namespace lookout::workqueue

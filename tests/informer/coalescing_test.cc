@@ -1,0 +1,150 @@
+// Handlers that want to know how things are, not all that happened.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "informer/listener.h"
+#include "tests/informer/informer_fixture.h"
+#include "tests/informer/recorder.h"
+#include "tests/support/eventually.h"
+#include "tests/support/gate.h"
+
+namespace lookout::informer {
+namespace {
+
+using namespace std::chrono_literals;
+using lookout::test::eventually;
+using lookout::test::Gate;
+using test::Recorder;
+using testing::ElementsAre;
+
+class CoalescingTest : public test::InformerTest {
+ protected:
+  /// A handler that is held up by its first object, "a/first".
+  HandlerRegistration add_slow(SharedIndexInformer& informer) {
+    auto handler = recorder_.handler();
+    handler.filter = filter_;
+    handler.on_add = [this, add = handler.on_add](const api::Object& object, bool initial) {
+      if (object.name() == "first") {
+        held_up_.open();
+        EXPECT_TRUE(go_on_.wait());
+      }
+      add(object, initial);
+    };
+    return informer.add_handler(std::move(handler), {.coalesce = true});
+  }
+  /// Runs, with the handler held up.
+  void begin() {
+    registration_ = add_slow(run());
+    source_->put("a/first");  // 101
+    ASSERT_TRUE(held_up_.wait());
+  }
+  /// What it is told when it goes on.
+  Recorder::Events rest() {
+    settle();
+    go_on_.open();
+    source_->put("a/last");
+    auto events = recorder_.wait_for("+a/last@" + source_->resource_version());
+    EXPECT_GE(events.size(), 2u);
+    return {events.begin() + 1, events.end() - 1};
+  }
+
+  std::function<bool(const api::Object&)> filter_;
+  Recorder recorder_;
+  Gate held_up_;
+  Gate go_on_;
+  HandlerRegistration registration_;
+};
+
+TEST_F(CoalescingTest, OfManyUpdatesOneIsTold) {
+  begin();
+  for (int i = 0; i < 100; ++i) source_->put("a/x");  // 102 to 201
+  settle();
+  EXPECT_TRUE(eventually([&] { return registration_.backlog() == 2; }))
+      << "the one that is being told, and one object";
+  EXPECT_THAT(rest(), ElementsAre("+a/x@201"));
+}
+
+TEST_F(CoalescingTest, AnUpdateBeginsWhereTheHandlerIs) {
+  source_->put("a/x");  // 101
+  registration_ = add_slow(run());
+  EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101i"));
+  source_->put("a/first");  // 102
+  ASSERT_TRUE(held_up_.wait());
+  source_->put("a/x");
+  source_->put("a/x");
+  source_->put("a/x");  // 105
+  settle();
+  go_on_.open();
+  EXPECT_THAT(recorder_.wait(3), ElementsAre("+a/x@101i", "+a/first@102", "~a/x@101>105"));
+}
+
+TEST_F(CoalescingTest, WhatCameAndWentIsNotTold) {
+  begin();
+  for (int i = 0; i < 50; ++i) {
+    source_->put("a/" + std::to_string(i));
+    source_->put("a/" + std::to_string(i));
+    source_->remove("a/" + std::to_string(i));
+  }
+  settle();
+  EXPECT_TRUE(eventually([&] { return registration_.backlog() == 1; }));
+  EXPECT_THAT(rest(), ElementsAre());
+}
+
+TEST_F(CoalescingTest, WhatWentAndCameAgainIsAnUpdate) {
+  begin();
+  source_->put("a/x");         // 102
+  source_->remove("a/x");      // 103
+  source_->put("a/x");         // 104
+  source_->remove("a/first");  // 105: the handler is being told of it
+  source_->put("a/first");     // 106
+  EXPECT_THAT(rest(), ElementsAre("+a/x@104", "~a/first@101>106"));
+}
+
+TEST_F(CoalescingTest, ADeletionAfterUpdatesIsADeletion) {
+  begin();
+  source_->put("a/first");     // 102
+  source_->put("a/first");     // 103
+  source_->remove("a/first");  // 104
+  EXPECT_THAT(rest(), ElementsAre("-a/first@104"));
+}
+
+TEST_F(CoalescingTest, AFilterSeesWhereTheHandlerIs) {
+  filter_ = [](const api::Object& object) {
+    return object.name() != "x" || object["spec"]["nodeName"].as_string() == "n1";
+  };
+  begin();
+  source_->put("a/x", {{}, "n2", {}});  // 102
+  source_->put("a/x", {{}, "n1", {}});  // 103
+  source_->put("a/x", {{}, "n2", {}});  // 104
+  EXPECT_THAT(rest(), ElementsAre()) << "it never was what the handler wants";
+}
+
+TEST_F(CoalescingTest, TheFirstListStaysInitial) {
+  source_->put("a/first");  // 101
+  source_->put("a/x");      // 102
+  auto& informer = make();
+  registration_ = add_slow(informer);
+  informer.start();
+  ASSERT_TRUE(held_up_.wait());
+  source_->put("a/x");  // 103
+  settle();
+  go_on_.open();
+  EXPECT_TRUE(registration_.wait_for_sync());
+  EXPECT_THAT(recorder_.wait(2), ElementsAre("+a/first@101i", "+a/x@103i"));
+}
+
+TEST_F(CoalescingTest, OthersAreToldEverything) {
+  begin();
+  Recorder other;
+  informer_->add_handler(other.handler());
+  other.wait(1);
+  source_->put("a/x");  // 102
+  source_->put("a/x");  // 103
+  EXPECT_THAT(other.wait(3), ElementsAre("+a/first@101i", "+a/x@102", "~a/x@102>103"));
+  EXPECT_THAT(rest(), ElementsAre("+a/x@103"));
+}
+
+}  // namespace
+}  // namespace lookout::informer

@@ -1,0 +1,244 @@
+// Handlers that are taken out with what is queued for them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "lookout/api/error.h"
+#include "tests/informer/informer_fixture.h"
+#include "tests/informer/recorder.h"
+#include "tests/support/eventually.h"
+#include "tests/support/gate.h"
+
+namespace lookout::informer {
+namespace {
+
+using namespace std::chrono_literals;
+using lookout::test::Gate;
+using test::Recorder;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class HandlerEndTest : public test::InformerTest {
+ protected:
+  /// A handler that is held up in its first call.
+  EventHandler<api::Object> slow() {
+    auto handler = recorder_.handler();
+    handler.on_add = [this, add = handler.on_add](const api::Object& object, bool initial) {
+      held_up_.open();
+      EXPECT_TRUE(go_on_.wait());
+      add(object, initial);
+    };
+    return handler;
+  }
+
+  Recorder recorder_;
+  Recorder other_;
+  Gate held_up_;
+  Gate go_on_;
+};
+
+TEST_F(HandlerEndTest, ADetachedHandlerIsToldWhatIsQueuedAndNothingMore) {
+  auto& informer = run();
+  auto registration = informer.add_handler(slow());
+  informer.add_handler(other_.handler());
+  source_->put("a/x");
+  source_->put("a/y");
+  other_.wait(2);
+  ASSERT_TRUE(held_up_.wait());
+  registration.detach();
+  registration.detach();
+  source_->put("a/z");
+  other_.wait(3);
+  go_on_.open();
+  registration.drain();
+  EXPECT_THAT(recorder_.events(), ElementsAre("+a/x@101", "+a/y@102"));
+  EXPECT_EQ(registration.backlog(), 0u);
+}
+
+TEST_F(HandlerEndTest, ADrainWaitsUntilTheHandlerIsIdle) {
+  auto& informer = run();
+  auto registration = informer.add_handler(slow());
+  informer.add_handler(other_.handler());
+  source_->put("a/x");
+  source_->put("a/y");
+  other_.wait(2);
+  ASSERT_TRUE(held_up_.wait());
+  auto drained = std::async(std::launch::async, [&] { registration.drain(); });
+  EXPECT_EQ(drained.wait_for(0s), std::future_status::timeout);
+  go_on_.open();
+  drained.get();
+  EXPECT_THAT(recorder_.events(), ElementsAre("+a/x@101", "+a/y@102"));
+}
+
+TEST_F(HandlerEndTest, ADrainOfAnIdleHandlerIsShort) {
+  auto& informer = make();
+  auto before = informer.add_handler(recorder_.handler());
+  before.drain();
+  informer.start();
+  settle();
+  auto running = informer.add_handler(recorder_.handler());
+  running.drain();
+  source_->put("a/x");
+  settle();
+  informer.shutdown();
+  running.drain();
+  EXPECT_THAT(recorder_.events(), IsEmpty());
+  HandlerRegistration().drain();
+}
+
+TEST_F(HandlerEndTest, AHandlerMayDrainItself) {
+  auto& informer = run();
+  HandlerRegistration registration;
+  Gate added;
+  auto handler = recorder_.handler();
+  handler.on_add = [&, add = handler.on_add](const api::Object& object, bool initial) {
+    EXPECT_TRUE(added.wait());
+    registration.drain();
+    add(object, initial);
+  };
+  registration = informer.add_handler(std::move(handler));
+  added.open();
+  source_->put("a/x");
+  EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101"));
+}
+
+TEST_F(HandlerEndTest, ARemovalEndsADrain) {
+  auto& informer = run();
+  auto registration = informer.add_handler(slow());
+  source_->put("a/x");
+  source_->put("a/y");
+  ASSERT_TRUE(held_up_.wait());
+  auto drained = std::async(std::launch::async, [&] { registration.drain(); });
+  auto removed = std::async(std::launch::async, [&] { registration.remove(); });
+  drained.get();
+  go_on_.open();
+  removed.get();
+}
+
+TEST_F(HandlerEndTest, AHandlerThatThrowsIsDrainedToo) {
+  auto& informer = run();
+  auto registration = informer.add_handler(
+      {.on_add = [](const api::Object&, bool) { throw std::runtime_error("no"); }});
+  source_->put("a/x");
+  source_->put("a/y");
+  settle();
+  registration.drain();
+  EXPECT_EQ(registration.exceptions(), 2u);
+}
+
+// ------------------------------------------------------------------- what can be set, and when
+
+TEST_F(HandlerEndTest, TransformAndErrorHandlerCanBeSetBeforeTheStart) {
+  auto& informer = make();
+  informer.set_transform([](const api::Object& object) { return object; });
+  informer.set_transform(
+      [](const api::Object& object) { return lookout::test::pod(object.key(), "7"); });
+  std::promise<std::string> failed;
+  informer.set_watch_error_handler(
+      [&](std::string_view, const std::exception& e) { failed.set_value(e.what()); });
+  source_->put("a/x");
+  source_->fail_watch(api::StatusError::too_many_requests("not now", 1));
+  informer.start();
+  settle();
+  EXPECT_THAT(failed.get_future().get(), testing::HasSubstr("not now"));
+  EXPECT_EQ(informer.store().get("a", "x").resource_version(), "7");
+  EXPECT_THROW(informer.set_transform({}), InvalidArgument);
+  EXPECT_THROW(informer.set_watch_error_handler({}), InvalidArgument);
+}
+
+TEST_F(HandlerEndTest, AStoppedInformerTakesNothing) {
+  auto& informer = run();
+  informer.stop();
+  EXPECT_TRUE(informer.stopped());
+  EXPECT_THROW(informer.add_handler({}), InvalidArgument);
+  EXPECT_THROW(informer.add_indexers({{"x", cache::index_by_namespace}}), InvalidArgument);
+}
+
+TEST_F(HandlerEndTest, HandlersHaveNames) {
+  auto& informer = make();
+  EXPECT_EQ(informer.add_handler({}).name(), "pods, handler 1");
+  EXPECT_EQ(informer.add_handler({.name = "mine"}).name(), "mine");
+  EXPECT_EQ(informer.add_handler({}).name(), "pods, handler 3");
+}
+
+// --------------------------------------------------------------------------- liveness, metrics
+
+TEST_F(HandlerEndTest, KnowsWhetherItIsLive) {
+  auto& informer = make();
+  EXPECT_FALSE(informer.live()) << "it knows nothing yet";
+  informer.start();
+  settle();
+  EXPECT_TRUE(informer.live());
+  clock_->advance(2min);
+  EXPECT_EQ(informer.staleness(), 2min);
+  EXPECT_TRUE(informer.live());
+  clock_->advance(1s);
+  EXPECT_FALSE(informer.live());
+  EXPECT_TRUE(informer.live(1h));
+  source_->bookmark();
+  settle();
+  EXPECT_TRUE(informer.live());
+  informer.stop();
+  EXPECT_FALSE(informer.live());
+}
+
+TEST_F(HandlerEndTest, HasMetrics) {
+  auto& informer = run();
+  auto registration = informer.add_handler(recorder_.handler("watcher"));
+  source_->put("a/x");
+  source_->put("a/y");
+  recorder_.wait(2);
+  settle();
+  registration.drain();  // (it still is listed or not; its own numbers are looked at below)
+  std::vector<metrics::Sample> all;
+  informer.collect(all);
+  const auto value = [&](const std::string& name) {
+    for (const auto& sample : all) {
+      if (sample.name != name) continue;
+      EXPECT_EQ(sample.labels.at(0), (std::pair<std::string, std::string>{"name", "pods"}));
+      return sample.type == metrics::Sample::Type::kSummary ? sample.sum : sample.value;
+    }
+    ADD_FAILURE() << "no " << name;
+    return 0.0;
+  };
+  EXPECT_EQ(value("reflector_lists_total"), 1);
+  EXPECT_EQ(value("reflector_streamed_lists_total"), 1);
+  EXPECT_EQ(value("reflector_watches_total"), 1);
+  EXPECT_EQ(value("reflector_items_per_list"), 0);
+  EXPECT_EQ(value("reflector_last_resource_version"), 102);
+  EXPECT_EQ(value("informer_store_resource_version"), 102);
+  EXPECT_EQ(value("informer_stored_items"), 2);
+  EXPECT_EQ(value("informer_synced"), 1);
+  EXPECT_EQ(value("reflector_events_total"), 2);
+}
+
+TEST_F(HandlerEndTest, HandlersHaveMetrics) {
+  auto& informer = run();
+  auto registration = informer.add_handler(slow());
+  source_->put("a/x");
+  source_->put("a/y");
+  ASSERT_TRUE(held_up_.wait());
+  settle();
+  const auto samples = [&](const std::string& name) {
+    std::vector<metrics::Sample> all;
+    informer.collect(all);
+    for (auto& sample : all) {
+      if (sample.name != name) continue;
+      EXPECT_EQ(sample.labels,
+                (metrics::Collector::Labels{{"name", "pods"}, {"handler", "recorder"}}));
+      return sample;
+    }
+    return metrics::Sample{};
+  };
+  EXPECT_TRUE(lookout::test::eventually(
+      [&] { return samples("informer_pending_notifications").value == 2; }));
+  EXPECT_GE(samples("informer_queue_latency_seconds").count, 1u);
+  go_on_.open();
+  EXPECT_TRUE(lookout::test::eventually(
+      [&] { return samples("informer_processing_latency_seconds").count >= 1; }));
+  EXPECT_EQ(samples("informer_handler_exceptions_total").value, 0);
+}
+
+}  // namespace
+}  // namespace lookout::informer

@@ -1,0 +1,153 @@
+// Handlers that are told of everything again, each in its own time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/informer/informer_fixture.h"
+#include "tests/informer/recorder.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::informer {
+namespace {
+
+using namespace std::chrono_literals;
+using lookout::test::eventually;
+using std::chrono::milliseconds;
+using test::Recorder;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+class ResyncTest : public test::InformerTest {
+ protected:
+  ResyncTest() { clock_->skip_sleeps_below(0s); }
+
+  SharedIndexInformer& make_with(milliseconds period) {
+    options_.reflector.resync_period = period;
+    return make();
+  }
+  /// Waits until the informer sleeps until its next look.
+  void expect_look_after(Clock::Duration duration) {
+    EXPECT_TRUE(eventually([&] { return clock_->next_wake() == duration; }));
+  }
+};
+
+/// A period that handlers ask for, what the informer has, and what comes of it before the start.
+struct Periods {
+  const char* name;
+  milliseconds informer;
+  std::optional<milliseconds> asked;
+  milliseconds granted;
+  milliseconds check;
+  milliseconds granted_late;  // if it is asked for when the informer runs
+};
+class ResyncPeriodTest : public ResyncTest, public testing::WithParamInterface<Periods> {};
+
+TEST_P(ResyncPeriodTest, BeforeTheStart) {
+  auto& informer = make_with(GetParam().informer);
+  const auto handler = informer.add_handler({}, {.resync_period = GetParam().asked});
+  EXPECT_EQ(handler.resync_period(), GetParam().granted);
+  EXPECT_EQ(informer.resync_check_period(), GetParam().check);
+}
+
+TEST_P(ResyncPeriodTest, AfterTheStart) {
+  auto& informer = make_with(GetParam().informer);
+  informer.start();
+  const auto handler = informer.add_handler({}, {.resync_period = GetParam().asked});
+  EXPECT_EQ(handler.resync_period(), GetParam().granted_late);
+  EXPECT_EQ(informer.resync_check_period(), GetParam().informer);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , ResyncPeriodTest,
+    testing::Values(Periods{"TheInformersByDefault", 10min, {}, 10min, 10min, 10min},
+                    Periods{"Longer", 10min, 1h, 1h, 10min, 1h},
+                    Periods{"Shorter", 10min, 1min, 1min, 1min, 10min},
+                    Periods{"FarTooShort", 10min, 1ms, 1s, 1s, 10min},
+                    Periods{"Never", 10min, 0ms, 0ms, 10min, 0ms},
+                    Periods{"OfAnInformerThatHasNone", 0ms, 1min, 0ms, 0ms, 0ms},
+                    Periods{"NoneAtAll", 0ms, {}, 0ms, 0ms, 0ms}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_F(ResyncTest, ALaterHandlerMayShortenTheStepsForAll) {
+  auto& informer = make_with(12h);
+  const auto first = informer.add_handler({});
+  const auto second = informer.add_handler({}, {.resync_period = 1min});
+  const auto third = informer.add_handler({}, {.resync_period = 5min});
+  EXPECT_EQ(informer.resync_check_period(), 1min);
+  EXPECT_EQ(first.resync_period(), 12h);
+  EXPECT_EQ(second.resync_period(), 1min);
+  EXPECT_EQ(third.resync_period(), 5min);
+}
+
+TEST_F(ResyncTest, EachHandlerIsToldInItsOwnTime) {
+  source_->put("a/x");  // 101
+  auto& informer = make_with(2s);
+  Recorder every_two;
+  Recorder every_three;
+  Recorder never;
+  informer.add_handler(every_two.handler());
+  informer.add_handler(every_three.handler(), {.resync_period = 3s});
+  informer.add_handler(never.handler(), {.resync_period = 0s});
+  informer.start();
+  settle();
+  const auto again = [](std::size_t times) {
+    std::vector<std::string> out = {"+a/x@101i"};
+    out.insert(out.end(), times, "~a/x@101>101");
+    return out;
+  };
+  // The informer looks every two seconds: at 2, 4, 6 ...
+  expect_look_after(2s);
+  clock_->advance(2s);
+  EXPECT_EQ(every_two.wait(2), again(1));
+  expect_look_after(2s);
+  EXPECT_EQ(every_three.events(), again(0));
+  clock_->advance(2s);
+  EXPECT_EQ(every_three.wait(2), again(1)) << "a second late: it was not looked for before";
+  EXPECT_EQ(every_two.wait(3), again(2));
+  expect_look_after(2s);
+  clock_->advance(2s);
+  EXPECT_EQ(every_two.wait(4), again(3));
+  expect_look_after(2s);
+  EXPECT_EQ(every_three.events(), again(1));
+  // Everybody is told of what is new.
+  source_->put("a/x");
+  EXPECT_THAT(never.wait(2), ElementsAre("+a/x@101i", "~a/x@101>102"));
+  every_three.wait_for("~a/x@101>102");
+}
+
+TEST_F(ResyncTest, ALateHandlersTimeBeginsWhenItComes) {
+  source_->put("a/x");
+  auto& informer = make_with(10s);
+  informer.start();
+  settle();
+  expect_look_after(10s);
+  clock_->advance(9s);
+  Recorder late;
+  EXPECT_TRUE(informer.add_handler(late.handler()).wait_for_sync());
+  clock_->advance(1s);
+  expect_look_after(10s);
+  EXPECT_THAT(late.events(), ElementsAre("+a/x@101i"));
+  clock_->advance(10s);
+  EXPECT_THAT(late.wait(2), ElementsAre("+a/x@101i", "~a/x@101>101"));
+}
+
+TEST_F(ResyncTest, TheInformersOwnConditionIsAskedToo) {
+  std::atomic<int> asked{0};
+  options_.reflector.should_resync = [&] { return ++asked > 1; };
+  source_->put("a/x");
+  auto& informer = make_with(10s);
+  Recorder recorder;
+  informer.add_handler(recorder.handler());
+  informer.start();
+  settle();
+  for (int i = 0; i < 2; ++i) {
+    expect_look_after(10s);
+    clock_->advance(10s);
+  }
+  EXPECT_THAT(recorder.wait(2), ElementsAre("+a/x@101i", "~a/x@101>101"));
+  EXPECT_EQ(asked, 2);
+}
+
+}  // namespace
+}  // namespace lookout::informer

@@ -1,0 +1,255 @@
+#include "lookout/tools/cache/fifo.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <map>
+#include <thread>
+
+#include "lookout/api/error.h"
+#include "lookout/tools/cache/heap.h"
+#include "tests/support/objects.h"
+
+namespace lookout::cache {
+namespace {
+
+using test::pod;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+std::string take(Fifo& fifo) {
+  const auto item = fifo.pop();
+  if (!item) return "nothing";
+  return item->object.key() + "@" + std::string(item->object.resource_version()) +
+         (item->initial ? "i" : "");
+}
+
+TEST(FifoTest, OfEachObjectTheLatestInThePlaceOfTheFirst) {
+  Fifo fifo;
+  fifo.add(pod("a/foo", 10));
+  fifo.add(pod("a/bar", 1));
+  fifo.update(pod("a/foo", 11));
+  fifo.add(pod("a/foo", 13));
+  fifo.add(pod("a/zab", 30));
+  EXPECT_EQ(take(fifo), "a/foo@13");
+  fifo.add(pod("a/foo", 14));  // it has to wait again
+  EXPECT_EQ(take(fifo), "a/bar@1");
+  EXPECT_EQ(take(fifo), "a/zab@30");
+  EXPECT_EQ(take(fifo), "a/foo@14");
+  EXPECT_EQ(fifo.size(), 0u);
+}
+
+TEST(FifoTest, CanBeLookedInto) {
+  Fifo fifo;
+  fifo.add(pod("a/foo", 10));
+  fifo.update(pod("a/foo", 15));
+  EXPECT_THAT(fifo.list(), ElementsAre(pod("a/foo", 15)));
+  EXPECT_THAT(fifo.list_keys(), ElementsAre("a/foo"));
+  EXPECT_EQ(fifo.get_by_key("a/foo"), pod("a/foo", 15));
+  take(fifo);
+  EXPECT_FALSE(fifo.get_by_key("a/foo"));
+  EXPECT_THAT(fifo.list(), IsEmpty());
+}
+
+TEST(FifoTest, AListReplacesWhatWaits) {
+  Fifo fifo;
+  fifo.add(pod("a/gone", 1));
+  fifo.add(pod("a/foo", 10));
+  fifo.replace({pod("a/new", 5), pod("a/foo", 15)});
+  EXPECT_EQ(take(fifo), "a/foo@15") << "it had its place";
+  EXPECT_EQ(take(fifo), "a/new@5");
+  EXPECT_EQ(fifo.size(), 0u);
+}
+
+TEST(FifoTest, WhatIsRemovedIsNotTakenOut) {
+  Fifo fifo;
+  fifo.add(pod("a/x", 1));
+  fifo.add(pod("a/y", 2));
+  fifo.remove(pod("a/x", 3));
+  EXPECT_EQ(take(fifo), "a/y@2");
+}
+
+TEST(FifoTest, IsSyncedOnceTheFirstListHasBeenTakenOut) {
+  Fifo fifo;
+  EXPECT_FALSE(fifo.has_synced());
+  fifo.replace({pod("a/x", 1), pod("a/y", 2)});
+  fifo.add(pod("a/z", 3));
+  EXPECT_FALSE(fifo.has_synced());
+  EXPECT_EQ(take(fifo), "a/x@1i");
+  EXPECT_FALSE(fifo.has_synced());
+  EXPECT_EQ(take(fifo), "a/y@2i");
+  EXPECT_TRUE(fifo.has_synced());
+  EXPECT_EQ(take(fifo), "a/z@3");
+  fifo.replace({pod("a/x", 1)});
+  EXPECT_TRUE(fifo.has_synced());
+}
+
+TEST(FifoTest, IsSyncedByAnEmptyListOrAnythingElse) {
+  Fifo empty;
+  empty.replace({});
+  EXPECT_TRUE(empty.has_synced());
+  Fifo added;
+  added.add(pod("a/x", 1));
+  EXPECT_TRUE(added.has_synced());
+}
+
+TEST(FifoTest, RefusesWhatHasNoKey) {
+  Fifo fifo;
+  EXPECT_THROW(fifo.add(pod("a/")), InvalidArgument);
+  EXPECT_THROW(fifo.replace({pod("a/")}), InvalidArgument);
+  EXPECT_EQ(fifo.size(), 0u);
+}
+
+TEST(FifoTest, ClosingEndsAllWaiting) {
+  Fifo fifo;
+  std::vector<std::future<std::string>> waiting;
+  for (int i = 0; i < 10; ++i)
+    waiting.push_back(std::async(std::launch::async, [&] { return take(fifo); }));
+  EXPECT_FALSE(fifo.closed());
+  fifo.close();
+  EXPECT_TRUE(fifo.closed());
+  for (auto& result : waiting) EXPECT_EQ(result.get(), "nothing");
+  fifo.add(pod("a/x", 1));
+  EXPECT_EQ(fifo.size(), 0u);
+}
+
+TEST(FifoTest, AStopEndsAWait) {
+  Fifo fifo;
+  std::stop_source stop;
+  auto waiting =
+      std::async(std::launch::async, [&] { return fifo.pop(stop.get_token()).has_value(); });
+  stop.request_stop();
+  EXPECT_FALSE(waiting.get());
+}
+
+TEST(FifoTest, WhatOneThreadPutsInComesOutInItsOrder) {
+  constexpr int kAmount = 500;
+  Fifo fifo;
+  std::vector<std::jthread> threads;
+  for (const std::string ns : {"a", "b"}) {
+    threads.emplace_back([&fifo, ns] {
+      for (int i = 1; i <= kAmount; ++i)
+        fifo.add(pod(ns + "/" + std::to_string(i), static_cast<std::size_t>(i)));
+    });
+  }
+  std::map<std::string, int> last;
+  for (int i = 0; i < 2 * kAmount; ++i) {
+    const auto item = fifo.pop();
+    ASSERT_TRUE(item);
+    const int version = std::stoi(std::string(item->object.resource_version()));
+    EXPECT_EQ(version, ++last[std::string(item->object.ns())]);
+  }
+}
+
+// --------------------------------------------------------------------------------------- heap
+
+struct Thing {
+  std::string name;
+  int urgency;
+  bool operator==(const Thing&) const = default;
+};
+
+class HeapTest : public testing::Test {
+ protected:
+  std::string take() {
+    const auto thing = heap_.pop();
+    return thing ? thing->name + "@" + std::to_string(thing->urgency) : "nothing";
+  }
+  void add(std::vector<Thing> things) {
+    for (auto& thing : things) heap_.add(std::move(thing));
+  }
+  Heap<Thing> heap_{[](const Thing& thing) { return thing.name; },
+                    [](const Thing& a, const Thing& b) { return a.urgency < b.urgency; }};
+};
+
+TEST_F(HeapTest, TheMostUrgentComesFirst) {
+  add({{"foo", 10}, {"bar", 1}, {"baz", 11}, {"zab", 30}});
+  heap_.add({"foo", 13});  // in the place of the other
+  EXPECT_EQ(take(), "bar@1");
+  EXPECT_EQ(take(), "baz@11");
+  EXPECT_FALSE(heap_.remove("baz"));
+  heap_.add({"foo", 14});
+  EXPECT_EQ(take(), "foo@14");
+  EXPECT_EQ(take(), "zab@30");
+}
+
+TEST_F(HeapTest, ManyCanBeAddedBeforeOneIsTaken) {
+  auto first = std::async(std::launch::async, [&] { return take(); });
+  heap_.bulk_add({{"c", 3}, {"a", 1}, {"b", 2}});
+  EXPECT_EQ(first.get(), "a@1");
+  EXPECT_EQ(take(), "b@2");
+}
+
+TEST_F(HeapTest, WhatIsThereCanBeLeftAlone) {
+  heap_.add_if_not_present({"foo", 10});
+  heap_.add_if_not_present({"bar", 1});
+  heap_.add_if_not_present({"foo", 13});
+  EXPECT_EQ(heap_.size(), 2u);
+  EXPECT_EQ(take(), "bar@1");
+  EXPECT_EQ(take(), "foo@10");
+  heap_.add_if_not_present({"bar", 14});
+  EXPECT_EQ(take(), "bar@14");
+}
+
+TEST_F(HeapTest, RemovesByKey) {
+  add({{"foo", 10}, {"bar", 1}, {"bal", 31}, {"baz", 11}});
+  EXPECT_TRUE(heap_.remove("bar"));
+  EXPECT_EQ(take(), "foo@10");
+  EXPECT_FALSE(heap_.remove("nobody"));
+  EXPECT_TRUE(heap_.remove("bal"));
+  EXPECT_EQ(take(), "baz@11");
+  EXPECT_EQ(heap_.size(), 0u);
+}
+
+TEST_F(HeapTest, AnUpdateFindsItsPlace) {
+  add({{"foo", 10}, {"bar", 1}, {"bal", 31}, {"baz", 11}});
+  heap_.update({"baz", 0});
+  EXPECT_EQ(take(), "baz@0");
+  heap_.update({"bar", 100});
+  EXPECT_THAT(heap_.list_keys(), ElementsAre("foo", "bal", "bar"));
+}
+
+TEST_F(HeapTest, CanBeLookedInto) {
+  EXPECT_THAT(heap_.list(), IsEmpty());
+  EXPECT_THAT(heap_.list_keys(), IsEmpty());
+  add({{"foo", 10}, {"bar", 1}});
+  EXPECT_EQ(heap_.get("foo"), (Thing{"foo", 10}));
+  EXPECT_EQ(heap_.get("nobody"), std::nullopt);
+  EXPECT_THAT(heap_.list(), ElementsAre(Thing{"bar", 1}, Thing{"foo", 10}));
+  EXPECT_THAT(heap_.list_keys(), UnorderedElementsAre("foo", "bar"));
+}
+
+TEST_F(HeapTest, ClosingEndsWaiting) {
+  auto waiting = std::async(std::launch::async, [&] { return take(); });
+  EXPECT_FALSE(heap_.closed());
+  heap_.close();
+  EXPECT_TRUE(heap_.closed());
+  EXPECT_EQ(waiting.get(), "nothing");
+  EXPECT_THROW(heap_.add({"x", 1}), InvalidArgument);
+  EXPECT_THROW(heap_.add_if_not_present({"x", 1}), InvalidArgument);
+  EXPECT_THROW(heap_.bulk_add({{"x", 1}}), InvalidArgument);
+}
+
+TEST_F(HeapTest, ManyPutInAndItIsInOrder) {
+  constexpr int kAmount = 500;
+  {
+    std::vector<std::jthread> threads;
+    for (const std::string side : {"a", "b"}) {
+      threads.emplace_back([&, side] {
+        for (int i = kAmount; i > 0; --i) heap_.add({side + std::to_string(i), i});
+      });
+    }
+  }
+  int last = 0;
+  for (int i = 0; i < 2 * kAmount; ++i) {
+    const auto thing = heap_.pop();
+    ASSERT_TRUE(thing);
+    EXPECT_GE(thing->urgency, last);
+    last = thing->urgency;
+  }
+}
+
+}  // namespace
+}  // namespace lookout::cache

@@ -1,0 +1,177 @@
+#include "lookout/tools/cache/mutation_cache.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lookout/api/error.h"
+#include "lookout/testing/fake_clock.h"
+
+namespace lookout::cache {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+api::Object thing(std::string_view name, int version, std::string_view uid = "1",
+                  std::string_view node = "n1") {
+  return api::Object::parse(fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"namespace":"a","name":"{}","uid":"{}","resourceVersion":"{}"}},"spec":{{"nodeName":"{}"}}}})",
+      name, uid, version, node));
+}
+
+class MutationCacheTest : public testing::Test {
+ protected:
+  MutationCacheTest() { options_.clock = clock_; }
+  MutationCache& make() {
+    cache_ = std::make_unique<MutationCache>(store_, options_);
+    return *cache_;
+  }
+  std::string version(std::string_view name) {
+    return std::string(cache_->get("a/" + std::string(name)).resource_version());
+  }
+  std::vector<std::string> on_node(std::string_view node) {
+    std::vector<std::string> out;
+    for (const auto& object : cache_->by_index("node", node))
+      out.push_back(std::string(object.name()) + "@" + std::string(object.resource_version()));
+    return out;
+  }
+
+  const std::shared_ptr<test::FakeClock> clock_ = std::make_shared<test::FakeClock>();
+  const std::shared_ptr<Indexer> store_ = std::make_shared<Indexer>(
+      Indexers{{"node", [](const api::Object& object, IndexValues& values) {
+                  values.add(object["spec"]["nodeName"].as_string());
+                }}});
+  MutationCacheOptions options_;
+  std::unique_ptr<MutationCache> cache_;
+};
+
+TEST_F(MutationCacheTest, GivesTheNewerOfTwo) {
+  auto& cache = make();
+  store_->add(thing("x", 5));
+  EXPECT_EQ(version("x"), "5");
+  cache.mutation(thing("x", 7));
+  EXPECT_EQ(version("x"), "7");
+  cache.mutation(thing("x", 6));
+  EXPECT_EQ(version("x"), "7") << "an answer that comes late";
+  store_->add(thing("x", 10));
+  EXPECT_EQ(version("x"), "10") << "as a number, not as text";
+}
+
+TEST_F(MutationCacheTest, WhatTheStoreLacksIsNotThereByDefault) {
+  auto& cache = make();
+  cache.mutation(thing("x", 7));
+  EXPECT_FALSE(cache.get("a/x")) << "it may be gone already";
+  EXPECT_THAT(on_node("n1"), IsEmpty());
+}
+
+TEST_F(MutationCacheTest, WhatTheStoreLacksCanBeIncluded) {
+  options_.include_adds = true;
+  auto& cache = make();
+  cache.mutation(thing("x", 7));
+  EXPECT_EQ(version("x"), "7");
+  store_->add(thing("y", 1));
+  cache.mutation(thing("y", 2));
+  cache.mutation(thing("z", 3, "3", "n2"));
+  EXPECT_THAT(on_node("n1"), UnorderedElementsAre("x@7", "y@2"));
+  EXPECT_THAT(on_node("n2"), ElementsAre("z@3"));
+  EXPECT_THROW(cache.by_index("no such", "n1"), InvalidArgument);
+}
+
+TEST_F(MutationCacheTest, ForgetsAfterAWhile) {
+  options_.include_adds = true;
+  auto& cache = make();
+  cache.mutation(thing("x", 7));
+  clock_->advance(5min - 1ns);
+  EXPECT_EQ(version("x"), "7");
+  clock_->advance(1ns);
+  EXPECT_FALSE(cache.get("a/x"));
+  EXPECT_THAT(on_node("n1"), IsEmpty());
+}
+
+TEST_F(MutationCacheTest, ForgetsWhatWasNotAskedForTheLongest) {
+  options_.include_adds = true;
+  options_.max_size = 2;
+  auto& cache = make();
+  cache.mutation(thing("x", 1));
+  cache.mutation(thing("y", 2));
+  EXPECT_EQ(version("x"), "1");
+  cache.mutation(thing("z", 3));
+  EXPECT_EQ(version("y"), "");
+  EXPECT_EQ(version("x"), "1");
+  EXPECT_EQ(version("z"), "3");
+}
+
+/// What an informer tells of after a write of version 5, uid 1.
+struct Told {
+  const char* name;
+  int version;
+  const char* uid;
+  bool forgets;
+};
+class MutationCacheUpdateTest : public MutationCacheTest,
+                                public testing::WithParamInterface<Told> {};
+TEST_P(MutationCacheUpdateTest, AnAdditionOrUpdateThatIsAsNewReplacesAWrite) {
+  options_.include_adds = true;
+  auto& cache = make();
+  cache.mutation(thing("x", 5));
+  cache.on_add_or_update(thing("x", GetParam().version, GetParam().uid));
+  EXPECT_EQ(version("x"), GetParam().forgets ? "" : "5");
+}
+INSTANTIATE_TEST_SUITE_P(, MutationCacheUpdateTest,
+                         testing::Values(Told{"Older", 4, "1", false}, Told{"Same", 5, "1", true},
+                                         Told{"Newer", 6, "1", true},
+                                         Told{"NewerOfAnotherLife", 6, "2", true},
+                                         Told{"OlderOfAnotherLife", 4, "2", false}),
+                         [](const auto& test) { return test.param.name; });
+
+class MutationCacheDeleteTest : public MutationCacheTest,
+                                public testing::WithParamInterface<Told> {};
+TEST_P(MutationCacheDeleteTest, ADeletionThatConcernsAWriteEndsIt) {
+  options_.include_adds = true;
+  auto& cache = make();
+  cache.mutation(thing("x", 5));
+  cache.on_delete(thing("x", GetParam().version, GetParam().uid));
+  EXPECT_EQ(version("x"), GetParam().forgets ? "" : "5");
+  EXPECT_EQ(on_node("n1").size(), GetParam().forgets ? 0u : 1u);
+}
+INSTANTIATE_TEST_SUITE_P(, MutationCacheDeleteTest,
+                         testing::Values(Told{"Older", 4, "1", true}, Told{"Same", 5, "1", true},
+                                         Told{"Newer", 6, "1", true},
+                                         Told{"NewerOfAnotherLife", 6, "2", true},
+                                         Told{"OlderOfAnotherLife", 4, "2", false}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_F(MutationCacheTest, AWriteThatIsAnsweredAfterTheDeletionStaysDeleted) {
+  options_.include_adds = true;
+  auto& cache = make();
+  store_->add(thing("x", 4));
+  store_->remove(thing("x", 6));
+  cache.on_delete(thing("x", 6));
+  for (const int late : {5, 6, 7}) {
+    cache.mutation(thing("x", late));
+    EXPECT_EQ(version("x"), "") << late << ": of the life that has ended";
+  }
+  cache.mutation(thing("x", 5, "0"));
+  EXPECT_EQ(version("x"), "") << "of a life before";
+  EXPECT_THAT(on_node("n1"), IsEmpty());
+}
+
+TEST_F(MutationCacheTest, AnObjectMayComeAgainAfterItsDeletion) {
+  options_.include_adds = true;
+  auto& cache = make();
+  cache.on_delete(thing("x", 6));
+  cache.mutation(thing("x", 7, "2"));
+  EXPECT_EQ(version("x"), "7");
+  cache.on_delete(thing("x", 8, "2"));
+  store_->add(thing("x", 9, "3"));
+  EXPECT_EQ(version("x"), "9") << "the store knows best";
+  store_->remove_key("a/x");
+  cache.mutation(thing("x", 8, "2"));
+  EXPECT_EQ(version("x"), "8") << "the mark went when the store had the object again";
+}
+
+}  // namespace
+}  // namespace lookout::cache

@@ -1,0 +1,166 @@
+#include "lookout/tools/pager.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "lookout/api/status.h"
+#include "tests/support/eventually.h"
+#include "tests/support/objects.h"
+
+namespace lookout::pager {
+namespace {
+
+/// A server with so many objects, which can forget its history.
+class Pages {
+ public:
+  explicit Pages(int objects, int expires_on_page = 0)
+      : objects_(objects), expires_on_page_(expires_on_page) {}
+
+  rest::List<> operator()(const rest::ListOptions& options) {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(options);
+    if (static_cast<int>(requests_.size()) == expires_on_page_)
+      throw api::StatusError::expired("too old");
+    const int begin = options.continue_token.empty() ? 0 : std::stoi(options.continue_token);
+    const int limit = static_cast<int>(options.limit);
+    const int end = limit == 0 ? objects_ : std::min(objects_, begin + limit);
+    rest::List<> out;
+    out.resource_version = "20";
+    for (int i = begin; i < end; ++i) out.items.push_back(test::pod("a/" + std::to_string(i)));
+    if (end < objects_) {
+      out.continue_token = std::to_string(end);
+      out.remaining_item_count = objects_ - end;
+    }
+    return out;
+  }
+  std::vector<rest::ListOptions> requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+
+ private:
+  const int objects_;
+  const int expires_on_page_;
+  mutable std::mutex mutex_;
+  std::vector<rest::ListOptions> requests_;
+};
+
+class ListPagerTest : public testing::TestWithParam<int> {};
+
+TEST_P(ListPagerTest, ListsEverything) {
+  Pages pages(GetParam());
+  const auto result =
+      ListPager(std::ref(pages), {.page_size = 10})
+          .list({.resource_version = "7", .resource_version_match = "NotOlderThan"});
+  EXPECT_EQ(result.list.items.size(), static_cast<std::size_t>(GetParam()));
+  EXPECT_EQ(result.list.resource_version, "20");
+  EXPECT_EQ(result.list.continue_token, "");
+  EXPECT_EQ(result.list.remaining_item_count, std::nullopt);
+  EXPECT_EQ(result.paginated, GetParam() > 10);
+  for (const auto& request : pages.requests()) {
+    EXPECT_EQ(request.limit, 10);
+    const bool first = request.continue_token.empty();
+    EXPECT_EQ(request.resource_version, first ? "7" : "");
+    EXPECT_EQ(request.resource_version_match, first ? "NotOlderThan" : "");
+  }
+}
+
+TEST_P(ListPagerTest, CallsForEachItem) {
+  for (const std::size_t ahead : {0u, 1u, 5u}) {
+    Pages pages(GetParam());
+    std::vector<std::string> seen;
+    ListPager(std::ref(pages), {.page_size = 10, .page_buffer_size = ahead})
+        .each_list_item({}, [&](const api::Object& item) { seen.emplace_back(item.name()); });
+    ASSERT_EQ(seen.size(), static_cast<std::size_t>(GetParam()));
+    for (int i = 0; i < GetParam(); ++i)
+      EXPECT_EQ(seen[static_cast<std::size_t>(i)], std::to_string(i));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, ListPagerTest, testing::Values(0, 9, 10, 11, 21, 105));
+
+TEST(ListPagerExpiryTest, IsAnErrorUnlessAFullListIsWanted) {
+  Pages pages(21, 2);
+  EXPECT_THROW(
+      ListPager(std::ref(pages), {.page_size = 10, .full_list_if_expired = false}).list({}),
+      api::StatusError);
+}
+
+TEST(ListPagerExpiryTest, ListsAllAtOnce) {
+  Pages pages(21, 2);
+  const auto result = ListPager(std::ref(pages), {.page_size = 10}).list({.resource_version = "7"});
+  EXPECT_EQ(result.list.items.size(), 21u);
+  EXPECT_TRUE(result.paginated);
+  ASSERT_EQ(pages.requests().size(), 3u);
+  EXPECT_EQ(pages.requests()[2].limit, 0);
+  EXPECT_EQ(pages.requests()[2].continue_token, "");
+  EXPECT_EQ(pages.requests()[2].resource_version, "7");
+}
+
+TEST(ListPagerExpiryTest, OfTheFirstPageIsAnError) {
+  Pages pages(21, 1);
+  EXPECT_THROW(ListPager(std::ref(pages)).list({}), api::StatusError);
+}
+
+TEST(ListPagerEachTest, AnExpiredPageIsAnErrorAfterWhatCameBefore) {
+  Pages pages(21, 2);
+  int seen = 0;
+  EXPECT_THROW(ListPager(std::ref(pages), {.page_size = 10})
+                   .each_list_item({}, [&](const api::Object&) { ++seen; }),
+               api::StatusError);
+  EXPECT_EQ(seen, 10);
+}
+
+TEST(ListPagerEachTest, WhatTheCallbackThrowsEndsIt) {
+  Pages pages(51);
+  int seen = 0;
+  EXPECT_THROW(ListPager(std::ref(pages), {.page_size = 10})
+                   .each_list_item({},
+                                   [&](const api::Object&) {
+                                     if (++seen == 3) throw std::runtime_error("enough");
+                                   }),
+               std::runtime_error);
+  EXPECT_EQ(seen, 3);
+}
+
+TEST(ListPagerEachTest, AStopEndsIt) {
+  Pages pages(51);
+  std::stop_source stop;
+  int seen = 0;
+  EXPECT_THROW(ListPager(std::ref(pages), {.page_size = 10})
+                   .each_list_item(
+                       {},
+                       [&](const api::Object&) {
+                         if (++seen == 3) stop.request_stop();
+                       },
+                       stop.get_token()),
+               rest::TransportError);
+  EXPECT_EQ(seen, 3);
+  EXPECT_THROW(ListPager(std::ref(pages)).list({}, stop.get_token()), rest::TransportError);
+}
+
+TEST(ListPagerEachTest, ReadsAheadAsFarAsItMay) {
+  for (const std::size_t ahead : {0u, 1u, 3u}) {
+    Pages pages(1000);
+    bool first = true;
+    ListPager(std::ref(pages), {.page_size = 10, .page_buffer_size = ahead})
+        .each_list_item({}, [&](const api::Object&) {
+          if (!std::exchange(first, false)) return;
+          // This page, those in the buffer, and one that waits for room in it.
+          EXPECT_TRUE(test::eventually([&] { return pages.requests().size() == ahead + 2; }));
+        });
+    EXPECT_EQ(pages.requests().size(), 100u);
+  }
+}
+
+TEST(ListPagerPageTest, TheListOptionsMaySayHowManyMakeAPage) {
+  Pages pages(21);
+  EXPECT_TRUE(ListPager(std::ref(pages)).list({.limit = 5}).paginated);
+  EXPECT_EQ(pages.requests().size(), 5u);
+}
+
+}  // namespace
+}  // namespace lookout::pager

@@ -1,0 +1,219 @@
+#include "lookout/tools/workqueue/delaying_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "lookout/testing/fake_clock.h"
+#include "lookout/tools/workqueue/rate_limiting_queue.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::workqueue {
+namespace {
+
+using namespace std::chrono_literals;
+
+class DelayingQueueTest : public testing::Test {
+ protected:
+  /// Lets time pass, and waits until the queue sleeps again, for that long.
+  void advance(Clock::Duration duration) { clock_->advance(duration); }
+  void expect_next_after(Clock::Duration duration) {
+    EXPECT_TRUE(test::eventually([&] { return clock_->next_wake() == duration; }));
+  }
+  void expect_nothing_sleeps() {
+    EXPECT_TRUE(test::eventually([&] { return clock_->sleepers() == 0; }));
+  }
+
+  const std::shared_ptr<test::FakeClock> clock_ = std::make_shared<test::FakeClock>();
+  const std::shared_ptr<rest::EventLoop> loop_ = std::make_shared<rest::EventLoop>(1u);
+  DelayingQueueOptions<std::string> options() {
+    DelayingQueueOptions<std::string> out;
+    out.clock = clock_;
+    out.loop = loop_;
+    return out;
+  }
+};
+
+TEST_F(DelayingQueueTest, AddsWhenTheTimeHasCome) {
+  DelayingQueue<std::string> queue(options());
+  queue.add_after("a", 50ms);
+  expect_next_after(50ms);
+  advance(49ms);
+  expect_next_after(1ms);
+  EXPECT_EQ(queue.size(), 0u);
+  advance(1ms);
+  EXPECT_EQ(queue.get(), "a");
+  queue.done("a");
+  expect_nothing_sleeps();
+  advance(1h);
+  EXPECT_EQ(queue.size(), 0u) << "once";
+}
+
+TEST_F(DelayingQueueTest, WithoutADelayItAddsAtOnce) {
+  DelayingQueue<std::string> queue(options());
+  queue.add_after("a", 0s);
+  queue.add_after("b", -1s);
+  EXPECT_EQ(queue.size(), 2u);
+}
+
+TEST_F(DelayingQueueTest, OfTwoTimesTheEarlierCounts) {
+  DelayingQueue<std::string> queue(options());
+  queue.add_after("later-first", 70ms);
+  queue.add_after("later-first", 50ms);
+  queue.add_after("earlier-first", 60ms);
+  queue.add_after("earlier-first", 80ms);
+  expect_next_after(50ms);
+  advance(50ms);
+  EXPECT_EQ(queue.get(), "later-first");
+  expect_next_after(10ms);
+  advance(10ms);
+  EXPECT_EQ(queue.get(), "earlier-first");
+  queue.done("later-first");
+  queue.done("earlier-first");
+  expect_nothing_sleeps();
+  advance(1h);
+  EXPECT_EQ(queue.size(), 0u);
+}
+
+TEST_F(DelayingQueueTest, AnEarlierItemIsNotHeldUpByALaterOne) {
+  DelayingQueue<std::string> queue(options());
+  queue.add_after("late", 1h);
+  expect_next_after(1h);
+  queue.add_after("soon", 50ms);
+  expect_next_after(50ms);
+  advance(60ms);
+  EXPECT_EQ(queue.get(), "soon");
+  expect_next_after(1h - 60ms);
+}
+
+TEST_F(DelayingQueueTest, WhatIsDueTogetherComesInTheOrderOfItsTimes) {
+  DelayingQueue<std::string> queue(options());
+  queue.add_after("third", 3s);
+  queue.add_after("first", 1s);
+  queue.add_after("second", 2s);
+  queue.add_after("also-third", 3s);
+  advance(10s);
+  for (const char* item : {"first", "second", "third", "also-third"}) EXPECT_EQ(queue.get(), item);
+}
+
+TEST_F(DelayingQueueTest, WhatIsAddedAtOnceMayComeAgainLater) {
+  DelayingQueue<std::string> queue(options());
+  queue.add_after("a", 1s);
+  queue.add("a");
+  EXPECT_EQ(queue.get(), "a");
+  queue.done("a");
+  advance(1s);
+  EXPECT_EQ(queue.get(), "a");
+}
+
+TEST_F(DelayingQueueTest, TakesPrioritiesAlong) {
+  auto with_priorities = options();
+  with_priorities.order = std::make_unique<PriorityOrder<std::string>>();
+  DelayingQueue<std::string> queue(std::move(with_priorities));
+  queue.add_after("low", 1s);
+  queue.add_after("high", 2s, 1);
+  advance(5s);
+  EXPECT_TRUE(test::eventually([&] { return queue.size() == 2; }));
+  EXPECT_EQ(queue.get(), "high");
+}
+
+TEST_F(DelayingQueueTest, AShutdownDropsWhatIsNotDue) {
+  DelayingQueue<std::string> queue(options());
+  queue.add_after("a", 1s);
+  queue.shut_down();
+  queue.add_after("b", 1s);
+  advance(5s);
+  EXPECT_EQ(queue.get(), std::nullopt);
+  expect_nothing_sleeps();
+}
+
+TEST_F(DelayingQueueTest, LeavesNothingBehind) {
+  {
+    DelayingQueue<std::string> queue(options());
+    queue.add_after("a", 1s);
+    expect_next_after(1s);
+  }
+  expect_nothing_sleeps();
+}
+
+TEST_F(DelayingQueueTest, MayHaveALoopAndAClockOfItsOwn) {
+  DelayingQueue<std::string> queue;
+  queue.add_after("a", 1ms);
+  EXPECT_EQ(queue.get(), "a");
+}
+
+TEST_F(DelayingQueueTest, CountsRetries) {
+  auto named = options();
+  named.name = "pods";
+  DelayingQueue<std::string> queue(std::move(named));
+  queue.add_after("a", 1s);
+  queue.add_after("a", 0s);
+  queue.add("a");
+  std::vector<metrics::Sample> all;
+  queue.collect(all);
+  const auto retries = std::find_if(all.begin(), all.end(), [](const metrics::Sample& sample) {
+    return sample.name == "workqueue_retries_total";
+  });
+  ASSERT_NE(retries, all.end());
+  EXPECT_EQ(retries->value, 2);
+}
+
+TEST_F(DelayingQueueTest, ManyAddAtATime) {
+  DelayingQueue<int> queue;
+  constexpr int kItems = 500;
+  {
+    std::vector<std::jthread> adders;
+    for (int i = 0; i < 4; ++i) {
+      adders.emplace_back([&, i] {
+        for (int n = i; n < kItems; n += 4) queue.add_after(n, std::chrono::microseconds(n % 97));
+      });
+    }
+  }
+  std::vector<bool> seen(kItems);
+  for (int i = 0; i < kItems; ++i) {
+    const auto item = queue.get();
+    ASSERT_TRUE(item);
+    EXPECT_FALSE(seen[static_cast<std::size_t>(*item)]);
+    seen[static_cast<std::size_t>(*item)] = true;
+    queue.done(*item);
+  }
+}
+
+// ------------------------------------------------------------------------------- rate limiting
+
+TEST_F(DelayingQueueTest, ARateLimitingQueueWaitsLongerEachTime) {
+  RateLimitingQueueOptions<std::string> limited;
+  limited.clock = clock_;
+  limited.loop = loop_;
+  limited.rate_limiter =
+      std::make_shared<ItemExponentialFailureRateLimiter<std::string>>(1ms, 1000s);
+  RateLimitingQueue<std::string> queue(std::move(limited));
+  for (const auto wait : {1ms, 2ms, 4ms}) {
+    queue.add_rate_limited("one");
+    expect_next_after(wait);
+    advance(wait);
+    EXPECT_EQ(queue.get(), "one");
+    queue.done("one");
+    expect_nothing_sleeps();
+  }
+  EXPECT_EQ(queue.num_requeues("one"), 3);
+  queue.add_rate_limited("two");
+  expect_next_after(1ms);
+  queue.forget("one");
+  EXPECT_EQ(queue.num_requeues("one"), 0);
+  EXPECT_EQ(queue.num_requeues("two"), 1);
+  queue.add_rate_limited("one");
+  advance(1ms);
+  EXPECT_TRUE(test::eventually([&] { return queue.size() == 2; }));
+}
+
+TEST_F(DelayingQueueTest, ARateLimitingQueueHasADefault) {
+  RateLimitingQueue<std::string> queue;
+  queue.add_rate_limited("a");
+  EXPECT_EQ(queue.get(), "a");
+  EXPECT_EQ(queue.num_requeues("a"), 1);
+}
+
+}  // namespace
+}  // namespace lookout::workqueue

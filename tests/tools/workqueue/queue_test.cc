@@ -1,0 +1,398 @@
+#include "lookout/tools/workqueue/queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "lookout/testing/fake_clock.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::workqueue {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+
+/// All that waits, each taken and given back.
+template <class Q>
+std::vector<std::string> drain(Q& queue) {
+  std::vector<std::string> out;
+  while (queue.size() > 0) {
+    out.push_back(*queue.get());
+    queue.done(out.back());
+  }
+  return out;
+}
+
+TEST(QueueTest, GivesItemsOutInTheOrderInWhichTheyCame) {
+  Queue<std::string> queue;
+  for (const char* item : {"b", "a", "c"}) queue.add(item);
+  EXPECT_EQ(queue.size(), 3u);
+  EXPECT_THAT(drain(queue), ElementsAre("b", "a", "c"));
+}
+
+TEST(QueueTest, WhatWaitsWaitsOnce) {
+  Queue<std::string> queue;
+  for (const char* item : {"a", "b", "a", "a"}) queue.add(item);
+  EXPECT_THAT(drain(queue), ElementsAre("a", "b"));
+}
+
+TEST(QueueTest, WhatIsAddedWhileItIsProcessedIsProcessedOnceMore) {
+  Queue<std::string> queue;
+  queue.add("a");
+  ASSERT_EQ(queue.get(), "a");
+  queue.add("a");
+  queue.add("a");
+  EXPECT_EQ(queue.size(), 0u) << "never twice at a time";
+  queue.add("b");
+  queue.done("a");
+  EXPECT_EQ(queue.size(), 2u);
+  EXPECT_THAT(drain(queue), ElementsAre("b", "a"));
+}
+
+TEST(QueueTest, WhatIsDoneCanBeAddedAgain) {
+  Queue<std::string> queue;
+  queue.add("a");
+  queue.done(*queue.get());
+  EXPECT_EQ(queue.size(), 0u);
+  queue.add("a");
+  EXPECT_THAT(drain(queue), ElementsAre("a"));
+}
+
+TEST(QueueTest, OnlyWhatIsBeingProcessedCanBeDone) {
+  Queue<std::string> queue;
+  queue.done("a");
+  queue.add("a");
+  queue.done("a");
+  EXPECT_EQ(queue.size(), 1u);
+  EXPECT_EQ(queue.get(), "a");
+}
+
+TEST(QueueTest, SizeIsWhatWaits) {
+  Queue<std::string> queue;
+  queue.add("a");
+  queue.add("b");
+  ASSERT_TRUE(queue.get());
+  EXPECT_EQ(queue.size(), 1u);
+}
+
+TEST(QueueTest, TakesAnyHashableKey) {
+  struct Key {
+    std::string ns;
+    int shard;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const { return std::hash<std::string>()(key.ns); }
+  };
+  Queue<Key, Hash> queue;
+  queue.add({"shop", 1});
+  queue.add({"shop", 2});
+  queue.add({"shop", 1});
+  EXPECT_EQ(queue.size(), 2u);
+}
+
+TEST(QueueTest, KeepsNothingOfWhatIsDone) {
+  Queue<std::shared_ptr<int>> queue;
+  auto item = std::make_shared<int>(7);
+  const std::weak_ptr<int> watched = item;
+  queue.add(item);
+  queue.done(*queue.get());
+  item.reset();
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST(QueueTest, WorkGivesItselfBack) {
+  Queue<std::string> queue;
+  queue.add("a");
+  {
+    const auto work = queue.next();
+    ASSERT_TRUE(work);
+    EXPECT_EQ(**work, "a");
+    EXPECT_EQ((*work)->size(), 1u);
+    queue.add("a");
+    EXPECT_EQ(queue.size(), 0u);
+  }
+  EXPECT_EQ(queue.size(), 1u);
+}
+
+// --------------------------------------------------------------------------------- priorities
+
+TEST(PriorityOrderTest, TheMostImportantComesFirst) {
+  Queue<std::string> queue({.order = std::make_unique<PriorityOrder<std::string>>()});
+  queue.add("low", -1);
+  queue.add("a");
+  queue.add("b");
+  queue.add("high", 5);
+  EXPECT_THAT(drain(queue), ElementsAre("high", "a", "b", "low"));
+}
+
+TEST(PriorityOrderTest, AddingAgainMovesForwardNeverBack) {
+  Queue<std::string> queue({.order = std::make_unique<PriorityOrder<std::string>>()});
+  queue.add("a", 1);
+  queue.add("b", 2);
+  queue.add("c", 3);
+  queue.add("a", 9);
+  queue.add("c", 0);
+  EXPECT_THAT(drain(queue), ElementsAre("a", "c", "b"));
+}
+
+TEST(PriorityOrderTest, WhatWasAddedWhileItWasProcessedKeepsTheHighestPriority) {
+  Queue<std::string> queue({.order = std::make_unique<PriorityOrder<std::string>>()});
+  queue.add("a", 1);
+  ASSERT_TRUE(queue.get());
+  queue.add("a", 7);
+  queue.add("a", 2);
+  queue.add("b", 5);
+  queue.done("a");
+  EXPECT_THAT(drain(queue), ElementsAre("a", "b"));
+}
+
+/// Last come, first served; remembers what was touched.
+class StackOrder : public Order<std::string> {
+ public:
+  explicit StackOrder(std::vector<std::string>& touched) : touched_(touched) {}
+  void push(std::string item, int) override { items_.push_back(std::move(item)); }
+  void touch(const std::string& item, int) override { touched_.push_back(item); }
+  std::string pop() override {
+    std::string item = std::move(items_.back());
+    items_.pop_back();
+    return item;
+  }
+  std::size_t size() const override { return items_.size(); }
+
+ private:
+  std::vector<std::string>& touched_;
+  std::vector<std::string> items_;
+};
+
+TEST(QueueTest, TakesAnyOrder) {
+  std::vector<std::string> touched;
+  Queue<std::string> queue({.order = std::make_unique<StackOrder>(touched)});
+  queue.add("a");
+  queue.add("b");
+  queue.add("a");
+  EXPECT_THAT(touched, ElementsAre("a"));
+  EXPECT_EQ(queue.get(), "b");
+  queue.add("b");
+  EXPECT_THAT(touched, ElementsAre("a")) << "what is being processed does not wait";
+}
+
+// ------------------------------------------------------------------------------------ the end
+
+TEST(QueueTest, AfterAShutdownNothingIsAddedAndWhatWaitsIsGivenOut) {
+  Queue<std::string> queue;
+  queue.add("a");
+  EXPECT_FALSE(queue.shutting_down());
+  queue.shut_down();
+  EXPECT_TRUE(queue.shutting_down());
+  queue.add("b");
+  EXPECT_EQ(queue.get(), "a");
+  EXPECT_EQ(queue.get(), std::nullopt);
+}
+
+TEST(QueueTest, AShutdownEndsAllWaiting) {
+  Queue<std::string> queue;
+  std::vector<std::future<std::optional<std::string>>> waiting;
+  for (int i = 0; i < 4; ++i)
+    waiting.push_back(std::async(std::launch::async, [&] { return queue.get(); }));
+  queue.shut_down();
+  for (auto& result : waiting) EXPECT_EQ(result.get(), std::nullopt);
+}
+
+TEST(QueueTest, AStopEndsAWait) {
+  Queue<std::string> queue;
+  std::stop_source stop;
+  auto waiting = std::async(std::launch::async, [&] { return queue.get(stop.get_token()); });
+  stop.request_stop();
+  EXPECT_EQ(waiting.get(), std::nullopt);
+  queue.add("a");
+  EXPECT_EQ(queue.get(stop.get_token()), std::nullopt);
+  EXPECT_EQ(queue.get(), "a") << "it was left for others";
+}
+
+TEST(QueueTest, ADrainWaitsForWhatIsBeingProcessed) {
+  Queue<std::string> queue;
+  queue.add("a");
+  queue.add("b");
+  const auto a = queue.get();
+  auto drained = std::async(std::launch::async, [&] { return queue.shut_down_with_drain(); });
+  ASSERT_TRUE(test::eventually([&] { return queue.shutting_down(); }));
+  queue.done(*a);
+  const auto b = queue.get();
+  ASSERT_TRUE(b) << "what waits is still given out";
+  EXPECT_EQ(queue.get(), std::nullopt);
+  EXPECT_EQ(drained.wait_for(0s), std::future_status::timeout);
+  queue.done(*b);
+  EXPECT_TRUE(drained.get());
+}
+
+TEST(QueueTest, ADrainWaitsForWhatIsToBeProcessedOnceMore) {
+  Queue<std::string> queue;
+  queue.add("a");
+  ASSERT_TRUE(queue.get());
+  queue.add("a");
+  auto drained = std::async(std::launch::async, [&] { return queue.shut_down_with_drain(); });
+  ASSERT_TRUE(test::eventually([&] { return queue.shutting_down(); }));
+  queue.done("a");
+  ASSERT_EQ(queue.get(), "a");
+  EXPECT_EQ(drained.wait_for(0s), std::future_status::timeout);
+  queue.done("a");
+  EXPECT_TRUE(drained.get());
+}
+
+TEST(QueueTest, AShutdownOrAStopEndsADrain) {
+  Queue<std::string> queue;
+  queue.add("a");
+  ASSERT_TRUE(queue.get());
+  std::stop_source stop;
+  auto stopped =
+      std::async(std::launch::async, [&] { return queue.shut_down_with_drain(stop.get_token()); });
+  stop.request_stop();
+  EXPECT_FALSE(stopped.get());
+  std::atomic<bool> begun{false};
+  auto drained = std::async(std::launch::async, [&] {
+    begun = true;
+    return queue.shut_down_with_drain();
+  });
+  ASSERT_TRUE(test::eventually([&] { return begun.load(); }));
+  while (drained.wait_for(1ms) == std::future_status::timeout) queue.shut_down();
+  EXPECT_FALSE(drained.get());
+}
+
+TEST(QueueTest, ADrainOfNothingIsShort) {
+  Queue<std::string> queue;
+  EXPECT_TRUE(queue.shut_down_with_drain());
+}
+
+// ------------------------------------------------------------------------------------ metrics
+
+class QueueMetricsTest : public testing::Test {
+ protected:
+  metrics::Sample sample(const std::string& name) const {
+    std::vector<metrics::Sample> all;
+    queue_.collect(all);
+    for (auto& one : all) {
+      if (one.name != name) continue;
+      EXPECT_EQ(one.labels, (metrics::Collector::Labels{{"name", "pods"}}));
+      return one;
+    }
+    ADD_FAILURE() << "no " << name;
+    return {};
+  }
+  double value(const std::string& name) const { return sample(name).value; }
+
+  const std::shared_ptr<test::FakeClock> clock_ = std::make_shared<test::FakeClock>();
+  Queue<std::string> queue_{{.name = "pods", .clock = clock_}};
+};
+
+TEST_F(QueueMetricsTest, FollowAnItem) {
+  queue_.add("a");
+  EXPECT_EQ(value("workqueue_adds_total"), 1);
+  EXPECT_EQ(value("workqueue_depth"), 1);
+  clock_->advance(50us);
+
+  ASSERT_TRUE(queue_.get());
+  EXPECT_EQ(value("workqueue_depth"), 0);
+  EXPECT_EQ(sample("workqueue_queue_duration_seconds").count, 1u);
+  EXPECT_DOUBLE_EQ(sample("workqueue_queue_duration_seconds").sum, 5e-5);
+
+  // It comes again before it is done: that is another piece of work.
+  queue_.add("a");
+  queue_.add("a");
+  EXPECT_EQ(value("workqueue_adds_total"), 2);
+  EXPECT_EQ(value("workqueue_depth"), 1);
+  clock_->advance(2s);
+  EXPECT_DOUBLE_EQ(value("workqueue_unfinished_work_seconds"), 2);
+  EXPECT_DOUBLE_EQ(value("workqueue_longest_running_processor_seconds"), 2);
+
+  queue_.done("a");
+  EXPECT_EQ(value("workqueue_unfinished_work_seconds"), 0);
+  EXPECT_DOUBLE_EQ(sample("workqueue_work_duration_seconds").sum, 2);
+  clock_->advance(1s);
+  ASSERT_TRUE(queue_.get());
+  EXPECT_DOUBLE_EQ(sample("workqueue_queue_duration_seconds").sum, 3.00005)
+      << "it waited from the moment it was added again";
+}
+
+TEST_F(QueueMetricsTest, AddUpWhatManyWorkOn) {
+  queue_.add("a");
+  queue_.add("b");
+  ASSERT_TRUE(queue_.get());
+  clock_->advance(3s);
+  ASSERT_TRUE(queue_.get());
+  clock_->advance(1s);
+  EXPECT_DOUBLE_EQ(value("workqueue_unfinished_work_seconds"), 5);
+  EXPECT_DOUBLE_EQ(value("workqueue_longest_running_processor_seconds"), 4);
+}
+
+TEST_F(QueueMetricsTest, CountDurationsByTheirSize) {
+  queue_.add("a");
+  clock_->advance(50us);
+  ASSERT_TRUE(queue_.get());
+  const auto duration = sample("workqueue_queue_duration_seconds");
+  ASSERT_EQ(duration.buckets.size(), metrics::Histogram::kBounds.size());
+  for (const auto& [bound, count] : duration.buckets) EXPECT_EQ(count, bound >= 5e-5 ? 1u : 0u);
+}
+
+TEST(QueueTest, WithoutANameThereAreNoMetrics) {
+  Queue<std::string> queue;
+  queue.add("a");
+  std::vector<metrics::Sample> all;
+  queue.collect(all);
+  EXPECT_TRUE(all.empty());
+}
+
+// ---------------------------------------------------------------------------------- at a time
+
+TEST(QueueTest, ManyAddAndManyWork) {
+  constexpr int kWorkers = 4;
+  constexpr int kAdders = 4;
+  constexpr int kItems = 50;
+  for (const bool drain : {false, true}) {
+    Queue<int> queue;
+    std::array<std::atomic<int>, kItems> at_work{};
+    std::array<std::atomic<int>, kItems> added{};
+    std::array<std::atomic<int>, kItems> seen{};
+    std::vector<std::jthread> workers;
+    for (int i = 0; i < kWorkers; ++i) {
+      workers.emplace_back([&] {
+        while (const auto item = queue.get()) {
+          const auto at = static_cast<std::size_t>(*item);
+          EXPECT_EQ(at_work[at].fetch_add(1), 0) << "never twice at a time";
+          seen[at] = added[at].load();
+          at_work[at].fetch_sub(1);
+          queue.done(*item);
+        }
+      });
+    }
+    {
+      std::vector<std::jthread> adders;
+      for (int i = 0; i < kAdders; ++i) {
+        adders.emplace_back([&, i] {
+          for (int n = 0; n < 2000; ++n) {
+            const int item = (n * 7 + i) % kItems;
+            ++added[static_cast<std::size_t>(item)];
+            queue.add(item);
+          }
+        });
+      }
+    }
+    if (drain) {
+      EXPECT_TRUE(queue.shut_down_with_drain());
+    } else {
+      queue.shut_down();
+    }
+    workers.clear();
+    for (std::size_t i = 0; i < kItems; ++i)
+      EXPECT_EQ(seen[i], added[i]) << "the last addition was not followed by work";
+  }
+}
+
+}  // namespace
+}  // namespace lookout::workqueue
