@@ -37,7 +37,8 @@ void strip_nulls(Value& value) {
       }
       ++kept;
     }
-    value.EraseMember(kept, value.MemberEnd());
+    // (RapidJSON refuses to erase nothing from an empty object.)
+    if (kept != value.MemberEnd()) value.EraseMember(kept, value.MemberEnd());
   }
 }
 
