@@ -127,8 +127,9 @@ rest::Awaitable<void> Reflector::list(std::stop_token stop) {
   listed_ = true;
   resource_version_ = resource_version;
   store_.replace(std::move(items), resource_version);
-  store_.flush(resource_version);
+  // Before anybody can be told that there is a list.
   set_live(true);
+  store_.flush(resource_version);
   set_last_sync(std::move(resource_version));
 }
 
