@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
   cmd::add_serve(app, action);
   cmd::add_get(app, connection, action);
   cmd::add_watch(app, connection, metrics_listen, action);
+  cmd::add_registry(app, connection, action);
   cmd::add_demo(app, action);
   try {
     app.parse(argc, argv);

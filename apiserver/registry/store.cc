@@ -37,6 +37,7 @@ void strip_nulls(Value& value) {
       }
       ++kept;
     }
+    // (RapidJSON refuses to erase nothing from an empty object.)
     if (kept != value.MemberEnd()) value.EraseMember(kept, value.MemberEnd());
   }
 }

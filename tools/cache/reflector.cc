@@ -181,8 +181,9 @@ void Reflector::replace(std::vector<api::Object> objects, std::string resource_v
   listed_ = true;
   resource_version_ = resource_version;
   store_.replace(std::move(objects), resource_version);
-  store_.flush(resource_version);
+  // Before anybody can be told that there is a list.
   set_live(true);
+  store_.flush(resource_version);
   set_last_sync(std::move(resource_version));
 }
 

@@ -1,0 +1,26 @@
+// What the commands of `lookout registry` are told.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lookout::cmd::registry_cmd {
+
+struct Flags {
+  std::string style = "kratos";
+  std::string name;
+  std::string ns;
+  bool all_namespaces = false;
+  std::string label_selector;
+  bool include_unready = false;
+  std::string output = "table";
+  // Writing.
+  std::string pod;
+  std::string id;
+  std::string version;
+  std::vector<std::string> metadata;
+  std::vector<std::string> endpoints;
+  std::string value;
+};
+
+}  // namespace lookout::cmd::registry_cmd
