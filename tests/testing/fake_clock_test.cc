@@ -32,9 +32,9 @@ class FakeClockTest : public testing::Test {
     settle();
   }
 
-  boost::asio::io_context context_;
   const std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
   std::stop_source stop_;
+  boost::asio::io_context context_;  // goes first, with what still sleeps
 };
 
 TEST_F(FakeClockTest, StandsStillUntilItIsMoved) {

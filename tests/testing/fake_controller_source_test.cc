@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include <functional>
 
 #include "lookout/rest/event_loop.h"
 #include "tests/support/objects.h"
@@ -35,6 +35,19 @@ class FakeControllerSourceTest : public testing::Test {
         out.push_back(std::string(api::to_string(event.type)) + " " + event.object.key() + "@" +
                       std::string(event.object.resource_version()));
       }
+    }
+    co_return out;
+  }
+  /// What a watch from version 101 brings once this has happened.
+  rest::Awaitable<std::vector<std::string>> watch_until(std::function<void()> end) {
+    const auto watcher = co_await source_.watch({.resource_version = "101"}, {});
+    end();
+    std::vector<std::string> out;
+    std::vector<api::WatchEvent> events;
+    for (;;) {
+      const bool more = co_await watcher->next(events);
+      if (!more) break;
+      for (const auto& event : events) out.emplace_back(api::to_string(event.type));
     }
     co_return out;
   }
@@ -84,19 +97,7 @@ TEST_F(FakeControllerSourceTest, StreamsItsState) {
 
 TEST_F(FakeControllerSourceTest, EndsWatchesAndForgetsHistory) {
   source_.put(pod("a/x"));
-  const auto ends = [&](auto end) {
-    return loop_.run([](FakeControllerSourceTest& test,
-                        auto finish) -> rest::Awaitable<std::vector<std::string>> {
-      const auto watcher = co_await test.source_.watch({.resource_version = "101"}, {});
-      finish();
-      std::vector<std::string> out;
-      std::vector<api::WatchEvent> events;
-      while (co_await watcher->next(events)) {
-        for (const auto& event : events) out.emplace_back(api::to_string(event.type));
-      }
-      co_return out;
-    }(*this, end));
-  };
+  const auto ends = [&](const std::function<void()>& end) { return loop_.run(watch_until(end)); };
   EXPECT_THAT(ends([&] { source_.disconnect(); }), IsEmpty());
   EXPECT_THAT(ends([&] { source_.send_error(api::StatusError::gone("gone")); }),
               ElementsAre("ERROR"));
