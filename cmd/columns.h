@@ -24,8 +24,8 @@ std::string age_of(const api::Object& object, api::Time now);
 /// Rows as text with aligned columns, three blanks between them.
 std::string align(const std::vector<Row>& rows);
 
-/// The same for rows that come one by one, the names of the columns first: columns are as wide as is
-/// usual for what they hold, and grow.
+/// The same for rows that come one by one, the names of the columns first: columns are as wide as
+/// is usual for what they hold, and grow.
 class StreamingTable {
  public:
   std::string line(const Row& row);
