@@ -114,9 +114,9 @@ TEST_F(HandlerPoolTest, ShrinksWhenThereIsNothingToDo) {
   options_.shrink_after = 1ms;
   auto& pool = make(1);
   for (int round = 0; round < 3; ++round) {
-    std::latch together(4);
-    for (int i = 0; i < 4; ++i) pool.post([&] { together.arrive_and_wait(); });
-    together.wait();
+    const auto together = std::make_shared<std::latch>(4);
+    for (int i = 0; i < 4; ++i) pool.post([together] { together->arrive_and_wait(); });
+    together->wait();
     EXPECT_TRUE(eventually([&] { return pool.threads() == 1; }));
   }
   const auto threads = lookout::test::thread_count();
