@@ -52,6 +52,7 @@ class CoalescingTest : public test::InformerTest {
 
   std::function<bool(const api::Object&)> filter_;
   Recorder recorder_;
+  Recorder other_;
   Gate held_up_;
   Gate go_on_;
   HandlerRegistration registration_;
@@ -137,12 +138,11 @@ TEST_F(CoalescingTest, TheFirstListStaysInitial) {
 
 TEST_F(CoalescingTest, OthersAreToldEverything) {
   begin();
-  Recorder other;
-  informer_->add_handler(other.handler());
-  other.wait(1);
+  informer_->add_handler(other_.handler());
+  other_.wait(1);
   source_->put("a/x");  // 102
   source_->put("a/x");  // 103
-  EXPECT_THAT(other.wait(3), ElementsAre("+a/first@101i", "+a/x@102", "~a/x@102>103"));
+  EXPECT_THAT(other_.wait(3), ElementsAre("+a/first@101i", "+a/x@102", "~a/x@102>103"));
   EXPECT_THAT(rest(), ElementsAre("+a/x@103"));
 }
 

@@ -101,6 +101,7 @@ TEST_F(HandlerEndTest, AHandlerMayDrainItself) {
   added.open();
   source_->put("a/x");
   EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101"));
+  informer.shutdown();
 }
 
 TEST_F(HandlerEndTest, ARemovalEndsADrain) {
@@ -145,6 +146,7 @@ TEST_F(HandlerEndTest, TransformAndErrorHandlerCanBeSetBeforeTheStart) {
   EXPECT_EQ(informer.store().get("a", "x").resource_version(), "7");
   EXPECT_THROW(informer.set_transform({}), InvalidArgument);
   EXPECT_THROW(informer.set_watch_error_handler({}), InvalidArgument);
+  informer.shutdown();
 }
 
 TEST_F(HandlerEndTest, AStoppedInformerTakesNothing) {

@@ -27,6 +27,11 @@ class InformerTest : public testing::Test {
     clock_->skip_sleeps_below(std::chrono::seconds(9));
   }
 
+  /// What handlers of derived fixtures refer to goes after it.
+  void TearDown() override {
+    if (informer_) informer_->shutdown();
+  }
+
   /// Makes it with the options as they are.
   SharedIndexInformer& make() {
     informer_ = std::make_unique<SharedIndexInformer>(source_, options_, loop_, pool_);
