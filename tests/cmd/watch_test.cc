@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "lookout/apiserver/storage/memory.h"
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/support/eventually.h"
 
@@ -156,7 +157,7 @@ TEST_F(Watch, LeavesASelectionAsADeletion) {
 }
 
 TEST_F(Watch, ShowsEverythingAgainNowAndThen) {
-  watch({"pods", "web", "-o", "json", "--resync", "100ms"});
+  watch({"pods", "web", "-o", "json", "--resync", "1s"});
   ASSERT_TRUE(test::eventually([&] { return printed().size() >= 4; }));
   process_->signal(SIGTERM);
   EXPECT_EQ(process_->wait(), 0);
@@ -173,7 +174,7 @@ TEST_F(Watch, ServesMetrics) {
   rest::Config config;
   config.server = "http://" + address;
   const rest::Client metrics(config);
-  EXPECT_THAT(metrics.get_raw("/metrics"), HasSubstr("informer_store_objects{name=\"pods\"} 3"));
+  EXPECT_THAT(metrics.get_raw("/metrics"), HasSubstr("informer_stored_items{name=\"pods\"} 3"));
 }
 
 TEST_F(Watch, EndsWhenNobodyReads) {
@@ -195,7 +196,9 @@ TEST_F(Watch, WhatIsWrongFromTheStartIsSaidAtOnce) {
 }
 
 TEST_F(Watch, ContinuesWhenTheServerComesBack) {
-  auto first = std::make_unique<apiserver::Server>();
+  apiserver::ServerOptions options;
+  options.storage = std::make_shared<apiserver::storage::MemoryBackend>();
+  auto first = std::make_unique<apiserver::Server>(options);
   const rest::Client before(first->client_config());
   before.resource(kPods, "default").create(api::Object::parse(pod("old", "")));
   log_ = dir_ / "log";
@@ -203,10 +206,8 @@ TEST_F(Watch, ContinuesWhenTheServerComesBack) {
       test::lookout_program(),
       {"watch", "pods", "-o", "json", "-v", "off", "--server", first->url()}, log_));
   ASSERT_TRUE(says("SYNCED"));
-  apiserver::ServerOptions options;
   options.port = first->port();
   first.reset();
-  // Another one at the same address, which has never heard of the old pod.
   std::unique_ptr<apiserver::Server> second;
   ASSERT_TRUE(test::eventually([&] {
     try {
@@ -216,8 +217,12 @@ TEST_F(Watch, ContinuesWhenTheServerComesBack) {
     }
     return second != nullptr;
   }));
-  const rest::Client after(second->client_config());
-  after.resource(kPods, "default").create(api::Object::parse(pod("new", "")));
+  const rest::ResourceClient pods =
+      rest::Client(second->client_config()).resource(kPods, "default");
+  pods.create(api::Object::parse(pod("new", "")));
+  rest::DeleteOptions now;
+  now.grace_period_seconds = 0;
+  pods.remove("old", now);
   EXPECT_TRUE(says(R"("key":"default/new")"));
   EXPECT_TRUE(says(R"("type":"DELETED","key":"default/old")"));
   process_->signal(SIGTERM);

@@ -40,7 +40,9 @@ class FakeControllerSourceTest : public testing::Test {
   }
   /// What a watch from version 101 brings once this has happened.
   rest::Awaitable<std::vector<std::string>> watch_until(std::function<void()> end) {
-    const auto watcher = co_await source_.watch({.resource_version = "101"}, {});
+    rest::ListOptions options;  // not in braces: GCC 12 would destroy them twice
+    options.resource_version = "101";
+    const auto watcher = co_await source_.watch(options, std::stop_token());
     end();
     std::vector<std::string> out;
     std::vector<api::WatchEvent> events;
