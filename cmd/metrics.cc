@@ -74,6 +74,7 @@ class InformerMetrics : public prometheus::Collectable {
       family.metric.push_back(value_of(sample));
     }
     std::vector<prometheus::MetricFamily> out;
+    out.reserve(families.size());
     for (auto& [name, family] : families) out.push_back(std::move(family));
     return out;
   }

@@ -103,7 +103,7 @@ InstanceSetPtr Channel::refresh(Hub& hub) {
   }
   read_ = std::move(read);
 
-  const auto before = current();
+  auto before = current();
   put_together(instances, *before);
   auto set = InstanceSet::make(service_, hub.next_version(), std::move(instances), freshness_);
   if (set->same_instances(*before)) return before;

@@ -192,6 +192,7 @@ void Hub::mark(const api::Object& object) {
 void Hub::mark_all() {
   std::vector<std::shared_ptr<Channel>> all;
   const std::lock_guard lock(mutex_);
+  all.reserve(channels_.size());
   for (const auto& [name, weak] : channels_) all.push_back(weak.lock());
   mark_locked(all);
 }

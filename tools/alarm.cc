@@ -9,9 +9,9 @@
 namespace lookout {
 
 struct Alarm::State {
-  State(std::shared_ptr<rest::EventLoop> loop_, std::shared_ptr<Clock> clock_,
+  State(const std::shared_ptr<rest::EventLoop>& loop_, std::shared_ptr<Clock> clock_,
         std::function<void()> ring_)
-      : loop(std::move(loop_)), clock(std::move(clock_)), ring(std::move(ring_)) {}
+      : loop(loop_), clock(std::move(clock_)), ring(std::move(ring_)) {}
 
   const std::weak_ptr<rest::EventLoop> loop;  // a coroutine on the loop must not keep it
   const std::shared_ptr<Clock> clock;

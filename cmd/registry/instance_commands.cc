@@ -113,6 +113,7 @@ std::string table(const InstanceSet& set) {
   std::vector<Row> rows = {{"POD", "ID", "VERSION", "ZONE", "READY", "ENDPOINTS", "METADATA"}};
   for (const auto& i : set) {
     std::vector<std::string> metadata;
+    metadata.reserve(i.metadata.size());
     for (const auto& [key, value] : i.metadata) metadata.push_back(key + "=" + value);
     rows.push_back({or_none(i.origin), or_none(i.id), or_none(i.version), or_none(i.zone),
                     i.ready ? "true" : "false",

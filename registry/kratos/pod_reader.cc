@@ -46,7 +46,7 @@ std::string protocol_of(const core::v1::ContainerPort& port, const std::string& 
 }  // namespace
 
 const api::Projection& PodReader::projection() {
-  static const auto projection = api::Projection::keep(
+  static const auto kProjection = api::Projection::keep(
       {"metadata.labels.kratos-service-id", "metadata.labels.kratos-service-app",
        "metadata.labels.kratos-service-version", "metadata.labels['topology.kubernetes.io/zone']",
        "metadata.annotations.kratos-service-metadata",
@@ -54,7 +54,7 @@ const api::Projection& PodReader::projection() {
        "spec.containers.ports.containerPort", "spec.containers.ports.name",
        "spec.containers.ports.protocol", "status.phase", "status.podIP", "status.conditions.type",
        "status.conditions.status"});
-  return projection;
+  return kProjection;
 }
 
 bool pod_is_ready(const api::Object& object) {

@@ -32,12 +32,12 @@ bool is_ready(const discovery::v1::Endpoint& endpoint) {
 }  // namespace
 
 const api::Projection& SliceReader::projection() {
-  static const auto projection =
+  static const auto kProjection =
       api::Projection::keep({"metadata.labels['kubernetes.io/service-name']", "endpoints.addresses",
                              "endpoints.conditions", "endpoints.hostname", "endpoints.nodeName",
                              "endpoints.zone", "endpoints.targetRef.kind",
                              "endpoints.targetRef.name", "endpoints.targetRef.namespace", "ports"});
-  return projection;
+  return kProjection;
 }
 
 void SliceReader::services_of(const api::Object& slice, cache::IndexValues& services) const {

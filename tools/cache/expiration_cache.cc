@@ -70,6 +70,7 @@ std::vector<api::Object> ExpirationCache::list() {
 std::vector<std::string> ExpirationCache::list_keys() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> out;
+  out.reserve(entries_.size());
   for (const auto& [key, entry] : entries_) out.push_back(key);
   return out;
 }

@@ -92,6 +92,7 @@ api::Object Fifo::get_by_key(std::string_view key) const {
 std::vector<api::Object> Fifo::list() const {
   const std::lock_guard lock(mutex_);
   std::vector<api::Object> out;
+  out.reserve(items_.size());
   for (const auto& [key, object] : items_) out.push_back(object);
   return out;
 }
@@ -99,6 +100,7 @@ std::vector<api::Object> Fifo::list() const {
 std::vector<std::string> Fifo::list_keys() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> out;
+  out.reserve(items_.size());
   for (const auto& [key, object] : items_) out.push_back(key);
   return out;
 }
