@@ -66,7 +66,8 @@ class Discovery {
   virtual Watcher watch(const std::string& name) = 0;
   virtual Subscription subscribe(const std::string& name, SetCallback callback) = 0;
 
-  /// The names of all services that have instances, sorted; waits and throws as get_service().
+  /// The names of all services that are announced, sorted, those without a ready instance included;
+  /// waits and throws as get_service().
   virtual std::vector<std::string> services(WaitOptions wait) = 0;
   std::vector<std::string> services() { return services({}); }
 
