@@ -17,25 +17,28 @@
 
 namespace lookout::api::detail {
 
-std::uint8_t* FlatWriter::reserve(std::size_t n) {
-  if (buffer_.size() - size_ < n) buffer_.resize(std::max(buffer_.size() * 2, size_ + n + 4096));
-  return buffer_.data() + size_;
+void FlatWriter::grow(std::size_t n) {
+  buffer_.resize(std::max(buffer_.size() * 2, size_ + n + 4096));
 }
 
-void FlatWriter::put(const void* data, std::size_t n) {
+inline void FlatWriter::put(const void* data, std::size_t n) {
   if (n == 0) return;
   std::memcpy(reserve(n), data, n);
   size_ += n;
 }
 
-void FlatWriter::clear() {
+void FlatWriter::restart() {
   size_ = 0;
   moved_ = 0;
   frames_.clear();
+}
+
+void FlatWriter::clear() {
+  restart();
   default_type({}, {});
 }
 
-void FlatWriter::begin(std::uint8_t tag, bool object) {
+inline void FlatWriter::begin(std::uint8_t tag, bool object) {
   frames_.push_back({size_, 0, 0, object, false});
   std::uint8_t* out = reserve(2);
   out[0] = tag;
@@ -80,7 +83,7 @@ void FlatWriter::end_object() { end(kTagEmptyObject); }
 void FlatWriter::begin_array() { begin(kTagArray, false); }
 void FlatWriter::end_array() { end(kTagEmptyArray); }
 
-void FlatWriter::note_key(std::uint32_t order, std::string_view text, std::size_t at) {
+inline void FlatWriter::note_key(std::uint32_t order, std::string_view text, std::size_t at) {
   Frame& frame = frames_.back();
   if (order < frame.last_order) {
     frame.unsorted = true;
@@ -99,7 +102,8 @@ void FlatWriter::key(std::string_view name) {
   const std::size_t at = size_;
   if (symbol != kNoSymbol) {
     const EncodedKey encoded = encode_symbol_key(symbol, managed);
-    put(encoded.bytes, encoded.size);
+    std::memcpy(reserve(2), encoded.bytes, 2);
+    size_ += encoded.size;
     const std::uint16_t rank = managed ? kNoRank : symbol_rank(symbol);
     note_key(rank == kNoRank ? kInlineOrder : rank + 1u, name, at);
     return;
@@ -119,8 +123,16 @@ void FlatWriter::key(std::string_view name) {
 void FlatWriter::key(Symbol name) {
   const EncodedKey encoded = encode_symbol_key(name.id, false);
   const std::uint16_t rank = symbol_rank(name.id);
-  note_key(rank == kNoRank ? kInlineOrder : rank + 1u, name.text(), size_);
-  put(encoded.bytes, encoded.size);
+  Frame& frame = frames_.back();
+  if (rank != kNoRank && rank + 1u > frame.last_order) {
+    frame.last_order = rank + 1u;
+    frame.last_key = size_;
+  } else {
+    note_key(rank == kNoRank ? kInlineOrder : rank + 1u, name.text(), size_);
+  }
+  std::uint8_t* const out = reserve(sizeof encoded.bytes);
+  std::memcpy(out, encoded.bytes, sizeof encoded.bytes);
+  size_ += encoded.size;
 }
 
 void FlatWriter::null() { put(std::uint8_t{kTagNull}); }

@@ -23,6 +23,9 @@ class FlatWriter {
   /// Forgets what has been written since the last finish().
   void clear();
 
+  /// The same, but for default_type(): the same object is about to be written once more.
+  void restart();
+
   /// The next object gets this apiVersion and kind where it does not bring its own (the items of a
   /// list come without). The views must be good until its begin_object(). Cleared by finish() and
   /// clear().
@@ -48,6 +51,18 @@ class FlatWriter {
   void string(std::string_view value);
   /// A copy of a value of some object, with everything that is in it.
   void value(Value copied);
+
+  /// A place to come back to: what is written from here on, containers that are opened included,
+  /// can be forgotten.
+  struct Mark {
+    std::size_t size;
+    std::size_t depth;
+  };
+  Mark mark() const { return {size_, frames_.size()}; }
+  void rewind(Mark mark) {
+    size_ = mark.size;
+    frames_.resize(mark.depth);
+  }
 
   /// How many containers are open.
   std::size_t depth() const { return frames_.size(); }
@@ -79,7 +94,11 @@ class FlatWriter {
   static constexpr std::uint32_t kInlineOrder = 0x10000;
   static constexpr std::size_t kMovedFreely = std::size_t{1} << 30;
 
-  std::uint8_t* reserve(std::size_t n);
+  std::uint8_t* reserve(std::size_t n) {
+    if (buffer_.size() - size_ < n) grow(n);
+    return buffer_.data() + size_;
+  }
+  void grow(std::size_t n);
   void put(std::uint8_t byte) {
     *reserve(1) = byte;
     ++size_;

@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
+#include "api/event_type.h"
 #include "api/flat_writer.h"
 #include "api/json_parser.h"
 #include "lookout/api/json.h"
 
 namespace lookout::api {
-namespace {
+namespace detail {
 
 std::optional<EventType> parse_event_type(std::string_view text) {
   if (text == "ADDED") return EventType::kAdded;
@@ -16,8 +17,7 @@ std::optional<EventType> parse_event_type(std::string_view text) {
   return std::nullopt;
 }
 
-}  // namespace
-
+}  // namespace detail
 class JsonDecoder::Impl {
  public:
   explicit Impl(Projection projection)
@@ -42,7 +42,7 @@ class JsonDecoder::Impl {
       error_ = parser_.error();
       return std::nullopt;
     }
-    const auto type = parse_event_type(parser_.event_type());
+    const auto type = detail::parse_event_type(parser_.event_type());
     if (!type) {
       error_ = fmt::format("unknown event type \"{}\"", parser_.event_type());
       return std::nullopt;

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/fast_json.h"
 #include "api/flat_writer.h"
 #include "api/limits.h"
 #include "api/projection_node.h"
@@ -60,7 +61,7 @@ class Handler {
   Handler(FlatWriter& writer, const ProjectionNode* projection)
       : writer_(writer), projection_(projection) {}
 
-  /// `stream` is where skipping moves on; null for no skipping.
+  /// `stream` is where skipping moves on; null: the parser asks skipping().
   void start(json::InsituStringStream* stream, std::string_view text, bool event) {
     stream_ = stream;
     text_ = text;
@@ -74,9 +75,19 @@ class Handler {
     depth_ = 0;
   }
 
+  /// For a value below `depth` open containers, after start().
+  void start_below(std::size_t depth, const ProjectionNode* projection) {
+    depth_ = depth;
+    next_ = projection;
+  }
+
   const char* error() const { return error_; }
   const std::string& event_type() const { return event_type_; }
   bool has_object() const { return has_object_; }
+
+  /// For FastJson, which steps over values itself.
+  bool skipping() const { return skip_next_; }
+  void skipped() { skip_next_ = false; }
 
   bool Null() {
     return scalar([&] { writer_.null(); });
@@ -159,6 +170,7 @@ class Handler {
   /// the colon), made `:""`; the event of that string, or of a scalar, is dropped.
   bool skip() {
     skip_next_ = true;
+    if (stream_ == nullptr) return true;
     char* p = stream_->src_;
     const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
     while (is_space(*p)) ++p;
@@ -246,9 +258,11 @@ class Handler {
 
 class JsonParser::Impl {
  public:
-  Impl(FlatWriter& writer, const ProjectionNode* projection) : handler_(writer, projection) {}
+  Impl(FlatWriter& writer, const ProjectionNode* projection)
+      : writer_(writer), handler_(writer, projection) {}
 
-  bool parse(std::string& text, bool event) {
+  bool parse(std::string& text, bool event, std::size_t depth = 0,
+             const ProjectionNode* projection = nullptr) {
     error_.clear();
     if (const std::size_t bad = find_invalid_utf8(text); bad != std::string_view::npos) {
       error_ = fmt::format("invalid UTF-8 at byte {}", bad);
@@ -256,8 +270,14 @@ class JsonParser::Impl {
     }
     const std::size_t size = text.size();
     text.resize(size + kPadding);  // zeroes
+    const FlatWriter::Mark begin = writer_.mark();
+    handler_.start(nullptr, {text.data(), size}, event);
+    if (depth != 0) handler_.start_below(depth, projection);
+    if (fast_.parse({text.data(), size})) return finish(event);
+    depth == 0 ? writer_.restart() : writer_.rewind(begin);
     json::InsituStringStream stream(text.data());
     handler_.start(&stream, {text.data(), size}, event);
+    if (depth != 0) handler_.start_below(depth, projection);
     const json::ParseResult result = reader_.Parse<kParseFlags>(stream, handler_);
     if (result.IsError()) {
       const char* why =
@@ -266,17 +286,26 @@ class JsonParser::Impl {
     } else if (stream.Tell() != size) {
       // For the parser the text ends at its first NUL.
       error_ = fmt::format("unexpected NUL at byte {}", stream.Tell());
-    } else if (event && (handler_.event_type().empty() || !handler_.has_object())) {
-      error_ = handler_.has_object() ? "the event has no type" : "the event has no object";
+    } else {
+      return finish(event);
     }
-    return error_.empty();
+    return false;
   }
 
   const std::string& event_type() const { return handler_.event_type(); }
   const std::string& error() const { return error_; }
 
  private:
+  /// The text has been taken apart.
+  bool finish(bool event) {
+    if (event && (handler_.event_type().empty() || !handler_.has_object()))
+      error_ = handler_.has_object() ? "the event has no type" : "the event has no object";
+    return error_.empty();
+  }
+
+  FlatWriter& writer_;
   Handler handler_;
+  FastJson<Handler> fast_{handler_};
   json::GenericReader<json::StrictUtf8, json::StrictUtf8> reader_;
   std::string error_;
 };
@@ -286,6 +315,10 @@ JsonParser::JsonParser(FlatWriter& writer, const ProjectionNode* projection)
 JsonParser::~JsonParser() = default;
 bool JsonParser::parse_object(std::string& text) { return impl_->parse(text, false); }
 bool JsonParser::parse_event(std::string& text) { return impl_->parse(text, true); }
+bool JsonParser::parse_member(std::string& text, std::size_t depth,
+                              const ProjectionNode* projection) {
+  return impl_->parse(text, false, depth, projection);
+}
 const std::string& JsonParser::event_type() const { return impl_->event_type(); }
 const std::string& JsonParser::error() const { return impl_->error(); }
 

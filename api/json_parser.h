@@ -1,6 +1,7 @@
-// RapidJSON, driven straight into the flat form.
+// JSON, driven straight into the flat form: by FastJson if it can, else by RapidJSON.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,10 @@ class JsonParser {
 
   /// The same for the object inside a watch event; event_type() gives the text of the event's type.
   bool parse_event(std::string& text);
+
+  /// Any value, below `depth` containers that are open already; `projection` says what is kept of
+  /// it.
+  bool parse_member(std::string& text, std::size_t depth, const ProjectionNode* projection);
   const std::string& event_type() const;
 
   const std::string& error() const;

@@ -93,6 +93,19 @@ void write(Value value, Writer& writer) {
 
 }  // namespace
 
+void write_json_string(std::string_view text, std::string& out) {
+  const auto plain = [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+  };
+  if (std::all_of(text.begin(), text.end(), plain)) {
+    out.append(1, '"').append(text).append(1, '"');
+    return;
+  }
+  StringStream stream{out};
+  rapidjson::Writer<StringStream> writer(stream);
+  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
+}
+
 void write_json(Value value, std::string& out) {
   StringStream stream{out};
   rapidjson::Writer<StringStream> writer(stream);

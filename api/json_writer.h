@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "lookout/api/value.h"
 
@@ -9,6 +10,9 @@ namespace lookout::api::detail {
 
 /// Appends compact JSON. An absent value gives "null".
 void write_json(Value value, std::string& out);
+
+/// Appends `"text"`, escaped.
+void write_json_string(std::string_view text, std::string& out);
 
 /// Appends JSON with one member or element a line.
 void write_pretty_json(Value value, unsigned indent, std::string& out);

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "api/popcount.h"
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -113,9 +115,9 @@ std::size_t StructuralScanner::scan(std::string_view text) {
     in_string_ = (strings >> 63) != 0;
     const std::uint64_t open = masks.open & ~strings;
     std::uint64_t close = masks.close & ~strings;
-    const auto closes = static_cast<std::size_t>(std::popcount(close));
+    const auto closes = static_cast<std::size_t>(popcount(close));
     if (closes < depth_) {
-      depth_ += static_cast<std::size_t>(std::popcount(open)) - closes;
+      depth_ += static_cast<std::size_t>(popcount(open)) - closes;
       continue;
     }
     // The value may end in this block: look at its closing brackets one by one.
@@ -123,10 +125,9 @@ std::size_t StructuralScanner::scan(std::string_view text) {
       const auto i = static_cast<unsigned>(std::countr_zero(close));
       const std::uint64_t before = (std::uint64_t{1} << i) - 1;
       ++closed;
-      if (depth_ + static_cast<std::size_t>(std::popcount(open & before)) == closed)
-        return at + i + 1;
+      if (depth_ + static_cast<std::size_t>(popcount(open & before)) == closed) return at + i + 1;
     }
-    depth_ += static_cast<std::size_t>(std::popcount(open)) - closes;
+    depth_ += static_cast<std::size_t>(popcount(open)) - closes;
   }
   for (; at < text.size(); ++at) {
     const char c = text[at];
@@ -150,6 +151,14 @@ std::size_t find_invalid_utf8(std::string_view text) {
   std::size_t i = 0;
   const auto continuation = [&](std::size_t at) { return at < n && (p[at] & 0xC0) == 0x80; };
   while (i < n) {
+    if (n - i >= 32) {
+      std::uint64_t words[4];
+      std::memcpy(words, p + i, 32);
+      if (((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080u) == 0) {
+        i += 32;
+        continue;
+      }
+    }
     if (n - i >= 8) {
       std::uint64_t word = 0;
       std::memcpy(&word, p + i, 8);

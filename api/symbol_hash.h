@@ -52,5 +52,28 @@ inline std::size_t symbol_bucket(std::uint64_t hash, std::size_t buckets) {
 inline std::size_t symbol_slot(std::uint64_t hash, std::uint32_t displacement, std::size_t slots) {
   return ((hash & 0xFFFFF) + displacement * ((hash >> 20 & 0xFFFFF) | 1)) & (slots - 1);
 }
+/// Tells most other texts from the one of a slot without looking at that.
+inline std::uint8_t symbol_tag(std::uint64_t hash) { return static_cast<std::uint8_t>(hash >> 56); }
+
+/// Whether n bytes are equal: in two words where they are no more than 16, as nearly all are.
+inline bool equal_bytes(const char* a, const char* b, std::size_t n) {
+  const auto words = [&](auto first_a) {
+    auto first_b = first_a;
+    auto last_a = first_a;
+    auto last_b = first_a;
+    constexpr std::size_t kSize = sizeof first_a;
+    std::memcpy(&first_a, a, kSize);
+    std::memcpy(&first_b, b, kSize);
+    std::memcpy(&last_a, a + n - kSize, kSize);
+    std::memcpy(&last_b, b + n - kSize, kSize);
+    return ((first_a ^ first_b) | (last_a ^ last_b)) == 0;
+  };
+  if (n > 16) return std::memcmp(a, b, n) == 0;
+  if (n >= 8) return words(std::uint64_t{});
+  if (n >= 4) return words(std::uint32_t{});
+  for (std::size_t i = 0; i < n; ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
 
 }  // namespace lookout::api::detail

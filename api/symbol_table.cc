@@ -9,6 +9,15 @@
 namespace lookout::api {
 namespace detail {
 namespace {
+
+/// A place of the hash table. `begin` is where the text is in kSymbolText.
+struct SymbolSlot {
+  std::uint16_t id;
+  std::uint8_t length;
+  std::uint8_t tag;
+  std::uint32_t begin;
+};
+
 #include "api/symbol_table.inc"
 }  // namespace
 
@@ -16,13 +25,10 @@ std::uint16_t find_symbol(std::string_view text) {
   if (text.empty() || text.size() > kMaxSymbolLength) return kNoSymbol;
   const std::uint64_t hash = symbol_hash(text);
   const std::uint32_t displacement = kSymbolDisplacements[symbol_bucket(hash, kSymbolBuckets)];
-  const std::uint16_t id = kSymbolSlotIds[symbol_slot(hash, displacement, kSymbolSlots)];
-  if (id == kNoSymbol) return kNoSymbol;
-  const std::uint32_t begin = kSymbolOffsets[id] + 2;
-  const std::size_t size = kSymbolOffsets[id + 1] - begin;
-  return size == text.size() && std::memcmp(kSymbolText + begin, text.data(), size) == 0
-             ? id
-             : kNoSymbol;
+  const SymbolSlot& slot = kSymbolSlotTable[symbol_slot(hash, displacement, kSymbolSlots)];
+  // Most of what is no symbol differs in one of these two. (An empty slot has no length.)
+  if (slot.length != text.size() || slot.tag != symbol_tag(hash)) return kNoSymbol;
+  return equal_bytes(kSymbolText + slot.begin, text.data(), text.size()) ? slot.id : kNoSymbol;
 }
 
 std::string_view managed_symbol_text(std::uint16_t id) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace lookout::api {
 namespace {
@@ -47,13 +48,34 @@ class Reader {
   std::string_view text_;
 };
 
-std::string format_seconds(Time time) {
+/// Two digits and what follows them.
+void put(std::string& out, std::int64_t value, char behind) {
+  out += static_cast<char>('0' + value / 10);
+  out += static_cast<char>('0' + value % 10);
+  out += behind;
+}
+
+/// Ends with `end`. (By hand: a pod in protobuf has ten of them.)
+std::string format_seconds(Time time, char end) {
   const auto day = floor<days>(time);
   const year_month_day date(day);
   const hh_mm_ss clock(floor<seconds>(time - day));
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+  const int year = static_cast<int>(date.year());
+  std::string out;
+  out.reserve(28);
+  if (year >= 0 && year <= 9999) {
+    out += static_cast<char>('0' + year / 1000);
+    out += static_cast<char>('0' + year / 100 % 10);
+    put(out, year % 100, '-');
+  } else {
+    out = fmt::format("{:04}-", year);
+  }
+  put(out, static_cast<unsigned>(date.month()), '-');
+  put(out, static_cast<unsigned>(date.day()), 'T');
+  put(out, clock.hours().count(), ':');
+  put(out, clock.minutes().count(), ':');
+  put(out, clock.seconds().count(), end);
+  return out;
 }
 
 }  // namespace
@@ -85,10 +107,10 @@ std::optional<Time> parse_time(std::string_view text) {
          microseconds(micros);
 }
 
-std::string format_time(Time time) { return format_seconds(time) + "Z"; }
+std::string format_time(Time time) { return format_seconds(time, 'Z'); }
 
 std::string format_micro_time(Time time) {
-  return fmt::format("{}.{:06}Z", format_seconds(time), (time - floor<seconds>(time)).count());
+  return fmt::format("{}{:06}Z", format_seconds(time, '.'), (time - floor<seconds>(time)).count());
 }
 
 std::string format_age(seconds age) {

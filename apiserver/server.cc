@@ -12,6 +12,7 @@
 #include <boost/system/system_error.hpp>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "apiserver/endpoints/api_handler.h"
 #include "apiserver/endpoints/resource_handler.h"
 #include "apiserver/http/server.h"
+#include "apiserver/metrics.h"
 #include "apiserver/registry/object_meta.h"
 #include "apiserver/registry/resource_registry.h"
 #include "apiserver/registry/store.h"
@@ -35,6 +37,8 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::chrono::seconds kMaintenance{5};
+/// Before a task begins again.
+constexpr std::chrono::milliseconds kPause{500};
 
 /// Runs a coroutine to its end on this thread.
 void run(rest::Awaitable<void> task) {
@@ -50,6 +54,9 @@ std::shared_ptr<storage::Backend> backend_of(const ServerOptions& options) {
   storage::MemoryOptions memory;
   memory.history = options.history;
   memory.future_wait = options.future_wait;
+  memory.first_revision = options.first_revision != 0
+                              ? options.first_revision
+                              : storage::revision_of_time(std::chrono::system_clock::now());
   return std::make_shared<storage::MemoryBackend>(memory);
 }
 
@@ -106,7 +113,9 @@ class Server::Impl {
         authenticator_(tokens_of(options_, own_token_), !options_.client_ca_file.empty()),
         resource_handler_(resources_, store_, authenticator_,
                           {options_.min_watch_timeout, options_.bookmark_interval}, counters_),
-        api_(resources_, resource_handler_, authenticator_, options_.max_body_bytes, counters_),
+        health_(*backend_),
+        api_(resources_, resource_handler_, authenticator_, health_, options_.max_body_bytes,
+             counters_),
         http_(
             http_options(options_),
             [this](http::Request request) { return api_.handle(std::move(request)); },
@@ -115,18 +124,30 @@ class Server::Impl {
             }) {
     api_.set_server_address(fmt::format("{}:{}", reachable(options_.address), http_.port()));
     run(prepare());
-    const controllers::Context context{resources_, store_};
-    spawn("custom resources", resources_.follow());
-    spawn("namespaces", controllers::run_namespace_controller(context));
-    spawn("definitions", controllers::run_definition_controller(context));
-    spawn("pods", controllers::run_pod_reaper(context));
-    spawn("maintenance", maintain());
+    const controllers::Context context{resources_, store_, spawn_};
+    spawn("custom resources", [this] { return resources_.follow(); });
+    spawn("namespaces", [context] { return controllers::run_namespace_controller(context); });
+    spawn("definitions", [context] { return controllers::run_definition_controller(context); });
+    spawn("pods", [context] { return controllers::run_pod_reaper(context); });
+    spawn("owners", [context] { return controllers::run_garbage_collector(context); });
+    spawn("maintenance", [this] { return maintain(); });
     http_.start();
     spdlog::debug("API server listens on {}", url());
   }
 
   void stop(std::chrono::milliseconds grace) {
-    if (stopped_.exchange(true)) return;
+    if (stopped_.exchange(true)) {
+      const std::lock_guard lock(mutex_);
+      in_a_hurry_ = true;
+      hurry_.notify_all();
+      return;
+    }
+    // Those who ask go elsewhere, before anything else fails.
+    health_.begin_shutdown();
+    {
+      std::unique_lock lock(mutex_);
+      hurry_.wait_for(lock, options_.shutdown_delay, [&] { return in_a_hurry_; });
+    }
     end_tasks();
     http_.stop(grace);
   }
@@ -163,13 +184,32 @@ class Server::Impl {
     }
   }
 
-  void spawn(std::string name, rest::Awaitable<void> task) {
+  /// What looks after something watches the storage. A storage that is elsewhere may end a watch,
+  /// or be away for a while: then it begins again.
+  static rest::Awaitable<void> keep_running(std::string name, controllers::MakeTask make) {
+    Doorbell bell(co_await asio::this_coro::executor);
+    for (;;) {
+      std::string why = "a watch ended";
+      try {
+        co_await make();
+      } catch (const boost::system::system_error& e) {
+        if (e.code() == asio::error::operation_aborted) throw;
+        why = e.what();
+      } catch (const std::exception& e) {
+        why = e.what();
+      }
+      spdlog::warn("the API server looks after {} again: {}", name, why);
+      co_await bell.wait(std::chrono::steady_clock::now() + kPause);
+    }
+  }
+
+  void spawn(std::string name, controllers::MakeTask make) {
     auto& signal = signals_.emplace_back();
     {
       const std::lock_guard lock(mutex_);
       ++tasks_;
     }
-    const auto done = [this, name = std::move(name)](const std::exception_ptr& error) {
+    const auto done = [this, name](const std::exception_ptr& error) {
       try {
         if (error) std::rethrow_exception(error);
       } catch (const boost::system::system_error& e) {
@@ -181,13 +221,14 @@ class Server::Impl {
       const std::lock_guard lock(mutex_);
       if (--tasks_ == 0) no_tasks_.notify_all();
     };
-    asio::co_spawn(http_.executor(), std::move(task),
+    asio::co_spawn(http_.executor(), keep_running(name, std::move(make)),
                    asio::bind_cancellation_slot(signal.slot(), done));
   }
 
   /// So that nobody watches the storage any more when the threads end.
   void end_tasks() {
     asio::post(http_.executor(), [this] {
+      ending_ = true;
       for (auto& signal : signals_) signal.emit(asio::cancellation_type::terminal);
     });
     std::unique_lock lock(mutex_);
@@ -197,16 +238,25 @@ class Server::Impl {
   const ServerOptions options_;
   const std::string own_token_;
   const std::shared_ptr<storage::Backend> backend_;
-  const std::shared_ptr<Counters> counters_ = std::make_shared<Counters>();
+  const std::shared_ptr<Counters> counters_ =
+      std::make_shared<Counters>(std::make_shared<Metrics>());
   registry::ResourceRegistry resources_;
   const registry::Store store_;
+  const controllers::Spawn spawn_ = [this](std::string name, controllers::MakeTask make) {
+    if (!ending_) spawn(std::move(name), std::move(make));
+  };
   const auth::Authenticator authenticator_;
   const endpoints::ResourceHandler resource_handler_;
+  endpoints::Health health_;
   endpoints::ApiHandler api_;
   std::list<asio::cancellation_signal> signals_;
   std::mutex mutex_;
   std::condition_variable no_tasks_;
+  std::condition_variable hurry_;
+  bool in_a_hurry_ = false;
   int tasks_ = 0;
+  /// On the controllers' thread.
+  bool ending_ = false;
   std::atomic<bool> stopped_{false};
   // Last: what runs on its threads uses everything above.
   http::Server http_;

@@ -3,8 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 namespace lookout::apiserver {
+
+class Metrics;
 
 /// Counters that every thread adds to.
 struct Counters {
@@ -16,6 +20,10 @@ struct Counters {
   std::atomic<std::uint64_t> events_sent{0};
   std::atomic<std::uint64_t> events_encoded{0};
   std::atomic<std::uint64_t> slow_watchers{0};
+
+  explicit Counters(std::shared_ptr<Metrics> of_server) : metrics(std::move(of_server)) {}
+  /// The same and more, for Prometheus.
+  const std::shared_ptr<Metrics> metrics;
 };
 
 }  // namespace lookout::apiserver

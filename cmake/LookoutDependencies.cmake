@@ -7,6 +7,7 @@ find_package(spdlog 1.10 REQUIRED)
 find_package(CURL 7.88 REQUIRED)
 find_package(OpenSSL 3 REQUIRED)
 find_package(yaml-cpp 0.7 REQUIRED)
+find_package(prometheus-cpp REQUIRED CONFIG)
 find_package(Boost 1.81 REQUIRED)
 
 # Debian's RapidJSON is headers without a CMake target of its own.

@@ -19,6 +19,7 @@ void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::string& metrics_listen,
                Action& action);
 void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& action);
+void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_demo(CLI::App& app, Action& action);
 
 }  // namespace lookout::cmd

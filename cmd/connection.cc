@@ -16,9 +16,22 @@ void ConnectionFlags::add_to(CLI::App& app) {
   app.add_option("--kubeconfig", kubeconfig, "Use this kubeconfig")->type_name("FILE");
   app.add_option("--context", context, "Use this context of the kubeconfig")->type_name("NAME");
   app.add_option("--server", server, "Talk to the server at this URL")->type_name("URL");
+  app.add_option_function<std::string>(
+         "--content-type",
+         [this](const std::string& text) { content_type = *rest::parse_content_type(text); },
+         "How objects are encoded on their way here: auto (protobuf as long as it loses nothing), "
+         "json or protobuf")
+      ->check(CLI::IsMember({"auto", "json", "protobuf"}))
+      ->type_name("TYPE");
 }
 
 rest::Config ConnectionFlags::config() const {
+  rest::Config config = load();
+  config.content_type = content_type;
+  return config;
+}
+
+rest::Config ConnectionFlags::load() const {
   const auto is_set = [](const char* variable) {
     const char* value = std::getenv(variable);
     return value != nullptr && *value != '\0';

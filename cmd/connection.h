@@ -9,17 +9,21 @@
 
 namespace lookout::cmd {
 
-/// The common flags that say where the server is.
+/// The common flags that say where the server is and how to talk to it.
 struct ConnectionFlags {
   std::string kubeconfig;
   std::string context;
   std::string server;
+  rest::ContentType content_type = rest::ContentType::kAuto;
 
   void add_to(CLI::App& app);
 
   /// --server, --kubeconfig and --context as kubectl has them; without any of them $KUBECONFIG,
   /// then the pod that this runs in, then the embedded server at its usual address.
   rest::Config config() const;
+
+ private:
+  rest::Config load() const;
 };
 
 /// The flags that say which objects.

@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
   cmd::add_get(app, connection, action);
   cmd::add_watch(app, connection, metrics_listen, action);
   cmd::add_registry(app, connection, action);
+  cmd::add_bench(app, connection, action);
   cmd::add_demo(app, action);
   try {
     app.parse(argc, argv);

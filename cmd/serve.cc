@@ -3,13 +3,20 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
+#include <boost/algorithm/string/classification.hpp>
+#include <boost/algorithm/string/split.hpp>
+#include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 
 #include "cmd/commands.h"
+#include "cmd/duration.h"
+#include "cmd/listen_address.h"
 #include "cmd/stop_signals.h"
+#include "lookout/apiserver/encryption.h"
 #include "lookout/apiserver/server.h"
+#include "lookout/apiserver/storage/etcd3.h"
 #include "lookout/rest/kubeconfig.h"
 
 namespace lookout::cmd {
@@ -18,28 +25,14 @@ namespace {
 struct ServeFlags {
   std::string listen = "127.0.0.1:8001";
   std::string storage = "memory";
-  std::string etcd_endpoints;
-  std::string etcd_prefix = "/registry";
+  std::string etcd_endpoints = "http://127.0.0.1:2379";
+  std::string etcd_password_file;
+  std::string encryption_config;
+  double etcd_compaction_minutes = 5;
+  apiserver::storage::EtcdOptions etcd;
   std::string kubeconfig;
   apiserver::ServerOptions server;
 };
-
-/// "127.0.0.1:8001", "[::1]:8001", ":8001" (all addresses).
-void read_address(const std::string& text, apiserver::ServerOptions& options) {
-  const std::size_t colon = text.rfind(':');
-  const char* end = text.data() + text.size();
-  const auto port = colon == std::string::npos
-                        ? std::from_chars_result{end, std::errc::invalid_argument}
-                        : std::from_chars(text.data() + colon + 1, end, options.port);
-  if (port.ec != std::errc() || port.ptr != end) {
-    throw CLI::ValidationError("--listen", "\"" + text + "\" is no address such as 127.0.0.1:8001");
-  }
-  options.address = text.substr(0, colon);
-  if (options.address.empty()) options.address = "0.0.0.0";
-  if (options.address.front() == '[' && options.address.back() == ']') {
-    options.address = options.address.substr(1, options.address.size() - 2);
-  }
-}
 
 /// Writing replaces the file: not if it knows of other clusters than ours.
 void check_kubeconfig(const std::string& file) {
@@ -54,15 +47,33 @@ void check_kubeconfig(const std::string& file) {
   }
 }
 
+/// The first line of a file: a password.
+std::string read_password(const std::string& file) {
+  std::ifstream in(file);
+  std::string line;
+  if (!std::getline(in, line)) throw Error(fmt::format("there is no password in {}", file));
+  if (line.ends_with('\r')) line.pop_back();
+  return line;
+}
+
+std::shared_ptr<apiserver::storage::Backend> etcd_storage(const ServeFlags& flags) {
+  apiserver::storage::EtcdOptions options = flags.etcd;
+  boost::split(options.endpoints, flags.etcd_endpoints, boost::is_any_of(","));
+  if (!flags.etcd_password_file.empty()) options.password = read_password(flags.etcd_password_file);
+  if (!flags.encryption_config.empty())
+    options.transformer = apiserver::load_encryption_config(flags.encryption_config);
+  options.compaction_interval = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::duration<double, std::ratio<60>>(flags.etcd_compaction_minutes));
+  return std::make_shared<apiserver::storage::EtcdBackend>(std::move(options));
+}
+
 int run(const ServeFlags& flags) {
-  if (flags.storage == "etcd") {
-    throw Error(
-        "the etcd storage is not part of this version: leave --storage out to keep objects in "
-        "memory");
-  }
   StopSignals signals;
   if (!flags.kubeconfig.empty()) check_kubeconfig(flags.kubeconfig);
-  apiserver::Server server(flags.server);
+  const bool etcd = flags.storage == "etcd";
+  apiserver::ServerOptions options = flags.server;
+  if (etcd) options.storage = etcd_storage(flags);
+  apiserver::Server server(std::move(options));
   const bool identifies = !flags.server.token_file.empty() || !flags.server.client_ca_file.empty();
   if (!flags.kubeconfig.empty()) {
     rest::write_kubeconfig(flags.kubeconfig, server.client_config());
@@ -72,7 +83,8 @@ int run(const ServeFlags& flags) {
           "lookout: clients send no credentials over plain http: give --tls-cert and --tls-key\n");
     }
   }
-  fmt::print("Serving the Kubernetes API at {}, objects are kept in memory.\n", server.url());
+  fmt::print("Serving the Kubernetes API at {}, objects are kept in {}.\n", server.url(),
+             etcd ? "etcd at " + flags.etcd_endpoints : "memory");
   if (isatty(STDOUT_FILENO) != 0) {
     const std::string how =
         flags.kubeconfig.empty() ? "--server " + server.url() : "--kubeconfig " + flags.kubeconfig;
@@ -97,10 +109,44 @@ void add_serve(CLI::App& app, Action& action) {
   command->add_option("--storage", flags->storage, "Where objects are kept: memory or etcd")
       ->check(CLI::IsMember({"memory", "etcd"}))
       ->capture_default_str();
-  command->add_option("--etcd-endpoints", flags->etcd_endpoints, "With --storage etcd: its members")
-      ->type_name("URL,...");
-  command->add_option("--etcd-prefix", flags->etcd_prefix, "With --storage etcd: before every key")
-      ->capture_default_str();
+  apiserver::storage::EtcdOptions& etcd = flags->etcd;
+  const std::string group = "With --storage etcd";
+  command->add_option("--etcd-endpoints", flags->etcd_endpoints, "The members of its cluster")
+      ->type_name("URL,...")
+      ->capture_default_str()
+      ->group(group);
+  command->add_option("--etcd-prefix", etcd.prefix, "Before every key")
+      ->capture_default_str()
+      ->group(group);
+  command->add_option("--etcd-cafile", etcd.ca_file, "Who signs its certificates (PEM)")
+      ->type_name("FILE")
+      ->group(group);
+  command->add_option("--etcd-certfile", etcd.cert_file, "A certificate to show it (PEM)")
+      ->type_name("FILE")
+      ->group(group);
+  command->add_option("--etcd-keyfile", etcd.key_file, "The key of the certificate (PEM)")
+      ->type_name("FILE")
+      ->group(group);
+  command->add_option("--etcd-user", etcd.username, "The user, if it asks for one")
+      ->type_name("NAME")
+      ->group(group);
+  command
+      ->add_option("--etcd-password-file", flags->etcd_password_file,
+                   "The user's password: the first line of this file")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      ->add_option("--etcd-compaction-interval", flags->etcd_compaction_minutes,
+                   "How often it is told to forget what is older than that, in minutes; 0: never")
+      ->type_name("MINUTES")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  command
+      ->add_option("--encryption-config", flags->encryption_config,
+                   "Encrypt values: kube-apiserver's EncryptionConfiguration (aesgcm, identity)")
+      ->type_name("FILE")
+      ->group(group);
   command->add_option("--tls-cert", server.tls_cert_file, "Speak TLS, with this certificate (PEM)")
       ->type_name("FILE");
   command->add_option("--tls-key", server.tls_key_file, "The key of the certificate (PEM)")
@@ -117,16 +163,21 @@ void add_serve(CLI::App& app, Action& action) {
       ->add_option("--write-kubeconfig", flags->kubeconfig,
                    "Write a kubeconfig for this server, with a privileged user")
       ->type_name("FILE");
+  add_duration(*command, "--shutdown-delay", server.shutdown_delay,
+               "When told to stop, go on serving for this long while /readyz fails: 10s");
   command->footer(
       "Without --token-file and --client-ca everybody may do everything; with one of them, "
       "requests\n"
       "without credentials are refused.\n\n"
       "Examples:\n"
       "  lookout serve\n"
+      "  lookout serve --storage etcd --etcd-endpoints http://127.0.0.1:2379\n"
       "  lookout serve --listen 127.0.0.1:0 --write-kubeconfig /tmp/lookout.yaml\n"
       "  lookout serve --tls-cert server.crt --tls-key server.key --token-file tokens.csv");
   command->callback([flags, &action] {
-    read_address(flags->listen, flags->server);
+    const ListenAddress listen = parse_listen_address(flags->listen);
+    flags->server.address = listen.address;
+    flags->server.port = listen.port;
     action = [flags] { return run(*flags); };
   });
 }

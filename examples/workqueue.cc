@@ -15,7 +15,7 @@ namespace {
 class Controller {
  public:
   explicit Controller(const rest::Client& client)
-      : factory_(client, {.ns = "default"}), queue_({.loop = client.shared_loop()}) {
+      : queue_({.loop = client.shared_loop()}), factory_(client, {.ns = "default"}) {
     // When a key comes to its turn, the store may already hold a newer pod than the one that put it
     // there.
     pods_.add_handler({
@@ -60,9 +60,9 @@ class Controller {
     }
   }
 
+  workqueue::RateLimitingQueue<std::string> queue_;  // goes after those who add to it
   informer::SharedInformerFactory factory_;
   informer::SharedInformer<core::v1::Pod> pods_ = factory_.informer<core::v1::Pod>();
-  workqueue::RateLimitingQueue<std::string> queue_;
 };
 
 }  // namespace

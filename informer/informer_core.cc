@@ -7,7 +7,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
-#include <charconv>
 #include <iterator>
 #include <utility>
 
@@ -39,6 +38,7 @@ InformerCore::InformerCore(std::shared_ptr<cache::ListerWatcher> source, Informe
       pool_(std::move(pool)),
       strand_(boost::asio::make_strand(loop_->context())),
       clock_(options.reflector.clock ? options.reflector.clock : Clock::real()),
+      resource_(std::move(options.resource)),
       default_resync_period_(options.reflector.resync_period),
       store_(std::make_shared<cache::Indexer>(with_namespace_index(std::move(options.indexers)))),
       controller_(*store_, std::move(options.transform),
@@ -171,19 +171,30 @@ rest::Awaitable<void> InformerCore::run(std::shared_ptr<InformerCore> self) {
 }
 
 void InformerCore::distribute(std::vector<cache::Notification> notifications) {
-  if (!notifications.empty()) {
+  if (!notifications.empty() && !listeners_.empty()) {
     // Updates to the same version (a resync, a new list) are for those whose time has come;
     // nearly always there are none.
     const auto is_resync = [](const cache::Notification& n) { return n.sync; };
     const bool any_resync = std::any_of(notifications.begin(), notifications.end(), is_resync);
-    std::vector<cache::Notification> others;
-    if (any_resync) {
-      std::remove_copy_if(notifications.begin(), notifications.end(), std::back_inserter(others),
-                          is_resync);
-    }
-    for (const auto& entry : listeners_) {
-      const auto& told = !any_resync || entry.resyncing ? notifications : others;
-      if (!told.empty()) entry.listener->push(told);
+    if (notifications.size() == 1) {
+      for (const auto& entry : listeners_) {
+        if (!any_resync || entry.resyncing) entry.listener->push(notifications);
+      }
+    } else {
+      // One copy for all of them, however many they are and however long they take.
+      auto others = std::make_shared<Listener::Batch>();
+      if (any_resync) {
+        std::remove_copy_if(notifications.begin(), notifications.end(), std::back_inserter(*others),
+                            is_resync);
+      }
+      const auto all = std::make_shared<const Listener::Batch>(std::move(notifications));
+      for (const auto& entry : listeners_) {
+        if (!any_resync || entry.resyncing) {
+          entry.listener->push(all);
+        } else if (!others->empty()) {
+          entry.listener->push(others);
+        }
+      }
     }
   }
   if (has_synced() || !controller_.has_synced()) return;
@@ -244,9 +255,7 @@ bool InformerCore::wait_for_sync(std::stop_token stop) const {
 
 void InformerCore::collect(std::vector<metrics::Sample>& out) const {
   const cache::ReflectorStats& stats = reflector_->stats();
-  const std::string version = reflector_->last_sync_resource_version();
-  double number = 0;
-  std::from_chars(version.data(), version.data() + version.size(), number);
+  const double version = metrics::version_value(reflector_->last_sync_resource_version());
 
   metrics::Collector own(out, {{"name", reflector_->name()}});
   own.counter("reflector_lists_total", "How often the server was asked for the whole state",
@@ -259,17 +268,31 @@ void InformerCore::collect(std::vector<metrics::Sample>& out) const {
   own.counter("reflector_short_watches_total", "Watches that brought nothing", stats.short_watches);
   own.summary("reflector_watch_duration_seconds", "How long watches lasted", stats.watch_seconds);
   own.summary("reflector_items_per_watch", "How many events they brought", stats.watch_items);
-  own.gauge("reflector_last_resource_version", "The resourceVersion that the store has followed",
-            number);
+  own.gauge("reflector_last_resource_version",
+            "The 15 least significant digits of the resourceVersion that the store has followed",
+            version);
   own.counter("reflector_events_total", "Changes received", stats.events);
   own.counter("reflector_bookmarks_total", "Bookmarks received", stats.bookmarks);
   own.counter("reflector_errors_total", "Failed lists and watches", stats.errors);
   own.counter("reflector_skipped_objects_total", "Objects left out", stats.skipped);
-  own.gauge("informer_store_resource_version", "The resourceVersion of the store", number);
   own.gauge("informer_stored_items", "Objects in the store", static_cast<double>(store_->size()));
   own.gauge("informer_synced", "Whether the store has been complete", has_synced() ? 1 : 0);
   own.gauge("informer_last_activity_seconds", "Since the server last gave a sign of life",
             std::chrono::duration<double>(reflector_->staleness()).count());
+
+  // These are client-go's, labels and buckets included.
+  metrics::Collector queue(out, {{"name", reflector_->name()},
+                                 {"group", resource_.group},
+                                 {"version", resource_.version},
+                                 {"resource", resource_.resource}});
+  queue.gauge("informer_queued_items", "Objects with changes that have not reached the store",
+              static_cast<double>(controller_.queued()));
+  queue.histogram("informer_processing_latency_seconds",
+                  "How long it took to apply and pass on what had come together",
+                  controller_.processing());
+  queue.gauge("informer_store_resource_version",
+              "The 15 least significant digits of the resourceVersion of the store",
+              metrics::version_value(store_->resource_version()));
 
   std::vector<std::shared_ptr<Listener>> listeners;
   {
@@ -278,12 +301,12 @@ void InformerCore::collect(std::vector<metrics::Sample>& out) const {
   }
   for (const auto& listener : listeners) {
     metrics::Collector handler(out, {{"name", reflector_->name()}, {"handler", listener->name()}});
-    handler.gauge("informer_pending_notifications", "What a handler has yet to be told",
+    handler.gauge("informer_handler_pending_notifications", "What a handler has yet to be told",
                   static_cast<double>(listener->backlog()));
-    handler.histogram("informer_queue_latency_seconds",
+    handler.histogram("informer_handler_queue_latency_seconds",
                       "How long the oldest of what a handler is given had waited",
                       listener->latency());
-    handler.histogram("informer_processing_latency_seconds",
+    handler.histogram("informer_handler_duration_seconds",
                       "How long a handler took for what had come together", listener->duration());
     handler.counter("informer_handler_exceptions_total", "How often a handler threw",
                     static_cast<double>(listener->exceptions()));

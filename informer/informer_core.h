@@ -66,6 +66,7 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   const std::shared_ptr<HandlerPool> pool_;
   const Strand strand_;
   const std::shared_ptr<Clock> clock_;
+  const api::GroupVersionResource resource_;
   const std::chrono::milliseconds default_resync_period_;
   const std::shared_ptr<cache::Indexer> store_;
   cache::Controller controller_;  // on the strand

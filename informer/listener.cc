@@ -2,11 +2,19 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace lookout::informer::detail {
 
 using cache::Notification;
+
+namespace {
+/// For a counter with one writer.
+void add(std::atomic<std::size_t>& counter, std::size_t n) {
+  counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+}  // namespace
 
 Listener::Listener(EventHandler<api::Object> handler, std::shared_ptr<HandlerPool> pool,
                    std::chrono::milliseconds resync_period, bool coalesce)
@@ -21,7 +29,7 @@ void Listener::enqueue(std::size_t count, Fill fill) {
     const std::lock_guard lock(mutex_);
     if (closed_ || sealed_) return;
     if (empty()) since_ = std::chrono::steady_clock::now();
-    waiting_.fetch_add(count, std::memory_order_relaxed);
+    add(queued_, count);
     fill();
     if (empty() || scheduled_) return;
     scheduled_ = true;
@@ -29,30 +37,36 @@ void Listener::enqueue(std::size_t count, Fill fill) {
   pool_->post([self = shared_from_this()] { self->drain(); });
 }
 
-void Listener::push(const std::vector<Notification>& notifications) {
-  enqueue(notifications.size(), [&] {
-    for (const auto& notification : notifications) {
-      if (coalesce_) {
-        coalesce(notification);
-      } else {
-        queue_.push_back({Item::Kind::kNotification, notification, {}});
-      }
-    }
+void Listener::put(Item item) {
+  coalesce_ ? latest_.push_back(std::move(item)) : queue_.push_back(std::move(item));
+}
+
+void Listener::push(const std::shared_ptr<const Batch>& notifications) {
+  enqueue(notifications->size(), [&] {
+    if (!coalesce_) return put(notifications);
+    for (const auto& notification : *notifications) coalesce(notification);
   });
+}
+
+void Listener::push(const Batch& notifications) {
+  if (notifications.size() != 1) return push(std::make_shared<const Batch>(notifications));
+  // One by one they come without allocating anything.
+  enqueue(1, [&] { coalesce_ ? coalesce(notifications.front()) : put(notifications.front()); });
+}
+
+std::size_t Listener::backlog() const {
+  // Read in this order: what has been delivered was queued before.
+  const std::size_t delivered = delivered_.load(std::memory_order_acquire);
+  const std::size_t queued = queued_.load(std::memory_order_acquire);
+  return closed_ || queued < delivered ? 0 : queued - delivered;
 }
 
 void Listener::push_all(cache::Snapshot snapshot) {
-  enqueue(snapshot.size(), [&] {
-    Item item{Item::Kind::kSnapshot, {}, std::move(snapshot)};
-    coalesce_ ? latest_.push_back(std::move(item)) : queue_.push_back(std::move(item));
-  });
+  enqueue(snapshot.size(), [&] { put(std::move(snapshot)); });
 }
 
 void Listener::push_synced() {
-  enqueue(0, [&] {
-    Item item{Item::Kind::kSynced, {}, {}};
-    coalesce_ ? latest_.push_back(std::move(item)) : queue_.push_back(std::move(item));
-  });
+  enqueue(0, [&] { put(Synced{}); });
 }
 
 void Listener::coalesce(const Notification& next) {
@@ -60,16 +74,16 @@ void Listener::coalesce(const Notification& next) {
   std::string key = next.object.key();
   const auto place = places_.find(key);
   if (place == places_.end()) {
-    latest_.push_back({Item::Kind::kNotification, next, {}});
+    latest_.push_back(next);
     places_.emplace(std::move(key), std::prev(latest_.end()));
     return;
   }
   // Two become one that begins where the first did and ends where the second does.
-  waiting_.fetch_sub(1, std::memory_order_relaxed);
-  Notification& queued = place->second->notification;
+  add(queued_, static_cast<std::size_t>(-1));
+  auto& queued = std::get<Notification>(*place->second);
   const bool known = queued.type != Type::kAdd;  // to the handler, when it comes to this
   if (next.type == Type::kDelete && !known) {
-    waiting_.fetch_sub(1, std::memory_order_relaxed);
+    add(queued_, static_cast<std::size_t>(-1));
     latest_.erase(place->second);
     places_.erase(place);
     return;
@@ -89,11 +103,12 @@ void Listener::drain() {
   // The memory of one batch serves the queue after the next, unless a backlog made it large.
   constexpr std::size_t kKept = 1024;
   std::vector<Item> batch;
-  Instant begin{};
+  // One reading of the clock for each round: one ends when the next begins.
+  auto now = std::chrono::steady_clock::now();
   for (;;) {
     if (!batch.empty()) {
-      const auto took = std::chrono::steady_clock::now() - begin;
-      duration_.observe(std::chrono::duration<double>(took).count());
+      const Instant begin = std::exchange(now, std::chrono::steady_clock::now());
+      duration_.observe(std::chrono::duration<double>(now - begin).count());
     }
     batch.clear();
     if (batch.capacity() > kKept) std::vector<Item>().swap(batch);
@@ -105,51 +120,58 @@ void Listener::drain() {
         changed_.notify_all();
         return;
       }
-      begin = std::chrono::steady_clock::now();
-      latency_.observe(std::chrono::duration<double>(begin - since_).count());
+      // (It may have come after the clock was read.)
+      latency_.observe(std::max(0.0, std::chrono::duration<double>(now - since_).count()));
       if (coalesce_) {
         // One at a time: what waits may still become one with what comes.
         Item& first = latest_.front();
-        if (first.kind == Item::Kind::kNotification) places_.erase(first.notification.object.key());
+        if (const auto* next = std::get_if<Notification>(&first)) places_.erase(next->object.key());
         batch.push_back(std::move(first));
         latest_.pop_front();
       } else {
         std::swap(batch, queue_);
       }
-      since_ = begin;
+      since_ = now;
       running_ = std::this_thread::get_id();
     }
     for (const Item& item : batch) {
       if (closed_.load(std::memory_order_relaxed)) break;
-      deliver(item);
+      std::visit([this](const auto& part) { deliver_part(part); }, item);
     }
   }
 }
 
-void Listener::deliver(const Item& item) {
-  switch (item.kind) {
-    case Item::Kind::kNotification:
-      deliver(item.notification);
-      waiting_.fetch_sub(1, std::memory_order_relaxed);
-      break;
-    case Item::Kind::kSnapshot:
-      for (const auto& object : item.snapshot) {
-        if (closed_.load(std::memory_order_relaxed)) break;
-        Notification addition;
-        addition.object = object;
-        addition.initial = true;
-        deliver(addition);
-        waiting_.fetch_sub(1, std::memory_order_relaxed);
-      }
-      break;
-    case Item::Kind::kSynced: {
-      if (handler_.on_synced) guarded("on_synced", [&] { handler_.on_synced(); });
-      const std::lock_guard lock(mutex_);
-      synced_.store(true, std::memory_order_release);
-      changed_.notify_all();
-      break;
-    }
+bool Listener::deliver_unless_closed(const Notification& notification) {
+  if (closed_.load(std::memory_order_relaxed)) return false;
+  deliver(notification);
+  add(delivered_, 1);
+  return true;
+}
+
+void Listener::deliver_part(const Notification& notification) {
+  deliver_unless_closed(notification);
+}
+
+void Listener::deliver_part(const std::shared_ptr<const Batch>& batch) {
+  for (const auto& notification : *batch) {
+    if (!deliver_unless_closed(notification)) return;
   }
+}
+
+void Listener::deliver_part(const cache::Snapshot& snapshot) {
+  for (const auto& object : snapshot) {
+    Notification addition;
+    addition.object = object;
+    addition.initial = true;
+    if (!deliver_unless_closed(addition)) return;
+  }
+}
+
+void Listener::deliver_part(Synced) {
+  if (handler_.on_synced) guarded("on_synced", [&] { handler_.on_synced(); });
+  const std::lock_guard lock(mutex_);
+  synced_.store(true, std::memory_order_release);
+  changed_.notify_all();
 }
 
 template <class Call>

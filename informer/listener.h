@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "lookout/informer/event_handler.h"
@@ -30,8 +31,12 @@ class Listener : public std::enable_shared_from_this<Listener> {
   Listener(EventHandler<api::Object> handler, std::shared_ptr<HandlerPool> pool,
            std::chrono::milliseconds resync_period, bool coalesce);
 
+  /// What came together; shared by all who are told of it.
+  using Batch = std::vector<cache::Notification>;
+
   /// Queues notifications.
-  void push(const std::vector<cache::Notification>& notifications);
+  void push(const std::shared_ptr<const Batch>& notifications);
+  void push(const Batch& notifications);
   /// Queues an addition for every object of the snapshot: one entry, however many they are.
   void push_all(cache::Snapshot snapshot);
   /// Queues the mark that everything initial has been queued: when it is reached, the handler is in
@@ -51,7 +56,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   /// Waits until the handler is in sync; false if it was stopped or closed before.
   bool wait_for_sync(std::stop_token stop) const;
 
-  std::size_t backlog() const { return closed_ ? 0 : waiting_.load(std::memory_order_relaxed); }
+  std::size_t backlog() const;
   std::uint64_t exceptions() const { return exceptions_.load(std::memory_order_relaxed); }
   const std::string& name() const { return handler_.name; }
   std::chrono::milliseconds requested_resync_period() const { return resync_period_; }
@@ -62,12 +67,10 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
  private:
   using Instant = std::chrono::steady_clock::time_point;
-  struct Item {
-    enum class Kind { kNotification, kSnapshot, kSynced };
-    Kind kind = Kind::kNotification;
-    cache::Notification notification;
-    cache::Snapshot snapshot;
-  };
+  struct Synced {};
+  /// A part of the queue.
+  using Item =
+      std::variant<cache::Notification, std::shared_ptr<const Batch>, cache::Snapshot, Synced>;
 
   /// `fill` puts that many notifications into the queue.
   template <class Fill>
@@ -75,7 +78,12 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void coalesce(const cache::Notification& notification);  // under the mutex
   bool empty() const { return queue_.empty() && latest_.empty(); }
   void drain();
-  void deliver(const Item& item);
+  void put(Item item);  // under the mutex
+  void deliver_part(const cache::Notification& notification);
+  void deliver_part(const std::shared_ptr<const Batch>& batch);
+  void deliver_part(const cache::Snapshot& snapshot);
+  void deliver_part(Synced);
+  bool deliver_unless_closed(const cache::Notification& notification);
   void deliver(const cache::Notification& notification);
   template <class Call>
   void guarded(const char* what, Call call);
@@ -96,7 +104,10 @@ class Listener : public std::enable_shared_from_this<Listener> {
   bool scheduled_ = false;   // a task of the pool drains the queue, or will
   std::thread::id running_;  // the thread that is in a call
 
-  std::atomic<std::size_t> waiting_{0};  // notifications that have not been delivered
+  // Notifications, and those of them that the handler has been given. Each has one writer at a
+  // time: whoever has the mutex, whoever delivers.
+  std::atomic<std::size_t> queued_{0};
+  std::atomic<std::size_t> delivered_{0};
   std::atomic<bool> closed_{false};
   std::atomic<bool> synced_{false};
   std::atomic<std::uint64_t> exceptions_{0};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -75,6 +76,23 @@ class SharedInformerFactory::Impl {
     std::shared_ptr<SharedIndexInformer> informer;
   };
 
+  /// Tells the informer from all others. Under the mutex.
+  std::string name_of(const api::Resource& resource, const Scope& scope) const {
+    std::string name = resource.qualified_name();
+    if (!scope.ns.empty()) name += " in " + scope.ns;
+    if (scope.metadata_only) name += ", metadata";
+    if (!scope.label_selector.empty()) name += ", " + scope.label_selector;
+    if (!scope.field_selector.empty()) name += ", " + scope.field_selector;
+    const auto taken = [this](const std::string& candidate) {
+      return std::any_of(entries_.begin(), entries_.end(),
+                         [&](const Entry& entry) { return entry.informer->name() == candidate; });
+    };
+    // Scopes may differ in what is not part of the name: projections, versions.
+    std::string unique = name;
+    for (int n = 2; taken(unique); ++n) unique = fmt::format("{}, {}", name, n);
+    return unique;
+  }
+
   std::shared_ptr<SharedIndexInformer> make(const api::Resource& resource,
                                             const Scope& scope) const {
     cache::ListWatchOptions list_watch;
@@ -82,17 +100,16 @@ class SharedInformerFactory::Impl {
     list_watch.field_selector = scope.field_selector;
     list_watch.decode.projection = scope.projection;
     list_watch.decode.metadata_only = scope.metadata_only;
+    list_watch.decode.content_type = options_.content_type;
     if (scope.metadata_only && scope.projection.keeps_everything())
       list_watch.decode.projection = api::Projection::keep({"metadata"});
     list_watch.tweak = options_.tweak_list_options;
 
     InformerOptions informer;
-    informer.reflector.name = scope.ns.empty()
-                                  ? resource.qualified_name()
-                                  : fmt::format("{} in {}", resource.qualified_name(), scope.ns);
+    informer.reflector.name = name_of(resource, scope);
+    informer.resource = {resource.group, resource.version, resource.plural};
     if (scope.metadata_only) {
       // A server that cannot leave things out sends the objects themselves.
-      informer.reflector.name += ", metadata";
       informer.reflector.type_description = resource.qualified_name() + ", metadata";
     } else {
       informer.reflector.expected_api_version = resource.api_version();

@@ -40,7 +40,7 @@ class AtomicRef {
     }
     // A writer has been here in between. (If it has put the same object back, loans are alike:
     // another reader's is in the word, ours in the object, or the other way round.)
-    if (object->drop_references(1)) delete object;  // never the last: `ref` is one
+    static_cast<void>(object->drop_references(1));  // never the last: `ref` is one
     return ref;
   }
 

@@ -1,5 +1,9 @@
 #include "registry/hub.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -24,6 +28,9 @@ std::vector<std::string> Options::all_namespaces() const {
 
 namespace detail {
 namespace {
+
+/// From here on it is worth while to go through the heap for what a first list has left free.
+constexpr std::size_t kManyObjects = 20'000;
 
 /// The names that an index function gives, for those who only want these.
 std::vector<std::string> services_of(const InstanceReader& reader, const api::Object& object) {
@@ -136,8 +143,18 @@ informer::EventHandler<api::Object> Hub::handler() {
     if (!self) return;
     self->group_.handler_synced();
     self->mark_all();
+    self->give_memory_back();
   };
   return handler;
+}
+
+void Hub::give_memory_back() const {
+#ifdef __GLIBC__
+  if (!group_.synced()) return;
+  std::size_t objects = 0;
+  for (const auto& informer : group_.informers()) objects += informer->store().size();
+  if (objects >= kManyObjects) malloc_trim(0);
+#endif
 }
 
 void Hub::check(const api::Object& object, const api::Object* before) {

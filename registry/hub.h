@@ -83,6 +83,8 @@ class Hub : public std::enable_shared_from_this<Hub> {
   void mark_all();
   void mark_locked(const std::vector<std::shared_ptr<Channel>>& channels);
   void flush();
+  /// What the first list needed besides what is kept goes back to the system.
+  void give_memory_back() const;
   void check(const api::Object& object, const api::Object* before);
   std::uint64_t next_version() { return version_.fetch_add(1, std::memory_order_relaxed) + 1; }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "lookout/api/protobuf.h"
 #include "rest/async_event.h"
 #include "rest/client_impl.h"
 
@@ -209,21 +210,80 @@ Awaitable<std::string> Client::Impl::fetch(const Request& request, CallControl& 
   co_return body;
 }
 
-Awaitable<api::Object> Client::Impl::fetch_object(const Request& request, CallControl& control) {
-  Answer answer = co_await open(request, control);
+Awaitable<Client::Impl::ObjectsAnswer> Client::Impl::open_objects(Request& request,
+                                                                  const api::Resource& resource,
+                                                                  ContentType type,
+                                                                  std::string_view metadata_kind,
+                                                                  CallControl& control) {
+  for (;;) {
+    const bool metadata_only = !metadata_kind.empty();
+    detail::Encoding encoding = encodings_.wanted(type, resource, metadata_only);
+    request.accept = detail::accept_header(encoding.protobuf, metadata_kind);
+    try {
+      Answer answer = co_await open(request, control);
+      co_await detail::expect_objects(request, encoding.protobuf, answer.head, *answer.exchange);
+      encoding.protobuf = detail::is_protobuf(answer.head);
+      co_return ObjectsAnswer{std::move(answer), encoding};
+    } catch (const api::StatusError& e) {
+      const bool unknown_type = e.code() == 406 || e.code() == 415;
+      if (!encoding.protobuf || !unknown_type) throw;
+      encodings_.give_up_protobuf(resource,
+                                  fmt::format("the server refuses protobuf (HTTP {})", e.code()));
+    }
+  }
+}
+
+Awaitable<api::Object> Client::Impl::read_object(const Request& request, Answer answer,
+                                                 api::UnknownFields& unknown) {
   std::string body = co_await read_all(*answer.exchange, api::kDefaultMaxObjectBytes);
   if (body.size() > api::kDefaultMaxObjectBytes)
     throw too_long(request, api::kDefaultMaxObjectBytes);
   // Decoding spoils it.
   const std::string beginning = body.substr(0, kQuoted + 1);
-  api::JsonDecoder decoder;
-  api::Object object = decoder.decode(body);
+  api::Object object;
+  std::string error;
+  if (detail::is_protobuf(answer.head)) {
+    api::ProtobufDecoder decoder;
+    object = decoder.decode(body);
+    error = decoder.error();
+    unknown = decoder.unknown_fields();
+  } else {
+    api::JsonDecoder decoder;
+    object = decoder.decode(body);
+    error = decoder.error();
+  }
   if (!object) {
     throw api::DecodeError(fmt::format("{}: the answer{} is no object: {}; {}", describe(request),
-                                       detail::type_of(answer.head), decoder.error(),
+                                       detail::type_of(answer.head), error,
                                        detail::beginning_of_answer(beginning, kQuoted)));
   }
   co_return object;
+}
+
+Awaitable<api::Object> Client::Impl::fetch_object(const Request& request, CallControl& control) {
+  Answer answer = co_await open(request, control);
+  api::UnknownFields unknown;
+  co_return co_await read_object(request, std::move(answer), unknown);
+}
+
+Awaitable<api::Object> Client::Impl::get_object(Request request, const api::Resource& resource,
+                                                CallControl& control) {
+  for (;;) {
+    ObjectsAnswer answer =
+        co_await open_objects(request, resource, config_.content_type, {}, control);
+    const bool protobuf = answer.encoding.protobuf;
+    api::UnknownFields unknown;
+    std::string why;
+    try {
+      api::Object object = co_await read_object(request, std::move(answer.answer), unknown);
+      if (unknown.count == 0) co_return object;
+      why = fmt::format("the schema does not know {}", unknown.first);
+    } catch (const api::DecodeError& e) {
+      if (!protobuf) throw;
+      why = e.what();
+    }
+    encodings_.give_up_protobuf(resource, why);
+  }
 }
 
 Client::Client(Config config, std::shared_ptr<EventLoop> loop) {

@@ -11,6 +11,7 @@
 #include "lookout/rest/client.h"
 #include "lookout/rest/credentials.h"
 #include "rest/call_control.h"
+#include "rest/encodings.h"
 #include "rest/http_transport.h"
 #include "rest/request.h"
 
@@ -39,17 +40,34 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   /// being of the same.
   Awaitable<Answer> open(const detail::Request& request, detail::CallControl& control);
 
+  /// open() for objects of a resource, in the encoding that is wanted of it. A server that does not
+  /// know protobuf is asked for JSON.
+  struct ObjectsAnswer {
+    Answer answer;
+    detail::Encoding encoding;  // of the body
+  };
+  Awaitable<ObjectsAnswer> open_objects(detail::Request& request, const api::Resource& resource,
+                                        ContentType type, std::string_view metadata_kind,
+                                        detail::CallControl& control);
+
   /// The whole body of the answer. Throws api::DecodeError if it is beyond all measure.
   Awaitable<std::string> fetch(const detail::Request& request, detail::CallControl& control);
 
   /// The object that is the body of the answer.
   Awaitable<api::Object> fetch_object(const detail::Request& request, detail::CallControl& control);
 
+  /// The same for a resource, in the encoding that is wanted of it; nothing is lost.
+  Awaitable<api::Object> get_object(detail::Request request, const api::Resource& resource,
+                                    detail::CallControl& control);
+
+  detail::Encodings& encodings() { return encodings_; }
   const Config& config() const { return config_; }
   EventLoop& loop() const { return *loop_; }
   const std::shared_ptr<EventLoop>& shared_loop() const { return loop_; }
 
  private:
+  Awaitable<api::Object> read_object(const detail::Request& request, Answer answer,
+                                     api::UnknownFields& unknown);
   Awaitable<std::shared_ptr<const Credential>> credential(detail::CallControl& control);
   detail::HttpRequest prepare(const detail::Request& request, const Credential& credential,
                               detail::CallControl& control) const;
@@ -59,6 +77,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   const std::shared_ptr<EventLoop> loop_;
   const std::shared_ptr<Credentials> credentials_;
   const std::shared_ptr<detail::HttpTransport> transport_;
+  detail::Encodings encodings_;
   std::once_flag helper_once_;
   std::unique_ptr<boost::asio::thread_pool> helper_;  // for credential plugins, which block
 };

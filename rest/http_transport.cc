@@ -146,6 +146,15 @@ bool is_tls_alert(std::string_view text) {
          text.find(" alert ") != std::string_view::npos;
 }
 
+/// Whether the other side went away in the middle of the handshake: a server or a proxy that ends
+/// or is only beginning, and not one that is somebody else.
+bool broke_in_handshake(std::string_view text) {
+  for (const char* sign : {"SSL_ERROR_SYSCALL", "reset by peer", "Broken pipe", "unexpected eof"}) {
+    if (text.find(sign) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 Kind kind_of(CURLcode code, CURL* easy, std::string_view text) {
   long proxy_answer = 0;
   curl_easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &proxy_answer);
@@ -169,6 +178,7 @@ Kind kind_of(CURLcode code, CURL* easy, std::string_view text) {
       return connected == 0 && connected_plain == 0 ? Kind::kUnreachable : Kind::kTimeout;
     }
     case CURLE_SSL_CONNECT_ERROR:
+      return broke_in_handshake(text) ? Kind::kBroken : Kind::kTls;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CIPHER:
@@ -607,6 +617,7 @@ Awaitable<HttpHead> HttpExchange::head() {
 }
 
 Awaitable<std::string> HttpExchange::read(std::string reuse) {
+  constexpr std::size_t kIdleCapacity = 4096;
   reuse.clear();
   for (;;) {
     bool resume = false;
@@ -619,6 +630,11 @@ Awaitable<std::string> HttpExchange::read(std::string reuse) {
       } else if (flow_->finished) {
         if (flow_->error) throw TransportError(*flow_->error);
         co_return std::string();
+      } else {
+        // Who has to wait may wait for long: a thousand watches that are idle keep no large
+        // buffers.
+        if (reuse.capacity() > kIdleCapacity) std::string().swap(reuse);
+        if (flow_->buffer.capacity() > kIdleCapacity) std::string().swap(flow_->buffer);
       }
     }
     if (resume) {

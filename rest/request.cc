@@ -5,10 +5,11 @@
 #include <rapidjson/writer.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
+#include "lookout/api/protobuf.h"
+#include "rest/encodings.h"
 
 namespace lookout::rest::detail {
 namespace {
@@ -77,6 +78,12 @@ std::string_view reason_of(int code) {
     default:
       return api::reason::kUnknown;
   }
+}
+
+/// The object in the body of a failure; empty if there is none.
+api::Object decode_status(const HttpHead& head, std::string& body) {
+  if (is_protobuf(head)) return api::ProtobufDecoder().decode(body);
+  return is_json(head) ? api::JsonDecoder().decode(body) : api::Object();
 }
 
 }  // namespace
@@ -198,18 +205,13 @@ std::string delete_options_body(const DeleteOptions& options) {
 
 api::StatusError error_from_answer(const Request& request, const HttpHead& head, std::string body) {
   std::string beginning = body.empty() ? "an empty body" : quoted_beginning(body);
-  if (is_json(head)) {
-    api::JsonDecoder decoder;
-    if (const api::Object object = decoder.decode(body)) {
-      if (auto status = api::Status::from(object)) {
-        if (status->code == 0) status->code = head.status;
-        if (status->retry_after_seconds == 0 && head.retry_after) {
-          status->has_details = true;
-          status->retry_after_seconds = static_cast<std::int32_t>(head.retry_after->count());
-        }
-        return api::StatusError(std::move(*status));
-      }
+  if (auto status = api::Status::from(decode_status(head, body))) {
+    if (status->code == 0) status->code = head.status;
+    if (status->retry_after_seconds == 0 && head.retry_after) {
+      status->has_details = true;
+      status->retry_after_seconds = static_cast<std::int32_t>(head.retry_after->count());
     }
+    return api::StatusError(std::move(*status));
   }
   api::Status status;
   status.code = head.status;
@@ -255,20 +257,28 @@ std::string type_of(const HttpHead& head) {
   return head.content_type.empty() ? "" : fmt::format(" ({})", head.content_type);
 }
 
-bool is_json(const HttpHead& head) {
-  std::string_view type = head.content_type;
-  type = type.substr(0, type.find(';'));
+std::string media_type(std::string_view content_type) {
+  std::string_view type = content_type.substr(0, content_type.find(';'));
   while (type.ends_with(' ')) type.remove_suffix(1);
-  constexpr std::string_view kJson = "application/json";
-  return type.empty() || std::equal(type.begin(), type.end(), kJson.begin(), kJson.end(),
-                                    [](unsigned char a, char b) { return std::tolower(a) == b; });
+  std::string out(type);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
 }
 
-Awaitable<void> expect_json(const Request& request, const HttpHead& head, HttpExchange& exchange) {
-  if (is_json(head)) co_return;
+bool is_json(const HttpHead& head) {
+  const std::string type = media_type(head.content_type);
+  return type.empty() || type == "application/json";
+}
+
+Awaitable<void> expect_objects(const Request& request, bool protobuf, const HttpHead& head,
+                               HttpExchange& exchange) {
+  if (is_json(head) || (protobuf && is_protobuf(head))) co_return;
   const std::string body = co_await exchange.read();
-  throw api::DecodeError(fmt::format("{}: expected JSON, got{}; {}", describe(request),
-                                     type_of(head), beginning_of_answer(body)));
+  throw api::DecodeError(fmt::format("{}: expected {}, got{}; {}", describe(request),
+                                     protobuf ? "protobuf or JSON" : "JSON", type_of(head),
+                                     beginning_of_answer(body)));
 }
 
 }  // namespace lookout::rest::detail

@@ -65,10 +65,15 @@ std::string beginning_of_answer(std::string_view body, std::size_t limit = 200);
 /// " (text/html)", or nothing where no type was given.
 std::string type_of(const HttpHead& head);
 
+/// The media type without its parameters, in lower case.
+std::string media_type(std::string_view content_type);
+
 /// Also where no type was given: it is what was asked for.
 bool is_json(const HttpHead& head);
 
-/// Throws api::DecodeError if the answer is something else, saying how it begins.
-Awaitable<void> expect_json(const Request& request, const HttpHead& head, HttpExchange& exchange);
+/// Throws api::DecodeError if the answer is neither JSON nor, where it was asked for, protobuf,
+/// saying how it begins.
+Awaitable<void> expect_objects(const Request& request, bool protobuf, const HttpHead& head,
+                               HttpExchange& exchange);
 
 }  // namespace lookout::rest::detail

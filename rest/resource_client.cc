@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lookout/api/error.h"
+#include "lookout/api/protobuf.h"
 #include "lookout/rest/client.h"
 #include "rest/client_impl.h"
 #include "rest/watch_stream_impl.h"
@@ -50,6 +51,13 @@ Awaitable<api::Object> fetch_object(std::shared_ptr<Impl> client, Request reques
   co_return co_await client->fetch_object(request, control);
 }
 
+Awaitable<api::Object> get_object(std::shared_ptr<Impl> client, api::Resource resource,
+                                  Request request, CallOptions call) {
+  CallControl control(call, client->config().timeout, client->closing(),
+                      co_await boost::asio::this_coro::executor, describe(request));
+  co_return co_await client->get_object(std::move(request), resource, control);
+}
+
 Awaitable<std::string> fetch(std::shared_ptr<Impl> client, Request request, CallOptions call) {
   CallControl control(call, client->config().timeout, client->closing(),
                       co_await boost::asio::this_coro::executor, describe(request));
@@ -60,8 +68,18 @@ Awaitable<void> fetch_nothing(std::shared_ptr<Impl> client, Request request, Cal
   co_await fetch(std::move(client), std::move(request), std::move(call));
 }
 
+/// The items that a list has handed out are to be forgotten: it has to be asked for again.
+class ListStoppedByLoss : public api::DecodeError {
+ public:
+  using DecodeError::DecodeError;
+};
+
 api::StreamOptions stream_options(const api::Resource& resource, const DecodeOptions& decode) {
   return {decode.projection, decode.max_object_bytes, resource.api_version(), resource.kind};
+}
+
+ContentType content_type(const Impl& client, const DecodeOptions& decode) {
+  return decode.content_type.value_or(client.config().content_type);
 }
 
 std::function<void(const api::MalformedObject&)> reporter(DecodeOptions& decode,
@@ -74,66 +92,98 @@ std::function<void(const api::MalformedObject&)> reporter(DecodeOptions& decode,
   };
 }
 
+/// Hands the pieces of a body to a decoder, up to what it does not take. Throws api::DecodeError if
+/// they are no list.
+Awaitable<void> decode_list(const Request& request, detail::HttpExchange& exchange,
+                            api::ListDecoder& decoder) {
+  std::string beginning;
+  std::size_t size = 0;
+  std::string piece;
+  for (;;) {
+    piece = co_await exchange.read(std::move(piece));
+    if (size == 0) beginning = piece.substr(0, 201);
+    size += piece.size();
+    if (piece.empty() || !decoder.feed(piece)) break;
+  }
+  if (!decoder.finish() && !decoder.would_lose()) {
+    throw api::DecodeError(fmt::format("{}: {}, within the first {} bytes; {}", describe(request),
+                                       decoder.error(), size,
+                                       detail::beginning_of_answer(beginning)));
+  }
+}
+
 Awaitable<ListMeta> list_each(std::shared_ptr<Impl> client, api::Resource resource, Request request,
                               ResourceClient::OnItem on_item, DecodeOptions decode,
                               CallOptions call) {
   CallControl control(call, client->config().timeout, client->closing(),
                       co_await boost::asio::this_coro::executor, describe(request));
-  ListMeta meta;
-  api::JsonListDecoder decoder(
-      stream_options(resource, decode), std::move(on_item),
-      [&, report = reporter(decode, request)](const api::MalformedObject& malformed) {
-        ++meta.malformed_items;
-        report(malformed);
-      });
-  const auto answer = co_await client->open(request, control);
-  co_await detail::expect_json(request, answer.head, *answer.exchange);
-  std::string beginning;
-  std::size_t size = 0;
-  std::string piece;
+  const auto report = reporter(decode, request);
+  bool handed_out = false;
   for (;;) {
-    piece = co_await answer.exchange->read(std::move(piece));
-    if (size == 0) beginning = piece.substr(0, 201);
-    size += piece.size();
-    if (piece.empty() || !decoder.feed(piece)) break;
+    const auto [answer, encoding] = co_await client->open_objects(
+        request, resource, content_type(*client, decode),
+        decode.metadata_only ? "PartialObjectMetadataList" : "", control);
+    ListMeta meta;
+    const auto take = [&](api::Object item) {
+      handed_out = true;
+      on_item(std::move(item));
+    };
+    const auto leave_out = [&](const api::MalformedObject& malformed) {
+      ++meta.malformed_items;
+      report(malformed);
+    };
+    api::StreamOptions options = stream_options(resource, decode);
+    options.lossless = encoding.lossless;
+    std::unique_ptr<api::ListDecoder> decoder;
+    if (encoding.protobuf) {
+      decoder = std::make_unique<api::ProtobufListDecoder>(std::move(options), take, leave_out);
+    } else {
+      decoder = std::make_unique<api::JsonListDecoder>(std::move(options), take, leave_out);
+    }
+    co_await decode_list(request, *answer.exchange, *decoder);
+    if (decoder->would_lose()) {
+      client->encodings().give_up_protobuf(resource, decoder->error());
+      if (!handed_out) continue;
+      throw ListStoppedByLoss(fmt::format("{}: {}; to be asked for again, in JSON",
+                                          describe(request), decoder->error()));
+    }
+    meta.resource_version = decoder->resource_version();
+    meta.continue_token = decoder->continue_token();
+    meta.remaining_item_count = decoder->remaining_item_count();
+    meta.api_version = decoder->api_version();
+    meta.kind = decoder->kind();
+    const api::UnknownFields unknown = decoder->unknown_fields();
+    meta.unknown_fields = unknown.count;
+    client->encodings().note_loss(resource, unknown);
+    co_return meta;
   }
-  if (!decoder.finish()) {
-    throw api::DecodeError(fmt::format("{}: {}, within the first {} bytes; {}", describe(request),
-                                       decoder.error(), size,
-                                       detail::beginning_of_answer(beginning)));
-  }
-  meta.resource_version = decoder.resource_version();
-  meta.continue_token = decoder.continue_token();
-  meta.remaining_item_count = decoder.remaining_item_count();
-  meta.api_version = decoder.api_version();
-  meta.kind = decoder.kind();
-  co_return meta;
 }
 
 Awaitable<List<>> list_all(std::shared_ptr<Impl> client, api::Resource resource, Request request,
                            CallOptions call) {
-  List<> out;
-  auto on_item = [&out](api::Object item) { out.items.push_back(std::move(item)); };
-  static_cast<ListMeta&>(out) =
-      co_await list_each(std::move(client), std::move(resource), std::move(request),
-                         std::move(on_item), DecodeOptions{}, std::move(call));
-  co_return out;
+  for (;;) {
+    List<> out;
+    auto on_item = [&out](api::Object item) { out.items.push_back(std::move(item)); };
+    try {
+      static_cast<ListMeta&>(out) =
+          co_await list_each(client, resource, request, on_item, DecodeOptions{}, call);
+      co_return out;
+    } catch (const ListStoppedByLoss&) {
+      // Once more: in JSON nothing can be lost.
+    }
+  }
 }
 
 Awaitable<WatchStream> watch(std::shared_ptr<Impl> client, api::Resource resource, Request request,
                              DecodeOptions decode, CallOptions call) {
   const auto executor = co_await boost::asio::this_coro::executor;
   auto report = reporter(decode, request);
-  auto stream = std::make_shared<WatchStream::Impl>(client, stream_options(resource, decode),
-                                                    std::move(report), call, executor, request);
-  co_await stream->open(request);
+  const ContentType type = content_type(*client, decode);
+  auto stream = std::make_shared<WatchStream::Impl>(client, resource, std::move(report), call,
+                                                    executor, request);
+  co_await stream->open(std::move(request), stream_options(resource, decode), type,
+                        decode.metadata_only);
   co_return WatchStream(std::move(stream));
-}
-
-/// What to ask for; a server that cannot leave things out sends it all.
-std::string accept(const DecodeOptions& decode, std::string_view kind) {
-  if (!decode.metadata_only) return "application/json";
-  return fmt::format("application/json;as={};v=v1;g=meta.k8s.io,application/json", kind);
 }
 
 std::string_view content_type_of(PatchType type) {
@@ -165,8 +215,8 @@ Awaitable<api::Object> ResourceClient::async_get(std::string name, GetOptions op
   require_name(name);
   Request request = make_request("GET", "get", resource_, ns_, std::move(name));
   request.add_query("resourceVersion", options.resource_version);
-  return on_strand(client_,
-                   fetch_object(client_->shared_from_this(), std::move(request), std::move(call)));
+  return on_strand(client_, rest::get_object(client_->shared_from_this(), resource_,
+                                             std::move(request), std::move(call)));
 }
 
 api::Object ResourceClient::get(std::string name, GetOptions options, CallOptions call) const {
@@ -188,7 +238,6 @@ Awaitable<ListMeta> ResourceClient::async_list_each(OnItem on_item, ListOptions 
                                                     DecodeOptions decode, CallOptions call) const {
   Request request = make_request("GET", "list", resource_, ns_, "");
   detail::add_list_options(request, options);
-  request.accept = accept(decode, "PartialObjectMetadataList");
   return on_strand(client_, list_each(client_->shared_from_this(), resource_, std::move(request),
                                       std::move(on_item), std::move(decode), std::move(call)));
 }
@@ -199,7 +248,6 @@ Awaitable<WatchStream> ResourceClient::async_watch(ListOptions options, DecodeOp
   request.add_query("watch", "true");
   detail::add_list_options(request, options);
   request.streaming = true;
-  request.accept = accept(decode, "PartialObjectMetadata");
   return on_strand(client_, rest::watch(client_->shared_from_this(), resource_, std::move(request),
                                         std::move(decode), std::move(call)));
 }

@@ -6,6 +6,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "lookout/api/json.h"
+#include "lookout/api/protobuf.h"
 #include "rest/watch_stream_impl.h"
 
 namespace lookout::rest {
@@ -29,26 +31,33 @@ Awaitable<bool> next_into(std::shared_ptr<WatchStream::Impl> impl, Events* event
 
 }  // namespace
 
-WatchStream::Impl::Impl(std::shared_ptr<Client::Impl> client, api::StreamOptions options,
+WatchStream::Impl::Impl(std::shared_ptr<Client::Impl> client, api::Resource resource,
                         std::function<void(const api::MalformedObject&)> on_malformed,
                         const CallOptions& call, boost::asio::any_io_executor executor,
                         const detail::Request& request)
     : client_(std::move(client)),
+      resource_(std::move(resource)),
+      on_malformed_(std::move(on_malformed)),
       description_(describe(request)),
       control_(call, std::chrono::milliseconds(0), client_->closing(), std::move(executor),
-               description_),
-      decoder_(
-          std::move(options),
-          [this](api::WatchEvent event) { pending_.push_back(std::move(event)); },
-          std::move(on_malformed)) {}
+               description_) {}
 
 void WatchStream::Impl::fail(Kind kind, std::string_view why) const {
   throw TransportError(kind, fmt::format("{}: {}", description_, why));
 }
 
-Awaitable<void> WatchStream::Impl::open(const detail::Request& request) {
-  auto answer = co_await client_->open(request, control_);
-  co_await detail::expect_json(request, answer.head, *answer.exchange);
+Awaitable<void> WatchStream::Impl::open(detail::Request request, api::StreamOptions options,
+                                        ContentType type, bool metadata_only) {
+  auto [answer, encoding] = co_await client_->open_objects(
+      request, resource_, type, metadata_only ? "PartialObjectMetadata" : "", control_);
+  const auto take = [this](api::WatchEvent event) { pending_.push_back(std::move(event)); };
+  options.lossless = encoding.lossless;
+  lossy_ = encoding.protobuf && !encoding.lossless;
+  if (encoding.protobuf) {
+    decoder_ = std::make_unique<api::ProtobufWatchDecoder>(std::move(options), take, on_malformed_);
+  } else {
+    decoder_ = std::make_unique<api::JsonWatchDecoder>(std::move(options), take, on_malformed_);
+  }
   exchange_ = std::move(answer.exchange);
 }
 
@@ -56,14 +65,24 @@ Awaitable<Events> WatchStream::Impl::next(Events reuse) {
   pending_ = std::move(reuse);
   pending_.clear();
   while (pending_.empty()) {
-    if (garbled_) fail(Kind::kProtocol, decoder_.error());
+    if (garbled_) {
+      if (!decoder_->would_lose()) fail(Kind::kProtocol, decoder_->error());
+      // The next watch is in JSON.
+      client_->encodings().give_up_protobuf(resource_, decoder_->error());
+      exchange_->cancel();
+      break;
+    }
     piece_ = co_await exchange_->read(std::move(piece_));
     if (piece_.empty()) {
       // A server that goes away may cut an event in two.
-      if (!decoder_.finish()) fail(Kind::kBroken, decoder_.error());
+      if (!decoder_->finish()) fail(Kind::kBroken, decoder_->error());
       break;
     }
-    garbled_ = !decoder_.feed(piece_);
+    garbled_ = !decoder_->feed(piece_);
+    if (lossy_ && decoder_->unknown_fields().count > 0) {
+      client_->encodings().note_loss(resource_, decoder_->unknown_fields());
+      lossy_ = false;
+    }
   }
   co_return std::move(pending_);
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lookout/api/json.h"
+#include "lookout/api/stream_decoder.h"
 #include "lookout/rest/watch_stream.h"
 #include "rest/client_impl.h"
 
@@ -18,12 +18,13 @@ namespace lookout::rest {
 /// Lives on one strand, whoever waits for its events, and at least as long as somebody waits.
 class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl> {
  public:
-  Impl(std::shared_ptr<Client::Impl> client, api::StreamOptions options,
+  Impl(std::shared_ptr<Client::Impl> client, api::Resource resource,
        std::function<void(const api::MalformedObject&)> on_malformed, const CallOptions& call,
        boost::asio::any_io_executor executor, const detail::Request& request);
 
   /// Sends the request and waits for the answer to begin.
-  Awaitable<void> open(const detail::Request& request);
+  Awaitable<void> open(detail::Request request, api::StreamOptions options, ContentType type,
+                       bool metadata_only);
 
   /// Events, none at the end of the watch. `reuse` is empty, or events that are no longer needed:
   /// their memory is used again.
@@ -37,11 +38,14 @@ class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl>
   [[noreturn]] void fail(TransportError::Kind kind, std::string_view why) const;
 
   const std::shared_ptr<Client::Impl> client_;
+  const api::Resource resource_;
+  const std::function<void(const api::MalformedObject&)> on_malformed_;
   const std::string description_;
   detail::CallControl control_;
   std::vector<api::WatchEvent> pending_;
-  api::JsonWatchDecoder decoder_;
+  std::unique_ptr<api::WatchDecoder> decoder_;
   bool garbled_ = false;  // what came last is no sequence of events: the end
+  bool lossy_ = false;    // what is lost is to be told
   std::shared_ptr<detail::HttpExchange> exchange_;
   std::string piece_;
   std::atomic<bool> cancelled_{false};

@@ -1,22 +1,27 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a job needs; does nothing where they are there already.
-# usage: scripts/packages.sh build|test
+# usage: scripts/packages.sh build|test|bench     (bench: what bench/compare.sh can use besides)
 set -euo pipefail
 
 build=(ca-certificates cmake g++ libboost1.81-dev libcli11-dev libcurl4-openssl-dev libfmt-dev
   libspdlog-dev libssl-dev libyaml-cpp-dev ninja-build pkg-config prometheus-cpp-dev rapidjson-dev
   zlib1g-dev)
-test=("${build[@]}" ccache clang-16 clang-format-16 clang-tidy-16 curl etcd-server iproute2 jq
-  libbenchmark-dev libclang-rt-16-dev libgmock-dev libgtest-dev llvm-16 nghttp2-proxy openssl
-  procps python3 shellcheck util-linux)
+test=("${build[@]}" ccache chromium chromium-driver clang-16 clang-format-16 clang-tidy-16 curl
+  etcd-client etcd-server iproute2 jq libbenchmark-dev libclang-rt-16-dev libgmock-dev libgrpc++-dev
+  libgtest-dev libprotobuf-dev llvm-16 nghttp2-proxy openssl procps protobuf-compiler-grpc python3
+  python3-kubernetes shellcheck util-linux valgrind)
+bench=("${build[@]}" curl gnuplot-nox openssl python3)
+# Another Node.js on the PATH would clash with the packages, and serves as well.
+command -v npm >/dev/null || bench+=(nodejs npm)
 # Another kubectl on the PATH would clash with the package, and serves as well.
 command -v kubectl >/dev/null || test+=(kubernetes-client)
 
 case ${1:-} in
   build) wanted=("${build[@]}") ;;
   test) wanted=("${test[@]}") ;;
+  bench) wanted=("${bench[@]}") ;;
   *)
-    echo "usage: $0 build|test" >&2
+    echo "usage: $0 build|test|bench" >&2
     exit 2
     ;;
 esac

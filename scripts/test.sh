@@ -6,8 +6,9 @@
 #
 #   style    formatting, shell scripts
 #   plain    GCC, warnings as errors; all tests, end-to-end ones against real servers included, and that the
-#            tests named in docs/client-go-conformance.md are among them
+#            tests named in docs/*-conformance.md are among them
 #   install  cmake --install, and a project of its own that uses it through CMake and pkg-config
+#   bench    GCC; instructions and heap bytes of a few small jobs, against bench/guard.json
 #   asan     Clang; tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     Clang; concurrent tests under ThreadSanitizer
 #   fuzz     Clang; each fuzzer for a moment (LOOKOUT_FUZZ_SECONDS, default 15)
@@ -17,7 +18,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-stages=(style plain install asan tsan fuzz tidy)
+stages=(style plain install bench asan tsan fuzz tidy)
 case ${1:-} in
   -h | --help)
     sed -n '2,/^set -/s/^# \{0,1\}//p' "$0" | sed '$d'
@@ -68,6 +69,8 @@ stage_install() {
   build/consumer/with-pkg-config
 }
 
+stage_bench() { bench/guard.sh; }
+
 stage_asan() {
   cmake --preset asan >/dev/null
   cmake --build --preset asan
@@ -85,10 +88,10 @@ stage_tsan() {
 stage_fuzz() { scripts/fuzz.sh "${LOOKOUT_FUZZ_SECONDS:-15}"; }
 
 stage_tidy() {
-  # The typed views must be there to be included; nothing else has to be built.
-  cmake --preset asan >/dev/null
-  cmake --build --preset asan --target lookout_generated
-  sources | grep '\.cc$' | grep -v -e '^tests/' | xargs -P "$(nproc)" -n 4 clang-tidy-16 -p build/asan --quiet 2>&1 |
+  # What is generated must be there to be included; nothing else has to be built.
+  cmake --preset tidy >/dev/null
+  cmake --build --preset tidy
+  sources | grep '\.cc$' | grep -v -e '^tests/' | xargs -P "$(nproc)" -n 4 clang-tidy-16 -p build/tidy --quiet 2>&1 |
     { grep -v -e 'warnings generated' -e 'Suppressed' -e 'Use -header-filter' || true; }
   return "${PIPESTATUS[0]}"
 }

@@ -57,6 +57,10 @@ Field read_field(const rapidjson::Value& object, const std::string& type_name) {
   field.type = read_type_ref(object, type_name + "." + field.name);
   field.required = flag(object, "required");
   if (object.HasMember("number")) field.number = object["number"].GetInt();
+  field.wire = text(object, "wire");
+  field.pointer = flag(object, "pointer");
+  field.always = flag(object, "always");
+  field.typed = flag(object, "typed");
   field.patch_merge_key = text(object, "patchMergeKey");
   field.patch_strategy = text(object, "patchStrategy");
   field.list_type = text(object, "listType");
@@ -91,7 +95,16 @@ Facts load_facts(const std::filesystem::path& path) {
       for (const auto& f : value["fields"].GetArray())
         type.fields.push_back(read_field(f, type.name));
     }
+    if (value.HasMember("inlined")) {
+      for (const auto& m : value["inlined"].GetArray())
+        type.inlined.push_back({"", m["number"].GetInt(), text(m, "wire")});
+    }
     facts.types.emplace(type.name, std::move(type));
+  }
+  for (const auto& [name, fields] : doc["wireMessages"].GetObject()) {
+    auto& message = facts.wire_messages[name.GetString()];
+    for (const auto& f : fields.GetArray())
+      message.push_back({text(f, "name"), f["number"].GetInt(), text(f, "type")});
   }
   return facts;
 }

@@ -22,6 +22,10 @@ struct Field {
   TypeRef type;
   bool required = false;
   std::optional<int> number;  // protobuf field number; none where protobuf inlines another message
+  std::string wire;           // the protobuf type; empty without a number
+  bool pointer = false;       // in Go: absent and zero are two things
+  bool always = false;        // JSON has the field even if it is absent or zero
+  bool typed = false;         // the objects in it come with apiVersion and kind
   std::string patch_merge_key;
   std::string patch_strategy;  // several are separated by commas
   std::string list_type;       // "atomic", "set", "map", or "" for none
@@ -35,11 +39,19 @@ struct GroupVersionKind {
   std::string kind;
 };
 
+/// A field of a protobuf message that is not described by a type.
+struct WireField {
+  std::string name;
+  int number = 0;
+  std::string type;
+};
+
 struct Type {
   std::string name;                     // full: io.k8s.api.core.v1.Pod
   std::optional<std::string> alias;     // a scalar under another name (Quantity, Time ...)
   std::optional<GroupVersionKind> gvk;  // set for what travels as an object of its own
   std::vector<Field> fields;
+  std::vector<WireField> inlined;  // protobuf messages whose fields are this type's own in JSON
 };
 
 struct Resource {
@@ -56,6 +68,7 @@ struct Facts {
   std::string kubernetes;  // "1.36"
   std::vector<Resource> resources;
   std::map<std::string, Type> types;
+  std::map<std::string, std::vector<WireField>> wire_messages;  // by their protobuf names
 };
 
 /// Reads the facts file. Throws std::runtime_error naming the file and what is wrong.

@@ -15,6 +15,9 @@ using Files = std::map<std::string, std::string>;
 /// All symbols, in order: a symbol's number is its place here.
 std::vector<std::string> symbol_strings(const Facts& facts, const WellKnown& well_known);
 
+/// The names of all fields, in the order in which the members of an object are kept.
+std::vector<std::string> field_order(const Facts& facts);
+
 /// include/lookout/api/symbols.h and api/symbol_table.inc.
 Files generate_symbols(const Facts& facts, const WellKnown& well_known);
 
@@ -26,5 +29,8 @@ Files generate_resources(const Facts& facts);
 
 /// api/type_table.inc.
 Files generate_types(const Facts& facts, const WellKnown& well_known);
+
+/// api/wire_table.inc.
+Files generate_wire(const Facts& facts, const WellKnown& well_known);
 
 }  // namespace lookout::codegen

@@ -1,5 +1,5 @@
-// lookout-gen: writes the symbol table, the type table, the resource table and the typed views
-// from the schema facts.
+// lookout-gen: writes the symbol table, the type table, the table of the protobuf messages, the
+// resource table and the typed views from the schema facts.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
     const WellKnown well_known = load_well_known(argv[2]);
     for (const Files& files :
          {generate_symbols(facts, well_known), generate_types(facts, well_known),
-          generate_views(facts), generate_resources(facts)}) {
+          generate_wire(facts, well_known), generate_views(facts), generate_resources(facts)}) {
       for (const auto& [name, text] : files)
         write_if_changed(std::filesystem::path(argv[3]) / name, text);
     }

@@ -21,6 +21,66 @@ constexpr std::size_t kMaxSymbols = 4096;      // a key code holds 12 bits of sy
 constexpr std::size_t kMaxCommonFields = 192;  // one-byte key codes 0x00-0xBF
 constexpr int kNoRank = 0xFFFF;
 
+constexpr std::uint16_t kNoSymbolId = 0xFFFF;
+
+struct PerfectHash {
+  std::vector<std::uint32_t> displacements;
+  std::vector<std::uint16_t> slots;
+};
+
+PerfectHash build_hash(const std::vector<std::string>& strings) {
+  constexpr std::size_t kBuckets = 512;
+  constexpr std::size_t kSlots = 4096;
+  std::vector<std::vector<std::uint16_t>> buckets(kBuckets);
+  for (std::size_t i = 0; i < strings.size(); ++i) {
+    buckets[api::detail::symbol_bucket(api::detail::symbol_hash(strings[i]), kBuckets)].push_back(
+        static_cast<std::uint16_t>(i));
+  }
+  std::vector<std::size_t> order(kBuckets);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return buckets[a].size() > buckets[b].size(); });
+
+  PerfectHash out{std::vector<std::uint32_t>(kBuckets, 0),
+                  std::vector<std::uint16_t>(kSlots, kNoSymbolId)};
+  for (const std::size_t bucket : order) {
+    for (std::uint32_t d = 0;; ++d) {
+      if (d > 65535)
+        throw std::runtime_error(
+            "no perfect hash found: change the constants in api/symbol_hash.h");
+      std::set<std::size_t> used;
+      const bool fits =
+          std::all_of(buckets[bucket].begin(), buckets[bucket].end(), [&](std::uint16_t i) {
+            const std::size_t slot =
+                api::detail::symbol_slot(api::detail::symbol_hash(strings[i]), d, kSlots);
+            return out.slots[slot] == kNoSymbolId && used.insert(slot).second;
+          });
+      if (!fits) continue;
+      out.displacements[bucket] = d;
+      for (const std::uint16_t i : buckets[bucket]) {
+        out.slots[api::detail::symbol_slot(api::detail::symbol_hash(strings[i]), d, kSlots)] = i;
+      }
+      break;
+    }
+  }
+  return out;
+}
+
+template <class Range>
+std::string array_text(std::string_view declaration, const Range& values) {
+  std::string out = fmt::format("{} = {{", declaration);
+  std::size_t column = 0;
+  for (const auto& value : values) {
+    const std::string text = fmt::format("{},", value);
+    if (column % 24 == 0) out += "\n   ";
+    out += ' ' + text;
+    ++column;
+  }
+  return out + "};\n\n";
+}
+
+}  // namespace
+
 /// Orders field names so that, as far as one order can, the fields of every type stand as the API
 /// server writes them: there a JSON object follows its Go struct, and a struct's protobuf numbers
 /// follow its declaration. The order is found by the greedy heuristic of Eades, Lin and Smyth for
@@ -113,65 +173,6 @@ std::vector<std::string> field_order(const Facts& facts) {
   return head;
 }
 
-struct PerfectHash {
-  std::vector<std::uint32_t> displacements;
-  std::vector<std::uint16_t> slots;
-};
-
-PerfectHash build_hash(const std::vector<std::string>& strings) {
-  constexpr std::size_t kBuckets = 512;
-  constexpr std::size_t kSlots = 4096;
-  constexpr std::uint16_t kEmpty = 0xFFFF;
-  std::vector<std::vector<std::uint16_t>> buckets(kBuckets);
-  for (std::size_t i = 0; i < strings.size(); ++i) {
-    buckets[api::detail::symbol_bucket(api::detail::symbol_hash(strings[i]), kBuckets)].push_back(
-        static_cast<std::uint16_t>(i));
-  }
-  std::vector<std::size_t> order(kBuckets);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](auto a, auto b) { return buckets[a].size() > buckets[b].size(); });
-
-  PerfectHash out{std::vector<std::uint32_t>(kBuckets, 0),
-                  std::vector<std::uint16_t>(kSlots, kEmpty)};
-  for (const std::size_t bucket : order) {
-    for (std::uint32_t d = 0;; ++d) {
-      if (d > 65535)
-        throw std::runtime_error(
-            "no perfect hash found: change the constants in api/symbol_hash.h");
-      std::set<std::size_t> used;
-      const bool fits =
-          std::all_of(buckets[bucket].begin(), buckets[bucket].end(), [&](std::uint16_t i) {
-            const std::size_t slot =
-                api::detail::symbol_slot(api::detail::symbol_hash(strings[i]), d, kSlots);
-            return out.slots[slot] == kEmpty && used.insert(slot).second;
-          });
-      if (!fits) continue;
-      out.displacements[bucket] = d;
-      for (const std::uint16_t i : buckets[bucket]) {
-        out.slots[api::detail::symbol_slot(api::detail::symbol_hash(strings[i]), d, kSlots)] = i;
-      }
-      break;
-    }
-  }
-  return out;
-}
-
-template <class Range>
-std::string array_text(std::string_view declaration, const Range& values) {
-  std::string out = fmt::format("{} = {{", declaration);
-  std::size_t column = 0;
-  for (const auto& value : values) {
-    const std::string text = fmt::format("{},", value);
-    if (column % 24 == 0) out += "\n   ";
-    out += ' ' + text;
-    ++column;
-  }
-  return out + "};\n\n";
-}
-
-}  // namespace
-
 std::vector<std::string> symbol_strings(const Facts& facts, const WellKnown& well_known) {
   std::set<std::string> all(well_known.strings.begin(), well_known.strings.end());
   for (const auto& [_, type] : facts.types) {
@@ -255,7 +256,17 @@ Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
   table += array_text("constexpr std::uint16_t kShortCodeSymbols[]", short_codes);
   table += array_text("constexpr std::uint16_t kSymbolDisplacements[kSymbolBuckets]",
                       hash.displacements);
-  table += array_text("constexpr std::uint16_t kSymbolSlotIds[kSymbolSlots]", hash.slots);
+  // All that a look-up needs lies together.
+  std::vector<std::string> slots;
+  slots.reserve(hash.slots.size());
+  for (const std::uint16_t id : hash.slots) {
+    slots.push_back(id == kNoSymbolId ? fmt::format("{{{},0,0,0}}", id)
+                                      : fmt::format("{{{},{},{},{}}}", id, strings[id].size(),
+                                                    api::detail::symbol_tag(
+                                                        api::detail::symbol_hash(strings[id])),
+                                                    offsets[id] + 2));
+  }
+  table += array_text("constexpr SymbolSlot kSymbolSlotTable[kSymbolSlots]", slots);
   return {{"include/lookout/api/symbols.h", header}, {"api/symbol_table.inc", table}};
 }
 

@@ -1,6 +1,7 @@
 // What goes on in the server by itself.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -12,10 +13,16 @@ namespace lookout::apiserver::controllers {
 
 using storage::Awaitable;
 
+/// Makes a coroutine that is begun again whenever it ends.
+using MakeTask = std::function<Awaitable<void>()>;
+using Spawn = std::function<void(std::string name, MakeTask make)>;
+
 /// What controllers work with. Must outlive their coroutines.
 struct Context {
   registry::ResourceRegistry& resources;
   const registry::Store& store;
+  /// Begins another coroutine, which ends with the server; on the controllers' own thread only.
+  const Spawn& spawn;
 };
 
 /// Empties namespaces that are being deleted, and lets them go when they are empty.
@@ -24,6 +31,10 @@ Awaitable<void> run_namespace_controller(Context context);
 /// Deletes the instances of custom resources whose definition is being deleted, and lets the
 /// definition go when there are none left.
 Awaitable<void> run_definition_controller(Context context);
+
+/// Deletes objects whose owners are gone, and lets objects go that wait for their dependents to be
+/// deleted or orphaned.
+Awaitable<void> run_garbage_collector(Context context);
 
 /// Removes pods at the end of their grace period: what a kubelet would do.
 Awaitable<void> run_pod_reaper(Context context);

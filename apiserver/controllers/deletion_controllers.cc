@@ -129,12 +129,14 @@ Awaitable<bool> finalize_definition(Context context, ServedResourcePtr definitio
 
 using Finalize = Awaitable<bool> (*)(Context, ServedResourcePtr, std::string);
 
-Awaitable<void> run(Context context, ServedResourcePtr resource, Finalize finalize) {
+/// True if the watch fell behind, and another one has to go on.
+Awaitable<bool> run_once(Context context, ServedResourcePtr resource, Finalize finalize) {
   storage::WatchOptions from_state;
   const auto watch = co_await resource->storage->watch("", true, std::move(from_state));
   Deleting deleting;
   std::vector<storage::Event> events;
   while (co_await watch->next(events, deleting.next_try())) {
+    if (!events.empty() && events.back().type == api::EventType::kError) co_return true;
     deleting.take(events);
     for (const std::string& name : deleting.names()) {
       try {
@@ -148,6 +150,14 @@ Awaitable<void> run(Context context, ServedResourcePtr resource, Finalize finali
                        e.what());
       }
     }
+  }
+  co_return !events.empty() && events.back().type == api::EventType::kError;
+}
+
+Awaitable<void> run(Context context, ServedResourcePtr resource, Finalize finalize) {
+  for (bool again = true; again;) {
+    ServedResourcePtr same = resource;
+    again = co_await run_once(context, std::move(same), finalize);
   }
 }
 

@@ -60,10 +60,8 @@ Awaitable<void> remove(Context context, registry::ServedResourcePtr pods, Doomed
   }
 }
 
-}  // namespace
-
-Awaitable<void> run_pod_reaper(Context context) {
-  const auto pods = context.resources.table()->find("", "v1", "pods");
+/// True if the watch fell behind, and another one has to go on.
+Awaitable<bool> reap(Context context, registry::ServedResourcePtr pods) {
   storage::WatchOptions options;
   options.predicate = being_deleted();
   const auto watch = co_await pods->storage->watch("", true, std::move(options));
@@ -73,6 +71,7 @@ Awaitable<void> run_pod_reaper(Context context) {
     return doomed.empty() ? storage::Watch::TimePoint::max() : doomed.begin()->first;
   };
   while (co_await watch->next(events, next())) {
+    if (!events.empty() && events.back().type == api::EventType::kError) co_return true;
     for (const storage::Event& event : events) {
       if (event.type == api::EventType::kDeleted) continue;
       Doomed pod{std::string(event.object.ns()), std::string(event.object.name()),
@@ -84,6 +83,17 @@ Awaitable<void> run_pod_reaper(Context context) {
       doomed.erase(doomed.begin());
       co_await remove(context, pods, std::move(pod));
     }
+  }
+  co_return !events.empty() && events.back().type == api::EventType::kError;
+}
+
+}  // namespace
+
+Awaitable<void> run_pod_reaper(Context context) {
+  const auto pods = context.resources.table()->find("", "v1", "pods");
+  for (bool again = true; again;) {
+    registry::ServedResourcePtr same = pods;
+    again = co_await reap(context, std::move(same));
   }
 }
 

@@ -4,12 +4,14 @@
 #include <spdlog/spdlog.h>
 
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "api/go_text.h"
 #include "apiserver/endpoints/discovery.h"
 #include "apiserver/endpoints/openapi.h"
 #include "apiserver/endpoints/output.h"
+#include "apiserver/metrics.h"
 #include "lookout/api/status.h"
 #include "lookout/version.h"
 
@@ -36,15 +38,9 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
-bool is_health_check(const Request& request) {
-  if (request.segments.empty()) return false;
-  const std::string& first = request.segments[0];
-  return first == "healthz" || first == "livez" || first == "readyz";
-}
-
 /// What everybody may see.
 bool is_public(const Request& request) {
-  return is_health_check(request) || request.path == "/version" || request.path == "/version/";
+  return Health::is_check(request) || request.path == "/version" || request.path == "/version/";
 }
 
 /// The 403 of somebody who has not said who they are.
@@ -99,26 +95,57 @@ Response not_found() { return Response::text(404, "404 page not found\n"); }
 
 http::Awaitable<Response> ApiHandler::handle(Request request) const {
   ++counters_->requests;
+  Metrics::Request measured(*counters_->metrics, request);
+  const RequestInfo info = parse_request_info(request);
+  const auto resource = info.is_resource_request
+                            ? resources_.table()->find(info.group, info.version, info.resource)
+                            : nullptr;
   std::optional<api::Status> failure;
   try {
-    Response response = co_await answer(request);
+    Response response = co_await answer(request, info);
+    measured.finish(info, resource.get(), response.status);
     co_return response;
   } catch (const StatusError& e) {
     failure = e.status();
+  } catch (const storage::StorageError& e) {
+    // Not answered by the handlers: the storage is away, or what it has cannot be read.
+    spdlog::error("{} {}: {}", request.method, request.target, e.what());
+    const bool away = e.code() == storage::StorageError::Code::kUnreachable ||
+                      e.code() == storage::StorageError::Code::kTimeout;
+    failure = away ? StatusError::timeout(e.what(), 1).status()
+                   : StatusError::internal_error(e.what()).status();
   } catch (const std::exception& e) {
     spdlog::error("{} {}: {}", request.method, request.target, e.what());
     failure = StatusError::internal_error(e.what()).status();
   }
   ++counters_->failures;
   spdlog::debug("{} {}: {} {}", request.method, request.target, failure->code, failure->message);
-  co_return status_response(*failure);
+  Response response = status_response(*failure, prefers_protobuf(request));
+  measured.finish(info, resource.get(), response.status);
+  co_return response;
 }
 
-http::Awaitable<Response> ApiHandler::answer(const Request& request) const {
-  const RequestInfo info = parse_request_info(request);
+http::Awaitable<Response> ApiHandler::metrics() const {
+  const auto table = resources_.table();
+  std::set<storage::Interface*> counted;
+  for (const auto& resource : table->resources()) {
+    if (resource->storage == nullptr || !counted.insert(resource->storage).second) continue;
+    const std::size_t count = co_await resource->storage->count();
+    counters_->metrics->set_objects(resource->type.qualified_name(), count);
+  }
+  Response response;
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = counters_->metrics->text();
+  co_return response;
+}
+
+http::Awaitable<Response> ApiHandler::answer(const Request& request,
+                                             const RequestInfo& info) const {
   const std::optional<auth::User> user = authenticator_.authenticate(request);
   if (!user) throw StatusError::unauthorized();
   if (user->is_anonymous() && !is_public(request)) throw forbidden(info, *user);
+  if (Health::is_check(request)) co_return co_await health_.answer(request);
+  if (request.path == "/metrics" && request.method == "GET") co_return co_await metrics();
   if (!info.is_resource_request) co_return answer_other(request);
   if (info.resource.empty()) co_return not_found();
   const auto table = resources_.table();
@@ -135,7 +162,6 @@ http::Awaitable<Response> ApiHandler::answer(const Request& request) const {
 
 Response ApiHandler::answer_other(const Request& request) const {
   const auto table = resources_.table();
-  if (is_health_check(request)) return Response::text(200, "ok");
   const bool reading = request.method == "GET" || request.method == "HEAD";
   const bool of_api =
       !request.segments.empty() && (request.segments[0] == "api" || request.segments[0] == "apis");
@@ -146,13 +172,18 @@ Response ApiHandler::answer_other(const Request& request) const {
   }
   if (request.segments.empty()) {
     Response response;
-    response.body = R"({"paths":["/api","/api/v1","/apis","/healthz","/livez","/openapi/v2",)"
-                    R"("/readyz","/version"]})"
-                    "\n";
+    response.body =
+        R"({"paths":["/api","/api/v1","/apis","/healthz","/livez","/metrics","/openapi/v2",)"
+        R"("/openapi/v3",)"
+        R"("/readyz","/version"]})"
+        "\n";
     return response;
   }
   if (request.path == "/version" || request.path == "/version/") return version_response();
-  if (auto description = describe(request)) return std::move(*description);
+  if (request.path.starts_with("/openapi/")) {
+    const auto documents = documents_->of(table);
+    if (auto description = describe(request, *documents)) return std::move(*description);
+  }
   if (auto found = discover(request, *table, server_address_)) return std::move(*found);
   return not_found();
 }

@@ -6,8 +6,10 @@
 #include <string>
 
 #include "apiserver/auth/authenticator.h"
+#include "apiserver/endpoints/health.h"
 #include "apiserver/endpoints/resource_handler.h"
 #include "apiserver/http/connection.h"
+#include "apiserver/openapi/documents.h"
 #include "apiserver/stats.h"
 
 namespace lookout::apiserver::endpoints {
@@ -17,11 +19,12 @@ class ApiHandler {
  public:
   /// All must outlive it.
   ApiHandler(registry::ResourceRegistry& resources, const ResourceHandler& handler,
-             const auth::Authenticator& authenticator, std::size_t max_body_bytes,
-             std::shared_ptr<Counters> counters)
+             const auth::Authenticator& authenticator, const Health& health,
+             std::size_t max_body_bytes, std::shared_ptr<Counters> counters)
       : resources_(resources),
         handler_(handler),
         authenticator_(authenticator),
+        health_(health),
         max_body_bytes_(max_body_bytes),
         counters_(std::move(counters)) {}
 
@@ -34,15 +37,21 @@ class ApiHandler {
   http::Response broken_request(int status, const std::string& message) const;
 
  private:
-  http::Awaitable<http::Response> answer(const http::Request& request) const;
+  http::Awaitable<http::Response> answer(const http::Request& request,
+                                         const RequestInfo& info) const;
+  /// In the text format of Prometheus.
+  http::Awaitable<http::Response> metrics() const;
   http::Response answer_other(const http::Request& request) const;
 
   registry::ResourceRegistry& resources_;
   const ResourceHandler& handler_;
   const auth::Authenticator& authenticator_;
+  const Health& health_;
   const std::size_t max_body_bytes_;
   const std::shared_ptr<Counters> counters_;
   std::string server_address_;
+  const std::unique_ptr<openapi::DocumentCache> documents_ =
+      std::make_unique<openapi::DocumentCache>();
 };
 
 }  // namespace lookout::apiserver::endpoints

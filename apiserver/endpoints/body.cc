@@ -11,6 +11,7 @@
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/request_info.h"
 #include "lookout/api/json.h"
+#include "lookout/api/protobuf.h"
 #include "lookout/api/status.h"
 #include "lookout/api/validation.h"
 
@@ -54,8 +55,22 @@ std::string_view kind_of_json(std::string_view body) {
   }
 }
 
+Object parse_protobuf(std::string_view body, std::string& error) {
+  if (!api::is_protobuf(body)) {
+    error =
+        "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+    return {};
+  }
+  api::ProtobufDecoder decoder;
+  Object object = decoder.decode(body);
+  error = decoder.error();
+  return object;
+}
+
 /// The one object in a body; why there is none otherwise, as the API server says it.
-Object parse(const std::string& body, std::string& error) {
+Object parse(const http::Request& request, std::string& error) {
+  const std::string& body = request.body;
+  if (sends_protobuf(request)) return parse_protobuf(body, error);
   if (const auto syntax = go_json_error(body)) {
     error = "couldn't get version/kind; json parse error: " + *syntax;
     return {};
@@ -155,9 +170,10 @@ void check_metadata(const Object& object, const registry::ServedResource& resour
   }
 }
 
-Object decode_object(const std::string& body, const registry::ServedResource& resource) {
+Object decode_object(const http::Request& request, const registry::ServedResource& resource) {
+  const std::string& body = request.body;
   std::string error;
-  Object object = parse(body, error);
+  Object object = parse(request, error);
   if (!object) throw unrecognized(resource.type.kind, error, body);
   const std::string expected = resource.type.api_version();
   std::string api_version(object.api_version());
@@ -200,10 +216,10 @@ Object decode_object(const std::string& body, const registry::ServedResource& re
   return api::with_type(object, expected, resource.type.kind);
 }
 
-Object decode_any_object(const std::string& body, std::string_view kind) {
+Object decode_any_object(const http::Request& request, std::string_view kind) {
   std::string error;
-  Object object = parse(body, error);
-  if (!object) throw unrecognized(kind, error, body);
+  Object object = parse(request, error);
+  if (!object) throw unrecognized(kind, error, request.body);
   return object;
 }
 
@@ -242,6 +258,8 @@ WriteOptions parse_write_options(const http::Request& request, std::string_view 
   const std::string_view validation = request.parameter("fieldValidation").value_or("");
   if (std::find(kValidations.begin(), kValidations.end(), validation) == kValidations.end())
     causes.push_back(rules::not_supported("fieldValidation", validation, kValidations));
+  if (validation == "Ignore") options.field_validation = FieldValidation::kIgnore;
+  if (validation == "Strict") options.field_validation = FieldValidation::kStrict;
   const bool applies = media_type(request.header("content-type")) == kApplyPatch;
   if (kind == "PatchOptions" && request.parameter("force") && !applies) {
     causes.push_back(rules::forbidden("force", "may not be specified for non-apply patch"));
@@ -254,6 +272,7 @@ registry::DeleteOptions parse_delete_options(const http::Request& request) {
   registry::DeleteOptions options;
   std::vector<api::StatusCause> causes;
   std::string policy;
+  std::optional<bool> orphan;
   std::vector<std::string> dry_run;
   const auto text = [&](std::string_view name) -> std::optional<std::string> {
     const auto value = request.parameter(name);
@@ -271,11 +290,12 @@ registry::DeleteOptions parse_delete_options(const http::Request& request) {
     options.preconditions.uid = text("uid");
     options.preconditions.resource_version = text("resourceVersion");
     policy = text("propagationPolicy").value_or("");
+    if (const auto value = text("orphanDependents")) orphan = is_true(*value);
     for (const auto& [name, value] : request.query) {
       if (name == "dryRun") dry_run.push_back(value);
     }
   } else {
-    const Object body = decode_any_object(request.body, "DeleteOptions");
+    const Object body = decode_any_object(request, "DeleteOptions");
     if (!body.kind().empty() && body.kind() != "DeleteOptions")
       throw StatusError::bad_request("decoded object cannot be converted to DeleteOptions");
     options.grace_period_seconds = body["gracePeriodSeconds"].to_int();
@@ -287,7 +307,8 @@ registry::DeleteOptions parse_delete_options(const http::Request& request) {
     options.preconditions.uid = condition("uid");
     options.preconditions.resource_version = condition("resourceVersion");
     policy = body["propagationPolicy"].as_string();
-    if (!policy.empty() && body["orphanDependents"].is_bool()) {
+    orphan = body["orphanDependents"].to_bool();
+    if (!policy.empty() && orphan) {
       causes.push_back(rules::invalid("propagationPolicy", policy,
                                       "orphanDependents and deletionPropagation cannot be both "
                                       "set"));
@@ -299,6 +320,13 @@ registry::DeleteOptions parse_delete_options(const http::Request& request) {
   if (!policy.empty() &&
       std::find(kPolicies.begin(), kPolicies.end() - 1, policy) == kPolicies.end() - 1)
     causes.push_back(rules::not_supported("propagationPolicy", policy, kPolicies));
+  if (policy == "Orphan" || orphan.value_or(false)) {
+    options.propagation = registry::Propagation::kOrphan;
+  } else if (policy == "Foreground") {
+    options.propagation = registry::Propagation::kForeground;
+  } else if (policy == "Background" || orphan) {
+    options.propagation = registry::Propagation::kBackground;
+  }
   for (const std::string& value : dry_run) {
     if (value == "All") {
       options.dry_run = true;

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/http/message.h"
 #include "apiserver/json.h"
 #include "apiserver/registry/served_resource.h"
@@ -12,22 +13,24 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// The object in a body: of the resource's kind, in the resource's version, or without a type,
-/// which it is then given. Throws api::StatusError (400) with the API server's messages.
-api::Object decode_object(const std::string& body, const registry::ServedResource& resource);
+/// The object in a body, JSON or protobuf: of the resource's kind, in the resource's version, or
+/// without a type, which it is then given. Throws api::StatusError (400) with the API server's
+/// messages.
+api::Object decode_object(const http::Request& request, const registry::ServedResource& resource);
 
 /// The server reads metadata itself, so its fields must be what they should be. Throws
 /// api::StatusError (400).
 void check_metadata(const api::Object& object, const registry::ServedResource& resource);
 
 /// Any object (a binding, an eviction, a review). Throws api::StatusError (400).
-api::Object decode_any_object(const std::string& body, std::string_view kind);
+api::Object decode_any_object(const http::Request& request, std::string_view kind);
 
 /// Any JSON text. Throws api::StatusError (400), `prefix` and Go's message.
 json::Document decode_json(const std::string& body, std::string_view prefix);
 
 struct WriteOptions {
   bool dry_run = false;
+  FieldValidation field_validation = FieldValidation::kWarn;
 };
 /// The parameters of a create, an update or a patch; `kind` is "CreateOptions" or such. Throws
 /// api::StatusError (422) for values that are not allowed.

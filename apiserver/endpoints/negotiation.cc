@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "api/go_text.h"
+#include "lookout/api/protobuf.h"
 #include "lookout/api/status.h"
 
 namespace lookout::apiserver::endpoints {
@@ -40,8 +42,12 @@ void split(std::string_view text, char separator, Visit visit) {
 }
 
 [[noreturn]] void not_acceptable(bool with_watch) {
-  std::string message = "406: Not Acceptable\n\nAvailable representations: application/json";
-  if (with_watch) message += ", application/json;stream=watch";
+  std::string message =
+      "406: Not Acceptable\n\nAvailable representations: application/json, "
+      "application/vnd.kubernetes.protobuf";
+  if (with_watch) {
+    message += ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+  }
   throw api::StatusError::generic(406, "", "", "", "", message, 0, false);
 }
 
@@ -57,6 +63,16 @@ bool wants_pretty(const http::Request& request) {
            *pretty == "TRUE" || *pretty == "T";
   const std::string_view agent = request.header("user-agent");
   return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
+}
+
+tables::IncludeObject parse_include_object(const http::Request& request) {
+  const std::string value(request.parameter("includeObject").value_or(""));
+  if (value.empty() || value == "Metadata") return tables::IncludeObject::kMetadata;
+  if (value == "Object") return tables::IncludeObject::kObject;
+  if (value == "None") return tables::IncludeObject::kNone;
+  throw api::StatusError::bad_request(
+      "Unable to convert to Table as requested: includeObject: Invalid value: " +
+      api::detail::quote(value) + ": must be 'Metadata', 'Object', 'None', or empty");
 }
 
 }  // namespace
@@ -101,37 +117,62 @@ std::string media_type(std::string_view header) {
   return lower_case(trim(header.substr(0, header.find(';'))));
 }
 
-OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool is_list) {
+OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool is_list,
+                              bool custom) {
   OutputFormat format;
   format.pretty = wants_pretty(request);
   const std::string_view header = request.header("accept");
   if (header.empty()) return format;
   for (const MediaRange& range : parse_accept(header)) {
-    if (!covers_json(range.type)) continue;
+    format.protobuf = range.type == api::kProtobufMediaType;
+    if (!format.protobuf && !covers_json(range.type)) continue;
     if (!range.parameter("sv").empty()) continue;
     if (const auto stream = range.parameter("stream"); !stream.empty() && stream != "watch")
       continue;
     if (range.parameter("pretty") == "1") format.pretty = true;
     const std::string_view as = range.parameter("as");
+    const bool in_protobuf = as.empty() ? !custom : as != "Table" && range.parameter("v") == "v1";
+    if (format.protobuf && !in_protobuf) continue;
     if (as.empty()) return format;
-    const bool metadata = as == (is_list ? "PartialObjectMetadataList" : "PartialObjectMetadata") &&
-                          range.parameter("g") == "meta.k8s.io" && range.parameter("v") == "v1";
-    if (!metadata) continue;
+    const std::string_view version = range.parameter("v");
+    if (range.parameter("g") != "meta.k8s.io" || (version != "v1" && version != "v1beta1"))
+      continue;
+    format.meta_version = version == "v1" ? "meta.k8s.io/v1" : "meta.k8s.io/v1beta1";
+    if (as == "Table") {
+      format.transform = Transform::kTable;
+      format.include = parse_include_object(request);
+      return format;
+    }
+    if (as != (is_list ? "PartialObjectMetadataList" : "PartialObjectMetadata")) continue;
     format.transform = Transform::kPartialMetadata;
     return format;
   }
   not_acceptable(with_watch);
 }
 
-void negotiate_input(const http::Request& request) {
+bool prefers_protobuf(const http::Request& request) {
+  for (const MediaRange& range : parse_accept(request.header("accept"))) {
+    if (range.type == api::kProtobufMediaType) return true;
+    if (covers_json(range.type)) break;
+  }
+  return false;
+}
+
+bool sends_protobuf(const http::Request& request) {
+  return media_type(request.header("content-type")) == api::kProtobufMediaType;
+}
+
+void negotiate_input(const http::Request& request, bool protobuf) {
   const std::string_view header = request.header("content-type");
   if (header.empty() || media_type(header) == kJson) return;
+  if (protobuf && sends_protobuf(request)) return;
   api::Status status;
   status.code = 415;
   status.reason = api::reason::kUnsupportedMediaType;
   status.message =
       "the body of the request was in an unknown format - accepted media types include: "
       "application/json";
+  if (protobuf) status.message.append(", ").append(api::kProtobufMediaType);
   throw api::StatusError(std::move(status));
 }
 

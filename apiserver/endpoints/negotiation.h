@@ -7,6 +7,7 @@
 
 #include "apiserver/endpoints/request_info.h"
 #include "apiserver/http/message.h"
+#include "apiserver/tables/printer.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -16,22 +17,37 @@ inline constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
 /// What becomes of objects on their way out.
 enum class Transform {
   kNone,
-  kPartialMetadata  ///< "as=PartialObjectMetadata": type and metadata only
+  kPartialMetadata,  ///< "as=PartialObjectMetadata": type and metadata only
+  kTable             ///< "as=Table": columns for people to read
 };
 
 struct OutputFormat {
   Transform transform = Transform::kNone;
   bool pretty = false;
+  /// Where an object has such an encoding; otherwise JSON.
+  bool protobuf = false;
+  /// The version of meta.k8s.io that was asked for.
+  std::string_view meta_version = "meta.k8s.io/v1";
+  /// What comes with the rows of a table.
+  tables::IncludeObject include = tables::IncludeObject::kMetadata;
 };
 
-/// From the Accept header. `with_watch` adds the streaming types to those that are named when there
-/// is nothing in common; `is_list` says that metadata are asked for as a list. Throws
-/// api::StatusError (406).
-OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool is_list);
+/// From the Accept header, and includeObject. `with_watch` adds the streaming types to those that
+/// are named when there is nothing in common; `is_list` says that metadata are asked for as a list.
+/// Custom resources come in protobuf only if nothing but metadata is asked for. Throws
+/// api::StatusError (406, or 400 for an includeObject that is none).
+OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool is_list,
+                              bool custom = false);
 
-/// Demands that the body is JSON (which it is without a Content-Type). Throws api::StatusError
-/// (415).
-void negotiate_input(const http::Request& request);
+/// Whether a failure is told in protobuf.
+bool prefers_protobuf(const http::Request& request);
+
+/// Demands that the body is JSON (which it is without a Content-Type) or, where `protobuf` says
+/// that it may be, in the Kubernetes protobuf encoding. Throws api::StatusError (415).
+void negotiate_input(const http::Request& request, bool protobuf);
+
+/// Whether the body is in the Kubernetes protobuf encoding, as far as its Content-Type says.
+bool sends_protobuf(const http::Request& request);
 
 /// One clause of an Accept header.
 struct MediaRange {

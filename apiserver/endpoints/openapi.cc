@@ -2,51 +2,56 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "apiserver/endpoints/negotiation.h"
-#include "lookout/api/resource.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
 
-constexpr std::string_view kProtobuf = "application/com.github.proto-openapi.spec.v2";
-constexpr std::string_view kTitle = "Kubernetes";
+constexpr std::string_view kIndex = "/openapi/v3";
+constexpr std::string_view kGnostic = "application/com.github.proto-openapi.spec.v2";
 
-std::string version() { return "v" + std::string(api::schema_version()) + ".0"; }
+enum class Encoding { kNone, kJson, kProtobuf };
 
-/// A length-delimited field of a protobuf message; everything here is short.
-std::string field(int number, std::string_view bytes) {
-  std::string out;
-  out += static_cast<char>(number << 3 | 2);
-  out += static_cast<char>(bytes.size());
-  return out.append(bytes);
-}
-
-// openapi.v2.Document: swagger = 1, info = 2 (title = 1, version = 2), paths = 8.
-std::string protobuf_document() {
-  return field(1, "2.0") + field(2, field(1, kTitle) + field(2, version())) + field(8, "");
-}
-
-std::string json_document() {
-  return R"({"swagger":"2.0","info":{"title":")" + std::string(kTitle) + R"(","version":")" +
-         version() + R"("},"paths":{},"definitions":{}})" + "\n";
+/// The first that is served of those that the client takes.
+Encoding negotiate(const http::Request& request) {
+  const std::string_view header = request.header("accept");
+  if (header.empty()) return Encoding::kJson;
+  for (const MediaRange& range : parse_accept(header)) {
+    if (range.type == "application/json" || range.type == "application/*" || range.type == "*/*")
+      return Encoding::kJson;
+    // "...v2@v1.0+protobuf", and "...v2.v1.0+protobuf" since a '@' is not allowed there.
+    if (range.type.starts_with(kGnostic) && range.type.ends_with("+protobuf"))
+      return Encoding::kProtobuf;
+  }
+  return Encoding::kNone;
 }
 
 }  // namespace
 
-std::optional<http::Response> describe(const http::Request& request) {
-  if (request.path != "/openapi/v2") return std::nullopt;
+std::optional<http::Response> describe(const http::Request& request,
+                                       openapi::Documents& documents) {
+  const bool v2 = request.path == "/openapi/v2";
+  const bool index = request.path == kIndex || request.path == "/openapi/v3/";
+  if (!v2 && !request.path.starts_with(kIndex)) return std::nullopt;
+  const Encoding encoding = negotiate(request);
+  if (encoding == Encoding::kNone || (!v2 && encoding == Encoding::kProtobuf))
+    return http::Response::text(406, "");
   http::Response response;
-  for (const MediaRange& range : parse_accept(request.header("accept"))) {
-    if (range.type == "application/json" || range.type == "*/*") break;
-    // "...v2@v1.0+protobuf", and "...v2.v1.0+protobuf" since a '@' is not allowed there.
-    if (range.type.starts_with(kProtobuf) && range.type.ends_with("+protobuf")) {
-      response.content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-      response.body = protobuf_document();
-      return response;
-    }
+  openapi::DocumentText document;
+  if (v2 && encoding == Encoding::kProtobuf) {
+    response.content_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    document = documents.v2_protobuf();
+  } else if (v2) {
+    document = documents.v2_json();
+  } else if (index) {
+    document = documents.v3_index();
+  } else {
+    document = documents.v3(request.path.substr(kIndex.size() + 1));
   }
-  response.body = json_document();
+  if (!document) return std::nullopt;
+  response.body = *document;
   return response;
 }
 

@@ -1,15 +1,17 @@
-// A description of the API for clients that check objects before they send them.
+// A description of the API for clients that want to know its types.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "apiserver/http/message.h"
+#include "apiserver/openapi/documents.h"
 #include "apiserver/registry/served_resource.h"
 
 namespace lookout::apiserver::endpoints {
 
-/// Answers /openapi/v2, as JSON or in gnostic's protobuf encoding: that there is an API, without
-/// its types, so that clients leave checking to the server. Nothing for other paths.
-std::optional<http::Response> describe(const http::Request& request);
+/// Answers /openapi/v2, as JSON or in gnostic's protobuf encoding, /openapi/v3 and what is below
+/// it, as JSON. Nothing for other paths.
+std::optional<http::Response> describe(const http::Request& request, openapi::Documents& documents);
 
 }  // namespace lookout::apiserver::endpoints

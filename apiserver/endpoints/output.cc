@@ -1,15 +1,13 @@
 #include "apiserver/endpoints/output.h"
 
 #include <fmt/format.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "api/json_writer.h"
 #include "api/object_editor.h"
+#include "apiserver/endpoints/protobuf_output.h"
 #include "apiserver/storage/vector_source.h"
 
 namespace lookout::apiserver::endpoints {
@@ -31,6 +29,11 @@ void append_without_type(const api::Object& object, std::string& out) {
     api::detail::write_json(value, out);
   }
   out += '}';
+}
+
+api::Object metadata_of(const api::Object& object, const OutputFormat& format) {
+  return api::with_type(api::partial_metadata(object), format.meta_version,
+                        "PartialObjectMetadata");
 }
 
 class ListStream final : public http::BodyStream {
@@ -59,10 +62,15 @@ class ListStream final : public http::BodyStream {
  private:
   void append_head(std::string& out) const {
     const bool partial = format_.transform == Transform::kPartialMetadata;
+    const bool table = format_.transform == Transform::kTable;
     out += R"({"kind":)";
-    append_json_string(partial ? "PartialObjectMetadataList" : resource_->list_kind, out);
+    append_json_string(table     ? "Table"
+                       : partial ? "PartialObjectMetadataList"
+                                 : std::string_view(resource_->list_kind),
+                       out);
     out += R"(,"apiVersion":)";
-    append_json_string(partial ? "meta.k8s.io/v1" : resource_->type.api_version(), out);
+    append_json_string(partial || table ? format_.meta_version : resource_->type.api_version(),
+                       out);
     out += R"(,"metadata":{"resourceVersion":)";
     append_json_string(head_.resource_version, out);
     if (!head_.continue_token.empty()) {
@@ -70,16 +78,27 @@ class ListStream final : public http::BodyStream {
       append_json_string(head_.continue_token, out);
     }
     if (head_.remaining) out += fmt::format(R"(,"remainingItemCount":{})", *head_.remaining);
-    out += R"(},"items":[)";
+    out += '}';
+    if (table) {
+      out += R"(,"columnDefinitions":)" + tables::column_definitions(*resource_->printer);
+      out += R"(,"rows":[)";
+    } else {
+      out += R"(,"items":[)";
+    }
   }
 
   void append_item(const api::Object& stored, std::string& out) {
     if (!std::exchange(first_, false)) out += ',';
     if (format_.transform == Transform::kPartialMetadata) {
-      api::detail::write_json(api::partial_metadata(stored).body(), out);
+      api::detail::write_json(metadata_of(stored, format_).body(), out);
       return;
     }
     const api::Object object = resource_->from_storage(stored);
+    if (format_.transform == Transform::kTable) {
+      out += tables::table_row(*resource_->printer, stored, object, format_.include,
+                               std::string(format_.meta_version), now_);
+      return;
+    }
     if (resource_->custom) {
       api::detail::write_json(object.body(), out);
     } else {
@@ -91,6 +110,9 @@ class ListStream final : public http::BodyStream {
   const ListHead head_;
   const std::unique_ptr<storage::ObjectSource> source_;
   const OutputFormat format_;
+  /// What ages are counted up to.
+  const api::Time now_ =
+      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
   std::vector<api::Object> objects_;
   bool begun_ = false;
   bool first_ = true;
@@ -103,26 +125,17 @@ std::unique_ptr<storage::ObjectSource> objects_source(std::vector<api::Object> o
 }
 
 void append_json_string(std::string_view text, std::string& out) {
-  const auto plain = [](char c) {
-    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
-  };
-  if (std::all_of(text.begin(), text.end(), plain)) {
-    out.append(1, '"').append(text).append(1, '"');
-    return;
-  }
-  rapidjson::StringBuffer buffer;
-  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
-  out.append(buffer.GetString(), buffer.GetSize());
+  api::detail::write_json_string(text, out);
 }
 
-http::Response status_response(const api::Status& status) {
+http::Response status_response(const api::Status& status, bool protobuf) {
   http::Response response;
   // What has no code is a mistake of the server.
   response.status = status.code != 0 ? status.code : status.status == "Success" ? 200 : 500;
   response.headers.emplace_back("Cache-Control", "no-cache, private");
   if (status.retry_after_seconds > 0)
     response.headers.emplace_back("Retry-After", std::to_string(status.retry_after_seconds));
+  if (protobuf && set_protobuf_body(status.to_object(), response)) return response;
   response.body = status.to_object().to_json() + "\n";
   return response;
 }
@@ -132,15 +145,44 @@ http::Response object_response(int code, const api::Object& object, const Output
   response.status = code;
   response.headers.emplace_back("Cache-Control", "no-cache, private");
   const api::Object shown =
-      format.transform == Transform::kPartialMetadata ? api::partial_metadata(object) : object;
+      format.transform == Transform::kPartialMetadata ? metadata_of(object, format) : object;
+  if (format.protobuf && set_protobuf_body(shown, response)) return response;
   response.body = format.pretty ? shown.to_pretty_json() : shown.to_json();
   response.body += '\n';
+  return response;
+}
+
+std::string table_of(const tables::Printer& printer, const api::Object& stored,
+                     const api::Object& shown, const OutputFormat& format, bool with_columns) {
+  const api::Time now =
+      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+  std::string out = R"({"kind":"Table","apiVersion":)";
+  append_json_string(format.meta_version, out);
+  out += R"(,"metadata":{"resourceVersion":)";
+  append_json_string(shown.resource_version(), out);
+  out += R"(},"columnDefinitions":)";
+  out += with_columns ? tables::column_definitions(printer) : "null";
+  out += R"(,"rows":[)";
+  out += tables::table_row(printer, stored, shown, format.include, std::string(format.meta_version),
+                           now);
+  return out + "]}";
+}
+
+http::Response table_response(int code, const tables::Printer& printer, const api::Object& stored,
+                              const api::Object& shown, const OutputFormat& format) {
+  http::Response response;
+  response.status = code;
+  response.headers.emplace_back("Cache-Control", "no-cache, private");
+  response.body = table_of(printer, stored, shown, format, true) + "\n";
   return response;
 }
 
 std::unique_ptr<http::BodyStream> list_stream(registry::ServedResourcePtr resource, ListHead head,
                                               std::unique_ptr<storage::ObjectSource> source,
                                               OutputFormat format) {
+  if (format.protobuf) {
+    return protobuf_list_stream(std::move(resource), std::move(head), std::move(source), format);
+  }
   return std::make_unique<ListStream>(std::move(resource), std::move(head), std::move(source),
                                       format);
 }

@@ -9,6 +9,7 @@
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/http/message.h"
 #include "apiserver/registry/served_resource.h"
+#include "apiserver/tables/printer.h"
 #include "lookout/api/object.h"
 #include "lookout/api/status.h"
 #include "lookout/apiserver/storage/interface.h"
@@ -16,9 +17,15 @@
 namespace lookout::apiserver::endpoints {
 
 /// A Status with its code, and the headers that go with it.
-http::Response status_response(const api::Status& status);
+http::Response status_response(const api::Status& status, bool protobuf = false);
 
 http::Response object_response(int code, const api::Object& object, const OutputFormat& format);
+
+/// A table of one object, which is a `stored` one for the printer and `shown` to the client.
+std::string table_of(const tables::Printer& printer, const api::Object& stored,
+                     const api::Object& shown, const OutputFormat& format, bool with_columns);
+http::Response table_response(int code, const tables::Printer& printer, const api::Object& stored,
+                              const api::Object& shown, const OutputFormat& format);
 
 /// What a list says of itself.
 struct ListHead {

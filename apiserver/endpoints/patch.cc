@@ -2,16 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <utility>
 
+#include "api/go_text.h"
 #include "apiserver/endpoints/body.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "lookout/api/json_patch.h"
 #include "lookout/api/merge_patch.h"
 #include "lookout/api/status.h"
 #include "lookout/api/strategic_merge_patch.h"
+#include "lookout/api/validation.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -54,16 +57,79 @@ Apply apply_strategic(const api::GroupVersionKind& type) {
   };
 }
 
+/// A value as Go prints it with "%+v".
+std::string go_text(const json::Value& value) {
+  std::vector<std::string> parts;
+  if (value.IsObject()) {
+    for (const auto& member : value.GetObject())
+      parts.push_back(fmt::format("{}:{}", json::text_of(member.name), go_text(member.value)));
+    std::sort(parts.begin(), parts.end());
+    return fmt::format("map[{}]", fmt::join(parts, " "));
+  }
+  if (value.IsArray()) {
+    for (const auto& element : value.GetArray()) parts.push_back(go_text(element));
+    return fmt::format("[{}]", fmt::join(parts, " "));
+  }
+  if (value.IsString()) return std::string(json::text_of(value));
+  if (value.IsNull()) return "<nil>";
+  if (value.IsBool()) return value.GetBool() ? "true" : "false";
+  return value.IsInt64() ? std::to_string(value.GetInt64()) : fmt::format("{}", value.GetDouble());
+}
+
+/// What the decoder finds in the outcome of a patch.
+class OutcomeCheck {
+ public:
+  OutcomeCheck(registry::ServedResourcePtr resource, FieldValidation validation,
+               std::shared_ptr<std::vector<std::string>> warnings)
+      : resource_(std::move(resource)), validation_(validation), warnings_(std::move(warnings)) {}
+
+  /// `blamed` is what the error shows.
+  void operator()(const Object& present, const Object& patched, const std::string& blamed) const {
+    // A scale is no object of the resource.
+    if (patched.kind() != resource_->type.kind) return;
+    const std::string json = patched.to_json();
+    DecodingProblems problems = find_decoding_problems(json, *resource_);
+    if (problems.error) {
+      throw refuse(
+          blamed.empty() ? json : blamed,
+          fmt::format("{0} in version {1} cannot be handled as a {0}: {2}", resource_->type.kind,
+                      api::detail::quote(resource_->type.version), *problems.error));
+    }
+    if (validation_ == FieldValidation::kIgnore || problems.strict.empty()) return;
+    const auto before = find_decoding_problems(present.to_json(), *resource_).strict;
+    std::erase_if(problems.strict, [&](const std::string& problem) {
+      return std::find(before.begin(), before.end(), problem) != before.end();
+    });
+    if (problems.strict.empty()) return;
+    if (validation_ == FieldValidation::kStrict)
+      throw refuse(blamed.empty() ? json : blamed, strict_decoding_error(problems.strict));
+    // The patch may be tried several times.
+    *warnings_ = std::move(problems.strict);
+  }
+
+ private:
+  static StatusError refuse(const std::string& value, const std::string& why) {
+    return StatusError::invalid("", "", "", {api::validation::invalid("patch", value, why)});
+  }
+
+  registry::ServedResourcePtr resource_;
+  FieldValidation validation_;
+  std::shared_ptr<std::vector<std::string>> warnings_;
+};
+
 registry::Store::Change make_change(Document patch, Apply apply,
-                                    const registry::ServedResourcePtr& resource) {
+                                    const registry::ServedResourcePtr& resource,
+                                    const OutcomeCheck& check, bool strategic) {
   // Changes are copied about; the patch need not be.
   auto shared = std::make_shared<const Document>(std::move(patch));
-  return [shared, apply = std::move(apply), resource](const Object& present) {
+  const std::string blamed = strategic ? go_text(*shared) : std::string();
+  return [shared, apply = std::move(apply), resource, check, blamed](const Object& present) {
     Document document = present.to_document();
     apply(document, *shared);
     try {
       Object patched = Object::from(document);
       check_metadata(patched, *resource);
+      check(present, patched, blamed);
       return patched;
     } catch (const api::DecodeError& e) {
       throw StatusError::bad_request(e.what());
@@ -74,7 +140,10 @@ registry::Store::Change make_change(Document patch, Apply apply,
 }  // namespace
 
 registry::Store::Change parse_patch(const http::Request& request,
-                                    const registry::ServedResourcePtr& resource) {
+                                    const registry::ServedResourcePtr& resource,
+                                    FieldValidation validation,
+                                    std::shared_ptr<std::vector<std::string>> warnings) {
+  const OutcomeCheck check(resource, validation, std::move(warnings));
   const std::string type = media_type(request.header("content-type"));
   if (type == kJsonPatch) {
     Document patch = decode_json(request.body, "error decoding patch: ");
@@ -88,7 +157,7 @@ registry::Store::Change parse_patch(const http::Request& request,
           fmt::format("The allowed maximum operations in a JSON patch is {}, got {}",
                       kMaxOperations, patch.Size()));
     }
-    return make_change(std::move(patch), apply_json, resource);
+    return make_change(std::move(patch), apply_json, resource, check, false);
   }
   const api::GroupVersionKind kind = resource->type.gvk();
   const bool strategic = type == kStrategicPatch && api::supports_strategic_merge_patch(kind);
@@ -99,7 +168,8 @@ registry::Store::Change parse_patch(const http::Request& request,
           "error decoding patch: json: cannot unmarshal array into Go value of type "
           "map[string]interface {}");
     }
-    return make_change(std::move(patch), strategic ? apply_strategic(kind) : apply_merge, resource);
+    return make_change(std::move(patch), strategic ? apply_strategic(kind) : apply_merge, resource,
+                       check, strategic);
   }
   if (type == kApplyPatch) {
     api::Status status;

@@ -1,8 +1,11 @@
 // Patches.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/http/message.h"
 #include "apiserver/registry/store.h"
 
@@ -11,7 +14,12 @@ namespace lookout::apiserver::endpoints {
 /// The change that the patch in a request makes. Throws api::StatusError: 415 for an unknown kind
 /// of patch, 400 for a patch that is none. What the change throws: 422 for a patch that does not
 /// fit the object.
+///
+/// What strict decoding finds in the outcome, and was not there before, is refused (422) or added
+/// to `warnings`.
 registry::Store::Change parse_patch(const http::Request& request,
-                                    const registry::ServedResourcePtr& resource);
+                                    const registry::ServedResourcePtr& resource,
+                                    FieldValidation validation,
+                                    std::shared_ptr<std::vector<std::string>> warnings);
 
 }  // namespace lookout::apiserver::endpoints

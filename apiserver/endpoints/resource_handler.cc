@@ -12,6 +12,7 @@
 #include "apiserver/endpoints/output.h"
 #include "apiserver/endpoints/patch.h"
 #include "apiserver/endpoints/pod_subresources.h"
+#include "apiserver/endpoints/protobuf_output.h"
 #include "apiserver/endpoints/reviews.h"
 #include "apiserver/endpoints/scale.h"
 #include "apiserver/endpoints/watch_stream.h"
@@ -46,6 +47,12 @@ Object success(const Target& target, const Object& object) {
   status.uid = object.uid();
   status.has_details = true;
   return status.to_object();
+}
+
+/// Clients show these to their users.
+void add_warnings(const std::vector<std::string>& warnings, Response& response) {
+  for (const std::string& warning : warnings)
+    response.headers.emplace_back("Warning", warning_header(warning));
 }
 
 storage::Revision revision_parameter(const Request& request) {
@@ -129,7 +136,8 @@ Awaitable<Response> ResourceHandler::handle(const Request& request, const Reques
 }
 
 Awaitable<Response> ResourceHandler::get(const Call& call) const {
-  const OutputFormat format = negotiate_output(call.request, false, false);
+  const OutputFormat format =
+      negotiate_output(call.request, false, false, call.target.resource->custom);
   const std::string& subresource = call.info.subresource;
   if (!subresource.empty() && subresource != "status" && subresource != "scale" &&
       subresource != "approval" && subresource != "ephemeralcontainers" &&
@@ -146,16 +154,22 @@ Awaitable<Response> ResourceHandler::get(const Call& call) const {
   const storage::Revision revision = revision_parameter(call.request);
   Object object = co_await store_.get(call.target, revision);
   if (subresource == "scale") object = scale_of(*call.target.resource, object);
-  co_return object_response(200, object, format);
+  co_return respond(call, 200, object, format);
 }
 
 Awaitable<Response> ResourceHandler::list(const Call& call) const {
   const registry::ServedResource& resource = *call.target.resource;
-  const OutputFormat format = negotiate_output(call.request, resource.has_verb("watch"), true);
+  const OutputFormat format =
+      negotiate_output(call.request, resource.has_verb("watch"), true, resource.custom);
   const ListOptions options = parse_list_options(call.request, resource, false, "");
   ++counters_->lists;
   if (resource.storage == nullptr) {
     // Components that the server knows nothing of.
+    if (format.transform == Transform::kTable) {
+      Response table;
+      table.stream = list_stream(call.target.resource, {}, objects_source({}), format);
+      co_return table;
+    }
     Response nothing = object_response(
         200,
         Object::parse(fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{}},"items":[]}})",
@@ -184,6 +198,7 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
   }
   Response response;
   response.headers.emplace_back("Cache-Control", "no-cache, private");
+  response.content_type = content_type_of(format, false);
   response.stream =
       list_stream(call.target.resource, std::move(head), std::move(result.objects), format);
   co_return response;
@@ -191,7 +206,7 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
 
 Awaitable<Response> ResourceHandler::watch(const Call& call) const {
   const registry::ServedResource& resource = *call.target.resource;
-  const OutputFormat format = negotiate_output(call.request, true, false);
+  const OutputFormat format = negotiate_output(call.request, true, false, resource.custom);
   const ListOptions options = parse_list_options(call.request, resource, true, call.target.name);
   const registry::KeyRange range = key_range(call.target, options);
   storage::WatchOptions wanted = storage_watch_options(options);
@@ -204,11 +219,13 @@ Awaitable<Response> ResourceHandler::watch(const Call& call) const {
   stream.bookmarks = options.allow_watch_bookmarks;
   stream.bookmark_interval = limits_.bookmark_interval;
   stream.format = format;
+  stream.metrics = counters_->metrics->watcher(resource);
   stream.description = fmt::format("the watch of {} by {} from {}", call.request.target,
                                    call.user.name, call.request.client_address);
   auto watch = co_await resource.storage->watch(range.key, range.recursive, std::move(wanted));
   Response response;
   response.headers.emplace_back("Cache-Control", "no-cache, private");
+  response.content_type = content_type_of(format, true);
   response.stream = std::make_unique<WatchStream>(call.target.resource, std::move(watch),
                                                   std::move(stream), counters_);
   co_return response;
@@ -217,9 +234,9 @@ Awaitable<Response> ResourceHandler::watch(const Call& call) const {
 Awaitable<Response> ResourceHandler::create(const Call& call) const {
   const registry::ServedResource& resource = *call.target.resource;
   const OutputFormat format = negotiate_output(call.request, false, false);
-  negotiate_input(call.request);
+  negotiate_input(call.request, !resource.custom);
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
-  Object object = decode_object(call.request.body, resource);
+  Object object = decode_object(call.request, resource);
   if (resource.storage == nullptr) {
     if (resource.type.plural == "bindings") {
       Target pod = call.target;
@@ -238,14 +255,17 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
     throw StatusError::bad_request(
         "the namespace of the provided object does not match the namespace sent on the request");
   }
+  const auto warnings = check_fields(call.request, resource, options.field_validation);
   const Object created = co_await store_.create(call.target, object, options.dry_run);
   co_await after_write(call);
-  co_return object_response(201, created, format);
+  Response response = respond(call, 201, created, format);
+  add_warnings(warnings, response);
+  co_return response;
 }
 
 Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const {
   const OutputFormat format = negotiate_output(call.request, false, false);
-  negotiate_input(call.request);
+  negotiate_input(call.request, true);
   const std::string& name = call.info.subresource;
   if (name != "binding" && name != "eviction") {
     co_await store_.get(call.target);
@@ -253,7 +273,7 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
         fmt::format("{}/{} is not served by this server", call.target.resource->type.plural, name));
   }
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
-  const Object body = decode_any_object(call.request.body, call.subresource->kind.kind);
+  const Object body = decode_any_object(call.request, call.subresource->kind.kind);
   if (name == "binding") {
     co_await bind_pod(store_, call.target, body, options.dry_run);
   } else {
@@ -268,18 +288,21 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
 Awaitable<Response> ResourceHandler::change(const Call& call) const {
   const bool patching = call.info.verb == "patch";
   const OutputFormat format = negotiate_output(call.request, false, false);
-  if (!patching) negotiate_input(call.request);
-  const WriteOptions options =
-      parse_write_options(call.request, patching ? "PatchOptions" : "UpdateOptions");
   const std::string& subresource = call.info.subresource;
   const bool scaling = subresource == "scale";
+  if (!patching) negotiate_input(call.request, scaling || !call.target.resource->custom);
+  const WriteOptions options =
+      parse_write_options(call.request, patching ? "PatchOptions" : "UpdateOptions");
+  const auto warnings = std::make_shared<std::vector<std::string>>();
   Store::Change wish;
   storage::Preconditions preconditions;
   if (patching) {
-    wish = parse_patch(call.request, call.target.resource);
+    wish = parse_patch(call.request, call.target.resource, options.field_validation, warnings);
   } else {
-    Object object = scaling ? decode_any_object(call.request.body, "Scale")
-                            : decode_object(call.request.body, *call.target.resource);
+    Object object = scaling ? decode_any_object(call.request, "Scale")
+                            : decode_object(call.request, *call.target.resource);
+    if (!scaling)
+      *warnings = check_fields(call.request, *call.target.resource, options.field_validation);
     if (!object.uid().empty()) preconditions.uid = std::string(object.uid());
     wish = [object = std::move(object)](const Object& /*present*/) { return object; };
   }
@@ -297,7 +320,9 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
                                                   std::move(preconditions), options.dry_run);
   co_await after_write(call);
   const Object shown = scaling ? scale_of(*call.target.resource, updated.object) : updated.object;
-  co_return object_response(updated.created ? 201 : 200, shown, format);
+  Response response = respond(call, updated.created ? 201 : 200, shown, format);
+  add_warnings(*warnings, response);
+  co_return response;
 }
 
 Awaitable<Response> ResourceHandler::remove(const Call& call) const {
@@ -307,20 +332,20 @@ Awaitable<Response> ResourceHandler::remove(const Call& call) const {
                                                call.target.resource->type.plural,
                                                call.info.subresource));
   }
-  if (!call.request.body.empty()) negotiate_input(call.request);
+  if (!call.request.body.empty()) negotiate_input(call.request, true);
   registry::DeleteOptions options = parse_delete_options(call.request);
   const Store::Deleted deleted = co_await store_.remove(call.target, std::move(options));
   co_await after_write(call);
   const bool shows_object = !deleted.gone || call.target.resource->strategy->returns_deleted_object;
-  co_return object_response(
-      200, shows_object ? deleted.object : success(call.target, deleted.object), format);
+  co_return respond(call, 200, shows_object ? deleted.object : success(call.target, deleted.object),
+                    format);
 }
 
 Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
   const registry::ServedResource& resource = *call.target.resource;
-  const OutputFormat format = negotiate_output(call.request, false, true);
+  const OutputFormat format = negotiate_output(call.request, false, true, resource.custom);
   const ListOptions list = parse_list_options(call.request, resource, false, "");
-  if (!call.request.body.empty()) negotiate_input(call.request);
+  if (!call.request.body.empty()) negotiate_input(call.request, true);
   registry::DeleteOptions options = parse_delete_options(call.request);
   storage::Predicate predicate = list.predicate;
   std::vector<Object> removed =
@@ -331,9 +356,22 @@ Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
   ListHead head;
   head.resource_version = std::to_string(revision);
   Response response;
+  response.content_type = content_type_of(format, false);
   response.stream = list_stream(call.target.resource, std::move(head),
                                 objects_source(std::move(removed)), format);
   co_return response;
+}
+
+Response ResourceHandler::respond(const Call& call, int code, const Object& object,
+                                  const OutputFormat& format) {
+  if (format.transform != Transform::kTable || object.kind() == "Status")
+    return object_response(code, object, format);
+  const registry::ServedResource& resource = *call.target.resource;
+  if (call.info.subresource == "scale") {
+    const auto printer = tables::Printer::of_builtin("autoscaling", "scale");
+    return table_response(code, *printer, object, object, format);
+  }
+  return table_response(code, *resource.printer, resource.to_storage(object), object, format);
 }
 
 Awaitable<void> ResourceHandler::after_write(const Call& call) const {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "apiserver/auth/authenticator.h"
+#include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/request_info.h"
 #include "apiserver/http/message.h"
 #include "apiserver/registry/resource_registry.h"
@@ -48,6 +49,9 @@ class ResourceHandler {
   http::Awaitable<http::Response> change(const Call& call) const;
   http::Awaitable<http::Response> remove(const Call& call) const;
   http::Awaitable<http::Response> remove_collection(const Call& call) const;
+  /// The object in the form that the client wants it in.
+  static http::Response respond(const Call& call, int code, const api::Object& object,
+                                const OutputFormat& format);
   /// Definitions that have changed are served from now on.
   http::Awaitable<void> after_write(const Call& call) const;
 

@@ -8,6 +8,8 @@
 #include "api/flat_writer.h"
 #include "api/json_writer.h"
 #include "api/object_editor.h"
+#include "apiserver/endpoints/output.h"
+#include "lookout/api/protobuf.h"
 #include "lookout/api/symbols.h"
 
 namespace lookout::apiserver::endpoints {
@@ -25,7 +27,9 @@ WatchStream::WatchStream(registry::ServedResourcePtr resource,
       options_(std::move(options)),
       counters_(std::move(counters)) {
   form_ = resource_->type.api_version();
-  if (options_.format.transform == Transform::kPartialMetadata) form_ = "metadata";
+  if (options_.format.transform == Transform::kPartialMetadata)
+    form_ = options_.format.meta_version;
+  if (options_.format.protobuf) form_ += " protobuf";
   if (options_.bookmarks) next_bookmark_ = Clock::now() + options_.bookmark_interval;
   ++counters_->watches_started;
   ++counters_->watches;
@@ -73,6 +77,7 @@ void WatchStream::encode_some(std::vector<http::Piece>& pieces) {
     pieces.push_back(encode(event));
     size += pieces.back()->size();
     ++counters_->events_sent;
+    if (options_.metrics) options_.metrics->event_sent();
     // The storage ends a watch after an error.
     if (event.type == api::EventType::kError) last_ = true;
   }
@@ -88,16 +93,18 @@ void WatchStream::on_slow_client() {
   spdlog::warn("ended {}: the client does not read its events", options_.description);
 }
 
-http::Piece WatchStream::encode(const storage::Event& event) const {
+http::Piece WatchStream::encode(const storage::Event& event) {
   const auto make = [&] {
     ++counters_->events_encoded;
     return line(event);
   };
-  if (event.change == nullptr) return std::make_shared<const std::string>(make());
+  // Tables are of their moment: they show ages.
+  const bool alone = event.change == nullptr || options_.format.transform == Transform::kTable;
+  if (alone) return std::make_shared<const std::string>(make());
   return event.change->encoding(std::string(api::to_string(event.type)) + " " + form_, make);
 }
 
-std::string WatchStream::line(const storage::Event& event) const {
+std::string WatchStream::line(const storage::Event& event) {
   std::string out = R"({"type":")";
   out += api::to_string(event.type);
   out += R"(","object":)";
@@ -106,8 +113,20 @@ std::string WatchStream::line(const storage::Event& event) const {
     object = bookmark(event);
   } else if (event.type != api::EventType::kError) {
     object = options_.format.transform == Transform::kPartialMetadata
-                 ? api::partial_metadata(object)
+                 ? api::with_type(api::partial_metadata(object), options_.format.meta_version,
+                                  "PartialObjectMetadata")
                  : resource_->from_storage(object);
+  }
+  if (options_.format.protobuf) {
+    std::string frame;
+    api::ProtobufEncoder().encode_event(event.type, object, frame);
+    return frame;
+  }
+  if (options_.format.transform == Transform::kTable && event.type != api::EventType::kError) {
+    const bool is_bookmark = event.type == api::EventType::kBookmark;
+    out += table_of(*resource_->printer, is_bookmark ? object : event.object, object,
+                    options_.format, !std::exchange(columns_shown_, true));
+    return out + "}\n";
   }
   api::detail::write_json(object.body(), out);
   out += "}\n";
@@ -121,7 +140,8 @@ api::Object WatchStream::bookmark(const storage::Event& event) const {
   writer.key(api::sym::kKind);
   writer.string(partial ? "PartialObjectMetadata" : std::string_view(resource_->type.kind));
   writer.key(api::sym::kApiVersion);
-  writer.string(partial ? "meta.k8s.io/v1" : resource_->type.api_version());
+  writer.string(partial ? options_.format.meta_version
+                        : std::string_view(resource_->type.api_version()));
   writer.key(api::sym::kMetadata);
   writer.begin_object();
   writer.key(api::sym::kResourceVersion);

@@ -8,6 +8,7 @@
 
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/http/message.h"
+#include "apiserver/metrics.h"
 #include "apiserver/registry/served_resource.h"
 #include "apiserver/stats.h"
 #include "lookout/apiserver/storage/interface.h"
@@ -20,11 +21,13 @@ struct WatchStreamOptions {
   bool bookmarks = false;
   std::chrono::milliseconds bookmark_interval{60000};
   OutputFormat format = {};
+  std::shared_ptr<WatcherMetrics> metrics = {};
   /// For the log: who watches what.
   std::string description = {};
 };
 
-/// Events as lines of JSON. An event is encoded once for all watches that show it alike.
+/// Events as lines of JSON, or as frames of protobuf. An event is encoded once for all watches that
+/// show it alike.
 class WatchStream final : public http::BodyStream {
  public:
   WatchStream(registry::ServedResourcePtr resource, std::unique_ptr<storage::Watch> watch,
@@ -40,8 +43,8 @@ class WatchStream final : public http::BodyStream {
   using Clock = std::chrono::steady_clock;
 
   void encode_some(std::vector<http::Piece>& pieces);
-  http::Piece encode(const storage::Event& event) const;
-  std::string line(const storage::Event& event) const;
+  http::Piece encode(const storage::Event& event);
+  std::string line(const storage::Event& event);
   api::Object bookmark(const storage::Event& event) const;
 
   const registry::ServedResourcePtr resource_;
@@ -55,6 +58,8 @@ class WatchStream final : public http::BodyStream {
   std::size_t encoded_ = 0;
   Clock::time_point next_bookmark_ = Clock::time_point::max();
   bool prepared_ = false;
+  /// Only the first table says what its columns are.
+  bool columns_shown_ = false;
   bool ending_ = false;
   /// Nothing comes after the events that are here.
   bool last_ = false;

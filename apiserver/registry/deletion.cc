@@ -1,8 +1,10 @@
 // Deleting: at once, after a grace period, or when the last finalizer is done.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "api/object_editor.h"
 #include "apiserver/registry/store.h"
@@ -68,6 +70,40 @@ std::int64_t grace_of(const Object& pod, const DeleteOptions& options) {
   return grace < 0 ? 1 : grace;
 }
 
+/// The object with the finalizers that go with what is to become of its dependents
+/// (deletionFinalizersForGarbageCollection).
+Object with_propagation(const Object& object, Propagation propagation) {
+  bool orphan = propagation == Propagation::kOrphan;
+  bool foreground = propagation == Propagation::kForeground;
+  std::vector<std::string_view> before;
+  std::vector<std::string_view> wanted;
+  for (const api::Value finalizer : object["metadata"]["finalizers"].elements()) {
+    const std::string_view name = finalizer.as_string();
+    before.push_back(name);
+    if (name != kOrphanDependents && name != kForegroundDeletion) {
+      wanted.push_back(name);
+    } else if (propagation == Propagation::kDefault) {
+      (name == kOrphanDependents ? orphan : foreground) = true;
+    }
+  }
+  if (orphan) wanted.push_back(kOrphanDependents);
+  if (foreground && !orphan) wanted.push_back(kForegroundDeletion);
+  if (std::is_permutation(before.begin(), before.end(), wanted.begin(), wanted.end()))
+    return object;
+  Document document = object.to_document();
+  Allocator& allocator = document.GetAllocator();
+  Value list(rapidjson::kArrayType);
+  for (const std::string_view name : wanted)
+    list.PushBack(json::copy_text(name, allocator), allocator);
+  Value& metadata = json::child(document, "metadata", allocator);
+  if (wanted.empty()) {
+    json::erase(metadata, "finalizers");
+  } else {
+    json::set(metadata, "finalizers", std::move(list), allocator);
+  }
+  return Object::from(document);
+}
+
 /// Thrown out of an update: nothing is to be changed.
 struct Unchanged {};
 
@@ -97,16 +133,22 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
   const ServedResource& resource = *target.resource;
   const bool is_pod = is(target, "", "pods");
   bool gone = false;
-  const auto change = [&](const Object& present) -> Object {
-    check(target, options, present);
+  const auto change = [&](const Object& before_deletion) -> Object {
+    check(target, options, before_deletion);
     gone = false;
+    Object present = with_propagation(before_deletion, options.propagation);
+    const bool same = present.same(before_deletion);
     const bool finalizers = !present["metadata"]["finalizers"].empty();
     if (!is_pod) {
       if (!finalizers) {
         gone = true;
-        throw Unchanged{};
+        if (same) throw Unchanged{};
+        return mark(present, now(), 0);
       }
-      if (is_deleting(present)) throw Unchanged{};
+      if (is_deleting(present)) {
+        if (same) throw Unchanged{};
+        return present;
+      }
       return mark(present, now(), 0);
     }
     if (!is_deleting(present)) {
@@ -115,6 +157,7 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
       return mark(present, now() + std::chrono::seconds(grace), grace);
     }
     const std::int64_t before = present["metadata"]["deletionGracePeriodSeconds"].as_int();
+    if (!same) return present;
     if (before == 0) {
       gone = !finalizers;
       throw Unchanged{};
@@ -246,7 +289,9 @@ Awaitable<Store::Deleted> Store::remove(Target target, DeleteOptions options) co
   check(target, options, present);
   if (is(target, "apiextensions.k8s.io", "customresourcedefinitions"))
     co_return co_await remove_definition(target, options);
-  if (is(target, "", "pods") || !present["metadata"]["finalizers"].empty())
+  const bool waits = options.propagation == Propagation::kForeground ||
+                     options.propagation == Propagation::kOrphan;
+  if (waits || is(target, "", "pods") || !present["metadata"]["finalizers"].empty())
     co_return co_await remove_gracefully(target, options);
   co_return co_await remove_now(target, options.preconditions, options.dry_run);
 }

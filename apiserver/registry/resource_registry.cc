@@ -114,6 +114,9 @@ std::vector<ServedResourcePtr> custom_resources(const Object& definition,
     resource->storage_version = storage_version;
     resource->storage = &backend.resource(group + "/" + plural);
     resource->strategy = &custom_resource_strategy();
+    if (const Value schema = version["schema"]["openAPIV3Schema"]; schema.is_object())
+      resource->schema = Object::parse(schema.to_json());
+    resource->printer = tables::Printer::of_custom(version);
     const Value subresources = version["subresources"];
     const std::vector<std::string> verbs = {"get", "patch", "update"};
     if (subresources["status"].exists())

@@ -7,7 +7,9 @@
 #include "api/object_editor.h"
 #include "apiserver/registry/conversion.h"
 #include "apiserver/registry/selectable_fields.h"
+#include "apiserver/registry/storage_place.h"
 #include "apiserver/registry/strategy.h"
+#include "lookout/api/protobuf.h"
 
 namespace lookout::apiserver::registry {
 namespace {
@@ -33,13 +35,6 @@ constexpr std::array<Place, 7> kPlaces = {{
      "apiextensions.k8s.io/customresourcedefinitions"},
     {"apiregistration.k8s.io", "apiservices", "apiregistration.k8s.io/apiservices"},
 }};
-
-std::string_view place_of(const api::ResourceInfo& info) {
-  const auto place = std::find_if(kPlaces.begin(), kPlaces.end(), [&](const Place& p) {
-    return p.group == info.group && p.plural == info.plural;
-  });
-  return place == kPlaces.end() ? info.plural : place->place;
-}
 
 /// Subresources whose answer is of another kind than their resource.
 struct SubresourceKind {
@@ -111,7 +106,25 @@ Strings categories_of(const api::ResourceInfo& info) {
   return {};
 }
 
+/// What Go's types make of an object: structures are there though empty, nulls and empty text are
+/// not. So that it is the same whichever encoding it comes and goes in. An object that has more
+/// than the types do stays as it is.
+api::Object as_typed(api::Object object) {
+  std::string bytes;
+  api::ProtobufEncoder encoder;
+  if (!encoder.encode(object, bytes) || encoder.left_out() > 0) return object;
+  api::Object typed = api::ProtobufDecoder().decode(bytes);
+  return typed ? typed : object;
+}
+
 }  // namespace
+
+std::string_view place_of(const api::ResourceInfo& info) {
+  const auto place = std::find_if(kPlaces.begin(), kPlaces.end(), [&](const Place& p) {
+    return p.group == info.group && p.plural == info.plural;
+  });
+  return place == kPlaces.end() ? info.plural : place->place;
+}
 
 bool ServedResource::has_verb(std::string_view verb) const {
   return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
@@ -124,8 +137,10 @@ const Subresource* ServedResource::find_subresource(std::string_view name) const
 }
 
 api::Object ServedResource::to_storage(const api::Object& object) const {
-  return convert_to_storage != nullptr ? convert_to_storage(object)
-                                       : api::with_type(object, storage_version, type.kind);
+  api::Object stored = convert_to_storage != nullptr
+                           ? convert_to_storage(object)
+                           : api::with_type(object, storage_version, type.kind);
+  return custom ? stored : as_typed(std::move(stored));
 }
 
 api::Object ServedResource::from_storage(const api::Object& stored) const {
@@ -182,6 +197,7 @@ std::vector<ServedResourcePtr> builtin_resources(storage::Backend& backend) {
       resource->subresources.push_back(make_subresource(info, name));
     resource->scale = scale_of(info);
     resource->strategy = &strategy_for(info.group, info.plural);
+    resource->printer = tables::Printer::of_builtin(info.group, info.plural);
     if (info.group == "events.k8s.io") {
       resource->storage_version = "v1";
       resource->convert_to_storage = core_event;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apiserver/tables/printer.h"
 #include "lookout/api/resource.h"
 #include "lookout/apiserver/storage/interface.h"
 
@@ -62,6 +63,10 @@ struct ServedResource {
   std::string unknown_field_message;
   std::optional<ScalePaths> scale;
   const Strategy* strategy = nullptr;
+  /// The structural schema of a custom resource; empty for others, and if there is none.
+  api::Object schema;
+  /// How its objects are shown in tables.
+  std::shared_ptr<const tables::Printer> printer;
 
   bool has_verb(std::string_view verb) const;
   const Subresource* find_subresource(std::string_view name) const;

@@ -6,7 +6,9 @@
 
 #include "api/go_text.h"
 #include "api/object_editor.h"
+#include "api/type_table.h"
 #include "apiserver/registry/object_meta.h"
+#include "apiserver/registry/structural_schema.h"
 #include "lookout/api/symbols.h"
 
 namespace lookout::apiserver::registry {
@@ -45,6 +47,26 @@ void strip_nulls(Value& value) {
 void set_type(Value& document, const ServedResource& resource, Allocator& allocator) {
   json::set(document, "kind", resource.type.kind, allocator);
   json::set(document, "apiVersion", resource.type.api_version(), allocator);
+}
+
+/// Built-in kinds that have a spec and a status always show them, be they empty: in Go they are no
+/// pointers.
+void add_parts(const ServedResource& resource, Document& document, Allocator& allocator) {
+  const api::Resource& type = resource.type;
+  const auto known = api::detail::Type::of_kind(type.group, type.version, type.kind);
+  if (!known || known->shape() != api::detail::Shape::kStruct) return;
+  for (const char* part : {"spec", "status"}) {
+    const auto field = known->field(part);
+    if (field && field->type().shape() == api::detail::Shape::kStruct)
+      json::child(document, part, allocator);
+  }
+}
+
+/// Custom resources have what their schema says, and nothing else.
+void fit_to_schema(const ServedResource& resource, Document& document, Allocator& allocator) {
+  if (!resource.schema) return;
+  prune(document, resource.schema.body());
+  set_schema_defaults(document, resource.schema.body(), allocator);
 }
 
 void throw_if_invalid(const ServedResource& resource, std::string_view name, Causes causes) {
@@ -146,7 +168,9 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
     json::erase(metadata, "generation");
   }
   if (resource.has_status() && !strategy.keeps_status_on_create) json::erase(document, "status");
+  if (!resource.custom) add_parts(resource, document, allocator);
   if (strategy.set_defaults != nullptr) strategy.set_defaults(document, allocator);
+  fit_to_schema(resource, document, allocator);
   if (strategy.prepare_for_create != nullptr) strategy.prepare_for_create(document, allocator);
   return Object::from(document);
 }
@@ -163,6 +187,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     validate_metadata(resource, prepared, causes);
     const Object stored = resource.to_storage(prepared);
     if (resource.strategy->validate != nullptr) resource.strategy->validate(stored, causes);
+    if (resource.schema) validate_schema(prepared, resource.schema.body(), causes);
     throw_if_invalid(resource, prepared.name(), std::move(causes));
     std::optional<StorageError> failure;
     try {
@@ -270,6 +295,7 @@ class Store::ChangeOfObject {
       static_cast<Value&>(document) = json::deep_copy(before, allocator);
       if (status.IsNull()) {
         json::erase(document, "status");
+        if (!resource_.custom) add_parts(resource_, document, allocator);
       } else {
         json::set(document, "status", std::move(status), allocator);
       }
@@ -279,6 +305,7 @@ class Store::ChangeOfObject {
       json::take(document, before, "status", allocator);
     }
     keep_metadata(document, before, allocator);
+    fit_to_schema(resource_, document, allocator);
     if (part_ == Part::kStatus) return;
     if (strategy.set_defaults != nullptr) strategy.set_defaults(document, allocator);
     if (part_ == Part::kMain && strategy.prepare_for_update != nullptr)
@@ -304,6 +331,7 @@ class Store::ChangeOfObject {
     Causes causes;
     validate_metadata(resource_, object, causes);
     validate_metadata_update(object, present, causes);
+    if (resource_.schema) validate_schema(object, resource_.schema.body(), causes);
     if (part_ == Part::kMain) {
       if (strategy.validate != nullptr) strategy.validate(stored, causes);
       if (strategy.validate_update != nullptr)

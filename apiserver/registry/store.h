@@ -38,9 +38,22 @@ enum class Part {
   kWhole    ///< everything
 };
 
+/// What becomes of the objects that an object owns.
+enum class Propagation {
+  kDefault,     ///< as the object's finalizers say, or else in the background
+  kBackground,  ///< they are deleted after it
+  kForeground,  ///< they are deleted before it
+  kOrphan       ///< they stay
+};
+
+/// The finalizers of objects that wait for their dependents.
+inline constexpr std::string_view kForegroundDeletion = "foregroundDeletion";
+inline constexpr std::string_view kOrphanDependents = "orphan";
+
 struct DeleteOptions {
   std::optional<std::int64_t> grace_period_seconds = {};
   storage::Preconditions preconditions = {};
+  Propagation propagation = Propagation::kDefault;
   bool dry_run = false;
 };
 

@@ -62,4 +62,18 @@ void validate_custom_resource_definition(const api::Object& object, Causes& caus
 void validate_custom_resource_definition_update(const api::Object& object, const api::Object& old,
                                                 Causes& causes);
 
+// kind_validation.cc
+void validate_cron_job(const api::Object& object, Causes& causes);
+void validate_ingress(const api::Object& object, Causes& causes);
+void validate_role(const api::Object& object, Causes& causes);
+void validate_cluster_role(const api::Object& object, Causes& causes);
+void validate_role_binding(const api::Object& object, Causes& causes);
+void validate_cluster_role_binding(const api::Object& object, Causes& causes);
+void validate_storage_class(const api::Object& object, Causes& causes);
+void validate_priority_class(const api::Object& object, Causes& causes);
+void validate_lease(const api::Object& object, Causes& causes);
+void validate_autoscaler(const api::Object& object, Causes& causes);
+void validate_persistent_volume_claim(const api::Object& object, Causes& causes);
+void validate_persistent_volume(const api::Object& object, Causes& causes);
+
 }  // namespace lookout::apiserver::registry

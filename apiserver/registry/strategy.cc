@@ -29,8 +29,9 @@ Strategy returned() {
 }
 
 /// Roles and bindings: any name that can be part of a URL.
-Strategy rbac() {
+Strategy rbac(void (*validate)(const api::Object&, Causes&)) {
   Strategy strategy;
+  strategy.validate = validate;
   strategy.check_name = rules::check_path_segment_name;
   strategy.create_on_update = true;
   return strategy;
@@ -92,16 +93,21 @@ std::vector<Entry> make_entries() {
 
   Strategy volumes = returned();
   volumes.set_defaults = default_persistent_volume;
+  volumes.validate = validate_persistent_volume;
   volumes.prepare_for_create = prepare_persistent_volume;
   add("", "persistentvolumes", volumes);
   Strategy claims = returned();
   claims.set_defaults = default_persistent_volume_claim;
+  claims.validate = validate_persistent_volume_claim;
   claims.prepare_for_create = prepare_persistent_volume_claim;
   add("", "persistentvolumeclaims", claims);
   for (const char* plural : {"podtemplates", "resourcequotas", "serviceaccounts"})
     add("", plural, returned());
-  for (const char* plural : {"csidrivers", "csinodes", "storageclasses", "volumeattachments"})
+  for (const char* plural : {"csidrivers", "csinodes", "volumeattachments"})
     add("storage.k8s.io", plural, returned());
+  Strategy storage_classes = returned();
+  storage_classes.validate = validate_storage_class;
+  add("storage.k8s.io", "storageclasses", storage_classes);
 
   Strategy upsert;
   upsert.create_on_update = true;
@@ -112,6 +118,7 @@ std::vector<Entry> make_entries() {
   add("events.k8s.io", "events", events);
   Strategy leases = upsert;
   leases.unconditional_update = false;
+  leases.validate = validate_lease;
   add("coordination.k8s.io", "leases", leases);
 
   add("apps", "deployments", workload(default_deployment, validate_deployment));
@@ -126,20 +133,29 @@ std::vector<Entry> make_entries() {
   add("batch", "jobs", jobs);
   Strategy cron_jobs = with_generation();
   cron_jobs.set_defaults = default_cron_job;
+  cron_jobs.validate = validate_cron_job;
   add("batch", "cronjobs", cron_jobs);
   Strategy autoscalers;
   autoscalers.set_defaults = default_autoscaler;
+  autoscalers.validate = validate_autoscaler;
   add("autoscaling", "horizontalpodautoscalers", autoscalers);
 
-  for (const char* plural : {"clusterroles", "clusterrolebindings", "roles", "rolebindings"})
-    add("rbac.authorization.k8s.io", plural, rbac());
-  for (const char* plural : {"ingresses", "ingressclasses", "networkpolicies"})
+  add("rbac.authorization.k8s.io", "roles", rbac(validate_role));
+  add("rbac.authorization.k8s.io", "clusterroles", rbac(validate_cluster_role));
+  add("rbac.authorization.k8s.io", "rolebindings", rbac(validate_role_binding));
+  add("rbac.authorization.k8s.io", "clusterrolebindings", rbac(validate_cluster_role_binding));
+  Strategy ingresses = with_generation();
+  ingresses.validate = validate_ingress;
+  add("networking.k8s.io", "ingresses", ingresses);
+  for (const char* plural : {"ingressclasses", "networkpolicies"})
     add("networking.k8s.io", plural, with_generation());
   Strategy budgets = with_generation();
   budgets.unconditional_update = false;
   add("policy", "poddisruptionbudgets", budgets);
   add("discovery.k8s.io", "endpointslices", with_generation());
-  add("scheduling.k8s.io", "priorityclasses", with_generation());
+  Strategy priorities = with_generation();
+  priorities.validate = validate_priority_class;
+  add("scheduling.k8s.io", "priorityclasses", priorities);
   add("resource.k8s.io", "deviceclasses", with_generation());
   add("resource.k8s.io", "resourceslices", with_generation());
   Strategy admission = with_generation();

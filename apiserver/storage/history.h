@@ -13,15 +13,18 @@ namespace lookout::apiserver::storage {
 /// thread-safe.
 class History {
  public:
-  explicit History(std::size_t capacity);
+  /// Nothing is known of what came up to `start`.
+  explicit History(std::size_t capacity, Revision start = 0);
 
   void add(ChangePtr change);
+  /// Everything has gone; the window begins after this revision.
+  void reset(Revision start);
 
-  /// The window holds all changes after this revision: where a watch may begin. 0 as long as
-  /// nothing has gone.
+  /// The window holds all changes after this revision: where a watch may begin.
   Revision start() const { return start_; }
 
-  /// Appends to `out` the changes after `revision`, at most `max`. It must not lie before start().
+  /// Appends to `out` the changes after `revision`, at most `max`, and those that share the last
+  /// one's revision. It must not lie before start().
   void read(Revision revision, std::size_t max, std::vector<ChangePtr>& out) const;
 
   bool has_after(Revision revision) const {

@@ -1,12 +1,11 @@
 #include "cmd/demo/board.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
+#include "cmd/terminal.h"
 #include "lookout/api/time.h"
 
 namespace lookout::cmd {
@@ -34,18 +33,6 @@ const char* colour_of_status(std::string_view status) {
 std::string clock_text() {
   const auto now = std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
   return api::format_time(now).substr(11, 8);
-}
-
-std::size_t terminal_rows() {
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return 24;
-  return size.ws_row;
-}
-
-std::size_t terminal_columns() {
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
 }
 
 }  // namespace

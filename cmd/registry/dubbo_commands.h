@@ -1,4 +1,4 @@
-// Keys and values: style dubbo.
+// Keys and values of style dubbo.
 #pragma once
 
 #include "cmd/connection.h"
@@ -10,7 +10,6 @@ namespace lookout::cmd::registry_cmd {
 int dubbo_register(const ConnectionFlags& connection, const Flags& flags);
 int dubbo_deregister(const ConnectionFlags& connection, const Flags& flags);
 int dubbo_get(const ConnectionFlags& connection, const Flags& flags);
-int dubbo_list(const ConnectionFlags& connection, const Flags& flags);
 int dubbo_watch(const ConnectionFlags& connection, const Flags& flags);
 
 }  // namespace lookout::cmd::registry_cmd

@@ -21,6 +21,9 @@ struct Flags {
   std::vector<std::string> metadata;
   std::vector<std::string> endpoints;
   std::string value;
+  // Of the page.
+  std::string listen = "127.0.0.1:8002";
+  std::vector<std::string> allowed_hosts;
 };
 
 }  // namespace lookout::cmd::registry_cmd

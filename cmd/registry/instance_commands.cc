@@ -2,112 +2,31 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
-#include <memory>
+#include <optional>
 #include <set>
-#include <string_view>
 
+#include "cmd/closest.h"
 #include "cmd/columns.h"
+#include "cmd/registry/discovery.h"
+#include "cmd/registry/instance_json.h"
 #include "cmd/stop_signals.h"
+#include "cmd/terminal.h"
+#include "lookout/api/core/v1.h"
+#include "lookout/api/meta/v1.h"
 #include "lookout/registry/kratos/registry.h"
-#include "lookout/registry/services/registry.h"
 
 namespace lookout::cmd::registry_cmd {
 namespace {
 
 using registry::InstanceSet;
-using JsonWriter = rapidjson::Writer<rapidjson::StringBuffer>;
 
-registry::Options discovery_options(const rest::Client& client, const Flags& flags) {
-  registry::Options out;
-  if (!flags.all_namespaces) {
-    out.ns = flags.ns.empty() ? client.config().default_namespace : flags.ns;
-  }
-  out.label_selector = flags.label_selector;
-  out.include_unready = flags.include_unready;
-  out.on_malformed = [](const registry::Malformed& malformed) {
-    fmt::print(stderr, "lookout: left out {}/{}: {}\n", malformed.ns, malformed.name,
-               malformed.reason);
-  };
-  return out;
+std::string or_none(std::string value) {
+  return value.empty() ? "<none>" : printable(std::move(value));
 }
-
-std::unique_ptr<registry::Discovery> discovery(const rest::Client& client, const Flags& flags,
-                                               bool include_unready) {
-  auto options = discovery_options(client, flags);
-  options.include_unready |= include_unready;
-  if (flags.style == "services") {
-    return std::make_unique<registry::services::Registry>(client, std::move(options));
-  }
-  return std::make_unique<registry::kratos::Registry>(client, std::move(options));
-}
-
-/// An informer goes on trying for ever. What is wrong from the start is said at once.
-void probe(const rest::Client& client, const Flags& flags) {
-  rest::ListOptions one;
-  one.limit = 1;
-  one.label_selector = flags.label_selector;
-  const auto options = discovery_options(client, flags);
-  const auto* resource =
-      api::find_builtin_by_name(flags.style == "services" ? "endpointslices" : "pods");
-  client.resource(api::Resource(resource->type()), options.ns).list(one);
-}
-
-registry::kratos::Registry registrar(const ConnectionFlags& connection, const Flags& flags) {
-  registry::Options options;
-  options.pod = {flags.ns, flags.pod};
-  return registry::kratos::Registry(rest::Client(connection.config()), std::move(options));
-}
-
-void text(JsonWriter& writer, const char* key, std::string_view value) {
-  writer.Key(key);
-  writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
-}
-
-void write(JsonWriter& writer, const registry::ServiceInstance& instance) {
-  writer.StartObject();
-  text(writer, "id", instance.id);
-  text(writer, "name", instance.name);
-  text(writer, "version", instance.version);
-  writer.Key("metadata");
-  writer.StartObject();
-  for (const auto& [key, value] : instance.metadata) text(writer, key.c_str(), value);
-  writer.EndObject();
-  writer.Key("endpoints");
-  writer.StartArray();
-  for (const auto& endpoint : instance.endpoints) writer.String(endpoint.c_str());
-  writer.EndArray();
-  text(writer, "pod", instance.origin);
-  text(writer, "zone", instance.zone);
-  writer.Key("ready");
-  writer.Bool(instance.ready);
-  writer.EndObject();
-}
-
-/// One object, without a line break.
-std::string to_json(const std::string& service, const InstanceSet& set) {
-  rapidjson::StringBuffer buffer;
-  JsonWriter writer(buffer);
-  writer.StartObject();
-  text(writer, "service", service);
-  writer.Key("version");
-  writer.Uint64(set.version());
-  writer.Key("live");
-  writer.Bool(set.freshness().live);
-  writer.Key("instances");
-  writer.StartArray();
-  for (const auto& instance : set) write(writer, instance);
-  writer.EndArray();
-  writer.EndObject();
-  return {buffer.GetString(), buffer.GetSize()};
-}
-
-std::string or_none(std::string value) { return value.empty() ? "<none>" : value; }
 
 std::string table(const InstanceSet& set) {
   std::vector<Row> rows = {{"POD", "ID", "VERSION", "ZONE", "READY", "ENDPOINTS", "METADATA"}};
@@ -127,7 +46,91 @@ std::string joined(const std::set<std::string>& values) {
   return or_none(fmt::format("{}", fmt::join(values, ",")));
 }
 
+/// What `ls` says of a service.
+Row summary(const InstanceSet& set) {
+  std::size_t ready = 0;
+  std::set<std::string> versions;
+  std::set<std::string> zones;
+  for (const auto& instance : set) {
+    ready += instance.ready ? 1u : 0u;
+    if (!instance.version.empty()) versions.insert(instance.version);
+    if (!instance.zone.empty()) zones.insert(instance.zone);
+  }
+  return {set.service(), std::to_string(set.size()), std::to_string(ready), joined(versions),
+          joined(zones)};
+}
+
+std::string to_json(const InstanceSet& set) {
+  return json_text([&](JsonWriter& writer) { write_set(writer, set); });
+}
+
+/// What `watch` says above the table.
+std::string headline(const InstanceSet& set) {
+  const registry::Freshness freshness = set.freshness();
+  std::string out =
+      fmt::format("{}: {} instance{}", set.service(), set.size(), set.size() == 1 ? "" : "s");
+  if (!freshness.live) {
+    out += fmt::format(
+        " (stale: the server has not been heard since {})",
+        api::format_time(std::chrono::time_point_cast<std::chrono::microseconds>(freshness.since)));
+  }
+  return out;
+}
+
+/// Why a pod that announces a kratos service is not served.
+std::string obstacle(const core::v1::Pod& pod) {
+  const auto status = pod.status();
+  if (pod.metadata().deletion_timestamp()) return "it is on its way out";
+  if (status.phase() != "Running") {
+    return fmt::format("its phase is {}, not Running",
+                       status.phase().empty() ? "unknown" : status.phase());
+  }
+  if (status.pod_ip().empty()) return "it has no address yet";
+  for (const auto condition : status.conditions()) {
+    if (condition.type() == "Ready" && condition.status() == "True") {
+      return "its annotations cannot be read";
+    }
+  }
+  return "it is not ready (--include-unready shows it)";
+}
+
+/// What somebody can do who wanted instances and got none; ends the sentence.
+std::string why_none(const rest::Client& client, const Flags& flags,
+                     const std::vector<std::string>& services) {
+  const bool announced = std::ranges::find(services, flags.name) != services.end();
+  if (announced && flags.style == "kratos") {
+    rest::ListOptions some;
+    some.limit = 5;
+    some.label_selector = fmt::format("{}={}", registry::kratos::kServiceNameLabel, flags.name);
+    std::string out = ". It is announced by pods that cannot serve:";
+    const auto pods = client.resource(core::v1::Pod::kResource, namespace_of(client, flags));
+    for (const auto& pod : pods.list(some).items) {
+      out += fmt::format("\n  {}: {}", pod.key(), obstacle(core::v1::Pod(pod)));
+    }
+    return out;
+  }
+  if (announced) return flags.include_unready ? "." : ". --include-unready shows those not ready.";
+  if (const std::string meant = closest(flags.name, services); !meant.empty()) {
+    return fmt::format(": did you mean {}?", meant);
+  }
+  const std::string ns = namespace_of(client, flags);
+  if (!ns.empty()) return fmt::format(" in the namespace {}. -A looks in all namespaces.", ns);
+  return ". `lookout registry ls -A` lists what there is.";
+}
+
 }  // namespace
+
+std::map<std::string, std::string> metadata_of(const Flags& flags) {
+  std::map<std::string, std::string> out;
+  for (const auto& pair : flags.metadata) {
+    const auto equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw CLI::ValidationError("--metadata", "\"" + pair + "\" is not KEY=VALUE");
+    }
+    out[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return out;
+}
 
 int register_instance(const ConnectionFlags& connection, const Flags& flags) {
   registry::ServiceInstance instance;
@@ -135,34 +138,45 @@ int register_instance(const ConnectionFlags& connection, const Flags& flags) {
   instance.name = flags.name;
   instance.version = flags.version;
   instance.endpoints = flags.endpoints;
-  for (const auto& pair : flags.metadata) {
-    const auto equals = pair.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw Error(fmt::format("--metadata {}: it must be KEY=VALUE", pair));
-    }
-    instance.metadata[pair.substr(0, equals)] = pair.substr(equals + 1);
-  }
-  auto registry = registrar(connection, flags);
-  registry.register_instance(instance);
-  fmt::print("{} registered\n", flags.name);
+  instance.metadata = metadata_of(flags);
+  const rest::Client client(connection.config());
+  registry::Options options;
+  options.pod = find_pod(client, flags);
+  const std::string pod = options.pod.ns + "/" + options.pod.name;
+  registry::kratos::Registry(client, std::move(options)).register_instance(instance);
+  fmt::print("{} registered on {}\n", flags.name, pod);
   return 0;
 }
 
 int deregister_instance(const ConnectionFlags& connection, const Flags& flags) {
-  auto registry = registrar(connection, flags);
-  registry.deregister_instance({});
-  fmt::print("deregistered\n");
+  const rest::Client client(connection.config());
+  registry::Options options;
+  options.pod = find_pod(client, flags);
+  const std::string pod = options.pod.ns + "/" + options.pod.name;
+  if (!flags.name.empty()) {
+    const auto object =
+        client.resource(core::v1::Pod::kResource, options.pod.ns).get(options.pod.name);
+    const auto announced = object.labels()[registry::kratos::kServiceNameLabel].as_string();
+    if (announced != flags.name) {
+      throw Error(fmt::format("{} announces {}, not {}: nothing was changed", pod,
+                              announced.empty() ? "nothing" : announced, flags.name));
+    }
+  }
+  registry::kratos::Registry(client, std::move(options)).deregister_instance({});
+  fmt::print("{} deregistered\n", pod);
   return 0;
 }
 
 int get_service(const ConnectionFlags& connection, const Flags& flags) {
   const rest::Client client(connection.config());
   probe(client, flags);
-  const auto found = discovery(client, flags, false)->get_service(flags.name);
+  const auto registry = make_discovery(client, flags, flags.include_unready);
+  const auto found = registry->get_service(flags.name);
   if (flags.output == "json") {
-    fmt::print("{}\n", to_json(flags.name, *found));
+    fmt::print("{}\n", to_json(*found));
   } else if (found->empty()) {
-    fmt::print(stderr, "No instances of {} found.\n", flags.name);
+    fmt::print(stderr, "No instances of {} found{}\n", flags.name,
+               why_none(client, flags, registry->services()));
   } else {
     fmt::print("{}", table(*found));
   }
@@ -172,28 +186,23 @@ int get_service(const ConnectionFlags& connection, const Flags& flags) {
 int list_services(const ConnectionFlags& connection, const Flags& flags) {
   const rest::Client client(connection.config());
   probe(client, flags);
-  const auto registry = discovery(client, flags, true);
-  std::vector<Row> rows = {{"SERVICE", "INSTANCES", "READY", "VERSIONS", "ZONES"}};
-  std::string json = "[";
-  for (const auto& name : registry->services()) {
-    const auto found = registry->get_service(name);
-    std::size_t ready = 0;
-    std::set<std::string> versions;
-    std::set<std::string> zones;
-    for (const auto& instance : *found) {
-      ready += instance.ready ? 1u : 0u;
-      if (!instance.version.empty()) versions.insert(instance.version);
-      if (!instance.zone.empty()) zones.insert(instance.zone);
-    }
-    rows.push_back({name, std::to_string(found->size()), std::to_string(ready), joined(versions),
-                    joined(zones)});
-    json += (json.size() > 1 ? "," : "") + to_json(name, *found);
-  }
+  const auto registry = make_discovery(client, flags, true);
+  std::vector<registry::InstanceSetPtr> sets;
+  for (const auto& name : registry->services()) sets.push_back(registry->get_service(name));
   if (flags.output == "json") {
-    fmt::print("{}]\n", json);
-  } else if (rows.size() == 1) {
-    fmt::print(stderr, "No services found.\n");
+    fmt::print("{}\n", json_text([&](JsonWriter& writer) {
+                 writer.StartArray();
+                 for (const auto& set : sets) write_set(writer, *set);
+                 writer.EndArray();
+               }));
+  } else if (sets.empty()) {
+    const std::string ns = namespace_of(client, flags);
+    fmt::print(stderr, "No services (of style {}) found in {}\n", flags.style,
+               ns.empty() ? "any namespace."
+                          : fmt::format("the namespace {}. -A looks in all namespaces.", ns));
   } else {
+    std::vector<Row> rows = {{"SERVICE", "INSTANCES", "READY", "VERSIONS", "ZONES"}};
+    for (const auto& set : sets) rows.push_back(summary(*set));
     fmt::print("{}", align(rows));
   }
   return 0;
@@ -203,20 +212,22 @@ int watch_service(const ConnectionFlags& connection, const Flags& flags) {
   StopSignals signals;
   const rest::Client client(connection.config());
   probe(client, flags);
-  const auto registry = discovery(client, flags, false);
+  const auto registry = make_discovery(client, flags, flags.include_unready);
   auto watcher = registry->watch(flags.name);
-  const bool live = flags.output == "table" && isatty(STDOUT_FILENO) == 1;
   registry::InstanceSetPtr shown = registry->get_service(flags.name);
+  std::optional<LiveScreen> screen;
+  if (flags.output == "table" && stdout_is_terminal()) screen.emplace();
   bool was_live = true;
+  std::size_t was_wide = 0;
   const auto show = [&] {
     was_live = shown->freshness().live;
+    was_wide = terminal_columns();
     if (flags.output == "json") {
-      fmt::print("{}\n", to_json(flags.name, *shown));
+      fmt::print("{}\n", to_json(*shown));
+    } else if (screen) {
+      screen->show(headline(*shown) + "\n\n" + (shown->empty() ? "" : table(*shown)));
     } else {
-      if (live) fmt::print("\x1b[H\x1b[2J");
-      fmt::print("{}: {} instances{}\n{}\n", flags.name, shown->size(),
-                 was_live ? "" : " (stale: the server cannot be reached)",
-                 shown->empty() ? "" : table(*shown));
+      fmt::print("{}\n{}\n", headline(*shown), shown->empty() ? "" : table(*shown));
     }
     std::fflush(stdout);
   };
@@ -228,7 +239,7 @@ int watch_service(const ConnectionFlags& connection, const Flags& flags) {
       shown = next.set();
     } else if (next.outcome() != registry::NextOutcome::kTimedOut) {
       break;
-    } else if (shown->freshness().live == was_live) {
+    } else if (shown->freshness().live == was_live && (!screen || terminal_columns() == was_wide)) {
       continue;
     }
     show();

@@ -1,10 +1,16 @@
-// Services of instances: styles kratos and services.
+// Services and their instances.
 #pragma once
+
+#include <map>
+#include <string>
 
 #include "cmd/connection.h"
 #include "cmd/registry/flags.h"
 
 namespace lookout::cmd::registry_cmd {
+
+/// What --metadata says. Throws CLI::ValidationError for what is not KEY=VALUE.
+std::map<std::string, std::string> metadata_of(const Flags& flags);
 
 /// Each returns the exit status.
 int register_instance(const ConnectionFlags& connection, const Flags& flags);

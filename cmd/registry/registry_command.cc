@@ -1,31 +1,53 @@
-// lookout registry: announcing and finding services by hand.
+// lookout registry: announcing and finding services by hand, and showing them.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cmd/commands.h"
+#include "cmd/listen_address.h"
 #include "cmd/registry/dubbo_commands.h"
 #include "cmd/registry/flags.h"
 #include "cmd/registry/instance_commands.h"
+#include "cmd/registry/serve_command.h"
+#include "lookout/api/labels.h"
 
 namespace lookout::cmd {
 namespace {
 
 using registry_cmd::Flags;
 
-void add_common(CLI::App& command, Flags& flags, std::vector<std::string> styles) {
+void add_style(CLI::App& command, Flags& flags, std::vector<std::string> styles) {
   command.add_option("--style", flags.style, "How services announce themselves")
       ->check(CLI::IsMember(std::move(styles)))
+      ->type_name("STYLE")
       ->capture_default_str();
 }
 
 void add_scope(CLI::App& command, Flags& flags) {
-  auto* ns = command.add_option("-n,--namespace", flags.ns, "Look in this namespace");
-  command.add_flag("-A,--all-namespaces", flags.all_namespaces, "Look in all namespaces")
-      ->excludes(ns);
-  command.add_option("-l,--selector", flags.label_selector, "Only pods with these labels, too");
+  add_style(command, flags, {"kratos", "dubbo", "services"});
+  command
+      .add_option("-n,--namespace", flags.ns,
+                  "Look in this namespace (else that of the context, or default)")
+      ->type_name("NS");
+  command.add_flag("-A,--all-namespaces", flags.all_namespaces, "Look in all namespaces");
+  command.add_option("-l,--selector", flags.label_selector, "Only pods with these labels, too")
+      ->type_name("SELECTOR");
+}
+
+/// What add_scope() has added, if it makes sense.
+void check_scope(const Flags& flags) {
+  if (flags.all_namespaces && !flags.ns.empty()) {
+    throw CLI::ValidationError("-n and -A", "choose one of them");
+  }
+  try {
+    api::labels::parse(flags.label_selector);
+  } catch (const api::SelectorError& e) {
+    throw CLI::ValidationError("-l", e.what());
+  }
+}
+
+void add_unready(CLI::App& command, Flags& flags) {
   command.add_flag("--include-unready", flags.include_unready,
                    "Instances that are not ready or on their way out, too");
 }
@@ -33,36 +55,54 @@ void add_scope(CLI::App& command, Flags& flags) {
 void add_output(CLI::App& command, Flags& flags) {
   command.add_option("-o,--output", flags.output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
+      ->type_name("FORMAT")
       ->capture_default_str();
 }
 
 void add_pod(CLI::App& command, Flags& flags) {
-  command.add_option("-n,--namespace", flags.ns,
-                     "The pod's namespace; default: that of the pod this runs in");
-  command.add_option("--pod", flags.pod, "The pod to write to; default: the one this runs in");
+  command
+      .add_option("-n,--namespace", flags.ns,
+                  "The pod's namespace; default: that of the pod this runs in")
+      ->type_name("NS");
+  command.add_option("--pod", flags.pod, "The pod to write to; default: the one this runs in")
+      ->type_name("NAME");
+}
+
+/// Options that the other style would ignore.
+void refuse(const CLI::App& command, const Flags& flags, const std::string& style,
+            std::initializer_list<const char*> options) {
+  if (flags.style == style) return;
+  for (const char* option : options) {
+    if (command.count(option) > 0) {
+      throw CLI::ValidationError(option, "only --style " + style + " has it");
+    }
+  }
 }
 
 }  // namespace
 
 void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& action) {
-  CLI::App* group = app.add_subcommand("registry", "Announce services, and find them");
-  group->require_subcommand(1);
+  CLI::App* group = app.add_subcommand("registry", "Announce services, find them and show them");
+  // None is found out below: otherwise that is all that is said of a misspelt one, too.
+  group->require_subcommand(0, 1);
   group->fallthrough();
   const auto flags = std::make_shared<Flags>();
-  const auto run = [&connection, &action, flags](auto kratos, auto dubbo) {
-    return [&connection, &action, flags, kratos, dubbo] {
-      action = [&connection, flags, kratos, dubbo] {
-        return flags->style == "dubbo" ? dubbo(connection, *flags) : kratos(connection, *flags);
-      };
-    };
+  using Command = int (*)(const ConnectionFlags&, const Flags&);
+  const auto choose = [&connection, &action, flags](Command command) {
+    action = [&connection, flags, command] { return command(connection, *flags); };
+  };
+  // With dubbo there are services, and below them the keys that they are made of.
+  const auto means_keys = [flags] {
+    return flags->style == "dubbo" && flags->name.starts_with('/');
   };
 
   CLI::App* add = group->add_subcommand("register", "Announce a service on a pod");
   add->add_option("NAME", flags->name, "The service; for dubbo, a key")->required();
-  add_common(*add, *flags, {"kratos", "dubbo"});
+  add_style(*add, *flags, {"kratos", "dubbo"});
   add_pod(*add, *flags);
   add->add_option("--id", flags->id, "kratos: the id of the instance");
-  add->add_option("--service-version", flags->version, "kratos: the version of the service");
+  add->add_option("--service-version", flags->version, "kratos: the version of the service")
+      ->type_name("VERSION");
   add->add_option("--metadata", flags->metadata, "kratos: KEY=VALUE, any number of times")
       ->type_name("KEY=VALUE");
   add->add_option("--endpoint", flags->endpoints,
@@ -73,35 +113,112 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
       "Examples:\n"
       "  lookout registry register web --pod web-1 --id 1 --service-version v3.5.0 \\\n"
       "      --metadata zone=sh001 --endpoint http://0.0.0.0:80\n"
-      "  lookout registry register --style dubbo --pod web-1 /dubbo/com.example.User/providers");
-  add->callback(run(registry_cmd::register_instance, registry_cmd::dubbo_register));
+      "  lookout registry register --style dubbo --pod user-1 \\\n"
+      "      /dubbo/com.example.User/providers/dubbo%3A%2F%2F10.0.0.1%3A20000%2FUser");
+  add->callback([=] {
+    refuse(*add, *flags, "kratos", {"--id", "--service-version", "--metadata", "--endpoint"});
+    refuse(*add, *flags, "dubbo", {"--value"});
+    registry_cmd::metadata_of(*flags);
+    choose(flags->style == "dubbo" ? registry_cmd::dubbo_register
+                                   : registry_cmd::register_instance);
+  });
 
   CLI::App* remove = group->add_subcommand("deregister", "Take an announcement back");
-  remove->add_option("NAME", flags->name, "dubbo: the key");
-  add_common(*remove, *flags, {"kratos", "dubbo"});
+  remove->add_option("NAME", flags->name,
+                     "kratos: the service, to be sure that it is this one; dubbo: the key");
+  add_style(*remove, *flags, {"kratos", "dubbo"});
   add_pod(*remove, *flags);
-  remove->callback(run(registry_cmd::deregister_instance, registry_cmd::dubbo_deregister));
+  remove->footer(
+      "Examples:\n"
+      "  lookout registry deregister --pod web-1\n"
+      "  lookout registry deregister --style dubbo --pod user-1 /dubbo/com.example.User/providers");
+  remove->callback([=] {
+    if (flags->style == "dubbo" && flags->name.empty()) {
+      throw CLI::RequiredError("NAME (with --style dubbo: the key to take off)");
+    }
+    choose(flags->style == "dubbo" ? registry_cmd::dubbo_deregister
+                                   : registry_cmd::deregister_instance);
+  });
 
   CLI::App* get = group->add_subcommand("get", "The instances of a service");
-  get->add_option("NAME", flags->name, "The service; for dubbo, a prefix of keys")->required();
-  add_common(*get, *flags, {"kratos", "dubbo", "services"});
+  get->add_option("NAME", flags->name, "The service; for dubbo, or a prefix of keys: /dubbo/...")
+      ->required();
   add_scope(*get, *flags);
+  add_unready(*get, *flags);
   add_output(*get, *flags);
-  get->callback(run(registry_cmd::get_service, registry_cmd::dubbo_get));
+  get->footer(
+      "Examples:\n"
+      "  lookout registry get web -n shop\n"
+      "  lookout registry get web -n shop --include-unready -o json\n"
+      "  lookout registry get --style dubbo com.example.User\n"
+      "  lookout registry get --style dubbo /dubbo/com.example.User/providers\n"
+      "  lookout registry get --style services -n kube-system kube-dns");
+  get->callback([=] {
+    check_scope(*flags);
+    choose(means_keys() ? registry_cmd::dubbo_get : registry_cmd::get_service);
+  });
 
   CLI::App* list = group->add_subcommand("ls", "All services, with their instances");
-  add_common(*list, *flags, {"kratos", "dubbo", "services"});
   add_scope(*list, *flags);
   add_output(*list, *flags);
-  list->callback(run(registry_cmd::list_services, registry_cmd::dubbo_list));
+  list->footer(
+      "Examples:\n"
+      "  lookout registry ls -A\n"
+      "  lookout registry ls -n shop -l env=prod -o json\n"
+      "  lookout registry ls -A --style services");
+  list->callback([=] {
+    check_scope(*flags);
+    choose(registry_cmd::list_services);
+  });
 
   CLI::App* watch = group->add_subcommand("watch", "Follow the instances of a service");
-  watch->add_option("NAME", flags->name, "The service; for dubbo, a prefix of keys")->required();
-  add_common(*watch, *flags, {"kratos", "dubbo", "services"});
+  watch->add_option("NAME", flags->name, "The service; for dubbo, or a prefix of keys: /dubbo/...")
+      ->required();
   add_scope(*watch, *flags);
+  add_unready(*watch, *flags);
   add_output(*watch, *flags);
-  watch->callback(run(registry_cmd::watch_service, registry_cmd::dubbo_watch));
+  watch->footer(
+      "On a terminal it is a table that keeps itself up to date until Ctrl-C; elsewhere, and with\n"
+      "-o json, each change is told anew.\n\n"
+      "Examples:\n"
+      "  lookout registry watch web -n shop\n"
+      "  lookout registry watch web -n shop -o json\n"
+      "  lookout registry watch --style dubbo /dubbo/com.example.User");
+  watch->callback([=] {
+    check_scope(*flags);
+    choose(means_keys() ? registry_cmd::dubbo_watch : registry_cmd::watch_service);
+  });
 
+  CLI::App* serve = group->add_subcommand("serve", "Serve a page that shows all services, live");
+  add_scope(*serve, *flags);
+  serve
+      ->add_option("--listen", flags->listen,
+                   "Where to listen; port 0 takes a free one. There are no passwords: whoever\n"
+                   "reaches the address can read what services announce")
+      ->type_name("ADDR:PORT")
+      ->capture_default_str();
+  serve
+      ->add_option("--allow-host", flags->allowed_hosts,
+                   "A name that the page is asked for under, besides addresses and localhost; any\n"
+                   "number of times")
+      ->type_name("NAME");
+  serve->footer(
+      "The page only reads. The same as JSON is at /api/services and /api/services/NAME.\n\n"
+      "Examples:\n"
+      "  lookout registry serve -A\n"
+      "  lookout registry serve -n shop --listen 127.0.0.1:0\n"
+      "  lookout registry serve -A --listen :8002 --allow-host services.example.com");
+  serve->callback([=] {
+    check_scope(*flags);
+    parse_listen_address(flags->listen);
+    choose(registry_cmd::serve_page);
+  });
+
+  group->callback([group] {
+    if (group->get_subcommands().empty()) {
+      throw CLI::RequiredError("One of register, deregister, get, ls, watch and serve");
+    }
+  });
   group->footer(
       "Styles: kratos and dubbo are those of the Go libraries; services are plain Kubernetes\n"
       "services.\n\n"
@@ -109,7 +226,8 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
       "  lookout registry ls -A\n"
       "  lookout registry get web -n shop -o json\n"
       "  lookout registry watch web -n shop\n"
-      "  lookout registry get --style dubbo /dubbo/com.example.User/providers");
+      "  lookout registry serve -A\n"
+      "  lookout registry get --style dubbo com.example.User");
 }
 
 }  // namespace lookout::cmd

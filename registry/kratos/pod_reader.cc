@@ -7,14 +7,15 @@
 #include "lookout/api/core/v1.h"
 #include "lookout/api/meta/v1.h"
 #include "lookout/registry/kratos/registry.h"
+#include "registry/pod_state.h"
 #include "registry/string_map.h"
+#include "registry/url.h"
 
 namespace lookout::registry::kratos {
 namespace {
 
 using detail::StringMap;
 
-constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
 constexpr const char* kZoneMetadata = "zone";
 
 /// What kratos takes for "nothing there".
@@ -57,18 +58,6 @@ const api::Projection& PodReader::projection() {
   return kProjection;
 }
 
-bool pod_is_ready(const api::Object& object) {
-  for (const auto condition : core::v1::Pod(object).status().conditions()) {
-    if (condition.type() == "Ready") return condition.status() == "True";
-  }
-  return false;
-}
-
-std::string bracketed(std::string_view address) {
-  return address.find(':') == std::string_view::npos ? std::string(address)
-                                                     : fmt::format("[{}]", address);
-}
-
 void PodReader::services_of(const api::Object& pod, cache::IndexValues& services) const {
   const std::string_view name = pod.labels()[kServiceNameLabel].as_string();
   if (!name.empty()) services.add(name);
@@ -78,9 +67,8 @@ void PodReader::read(const api::Object& object, std::string_view,
                      std::vector<InstancePtr>& instances) const {
   const core::v1::Pod pod(object);
   const auto status = pod.status();
-  if (status.phase() != "Running" || status.pod_ip().empty()) return;
-  const bool going = !object["metadata"]["deletionTimestamp"].as_string().empty();
-  const bool ready = !going && pod_is_ready(object);
+  if (!detail::pod_is_running(object) || status.pod_ip().empty()) return;
+  const bool ready = detail::pod_is_ready(object);
   if (!ready && !include_unready_) return;
 
   ServiceInstance instance;
@@ -98,9 +86,9 @@ void PodReader::read(const api::Object& object, std::string_view,
   if (const auto zone = instance.metadata.find(kZoneMetadata); zone != instance.metadata.end()) {
     instance.zone = zone->second;
   } else {
-    instance.zone = object.labels()[kZoneLabel].as_string();
+    instance.zone = object.labels()[detail::kZoneLabel].as_string();
   }
-  const std::string host = bracketed(status.pod_ip());
+  const std::string host = detail::bracketed(status.pod_ip());
   for (const auto container : pod.spec().containers()) {
     for (const auto port : container.ports()) {
       const std::string number = std::to_string(port.container_port());

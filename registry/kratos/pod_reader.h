@@ -22,9 +22,4 @@ class PodReader : public detail::InstanceReader {
   const bool include_unready_;
 };
 
-/// Whether the pod's Ready condition holds.
-bool pod_is_ready(const api::Object& pod);
-/// Its address, in brackets if it has colons.
-std::string bracketed(std::string_view address);
-
 }  // namespace lookout::registry::kratos

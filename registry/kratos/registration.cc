@@ -1,16 +1,15 @@
 // What register and deregister write.
-#include <curl/curl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
-#include <memory>
 #include <utility>
 
 #include "lookout/api/validation.h"
 #include "lookout/registry/kratos/registry.h"
 #include "registry/string_map.h"
+#include "registry/url.h"
 
 namespace lookout::registry::kratos {
 namespace {
@@ -54,26 +53,17 @@ std::string patch(const std::string& id, const std::string& name, const std::str
 
 /// Protocol and port of "protocol://host:port".
 std::pair<std::string, std::string> parse_endpoint(const std::string& endpoint) {
-  const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> url(curl_url(), curl_url_cleanup);
-  const auto part = [&](CURLUPart which) {
-    char* text = nullptr;
-    if (curl_url_get(url.get(), which, &text, 0) != CURLUE_OK) return std::string();
-    std::string out(text);
-    curl_free(text);
-    return out;
-  };
-  const auto code = curl_url_set(url.get(), CURLUPART_URL, endpoint.c_str(),
-                                 CURLU_NON_SUPPORT_SCHEME | CURLU_NO_AUTHORITY);
-  if (code != CURLUE_OK) {
+  const detail::Url url(endpoint);
+  if (!url.valid()) {
     throw RegistrationError(
-        fmt::format("the endpoint \"{}\" is no URL: {}", endpoint, curl_url_strerror(code)));
+        fmt::format("the endpoint \"{}\" is no URL: {}", endpoint, url.defect()));
   }
-  std::string port = part(CURLUPART_PORT);
+  std::string port = url.part(CURLUPART_PORT);
   if (port.empty()) {
     throw RegistrationError(
         fmt::format("the endpoint \"{}\" has no port: it must be protocol://host:port", endpoint));
   }
-  return {part(CURLUPART_SCHEME), std::move(port)};
+  return {url.part(CURLUPART_SCHEME), std::move(port)};
 }
 
 }  // namespace

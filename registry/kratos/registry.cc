@@ -24,11 +24,9 @@ detail::HubSource source(const Options& options) {
 }  // namespace
 
 Registry::Registry(rest::Client client, Options options)
-    : client_(std::move(client)),
-      options_(std::move(options)),
-      hub_(std::make_shared<detail::Hub>(client_, source(options_), options_)) {}
-
-Registry::~Registry() { Registry::close(); }
+    : InformerDiscovery(std::make_shared<detail::Hub>(client, source(options), options)),
+      client_(std::move(client)),
+      options_(std::move(options)) {}
 
 PodIdentity Registry::pod() const {
   return PodIdentity::find(options_.pod, client_.config().default_namespace, options_.pod_sources);
@@ -60,18 +58,5 @@ rest::Awaitable<void> Registry::patch_pod(std::string patch, rest::CallOptions c
   co_await pods.async_patch(here.name, rest::PatchType::kStrategicMerge, std::move(patch), options,
                             no_subresource, std::move(call));
 }
-
-InstanceSetPtr Registry::get_service(const std::string& name, WaitOptions wait) {
-  return hub_->get(name, wait);
-}
-InstanceSetPtr Registry::latest(const std::string& name) { return hub_->latest(name); }
-Watcher Registry::watch(const std::string& name) { return hub_->watch(name); }
-Subscription Registry::subscribe(const std::string& name, SetCallback callback) {
-  return hub_->subscribe(name, std::move(callback));
-}
-std::vector<std::string> Registry::services(WaitOptions wait) { return hub_->services(wait); }
-Freshness Registry::freshness() const { return hub_->freshness(); }
-void Registry::close() { hub_->close(); }
-DiscoveryStats Registry::stats() const { return hub_->stats(); }
 
 }  // namespace lookout::registry::kratos

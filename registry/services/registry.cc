@@ -1,7 +1,5 @@
 #include "lookout/registry/services/registry.h"
 
-#include <utility>
-
 #include "lookout/api/discovery/v1.h"
 #include "registry/hub.h"
 #include "registry/services/slice_reader.h"
@@ -28,30 +26,15 @@ detail::HubSource source(const Options& options) {
 }  // namespace
 
 Registry::Registry(rest::Client client, Options options)
-    : only_ns_(only_namespace(options)),
-      default_ns_(client.config().default_namespace),
-      hub_(std::make_shared<detail::Hub>(std::move(client), source(options), options)) {}
+    : InformerDiscovery(std::make_shared<detail::Hub>(client, source(options), options)),
+      only_ns_(only_namespace(options)),
+      default_ns_(client.config().default_namespace) {}
 
-Registry::~Registry() { Registry::close(); }
-
-std::string Registry::indexed(const std::string& name) const {
+std::string Registry::full_name(const std::string& name) const {
   const bool plain = name.find('/') == std::string::npos;
   if (only_ns_.empty()) return plain ? default_ns_ + "/" + name : name;
   const std::string prefix = only_ns_ + "/";
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
-
-InstanceSetPtr Registry::get_service(const std::string& name, WaitOptions wait) {
-  return hub_->get(indexed(name), wait);
-}
-InstanceSetPtr Registry::latest(const std::string& name) { return hub_->latest(indexed(name)); }
-Watcher Registry::watch(const std::string& name) { return hub_->watch(indexed(name)); }
-Subscription Registry::subscribe(const std::string& name, SetCallback callback) {
-  return hub_->subscribe(indexed(name), std::move(callback));
-}
-std::vector<std::string> Registry::services(WaitOptions wait) { return hub_->services(wait); }
-Freshness Registry::freshness() const { return hub_->freshness(); }
-void Registry::close() { hub_->close(); }
-DiscoveryStats Registry::stats() const { return hub_->stats(); }
 
 }  // namespace lookout::registry::services

@@ -7,6 +7,7 @@
 
 #include "lookout/api/discovery/v1.h"
 #include "lookout/registry/services/registry.h"
+#include "registry/url.h"
 
 namespace lookout::registry::services {
 namespace {
@@ -73,9 +74,7 @@ void SliceReader::read(const api::Object& object, std::string_view,
     }
     if (!endpoint.node_name().empty()) instance.metadata["node"] = endpoint.node_name();
     if (!endpoint.hostname().empty()) instance.metadata["hostname"] = endpoint.hostname();
-    const std::string host = address.find(':') == std::string_view::npos
-                                 ? std::string(address)
-                                 : fmt::format("[{}]", address);
+    const std::string host = detail::bracketed(address);
     for (const auto port : slice.ports()) {
       if (!port.port()) continue;  // "all ports" is no endpoint
       instance.endpoints.push_back(

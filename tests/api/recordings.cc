@@ -5,8 +5,10 @@
 #include <rapidjson/writer.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 
+#include "lookout/api/protobuf.h"
 #include "tests/support/files.h"
 
 namespace lookout::api {
@@ -16,6 +18,9 @@ bool operator==(const MalformedObject& a, const MalformedObject& b) {
 }
 bool operator==(const WatchEvent& a, const WatchEvent& b) {
   return a.type == b.type && a.object == b.object;
+}
+bool operator==(const UnknownFields& a, const UnknownFields& b) {
+  return a.count == b.count && a.first == b.first;
 }
 
 namespace test {
@@ -44,6 +49,18 @@ std::string list_body(const std::string& name) {
 }
 std::string watch_body(const std::string& name) {
   return lookout::test::read_file(lookout::test::testdata(kData / "watch" / (name + ".jsonl")));
+}
+
+std::vector<std::string> lists_in_both_encodings() { return names_in("list", ".pb"); }
+std::string protobuf_recording(const std::string& file) {
+  return lookout::test::read_file(lookout::test::testdata(kData / file));
+}
+
+std::string test_name(std::string text) {
+  for (char& c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return text;
 }
 
 rapidjson::Document parse_json(std::string_view text) {
@@ -96,17 +113,22 @@ Pieces byte_by_byte() {
 }
 Pieces cut_at(std::size_t position) {
   return [=](std::string_view body, const Feed& feed) {
-    feed(body.substr(0, position));
-    return feed(body.substr(position));
+    const std::size_t cut = std::min(position, body.size());
+    feed(body.substr(0, cut));
+    return feed(body.substr(cut));
   };
 }
 
 bool DecodedList::operator==(const DecodedList&) const = default;
 bool DecodedWatch::operator==(const DecodedWatch&) const = default;
 
-DecodedList decode_list(std::string_view body, const StreamOptions& options, const Pieces& pieces) {
+namespace {
+
+template <class Decoder>
+DecodedList decode_list_by(std::string_view body, const StreamOptions& options,
+                           const Pieces& pieces) {
   DecodedList out;
-  JsonListDecoder decoder(
+  Decoder decoder(
       options, [&](Object object) { out.items.push_back(std::move(object)); },
       [&](const MalformedObject& malformed) { out.malformed.push_back(malformed); });
   pieces(body, [&](std::string_view piece) { return decoder.feed(piece); });
@@ -117,19 +139,42 @@ DecodedList decode_list(std::string_view body, const StreamOptions& options, con
   out.resource_version = decoder.resource_version();
   out.continue_token = decoder.continue_token();
   out.remaining_item_count = decoder.remaining_item_count();
+  out.unknown = decoder.unknown_fields();
+  out.would_lose = decoder.would_lose();
   return out;
 }
 
-DecodedWatch decode_watch(std::string_view body, const StreamOptions& options,
-                          const Pieces& pieces) {
+template <class Decoder>
+DecodedWatch decode_watch_by(std::string_view body, const StreamOptions& options,
+                             const Pieces& pieces) {
   DecodedWatch out;
-  JsonWatchDecoder decoder(
+  Decoder decoder(
       options, [&](WatchEvent event) { out.events.push_back(std::move(event)); },
       [&](const MalformedObject& malformed) { out.malformed.push_back(malformed); });
   pieces(body, [&](std::string_view piece) { return decoder.feed(piece); });
   out.complete = decoder.finish();
   out.error = decoder.error();
+  out.unknown = decoder.unknown_fields();
+  out.would_lose = decoder.would_lose();
   return out;
+}
+
+}  // namespace
+
+DecodedList decode_list(std::string_view body, const StreamOptions& options, const Pieces& pieces) {
+  return decode_list_by<JsonListDecoder>(body, options, pieces);
+}
+DecodedList decode_protobuf_list(std::string_view body, const StreamOptions& options,
+                                 const Pieces& pieces) {
+  return decode_list_by<ProtobufListDecoder>(body, options, pieces);
+}
+DecodedWatch decode_watch(std::string_view body, const StreamOptions& options,
+                          const Pieces& pieces) {
+  return decode_watch_by<JsonWatchDecoder>(body, options, pieces);
+}
+DecodedWatch decode_protobuf_watch(std::string_view body, const StreamOptions& options,
+                                   const Pieces& pieces) {
+  return decode_watch_by<ProtobufWatchDecoder>(body, options, pieces);
 }
 
 }  // namespace test

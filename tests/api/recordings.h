@@ -16,6 +16,12 @@ namespace lookout::api::test {
 std::vector<std::string> recorded_lists();
 /// The recorded watches, by the names of their files.
 std::vector<std::string> recorded_watches();
+/// Those of the lists that were recorded in protobuf too.
+std::vector<std::string> lists_in_both_encodings();
+/// A file of the recordings: "list/v1_pods.pb".
+std::string protobuf_recording(const std::string& file);
+/// The text with what no name of a test may have replaced.
+std::string test_name(std::string text);
 std::string list_body(const std::string& name);
 std::string watch_body(const std::string& name);
 
@@ -44,21 +50,29 @@ struct DecodedList {
   std::string resource_version;
   std::string continue_token;
   std::optional<std::int64_t> remaining_item_count;
+  UnknownFields unknown;
+  bool would_lose = false;
 
   bool operator==(const DecodedList& other) const;
 };
 DecodedList decode_list(std::string_view body, const StreamOptions& options = {},
                         const Pieces& pieces = in_one_piece());
+DecodedList decode_protobuf_list(std::string_view body, const StreamOptions& options = {},
+                                 const Pieces& pieces = in_one_piece());
 
 struct DecodedWatch {
   std::vector<WatchEvent> events;
   std::vector<MalformedObject> malformed;
   bool complete = false;
   std::string error;
+  UnknownFields unknown;
+  bool would_lose = false;
 
   bool operator==(const DecodedWatch& other) const;
 };
 DecodedWatch decode_watch(std::string_view body, const StreamOptions& options = {},
                           const Pieces& pieces = in_one_piece());
+DecodedWatch decode_protobuf_watch(std::string_view body, const StreamOptions& options = {},
+                                   const Pieces& pieces = in_one_piece());
 
 }  // namespace lookout::api::test

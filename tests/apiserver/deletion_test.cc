@@ -210,7 +210,8 @@ TEST_F(Deletion, PoliciesAreAccepted) {
     rest::DeleteOptions options;
     options.propagation_policy = policy;
     in(kConfigMaps).remove("c", options);
-    EXPECT_TRUE(is_gone(kConfigMaps, "c"));
+    // Where others have to be looked at first, it takes a moment.
+    EXPECT_TRUE(eventually([&] { return is_gone(kConfigMaps, "c"); }));
   }
   in(kConfigMaps).create(config_map("c"));
   const auto answer = http(server_.port(), "DELETE",

@@ -78,11 +78,13 @@ TEST_F(Watches, OfOneObjectByFieldOrByPath) {
 }
 
 TEST_F(Watches, EndAfterTheirTimeWithABookmark) {
+  const std::string begin =
+      "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&"
+      "resourceVersion=" +
+      in(kConfigMaps).list().resource_version;
   in(kConfigMaps).create(config_map("a"));
   in(kNodes, "").create(json(R"({"metadata":{"name":"n"}})"));
-  const Told told = lines(
-      "/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion=1&"
-      "allowWatchBookmarks=true");
+  const Told told = lines(begin + "&allowWatchBookmarks=true");
   ASSERT_EQ(told.size(), 2u);
   const Object last = Object::parse(told[1]);
   EXPECT_EQ(last["type"].as_string(), "BOOKMARK");
@@ -91,10 +93,7 @@ TEST_F(Watches, EndAfterTheirTimeWithABookmark) {
   EXPECT_EQ(last["object"]["metadata"]["resourceVersion"].as_string(),
             in(kConfigMaps).list().resource_version);
   // Without them there are none.
-  EXPECT_EQ(
-      lines("/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion=1")
-          .size(),
-      1u);
+  EXPECT_EQ(lines(begin).size(), 1u);
 }
 
 class WatchesWithBookmarks : public Watches {

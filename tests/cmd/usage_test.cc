@@ -24,7 +24,10 @@ class Usage : public testing::Test {
 TEST_F(Usage, HelpOfEveryCommandHasExamples) {
   for (const Arguments& arguments :
        {Arguments{"--help"}, Arguments{"serve", "--help"}, Arguments{"get", "--help"},
-        Arguments{"watch", "-h"}, Arguments{"demo", "--help"}}) {
+        Arguments{"watch", "-h"}, Arguments{"demo", "--help"}, Arguments{"registry", "--help"},
+        Arguments{"registry", "register", "-h"}, Arguments{"registry", "deregister", "-h"},
+        Arguments{"registry", "get", "-h"}, Arguments{"registry", "ls", "-h"},
+        Arguments{"registry", "watch", "-h"}, Arguments{"registry", "serve", "-h"}}) {
     const auto result = lookout(arguments);
     EXPECT_EQ(result.status, 0);
     EXPECT_THAT(result.output, HasSubstr("Examples:\n  lookout ")) << arguments[0];

@@ -104,6 +104,17 @@ void KubeApiserver::start() {
 
 void KubeApiserver::kill() { server_->signal(SIGKILL); }
 
+void KubeApiserver::compact() {
+  const auto ask = [this](const std::string& what, const std::string& body) {
+    const auto answer = run_command({"curl", "--silent", "--fail", "--data", body,
+                                     fmt::format("http://127.0.0.1:{}/v3/{}", etcd_port_, what)});
+    if (answer.status != 0) throw std::runtime_error("etcd refuses " + what);
+    return api::Object::parse(answer.output);
+  };
+  const std::string revision(ask("maintenance/status", "{}")["header"]["revision"].as_string());
+  ask("kv/compaction", fmt::format(R"({{"revision":"{}"}})", revision));
+}
+
 rest::Config KubeApiserver::config() const {
   rest::Config config;
   config.server = fmt::format("https://127.0.0.1:{}", port_);

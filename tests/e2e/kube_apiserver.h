@@ -26,6 +26,10 @@ class KubeApiserver {
   /// Ends it as a crash would.
   void kill();
 
+  /// Has etcd forget its history up to now. (What the API server has cached of it lasts until its
+  /// end.)
+  void compact();
+
   int port() const { return port_; }
   rest::Config config() const;
 

@@ -1,6 +1,7 @@
 // kubectl against `lookout serve`: what people do with a cluster, by the tool they do it with.
 //
-// Runs the kubectl on the PATH, and those that $LOOKOUT_KUBECTL names, separated by colons.
+// Runs the kubectl on the PATH, and those that $LOOKOUT_KUBECTL names, separated by colons; each
+// with objects in memory and in etcd.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,8 +9,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <sstream>
+#include <tuple>
 
 #include "tests/cmd/program.h"
+#include "tests/e2e/served_storage.h"
 #include "tests/rest/certificates.h"
 #include "tests/support/eventually.h"
 
@@ -17,7 +20,6 @@ namespace lookout {
 namespace {
 
 using testing::AllOf;
-using testing::AnyOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
@@ -60,20 +62,22 @@ std::string config_map(const std::string& name, const std::string& data) {
   return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {" + data + "}\n";
 }
 
-class Kubectl : public testing::TestWithParam<std::string> {
+class Kubectl : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   void SetUp() override {
-    if (GetParam().empty()) {
+    if (program().empty()) {
       GTEST_SKIP() << "*** there is no kubectl: install it (Debian: kubernetes-client), or name "
                       "one with LOOKOUT_KUBECTL, to run this test ***";
     }
-    serve_.emplace(environment_);
+    storage_.emplace(std::get<1>(GetParam()));
+    serve_.emplace(environment_, storage_->flags());
     where_ = {"--server", serve_->url()};
   }
 
+  static const std::string& program() { return std::get<0>(GetParam()); }
   test::ProgramResult kubectl(Words arguments) const {
     arguments.insert(arguments.begin(), where_.begin(), where_.end());
-    return environment_.run(GetParam(), arguments);
+    return environment_.run(program(), arguments);
   }
   /// What a command prints that must succeed.
   std::string ok(const Words& arguments) const {
@@ -104,6 +108,7 @@ class Kubectl : public testing::TestWithParam<std::string> {
 
   test::ProgramEnvironment environment_;
   test::TempDir dir_;
+  std::optional<test::ServedStorage> storage_;
   std::optional<test::ServeProcess> serve_;
   Words where_;
 };
@@ -148,6 +153,42 @@ TEST_P(Kubectl, CreatesAndGets) {
   EXPECT_THAT(table[1], AllOf(StartsWith("a "), HasSubstr("app=web,tier=front")));
   EXPECT_THAT(refused({"get", "pod", "nobody"}), HasSubstr("pods \"nobody\" not found"));
   EXPECT_THAT(ok({"describe", "pod", "a"}), HasSubstr("Node:         n1"));
+}
+
+// Newer ones send what they make themselves, and what they delete, as protobuf.
+TEST_P(Kubectl, MakesObjectsOfItsOwn) {
+  ok({"create", "namespace", "team"});
+  where_.insert(where_.end(), {"-n", "team"});
+  ok({"create", "configmap", "conf", "--from-literal=a=1", "--from-literal=b=x=y"});
+  EXPECT_EQ(ok({"get", "cm", "conf", path(".data")}), R"({"a":"1","b":"x=y"})");
+  ok({"create", "secret", "generic", "keys", "--from-literal=password=open sesame"});
+  EXPECT_EQ(ok({"get", "secret", "keys", path(".data.password")}), "b3BlbiBzZXNhbWU=");
+  EXPECT_EQ(ok({"get", "secret", "keys", path(".type")}), "Opaque");
+  ok({"create", "serviceaccount", "robot"});
+  ok({"create", "deployment", "web", "--image=nginx:1"});
+  EXPECT_EQ(ok({"get", "deploy", "web", path(".spec.template.spec.containers[*].image")}),
+            "nginx:1");
+  EXPECT_EQ(ok({"get", "deploy", "web", path(".spec.replicas")}), "1");
+  EXPECT_EQ(ok({"get", "deploy", "web", path(".metadata.namespace")}), "team");
+  ok({"create", "service", "clusterip", "web", "--tcp=80:8080"});
+  EXPECT_EQ(ok({"get", "svc", "web", path(".spec.ports[0].targetPort")}), "8080");
+  ok({"create", "role", "reader", "--verb=get,list", "--resource=pods"});
+  EXPECT_EQ(ok({"get", "role", "reader", path(".rules[0].verbs[*]")}), "get list");
+  ok({"create", "quota", "small", "--hard=pods=2,memory=1Gi"});
+  EXPECT_EQ(ok({"get", "quota", "small", path(".spec.hard.memory")}), "1Gi");
+  EXPECT_THAT(refused({"create", "configmap", "conf"}), HasSubstr("already exists"));
+  EXPECT_THAT(refused({"create", "serviceaccount", "Robot"}), HasSubstr("is invalid"));
+
+  ok({"scale", "deployment", "web", "--replicas=3"});
+  EXPECT_EQ(ok({"get", "deploy", "web", path(".spec.replicas")}), "3");
+  ok({"rollout", "restart", "deployment/web"});
+  EXPECT_THAT(ok({"get", "deploy", "web", path(".spec.template.metadata.annotations")}),
+              HasSubstr("restartedAt"));
+  EXPECT_EQ(ok({"auth", "can-i", "create", "pods"}), "yes\n");
+  ok({"delete", "deployment", "web"});
+  EXPECT_EQ(names({"get", "deployments"}), Words{});
+  ok({"delete", "configmap,secret", "--all"});
+  EXPECT_EQ(names({"get", "configmaps,secrets"}), Words{});
 }
 
 TEST_P(Kubectl, Changes) {
@@ -196,10 +237,9 @@ TEST_P(Kubectl, Applies) {
   EXPECT_THAT(ok({"apply", "-f", first}), AllOf(HasSubstr("configmap/conf unchanged"),
                                                 HasSubstr("deployment.apps/web unchanged")));
   const std::string second = file("second.yaml", config_map("conf", "a: '3'"));
-  // Older ones look for dry runs in a description that the server does not have.
-  const auto dry_run = kubectl({"apply", "-f", second, "--dry-run=server"});
-  EXPECT_THAT(dry_run.output + dry_run.errors,
-              AnyOf(HasSubstr("(server dry run)"), HasSubstr("doesn't support dry-run")));
+  EXPECT_THAT(ok({"apply", "-f", second, "--dry-run=server"}), HasSubstr("(server dry run)"));
+  EXPECT_THAT(kubectl({"diff", "-f", second}).output,
+              AllOf(HasSubstr("-  a: \"1\""), HasSubstr("+  a: \"3\"")));
   EXPECT_EQ(ok({"get", "cm", "conf", path(".data")}), R"({"a":"1","b":"2"})");
   EXPECT_THAT(ok({"apply", "-f", second}), HasSubstr("configmap/conf configured"));
   EXPECT_EQ(ok({"get", "cm", "conf", path(".data")}), R"({"a":"3"})");
@@ -223,12 +263,132 @@ TEST_P(Kubectl, Deletes) {
   ok({"delete", "pod", "a", "--ignore-not-found"});
 }
 
+/// A table in cells, without the ages, which depend on the clock.
+std::vector<Words> table(const std::string& text) {
+  std::vector<Words> out;
+  for (const auto& line : test::lines(text)) {
+    Words& cells = out.emplace_back();
+    // Columns are separated by three spaces, and names of columns have single ones.
+    for (std::size_t at = 0; at < line.size();) {
+      const std::size_t end = std::min(line.find("  ", at), line.size());
+      cells.push_back(line.substr(at, end - at));
+      at = std::min(line.find_first_not_of(' ', end), line.size());
+    }
+  }
+  std::size_t age = 0;
+  while (!out.empty() && age < out[0].size() && out[0][age] != "AGE") ++age;
+  for (Words& cells : out) {
+    if (age < cells.size()) cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(age));
+  }
+  return out;
+}
+
+TEST_P(Kubectl, ShowsTables) {
+  const std::string pods = pod("b", "app: web, tier: front", "n2") + pod("a", "app: web", "n1");
+  ok({"create", "-f", file("all.yaml", pods + kDeployment)});
+  using Table = std::vector<Words>;
+  EXPECT_EQ(table(ok({"get", "pods"})), (Table{{"NAME", "READY", "STATUS", "RESTARTS"},
+                                               {"a", "0/1", "Pending", "0"},
+                                               {"b", "0/1", "Pending", "0"}}));
+  EXPECT_EQ(table(ok({"get", "pods", "-o", "wide"})),
+            (Table{{"NAME", "READY", "STATUS", "RESTARTS", "IP", "NODE", "NOMINATED NODE",
+                    "READINESS GATES"},
+                   {"a", "0/1", "Pending", "0", "<none>", "n1", "<none>", "<none>"},
+                   {"b", "0/1", "Pending", "0", "<none>", "n2", "<none>", "<none>"}}));
+  EXPECT_EQ(table(ok({"get", "pods", "-L", "tier", "--no-headers"})).size(), 2u);
+  EXPECT_EQ(table(ok({"get", "pods", "-L", "tier"}))[2].back(), "front");
+  EXPECT_EQ(table(ok({"get", "pods", "--sort-by", ".spec.nodeName"}))[2][0], "b");
+  EXPECT_EQ(table(ok({"get", "deploy", "web", "-o", "wide"})),
+            (Table{{"NAME", "READY", "UP-TO-DATE", "AVAILABLE", "CONTAINERS", "IMAGES", "SELECTOR"},
+                   {"web", "0/2", "0", "0", "main", "nginx:1", "app=web"}}));
+  EXPECT_EQ(table(ok({"get", "ns", "default"})),
+            (Table{{"NAME", "STATUS"}, {"default", "Active"}}));
+  EXPECT_EQ(ok({"get", "pods", "-o", "custom-columns=N:.metadata.name,L:.metadata.labels.tier"}),
+            "N     L\na     <none>\nb     front\n");
+  EXPECT_EQ(ok({"get", "pods", "-o", "jsonpath={range .items[*]}{.metadata.name},{end}"}), "a,b,");
+  EXPECT_THAT(ok({"get", "pods", "-A"}), StartsWith("NAMESPACE "));
+  EXPECT_THAT(ok({"get", "pods,deploy"}),
+              AllOf(HasSubstr("pod/a "), HasSubstr("deployment.apps/web ")));
+}
+
+TEST_P(Kubectl, ExplainsTypes) {
+  const std::string strategy = ok({"explain", "deployment.spec.strategy"});
+  EXPECT_THAT(strategy, AllOf(HasSubstr("rollingUpdate"), HasSubstr("type\t<string>")));
+  const std::string containers = ok({"explain", "pod.spec.containers", "--recursive"});
+  EXPECT_THAT(containers, AllOf(HasSubstr("valueFrom"), HasSubstr("configMapKeyRef")));
+  EXPECT_THAT(refused({"explain", "pod.spec.nothing"}), HasSubstr("does not exist"));
+}
+
+TEST_P(Kubectl, ChecksWhatItIsGiven) {
+  std::string misspelt = kDeployment;
+  misspelt.replace(misspelt.find("replicas:"), 9, "replicass:");
+  const std::string wrong = file("wrong.yaml", misspelt);
+  EXPECT_THAT(refused({"create", "-f", wrong}), HasSubstr("unknown field"));
+  EXPECT_THAT(refused({"apply", "-f", wrong}), HasSubstr("unknown field"));
+  EXPECT_EQ(names({"get", "deploy"}), Words{});
+  ok({"create", "-f", wrong, "--validate=false"});
+  EXPECT_EQ(names({"get", "deploy"}), Words{"web"});
+}
+
+TEST_P(Kubectl, Edits) {
+  ok({"create", "-f", file("all.yaml", kDeployment)});
+  environment_.set("EDITOR", "sed -i 's/replicas: 2/replicas: 7/'");
+  EXPECT_THAT(ok({"edit", "deployment", "web"}), HasSubstr("edited"));
+  EXPECT_EQ(ok({"get", "deploy", "web", path(".spec.replicas")}), "7");
+}
+
+TEST_P(Kubectl, WaitsForWhatOthersDo) {
+  ok({"create", "-f", file("all.yaml", pod("a", "", "n1") + kDeployment)});
+  // What nodes and controllers would say.
+  const auto report = [&](const std::string& what, const std::string& url,
+                          const std::string& status) {
+    std::string object = ok({"get", what, "-o", "json"});
+    const std::size_t at = object.rfind("\"status\": ");
+    object = object.substr(0, at) + "\"status\": " + status + "}";
+    ok({"replace", "--raw", url + "/status", "-f", file("status.json", object)});
+  };
+  EXPECT_NE(kubectl({"wait", "--for=condition=Ready", "pod/a", "--timeout=1s"}).status, 0);
+  report("pod/a", "/api/v1/namespaces/default/pods/a",
+         R"({"phase":"Running","conditions":[{"type":"Ready","status":"True"}]})");
+  EXPECT_THAT(ok({"wait", "--for=condition=Ready", "pod/a", "--timeout=30s"}),
+              HasSubstr("condition met"));
+  EXPECT_EQ(table(ok({"get", "pod", "a"}))[1][2], "Running");
+  report("deployment/web", "/apis/apps/v1/namespaces/default/deployments/web",
+         R"({"observedGeneration":1,"replicas":2,"updatedReplicas":2,"readyReplicas":2,)"
+         R"("availableReplicas":2})");
+  EXPECT_THAT(ok({"rollout", "status", "deployment/web", "--timeout=30s"}),
+              HasSubstr("successfully rolled out"));
+  EXPECT_EQ(table(ok({"get", "deploy", "web"}))[1], (Words{"web", "2/2", "2", "2"}));
+}
+
+TEST_P(Kubectl, DeletesWhatBelongsTogether) {
+  const auto create = [&] {
+    ok({"create", "-f", file("owner.yaml", config_map("owner", ""))});
+    const std::string uid = ok({"get", "cm", "owner", path(".metadata.uid")});
+    ok({"create", "-f",
+        file("child.yaml",
+             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: child\n  ownerReferences: "
+             "[{apiVersion: v1, kind: ConfigMap, name: owner, blockOwnerDeletion: true, uid: " +
+                 uid + "}]\n")});
+  };
+  const auto left = [&] { return names({"get", "cm"}); };
+  create();
+  ok({"delete", "cm", "owner", "--cascade=foreground"});  // waits for the end
+  EXPECT_EQ(left(), Words{});
+  create();
+  ok({"delete", "cm", "owner", "--cascade=background"});
+  EXPECT_TRUE(test::eventually([&] { return left().empty(); }));
+  create();
+  ok({"delete", "cm", "owner", "--cascade=orphan"});
+  EXPECT_EQ(left(), Words{"child"});
+}
+
 TEST_P(Kubectl, Watches) {
   ok({"create", "-f", file("a.yaml", pod("a", "", "n1"))});
   const auto log = dir_ / "watch.log";
   Words arguments = where_;
   arguments.insert(arguments.end(), {"get", "pods", "--watch", "-o", "name"});
-  test::Process watch = environment_.start(GetParam(), arguments, log);
+  test::Process watch = environment_.start(program(), arguments, log);
   const auto has_told = [&](std::size_t lines) {
     return test::eventually([&] { return test::lines(test::read_file(log)).size() >= lines; });
   };
@@ -254,7 +414,11 @@ spec:
   - name: v1
     served: true
     storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {spec: {type: object, required: [size], properties: {size: {type: integer}}}}
+    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]
 )")});
   ok({"wait", "--for=condition=Established", "crd/tabs.shop.example", "--timeout=30s"});
   const auto tab = [&](const std::string& size) {
@@ -268,6 +432,10 @@ spec:
   EXPECT_EQ(names({"get", "all"}), Words{"mine"});
   ok({"apply", "-f", tab("2")});
   EXPECT_EQ(ok({"get", "tab", "mine", path(".spec.size")}), "2");
+  EXPECT_EQ(table(ok({"get", "tabs"})), (std::vector<Words>{{"NAME", "SIZE"}, {"mine", "2"}}));
+  EXPECT_THAT(ok({"explain", "tab.spec"}), HasSubstr("size\t<integer>"));
+  EXPECT_THAT(refused({"apply", "--validate=false", "-f", tab("many")}),
+              HasSubstr("spec.size in body must be of type integer: \"string\""));
   ok({"patch", "tabs.shop.example", "mine", "--type", "merge", "-p", R"({"spec":{"size":3}})"});
   EXPECT_EQ(ok({"get", "tabs", "mine", path(".spec.size")}), "3");
   ok({"delete", "tab", "mine"});
@@ -325,8 +493,13 @@ TEST_P(Kubectl, UsesTheKubeconfigThatServeWrites) {
   EXPECT_THAT(names({"get", "ns"}), Contains("default"));
 }
 
-INSTANTIATE_TEST_SUITE_P(E2e, Kubectl, testing::ValuesIn(kubectls()),
-                         [](const auto& parameter) { return std::to_string(parameter.index); });
+INSTANTIATE_TEST_SUITE_P(E2e, Kubectl,
+                         testing::Combine(testing::ValuesIn(kubectls()),
+                                          testing::ValuesIn(test::ServedStorage::names())),
+                         [](const auto& parameter) {
+                           return std::get<1>(parameter.param) + "_" +
+                                  std::to_string(parameter.index);
+                         });
 
 }  // namespace
 }  // namespace lookout

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
+#include <map>
+#include <thread>
 
 #include "lookout/api/error.h"
 #include "tests/informer/informer_fixture.h"
@@ -149,6 +152,27 @@ TEST_F(HandlerEndTest, TransformAndErrorHandlerCanBeSetBeforeTheStart) {
   informer.shutdown();
 }
 
+TEST_F(HandlerEndTest, TheyMayBeSetWhileItStarts) {
+  auto& informer = make();
+  source_->put("a/x");
+  std::atomic<bool> refused{false};
+  std::thread setter([&] {
+    try {
+      for (;;) {
+        informer.set_transform([](const api::Object& object) { return object; });
+        informer.set_watch_error_handler([](std::string_view, const std::exception&) {});
+      }
+    } catch (const InvalidArgument&) {
+      refused = true;
+    }
+  });
+  informer.start();
+  setter.join();
+  EXPECT_TRUE(refused) << "from the start on";
+  settle();
+  EXPECT_EQ(informer.store().size(), 1u);
+}
+
 TEST_F(HandlerEndTest, AStoppedInformerTakesNothing) {
   auto& informer = run();
   informer.stop();
@@ -215,6 +239,37 @@ TEST_F(HandlerEndTest, HasMetrics) {
   EXPECT_EQ(value("reflector_events_total"), 2);
 }
 
+TEST_F(HandlerEndTest, HasClientGosMetrics) {
+  options_.resource = {"", "v1", "pods"};
+  auto& informer = run();
+  source_->put("a/x");
+  settle();
+  std::vector<metrics::Sample> all;
+  informer.collect(all);
+  std::map<std::string, metrics::Sample> found;
+  for (auto& sample : all) {
+    if (sample.labels.size() == 4) found[sample.name] = sample;
+  }
+  // Names, types, labels and buckets as k8s.io/component-base has them.
+  const metrics::Collector::Labels labels = {
+      {"name", "pods"}, {"group", ""}, {"version", "v1"}, {"resource", "pods"}};
+  using Type = metrics::Sample::Type;
+  for (const auto& [name, type] :
+       std::map<std::string, Type>{{"informer_queued_items", Type::kGauge},
+                                   {"informer_processing_latency_seconds", Type::kHistogram},
+                                   {"informer_store_resource_version", Type::kGauge}}) {
+    ASSERT_TRUE(found.contains(name)) << name;
+    EXPECT_EQ(found[name].type, type) << name;
+    EXPECT_EQ(found[name].labels, labels) << name;
+  }
+  EXPECT_EQ(found["informer_queued_items"].value, 0);
+  EXPECT_EQ(found["informer_store_resource_version"].value, 101);
+  const auto& latency = found["informer_processing_latency_seconds"];
+  EXPECT_EQ(latency.count, 1u);
+  EXPECT_EQ(latency.buckets.front().first, 0.001);
+  EXPECT_EQ(latency.buckets.back(), (std::pair<double, std::uint64_t>{10, 1}));
+}
+
 TEST_F(HandlerEndTest, HandlersHaveMetrics) {
   auto& informer = run();
   auto registration = informer.add_handler(slow());
@@ -234,11 +289,11 @@ TEST_F(HandlerEndTest, HandlersHaveMetrics) {
     return metrics::Sample{};
   };
   EXPECT_TRUE(lookout::test::eventually(
-      [&] { return samples("informer_pending_notifications").value == 2; }));
-  EXPECT_GE(samples("informer_queue_latency_seconds").count, 1u);
+      [&] { return samples("informer_handler_pending_notifications").value == 2; }));
+  EXPECT_GE(samples("informer_handler_queue_latency_seconds").count, 1u);
   go_on_.open();
   EXPECT_TRUE(lookout::test::eventually(
-      [&] { return samples("informer_processing_latency_seconds").count >= 1; }));
+      [&] { return samples("informer_handler_duration_seconds").count >= 1; }));
   EXPECT_EQ(samples("informer_handler_exceptions_total").value, 0);
 }
 

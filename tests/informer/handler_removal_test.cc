@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "lookout/api/error.h"
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"
 #include "tests/support/eventually.h"
@@ -159,6 +160,62 @@ TEST_F(HandlerRemovalTest, InABurst) {
   writer.join();
   settle();
   for (const auto& [count, calls] : removed) EXPECT_EQ(*count, calls) << "called after removal";
+}
+
+TEST_F(HandlerRemovalTest, OneOfTwoThatAreTheSame) {
+  Recorder recorder;
+  const auto handler = recorder.handler();
+  auto& informer = run();
+  auto first = informer.add_handler(handler);
+  auto second = informer.add_handler(handler);
+  source_->put("a/x");
+  EXPECT_THAT(recorder.wait(2), ElementsAre("+a/x@101", "+a/x@101"));
+  first.remove();
+  source_->put("a/y");
+  settle();
+  second.drain();
+  EXPECT_THAT(recorder.events(), ElementsAre("+a/x@101", "+a/x@101", "+a/y@102"));
+}
+
+TEST_F(HandlerRemovalTest, ByManyAtATimeUntilTheEnd) {
+  auto& informer = run();
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&informer, t] {
+      std::vector<HandlerRegistration> mine;
+      try {
+        for (unsigned i = t;; ++i) {
+          if (mine.size() < 3 || i % 3 != 0) {
+            mine.push_back(informer.add_handler({.on_add = [](const api::Object&, bool) {}}));
+          } else {
+            // Each is removed in one of the three ways.
+            auto& one = mine[i % mine.size()];
+            i % 2 == 0 ? one.remove() : one.drain();
+            mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(i % mine.size()));
+          }
+          if (mine.size() > 20) {
+            mine.front().detach();
+            mine.erase(mine.begin());
+          }
+          std::this_thread::yield();
+        }
+      } catch (const InvalidArgument&) {
+        // The informer has been stopped. What is left is left to it.
+      }
+    });
+  }
+  for (int i = 0; i < 500; ++i) {
+    const std::string key = "a/" + std::to_string(i % 7);
+    i % 3 == 2 ? source_->remove(key) : static_cast<void>(source_->put(key));
+    std::this_thread::yield();
+  }
+  settle();
+  Recorder last;
+  const auto registration = informer.add_handler(last.handler());
+  EXPECT_TRUE(registration.wait_for_sync());
+  EXPECT_EQ(last.events().size(), source_->contents().size());
+  informer.shutdown();
+  for (auto& thread : threads) thread.join();
 }
 
 TEST_F(HandlerRemovalTest, WhileALateHandlerIsToldOfWhatIsThere) {

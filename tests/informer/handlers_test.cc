@@ -244,16 +244,40 @@ TEST_F(HandlersTest, OnesThatAreHeldUpDelayNobodyElse) {
   }));
 }
 
+TEST_F(HandlersTest, APoolThatHasNoThreadForThemDelaysNothingElse) {
+  HandlerPoolOptions options;
+  options.threads = options.max_threads = 1;
+  pool_ = std::make_shared<HandlerPool>(loop_, options);
+  std::promise<void> go;
+  pool_->post([&] { go.get_future().wait(); });
+  source_->put("a/x");
+  Recorder recorder;
+  auto& informer = make();
+  const auto registration = informer.add_handler(recorder.handler());
+  informer.start();
+  EXPECT_TRUE(informer.wait_for_sync());
+  source_->put("a/y");
+  settle();
+  EXPECT_EQ(informer.store().size(), 2u);
+  EXPECT_EQ(registration.backlog(), 2u);
+  EXPECT_FALSE(registration.has_synced());
+  go.set_value();
+  EXPECT_THAT(recorder.wait(2), ElementsAre("+a/x@101i", "+a/y@102"));
+}
+
 TEST_F(HandlersTest, ThePoolShrinksWhenTheyGoOn) {
   HandlerPoolOptions options;
   options.shrink_after = 1ms;
   pool_ = std::make_shared<HandlerPool>(loop_, options);
   auto& informer = run();
-  std::latch together(6);
-  for (int i = 0; i < 6; ++i)
-    informer.add_handler({.on_add = [&](const api::Object&, bool) { together.arrive_and_wait(); }});
+  // Theirs, too: a handler may still be in it when the test ends.
+  const auto together = std::make_shared<std::latch>(6);
+  for (int i = 0; i < 6; ++i) {
+    informer.add_handler(
+        {.on_add = [together](const api::Object&, bool) { together->arrive_and_wait(); }});
+  }
   source_->put("a/x");
-  together.wait();
+  together->wait();
   EXPECT_TRUE(eventually([&] { return pool_->threads() == options.threads; }));
 }
 

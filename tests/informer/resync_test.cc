@@ -17,6 +17,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
+using testing::UnorderedElementsAre;
 
 class ResyncTest : public test::InformerTest {
  protected:
@@ -127,6 +128,34 @@ TEST_F(ResyncTest, ALateHandlersTimeBeginsWhenItComes) {
   EXPECT_THAT(late.events(), ElementsAre("+a/x@101i"));
   clock_->advance(10s);
   EXPECT_THAT(late.wait(2), ElementsAre("+a/x@101i", "~a/x@101>101"));
+  informer.shutdown();
+}
+
+TEST_F(ResyncTest, ANewListTellsOfWhatHasNotChangedOnlyThoseWhoResync) {
+  clock_->skip_sleeps_below(9s);  // back-off takes no time
+  source_->put("a/same");         // 101
+  source_->put("a/changes");      // 102
+  auto& informer = make_with(10s);
+  Recorder resyncs;
+  Recorder never;
+  informer.add_handler(resyncs.handler());
+  informer.add_handler(never.handler(), {.resync_period = 0s});
+  informer.start();
+  settle();
+  expect_look_after(10s);
+  clock_->advance(10s);
+  EXPECT_EQ(resyncs.wait(4).size(), 4u) << "from here on they are told apart";
+  while_away([&] {
+    source_->put("a/new");      // 103
+    source_->put("a/changes");  // 104
+  });
+  const auto since = [](const Recorder& recorder, std::size_t from, std::size_t count) {
+    const auto events = recorder.wait(from + count);
+    return Recorder::Events(events.begin() + static_cast<std::ptrdiff_t>(from), events.end());
+  };
+  EXPECT_THAT(since(resyncs, 4, 3),
+              UnorderedElementsAre("~a/same@101>101", "~a/changes@102>104", "+a/new@103"));
+  EXPECT_THAT(since(never, 2, 2), UnorderedElementsAre("~a/changes@102>104", "+a/new@103"));
   informer.shutdown();
 }
 

@@ -308,6 +308,20 @@ TEST_F(SharedIndexInformerTest, KeepsWhatTheTransformMakes) {
     EXPECT_EQ(object.annotations()["note"].as_string(), "transformed");
 }
 
+TEST_F(SharedIndexInformerTest, TheStoreKnowsItsVersionWhateverTheTransformKeeps) {
+  options_.transform = [](const api::Object& object) { return pod(object.key(), ""); };
+  source_->put("a/x");  // 101
+  auto& informer = run();
+  EXPECT_EQ(informer.store().resource_version(), "101");
+  source_->put("a/x");
+  source_->remove("a/x");
+  settle();
+  EXPECT_EQ(informer.store().resource_version(), "103");
+  while_away([&] { source_->put("a/y"); });
+  EXPECT_EQ(informer.store().resource_version(), source_->resource_version());
+  EXPECT_EQ(informer.store().get("a", "y").resource_version(), "");
+}
+
 TEST_F(SharedIndexInformerTest, LeavesOutObjectsOfAnotherKind) {
   options_.reflector.expected_kind = "Node";
   source_->put("a/x");
@@ -357,8 +371,10 @@ TEST_F(SharedIndexInformerTest, HasATypedSkin) {
 TEST_F(SharedIndexInformerTest, AStopEndsItForGood) {
   source_->put("a/x");
   auto& informer = run();
+  EXPECT_FALSE(informer.stopped());
   informer.stop();
   EXPECT_TRUE(informer.stopped());
+  EXPECT_TRUE(informer.started()) << "it has been";
   informer.stop();
   informer.shutdown();
   EXPECT_TRUE(informer.wait_for_sync()) << "it was synced before";

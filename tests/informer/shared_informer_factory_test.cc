@@ -168,6 +168,25 @@ TEST_F(SharedInformerFactoryTest, ANamespaceMeansNothingToWhatLivesInNone) {
   EXPECT_EQ(identity(factory.informer<Pod>())->name(), "pods in shop");
 }
 
+TEST_F(SharedInformerFactoryTest, NamesTellInformersApart) {
+  auto& factory = make();
+  factory.informer<Pod>({.ns = "shop"});
+  factory.informer<Pod>({.label_selector = "app=web"});
+  factory.informer<Pod>({.ns = "shop", .field_selector = "spec.nodeName=n1"});
+  factory.informer<Pod>({.projection = api::Projection::without_managed_fields()});
+  factory.for_resource(Pod::kResource, {.metadata_only = true});
+  factory.for_resource(api::GroupVersionResource{"", "v2", "pods"});
+  factory.informer<Pod>();
+  std::vector<std::string> names;
+  for (const auto& informer : factory.informers()) names.push_back(informer->name());
+  EXPECT_THAT(names, ElementsAre("pods in shop", "pods, app=web", "pods in shop, spec.nodeName=n1",
+                                 "pods", "pods, metadata", "pods, 2", "pods, 3"));
+  factory.start();
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(factory.wait_for_cache_sync(stop.get_token()).synced.size(), names.size());
+}
+
 TEST_F(SharedInformerFactoryTest, AsksTheServerForItsScope) {
   auto& factory =
       make({.ns = "shop", .label_selector = "app=web", .field_selector = "spec.nodeName=n1"});
@@ -366,8 +385,8 @@ TEST_F(SharedInformerFactoryTest, KeepsMetadataOnly) {
   ASSERT_TRUE(pods->wait_for_sync());
   EXPECT_TRUE(server_.wait_for("watch="));
   EXPECT_THAT(server_.accepted(),
-              ElementsAre(StartsWith("application/json;as=PartialObjectMetadataList;"),
-                          StartsWith("application/json;as=PartialObjectMetadata;")));
+              ElementsAre(HasSubstr(",application/json;as=PartialObjectMetadataList;"),
+                          HasSubstr(",application/json;as=PartialObjectMetadata;")));
   ASSERT_GT(pods->store().size(), 0u);
   for (const auto& object : pods->store().snapshot()) {
     EXPECT_EQ(object.kind(), "PartialObjectMetadata");

@@ -56,6 +56,40 @@ TEST_F(ListerTest, ListsEverything) {
   EXPECT_FALSE(pods_.list().empty());
 }
 
+TEST_F(ListerTest, TheSelectorThatMatchesNothingListsNothing) {
+  EXPECT_THAT(keys(pods_.list(api::labels::nothing())), IsEmpty());
+  EXPECT_TRUE(pods_.list(api::labels::nothing()).empty());
+  EXPECT_EQ(pods_.list(api::labels::nothing()).size(), 0u);
+}
+
+TEST_F(ListerTest, AnIndexByLabelChangesNothingButTheTime) {
+  store_->put(pod("shop/nameless", 1, {{{"app", ""}}, "n1"}));
+  const char* const selectors[] = {
+      "app=web", "app==web", "app in (web)", "app in (web,db)", "app!=web", "app",
+      "!app",    "app=",     "app=web,tier", "tier=front,app",  "app=none"};
+  std::vector<std::vector<std::string>> scanned;
+  for (const char* selector : selectors) scanned.push_back(keys(pods_.list(parse(selector))));
+  store_->add_indexers({cache::index_by_label("app")});
+  for (std::size_t i = 0; i < scanned.size(); ++i) {
+    EXPECT_THAT(keys(pods_.list(parse(selectors[i]))),
+                testing::UnorderedElementsAreArray(scanned[i]))
+        << selectors[i];
+  }
+}
+
+TEST_F(ListerTest, AnIndexByLabelIsUsed) {
+  // An index under that name which knows of one pod only: what is found shows who was asked.
+  store_->add_indexers(
+      {{cache::label_index_name("app"), [](const api::Object& object, cache::IndexValues& values) {
+          if (object.name() == "web-2") values.add("web");
+        }}});
+  EXPECT_THAT(keys(pods_.list(parse("app=web"))), ElementsAre("shop/web-2"));
+  EXPECT_THAT(keys(pods_.list(parse("app in (web),!tier"))), ElementsAre("shop/web-2"));
+  EXPECT_THAT(keys(pods_.list(parse("app=db"))), IsEmpty());
+  EXPECT_THAT(keys(pods_.list(parse("app!=web"))), UnorderedElementsAre("shop/db", "bank/bare"));
+  EXPECT_EQ(pods_.list().size(), 5u);
+}
+
 TEST_F(ListerTest, ListsWhatASelectorSelects) {
   EXPECT_THAT(keys(pods_.list(parse("app in (web,api), !tier"))),
               UnorderedElementsAre("shop/web-2", "bank/web-1"));

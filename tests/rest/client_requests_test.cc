@@ -63,7 +63,9 @@ TEST_P(EveryVerbTest, SendsWhatTheApiServerExpects) {
   EXPECT_EQ(request.target, GetParam().target);
   EXPECT_EQ(request.header("Content-Type"), GetParam().content_type);
   EXPECT_EQ(request.body, GetParam().body);
-  EXPECT_EQ(request.header("Accept"), "application/json");
+  const bool protobuf = request.method == "GET" && request.target.find("/apis/stable.") != 0;
+  EXPECT_EQ(request.header("Accept"),
+            protobuf ? "application/vnd.kubernetes.protobuf,application/json" : "application/json");
   EXPECT_EQ(request.header("Host"), "127.0.0.1:" + std::to_string(server_.port()));
   EXPECT_EQ(request.header("Expect"), "");
 }

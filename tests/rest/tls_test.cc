@@ -110,6 +110,7 @@ TEST_F(TlsTest, OneOfSeveralAuthoritiesIsEnough) {
 TEST_F(TlsTest, AServerThatItsAuthorityDoesNotKnowIsRefused) {
   TlsServer server(tls_of(authority_->issue_local()));
   expect_tls_error(config_for(*server, other_.get()), "unable to get local issuer certificate");
+  EXPECT_TRUE(eventually([&] { return server->failed_handshakes() > 0; }));
   EXPECT_EQ(server->failed_handshakes(), 1) << "it was tried again";
 }
 
@@ -153,9 +154,19 @@ TEST_F(TlsTest, AServerThatSpeaksNoTlsIsATlsError) {
   rest::Config config = config_for(plain, authority_.get());
   config.server = "https://127.0.0.1:" + std::to_string(plain.port());
   // It takes the handshake for the beginning of a very long request, or answers in plain text.
-  HttpServer answers([](HttpConnection& c) { c.write("HTTP/1.1 400 Bad Request\r\n\r\n"); });
+  HttpServer answers([](HttpConnection& c) {
+    c.write("HTTP/1.1 400 Bad Request\r\n\r\n");
+    c.wait_for_close();
+  });
   config.server = "https://127.0.0.1:" + std::to_string(answers.port());
   EXPECT_EQ(kind_thrown([&] { ask(config); }), Kind::kTls);
+}
+
+TEST_F(TlsTest, AServerThatGoesInTheHandshakeIsABrokenConnection) {
+  HttpServer leaves([](HttpConnection&) {});
+  rest::Config config = config_for(leaves, authority_.get());
+  config.server = "https://127.0.0.1:" + std::to_string(leaves.port());
+  EXPECT_EQ(kind_thrown([&] { ask(config); }), Kind::kBroken);
 }
 
 TEST_F(TlsTest, TheExpectedNameMayBeAnother) {
@@ -200,6 +211,7 @@ TEST_F(TlsTest, AClientShowsItsCertificate) {
 TEST_F(TlsTest, AServerThatWantsAnotherCertificateSaysSo) {
   TlsServer server(mutual());
   expect_tls_error(config_for(*server, authority_.get()), "certificate required");
+  EXPECT_TRUE(eventually([&] { return server->failed_handshakes() > 0; }));
   EXPECT_EQ(server->failed_handshakes(), 1) << "it was tried again";
 
   const KeyPair stranger = authority_->issue({.common_name = "stranger"});

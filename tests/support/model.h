@@ -13,16 +13,17 @@
 
 namespace lookout::test {
 
-/// The seeds that a model test runs: the next `count` ones each time, or the one that the
-/// environment variable LOOKOUT_SEED names.
+/// The seeds that a model test runs: the next `count` ones each time. The environment variable
+/// LOOKOUT_SEED names another one, and LOOKOUT_SEEDS how many from there on (one).
 class Seeds {
  public:
   template <class Run>
   static void each(unsigned count, Run run) {
     static unsigned next = 1;
     if (const char* only = std::getenv("LOOKOUT_SEED")) {
+      const char* many = std::getenv("LOOKOUT_SEEDS");
       next = static_cast<unsigned>(std::stoul(only));
-      count = 1;
+      count = many == nullptr ? 1 : static_cast<unsigned>(std::stoul(many));
     }
     for (const unsigned end = next + count; next < end; ++next) {
       SCOPED_TRACE("to run it again: LOOKOUT_SEED=" + std::to_string(next));

@@ -6,6 +6,11 @@
 #include <utility>
 
 namespace lookout::cache {
+namespace {
+
+constexpr std::size_t kBucketsToKeep = 1024;
+
+}  // namespace
 
 DeltaFifo::DeltaFifo(const Indexer& known, TransformFunc transform)
     : known_(known), transform_(std::move(transform)) {}
@@ -43,12 +48,16 @@ void DeltaFifo::replace(const std::vector<api::Object>& objects) {
 }
 
 void DeltaFifo::replace_prepared(const std::vector<api::Object>& objects) {
+  if (items_.empty() && known_.size() == 0) {
+    // The first list: nothing can be missing in it.
+    for (const auto& object : objects) queue(DeltaType::kReplaced, object);
+    if (!populated_) initial_count_ = items_.size();
+    populated_ = true;
+    return;
+  }
   std::unordered_set<std::string> keys;
   keys.reserve(objects.size());
-  for (const auto& object : objects) {
-    keys.insert(known_.key_of(object));
-    queue(DeltaType::kReplaced, object);
-  }
+  for (const auto& object : objects) keys.insert(known_.key_of(object));
 
   std::vector<api::Object> gone;
   for (const auto& [key, deltas] : items_) {
@@ -58,7 +67,9 @@ void DeltaFifo::replace_prepared(const std::vector<api::Object>& objects) {
     const std::string key = known_.key_of(object);
     if (!keys.contains(key) && !items_.contains(key)) gone.push_back(object);
   }
+  // What is gone goes before what has come.
   for (const auto& object : gone) queue(DeltaType::kDeleted, object, true);
+  for (const auto& object : objects) queue(DeltaType::kReplaced, object);
 
   if (!populated_) initial_count_ = keys.size() + gone.size();
   populated_ = true;
@@ -72,12 +83,14 @@ void DeltaFifo::resync() {
 
 bool DeltaFifo::pop(Deltas& deltas, bool& initial) {
   if (queue_.empty()) return false;
-  const auto item = items_.find(queue_.front());
+  const auto item = items_.find(*queue_.front());
   queue_.pop_front();
   initial = !has_synced();
   if (initial_count_ > 0) --initial_count_;
   deltas = std::move(item->second);
   items_.erase(item);
+  // A list leaves a large table behind.
+  if (items_.empty() && items_.bucket_count() > kBucketsToKeep) items_ = {};
   return true;
 }
 
@@ -88,7 +101,7 @@ void DeltaFifo::queue(DeltaType type, const api::Object& object, bool final_stat
                      !final_state_unknown;
   api::Object kept = fresh ? transformed(object, key) : object;
   const auto [item, inserted] = items_.try_emplace(std::move(key));
-  if (inserted) queue_.push_back(item->first);
+  if (inserted) queue_.push_back(&item->first);
   item->second.push_back({type, std::move(kept), final_state_unknown});
   merge_deletions(item->second);
 }

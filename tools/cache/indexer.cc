@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -18,16 +19,28 @@ using namespace detail;
 
 namespace {
 
-/// The values of one object in all indexes: [begin[i], begin[i + 1]) of `values` belong to index i,
-/// sorted, each once.
-struct IndexedValues {
-  std::vector<std::string> values;
-  std::vector<std::size_t> begin;
+/// A value of an object in the index of that place.
+struct IndexedValue {
+  std::size_t index;
+  std::string value;
 
-  std::span<const std::string> of(std::size_t index) const {
-    return std::span(values).subspan(begin[index], begin[index + 1] - begin[index]);
+  friend auto operator<=>(const IndexedValue&, const IndexedValue&) = default;
+};
+
+/// The values of one object in all indexes, sorted, each once. (Nothing is allocated for an object
+/// that has none, as for those that a first list would replace: there may be many.)
+struct IndexedValues {
+  std::vector<IndexedValue> values;
+
+  std::span<const IndexedValue> of(std::size_t index) const {
+    const auto found = std::ranges::equal_range(values, index, {}, &IndexedValue::index);
+    return {found.begin(), found.end()};
   }
 };
+
+bool contains(std::span<const IndexedValue> sorted, const IndexedValue& value) {
+  return std::ranges::binary_search(sorted, value);
+}
 
 /// A change with all that user code has to say about it, ready for a writer's turn.
 struct PreparedChange {
@@ -119,7 +132,7 @@ class Indexer::Impl {
         const auto& [object, indexed] = values.at(entry.header);
         const std::uint32_t hash = ops().hash(entry);
         for (std::size_t i = 0; i < added.size(); ++i) {
-          for (const auto& value : indexed.of(i))
+          for (const auto& [_, value] : indexed.of(i))
             put_in_index(next->indexes[first + i], value, {}, object, edit, hash);
         }
         if (indexed.values.empty()) continue;
@@ -179,31 +192,28 @@ class Indexer::Impl {
   std::vector<PreparedChange> look_up(std::span<const StoreChange> changes, std::uint64_t& version,
                                       std::shared_ptr<const IndexDefinitions>& definitions) const {
     std::vector<PreparedChange> out(changes.size());
-    std::vector<std::string> keys(core_->key_func || changes.size() > 1 ? changes.size() : 0);
+    std::vector<std::string> keys(core_->key_func ? changes.size() : 0);
     for (std::size_t i = 0; i < changes.size(); ++i) {
       const api::Object& object = changes[i].object;
       if (!object) throw InvalidArgument("a store takes objects, not empty handles");
-      if (!keys.empty()) {
+      if (core_->key_func) {
         keys[i] = key_of(object);
       } else if (object.name().empty()) {
-        keys.push_back(meta_namespace_key(object));  // throws
+        meta_namespace_key(object);  // throws
       }
       out[i].hash = core_->key_func ? hash_text(keys[i]) : object.key_hash();
       if (changes[i].type == StoreChange::Type::kPut) out[i].after = object;
     }
-    // Later changes of one key meet what the earlier ones leave.
-    std::unordered_map<std::string_view, std::size_t> last;
+    const std::vector<std::size_t> earlier = earlier_changes(changes, keys, out);
     const Reclaimer::Guard guard(core_->reclaimer);
     const State& state = *core_->current.load(std::memory_order_seq_cst);
     version = state.version;
     definitions = state.definitions;
     for (std::size_t i = 0; i < changes.size(); ++i) {
-      if (changes.size() > 1) {
-        const auto [it, first] = last.try_emplace(keys[i], i);
-        if (!first) {
-          out[i].before = out[std::exchange(it->second, i)].after;
-          continue;
-        }
+      // Later changes of one key meet what the earlier ones leave.
+      if (earlier[i] != i) {
+        out[i].before = out[earlier[i]].after;
+        continue;
       }
       const auto* entry =
           core_->find_like(state, changes[i].object, keys.empty() ? std::string_view{} : keys[i]);
@@ -212,27 +222,50 @@ class Indexer::Impl {
     return out;
   }
 
+  /// For each change the last one before it that has the same key, or itself.
+  std::vector<std::size_t> earlier_changes(std::span<const StoreChange> changes,
+                                           const std::vector<std::string>& keys,
+                                           const std::vector<PreparedChange>& prepared) const {
+    std::vector<std::size_t> out(changes.size());
+    std::iota(out.begin(), out.end(), std::size_t{0});
+    if (changes.size() < 2) return out;
+    const auto same_key = [&](std::size_t a, std::size_t b) {
+      if (!keys.empty()) return keys[a] == keys[b];
+      return changes[a].object.name() == changes[b].object.name() &&
+             changes[a].object.ns() == changes[b].object.ns();
+    };
+    // Sorted by hash: takes far less memory than a map of all keys.
+    std::vector<std::size_t> order = out;
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return prepared[i].hash; });
+    for (std::size_t at = 1; at < order.size(); ++at) {
+      const auto hash = prepared[order[at]].hash;
+      for (std::size_t before = at; before-- > 0 && prepared[order[before]].hash == hash;) {
+        if (!same_key(order[at], order[before])) continue;
+        out[order[at]] = order[before];
+        break;
+      }
+    }
+    return out;
+  }
+
   IndexedValues index_values(const IndexDefinitions& definitions, const api::Object& object) const {
     IndexedValues out;
-    out.begin.reserve(definitions.size() + 1);
-    out.begin.push_back(0);
+    if (!object) return out;
     IndexValues values;
-    for (const auto& definition : definitions) {
+    for (std::size_t i = 0; i < definitions.size(); ++i) {
       values.clear();
-      if (object) {
-        try {
-          definition.function(object, values);
-        } catch (...) {
-          index_failures_.fetch_add(1, std::memory_order_relaxed);
-          values.clear();
-        }
+      try {
+        definitions[i].function(object, values);
+      } catch (...) {
+        index_failures_.fetch_add(1, std::memory_order_relaxed);
+        continue;
       }
-      const auto start = static_cast<std::ptrdiff_t>(out.values.size());
-      out.values.insert(out.values.end(), values.values().begin(), values.values().end());
-      std::sort(out.values.begin() + start, out.values.end());
-      out.values.erase(std::unique(out.values.begin() + start, out.values.end()), out.values.end());
-      out.begin.push_back(out.values.size());
+      out.values.reserve(out.values.size() + values.values().size());
+      for (const auto& value : values.values()) out.values.push_back({i, value});
     }
+    std::ranges::sort(out.values);
+    const auto again = std::ranges::unique(out.values);
+    out.values.erase(again.begin(), again.end());
     return out;
   }
 
@@ -262,14 +295,14 @@ class Indexer::Impl {
       const auto before = change.before_values.of(i);
       const auto after = change.after_values.of(i);
       for (const auto& value : before) {
-        if (!std::binary_search(after.begin(), after.end(), value)) {
-          erase_from_index(state.indexes[i], value, change.before, edit, change.hash);
+        if (!contains(after, value)) {
+          erase_from_index(state.indexes[i], value.value, change.before, edit, change.hash);
         }
       }
       for (const auto& value : after) {
-        const bool stays = std::binary_search(before.begin(), before.end(), value);
-        put_in_index(state.indexes[i], value, stays ? change.before : api::Object{}, change.after,
-                     edit, change.hash);
+        put_in_index(state.indexes[i], value.value,
+                     contains(before, value) ? change.before : api::Object{}, change.after, edit,
+                     change.hash);
       }
     }
     if (core_->key_func) hashes_[change.after.header()] = change.hash;
@@ -288,7 +321,7 @@ class Indexer::Impl {
   void erase(State& state, PreparedChange& change, Edit& edit) {
     check_filing(state, change, edit);
     for (std::size_t i = 0; i < state.indexes.size(); ++i) {
-      for (const auto& value : change.before_values.of(i))
+      for (const auto& [_, value] : change.before_values.of(i))
         erase_from_index(state.indexes[i], value, change.before, edit, change.hash);
     }
     std::optional<ObjectEntry> erased;
@@ -313,7 +346,7 @@ class Indexer::Impl {
         ObjectTrie::find(state.objects, change.hash, is_object<ObjectEntry>(change.before));
     std::uint64_t found = 0;
     for (std::size_t i = 0; i < state.indexes.size(); ++i) {
-      for (const auto& value : change.before_values.of(i)) {
+      for (const auto& [_, value] : change.before_values.of(i)) {
         const Bucket* bucket = state.bucket(i, value);
         if (bucket != nullptr && is_filed(*bucket, change.before, change.hash)) ++found;
       }
@@ -331,7 +364,7 @@ class Indexer::Impl {
       for (const auto& value : values)
         erase_from_index(index, value, change.before, edit, change.hash);
     }
-    change.before_values = {{}, std::vector<std::size_t>(state.indexes.size() + 1, 0)};
+    change.before_values = {};
   }
 
   static bool is_filed(const Bucket& bucket, const api::Object& object, std::uint32_t key_hash) {

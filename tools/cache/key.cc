@@ -23,4 +23,14 @@ ObjectName split_meta_namespace_key(std::string_view key) {
 
 void index_by_namespace(const api::Object& object, IndexValues& values) { values.add(object.ns()); }
 
+Indexers::value_type index_by_label(std::string_view label) {
+  return {label_index_name(label),
+          [label = std::string(label)](const api::Object& object, IndexValues& values) {
+            if (const api::Value value = object.labels()[label]; value.exists())
+              values.add(value.as_string());
+          }};
+}
+
+std::string label_index_name(std::string_view label) { return "label:" + std::string(label); }
+
 }  // namespace lookout::cache

@@ -2,38 +2,63 @@
 
 #include <variant>
 
+#include "api/object_header.h"
 #include "tools/cache/store_state.h"
 
 namespace lookout::cache {
 namespace detail {
 
 /// Walks over the main trie or over one bucket of an index.
+///
+/// Objects lie anywhere in memory, and waiting for each of them in turn is what a walk over many of
+/// them would take its time for. So the walk is some objects ahead of its reader, and asks for the
+/// header of an object and later, when that has come, for the labels that it points at.
 class CursorImpl {
  public:
   CursorImpl(std::shared_ptr<const Pin> pin,
              std::variant<ObjectTrie::Cursor, SetTrie::Cursor> cursor)
       : pin_(std::move(pin)), cursor_(cursor) {
-    load();
+    for (unsigned i = 0; i < kAtFirst; ++i) fetch();
   }
-  const api::Object* get() const { return object_; }
+  const api::Object* get() const {
+    return read_ == fetched_ ? nullptr : &object_of(ahead_[read_ % kAhead]);
+  }
   void next() {
-    std::visit([](auto& cursor) { cursor.next(); }, cursor_);
-    load();
+    ++read_;
+    fetch();
+    // Far ahead only of those who read on.
+    if (fetched_ - read_ < kAhead) fetch();
   }
 
  private:
-  void load() {
-    object_ = std::visit(
-        [](const auto& cursor) -> const api::Object* {
+  static constexpr unsigned kAhead = 32;
+  static constexpr unsigned kAtFirst = 4;
+  static constexpr unsigned kLabelsAhead = 12;
+
+  void fetch() {
+    std::visit(
+        [this](auto& cursor) {
           const auto* entry = cursor.get();
-          return entry == nullptr ? nullptr : &object_of(*entry);
+          if (entry == nullptr) return;
+          ahead_[fetched_ % kAhead].header = entry->header;
+          __builtin_prefetch(entry->header);
+          if (fetched_ - read_ >= kLabelsAhead) {
+            const auto* earlier = ahead_[(fetched_ - kLabelsAhead) % kAhead].header;
+            const std::uint8_t* labels = earlier->body() + earlier->labels;
+            __builtin_prefetch(labels);
+            __builtin_prefetch(labels + 64);
+          }
+          ++fetched_;
+          cursor.next();
         },
         cursor_);
   }
 
   std::shared_ptr<const Pin> pin_;
   std::variant<ObjectTrie::Cursor, SetTrie::Cursor> cursor_;
-  const api::Object* object_ = nullptr;
+  SetEntry ahead_[kAhead] = {};
+  std::size_t fetched_ = 0;
+  std::size_t read_ = 0;
 };
 
 }  // namespace detail

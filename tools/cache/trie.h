@@ -1,7 +1,6 @@
 // A persistent hash trie: old versions stay readable while new ones are made.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "api/popcount.h"
 #include "tools/cache/reclaimer.h"
 
 namespace lookout::cache::detail {
@@ -135,16 +135,25 @@ class Trie {
       const Node* node = nullptr;
       std::uint32_t entry = 0;
       std::uint32_t child = 0;
+      std::uint32_t entries = 0;
+      std::uint32_t children = 0;
     };
 
-    void push(const Node* node) { stack_[depth_++] = {node, 0, 0}; }
+    void push(const Node* node) {
+      const unsigned shift = depth_ * kBits;
+      Level& level = stack_[depth_++];
+      level = {node, 0, 0, entry_count(node, shift), child_count(node, shift)};
+      // They lie anywhere: all are asked for at once, so that one waits but for the first.
+      Node** const nodes = children(node, shift >= kHashBits);
+      for (std::uint32_t i = 0; i < level.children; ++i) __builtin_prefetch(nodes[i]);
+    }
     /// Moves on to the next entry if the current place is behind the last one of its node.
     void settle() {
       while (depth_ > 0) {
         Level& level = stack_[depth_ - 1];
-        const unsigned shift = (depth_ - 1) * kBits;
-        if (level.entry < entry_count(level.node, shift)) return;
-        if (level.child < child_count(level.node, shift)) {
+        if (level.entry < level.entries) return;
+        if (level.child < level.children) {
+          const unsigned shift = (depth_ - 1) * kBits;
           push(children(level.node, shift >= kHashBits)[level.child++]);
         } else {
           --depth_;
@@ -161,18 +170,20 @@ class Trie {
     return 1u << (hash >> shift & 31u);
   }
   static std::uint32_t index_of(std::uint32_t bits, std::uint32_t bit) {
-    return static_cast<std::uint32_t>(std::popcount(bits & (bit - 1)));
+    return static_cast<std::uint32_t>(api::detail::popcount(bits & (bit - 1)));
   }
   static std::uint32_t entry_count(const Node* node, unsigned shift) {
     return shift >= kHashBits ? node->entry_bits
-                              : static_cast<std::uint32_t>(std::popcount(node->entry_bits));
+                              : static_cast<std::uint32_t>(api::detail::popcount(node->entry_bits));
   }
   static std::uint32_t child_count(const Node* node, unsigned shift) {
-    return shift >= kHashBits ? 0 : static_cast<std::uint32_t>(std::popcount(node->child_bits));
+    return shift >= kHashBits ? 0
+                              : static_cast<std::uint32_t>(api::detail::popcount(node->child_bits));
   }
   static Node** children(const Node* node, bool list) {
     const std::uint32_t n =
-        list ? node->entry_bits : static_cast<std::uint32_t>(std::popcount(node->entry_bits));
+        list ? node->entry_bits
+             : static_cast<std::uint32_t>(api::detail::popcount(node->entry_bits));
     return reinterpret_cast<Node**>(const_cast<Entry*>(node->entries() + n));
   }
 
@@ -216,8 +227,8 @@ class Trie {
   /// is new (then `entry` or `child` is put there) or gone.
   static Node* reshape(Node* node, std::uint32_t entry_bits, std::uint32_t child_bits,
                        const Entry* entry, Node* child, Edit& edit) {
-    const auto entries = static_cast<std::uint32_t>(std::popcount(entry_bits));
-    const auto child_nodes = static_cast<std::uint32_t>(std::popcount(child_bits));
+    const auto entries = static_cast<std::uint32_t>(api::detail::popcount(entry_bits));
+    const auto child_nodes = static_cast<std::uint32_t>(api::detail::popcount(child_bits));
     Node* out = allocate(entries, child_nodes, edit);
     out->entry_bits = entry_bits;
     out->child_bits = child_bits;
@@ -232,7 +243,7 @@ class Trie {
   static void merge(const T* from, std::uint32_t from_bits, T* to, std::uint32_t to_bits,
                     const T* added) {
     const std::uint32_t changed = from_bits ^ to_bits;
-    const auto n = static_cast<std::size_t>(std::popcount(from_bits));
+    const auto n = static_cast<std::size_t>(api::detail::popcount(from_bits));
     if (changed == 0) {
       if (n > 0) std::memcpy(to, from, n * sizeof(T));
       return;
@@ -346,7 +357,7 @@ class Trie {
       const Entry existing = node->entries()[index_of(node->entry_bits, bit)];
       if (!match(existing)) return node;
       erased = existing;
-      if (std::popcount(node->entry_bits) + std::popcount(node->child_bits) == 1) {
+      if (api::detail::popcount(node->entry_bits) + api::detail::popcount(node->child_bits) == 1) {
         drop(node, edit);
         return nullptr;
       }
@@ -358,7 +369,7 @@ class Trie {
     Node* child = erase_at(before, hash, shift + kBits, match, edit, erased);
     if (!erased) return node;
     if (child == nullptr) {
-      if (node->entry_bits == 0 && std::popcount(node->child_bits) == 1) {
+      if (node->entry_bits == 0 && api::detail::popcount(node->child_bits) == 1) {
         drop(node, edit);
         return nullptr;
       }

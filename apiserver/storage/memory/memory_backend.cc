@@ -24,8 +24,9 @@ class MemoryBackend::Impl {
     const std::lock_guard lock(mutex_);
     auto at = resources_.find(place);
     if (at == resources_.end()) {
-      auto table = std::make_shared<memory::Table>(std::string(kRoot).append(place), revision_,
-                                                   options_.history, ttl);
+      auto table =
+          std::make_shared<memory::Table>(std::string(kRoot).append(place), revision_,
+                                          options_.history, ttl, options_.first_revision - 1);
       at = resources_
                .emplace(place, std::make_unique<memory::MemoryResource>(std::move(table), options_))
                .first;
@@ -48,10 +49,17 @@ class MemoryBackend::Impl {
  private:
   const MemoryOptions options_;
   const std::shared_ptr<std::atomic<Revision>> revision_ =
-      std::make_shared<std::atomic<Revision>>(1);
+      std::make_shared<std::atomic<Revision>>(options_.first_revision);
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<memory::MemoryResource>, std::less<>> resources_;
 };
+
+Revision revision_of_time(std::chrono::system_clock::time_point now) {
+  constexpr std::chrono::sys_days kBegin = std::chrono::year(2026) / 1 / 1;
+  constexpr Revision kPerSecond = 10;
+  const auto passed = std::chrono::floor<std::chrono::seconds>(now - kBegin).count();
+  return passed <= 0 ? 1 : static_cast<Revision>(passed) * kPerSecond;
+}
 
 MemoryBackend::MemoryBackend(MemoryOptions options) : impl_(std::make_unique<Impl>(options)) {}
 MemoryBackend::~MemoryBackend() = default;

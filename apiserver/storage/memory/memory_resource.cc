@@ -6,7 +6,6 @@
 #include "apiserver/doorbell.h"
 #include "apiserver/storage/memory/memory_watch.h"
 #include "apiserver/storage/memory/object_source.h"
-#include "apiserver/storage/vector_source.h"
 #include "lookout/api/status.h"
 
 namespace lookout::apiserver::storage::memory {
@@ -55,34 +54,7 @@ Awaitable<Moment> MemoryResource::moment_for(const ListOptions& options) {
 
 Awaitable<ListResult> MemoryResource::list(std::string key, bool recursive, ListOptions options) {
   Moment moment = co_await moment_for(options);
-  ListResult result;
-  result.revision = moment.revision;
-  MomentCursor cursor(std::move(moment), recursive ? key : std::string(),
-                      recursive ? options.start_key : key);
-  if (recursive && options.limit == 0) {
-    result.objects =
-        std::make_unique<MomentSource>(std::move(cursor), std::move(options.predicate));
-    co_return result;
-  }
-  std::vector<api::Object> page;
-  if (!recursive) {
-    api::Object object = cursor.next();
-    if (object && cursor.key() == key && options.predicate.matches(object))
-      page.push_back(std::move(object));
-  } else {
-    while (page.size() < options.limit) {
-      api::Object object = cursor.next();
-      if (!object) break;
-      if (options.predicate.matches(object)) page.push_back(std::move(object));
-    }
-    if (const std::size_t remaining = cursor.remaining(); remaining > 0) {
-      result.continue_key = cursor.key() + '\0';
-      if (options.predicate.accepts_everything())
-        result.remaining = static_cast<std::int64_t>(remaining);
-    }
-  }
-  result.objects = std::make_unique<VectorSource>(std::move(page));
-  co_return result;
+  co_return list_of(std::move(moment), key, recursive, std::move(options));
 }
 
 Awaitable<api::Object> MemoryResource::guaranteed_update(std::string key, bool create_if_absent,
@@ -119,7 +91,7 @@ Awaitable<std::unique_ptr<Watch>> MemoryResource::watch(std::string key, bool re
   if (options.start == WatchOptions::Start::kState) co_await wait_for(options.revision);
   const auto executor = co_await boost::asio::this_coro::executor;
   co_return std::make_unique<MemoryWatch>(table_, executor, std::move(key), recursive,
-                                          std::move(options));
+                                          std::move(options), table_->now());
 }
 
 Awaitable<Revision> MemoryResource::current_revision() { co_return table_->current_revision(); }

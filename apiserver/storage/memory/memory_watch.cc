@@ -23,7 +23,7 @@ Revision revision_of(const api::Object& object) {
 }  // namespace
 
 MemoryWatch::MemoryWatch(std::shared_ptr<Table> table, boost::asio::any_io_executor executor,
-                         std::string key, bool recursive, WatchOptions options)
+                         std::string key, bool recursive, WatchOptions options, Moment start)
     : table_(std::move(table)), doorbell_(std::move(executor)) {
   watcher_.scope = std::move(key);
   watcher_.recursive = recursive;
@@ -34,9 +34,8 @@ MemoryWatch::MemoryWatch(std::shared_ptr<Table> table, boost::asio::any_io_execu
   };
   switch (options.start) {
     case WatchOptions::Start::kState: {
-      Moment moment = table_->now();
-      watcher_.cursor = moment.revision;
-      state_.emplace(std::move(moment), recursive ? watcher_.scope : std::string(), watcher_.scope);
+      watcher_.cursor = start.revision;
+      state_.emplace(std::move(start), recursive ? watcher_.scope : std::string(), watcher_.scope);
       initial_events_end_ = options.initial_events_end;
       break;
     }
@@ -44,7 +43,7 @@ MemoryWatch::MemoryWatch(std::shared_ptr<Table> table, boost::asio::any_io_execu
       watcher_.cursor = options.revision;
       break;
     case WatchOptions::Start::kNow:
-      watcher_.cursor = table_->now().revision;
+      watcher_.cursor = start.revision;
       break;
   }
 }

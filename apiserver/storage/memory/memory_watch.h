@@ -15,9 +15,10 @@ namespace lookout::apiserver::storage::memory {
 /// Reads a table's history from a cursor on, and waits when there is nothing left.
 class MemoryWatch final : public Watch {
  public:
-  /// The options' revision has come about (if it has to).
+  /// `start` is the state that a watch from the state begins with; others begin after its revision,
+  /// unless the options name another one.
   MemoryWatch(std::shared_ptr<Table> table, boost::asio::any_io_executor executor, std::string key,
-              bool recursive, WatchOptions options);
+              bool recursive, WatchOptions options, Moment start);
   ~MemoryWatch() override;
 
   Awaitable<bool> next(std::vector<Event>& events, TimePoint until) override;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "apiserver/storage/vector_source.h"
+
 namespace lookout::apiserver::storage::memory {
 namespace {
 
@@ -66,6 +68,37 @@ Awaitable<bool> MomentSource::next(std::vector<api::Object>& objects, std::size_
     if (predicate_.matches(object)) objects.push_back(std::move(object));
   }
   co_return !objects.empty();
+}
+
+ListResult list_of(Moment moment, const std::string& key, bool recursive, ListOptions options) {
+  ListResult result;
+  result.revision = moment.revision;
+  MomentCursor cursor(std::move(moment), recursive ? key : std::string(),
+                      recursive ? options.start_key : key);
+  if (recursive && options.limit == 0) {
+    result.objects =
+        std::make_unique<MomentSource>(std::move(cursor), std::move(options.predicate));
+    return result;
+  }
+  std::vector<api::Object> page;
+  if (!recursive) {
+    api::Object object = cursor.next();
+    if (object && cursor.key() == key && options.predicate.matches(object))
+      page.push_back(std::move(object));
+  } else {
+    while (page.size() < options.limit) {
+      api::Object object = cursor.next();
+      if (!object) break;
+      if (options.predicate.matches(object)) page.push_back(std::move(object));
+    }
+    if (const std::size_t remaining = cursor.remaining(); remaining > 0) {
+      result.continue_key = cursor.key() + '\0';
+      if (options.predicate.accepts_everything())
+        result.remaining = static_cast<std::int64_t>(remaining);
+    }
+  }
+  result.objects = std::make_unique<VectorSource>(std::move(page));
+  return result;
 }
 
 }  // namespace lookout::apiserver::storage::memory

@@ -42,4 +42,7 @@ class MomentSource final : public ObjectSource {
   Predicate predicate_;
 };
 
+/// The list that the options ask for, of a moment that fits them.
+ListResult list_of(Moment moment, const std::string& key, bool recursive, ListOptions options);
+
 }  // namespace lookout::apiserver::storage::memory

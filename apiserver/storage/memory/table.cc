@@ -10,8 +10,11 @@
 namespace lookout::apiserver::storage::memory {
 
 Table::Table(std::string prefix, std::shared_ptr<std::atomic<Revision>> revision,
-             std::size_t history, std::chrono::seconds ttl)
-    : prefix_(std::move(prefix)), revision_(std::move(revision)), ttl_(ttl), history_(history) {}
+             std::size_t history, std::chrono::seconds ttl, Revision first)
+    : prefix_(std::move(prefix)),
+      revision_(std::move(revision)),
+      ttl_(ttl),
+      history_(history, first) {}
 
 ItemPtr Table::find(std::string_view key) const {
   const std::shared_lock lock(mutex_);
@@ -35,7 +38,7 @@ std::optional<Moment> Table::at(Revision revision) const {
   const std::shared_lock lock(mutex_);
   if (revision < history_.start()) return std::nullopt;
   auto undone = std::make_shared<Moment::Undone>();
-  history_.visit_back_to(revision, [&](const Change& change) {
+  history_.visit_back_to(revision, [&](const storage::Change& change) {
     undone->insert_or_assign(change.key(), change.previous());
   });
   return Moment{items_.snapshot(), revision, std::move(undone)};
@@ -62,11 +65,66 @@ std::optional<api::Object> Table::commit(const std::string& key, const ItemPtr& 
     const api::EventType type = deleting              ? api::EventType::kDeleted
                                 : expected == nullptr ? api::EventType::kAdded
                                                       : api::EventType::kModified;
-    history_.add(std::make_shared<const Change>(
+    history_.add(std::make_shared<const storage::Change>(
         revision, type, key, stored, expected == nullptr ? api::Object() : expected->object));
   }
   dispatch();
   return stored;
+}
+
+void Table::apply(std::vector<Change> changes, Revision revision) {
+  {
+    const std::unique_lock lock(mutex_);
+    if (revision <= current_revision()) return;
+    for (Change& change : changes) {
+      const ItemPtr* present = items_.find(change.key);
+      const api::Object before = present == nullptr ? api::Object() : (*present)->object;
+      if (change.deleted && !before) continue;
+      const api::EventType type = change.deleted ? api::EventType::kDeleted
+                                  : before       ? api::EventType::kModified
+                                                 : api::EventType::kAdded;
+      if (change.deleted) {
+        items_.erase(change.key);
+      } else {
+        items_.put(std::make_shared<const Item>(Item{change.key, change.object, revision}));
+      }
+      history_.add(std::make_shared<const storage::Change>(revision, type, std::move(change.key),
+                                                           std::move(change.object), before));
+    }
+    revision_->store(revision, std::memory_order_release);
+  }
+  dispatch();
+}
+
+void Table::replace(const std::vector<ItemPtr>& items, Revision revision) {
+  {
+    const std::unique_lock lock(mutex_);
+    items_ = OrderedItems();
+    for (const ItemPtr& item : items) items_.put(item);
+    history_.reset(revision);
+    revision_->store(revision, std::memory_order_release);
+  }
+  ring_expired();
+}
+
+void Table::advance(Revision revision) {
+  const std::unique_lock lock(mutex_);
+  if (revision > current_revision()) revision_->store(revision, std::memory_order_release);
+}
+
+void Table::forget() {
+  {
+    const std::unique_lock lock(mutex_);
+    history_.reset(current_revision() + 1);
+  }
+  ring_expired();
+}
+
+void Table::ring_expired() {
+  const std::lock_guard watchers_lock(watchers_.mutex());
+  const Revision start = history_start();
+  dispatched_ = std::max(dispatched_, start);
+  watchers_.ring_expired(start);
 }
 
 void Table::expire(Clock::time_point now) {

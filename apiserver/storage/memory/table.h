@@ -34,9 +34,9 @@ class Table {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `revision` is the counter of all tables of the backend.
+  /// `revision` is the counter of all tables of the backend; nothing before `first` is known.
   Table(std::string prefix, std::shared_ptr<std::atomic<Revision>> revision, std::size_t history,
-        std::chrono::seconds ttl);
+        std::chrono::seconds ttl, Revision first = 0);
 
   const std::string& prefix() const { return prefix_; }
   std::string whole_key(std::string_view key) const { return prefix_ + "/" + std::string(key); }
@@ -55,6 +55,25 @@ class Table {
   /// faster.
   std::optional<api::Object> commit(const std::string& key, const ItemPtr& expected,
                                     const api::Object& object);
+
+  // For a table that follows another storage. (It has a counter of its own.)
+
+  /// A change that has been made elsewhere.
+  struct Change {
+    std::string key;
+    /// The new state, or of a deletion the last one, with the resourceVersion of the change.
+    api::Object object;
+    bool deleted = false;
+  };
+  /// Takes over the changes of one revision, all at once.
+  void apply(std::vector<Change> changes, Revision revision);
+  /// Takes over a whole state. Watchers that have not seen everything up to `revision` have fallen
+  /// behind.
+  void replace(const std::vector<ItemPtr>& items, Revision revision);
+  /// There are no changes up to this revision but those that are known.
+  void advance(Revision revision);
+  /// All watchers have fallen behind: the state is not known any more.
+  void forget();
 
   /// Deletes what has outlived its time.
   void expire(Clock::time_point now);
@@ -82,6 +101,7 @@ class Table {
 
   Reading read_locked(Watcher& watcher, std::size_t max, std::vector<ChangePtr>& changes) const;
   void dispatch();
+  void ring_expired();
 
   const std::string prefix_;
   const std::shared_ptr<std::atomic<Revision>> revision_;

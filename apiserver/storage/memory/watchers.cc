@@ -50,6 +50,19 @@ void WatcherList::dispatch(const std::vector<ChangePtr>& changes, Revision histo
   }
 }
 
+void WatcherList::ring_expired(Revision history_start) {
+  for (Watcher* watcher : watchers_) {
+    if (watcher->cursor.load(std::memory_order_relaxed) >= history_start) continue;
+    if (watcher->parked_) {
+      watcher->parked_ = false;
+      watcher->ring();
+    } else if (!watcher->told_stuck_) {
+      watcher->told_stuck_ = true;
+      watcher->stuck();
+    }
+  }
+}
+
 void WatcherList::cancel_all() {
   for (Watcher* watcher : watchers_) {
     watcher->cancelled.store(true, std::memory_order_release);

@@ -60,6 +60,8 @@ class WatcherList {
   void unpark(Watcher& watcher) { watcher.parked_ = false; }
   /// Rings the parked watchers that these changes are for, and moves the others on.
   void dispatch(const std::vector<ChangePtr>& changes, Revision history_start);
+  /// Rings those that have fallen behind.
+  void ring_expired(Revision history_start);
   void cancel_all();
 
  private:

@@ -32,6 +32,9 @@ struct ServerOptions {
   unsigned threads = 2;
   /// How many changes of each resource are remembered: how far behind a watch may be.
   std::size_t history = 10000;
+  /// Where resourceVersions begin in memory. 0: at a number that grows with time, so that those of
+  /// an earlier run have expired.
+  std::uint64_t first_revision = 0;
   /// Where objects are kept; null: in memory, of this server alone.
   std::shared_ptr<storage::Backend> storage = nullptr;
 
@@ -50,6 +53,9 @@ struct ServerOptions {
   std::chrono::milliseconds bookmark_interval{std::chrono::minutes(1)};
   /// How long a request waits for a resourceVersion that lies in the future.
   std::chrono::milliseconds future_wait{3000};
+  /// When it is told to stop, the server goes on serving for this long, while /readyz says that it
+  /// is no longer ready: time for load balancers to notice.
+  std::chrono::milliseconds shutdown_delay{0};
 };
 
 /// Counts since the start, and what is now.
@@ -74,7 +80,8 @@ struct ServerStats {
 ///
 /// There is no controller manager, no scheduler and no node behind it: objects are kept, nothing is
 /// run. What it does by itself: namespaces that are deleted are emptied, definitions that are
-/// deleted take their instances along, and pods go at the end of their grace period.
+/// deleted take their instances along, pods go at the end of their grace period, and so do objects
+/// whose owners have gone.
 ///
 /// Without a token file and a client CA, everybody may do everything. With one of them, requests
 /// without credentials are refused, and everybody else may do everything.
@@ -105,7 +112,7 @@ class Server {
   ServerStats stats() const;
 
   /// Ends watches, lets requests come to their end (for up to `grace`, then they are cut off), and
-  /// ends all threads. Doing it again does nothing.
+  /// ends all threads. Doing it again meanwhile ends the shutdown_delay, and does nothing else.
   void stop(std::chrono::milliseconds grace = std::chrono::seconds(5));
 
  private:

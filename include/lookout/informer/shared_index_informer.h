@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lookout/api/group_version_resource.h"
 #include "lookout/api/object.h"
 #include "lookout/informer/event_handler.h"
 #include "lookout/informer/handler_pool.h"
@@ -26,6 +27,8 @@ struct InformerOptions {
   /// What the source delivers (ReflectorOptions::expected_*), and the name for messages. Its
   /// resync_period is that of handlers that ask for none of their own.
   cache::ReflectorOptions reflector = {};
+  /// What is listed, for the labels of metrics.
+  api::GroupVersionResource resource = {};
   /// In addition to the index by namespace.
   cache::Indexers indexers = {};
   cache::TransformFunc transform = {};
@@ -140,7 +143,8 @@ class SharedIndexInformer : public metrics::Source {
   const cache::ReflectorStats& stats() const;
   const std::string& name() const;
 
-  /// reflector_*, informer_* ...: client-go's names where it has them.
+  /// reflector_*, informer_* ...: client-go's names where it has them, with its labels and buckets.
+  /// informer_handler_* are about single handlers, which client-go does not measure.
   void collect(std::vector<metrics::Sample>& out) const override;
 
  private:

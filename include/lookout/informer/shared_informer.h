@@ -50,6 +50,11 @@ class SharedInformer {
     informer_->add_indexers({{std::move(name), index_func<T>(std::move(function))}});
   }
 
+  /// Listers find by this label at once: list(parse("app=web")). May be added at any time.
+  void add_label_index(std::string_view label) const {
+    informer_->add_indexers({cache::index_by_label(label)});
+  }
+
   lister::Lister<T> lister() const { return {informer_->shared_store(), resource_}; }
   lister::ListRange<T> by_index(std::string_view index, std::string_view value) const {
     return lister().by_index(index, value);

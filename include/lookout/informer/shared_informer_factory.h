@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -38,7 +39,7 @@ struct Scope {
 
 /// What has come of waiting for informers.
 struct SyncResult {
-  /// Whether the store is complete, by the informer's name.
+  /// Whether the store is complete, by the informer's name: "pods", "pods in shop, app=web".
   std::map<std::string, bool> synced = {};
 
   explicit operator bool() const { return unsynced().empty(); }
@@ -58,6 +59,8 @@ struct FactoryOptions {
   std::string field_selector = {};
   api::Projection projection = {};
   bool metadata_only = false;
+  /// Nothing: that of the client's Config.
+  std::optional<rest::ContentType> content_type = {};
   /// Changes the options of each list and watch of all informers before they are sent; from several
   /// threads at a time.
   std::function<void(rest::ListOptions&)> tweak_list_options = {};

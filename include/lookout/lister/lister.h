@@ -77,6 +77,9 @@ class ListRange {
 namespace detail {
 /// Throws api::StatusError, as client-go's listers do.
 [[noreturn]] void throw_not_found(const api::Resource& resource, std::string_view name);
+/// All that the selector can select, and no more than need be: by an index by label
+/// (cache::index_by_label) if there is one for a label that must have one value.
+cache::ObjectRange candidates(const cache::Snapshot& now, const api::labels::Selector& selector);
 }  // namespace detail
 
 /// The objects of one namespace; list() of the empty one lists all namespaces, as in client-go.
@@ -115,8 +118,11 @@ class Lister {
   Lister(std::shared_ptr<const cache::Indexer> store, api::Resource resource)
       : store_(std::move(store)), resource_(std::move(resource)) {}
 
+  /// By an index if the store has one for a label that must have one value
+  /// (cache::index_by_label), else by looking at every object.
   ListRange<T> list(api::labels::Selector selector = {}) const {
-    return {store_->snapshot().objects(), std::move(selector)};
+    cache::ObjectRange objects = detail::candidates(store_->snapshot(), selector);
+    return {std::move(objects), std::move(selector)};
   }
   NamespaceLister<T> ns(std::string name) const { return {store_, resource_, std::move(name)}; }
   ListRange<T> by_index(std::string_view index, std::string_view value) const {

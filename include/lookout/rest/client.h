@@ -35,6 +35,9 @@ struct ListMeta {
   std::string kind;
   /// How many items could not be decoded and were left out (each has been reported).
   std::size_t malformed_items = 0;
+  /// How many fields have been lost because the schema does not know them: only with
+  /// ContentType::kProtobuf.
+  std::size_t unknown_fields = 0;
 };
 
 template <class T = api::Object>
@@ -47,6 +50,8 @@ struct DecodeOptions {
   /// Whether to ask the server for metadata only: objects then are PartialObjectMetadata of
   /// meta.k8s.io/v1.
   bool metadata_only = false;
+  /// Nothing: that of the Config.
+  std::optional<ContentType> content_type = {};
   api::Projection projection = {};
   std::size_t max_object_bytes = api::kDefaultMaxObjectBytes;
   /// Told of every object that cannot be decoded and is left out; the default logs a warning.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lookout/api/error.h"
+#include "lookout/rest/content_type.h"
 
 namespace lookout::rest {
 
@@ -147,6 +148,8 @@ struct Config {
   /// Do not ask for compressed answers.
   bool disable_compression = false;
   std::string user_agent = default_user_agent();
+  /// How objects are encoded on their way to this client.
+  ContentType content_type = ContentType::kAuto;
   /// For a whole request that is no watch; 0: none.
   std::chrono::milliseconds timeout{0};
   KeepAlive keepalive = {};

@@ -1,11 +1,14 @@
 // Numbers about what goes on, for whoever wants to publish them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,17 +29,26 @@ class Summary {
   std::atomic<double> sum_{0};
 };
 
-/// Observations of durations in seconds, also counted by size, in client-go's buckets: up to 10 ns,
-/// 100 ns ... 1000 s. Safe to use from any thread.
+/// The buckets of client-go's work queues: up to 10 ns, 100 ns ... 10 s.
+inline constexpr std::array<double, 10> kWorkQueueBuckets = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4,
+                                                             1e-3, 1e-2, 1e-1, 1e0,  1e1};
+/// Those of its informers.
+inline constexpr std::array<double, 12> kInformerBuckets = {0.001, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                            0.25,  0.5,   1,    2.5,   5,    10};
+
+/// Observations of durations in seconds, also counted by size. Safe to use from any thread.
 class Histogram {
  public:
-  static constexpr std::array<double, 12> kBounds = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3,
-                                                     1e-2, 1e-1, 1e0,  1e1,  1e2,  1e3};
+  static constexpr std::size_t kMaxBounds = 12;
+
+  /// `bounds`: the upper ones of the buckets, ascending; constants of the program.
+  explicit Histogram(std::span<const double> bounds = kWorkQueueBuckets)
+      : bounds_(bounds.first(std::min(bounds.size(), kMaxBounds))) {}
 
   void observe(double value) {
     summary_.observe(value);
-    for (std::size_t i = 0; i < kBounds.size(); ++i) {
-      if (value > kBounds[i]) continue;
+    for (std::size_t i = 0; i < bounds_.size(); ++i) {
+      if (value > bounds_[i]) continue;
       buckets_[i].fetch_add(1, std::memory_order_relaxed);
       return;
     }
@@ -47,17 +59,30 @@ class Histogram {
   std::vector<std::pair<double, std::uint64_t>> cumulative() const {
     std::vector<std::pair<double, std::uint64_t>> out;
     std::uint64_t below = 0;
-    for (std::size_t i = 0; i < kBounds.size(); ++i) {
+    for (std::size_t i = 0; i < bounds_.size(); ++i) {
       below += buckets_[i].load(std::memory_order_relaxed);
-      out.emplace_back(kBounds[i], below);
+      out.emplace_back(bounds_[i], below);
     }
     return out;
   }
 
  private:
   Summary summary_;
-  std::array<std::atomic<std::uint64_t>, kBounds.size()> buckets_{};
+  const std::span<const double> bounds_;
+  std::array<std::atomic<std::uint64_t>, kMaxBounds> buckets_{};
 };
+
+/// A resourceVersion as a number that a double holds without loss: its 15 least significant digits,
+/// as in client-go's metrics. 0 if it is no number.
+inline double version_value(std::string_view resource_version) {
+  if (resource_version.size() > 15) resource_version.remove_prefix(resource_version.size() - 15);
+  double out = 0;
+  for (const char digit : resource_version) {
+    if (digit < '0' || digit > '9') return 0;
+    out = 10 * out + (digit - '0');
+  }
+  return out;
+}
 
 /// One metric with its value at the moment, named as client-go and Prometheus name it.
 struct Sample {

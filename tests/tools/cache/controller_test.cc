@@ -64,6 +64,31 @@ TEST_F(ControllerTest, TheFirstListIsInitial) {
   EXPECT_THAT(flush(), ElementsAre("+a/z@1"));
 }
 
+TEST_F(ControllerTest, WhatComesBehindTheFirstListIsTakenAsIfThatHadBeenQueued) {
+  controller_.replace({pod("a/x", 1), pod("a/y", 1), pod("a/z", 1)}, "1");
+  controller_.update(pod("a/x", 2));
+  controller_.remove(pod("a/y", 3));
+  EXPECT_FALSE(controller_.has_synced());
+  EXPECT_THAT(flush(), UnorderedElementsAre("+a/x@1i", "~a/x@1>2", "+a/y@1i", "-a/y@3", "+a/z@1i"));
+  EXPECT_TRUE(controller_.has_synced());
+  EXPECT_EQ(store_.size(), 2u);
+}
+
+TEST_F(ControllerTest, ASecondListBeforeTheFirstIsAppliedReplacesIt) {
+  controller_.replace({pod("a/x", 1), pod("a/y", 1)}, "1");
+  controller_.replace({pod("a/y", 2)}, "2");
+  flush();
+  EXPECT_EQ(store_.size(), 1u);
+  EXPECT_EQ(store_.get("a", "y").resource_version(), "2");
+  EXPECT_TRUE(controller_.has_synced());
+}
+
+TEST_F(ControllerTest, AnObjectThatTheFirstListHasTwiceIsOne) {
+  controller_.replace({pod("a/x", 1), pod("a/x", 2)}, "1");
+  EXPECT_THAT(flush(), ElementsAre("+a/x@1i", "~a/x@1>2"));
+  EXPECT_EQ(store_.size(), 1u);
+}
+
 TEST_F(ControllerTest, AnEmptyFirstListIsOneToo) {
   controller_.replace({}, "1");
   EXPECT_THAT(flush(), IsEmpty());
@@ -98,6 +123,35 @@ TEST_F(ControllerTest, WhatANewListLacksIsDeletedWithItsLastKnownState) {
   start_with({pod("a/x", 1), pod("a/y", 1), pod("a/z", 1)});
   controller_.replace({pod("a/y", 1), pod("a/z", 2), pod("a/new", 2)}, "9");
   EXPECT_THAT(flush("9"), UnorderedElementsAre("-a/x@1?", "~a/y@1>1s", "~a/z@1>2", "+a/new@2"));
+}
+
+TEST_F(ControllerTest, WhatIsGoneIsToldBeforeWhatHasCome) {
+  start_with({pod("a/gone", 3), pod("a/x", 1), pod("a/y", 2)});
+  controller_.replace({pod("a/x", 4), pod("a/y", 5), pod("a/new", 6)}, "6");
+  EXPECT_THAT(flush("6"), ElementsAre("-a/gone@3?", "~a/x@1>4", "~a/y@2>5", "+a/new@6"));
+}
+
+TEST_F(ControllerTest, WhatFollowsTheFirstListIsNotInitial) {
+  controller_.replace({pod("a/x", 1)}, "1");
+  controller_.add(pod("a/later", 2));
+  controller_.update(pod("a/x", 3));
+  EXPECT_THAT(flush("3"), ElementsAre("+a/x@1i", "~a/x@1>3", "+a/later@2"));
+}
+
+TEST_F(ControllerTest, HasMetrics) {
+  EXPECT_EQ(controller_.queued(), 0u);
+  controller_.replace({pod("a/x"), pod("a/y")}, "1");
+  controller_.update(pod("a/x", 2));
+  EXPECT_EQ(controller_.queued(), 2u) << "objects, not changes";
+  flush();
+  EXPECT_EQ(controller_.queued(), 0u);
+  controller_.resync();
+  EXPECT_EQ(controller_.queued(), 2u);
+  flush();
+  EXPECT_EQ(controller_.processing().count(), 2u);
+  flush("9");
+  EXPECT_EQ(controller_.processing().count(), 2u) << "a bookmark is no work";
+  EXPECT_EQ(controller_.processing().cumulative().size(), metrics::kInformerBuckets.size());
 }
 
 TEST_F(ControllerTest, TheStoreIsNeverBehindWhatIsTold) {

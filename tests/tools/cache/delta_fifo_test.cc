@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "lookout/api/error.h"
 #include "tests/support/objects.h"
 
@@ -115,6 +117,63 @@ TEST_F(DeltaFifoTest, AListReplacesEverything) {
                                                     "+a/in-queue@5 -a/in-queue@5?"));
 }
 
+TEST_F(DeltaFifoTest, WhatIsGoneGoesBeforeWhatHasCome) {
+  store_.put(pod("a/gone", 1));
+  store_.put(pod("a/stays", 1));
+  queue_.replace({pod("a/new", 2), pod("a/stays", 3)});
+  EXPECT_EQ(pop(queue_), "-a/gone@1?");
+  EXPECT_EQ(pop(queue_), "=a/new@2");
+  EXPECT_EQ(pop(queue_), "=a/stays@3");
+}
+
+/// What happens to an object that only the queue knows, and what is queued for it in the end.
+struct OnlyQueued {
+  const char* name;
+  std::function<void(DeltaFifo&)> happens;
+  const char* queued;
+};
+class DeltaFifoOnlyQueuedTest : public DeltaFifoTest,
+                                public testing::WithParamInterface<OnlyQueued> {};
+
+TEST_P(DeltaFifoOnlyQueuedTest, AListThatLacksItDeletesItOnce) {
+  GetParam().happens(queue_);
+  queue_.replace({});
+  EXPECT_EQ(pop(queue_), GetParam().queued);
+  EXPECT_EQ(pop(queue_), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , DeltaFifoOnlyQueuedTest,
+    testing::Values(OnlyQueued{"Added", [](DeltaFifo& queue) { queue.add(pod("a/x", 2)); },
+                               "+a/x@2 -a/x@2?"},
+                    OnlyQueued{"AddedAndListed",
+                               [](DeltaFifo& queue) {
+                                 queue.add(pod("a/x", 2));
+                                 queue.replace({pod("a/x", 2)});
+                                 queue.replace({pod("a/x", 2)});
+                               },
+                               "+a/x@2 =a/x@2 =a/x@2 -a/x@2?"},
+                    OnlyQueued{"Deleted",
+                               [](DeltaFifo& queue) {
+                                 queue.add(pod("a/x", 2));
+                                 queue.remove(pod("a/x", 3));
+                               },
+                               "+a/x@2 -a/x@3"},
+                    OnlyQueued{"DeletedByAListBefore",
+                               [](DeltaFifo& queue) {
+                                 queue.add(pod("a/x", 2));
+                                 queue.replace({});
+                               },
+                               "+a/x@2 -a/x@2?"},
+                    OnlyQueued{"DeletedAndAddedAgain",
+                               [](DeltaFifo& queue) {
+                                 queue.add(pod("a/x", 2));
+                                 queue.remove(pod("a/x", 3));
+                                 queue.add(pod("a/x", 4));
+                               },
+                               "+a/x@2 -a/x@3 +a/x@4 -a/x@4?"}),
+    [](const auto& test) { return test.param.name; });
+
 TEST_F(DeltaFifoTest, AListAddsToWhatIsQueued) {
   queue_.add(pod("a/x", 1));
   queue_.replace({pod("a/x", 2), pod("a/x", 3)});
@@ -218,7 +277,7 @@ TEST_F(DeltaFifoTest, TransformsWhatComesInOnce) {
   queue.replace({pod("a/y", 4)});
   EXPECT_EQ(calls, 4) << "what comes from the store or the queue has been transformed before";
   EXPECT_THAT(pop_all(queue),
-              ElementsAre("+a/x@100 ~a/x@200 -a/x@300", "=a/y@400", "-a/known@100?"));
+              ElementsAre("+a/x@100 ~a/x@200 -a/x@300", "-a/known@100?", "=a/y@400"));
   queue.resync();
   EXPECT_EQ(calls, 4);
   EXPECT_EQ(pop(queue), ".a/known@100");

@@ -31,6 +31,22 @@ using testing::Le;
 using Kind = TransportError::Kind;
 
 StatusError too_large() { return StatusError::too_large_resource_version(20, 10, 1); }
+/// The same in the words of servers 1.17 and 1.18,
+StatusError too_large_1_18() {
+  api::Status status = StatusError::timeout("not now", 1).status();
+  status.causes.push_back({"", "Too large resource version", ""});
+  return StatusError(std::move(status));
+}
+/// and of older ones.
+StatusError too_large_1_16() { return StatusError::timeout("Too large resource version", 1); }
+
+/// An object that the server cannot read any more has been deleted.
+StatusError store_read_error() {
+  api::Status status = StatusError::internal_error("").status();
+  status.reason = api::reason::kStoreReadError;
+  status.message = "corrupt object has been deleted";
+  return StatusError(std::move(status));
+}
 
 // ------------------------------------------------------------------------------------ listing
 
@@ -121,7 +137,9 @@ TEST_P(ReflectorUnavailableTest, GoesOnAskingForTheNewestUntilItGetsIt) {
 INSTANTIATE_TEST_SUITE_P(, ReflectorUnavailableTest,
                          testing::Values(Unavailable{"Expired", StatusError::expired("too old")},
                                          Unavailable{"Gone", StatusError::gone("too old")},
-                                         Unavailable{"TooLarge", too_large()}),
+                                         Unavailable{"TooLarge", too_large()},
+                                         Unavailable{"TooLarge1_18", too_large_1_18()},
+                                         Unavailable{"TooLarge1_16", too_large_1_16()}),
                          [](const auto& test) { return test.param.name; });
 
 TEST_F(ReflectorTest, ReadsAListPageByPage) {
@@ -453,12 +471,28 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Unavailable{"Expired", StatusError::expired("too old")},
                     Unavailable{"Gone", StatusError::gone("too old")},
                     Unavailable{"InternalError", StatusError::internal_error("oops")},
+                    Unavailable{"StoreReadError", store_read_error()},
                     Unavailable{"Forbidden", StatusError::forbidden("", "pods", "", "no")}),
     [](const auto& test) { return test.param.name; });
+
+TEST_F(ReflectorTest, AnObjectThatTheServerCannotReadGoesWithTheNextList) {
+  // (Other internal errors are got over, but nobody will ever say that this object is gone.)
+  options_.max_internal_error_retry = 1h;
+  begin({pod("a/x", 1), pod("a/y", 2)});
+  send({{EventType::kAdded, pod("a/corrupt", 11)},
+        {EventType::kError, store_read_error().status().to_object()}});
+  EXPECT_THAT(store_.contents(), ElementsAre("a/corrupt@11", "a/x@1", "a/y@2"));
+  ASSERT_TRUE(back_off());
+  ASSERT_EQ(lists(), 2u);
+  list({{pod("a/x", 1), pod("a/y", 2)}, "12"});
+  EXPECT_THAT(store_.contents(), ElementsAre("a/x@1", "a/y@2"));
+  EXPECT_EQ(reflector_->last_sync_resource_version(), "12");
+}
 
 TEST_F(ReflectorTest, AnErrorEventWithoutAStatusIsAnErrorToo) {
   begin();
   send({{EventType::kError, pod("a/x", 11)}});
+  EXPECT_EQ(source_->open_watchers(), 0u) << "the watch is closed";
   EXPECT_EQ(errors_.size(), 1u);
   EXPECT_EQ(reflector_->last_sync_resource_version(), "10");
   ASSERT_TRUE(back_off());

@@ -258,6 +258,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"InternalError", StatusError::internal_error("oops")}),
     [](const auto& test) { return test.param.name; });
 
+TEST_F(ReflectorWatchListTest, AfterAnyOtherErrorItAsksForAListToo) {
+  start(store_);
+  source_->watch_throws(std::runtime_error("what?"));
+  settle();
+  EXPECT_EQ(lists(), 1u);
+  EXPECT_THAT(errors_, IsEmpty());
+}
+
 TEST_F(ReflectorWatchListTest, ASourceThatCannotIsNotAsked) {
   const auto cannot = std::make_shared<test::FakeListerWatcher>();
   const auto reflector = Reflector::create(cannot, store_, options_);

@@ -336,7 +336,7 @@ TEST_F(QueueMetricsTest, CountDurationsByTheirSize) {
   clock_->advance(50us);
   ASSERT_TRUE(queue_.get());
   const auto duration = sample("workqueue_queue_duration_seconds");
-  ASSERT_EQ(duration.buckets.size(), metrics::Histogram::kBounds.size());
+  ASSERT_EQ(duration.buckets.size(), metrics::kWorkQueueBuckets.size());
   for (const auto& [bound, count] : duration.buckets) EXPECT_EQ(count, bound >= 5e-5 ? 1u : 0u);
 }
 

@@ -66,6 +66,9 @@ struct Event {
   Revision revision = 0;
   /// A bookmark that ends the present objects.
   bool initial_events_end = false;
+  /// More changes of the same revision follow: objects that vanish together when their time is up,
+  /// or what somebody else did to etcd in one transaction.
+  bool revision_continues = false;
   /// What the event was made of; null for present objects, bookmarks and errors.
   ChangePtr change = nullptr;
 };

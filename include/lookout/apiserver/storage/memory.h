@@ -14,7 +14,13 @@ struct MemoryOptions {
   std::size_t history = 10000;
   /// How long a request waits for a revision that lies in the future.
   std::chrono::milliseconds future_wait{3000};
+  /// Where revisions begin; at least 1. Whoever asks for an older one is told that it has expired.
+  Revision first_revision = 1;
 };
+
+/// A first revision that grows with time, ten a second, so that what clients remember of an earlier
+/// run has expired and does not lie in the future. (It stays below a thousand million for years.)
+Revision revision_of_time(std::chrono::system_clock::time_point now);
 
 /// Keeps everything in memory, with one counter of revisions for all resources. What the storage
 /// hands out is immutable and shared, never copied.

@@ -2,18 +2,14 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lookout/registry/informer_discovery.h"
 #include "lookout/registry/options.h"
 #include "lookout/registry/registry.h"
 #include "lookout/rest/client.h"
-
-namespace lookout::registry::detail {
-class Hub;
-}
 
 /// The wire format of github.com/go-kratos/kratos/contrib/registry/kubernetes: programs with either
 /// find each other.
@@ -40,23 +36,16 @@ std::string deregistration_patch();
 
 /// Announces this pod as an instance, and finds instances among the pods of the cluster.
 ///
-/// Discovery begins to watch pods when it is first asked; a program that only registers watches
-/// nothing. Watched are only pods with a service name, and of those it keeps only what instances
-/// are made of.
+/// A program that only registers watches nothing. Watched are only pods with a service name.
 ///
 /// An instance is a pod that runs, is ready (its Ready condition) and has not been told to go. Its
 /// endpoints are the ports of its containers at its IP address; the protocol is what the annotation
 /// says, else the port's name up to the first dash, else TCP or UDP. A pod whose annotations cannot
 /// be read is reported and left out.
-class Registry : public Registrar, public Discovery {
+class Registry : public Registrar, public InformerDiscovery {
  public:
   explicit Registry(rest::Client client, Options options = {});
-  ~Registry() override;
-  Registry(const Registry&) = delete;
-  Registry& operator=(const Registry&) = delete;
 
-  using Discovery::get_service;
-  using Discovery::services;
   using Registrar::deregister_instance;
   using Registrar::register_instance;
 
@@ -70,23 +59,12 @@ class Registry : public Registrar, public Discovery {
   void deregister_instance(const ServiceInstance& instance, rest::CallOptions call) override;
   rest::Awaitable<void> async_deregister_instance(rest::CallOptions call = {});
 
-  InstanceSetPtr get_service(const std::string& name, WaitOptions wait) override;
-  InstanceSetPtr latest(const std::string& name) override;
-  Watcher watch(const std::string& name) override;
-  Subscription subscribe(const std::string& name, SetCallback callback) override;
-  std::vector<std::string> services(WaitOptions wait) override;
-  Freshness freshness() const override;
-  void close() override;
-
-  DiscoveryStats stats() const;
-
  private:
   PodIdentity pod() const;
   rest::Awaitable<void> patch_pod(std::string patch, rest::CallOptions call);
 
   const rest::Client client_;
   const Options options_;
-  const std::shared_ptr<detail::Hub> hub_;
 };
 
 }  // namespace lookout::registry::kratos

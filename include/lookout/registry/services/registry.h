@@ -1,18 +1,12 @@
 // Plain Kubernetes services, through their EndpointSlices.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "lookout/registry/informer_discovery.h"
 #include "lookout/registry/options.h"
-#include "lookout/registry/registry.h"
 #include "lookout/rest/client.h"
-
-namespace lookout::registry::detail {
-class Hub;
-}
 
 namespace lookout::registry::services {
 
@@ -32,33 +26,15 @@ inline constexpr std::string_view kServiceNameLabel = "kubernetes.io/service-nam
 ///
 /// When exactly one namespace is looked at, services have their plain names. Otherwise they are
 /// called "namespace/name", and a plain name means the client's default namespace.
-class Registry : public Discovery {
+class Registry : public InformerDiscovery {
  public:
   explicit Registry(rest::Client client, Options options = {});
-  ~Registry() override;
-  Registry(const Registry&) = delete;
-  Registry& operator=(const Registry&) = delete;
-
-  using Discovery::get_service;
-  using Discovery::services;
-
-  InstanceSetPtr get_service(const std::string& name, WaitOptions wait) override;
-  InstanceSetPtr latest(const std::string& name) override;
-  Watcher watch(const std::string& name) override;
-  Subscription subscribe(const std::string& name, SetCallback callback) override;
-  std::vector<std::string> services(WaitOptions wait) override;
-  Freshness freshness() const override;
-  void close() override;
-
-  DiscoveryStats stats() const;
 
  private:
-  /// The name under which the index has the service.
-  std::string indexed(const std::string& name) const;
+  std::string full_name(const std::string& name) const override;
 
   const std::string only_ns_;  // empty if there are several
   const std::string default_ns_;
-  const std::shared_ptr<detail::Hub> hub_;
 };
 
 }  // namespace lookout::registry::services

@@ -1,6 +1,8 @@
 // From what the reflector learns to what handlers are told.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <string>
@@ -10,6 +12,7 @@
 #include "lookout/tools/cache/delta_fifo.h"
 #include "lookout/tools/cache/indexer.h"
 #include "lookout/tools/cache/reflector.h"
+#include "lookout/tools/metrics.h"
 
 namespace lookout::cache {
 
@@ -46,18 +49,34 @@ class Controller : public ReflectorStore {
   /// Whether all of the first list is in the store.
   bool has_synced() const { return queue_.has_synced(); }
 
-  void add(const api::Object& object) override { queue_.add(object); }
-  void update(const api::Object& object) override { queue_.update(object); }
-  void remove(const api::Object& object) override { queue_.remove(object); }
+  /// For metrics, from any thread: the objects whose changes have not been applied,
+  std::size_t queued() const { return queued_.load(std::memory_order_relaxed); }
+  /// and how long it took to apply and tell what had come together, each time.
+  const metrics::Histogram& processing() const { return processing_; }
+
+  void add(const api::Object& object) override;
+  void update(const api::Object& object) override;
+  void remove(const api::Object& object) override;
   void replace(std::vector<api::Object> objects, const std::string& resource_version) override;
-  void resync() override { queue_.resync(); }
+  void resync() override;
   void flush(const std::string& resource_version) override;
   api::Object prepare(api::Object object) const override { return queue_.prepare(object); }
 
  private:
+  void queue_first_list();
+  void apply_queued(const std::string& resource_version);
+  std::size_t waiting() const { return first_list_.size() + queue_.size(); }
+  void note_queued() { queued_.store(waiting(), std::memory_order_relaxed); }
+
   Indexer& store_;
   DeltaFifo queue_;
+  // The first list, as long as nothing else has come: there is nothing to compare it with, so it
+  // goes into the store without a queue, which for a large list would take more memory than small
+  // objects do.
+  std::vector<api::Object> first_list_;
   OnChanges on_changes_;
+  std::atomic<std::size_t> queued_{0};
+  metrics::Histogram processing_{metrics::kInformerBuckets};
 };
 
 }  // namespace lookout::cache

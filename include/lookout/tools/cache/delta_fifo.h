@@ -58,14 +58,19 @@ class DeltaFifo {
   void update(const api::Object& object);
   void remove(const api::Object& object);
 
-  /// A list has come in: queues kReplaced for its items, and deletions for everything that the
-  /// store or the queue knows and the list does not have.
+  /// A list has come in: queues deletions for everything that the store or the queue knows and the
+  /// list does not have, then kReplaced for its items.
   void replace(const std::vector<api::Object>& objects);
   /// The same in two steps, so that what a transform drops is never there all at once: each item is
   /// prepared as it comes in (on any thread), and the list is queued when it is complete. What is
   /// prepared has been transformed; it is the store's own handle if the store has the same already.
   api::Object prepare(const api::Object& object) const;
   void replace_prepared(const std::vector<api::Object>& objects);
+
+  /// Whether the first change or list has been queued.
+  bool populated() const { return populated_; }
+  /// The first list goes past this queue: as if it had been queued and taken out.
+  void skip_first_list() { populated_ = true; }
 
   /// Queues kSync for every object of the store for which nothing is queued.
   void resync();
@@ -86,10 +91,10 @@ class DeltaFifo {
 
   const Indexer& known_;
   TransformFunc transform_;
-  std::deque<std::string> queue_;
   std::unordered_map<std::string, Deltas> items_;
-  bool populated_ = false;         // the first change or list has been queued
-  std::size_t initial_count_ = 0;  // objects of the first list that are still in the queue
+  std::deque<const std::string*> queue_;  // keys of items_
+  bool populated_ = false;                // the first change or list has been queued
+  std::size_t initial_count_ = 0;         // objects of the first list that are still in the queue
 };
 
 }  // namespace lookout::cache

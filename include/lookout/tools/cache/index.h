@@ -43,4 +43,12 @@ using Indexers = std::map<std::string, IndexFunc, std::less<>>;
 inline constexpr std::string_view kNamespaceIndex = "namespace";
 void index_by_namespace(const api::Object& object, IndexValues& values);
 
+/// An index by the values of one label, with the name that listers know: once a store has it, they
+/// find what "app=web" or "app=web,tier!=db" selects without looking at anything else.
+///
+///     informer.add_indexers({cache::index_by_label("app")});
+Indexers::value_type index_by_label(std::string_view label);
+/// "label:app"
+std::string label_index_name(std::string_view label);
+
 }  // namespace lookout::cache

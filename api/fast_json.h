@@ -1,0 +1,231 @@
+// A parser for the JSON that API servers write.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/structural_scanner.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace lookout::api::detail {
+
+/// Takes the usual JSON apart several times as fast as a general parser, and gives up on everything
+/// else: what is malformed, \u escapes, numbers that are no integers of at most 18 digits. What it
+/// takes it takes as RapidJSON would, event for event; a text that it gives up on is to be given to
+/// that one from the beginning, so that errors are always RapidJSON's.
+///
+/// Handler is RapidJSON's, with one more function: `bool skipping()`, asked behind Key(), says that
+/// the value which follows is not wanted. If it is an object or array it is stepped over and
+/// skipped() is called; a scalar is handed over nevertheless.
+template <class Handler>
+class FastJson {
+ public:
+  explicit FastJson(Handler& handler) : handler_(handler) {}
+
+  /// Behind `text` there must be a NUL and 15 more bytes that may be read. The text stays as it is.
+  bool parse(std::string_view text) {
+    p_ = text.data();
+    end_ = p_ + text.size();
+    open_.clear();
+    return run() && p_ == end_;
+  }
+
+ private:
+  enum class At { kValue, kMember, kBehindValue, kEnd, kFailure };
+
+  bool run() {
+    skip_space();
+    for (At at = At::kValue;;) {
+      switch (at) {
+        case At::kValue:
+          at = value();
+          break;
+        case At::kMember:
+          at = member();
+          break;
+        case At::kBehindValue:
+          at = behind_value();
+          break;
+        case At::kEnd:
+          return true;
+        case At::kFailure:
+          return false;
+      }
+    }
+  }
+
+  static At behind(bool good) { return good ? At::kBehindValue : At::kFailure; }
+
+  At value() {
+    switch (*p_) {
+      case '"': {
+        std::string_view text;
+        return behind(string(text) && handler_.String(text.data(), size_of(text), true));
+      }
+      case '{':
+        ++p_;
+        open_.push_back('}');
+        if (!handler_.StartObject()) return At::kFailure;
+        skip_space();
+        return *p_ == '}' ? At::kBehindValue : At::kMember;
+      case '[':
+        ++p_;
+        open_.push_back(']');
+        if (!handler_.StartArray()) return At::kFailure;
+        skip_space();
+        return *p_ == ']' ? At::kBehindValue : At::kValue;
+      case 't':
+        return behind(literal("true") && handler_.Bool(true));
+      case 'f':
+        return behind(literal("false") && handler_.Bool(false));
+      case 'n':
+        return behind(literal("null") && handler_.Null());
+      default:
+        return behind(number());
+    }
+  }
+
+  At member() {
+    std::string_view name;
+    if (*p_ != '"' || !string(name)) return At::kFailure;
+    skip_space();
+    if (*p_ != ':' || !handler_.Key(name.data(), size_of(name), true)) return At::kFailure;
+    ++p_;
+    skip_space();
+    if (!handler_.skipping() || (*p_ != '{' && *p_ != '[')) return At::kValue;
+    StructuralScanner scanner;
+    const std::size_t size = scanner.scan({p_, static_cast<std::size_t>(end_ - p_)});
+    if (size == StructuralScanner::npos) return At::kFailure;
+    p_ += size;
+    handler_.skipped();
+    return At::kBehindValue;
+  }
+
+  /// The end of the container, or a comma and what follows it.
+  At behind_value() {
+    skip_space();
+    if (open_.empty()) return At::kEnd;
+    const char c = *p_;
+    if (c == open_.back()) {
+      ++p_;
+      open_.pop_back();
+      return behind(c == '}' ? handler_.EndObject(0) : handler_.EndArray(0));
+    }
+    if (c != ',') return At::kFailure;
+    ++p_;
+    skip_space();
+    return open_.back() == '}' ? At::kMember : At::kValue;
+  }
+
+  static unsigned size_of(std::string_view text) { return static_cast<unsigned>(text.size()); }
+
+  void skip_space() {
+    while (*p_ == ' ' || *p_ == '\n' || *p_ == '\r' || *p_ == '\t') ++p_;
+  }
+
+  bool literal(std::string_view text) {
+    // (What there is behind the end may be read.)
+    if (std::memcmp(p_, text.data(), text.size()) != 0) return false;
+    p_ += text.size();
+    return true;
+  }
+
+  bool number() {
+    constexpr std::ptrdiff_t kMostDigits = 18;
+    const char* const begin = p_;
+    if (*p_ == '-') ++p_;
+    const char* const digits = p_;
+    while (*p_ >= '0' && *p_ <= '9') ++p_;
+    const auto count = p_ - digits;
+    if (count == 0 || count > kMostDigits || (*digits == '0' && count > 1)) return false;
+    if (*p_ == '.' || *p_ == 'e' || *p_ == 'E') return false;
+    return handler_.RawNumber(p_, static_cast<unsigned>(p_ - begin), true);
+  }
+
+  /// The next byte that ends a run of plain characters: a quote, a backslash, a control character.
+  static const char* find_special(const char* p) {
+#if defined(__SSE2__)
+    const __m128i quote = _mm_set1_epi8('"');
+    const __m128i backslash = _mm_set1_epi8('\\');
+    const __m128i control = _mm_set1_epi8(0x1F);
+    for (;; p += 16) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+      const __m128i special =
+          _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)),
+                       _mm_cmpeq_epi8(_mm_min_epu8(bytes, control), bytes));
+      const auto mask = static_cast<unsigned>(_mm_movemask_epi8(special));
+      if (mask != 0) return p + std::countr_zero(mask);
+    }
+#else
+    while (*p != '"' && *p != '\\' && static_cast<unsigned char>(*p) >= 0x20) ++p;
+    return p;
+#endif
+  }
+
+  /// From the opening quote to behind the closing one. `out` is good until the next string.
+  bool string(std::string_view& out) {
+    const char* const begin = ++p_;
+    p_ = find_special(p_);
+    if (*p_ == '"') {
+      out = {begin, static_cast<std::size_t>(p_ - begin)};
+      ++p_;
+      return true;
+    }
+    return *p_ == '\\' && escaped_string(begin, out);
+  }
+
+  bool escaped_string(const char* begin, std::string_view& out) {
+    unescaped_.clear();
+    for (;;) {
+      unescaped_.append(begin, p_);
+      if (*p_ == '"') break;
+      if (*p_ != '\\') return false;
+      const char plain = unescape(p_[1]);
+      if (plain == '\0') return false;
+      unescaped_ += plain;
+      p_ += 2;
+      begin = p_;
+      p_ = find_special(p_);
+    }
+    ++p_;
+    out = unescaped_;
+    return true;
+  }
+
+  static char unescape(char c) {
+    switch (c) {
+      case '"':
+      case '\\':
+      case '/':
+        return c;
+      case 'b':
+        return '\b';
+      case 'f':
+        return '\f';
+      case 'n':
+        return '\n';
+      case 'r':
+        return '\r';
+      case 't':
+        return '\t';
+      default:
+        return '\0';
+    }
+  }
+
+  Handler& handler_;
+  const char* p_ = nullptr;
+  const char* end_ = nullptr;
+  std::vector<char> open_;  // the brackets that are to close
+  std::string unescaped_;
+};
+
+}  // namespace lookout::api::detail

@@ -1,0 +1,85 @@
+// Access to the generated table of the protobuf messages of the built-in kinds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace lookout::api::detail {
+
+/// What the value of a field is, and so how it becomes JSON.
+enum class WireKind : std::uint8_t {
+  kString,
+  kBytes,  // base64
+  kInt,
+  kBool,
+  kDouble,
+  kMessage,
+  kTime,
+  kMicroTime,
+  kQuantity,
+  kIntOrString,
+  kJson,           // a message of one field, which is JSON text
+  kStrings,        // a message of one field, which is a list of strings
+  kSchemaOrArray,  // the unions of CustomResourceDefinitions
+  kSchemaOrBool,
+  kSchemaOrStrings,
+};
+
+namespace wire_flag {
+inline constexpr unsigned kPointer = 1;  // Go can tell absent from zero
+inline constexpr unsigned kAlways = 2;   // JSON has it even if it is absent or zero
+inline constexpr unsigned kList = 4;
+inline constexpr unsigned kMap = 8;
+inline constexpr unsigned kTyped = 16;  // its objects come with apiVersion and kind
+inline constexpr unsigned kItems = 32;  // of a list object: [] if there are none
+}  // namespace wire_flag
+
+/// A member that a message has in JSON.
+struct WireSlot {
+  std::uint16_t symbol;
+  std::uint16_t message;  // of messages, schemas and lists and maps of these
+  WireKind kind;
+  std::uint8_t flags;
+
+  bool has(unsigned flag) const { return (flags & flag) != 0; }
+};
+
+/// What a field number stands for.
+struct WireNumber {
+  static constexpr std::uint16_t kInlined = 0x8000;
+
+  std::uint8_t number;
+  std::uint8_t wire_type;
+  std::uint16_t target;  // a slot; or, with kInlined, a message whose numbers fill the same slots
+};
+
+struct WireMessage {
+  std::uint16_t first_number;
+  std::uint16_t first_slot;
+};
+
+/// Of a message: its slots in the order in which an object keeps its members, and its field numbers
+/// in ascending order.
+std::span<const WireSlot> wire_slots(std::uint16_t message);
+std::span<const WireNumber> wire_numbers(std::uint16_t message);
+/// "PodSpec".
+std::string_view wire_name(std::uint16_t message);
+/// The message of the objects of a built-in kind.
+std::optional<std::uint16_t> wire_message_of_kind(std::string_view group, std::string_view version,
+                                                  std::string_view kind);
+/// The same of "apps/v1" or "v1".
+std::optional<std::uint16_t> wire_message_of_type(std::string_view api_version,
+                                                  std::string_view kind);
+
+/// The other way round.
+struct WireTypeMeta {
+  std::string_view group;
+  std::string_view version;
+  std::string_view kind;
+};
+std::optional<WireTypeMeta> wire_type_of_message(std::uint16_t message);
+
+}  // namespace lookout::api::detail

@@ -1,0 +1,331 @@
+// Deletes what has lost its owners, as the controller manager's garbage collector does.
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/this_coro.hpp>
+#include <boost/system/system_error.hpp>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "apiserver/controllers/controllers.h"
+#include "apiserver/controllers/owner_graph.h"
+#include "apiserver/doorbell.h"
+
+namespace lookout::apiserver::controllers {
+namespace {
+
+using api::Object;
+using api::Value;
+using json::Document;
+using registry::kForegroundDeletion;
+using registry::kOrphanDependents;
+using registry::Propagation;
+using registry::ServedResourcePtr;
+using registry::Store;
+using registry::Target;
+using std::chrono::steady_clock;
+
+/// How soon something is tried again that did not work.
+constexpr std::chrono::milliseconds kRetry{200};
+
+bool is_deleting(const Object& object) { return object["metadata"]["deletionTimestamp"].exists(); }
+
+bool has_finalizer(const Object& object, std::string_view name) {
+  for (const Value finalizer : object["metadata"]["finalizers"].elements()) {
+    if (finalizer.as_string() == name) return true;
+  }
+  return false;
+}
+
+/// Takes the elements out of a list in the metadata for which `goes` says so.
+template <class Goes>
+Object without(const Object& object, std::string_view list, Goes goes) {
+  Document document = object.to_document();
+  json::Value* metadata = json::find(document, "metadata");
+  json::Value* array = metadata == nullptr ? nullptr : json::find(*metadata, list);
+  if (array == nullptr || !array->IsArray()) return object;
+  for (auto element = array->Begin(); element != array->End();)
+    element = goes(*element) ? array->Erase(element) : element + 1;
+  if (array->Empty()) json::erase(*metadata, list);
+  return Object::from(document);
+}
+
+Target target_of(const Reference& reference) {
+  return {reference.resource, reference.ns, reference.name};
+}
+
+class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
+ public:
+  GarbageCollector(Context context, Doorbell bell) : context_(context), bell_(std::move(bell)) {}
+
+  /// Works on what the watches find.
+  Awaitable<void> run() {
+    for (;;) {
+      follow_new_resources();
+      if (work_.empty()) {
+        co_await bell_.wait();
+        continue;
+      }
+      if (const auto until = work_.front().not_before; until > steady_clock::now()) {
+        co_await bell_.wait(until);
+        if (until > steady_clock::now()) continue;
+      }
+      Work work = std::move(work_.front());
+      work_.pop_front();
+      waiting_.erase(work.reference.uid);
+      bool again = false;
+      try {
+        const bool done = co_await process(work.reference);
+        again = !done;
+      } catch (const boost::system::system_error&) {
+        throw;  // told to end
+      } catch (const std::exception& e) {
+        if (!api::is_not_found(e) && !api::is_conflict(e)) {
+          spdlog::warn("cannot collect {} {}: {}", work.reference.resource->type.plural,
+                       work.reference.name, e.what());
+        }
+        again = !api::is_not_found(e);
+      }
+      if (again) add(work.reference, steady_clock::now() + kRetry);
+    }
+  }
+
+ private:
+  struct Work {
+    Reference reference;
+    steady_clock::time_point not_before;
+  };
+
+  void add(const Reference& reference, steady_clock::time_point when = {}) {
+    if (!waiting_.insert(reference.uid).second) return;
+    Work work{reference, when};
+    if (when == steady_clock::time_point{}) {
+      work_.push_front(std::move(work));
+    } else {
+      work_.push_back(std::move(work));
+    }
+    bell_.ring_here();
+  }
+
+  void follow_new_resources() {
+    const auto table = context_.resources.table();
+    if (table == table_) return;
+    table_ = table;
+    for (const ServedResourcePtr& resource : table->resources()) {
+      if (resource->storage == nullptr || !resource->has_verb("delete")) continue;
+      if (!followed_.insert(resource->storage).second) continue;
+      context_.spawn("owners of " + resource->type.plural,
+                     [self = shared_from_this(), resource] { return follow(self, resource); });
+    }
+  }
+
+  /// From the present state on, until the watch ends.
+  static Awaitable<void> follow(std::shared_ptr<GarbageCollector> self,
+                                ServedResourcePtr resource) {
+    if (!self->begun_.insert(resource->storage).second) {
+      // Owners may have gone unnoticed since the last time.
+      for (const Reference& reference : self->graph_.all()) self->add(reference);
+    }
+    storage::WatchOptions from_state;
+    const auto watch = co_await resource->storage->watch("", true, std::move(from_state));
+    std::vector<storage::Event> events;
+    for (bool more = true; more;) {
+      more = co_await watch->next(events, storage::Watch::TimePoint::max());
+      for (const storage::Event& event : events) self->take(resource, event);
+    }
+  }
+
+  void take(const ServedResourcePtr& resource, const storage::Event& event) {
+    if (event.type == api::EventType::kError || event.type == api::EventType::kBookmark) return;
+    const Object& object = event.object;
+    const Reference reference{resource, std::string(object.ns()), std::string(object.name()),
+                              std::string(object.uid())};
+    const bool definitions = resource->type.plural == "customresourcedefinitions";
+    if (event.type == api::EventType::kDeleted) {
+      // Its owners may be waiting for it, and its dependents go with it.
+      for (const std::string& owner : graph_.owners(reference.uid)) add_waiting_owner(owner);
+      graph_.erase(reference.uid);
+      deleting_.erase(reference.uid);
+      for (const Reference& dependent : graph_.dependents(reference.uid)) add(dependent);
+    } else {
+      // It may no longer keep them from going.
+      for (const std::string& owner : graph_.owners(reference.uid)) add_waiting_owner(owner);
+      graph_.set(reference, object);
+      if (!object["metadata"]["ownerReferences"].empty()) add(reference);
+      if (is_deleting(object) && (has_finalizer(object, kForegroundDeletion) ||
+                                  has_finalizer(object, kOrphanDependents))) {
+        deleting_.insert_or_assign(reference.uid, reference);
+        add(reference);
+      }
+    }
+    // There may be new resources to follow.
+    if (definitions) bell_.ring_here();
+  }
+
+  /// An owner that is being deleted waits for its dependents.
+  void add_waiting_owner(const std::string& uid) {
+    if (const auto owner = deleting_.find(uid); owner != deleting_.end()) add(owner->second);
+  }
+
+  /// False if it has to be looked at again.
+  Awaitable<bool> process(const Reference& reference) {
+    Target target = target_of(reference);
+    const Object object = co_await context_.store.get(std::move(target));
+    if (object.uid() != reference.uid) co_return true;
+    if (is_deleting(object)) {
+      if (has_finalizer(object, kOrphanDependents)) {
+        co_await orphan_dependents(reference);
+        co_return true;
+      }
+      if (has_finalizer(object, kForegroundDeletion)) {
+        const bool done = co_await delete_dependents(reference);
+        if (done) co_return true;
+      } else {
+        co_return true;
+      }
+    }
+    const bool decided = co_await judge(reference, object);
+    co_return decided;
+  }
+
+  /// Lets the dependents of an object go on without it.
+  Awaitable<void> orphan_dependents(const Reference& owner) {
+    const std::vector<Reference> dependents = graph_.dependents(owner.uid);
+    for (const Reference& dependent : dependents) {
+      std::set<std::string> gone{owner.uid};
+      co_await remove_owners(dependent, std::move(gone));
+    }
+    std::string finalizer(kOrphanDependents);
+    co_await remove_finalizer(owner, std::move(finalizer));
+    deleting_.erase(owner.uid);
+  }
+
+  /// True if nothing keeps the owner any more.
+  Awaitable<bool> delete_dependents(const Reference& owner) {
+    if (!graph_.has_blocking_dependents(owner.uid)) {
+      std::string finalizer(kForegroundDeletion);
+      co_await remove_finalizer(owner, std::move(finalizer));
+      deleting_.erase(owner.uid);
+      co_return true;
+    }
+    for (const Reference& dependent : graph_.dependents(owner.uid)) add(dependent);
+    co_return false;
+  }
+
+  /// Whether an object still has an owner; it goes if not.
+  Awaitable<bool> judge(const Reference& reference, const Object& object) {
+    std::set<std::string> gone;
+    bool any_solid = false;
+    bool any_waiting = false;
+    for (const Value owner : object["metadata"]["ownerReferences"].elements()) {
+      const Owner found = co_await look_at(reference, owner);
+      if (found == Owner::kUnknown) co_return true;
+      if (found == Owner::kSolid) any_solid = true;
+      if (found == Owner::kWaiting) any_waiting = true;
+      if (found != Owner::kSolid) gone.emplace(owner["uid"].as_string());
+    }
+    if (gone.empty()) co_return true;
+    if (any_solid) {
+      co_await remove_owners(reference, std::move(gone));
+      co_return true;
+    }
+    if (is_deleting(object)) co_return true;
+    registry::DeleteOptions options;
+    options.preconditions.uid = reference.uid;
+    // As its owner: dependents before the object itself.
+    if (any_waiting && graph_.has_dependents(reference.uid)) {
+      options.propagation = Propagation::kForeground;
+    } else if (has_finalizer(object, kOrphanDependents)) {
+      options.propagation = Propagation::kOrphan;
+    } else if (has_finalizer(object, kForegroundDeletion)) {
+      options.propagation = Propagation::kForeground;
+    } else {
+      options.propagation = Propagation::kBackground;
+    }
+    Target target = target_of(reference);
+    co_await context_.store.remove(std::move(target), std::move(options));
+    co_return true;
+  }
+
+  enum class Owner {
+    kSolid,
+    kDangling,  ///< it does not exist
+    kWaiting,   ///< it is being deleted and waits for this dependent
+    kUnknown    ///< of a kind that nobody knows
+  };
+
+  Awaitable<Owner> look_at(const Reference& dependent, Value owner) const {
+    ServedResourcePtr resource;
+    for (const ServedResourcePtr& one : context_.resources.table()->resources()) {
+      if (one->storage != nullptr && one->type.kind == owner["kind"].as_string() &&
+          one->type.api_version() == owner["apiVersion"].as_string())
+        resource = one;
+    }
+    if (resource == nullptr) co_return Owner::kUnknown;
+    Target target{resource, resource->type.namespaced ? dependent.ns : std::string(),
+                  std::string(owner["name"].as_string())};
+    // Nothing in a namespace can own what is in none.
+    if (resource->type.namespaced && target.ns.empty()) co_return Owner::kUnknown;
+    const Object found = co_await resource->storage->get(target.key());
+    if (!found || found.uid() != owner["uid"].as_string()) co_return Owner::kDangling;
+    const bool waits = is_deleting(found) && has_finalizer(found, kForegroundDeletion);
+    co_return waits&& owner["blockOwnerDeletion"].as_bool() ? Owner::kWaiting : Owner::kSolid;
+  }
+
+  Awaitable<void> remove_owners(const Reference& reference, std::set<std::string> uids) {
+    Store::Change change = [uids = std::move(uids)](const Object& present) {
+      return without(present, "ownerReferences", [&](const json::Value& owner) {
+        return uids.contains(std::string(json::text(owner, "uid")));
+      });
+    };
+    co_await update(reference, std::move(change));
+  }
+
+  Awaitable<void> remove_finalizer(const Reference& reference, std::string name) {
+    Store::Change change = [name = std::move(name)](const Object& present) {
+      return without(present, "finalizers", [&](const json::Value& finalizer) {
+        return finalizer.IsString() && json::text_of(finalizer) == name;
+      });
+    };
+    co_await update(reference, std::move(change));
+  }
+
+  Awaitable<void> update(const Reference& reference, Store::Change change) {
+    storage::Preconditions same;
+    same.uid = reference.uid;
+    bool gone = false;
+    try {
+      Target target = target_of(reference);
+      co_await context_.store.update(std::move(target), std::move(change), registry::Part::kMain,
+                                     std::move(same));
+    } catch (const api::StatusError& e) {
+      // Somebody else was faster.
+      gone = api::is_not_found(e);
+      if (!gone) throw;
+    }
+  }
+
+  const Context context_;
+  Doorbell bell_;
+  OwnerGraph graph_;
+  /// Objects that wait for their dependents.
+  std::map<std::string, Reference, std::less<>> deleting_;
+  std::deque<Work> work_;
+  std::set<std::string> waiting_;
+  std::set<storage::Interface*> followed_;
+  /// Those whose objects have been read.
+  std::set<storage::Interface*> begun_;
+  std::shared_ptr<const registry::ResourceTable> table_;
+};
+
+}  // namespace
+
+Awaitable<void> run_garbage_collector(Context context) {
+  Doorbell bell(co_await boost::asio::this_coro::executor);
+  const auto collector = std::make_shared<GarbageCollector>(context, std::move(bell));
+  co_await collector->run();
+}
+
+}  // namespace lookout::apiserver::controllers

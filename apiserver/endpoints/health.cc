@@ -1,0 +1,73 @@
+#include "apiserver/endpoints/health.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/go_text.h"
+
+namespace lookout::apiserver::endpoints {
+
+bool Health::is_check(const http::Request& request) {
+  if (request.segments.empty() || request.segments.size() > 2) return false;
+  const std::string& first = request.segments[0];
+  return first == "healthz" || first == "livez" || first == "readyz";
+}
+
+http::Awaitable<http::Response> Health::answer(const http::Request& request) const {
+  const std::string& name = request.segments[0];
+  std::vector<std::string> checks = {"ping", "log", "storage"};
+  if (name == "readyz") checks.emplace_back("shutdown");
+  if (request.segments.size() == 2 && !request.segments[1].empty()) {
+    if (std::find(checks.begin(), checks.end(), request.segments[1]) == checks.end())
+      co_return http::Response::text(404, "404 page not found\n");
+    checks = {request.segments[1]};
+  }
+  std::set<std::string> excluded;
+  for (const auto& [parameter, value] : request.query) {
+    if (parameter == "exclude") excluded.insert(value);
+  }
+  std::string lines;
+  bool failed = false;
+  for (const std::string& check : checks) {
+    if (excluded.erase(check) > 0) {
+      lines += fmt::format("[+]{} excluded: ok\n", check);
+      continue;
+    }
+    bool works = check != "shutdown" || !shutting_down_;
+    if (check == "storage") {
+      try {
+        co_await storage_.current_revision();
+      } catch (const std::exception& e) {
+        spdlog::warn("the storage does not answer: {}", e.what());
+        works = false;
+      }
+    }
+    lines += works ? fmt::format("[+]{} ok\n", check)
+                   : fmt::format("[-]{} failed: reason withheld\n", check);
+    failed = failed || !works;
+  }
+  for (const std::string& unknown : excluded) {
+    lines += fmt::format("warn: some health checks cannot be excluded: no matches for {}\n",
+                         api::detail::quote(unknown));
+  }
+  const bool single = request.segments.size() == 2;
+  http::Response response;
+  if (failed) {
+    response = http::Response::text(500, fmt::format("{}{} check failed\n", lines, name));
+  } else if (request.parameter("verbose") && !single) {
+    response = http::Response::text(200, fmt::format("{}{} check passed\n", lines, name));
+  } else {
+    response = http::Response::text(200, "ok");
+  }
+  response.headers.emplace_back("Cache-Control", "no-cache, private");
+  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  co_return response;
+}
+
+}  // namespace lookout::apiserver::endpoints

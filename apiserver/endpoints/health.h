@@ -1,0 +1,30 @@
+// Whether the server works: /healthz, /livez and /readyz.
+#pragma once
+
+#include <atomic>
+#include <optional>
+
+#include "apiserver/http/message.h"
+#include "lookout/apiserver/storage/interface.h"
+
+namespace lookout::apiserver::endpoints {
+
+/// Answers in the API server's form: "ok", or, with ?verbose and on failure, a line for each check;
+/// /readyz/storage asks for one check, and ?exclude=NAME leaves one out. Safe to use from many
+/// threads.
+class Health {
+ public:
+  explicit Health(storage::Backend& storage) : storage_(storage) {}
+
+  /// From now on the server is not ready.
+  void begin_shutdown() { shutting_down_ = true; }
+
+  static bool is_check(const http::Request& request);
+  http::Awaitable<http::Response> answer(const http::Request& request) const;
+
+ private:
+  storage::Backend& storage_;
+  std::atomic<bool> shutting_down_{false};
+};
+
+}  // namespace lookout::apiserver::endpoints

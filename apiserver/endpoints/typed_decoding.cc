@@ -1,0 +1,412 @@
+#include "apiserver/endpoints/typed_decoding.h"
+
+#include <fmt/format.h>
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
+
+#include <charconv>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "api/go_text.h"
+#include "api/type_table.h"
+#include "apiserver/endpoints/negotiation.h"
+#include "lookout/api/quantity.h"
+#include "lookout/api/status.h"
+#include "lookout/api/time.h"
+
+namespace lookout::apiserver::endpoints {
+namespace {
+
+using api::Value;
+using api::detail::Scalar;
+using api::detail::Shape;
+using api::detail::Type;
+
+/// More than that nobody reads.
+constexpr std::size_t kMaxProblems = 100;
+
+/// What is known of the value at some place: a type of the API, a part of the schema of a custom
+/// resource, or nothing.
+struct Place {
+  std::optional<Type> type = {};
+  Value schema = {};
+};
+
+/// "v1.Container" for io.k8s.api.core.v1.Container.
+std::string go_name(std::string_view full) {
+  const std::size_t last = full.rfind('.');
+  if (last == std::string_view::npos) return std::string(full);
+  const std::size_t before = full.rfind('.', last - 1);
+  return std::string(full.substr(before == std::string_view::npos ? 0 : before + 1));
+}
+
+std::string go_type(Type type) {
+  switch (type.shape()) {
+    case Shape::kStruct:
+      return go_name(type.name());
+    case Shape::kList:
+      return "[]" + go_type(type.element());
+    case Shape::kMap:
+      return "map[string]" + go_type(type.element());
+    case Shape::kScalar:
+      break;
+  }
+  if (!type.name().empty()) return go_name(type.name());
+  switch (type.scalar()) {
+    case Scalar::kBytes:
+      return "[]uint8";
+    case Scalar::kInt32:
+      return "int32";
+    case Scalar::kInt64:
+      return "int64";
+    case Scalar::kDouble:
+      return "float64";
+    case Scalar::kBoolean:
+      return "bool";
+    default:
+      return "string";
+  }
+}
+
+/// Where Go's base64 decoder gives up, if it does.
+std::optional<std::size_t> bad_base64(std::string_view text) {
+  std::size_t quantum = 0;  // where the present group of four began
+  std::size_t in_quantum = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n' || c == '\r') continue;
+    if (in_quantum == 0) quantum = i;
+    const bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                        (c >= '0' && c <= '9') || c == '+' || c == '/';
+    if (letter) {
+      in_quantum = (in_quantum + 1) % 4;
+      continue;
+    }
+    if (c != '=' || in_quantum < 2) return i;
+    // Padding, and nothing behind it.
+    std::size_t next = text.find_first_not_of("\r\n", i + 1);
+    if (in_quantum == 2) {
+      if (next == std::string_view::npos) return text.size();
+      if (text[next] != '=') return next;
+      next = text.find_first_not_of("\r\n", next + 1);
+    }
+    if (next != std::string_view::npos) return next;
+    return std::nullopt;
+  }
+  if (in_quantum != 0) return quantum;
+  return std::nullopt;
+}
+
+/// Follows a body from its beginning to its end.
+class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower> {
+ public:
+  explicit Follower(const registry::ServedResource& resource) {
+    const auto& type = resource.type;
+    root_.type = Type::of_kind(type.group, type.version, type.kind);
+    if (resource.custom) {
+      root_.schema = resource.schema.body();
+      metadata_ = Type::of_kind("", "v1", "Pod")->field("metadata")->type();
+    }
+  }
+
+  DecodingProblems take() { return std::move(problems_); }
+
+  bool Null() {
+    next();
+    return after();
+  }
+  bool Bool(bool) {
+    const Place place = next();
+    expect(place, "bool", [](Type type) { return type.scalar() == Scalar::kBoolean; });
+    return after();
+  }
+  bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
+    const Place place = next();
+    if (place.type) check_number(*place.type, {text, size});
+    return after();
+  }
+  bool String(const char* text, rapidjson::SizeType size, bool) {
+    const Place place = next();
+    if (place.type) check_string(*place.type, {text, size});
+    return after();
+  }
+  bool StartObject() {
+    const Place place = next();
+    expect(place, "object",
+           [](Type type) { return type.shape() == Shape::kStruct || type.shape() == Shape::kMap; });
+    Frame frame;
+    frame.place = place;
+    frame.path_size = path_.size();
+    frame.fields_size = fields_.size();
+    frames_.push_back(std::move(frame));
+    return true;
+  }
+  bool Key(const char* text, rapidjson::SizeType size, bool) {
+    const std::string_view name(text, size);
+    Frame& frame = frames_.back();
+    path_.resize(frame.path_size);
+    fields_.resize(frame.fields_size);
+    if (skipped_ > 0) return true;
+    if (!path_.empty()) path_ += '.';
+    path_ += name;
+    if (!is_opaque(frame.place) && !frame.names.emplace(name).second) problem("duplicate field");
+    frame.next = {};
+    frame.unknown = false;
+    if (const auto& type = frame.place.type) {
+      if (type->shape() == Shape::kMap) {
+        frame.next.type = type->element();
+      } else if (type->shape() == Shape::kStruct) {
+        const auto field = type->field(name);
+        if (field) {
+          frame.next.type = field->type();
+          if (!fields_.empty()) fields_ += '.';
+          fields_ += name;
+        } else {
+          frame.unknown = true;
+        }
+      }
+    } else if (frame.place.schema.exists()) {
+      enter_schema(frame, name);
+    }
+    if (frame.unknown) problem("unknown field");
+    return true;
+  }
+  bool EndObject(rapidjson::SizeType) {
+    leave();
+    return after();
+  }
+  bool StartArray() {
+    const Place place = next();
+    expect(place, "array", [](Type type) { return type.shape() == Shape::kList; });
+    Frame frame;
+    frame.place = place;
+    frame.array = true;
+    frame.path_size = path_.size();
+    frame.fields_size = fields_.size();
+    if (place.type && place.type->shape() == Shape::kList) frame.next.type = place.type->element();
+    if (place.schema.exists()) frame.next.schema = place.schema["items"];
+    frames_.push_back(std::move(frame));
+    return true;
+  }
+  bool EndArray(rapidjson::SizeType) {
+    leave();
+    return after();
+  }
+
+ private:
+  struct Frame {
+    Place place;
+    bool array = false;
+    std::size_t index = 0;
+    std::size_t path_size = 0;
+    std::size_t fields_size = 0;
+    std::set<std::string, std::less<>> names;
+    Place next;
+    bool unknown = false;
+  };
+
+  static bool is_opaque(const Place& place) {
+    return place.type && place.type->shape() == Shape::kScalar;
+  }
+
+  /// The place of the value that begins now.
+  Place next() {
+    if (frames_.empty()) return root_;
+    Frame& frame = frames_.back();
+    if (skipped_ > 0 || frame.unknown) {
+      ++skipped_;
+      return {};
+    }
+    if (frame.array) {
+      path_.resize(frame.path_size);
+      path_ += fmt::format("[{}]", frame.index++);
+    }
+    return frame.next;
+  }
+  /// A value has ended.
+  bool after() {
+    if (skipped_ > 0) --skipped_;
+    return true;
+  }
+  void leave() {
+    path_.resize(frames_.back().path_size);
+    fields_.resize(frames_.back().fields_size);
+    frames_.pop_back();
+  }
+
+  void enter_schema(Frame& frame, std::string_view name) {
+    const bool at_root = frames_.size() == 1;
+    if (at_root && (name == "apiVersion" || name == "kind")) return;
+    if (at_root && name == "metadata") {
+      frame.next.type = metadata_;
+      fields_ = name;
+      return;
+    }
+    const Value schema = frame.place.schema;
+    if (schema["x-kubernetes-embedded-resource"].as_bool() &&
+        (name == "apiVersion" || name == "kind" || name == "metadata"))
+      return;
+    if (const Value property = schema["properties"][name]; property.exists()) {
+      frame.next.schema = property;
+      return;
+    }
+    if (const Value values = schema["additionalProperties"]; values.exists()) {
+      if (values.is_object()) frame.next.schema = values;
+      return;
+    }
+    frame.unknown = !schema["x-kubernetes-preserve-unknown-fields"].as_bool();
+  }
+
+  void problem(std::string_view what) {
+    if (skipped_ == 0 && problems_.strict.size() < kMaxProblems)
+      problems_.strict.push_back(fmt::format("{} {}", what, api::detail::quote(path_)));
+  }
+
+  void fail(std::string error) {
+    if (!problems_.error) problems_.error = std::move(error);
+  }
+  void mismatch(Type type, std::string_view value) {
+    const Type* owner = nullptr;
+    for (auto frame = frames_.rbegin(); frame != frames_.rend() && owner == nullptr; ++frame) {
+      if (frame->place.type && frame->place.type->shape() == Shape::kStruct)
+        owner = &*frame->place.type;
+    }
+    if (owner == nullptr || fields_.empty()) {
+      fail(fmt::format("json: cannot unmarshal {} into Go value of type {}", value, go_type(type)));
+      return;
+    }
+    fail(fmt::format("json: cannot unmarshal {} into Go struct field {}.{} of type {}", value,
+                     owner->short_name(), fields_, go_type(type)));
+  }
+  /// Types that read their values themselves.
+  bool reads_itself(Type type, std::string_view value) {
+    if (type.shape() != Shape::kScalar) return false;
+    switch (type.scalar()) {
+      case Scalar::kAny:
+      case Scalar::kObject:
+        return true;
+      case Scalar::kIntOrString:
+        fail(fmt::format("json: cannot unmarshal {} into Go value of type int32", value));
+        return true;
+      case Scalar::kDateTime:
+        fail(fmt::format("json: cannot unmarshal {} into Go value of type string", value));
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  template <class Fits>
+  void expect(const Place& place, std::string_view value, Fits fits) {
+    if (!place.type || fits(*place.type)) return;
+    if (!reads_itself(*place.type, value)) mismatch(*place.type, value);
+  }
+
+  void check_number(Type type, std::string_view text) {
+    if (type.shape() == Shape::kScalar) {
+      const Scalar scalar = type.scalar();
+      if (scalar == Scalar::kDouble || type.name().ends_with(".resource.Quantity")) return;
+      const bool small = scalar == Scalar::kInt32 || scalar == Scalar::kIntOrString;
+      if (small || scalar == Scalar::kInt64) {
+        std::int64_t number = 0;
+        const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+        const bool fits = failure == std::errc() && end == text.data() + text.size() &&
+                          (!small || std::in_range<std::int32_t>(number));
+        if (!fits) mismatch(type, fmt::format("number {}", text));
+        return;
+      }
+    }
+    if (!reads_itself(type, "number")) mismatch(type, "number");
+  }
+
+  void check_string(Type type, std::string_view text) {
+    if (type.shape() != Shape::kScalar) {
+      mismatch(type, "string");
+      return;
+    }
+    switch (type.scalar()) {
+      case Scalar::kString:
+        if (type.name().ends_with(".resource.Quantity") && !api::Quantity::parse(text)) {
+          fail(
+              "quantities must match the regular expression "
+              "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
+        }
+        return;
+      case Scalar::kBytes:
+        if (const auto at = bad_base64(text))
+          fail(fmt::format("illegal base64 data at input byte {}", *at));
+        return;
+      case Scalar::kIntOrString:
+      case Scalar::kObject:
+      case Scalar::kAny:
+        return;
+      case Scalar::kDateTime:
+        if (!text.empty() && !api::parse_time(text)) {
+          const std::string_view layout = type.name().ends_with("MicroTime")
+                                              ? "2006-01-02T15:04:05.000000Z07:00"
+                                              : "2006-01-02T15:04:05Z07:00";
+          fail(fmt::format("parsing time {0} as \"{1}\": cannot parse {0} as \"2006\"",
+                           api::detail::quote(text), layout));
+        }
+        return;
+      default:
+        mismatch(type, "string");
+    }
+  }
+
+  Place root_;
+  std::optional<Type> metadata_;
+  std::vector<Frame> frames_;
+  /// Where we are, with indexes, and the names of the fields on the way, without.
+  std::string path_;
+  std::string fields_;
+  /// How deep inside of a value that nobody looks at.
+  std::size_t skipped_ = 0;
+  DecodingProblems problems_;
+};
+
+}  // namespace
+
+DecodingProblems find_decoding_problems(std::string_view json,
+                                        const registry::ServedResource& resource) {
+  Follower follower(resource);
+  rapidjson::MemoryStream stream(json.data(), json.size());
+  rapidjson::Reader reader;
+  reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream,
+                                                                                       follower);
+  return follower.take();
+}
+
+std::vector<std::string> check_fields(const http::Request& request,
+                                      const registry::ServedResource& resource,
+                                      FieldValidation validation) {
+  if (sends_protobuf(request)) return {};
+  DecodingProblems problems = find_decoding_problems(request.body, resource);
+  const auto refuse = [&](const std::string& why) {
+    return api::StatusError::bad_request(
+        fmt::format("{0} in version {1} cannot be handled as a {0}: {2}", resource.type.kind,
+                    api::detail::quote(resource.type.version), why));
+  };
+  if (problems.error) throw refuse(*problems.error);
+  if (validation == FieldValidation::kIgnore) return {};
+  if (validation == FieldValidation::kStrict && !problems.strict.empty())
+    throw refuse(strict_decoding_error(problems.strict));
+  return std::move(problems.strict);
+}
+
+std::string strict_decoding_error(const std::vector<std::string>& problems) {
+  return fmt::format("strict decoding error: {}", fmt::join(problems, ", "));
+}
+
+std::string warning_header(std::string_view message) {
+  std::string quoted;
+  for (const char c : message) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return "299 - \"" + quoted + "\"";
+}
+
+}  // namespace lookout::apiserver::endpoints

@@ -1,0 +1,43 @@
+// What the API server finds wrong with a body when it decodes it into its types.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/http/message.h"
+#include "apiserver/registry/served_resource.h"
+
+namespace lookout::apiserver::endpoints {
+
+/// What came of a body.
+struct DecodingProblems {
+  /// A value that is not of its field's type, in Go's words. Nothing else counts then.
+  std::optional<std::string> error;
+  /// `unknown field "spec.foo"`, `duplicate field "spec.replicas"`: what a strict decoder refuses.
+  std::vector<std::string> strict;
+};
+
+/// Compares a body, which must be valid JSON, with the type of the resource: the built-in one, or
+/// the schema of the custom resource.
+DecodingProblems find_decoding_problems(std::string_view json,
+                                        const registry::ServedResource& resource);
+
+/// fieldValidation: what becomes of what a strict decoder refuses.
+enum class FieldValidation { kIgnore, kWarn, kStrict };
+
+/// Throws api::StatusError (400) for a body that does not fit its type, and, if validation is
+/// strict, for fields that are unknown or there twice; warnings about these otherwise. (Bodies in
+/// protobuf have no such fields.)
+std::vector<std::string> check_fields(const http::Request& request,
+                                      const registry::ServedResource& resource,
+                                      FieldValidation validation);
+
+/// `strict decoding error: unknown field "a", duplicate field "b"`.
+std::string strict_decoding_error(const std::vector<std::string>& problems);
+
+/// The value of a Warning header.
+std::string warning_header(std::string_view message);
+
+}  // namespace lookout::apiserver::endpoints

@@ -1,0 +1,120 @@
+#include "apiserver/metrics.h"
+
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lookout::apiserver {
+namespace {
+
+/// The bounds of kube-apiserver, in seconds, as far as they tell anything here.
+const prometheus::Histogram::BucketBoundaries& duration_buckets() {
+  static const prometheus::Histogram::BucketBoundaries kBuckets = {
+      0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2,
+      3,     4,     5,    6,   8,   10,  15,  20,  30,  45,   60};
+  return kBuckets;
+}
+
+std::string verb_label(const endpoints::RequestInfo& info) {
+  if (info.verb == "create") return "POST";
+  if (info.verb == "update") return "PUT";
+  std::string out(info.verb);
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return out;
+}
+
+bool is_changing(std::string_view method) { return method != "GET" && method != "HEAD"; }
+
+std::string scope_label(const endpoints::RequestInfo& info) {
+  if (!info.name.empty()) return "resource";
+  return info.ns.empty() ? "cluster" : "namespace";
+}
+
+}  // namespace
+
+Metrics::Metrics()
+    : requests_(prometheus::BuildCounter()
+                    .Name("apiserver_request_total")
+                    .Help("Counter of apiserver requests broken out for each verb, dry run value, "
+                          "group, version, resource, scope, component, and HTTP response code.")
+                    .Register(registry_)),
+      durations_(prometheus::BuildHistogram()
+                     .Name("apiserver_request_duration_seconds")
+                     .Help("Response latency distribution in seconds for each verb, dry run "
+                           "value, group, version, resource, subresource, scope and component.")
+                     .Register(registry_)),
+      in_flight_(prometheus::BuildGauge()
+                     .Name("apiserver_current_inflight_requests")
+                     .Help("Number of requests that are being answered, by kind.")
+                     .Register(registry_)),
+      watchers_(prometheus::BuildGauge()
+                    .Name("apiserver_registered_watchers")
+                    .Help("Number of currently registered watchers for a given resource.")
+                    .Register(registry_)),
+      watch_events_(prometheus::BuildCounter()
+                        .Name("apiserver_watch_events_total")
+                        .Help("Number of events sent in watch clients.")
+                        .Register(registry_)),
+      objects_(prometheus::BuildGauge()
+                   .Name("apiserver_storage_objects")
+                   .Help("Number of stored objects, split by kind.")
+                   .Register(registry_)),
+      reading_(in_flight_.Add({{"request_kind", "readOnly"}})),
+      changing_(in_flight_.Add({{"request_kind", "mutating"}})) {}
+
+Metrics::Request::Request(Metrics& metrics, const http::Request& request)
+    : metrics_(metrics),
+      in_flight_(is_changing(request.method) ? metrics.changing_ : metrics.reading_),
+      dry_run_(request.parameter("dryRun") == "All") {
+  in_flight_.Increment();
+}
+
+Metrics::Request::~Request() { in_flight_.Decrement(); }
+
+void Metrics::Request::finish(const endpoints::RequestInfo& info,
+                              const registry::ServedResource* resource, int code) {
+  // Nothing that a client makes up becomes a label.
+  prometheus::Labels labels = {{"component", "apiserver"},
+                               {"verb", resource == nullptr ? "other" : verb_label(info)},
+                               {"dry_run", dry_run_ ? "All" : ""},
+                               {"group", ""},
+                               {"version", ""},
+                               {"resource", ""},
+                               {"subresource", ""},
+                               {"scope", ""}};
+  if (resource != nullptr) {
+    labels["group"] = resource->type.group;
+    labels["version"] = resource->type.version;
+    labels["resource"] = resource->type.plural;
+    if (resource->find_subresource(info.subresource) != nullptr)
+      labels["subresource"] = info.subresource;
+    labels["scope"] = scope_label(info);
+  }
+  // A watch has only begun.
+  if (info.verb != "watch") {
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin_;
+    metrics_.durations_.Add(labels, duration_buckets()).Observe(taken.count());
+  }
+  labels["code"] = std::to_string(code);
+  metrics_.requests_.Add(labels).Increment();
+}
+
+std::shared_ptr<WatcherMetrics> Metrics::watcher(const registry::ServedResource& resource) {
+  const prometheus::Labels labels = {{"group", resource.type.group},
+                                     {"version", resource.type.version},
+                                     {"kind", resource.type.kind}};
+  return std::make_shared<WatcherMetrics>(watchers_.Add(labels), watch_events_.Add(labels));
+}
+
+void Metrics::set_objects(const std::string& resource, std::size_t count) {
+  objects_.Add({{"resource", resource}}).Set(static_cast<double>(count));
+}
+
+std::string Metrics::text() const {
+  return prometheus::TextSerializer().Serialize(registry_.Collect());
+}
+
+}  // namespace lookout::apiserver

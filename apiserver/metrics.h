@@ -1,0 +1,81 @@
+// What the server measures of itself, under kube-apiserver's names.
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "apiserver/endpoints/request_info.h"
+#include "apiserver/http/message.h"
+#include "apiserver/registry/served_resource.h"
+
+namespace lookout::apiserver {
+
+/// Counts of one open watch; it is counted as open for as long as this lives.
+class WatcherMetrics {
+ public:
+  WatcherMetrics(prometheus::Gauge& open, prometheus::Counter& events)
+      : open_(open), events_(events) {
+    open_.Increment();
+  }
+  ~WatcherMetrics() { open_.Decrement(); }
+  WatcherMetrics(const WatcherMetrics&) = delete;
+  WatcherMetrics& operator=(const WatcherMetrics&) = delete;
+
+  void event_sent() { events_.Increment(); }
+
+ private:
+  prometheus::Gauge& open_;
+  prometheus::Counter& events_;
+};
+
+/// Safe to use from many threads.
+class Metrics {
+ public:
+  Metrics();
+
+  /// A request that is being answered; counted when finish() is called.
+  class Request {
+   public:
+    Request(Metrics& metrics, const http::Request& request);
+    ~Request();
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+
+    /// `resource` is null for what is about no resource that is served.
+    void finish(const endpoints::RequestInfo& info, const registry::ServedResource* resource,
+                int code);
+
+   private:
+    Metrics& metrics_;
+    prometheus::Gauge& in_flight_;
+    const bool dry_run_;
+    const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  };
+
+  std::shared_ptr<WatcherMetrics> watcher(const registry::ServedResource& resource);
+  void set_objects(const std::string& resource, std::size_t count);
+
+  /// Everything in the text format of Prometheus.
+  std::string text() const;
+
+ private:
+  prometheus::Registry registry_;
+  prometheus::Family<prometheus::Counter>& requests_;
+  prometheus::Family<prometheus::Histogram>& durations_;
+  prometheus::Family<prometheus::Gauge>& in_flight_;
+  prometheus::Family<prometheus::Gauge>& watchers_;
+  prometheus::Family<prometheus::Counter>& watch_events_;
+  prometheus::Family<prometheus::Gauge>& objects_;
+  prometheus::Gauge& reading_;
+  prometheus::Gauge& changing_;
+};
+
+}  // namespace lookout::apiserver

@@ -1,0 +1,53 @@
+// The OpenAPI documents of a server.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "apiserver/openapi/schemas.h"
+#include "apiserver/registry/served_resource.h"
+
+namespace lookout::apiserver::openapi {
+
+/// A document as it goes over the wire, made when somebody first asks for it.
+using DocumentText = std::shared_ptr<const std::string>;
+
+/// The documents of one table of resources. Safe to use from many threads.
+class Documents {
+ public:
+  explicit Documents(std::shared_ptr<const registry::ResourceTable> table)
+      : table_(std::move(table)) {}
+
+  const registry::ResourceTable* table() const { return table_.get(); }
+
+  /// Everything, as JSON and in gnostic's encoding.
+  DocumentText v2_json();
+  DocumentText v2_protobuf();
+  /// Where the documents of v3 are: {"paths": {"api/v1": {"serverRelativeURL": ...}}}.
+  DocumentText v3_index();
+  /// The document of "api/v1" or "apis/apps/v1"; null for other names.
+  DocumentText v3(const std::string& group_version);
+
+ private:
+  json::Document build(Dialect dialect, std::string_view root_path) const;
+  DocumentText v3_locked(const std::string& group_version);
+
+  const std::shared_ptr<const registry::ResourceTable> table_;
+  std::mutex mutex_;
+  std::map<std::string, DocumentText> made_;
+};
+
+/// The documents of whatever is served at the moment.
+class DocumentCache {
+ public:
+  std::shared_ptr<Documents> of(const std::shared_ptr<const registry::ResourceTable>& table);
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<Documents> last_;
+};
+
+}  // namespace lookout::apiserver::openapi

@@ -1,0 +1,13 @@
+// What can be done with resources, as the paths of an OpenAPI document.
+#pragma once
+
+#include "apiserver/openapi/schemas.h"
+#include "apiserver/registry/served_resource.h"
+
+namespace lookout::apiserver::openapi {
+
+/// Adds the paths of a resource and of its subresources to `paths`, and the schemas that they need.
+void add_paths(const registry::ServedResource& resource, Schemas& schemas, json::Value& paths,
+               json::Allocator& allocator);
+
+}  // namespace lookout::apiserver::openapi

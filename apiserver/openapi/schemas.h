@@ -1,0 +1,60 @@
+// The types of the API as JSON schemas.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "api/type_table.h"
+#include "apiserver/json.h"
+#include "lookout/api/resource.h"
+
+namespace lookout::apiserver::openapi {
+
+/// OpenAPI v2 (Swagger) and v3 write references and some types in other ways.
+enum class Dialect { kV2, kV3 };
+
+/// Where references to schemas point.
+std::string_view reference_prefix(Dialect dialect);
+
+/// A set of named schemas: whatever has been referred to, and what that refers to.
+class Schemas {
+ public:
+  Schemas(Dialect dialect, json::Allocator& allocator)
+      : dialect_(dialect), allocator_(allocator), all_(rapidjson::kObjectType) {}
+
+  Dialect dialect() const { return dialect_; }
+
+  /// A reference to the schema of a kind, which is added. Null for a kind that has none.
+  json::Value of_kind(const api::GroupVersionKind& gvk);
+  json::Value reference(std::string_view name);
+  /// ObjectMeta, or ListMeta.
+  json::Value metadata(bool of_list);
+
+  bool contains(std::string_view name) const { return names_.contains(std::string(name)); }
+  void add(std::string_view name, json::Value schema);
+
+  /// All of them, by name.
+  json::Value take() { return std::move(all_); }
+
+ private:
+  json::Value schema_of(api::detail::Type type);
+  json::Value property(const api::detail::Field& field);
+  void define(api::detail::Type type);
+  json::Value scalar(api::detail::Scalar scalar, std::string_view name);
+
+  const Dialect dialect_;
+  json::Allocator& allocator_;
+  json::Value all_;
+  std::set<std::string> names_;
+};
+
+/// [{"group": ..., "version": ..., "kind": ...}], or without the list.
+json::Value group_version_kinds(const api::GroupVersionKind& gvk, json::Allocator& allocator);
+json::Value group_version_kind(const api::GroupVersionKind& gvk, json::Allocator& allocator);
+
+/// The names of the extensions.
+inline constexpr std::string_view kGroupVersionKind = "x-kubernetes-group-version-kind";
+inline constexpr std::string_view kAction = "x-kubernetes-action";
+
+}  // namespace lookout::apiserver::openapi

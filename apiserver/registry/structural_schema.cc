@@ -1,0 +1,289 @@
+#include "apiserver/registry/structural_schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/regex.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/go_text.h"
+#include "lookout/api/validation.h"
+
+namespace lookout::apiserver::registry {
+namespace {
+
+namespace rules = api::validation;
+using api::Object;
+using api::Value;
+using json::Allocator;
+
+/// Every object has these, whatever its schema says.
+bool is_type_or_metadata(std::string_view name) {
+  return name == "apiVersion" || name == "kind" || name == "metadata";
+}
+
+bool keeps_unknown(Value schema) {
+  return schema["x-kubernetes-preserve-unknown-fields"].as_bool();
+}
+
+void prune_value(json::Value& value, Value schema, bool is_object) {
+  if (value.IsArray()) {
+    const Value items = schema["items"];
+    for (json::Value& element : value.GetArray()) prune_value(element, items, false);
+    return;
+  }
+  if (!value.IsObject()) return;
+  const bool whole = is_object || schema["x-kubernetes-embedded-resource"].as_bool();
+  const Value properties = schema["properties"];
+  const Value others = schema["additionalProperties"];
+  for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
+    const std::string_view name = json::text_of(member->name);
+    const Value property = properties[name];
+    const bool kept = (whole && is_type_or_metadata(name)) || property.exists() ||
+                      others.is_object() || others.as_bool() || keeps_unknown(schema);
+    if (!kept) {
+      member = value.EraseMember(member);
+      continue;
+    }
+    const Value of_member = property.exists() ? property : others;
+    if (!(whole && is_type_or_metadata(name)) && of_member.is_object())
+      prune_value(member->value, of_member, false);
+    ++member;
+  }
+}
+
+void set_defaults(json::Value& value, Value schema, bool is_object, Allocator& allocator) {
+  if (value.IsArray()) {
+    const Value items = schema["items"];
+    for (json::Value& element : value.GetArray()) set_defaults(element, items, false, allocator);
+    return;
+  }
+  if (!value.IsObject()) return;
+  for (const auto& [name, property] : schema["properties"].members()) {
+    if (is_object && is_type_or_metadata(name)) continue;
+    json::Value* present = json::find(value, name);
+    const Value otherwise = property["default"];
+    const bool null = present != nullptr && present->IsNull() && !property["nullable"].as_bool();
+    if ((present == nullptr || null) && otherwise.exists()) {
+      // Any JSON, through an object.
+      const json::Document document =
+          Object::parse(R"({"default":)" + otherwise.to_json() + "}").to_document();
+      present = &json::set(value, name,
+                           json::deep_copy(*json::find(document, "default"), allocator), allocator);
+    } else if (null) {
+      // As good as absent.
+      json::erase(value, name);
+      present = nullptr;
+    }
+    if (present != nullptr) set_defaults(*present, property, false, allocator);
+  }
+  if (const Value others = schema["additionalProperties"]; others.is_object()) {
+    for (auto& member : value.GetObject()) {
+      if (!schema["properties"].contains(json::text_of(member.name)))
+        set_defaults(member.value, others, false, allocator);
+    }
+  }
+}
+
+/// "object", "integer" ...: what a value is to JSON schema.
+std::string_view type_of(Value value) {
+  switch (value.kind()) {
+    case Value::Kind::kNull:
+      return "null";
+    case Value::Kind::kBool:
+      return "boolean";
+    case Value::Kind::kNumber:
+      return value.to_int() || value.to_uint() ? "integer" : "number";
+    case Value::Kind::kString:
+      return "string";
+    case Value::Kind::kArray:
+      return "array";
+    default:
+      return "object";
+  }
+}
+
+bool is_of_type(Value value, std::string_view wanted) {
+  const std::string_view actual = type_of(value);
+  if (actual == wanted || (wanted == "number" && actual == "integer")) return true;
+  // 3.0 is an integer.
+  return wanted == "integer" && actual == "number" &&
+         value.as_double() == static_cast<double>(static_cast<std::int64_t>(value.as_double()));
+}
+
+std::string number_text(double number) {
+  std::string text = fmt::format("{}", number);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
+bool matches(std::string_view pattern, std::string_view text) {
+  try {
+    const boost::regex regex(pattern.begin(), pattern.end());
+    return boost::regex_search(text.begin(), text.end(), regex);
+  } catch (const std::runtime_error&) {
+    // A pattern that this library does not know, or that is too much work, refuses nothing.
+    return true;
+  }
+}
+
+std::size_t count_characters(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+class Validator {
+ public:
+  explicit Validator(Causes& causes) : causes_(causes) {}
+
+  void check(Value value, Value schema, const std::string& path, bool is_object) {
+    if (value.is_null() && schema["nullable"].as_bool()) return;
+    if (schema["x-kubernetes-int-or-string"].as_bool()) {
+      if (!value.is_string() && !is_of_type(value, "integer"))
+        wrong_type(value, "integer,string", path);
+      return;
+    }
+    const auto wanted = schema["type"].as_string();
+    if (!wanted.empty() && !is_of_type(value, wanted)) {
+      wrong_type(value, wanted, path);
+      return;
+    }
+    check_enumeration(value, schema, path);
+    if (value.is_object()) check_object(value, schema, path, is_object);
+    if (value.is_array()) check_array(value, schema, path);
+    if (value.is_string()) check_string(value.as_string(), schema, path);
+    if (value.is_number()) check_number(value, schema, path);
+  }
+
+ private:
+  static std::string here(const std::string& path) { return path.empty() ? "<nil>" : path; }
+
+  void wrong_type(Value value, std::string_view wanted, const std::string& path) {
+    const std::string actual = api::detail::quote(type_of(value));
+    causes_.push_back({"FieldValueTypeInvalid",
+                       fmt::format("Invalid value: {0}: {1} in body must be of type {2}: {0}",
+                                   actual, path, wanted),
+                       here(path)});
+  }
+
+  /// An invalid value as Kubernetes shows it.
+  void refuse(Value value, const std::string& path, const std::string& why) {
+    causes_.push_back({"FieldValueInvalid",
+                       fmt::format("Invalid value: {}: {} in body {}", value.to_json(), path, why),
+                       here(path)});
+  }
+
+  void check_enumeration(Value value, Value schema, const std::string& path) {
+    const Value allowed = schema["enum"];
+    if (allowed.empty()) return;
+    std::vector<std::string> texts;
+    for (const Value one : allowed.elements()) {
+      if (one == value) return;
+      texts.push_back(one.is_string() ? std::string(one.as_string()) : one.to_json());
+    }
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    const std::string text = value.is_string() ? std::string(value.as_string()) : value.to_json();
+    causes_.push_back(rules::not_supported(path, text, views));
+  }
+
+  void check_object(Value value, Value schema, const std::string& path, bool is_object) {
+    const auto member_path = [&](std::string_view name) {
+      return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
+    };
+    for (const Value required : schema["required"].elements()) {
+      const auto name = required.as_string();
+      if (!value.contains(name)) causes_.push_back(rules::required(member_path(name), ""));
+    }
+    const Value properties = schema["properties"];
+    const Value others = schema["additionalProperties"];
+    for (const auto& [name, member] : value.members()) {
+      if (is_object && is_type_or_metadata(name)) continue;
+      if (const Value property = properties[name]; property.exists()) {
+        check(member, property, member_path(name), false);
+      } else if (others.is_object()) {
+        check(member, others, member_path(name), false);
+      }
+    }
+    const auto size = static_cast<std::int64_t>(value.size());
+    if (const auto least = schema["minProperties"].to_int(); least && size < *least)
+      refuse(value, path, fmt::format("should have at least {} properties", *least));
+    if (const auto most = schema["maxProperties"].to_int(); most && size > *most)
+      too_many(size, *most, path);
+  }
+
+  void check_array(Value value, Value schema, const std::string& path) {
+    const auto size = static_cast<std::int64_t>(value.size());
+    if (const auto least = schema["minItems"].to_int(); least && size < *least) {
+      causes_.push_back(rules::invalid(
+          here(path), size, fmt::format("{} in body should have at least {} items", path, *least)));
+    }
+    if (const auto most = schema["maxItems"].to_int(); most && size > *most)
+      too_many(size, *most, path);
+    const Value items = schema["items"];
+    if (!items.is_object()) return;
+    std::size_t index = 0;
+    for (const Value element : value.elements())
+      check(element, items, fmt::format("{}[{}]", path, index++), false);
+  }
+
+  void too_many(std::int64_t size, std::int64_t most, const std::string& path) {
+    causes_.push_back(
+        {"FieldValueTooMany",
+         fmt::format("Too many: {}: must have at most {} item{}", size, most, most == 1 ? "" : "s"),
+         here(path)});
+  }
+
+  void check_string(std::string_view text, Value schema, const std::string& path) {
+    const auto length = static_cast<std::int64_t>(count_characters(text));
+    if (const auto most = schema["maxLength"].to_int(); most && length > *most)
+      causes_.push_back(rules::too_long(here(path), static_cast<int>(*most)));
+    const auto refuse_text = [&](const std::string& why) {
+      causes_.push_back(rules::invalid(here(path), text, fmt::format("{} in body {}", path, why)));
+    };
+    if (const auto least = schema["minLength"].to_int(); least && length < *least)
+      refuse_text(fmt::format("should be at least {} chars long", *least));
+    if (const auto pattern = schema["pattern"].to_string_view();
+        pattern && !matches(*pattern, text))
+      refuse_text(fmt::format("should match '{}'", *pattern));
+  }
+
+  void check_number(Value value, Value schema, const std::string& path) {
+    const double number = value.as_double();
+    if (const auto most = schema["maximum"].to_double()) {
+      const bool exclusive = schema["exclusiveMaximum"].as_bool();
+      if (exclusive ? number >= *most : number > *most) {
+        refuse(value, path,
+               fmt::format("should be less than {}{}", exclusive ? "" : "or equal to ",
+                           number_text(*most)));
+      }
+    }
+    if (const auto least = schema["minimum"].to_double()) {
+      const bool exclusive = schema["exclusiveMinimum"].as_bool();
+      if (exclusive ? number <= *least : number < *least) {
+        refuse(value, path,
+               fmt::format("should be greater than {}{}", exclusive ? "" : "or equal to ",
+                           number_text(*least)));
+      }
+    }
+  }
+
+  Causes& causes_;
+};
+
+}  // namespace
+
+void prune(json::Value& object, Value schema) { prune_value(object, schema, true); }
+
+void set_schema_defaults(json::Value& object, Value schema, Allocator& allocator) {
+  set_defaults(object, schema, true, allocator);
+}
+
+void validate_schema(const Object& object, Value schema, Causes& causes) {
+  Validator(causes).check(object.body(), schema, "", true);
+}
+
+}  // namespace lookout::apiserver::registry

@@ -1,0 +1,62 @@
+// A cache in front of the storage of one resource: k8s.io/apiserver/pkg/storage/cacher.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "apiserver/storage/etcd3/store.h"
+#include "apiserver/storage/memory/table.h"
+#include "lookout/apiserver/storage/interface.h"
+
+namespace lookout::apiserver::storage::cacher {
+
+struct Options {
+  /// How many changes are remembered.
+  std::size_t history = 10000;
+  /// How long a request waits for a revision, or for the cache to be filled.
+  std::chrono::milliseconds future_wait{3000};
+  /// After so long without an event the storage is asked whether there should have been one: a
+  /// member of etcd may hang, with its connections open.
+  std::chrono::milliseconds silence{30000};
+};
+
+/// Lists and watches are served from a table in memory, the same as that of the memory storage,
+/// which follows the storage by one watch. Writes, and objects of which the newest state is wanted,
+/// go to the storage.
+///
+/// What must not be older than some revision, or than now, waits until the table has come so far. A
+/// table does not notice what changes elsewhere in the storage, though, so a revision may never
+/// come by its own watch: if it is late, the storage is asked whether anything has changed here
+/// since.
+///
+/// The watch goes on where it was when connections break or etcd restarts. If etcd has forgotten
+/// that place, the table is filled again, and its watchers get 410.
+class Cacher final : public Interface {
+ public:
+  /// `client` runs what fills the table.
+  Cacher(std::shared_ptr<etcd3::Client> client, std::shared_ptr<etcd3::Store> store,
+         Options options);
+  ~Cacher() override;
+
+  const std::string& prefix() const override;
+  Awaitable<api::Object> create(std::string key, api::Object object) override;
+  Awaitable<api::Object> get(std::string key, Revision not_older_than) override;
+  Awaitable<ListResult> list(std::string key, bool recursive, ListOptions options) override;
+  Awaitable<api::Object> guaranteed_update(std::string key, bool create_if_absent,
+                                           Preconditions preconditions, Update update) override;
+  Awaitable<api::Object> remove(std::string key, Preconditions preconditions,
+                                Validate validate) override;
+  Awaitable<std::unique_ptr<Watch>> watch(std::string key, bool recursive,
+                                          WatchOptions options) override;
+  Awaitable<Revision> current_revision() override;
+  Awaitable<std::size_t> count() override;
+
+  /// Ends all watches. From any thread.
+  void close();
+
+ private:
+  class Core;
+  const std::shared_ptr<Core> core_;
+};
+
+}  // namespace lookout::apiserver::storage::cacher

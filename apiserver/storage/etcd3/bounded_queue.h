@@ -1,0 +1,126 @@
+// Between two coroutines: a queue that makes the one wait that fills it.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "apiserver/doorbell.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+
+/// One producer and one consumer, each a coroutine on an executor of its own; cancel() from
+/// anywhere. Full with `capacity` items, or with fewer if these weigh as much as `max_weight`.
+template <class T>
+class BoundedQueue {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  BoundedQueue(boost::asio::any_io_executor producer, boost::asio::any_io_executor consumer,
+               std::size_t capacity, std::size_t max_weight)
+      : capacity_(capacity),
+        max_weight_(max_weight),
+        not_full_(std::move(producer)),
+        not_empty_(std::move(consumer)) {}
+
+  /// By the producer: waits for room. False if the queue has been cancelled.
+  rest::Awaitable<bool> push(T item, std::size_t weight) {
+    for (;;) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (cancelled_) co_return false;
+        if (!full_locked()) {
+          items_.emplace_back(std::move(item), weight);
+          weight_ += weight;
+          ring_consumer();
+          co_return true;
+        }
+      }
+      co_await not_full_.wait();
+    }
+  }
+
+  /// By the producer: nothing more comes.
+  void finish() {
+    const std::lock_guard lock(mutex_);
+    finished_ = true;
+    ring_consumer();
+  }
+
+  /// By the consumer: puts up to `max` items into `out`, in place of what was there; none if
+  /// `until` comes first. False when the queue has been finished and is empty, or has been
+  /// cancelled.
+  rest::Awaitable<bool> pop(std::vector<T>& out, std::size_t max, TimePoint until) {
+    out.clear();
+    for (;;) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (cancelled_) co_return false;
+        const bool was_full = full_locked();
+        for (; !items_.empty() && out.size() < max; items_.pop_front()) {
+          weight_ -= items_.front().second;
+          out.push_back(std::move(items_.front().first));
+        }
+        if (!out.empty()) {
+          if (was_full) not_full_.ring();
+          co_return true;
+        }
+        if (finished_) co_return false;
+      }
+      if (std::chrono::steady_clock::now() >= until) co_return true;
+      co_await not_empty_->wait(until);
+    }
+  }
+
+  /// Both sides are sent home, and what is in it is dropped.
+  void cancel() {
+    const std::lock_guard lock(mutex_);
+    cancel_locked();
+  }
+
+  /// The same by the consumer, whose executor may go before the queue does.
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    cancel_locked();
+    not_empty_.reset();
+  }
+
+  bool full() const {
+    const std::lock_guard lock(mutex_);
+    return full_locked();
+  }
+  bool empty() const {
+    const std::lock_guard lock(mutex_);
+    return items_.empty();
+  }
+
+ private:
+  void cancel_locked() {
+    cancelled_ = true;
+    items_.clear();
+    weight_ = 0;
+    not_full_.ring();
+    ring_consumer();
+  }
+  void ring_consumer() {
+    if (not_empty_) not_empty_->ring();
+  }
+  bool full_locked() const { return items_.size() >= capacity_ || weight_ >= max_weight_; }
+
+  const std::size_t capacity_;
+  const std::size_t max_weight_;
+  mutable std::mutex mutex_;
+  std::deque<std::pair<T, std::size_t>> items_;
+  std::size_t weight_ = 0;
+  bool finished_ = false;
+  bool cancelled_ = false;
+  Doorbell not_full_;
+  std::optional<Doorbell> not_empty_;
+};
+
+}  // namespace lookout::apiserver::storage::etcd3

@@ -1,0 +1,160 @@
+// Talking to etcd through its JSON gateway.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "apiserver/storage/etcd3/messages.h"
+#include "lookout/apiserver/storage/etcd3.h"
+#include "lookout/rest/event_loop.h"
+#include "rest/http_transport.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+
+using rest::Awaitable;
+
+/// What a range or a transaction gives.
+struct RangeResponse {
+  Revision revision = 0;
+  std::vector<KeyValue> kvs;
+  /// Of the whole range, whatever the limit.
+  std::size_t count = 0;
+  bool more = false;
+};
+
+struct TxnResponse {
+  bool succeeded = false;
+  Revision revision = 0;
+  /// What is there, if it did not succeed.
+  std::vector<KeyValue> kvs;
+};
+
+struct Lease {
+  std::int64_t id = 0;
+  std::chrono::seconds ttl{0};
+};
+
+class Client;
+
+/// One watch as it comes in: frames, read one by one.
+class WatchConnection {
+ public:
+  /// Throws EtcdError if etcd refuses, TransportError if there is no answer.
+  static Awaitable<std::unique_ptr<WatchConnection>> open(std::shared_ptr<Client> client,
+                                                          WatchRequest request,
+                                                          std::stop_token stop);
+
+  /// What comes next: events, each frame of them ended by its message. Some of them at a time: a
+  /// frame may be larger than memory.
+  using Piece = std::vector<std::variant<KeyEvent, Message>>;
+  /// False at the end of the stream. Throws EtcdError and TransportError.
+  Awaitable<bool> read(Piece& piece);
+  /// Which endpoint it leads to.
+  const std::string& endpoint() const { return endpoint_; }
+
+ private:
+  WatchConnection(std::shared_ptr<Client> client, std::size_t endpoint_index);
+
+  const std::shared_ptr<Client> client_;
+  const std::size_t endpoint_index_;
+  const std::string endpoint_;
+  std::shared_ptr<rest::detail::HttpExchange> exchange_;
+  std::unique_ptr<std::stop_callback<std::function<void()>>> cancel_;
+  Piece piece_;
+  MessageReader reader_;
+  std::string buffer_;
+};
+
+/// All members of a cluster as one. It stays with a member as long as that answers, and goes on to
+/// the next one when it does not. Thread-safe; coroutines run on their caller's executor, which may
+/// go away together with them: requests themselves run on the loop.
+///
+/// What only reads is tried again, at other members, until the time is over. What writes is tried
+/// again only if the member was not reached at all: otherwise it may have happened.
+///
+/// Throws EtcdError for what etcd answers, rest::TransportError for what gets no answer, and
+/// api::DecodeError for answers that are none of etcd's.
+class Client : public std::enable_shared_from_this<Client> {
+ public:
+  Client(const EtcdOptions& options, rest::EventLoop& loop);
+  ~Client();
+
+  const EtcdOptions& options() const { return options_; }
+  boost::asio::io_context& context() const { return context_; }
+
+  Awaitable<RangeResponse> range(RangeRequest request);
+  /// With the requests of messages.h.
+  Awaitable<TxnResponse> txn(std::string request);
+  Awaitable<Revision> put(std::string key, std::string value, std::int64_t lease = 0);
+  Awaitable<Revision> remove(std::string key, std::string range_end = {});
+  Awaitable<void> compact(Revision revision);
+  Awaitable<Lease> grant_lease(std::chrono::seconds ttl);
+  /// The time that the lease has left now; 0 if there is none.
+  Awaitable<std::chrono::seconds> keep_alive(std::int64_t lease);
+  Awaitable<void> revoke_lease(std::int64_t lease);
+  /// Of the member that answers.
+  Awaitable<Message> status();
+  /// Where the members of the cluster listen.
+  Awaitable<std::vector<std::string>> member_urls();
+
+  /// Runs a coroutine on its own; wait_for_tasks() waits until all of them have ended.
+  void spawn(boost::asio::any_io_executor executor, Awaitable<void> task);
+  void wait_for_tasks();
+
+  /// Cuts off all requests; later ones fail at once.
+  void shutdown();
+
+ private:
+  friend class WatchConnection;
+
+  enum class Kind { kRead, kWrite };
+  struct Call {
+    Kind kind = Kind::kRead;
+    const char* path = "";
+    std::string body;
+  };
+  struct Answer {
+    Message message;
+    std::vector<KeyValue> kvs;
+  };
+  struct Slot;
+
+  Awaitable<Answer> call(Call call);
+  Awaitable<void> run(Call call, std::shared_ptr<Slot> slot);
+  Awaitable<Answer> carry_out(const Call& call);
+  Awaitable<Answer> attempt(std::size_t endpoint, const Call& call, std::string token,
+                            std::chrono::milliseconds timeout);
+  rest::detail::HttpRequest prepare(const char* path, std::string body,
+                                    const std::string& token) const;
+  /// The token for requests; empty if there is no user. `refused` is one that is no longer good.
+  Awaitable<std::string> token(std::size_t endpoint, std::string refused);
+  void forget_token(const std::string& token);
+  std::size_t endpoint() const { return current_.load(std::memory_order_relaxed); }
+  /// From the endpoint that did not answer to the next one.
+  void leave(std::size_t endpoint, const std::string& why);
+
+  const EtcdOptions options_;
+  boost::asio::io_context& context_;
+  rest::detail::ClientCertificate certificate_;
+  std::vector<std::shared_ptr<rest::detail::HttpTransport>> transports_;
+  std::atomic<std::size_t> current_{0};
+  std::mutex mutex_;
+  std::string token_;  // guarded by mutex_, as are those below
+  std::chrono::steady_clock::time_point next_log_;
+  std::size_t tasks_ = 0;
+  std::condition_variable no_tasks_;
+};
+
+/// Whether it may be better at another member, or later.
+bool is_unavailable(const std::exception& e);
+
+}  // namespace lookout::apiserver::storage::etcd3

@@ -1,0 +1,52 @@
+#include "apiserver/storage/etcd3/codec.h"
+
+#include <fmt/format.h>
+
+#include <variant>
+
+#include "api/json_writer.h"
+#include "api/object_editor.h"
+#include "lookout/api/error.h"
+#include "lookout/api/json.h"
+#include "lookout/api/symbols.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+namespace {
+
+class JsonCodec final : public Codec {
+ public:
+  std::string encode(const api::Object& object) const override {
+    std::string out;
+    const api::Object bare =
+        api::with_metadata(object, {{api::sym::kResourceVersion, std::monostate()}});
+    api::detail::write_json(bare.body(), out);
+    // As Go's encoder ends a value.
+    out += '\n';
+    return out;
+  }
+
+  api::Object decode(std::string value, Revision revision) const override {
+    if (value.starts_with(std::string_view("k8s\0", 4))) {
+      throw api::DecodeError(
+          "it is protobuf: start kube-apiserver with --storage-media-type=application/json");
+    }
+    thread_local api::JsonDecoder decoder;
+    const api::Object object = decoder.decode(value);
+    if (!object) throw api::DecodeError(decoder.error());
+    return at_revision(object, revision);
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const Codec> json_codec() {
+  static const auto kCodec = std::make_shared<const JsonCodec>();
+  return kCodec;
+}
+
+api::Object at_revision(const api::Object& object, Revision revision) {
+  const std::string text = std::to_string(revision);
+  return api::with_metadata(object, {{api::sym::kResourceVersion, std::string_view(text)}});
+}
+
+}  // namespace lookout::apiserver::storage::etcd3

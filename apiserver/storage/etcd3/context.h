@@ -1,0 +1,46 @@
+// What storing the objects of one resource takes.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "apiserver/storage/etcd3/client.h"
+#include "apiserver/storage/etcd3/codec.h"
+#include "lookout/api/object.h"
+#include "lookout/apiserver/storage/transformer.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+
+/// Shared by a store and its watchers. Thread-safe.
+struct Context {
+  std::shared_ptr<Client> client;
+  std::shared_ptr<const Codec> codec;
+  TransformerPtr transformer;
+  /// "/registry/pods", without a slash at its end.
+  std::string prefix;
+
+  std::string whole_key(std::string_view key) const { return prefix + "/" + std::string(key); }
+  /// A whole key without the prefix.
+  std::string relative(std::string_view whole) const {
+    return std::string(whole.substr(std::min(whole.size(), prefix.size() + 1)));
+  }
+
+  struct Decoded {
+    api::Object object;
+    bool stale = false;
+  };
+  /// What a value says; its resourceVersion is `revision`. Throws StorageError (kCorruptObject),
+  /// which names the key.
+  Decoded decode(std::string_view whole_key, std::string value, Revision revision) const;
+  std::string encode(std::string_view whole_key, const api::Object& object) const;
+};
+
+/// Throws the failure of a request about `whole_key` as the storage's interface has it:
+/// StorageError or api::StatusError. What is none of etcd's goes on as it is.
+[[noreturn]] void rethrow_as_storage_error(const std::exception_ptr& failure,
+                                           const std::string& whole_key, Revision asked = 0);
+
+}  // namespace lookout::apiserver::storage::etcd3

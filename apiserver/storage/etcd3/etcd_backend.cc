@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <boost/asio/strand.hpp>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "apiserver/storage/cacher/cacher.h"
+#include "apiserver/storage/etcd3/client.h"
+#include "apiserver/storage/etcd3/codec.h"
+#include "apiserver/storage/etcd3/compactor.h"
+#include "apiserver/storage/etcd3/context.h"
+#include "apiserver/storage/etcd3/store.h"
+#include "lookout/apiserver/storage/etcd3.h"
+
+namespace lookout::apiserver::storage {
+namespace {
+
+/// "/registry" of "registry/" (store.go does so, too).
+std::string clean_prefix(std::string prefix) {
+  while (prefix.ends_with('/')) prefix.pop_back();
+  if (!prefix.starts_with('/')) prefix.insert(0, "/");
+  return prefix == "/" ? std::string() : prefix;
+}
+
+}  // namespace
+
+class EtcdBackend::Impl {
+ public:
+  explicit Impl(EtcdOptions options)
+      : prefix_(clean_prefix(options.prefix)),
+        loop_(options.threads),
+        client_(std::make_shared<etcd3::Client>(options, loop_)),
+        leases_(std::make_shared<etcd3::LeaseManager>(client_)) {
+    if (options.compaction_interval.count() > 0) {
+      const auto strand = boost::asio::make_strand(client_->context());
+      client_->spawn(strand,
+                     etcd3::run_compactor(client_, options.compaction_interval, stop_.get_token()));
+    }
+  }
+
+  ~Impl() {
+    close();
+    client_->shutdown();
+    // They refer to the client, which works on the loop.
+    client_->wait_for_tasks();
+  }
+
+  Interface& resource(std::string_view place, std::chrono::seconds ttl) {
+    const std::lock_guard lock(mutex_);
+    const auto known = resources_.find(place);
+    if (known != resources_.end()) return known->second.interface();
+    auto context = std::make_shared<etcd3::Context>();
+    context->client = client_;
+    context->codec = etcd3::json_codec();
+    const EtcdOptions& options = client_->options();
+    if (options.transformer) context->transformer = options.transformer(place);
+    if (context->transformer == nullptr) context->transformer = identity_transformer();
+    context->prefix = fmt::format("{}/{}", prefix_, place);
+    Resource resource;
+    resource.store = std::make_shared<etcd3::Store>(std::move(context), leases_, ttl);
+    if (options.watch_cache) {
+      cacher::Options cache;
+      cache.history = options.history;
+      cache.future_wait = options.future_wait;
+      resource.cache = std::make_unique<cacher::Cacher>(client_, resource.store, cache);
+    }
+    if (closed_) resource.close();
+    return resources_.emplace(place, std::move(resource)).first->second.interface();
+  }
+
+  Awaitable<Revision> current_revision() {
+    etcd3::RangeRequest request;
+    request.key = prefix_ + "/";
+    std::exception_ptr failure;
+    try {
+      const etcd3::RangeResponse answer = co_await client_->range(std::move(request));
+      co_return answer.revision;
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    etcd3::rethrow_as_storage_error(failure, prefix_);
+  }
+
+  Awaitable<void> compact(Revision revision) { return client_->compact(revision); }
+
+  void close() {
+    stop_.request_stop();
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    for (auto& [place, resource] : resources_) resource.close();
+  }
+
+ private:
+  struct Resource {
+    std::shared_ptr<etcd3::Store> store;
+    std::unique_ptr<cacher::Cacher> cache;
+
+    Interface& interface() const {
+      return cache != nullptr ? static_cast<Interface&>(*cache) : *store;
+    }
+    void close() const {
+      if (cache != nullptr) cache->close();
+      store->close();
+    }
+  };
+
+  const std::string prefix_;
+  rest::EventLoop loop_;
+  const std::shared_ptr<etcd3::Client> client_;
+  const std::shared_ptr<etcd3::LeaseManager> leases_;
+  std::stop_source stop_;
+  std::mutex mutex_;
+  bool closed_ = false;
+  std::map<std::string, Resource, std::less<>> resources_;
+};
+
+EtcdBackend::EtcdBackend(EtcdOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+EtcdBackend::~EtcdBackend() = default;
+
+Interface& EtcdBackend::resource(std::string_view place, std::chrono::seconds ttl) {
+  return impl_->resource(place, ttl);
+}
+
+Awaitable<Revision> EtcdBackend::current_revision() { return impl_->current_revision(); }
+Awaitable<void> EtcdBackend::compact(Revision revision) { return impl_->compact(revision); }
+void EtcdBackend::close() { impl_->close(); }
+
+}  // namespace lookout::apiserver::storage

@@ -1,0 +1,36 @@
+// Times to live, as leases that many keys share.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+
+#include "apiserver/storage/etcd3/client.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+
+/// Hands out leases (k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go). A lease is expensive for
+/// etcd, so keys that are written within a minute (or 5 % of their time to live, if that is less)
+/// share one, and live a little longer for it. Thread-safe.
+class LeaseManager {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kMaxKeys = 1000;
+
+  explicit LeaseManager(std::shared_ptr<Client> client, Clock::time_point (*now)() = Clock::now)
+      : client_(std::move(client)), now_(now) {}
+
+  /// A lease that ends after `ttl` at the earliest.
+  Awaitable<std::int64_t> lease_for(std::chrono::seconds ttl);
+
+ private:
+  const std::shared_ptr<Client> client_;
+  Clock::time_point (*const now_)();
+  std::mutex mutex_;
+  std::int64_t id_ = 0;
+  Clock::time_point end_;
+  std::size_t keys_ = 0;
+};
+
+}  // namespace lookout::apiserver::storage::etcd3

@@ -1,0 +1,492 @@
+#include "apiserver/storage/etcd3/store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/this_coro.hpp>
+#include <charconv>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "apiserver/doorbell.h"
+#include "apiserver/storage/vector_source.h"
+#include "lookout/api/status.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+namespace {
+
+using Code = StorageError::Code;
+using std::chrono::steady_clock;
+
+// A page of a list: so many objects, and about so many bytes.
+constexpr std::size_t kPage = 500;
+constexpr std::size_t kPageBytes = 8u << 20;
+constexpr std::size_t kMaxPage = 10000;
+constexpr std::chrono::milliseconds kPoll{50};
+constexpr int kRetryAfterSeconds = 1;
+
+Revision revision_of(const api::Object& object) {
+  const std::string_view text = object.resource_version();
+  Revision revision = 0;
+  std::from_chars(text.data(), text.data() + text.size(), revision);
+  return revision;
+}
+
+}  // namespace
+
+/// A list as it is read: the next page when it is asked for.
+class Store::Pages final : public ObjectSource {
+ public:
+  Pages(std::shared_ptr<const Context> context, std::string start, std::string end,
+        Revision revision, Predicate predicate)
+      : context_(std::move(context)),
+        start_(std::move(start)),
+        end_(std::move(end)),
+        revision_(revision),
+        predicate_(std::move(predicate)) {}
+
+  Revision revision() const { return revision_; }
+
+  Awaitable<bool> next(std::vector<api::Object>& objects, std::size_t max) override {
+    objects.clear();
+    while (objects.size() < max) {
+      if (at_ == page_.size()) {
+        if (last_) break;
+        co_await read_page();
+        continue;
+      }
+      KeyValue& kv = page_[at_++];
+      api::Object object = context_->decode(kv.key, std::move(kv.value), kv.mod_revision).object;
+      if (predicate_.matches(object)) objects.push_back(std::move(object));
+    }
+    co_return !objects.empty();
+  }
+
+  /// The next object with its key, whatever the predicate. False at the end.
+  Awaitable<bool> next_item(const TakeItem& take) {
+    while (at_ == page_.size()) {
+      if (last_) co_return false;
+      co_await read_page();
+    }
+    KeyValue& kv = page_[at_++];
+    api::Object object = context_->decode(kv.key, std::move(kv.value), kv.mod_revision).object;
+    take(context_->relative(kv.key), std::move(object), kv.mod_revision);
+    co_return true;
+  }
+
+  Awaitable<void> read_page() {
+    RangeRequest request;
+    request.key = start_;
+    request.range_end = end_;
+    request.limit = limit_;
+    request.revision = revision_;
+    RangeResponse answer;
+    std::exception_ptr failure;
+    try {
+      answer = co_await context_->client->range(std::move(request));
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure) rethrow_as_storage_error(failure, context_->prefix, revision_);
+    if (revision_ == 0) revision_ = answer.revision;
+    if (answer.kvs.empty() && answer.more)
+      throw Error("no results were found, but etcd indicated there were more values remaining");
+    page_ = std::move(answer.kvs);
+    at_ = 0;
+    last_ = !answer.more;
+    if (page_.empty()) co_return;
+    start_ = page_.back().key + '\0';
+    std::size_t bytes = 1;
+    for (const KeyValue& kv : page_) bytes += kv.key.size() + kv.value.size();
+    limit_ = std::clamp<std::size_t>(kPageBytes * page_.size() / bytes, 10, kPage * 4);
+  }
+
+ private:
+  const std::shared_ptr<const Context> context_;
+  std::string start_;
+  const std::string end_;
+  Revision revision_;
+  const Predicate predicate_;
+  std::size_t limit_ = kPage;
+  std::vector<KeyValue> page_;
+  std::size_t at_ = 0;
+  bool last_ = false;
+};
+
+/// The watches that are open, so that they can be ended.
+class Store::OpenWatches {
+ public:
+  void add(Watch* watch) {
+    const std::lock_guard lock(mutex_);
+    watches_.insert(watch);
+    if (closed_) watch->cancel();
+  }
+  void remove(Watch* watch) {
+    const std::lock_guard lock(mutex_);
+    watches_.erase(watch);
+  }
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    for (Watch* watch : watches_) watch->cancel();
+  }
+
+ private:
+  std::mutex mutex_;
+  bool closed_ = false;
+  std::set<Watch*> watches_;
+};
+
+class Store::CountedWatch final : public Watch {
+ public:
+  CountedWatch(std::shared_ptr<OpenWatches> all, std::shared_ptr<const Context> context,
+               WatchSpec spec, boost::asio::any_io_executor reader)
+      : all_(std::move(all)), watch_(std::move(context), std::move(spec), std::move(reader)) {
+    all_->add(this);
+  }
+  ~CountedWatch() override { all_->remove(this); }
+
+  Awaitable<bool> next(std::vector<Event>& events, TimePoint until) override {
+    if (on_stuck && !watch_.on_stuck) watch_.on_stuck = on_stuck;
+    return watch_.next(events, until);
+  }
+  void request_bookmark() override { watch_.request_bookmark(); }
+  void cancel() override { watch_.cancel(); }
+
+ private:
+  const std::shared_ptr<OpenWatches> all_;
+  EtcdWatch watch_;
+};
+
+Store::Store(std::shared_ptr<const Context> context, std::shared_ptr<LeaseManager> leases,
+             std::chrono::seconds ttl)
+    : context_(std::move(context)),
+      leases_(std::move(leases)),
+      ttl_(ttl),
+      watches_(std::make_shared<OpenWatches>()) {}
+
+void Store::close() { watches_->close(); }
+
+/// A key that leads out of the resource would be a mistake of the server (store.go: prepareKey).
+std::string Store::checked_key(const std::string& key) const {
+  bool good = !key.empty() && !key.ends_with('/');
+  for (std::size_t at = 0; good && at <= key.size();) {
+    const std::size_t end = std::min(key.find('/', at), key.size());
+    const std::string_view part = std::string_view(key).substr(at, end - at);
+    good = !part.empty() && part != "." && part != "..";
+    at = end + 1;
+  }
+  if (!good) throw InvalidArgument(fmt::format("\"{}\" is no key of an object", key));
+  return context_->whole_key(key);
+}
+
+Awaitable<RangeResponse> Store::range(RangeRequest request, const std::string& whole) {
+  const Revision asked = request.revision;
+  std::exception_ptr failure;
+  try {
+    co_return co_await context_->client->range(std::move(request));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  rethrow_as_storage_error(failure, whole, asked);
+}
+
+Awaitable<TxnResponse> Store::txn(std::string request, const std::string& whole) {
+  std::exception_ptr failure;
+  try {
+    co_return co_await context_->client->txn(std::move(request));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  rethrow_as_storage_error(failure, whole);
+}
+
+Store::State Store::state_of(const std::string& whole, std::vector<KeyValue> kvs) const {
+  if (kvs.empty()) return {};
+  KeyValue& kv = kvs.front();
+  auto decoded = context_->decode(whole, std::move(kv.value), kv.mod_revision);
+  return {std::move(decoded.object), kv.mod_revision, decoded.stale};
+}
+
+Awaitable<Store::State> Store::fetch(const std::string& whole) {
+  RangeRequest request;
+  request.key = whole;
+  RangeResponse answer = co_await range(std::move(request), whole);
+  co_return state_of(whole, std::move(answer.kvs));
+}
+
+Awaitable<std::int64_t> Store::lease() {
+  if (ttl_.count() == 0) co_return 0;
+  std::exception_ptr failure;
+  try {
+    co_return co_await leases_->lease_for(ttl_);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  rethrow_as_storage_error(failure, context_->prefix);
+}
+
+Awaitable<Revision> Store::current_revision() {
+  RangeRequest request;
+  request.key = context_->prefix;
+  const RangeResponse answer = co_await range(std::move(request), context_->prefix);
+  co_return answer.revision;
+}
+
+Awaitable<std::size_t> Store::count() {
+  RangeRequest request;
+  request.key = context_->prefix + "/";
+  request.range_end = prefix_end(request.key);
+  request.count_only = true;
+  const RangeResponse answer = co_await range(std::move(request), context_->prefix);
+  co_return answer.count;
+}
+
+/// Somebody else may have it from another server.
+Awaitable<Revision> Store::wait_for(Revision revision) {
+  const auto deadline = steady_clock::now() + context_->client->options().future_wait;
+  Doorbell bell(co_await boost::asio::this_coro::executor);
+  for (;;) {
+    const Revision current = co_await current_revision();
+    if (current >= revision) co_return current;
+    const auto now = steady_clock::now();
+    if (now >= deadline) {
+      throw api::StatusError::too_large_resource_version(revision, current, kRetryAfterSeconds);
+    }
+    co_await bell.wait(std::min(deadline, now + kPoll));
+  }
+}
+
+Awaitable<api::Object> Store::create(std::string key, api::Object object) {
+  const std::string whole = checked_key(key);
+  const std::int64_t id = co_await lease();
+  const TxnResponse answer =
+      co_await txn(optimistic_put(whole, context_->encode(whole, object), 0, id), whole);
+  if (!answer.succeeded) throw StorageError(Code::kKeyExists, whole);
+  co_return at_revision(object, answer.revision);
+}
+
+Awaitable<api::Object> Store::get(std::string key, Revision not_older_than) {
+  const std::string whole = checked_key(key);
+  if (not_older_than != 0) co_await wait_for(not_older_than);
+  const State state = co_await fetch(whole);
+  co_return state.object;
+}
+
+Awaitable<ListResult> Store::list(std::string key, bool recursive, ListOptions options) {
+  if (options.match == VersionMatch::kNotOlderThan && options.revision != 0)
+    co_await wait_for(options.revision);
+  if (options.match == VersionMatch::kExact && options.revision != 0)
+    co_await wait_for(options.revision);
+  const Revision at = options.match == VersionMatch::kExact ? options.revision : 0;
+  ListResult result;
+  if (!recursive) {
+    const std::string whole = checked_key(key);
+    RangeRequest request;
+    request.key = whole;
+    request.revision = at;
+    RangeResponse answer = co_await range(std::move(request), whole);
+    result.revision = at != 0 ? at : answer.revision;
+    std::vector<api::Object> found;
+    State state = state_of(whole, std::move(answer.kvs));
+    if (state.object && options.predicate.matches(state.object))
+      found.push_back(std::move(state.object));
+    result.objects = std::make_unique<VectorSource>(std::move(found));
+    co_return result;
+  }
+  const std::string prefix = context_->prefix + "/" + key;
+  std::string start = std::max(prefix, context_->prefix + "/" + options.start_key);
+  const std::string end = prefix_end(prefix);
+  if (options.limit == 0) {
+    auto pages =
+        std::make_unique<Pages>(context_, std::move(start), end, at, std::move(options.predicate));
+    co_await pages->read_page();
+    result.revision = pages->revision();
+    result.objects = std::move(pages);
+    co_return result;
+  }
+  std::vector<api::Object> page;
+  std::size_t chunk = options.limit;
+  result.revision = at;
+  for (bool more = true; more && page.size() < options.limit;) {
+    RangeRequest request;
+    request.key = start;
+    request.range_end = end;
+    request.limit = chunk;
+    request.revision = result.revision;
+    RangeResponse answer = co_await range(std::move(request), context_->prefix);
+    if (result.revision == 0) result.revision = answer.revision;
+    if (answer.kvs.empty() && answer.more)
+      throw Error("no results were found, but etcd indicated there were more values remaining");
+    std::size_t looked_at = 0;
+    for (KeyValue& kv : answer.kvs) {
+      if (page.size() == options.limit) break;
+      ++looked_at;
+      start = kv.key + '\0';
+      api::Object object = context_->decode(kv.key, std::move(kv.value), kv.mod_revision).object;
+      if (options.predicate.matches(object)) page.push_back(std::move(object));
+    }
+    more = answer.more || looked_at < answer.kvs.size();
+    if (more && page.size() == options.limit) {
+      result.continue_key = context_->relative(start);
+      if (options.predicate.accepts_everything())
+        result.remaining = static_cast<std::int64_t>(answer.count - looked_at);
+    }
+    // A selection that few objects belong to should not take one request for each of them.
+    chunk = std::min(chunk * 2, kMaxPage);
+  }
+  result.objects = std::make_unique<VectorSource>(std::move(page));
+  co_return result;
+}
+
+Awaitable<api::Object> Store::guaranteed_update(std::string key, bool create_if_absent,
+                                                Preconditions preconditions, Update update) {
+  api::Object unknown;
+  return update_from(std::move(unknown), std::move(key), create_if_absent, std::move(preconditions),
+                     std::move(update));
+}
+
+Awaitable<api::Object> Store::update_from(api::Object cached, std::string key,
+                                          bool create_if_absent, Preconditions preconditions,
+                                          Update update) {
+  const std::string whole = checked_key(key);
+  State state{cached, cached ? revision_of(cached) : 0, false};
+  bool is_current = false;
+  if (!cached) {
+    state = co_await fetch(whole);
+    is_current = true;
+  }
+  for (;;) {
+    if (!state.object && !create_if_absent) throw StorageError(Code::kKeyNotFound, whole);
+    api::Object after;
+    std::exception_ptr refusal;
+    try {
+      if (state.object) preconditions.check(whole, state.object);
+      after = update(state.object);
+    } catch (...) {
+      if (is_current) throw;
+      refusal = std::current_exception();
+    }
+    if (refusal) {
+      // It may have been refused for what is no longer so.
+      const Revision looked_at = state.revision;
+      state = co_await fetch(whole);
+      is_current = true;
+      if (state.revision == looked_at) std::rethrow_exception(refusal);
+      continue;
+    }
+    if (state.object && at_revision(after, state.revision) == state.object) {
+      if (!is_current) {
+        const Revision looked_at = state.revision;
+        state = co_await fetch(whole);
+        is_current = true;
+        if (state.revision != looked_at) continue;
+      }
+      // What would be written in another way today is written, even unchanged.
+      if (!state.stale) co_return state.object;
+    }
+    const std::int64_t id = co_await lease();
+    TxnResponse answer = co_await txn(
+        optimistic_put(whole, context_->encode(whole, after), state.revision, id), whole);
+    if (answer.succeeded) co_return at_revision(after, answer.revision);
+    state = state_of(whole, std::move(answer.kvs));
+    is_current = true;
+  }
+}
+
+Awaitable<api::Object> Store::remove(std::string key, Preconditions preconditions,
+                                     Validate validate) {
+  api::Object unknown;
+  return remove_from(std::move(unknown), std::move(key), std::move(preconditions),
+                     std::move(validate));
+}
+
+Awaitable<api::Object> Store::remove_from(api::Object cached, std::string key,
+                                          Preconditions preconditions, Validate validate) {
+  const std::string whole = checked_key(key);
+  State state{cached, cached ? revision_of(cached) : 0, false};
+  bool is_current = false;
+  if (!cached) {
+    state = co_await fetch(whole);
+    is_current = true;
+  }
+  for (;;) {
+    if (!state.object) throw StorageError(Code::kKeyNotFound, whole);
+    std::exception_ptr refusal;
+    try {
+      preconditions.check(whole, state.object);
+      if (validate) validate(state.object);
+    } catch (...) {
+      if (is_current) throw;
+      refusal = std::current_exception();
+    }
+    if (refusal) {
+      const Revision looked_at = state.revision;
+      state = co_await fetch(whole);
+      is_current = true;
+      if (state.revision == looked_at) std::rethrow_exception(refusal);
+      continue;
+    }
+    TxnResponse answer = co_await txn(optimistic_delete(whole, state.revision), whole);
+    if (answer.succeeded) co_return at_revision(state.object, answer.revision);
+    state = state_of(whole, std::move(answer.kvs));
+    is_current = true;
+  }
+}
+
+Awaitable<std::unique_ptr<Watch>> Store::watch(std::string key, bool recursive,
+                                               WatchOptions options) {
+  WatchSpec spec;
+  spec.key = recursive ? context_->prefix + "/" + key : checked_key(key);
+  spec.recursive = recursive;
+  spec.predicate = std::move(options.predicate);
+  switch (options.start) {
+    case WatchOptions::Start::kState:
+      // The state of this moment: what the caller writes next is a change to it.
+      spec.revision = co_await wait_for(options.revision);
+      spec.initial_events = true;
+      spec.initial_events_end = options.initial_events_end;
+      break;
+    case WatchOptions::Start::kRevision:
+      spec.revision = options.revision;
+      break;
+    case WatchOptions::Start::kNow:
+      spec.revision = co_await current_revision();
+      break;
+  }
+  const auto reader = co_await boost::asio::this_coro::executor;
+  co_return std::make_unique<CountedWatch>(watches_, context_, std::move(spec), reader);
+}
+
+Awaitable<Revision> Store::read_all(TakeItem take) {
+  const std::string prefix = context_->prefix + "/";
+  Predicate everything;
+  Pages pages(context_, prefix, prefix_end(prefix), 0, std::move(everything));
+  while (co_await pages.next_item(take)) continue;
+  co_return pages.revision();
+}
+
+std::unique_ptr<Watch> Store::watch_all(Revision revision, boost::asio::any_io_executor reader) {
+  WatchSpec spec;
+  spec.key = context_->prefix + "/";
+  spec.revision = revision;
+  spec.progress_notify = true;
+  return std::make_unique<CountedWatch>(watches_, context_, std::move(spec), std::move(reader));
+}
+
+// What has been put since would be found; what has been deleted since would be missing, as nothing
+// can have come in its place.
+Awaitable<std::optional<Revision>> Store::unchanged_since(Revision revision, std::size_t count) {
+  RangeRequest request;
+  request.key = context_->prefix + "/";
+  request.range_end = prefix_end(request.key);
+  request.min_mod_revision = revision + 1;
+  request.keys_only = true;
+  request.limit = 1;
+  const RangeResponse answer = co_await range(std::move(request), context_->prefix);
+  if (!answer.kvs.empty() || answer.count != count) co_return std::nullopt;
+  co_return answer.revision;
+}
+
+}  // namespace lookout::apiserver::storage::etcd3

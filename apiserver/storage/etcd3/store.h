@@ -1,0 +1,80 @@
+// The objects of one resource in etcd: k8s.io/apiserver/pkg/storage/etcd3/store.go.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apiserver/storage/etcd3/context.h"
+#include "apiserver/storage/etcd3/lease_manager.h"
+#include "apiserver/storage/etcd3/watcher.h"
+#include "lookout/apiserver/storage/interface.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+
+/// Every operation asks etcd, and sees what was written last, by whomever.
+class Store final : public Interface {
+ public:
+  Store(std::shared_ptr<const Context> context, std::shared_ptr<LeaseManager> leases,
+        std::chrono::seconds ttl);
+
+  const std::string& prefix() const override { return context_->prefix; }
+  Awaitable<api::Object> create(std::string key, api::Object object) override;
+  Awaitable<api::Object> get(std::string key, Revision not_older_than) override;
+  Awaitable<ListResult> list(std::string key, bool recursive, ListOptions options) override;
+  Awaitable<api::Object> guaranteed_update(std::string key, bool create_if_absent,
+                                           Preconditions preconditions, Update update) override;
+  Awaitable<api::Object> remove(std::string key, Preconditions preconditions,
+                                Validate validate) override;
+  Awaitable<std::unique_ptr<Watch>> watch(std::string key, bool recursive,
+                                          WatchOptions options) override;
+  Awaitable<Revision> current_revision() override;
+  Awaitable<std::size_t> count() override;
+
+  /// The same, beginning with a state that a cache has (or an empty object). It is looked up only
+  /// if it turns out to be no longer the state.
+  Awaitable<api::Object> update_from(api::Object cached, std::string key, bool create_if_absent,
+                                     Preconditions preconditions, Update update);
+  Awaitable<api::Object> remove_from(api::Object cached, std::string key,
+                                     Preconditions preconditions, Validate validate);
+
+  /// All objects at one moment, in the order of their keys (relative ones).
+  using TakeItem = std::function<void(std::string key, api::Object object, Revision revision)>;
+  Awaitable<Revision> read_all(TakeItem take);
+  /// A watch of everything behind `revision`, with bookmarks when etcd notifies of progress.
+  std::unique_ptr<Watch> watch_all(Revision revision, boost::asio::any_io_executor reader);
+  /// Whether nothing has changed since `revision`, when there were `count` objects: the moment up
+  /// to which that is so, or nothing. One request, whatever else happens in etcd.
+  Awaitable<std::optional<Revision>> unchanged_since(Revision revision, std::size_t count);
+
+  /// Ends all watches, and those to come. From any thread.
+  void close();
+
+ private:
+  struct State {
+    api::Object object;
+    Revision revision = 0;  // 0: is not there
+    bool stale = false;     // to be written again, even as it is
+  };
+  class Pages;
+  class OpenWatches;
+  class CountedWatch;
+
+  Awaitable<State> fetch(const std::string& whole);
+  State state_of(const std::string& whole, std::vector<KeyValue> kvs) const;
+  Awaitable<Revision> wait_for(Revision revision);
+  Awaitable<std::int64_t> lease();
+  Awaitable<RangeResponse> range(RangeRequest request, const std::string& whole);
+  Awaitable<TxnResponse> txn(std::string request, const std::string& whole);
+  std::string checked_key(const std::string& key) const;
+
+  const std::shared_ptr<const Context> context_;
+  const std::shared_ptr<LeaseManager> leases_;
+  const std::chrono::seconds ttl_;
+  const std::shared_ptr<OpenWatches> watches_;
+};
+
+}  // namespace lookout::apiserver::storage::etcd3

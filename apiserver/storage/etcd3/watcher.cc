@@ -1,0 +1,478 @@
+#include "apiserver/storage/etcd3/watcher.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/strand.hpp>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <utility>
+#include <variant>
+
+#include "apiserver/storage/etcd3/block_logger.h"
+#include "apiserver/storage/etcd3/bounded_queue.h"
+#include "lookout/api/status.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+namespace {
+
+namespace asio = boost::asio;
+using std::chrono::steady_clock;
+
+// As in the original.
+constexpr std::size_t kIncoming = 100;
+constexpr std::size_t kOutgoing = 100;
+// And for large objects.
+constexpr std::size_t kMaxWaitingBytes = 32u << 20;
+constexpr std::size_t kBatch = 16;
+constexpr std::size_t kInitialPage = 500;
+constexpr std::chrono::milliseconds kFirstPause{50};
+constexpr std::chrono::milliseconds kLongestPause{2000};
+
+/// An event as etcd has it.
+struct Incoming {
+  std::string key = {};
+  std::string value = {};
+  std::string previous = {};
+  Revision revision = 0;
+  bool deleted = false;
+  bool created = false;
+  bool initial = false;
+  bool progress = false;
+  bool initial_events_end = false;
+  bool revision_continues = false;
+  /// Why nothing more comes.
+  std::exception_ptr failure = {};
+
+  std::size_t weight() const { return key.size() + value.size() + previous.size(); }
+};
+
+/// The last state of a deleted object cannot be decoded: of interest to those who clean up.
+struct CorruptDeletion : Error {
+  using Error::Error;
+};
+
+Incoming progress(Revision revision, bool initial_events_end) {
+  Incoming out;
+  out.revision = revision;
+  out.progress = true;
+  out.initial_events_end = initial_events_end;
+  return out;
+}
+
+Incoming incoming(KeyEvent event) {
+  const bool created = !event.deleted && event.kv.create_revision == event.kv.mod_revision;
+  if (!created && !event.previous) {
+    // It may have been forgotten already.
+    throw Error(
+        fmt::format("etcd event received with PrevKv=nil (key=\"{}\", modRevision={}, type={})",
+                    event.kv.key, event.kv.mod_revision, event.deleted ? "DELETE" : "PUT"));
+  }
+  Incoming out;
+  out.key = std::move(event.kv.key);
+  out.value = std::move(event.kv.value);
+  if (event.previous) out.previous = std::move(event.previous->value);
+  out.revision = event.kv.mod_revision;
+  out.deleted = event.deleted;
+  out.created = created;
+  return out;
+}
+
+api::Object status_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const EtcdError& e) {
+    if (e.is_compacted()) {
+      return api::StatusError::expired("The resourceVersion for the provided watch is too old.")
+          .status()
+          .to_object();
+    }
+    return api::StatusError::internal_error(e.what()).status().to_object();
+  } catch (const api::StatusError& e) {
+    return e.status().to_object();
+  } catch (const CorruptDeletion& e) {
+    api::Status status = api::StatusError::internal_error(e.what()).status();
+    status.reason = "StorageReadError";
+    status.message = e.what();
+    return status.to_object();
+  } catch (const std::exception& e) {
+    return api::StatusError::internal_error(e.what()).status().to_object();
+  }
+}
+
+bool is_compaction(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const EtcdError& e) {
+    return e.is_compacted();
+  } catch (...) {
+    return false;
+  }
+}
+
+void log_slow(const std::string& line) { spdlog::info("etcd watch: {}", line); }
+
+}  // namespace
+
+/// What the two steps and the caller share. The steps hold it, so that the caller may go.
+class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
+ public:
+  Channel(std::shared_ptr<const Context> context, WatchSpec spec, asio::any_io_executor reader)
+      : context_(std::move(context)),
+        spec_(std::move(spec)),
+        range_end_(spec_.recursive ? prefix_end(spec_.key) : std::string()),
+        reading_(asio::make_strand(context_->client->context())),
+        processing_(asio::make_strand(context_->client->context())),
+        incoming_(reading_, processing_, kIncoming, kMaxWaitingBytes),
+        outgoing_(processing_, std::move(reader), kOutgoing, kMaxWaitingBytes),
+        slow_processing_("decoding is slow, or nobody reads the events", spec_.key,
+                         steady_clock::now(), log_slow),
+        slow_reader_("nobody reads the events", spec_.key, steady_clock::now(), log_slow),
+        passed_(spec_.revision) {}
+
+  void start() {
+    const auto self = shared_from_this();
+    context_->client->spawn(reading_, read(self));
+    context_->client->spawn(processing_, process(self));
+  }
+
+  void cancel() {
+    // The connection is cut, and whoever waits goes home.
+    stop_.request_stop();
+    incoming_.cancel();
+    outgoing_.cancel();
+  }
+
+  /// The caller has gone, and its executor may go, too.
+  void leave() {
+    {
+      const std::lock_guard lock(mutex_);
+      on_stuck_ = {};
+    }
+    stop_.request_stop();
+    incoming_.cancel();
+    outgoing_.leave();
+  }
+
+  BoundedQueue<Event>& outgoing() { return outgoing_; }
+  /// Where the watch began; 0 if that is not known yet.
+  Revision known() const { return known_.load(std::memory_order_acquire); }
+  void set_on_stuck(std::function<void()> callback) {
+    const std::lock_guard lock(mutex_);
+    on_stuck_ = std::move(callback);
+  }
+
+ private:
+  // --- reading
+
+  static Awaitable<void> read(std::shared_ptr<Channel> self) {
+    std::exception_ptr failure;
+    try {
+      if (self->spec_.initial_events) co_await self->read_state();
+      if (self->spec_.initial_events_end) {
+        Incoming end = progress(self->passed_, true);
+        co_await self->queue(std::move(end));
+      }
+      co_await self->follow();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure && !self->stop_.stop_requested()) {
+      self->log(failure);
+      Incoming last;
+      last.failure = failure;
+      co_await self->queue(std::move(last));
+    }
+    self->incoming_.finish();
+  }
+
+  void log(const std::exception_ptr& failure) const {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& e) {
+      spdlog::log(is_compaction(failure) ? spdlog::level::info : spdlog::level::err,
+                  "etcd watch: {}: {}", spec_.key, e.what());
+    } catch (...) {
+      spdlog::error("etcd watch: {}: ended", spec_.key);
+    }
+  }
+
+  Awaitable<void> queue(Incoming event) {
+    const auto before = steady_clock::now();
+    const std::size_t weight = event.weight();
+    co_await incoming_.push(std::move(event), weight);
+    const auto now = steady_clock::now();
+    slow_processing_.record_wait(now - before, now);
+  }
+
+  /// Page by page at one revision.
+  Awaitable<void> read_state() {
+    std::string from = spec_.key;
+    Revision at = spec_.revision;
+    while (!stop_.stop_requested()) {
+      RangeRequest request;
+      request.key = from;
+      request.range_end = range_end_;
+      request.limit = spec_.recursive ? kInitialPage : 0;
+      request.revision = at;
+      RangeResponse page = co_await context_->client->range(std::move(request));
+      if (page.kvs.empty() && page.more)
+        throw Error("no results were found, but etcd indicated there were more values remaining");
+      at = at == 0 ? page.revision : at;
+      if (!page.kvs.empty()) from = page.kvs.back().key + '\0';
+      for (KeyValue& kv : page.kvs) {
+        Incoming event;
+        event.key = std::move(kv.key);
+        event.value = std::move(kv.value);
+        event.revision = kv.mod_revision;
+        event.created = true;
+        event.initial = true;
+        co_await queue(std::move(event));
+      }
+      if (!page.more) break;
+    }
+    passed_ = at;
+    known_ = at;
+  }
+
+  /// The changes, over as many connections as it takes.
+  Awaitable<void> follow() {
+    auto pause = kFirstPause;
+    while (!stop_.stop_requested()) {
+      const Revision before = passed_;
+      std::string why = "the stream ended";
+      bool opened = false;
+      try {
+        co_await follow_connection(opened);
+      } catch (const std::exception& e) {
+        const auto* etcd = dynamic_cast<const EtcdError*>(&e);
+        if (!is_unavailable(e) || (etcd != nullptr && etcd->is_no_leader())) throw;
+        why = e.what();
+      }
+      if (stop_.stop_requested()) co_return;
+      // What is not whole comes again.
+      pending_.reset();
+      if (opened || passed_ > before) pause = kFirstPause;
+      spdlog::debug("etcd watch: {}: again from revision {}: {}", spec_.key, passed_ + 1, why);
+      Doorbell bell(reading_);
+      const std::stop_callback wake(stop_.get_token(), [bell] { bell.ring(); });
+      if (!stop_.stop_requested()) co_await bell.wait(steady_clock::now() + pause);
+      pause = std::min(pause * 2, kLongestPause);
+    }
+  }
+
+  Awaitable<void> follow_connection(bool& opened) {
+    WatchRequest request;
+    request.key = spec_.key;
+    request.range_end = range_end_;
+    request.start_revision = passed_ + 1;
+    request.progress = true;
+    const auto connection =
+        co_await WatchConnection::open(context_->client, std::move(request), stop_.get_token());
+    WatchConnection::Piece piece;
+    while (co_await connection->read(piece)) {
+      for (auto& item : piece) {
+        if (auto* event = std::get_if<KeyEvent>(&item)) {
+          co_await take_event(std::move(*event));
+        } else {
+          const Message& message = std::get<Message>(item);
+          opened = opened || message.created;
+          co_await end_frame(message);
+        }
+        if (stop_.stop_requested()) co_return;
+      }
+    }
+  }
+
+  /// Each event is held back until it is known whether it is the last one of its revision: only
+  /// then is the revision complete, and the place to go on from if the connection breaks.
+  Awaitable<void> take_event(KeyEvent event) {
+    const Revision revision = event.kv.mod_revision;
+    if (revision <= passed_) co_return;
+    if (revision == begun_ && begun_keys_.contains(event.kv.key)) co_return;
+    co_await pass_pending(!pending_ || pending_->revision != revision);
+    pending_ = incoming(std::move(event));
+  }
+
+  Awaitable<void> end_frame(const Message& message) {
+    if (message.failed || message.canceled || message.compact_revision != 0)
+      throw message.failure();
+    if (message.fragment) co_return;
+    co_await pass_pending(true);
+    const bool notification = message.events == 0 && !message.created;
+    if (!notification || message.revision < passed_) co_return;
+    passed_ = message.revision;
+    Incoming bookmark = progress(message.revision, false);
+    co_await queue(std::move(bookmark));
+  }
+
+  Awaitable<void> pass_pending(bool ends_revision) {
+    if (!pending_) co_return;
+    Incoming event = std::move(*pending_);
+    pending_.reset();
+    event.revision_continues = !ends_revision;
+    if (ends_revision) {
+      passed_ = event.revision;
+      begun_keys_.clear();
+    } else {
+      begun_ = event.revision;
+      begun_keys_.insert(event.key);
+    }
+    co_await queue(std::move(event));
+  }
+
+  // --- processing
+
+  static Awaitable<void> process(std::shared_ptr<Channel> self) {
+    std::vector<Incoming> batch;
+    bool more = true;
+    while (more && co_await self->incoming_.pop(batch, kBatch, steady_clock::time_point::max())) {
+      for (Incoming& raw : batch) {
+        const std::size_t weight = raw.weight();
+        Event event;
+        bool wanted = true;
+        try {
+          if (raw.failure) std::rethrow_exception(raw.failure);
+          wanted = self->transform(std::move(raw), event);
+        } catch (...) {
+          event = {};
+          event.object = status_of(std::current_exception());
+          more = false;
+          self->tell_if_stuck();
+        }
+        if (!wanted) continue;
+        const auto before = steady_clock::now();
+        if (!co_await self->outgoing_.push(std::move(event), weight)) more = false;
+        const auto now = steady_clock::now();
+        self->slow_reader_.record_wait(now - before, now);
+        if (!more) break;
+      }
+    }
+    self->outgoing_.finish();
+    self->stop_.request_stop();
+    self->incoming_.cancel();
+  }
+
+  void tell_if_stuck() {
+    if (!outgoing_.full()) return;
+    const std::lock_guard lock(mutex_);
+    if (on_stuck_) on_stuck_();
+  }
+
+  /// False if the event is none for this watch.
+  bool transform(Incoming raw, Event& event) const {
+    event.revision = raw.revision;
+    event.revision_continues = raw.revision_continues;
+    if (raw.progress) {
+      event.type = api::EventType::kBookmark;
+      event.initial_events_end = raw.initial_events_end;
+      return true;
+    }
+    const bool everything = spec_.predicate.accepts_everything();
+    api::Object present;
+    api::Object previous;
+    if (!raw.deleted)
+      present = context_->decode(raw.key, std::move(raw.value), raw.revision).object;
+    // Only where it is needed to find out what the event is, or to tell it.
+    if (raw.deleted || (!raw.created && !everything)) previous = decode_previous(raw);
+    const bool is_in = !raw.deleted && (everything || spec_.predicate.matches(present));
+    const bool was_in = everything ? !raw.created : previous && spec_.predicate.matches(previous);
+    if (!is_in && !was_in) {
+      // The end of the revision has to be told all the same.
+      return false;
+    }
+    event.type = !is_in    ? api::EventType::kDeleted
+                 : !was_in ? api::EventType::kAdded
+                           : api::EventType::kModified;
+    event.object = is_in ? present : previous;
+    if (raw.initial) return true;
+    const api::EventType change = raw.deleted   ? api::EventType::kDeleted
+                                  : raw.created ? api::EventType::kAdded
+                                                : api::EventType::kModified;
+    event.change = std::make_shared<const Change>(raw.revision, change, context_->relative(raw.key),
+                                                  raw.deleted ? previous : present, previous);
+    return true;
+  }
+
+  /// The state before, with the revision of the change.
+  api::Object decode_previous(Incoming& raw) const {
+    try {
+      return context_->decode(raw.key, std::move(raw.previous), raw.revision).object;
+    } catch (const StorageError& e) {
+      if (!raw.deleted) throw;
+      throw CorruptDeletion(
+          fmt::format("saw a DELETED event, but object data is corrupt - {}", e.what()));
+    }
+  }
+
+  const std::shared_ptr<const Context> context_;
+  const WatchSpec spec_;
+  const std::string range_end_;
+  const asio::any_io_executor reading_;
+  const asio::any_io_executor processing_;
+  BoundedQueue<Incoming> incoming_;
+  BoundedQueue<Event> outgoing_;
+  std::stop_source stop_;
+  std::atomic<Revision> known_{0};
+  std::mutex mutex_;
+  std::function<void()> on_stuck_;  // guarded by mutex_
+
+  // Of the reading step.
+  BlockLogger slow_processing_;
+  // Of the processing step.
+  BlockLogger slow_reader_;
+  // Of the reading step again: everything up to here has been passed on, and of the revision behind
+  // it the changes of some keys.
+  Revision passed_;
+  Revision begun_ = 0;
+  std::set<std::string> begun_keys_;
+  std::optional<Incoming> pending_;
+};
+
+EtcdWatch::EtcdWatch(std::shared_ptr<const Context> context, WatchSpec spec,
+                     asio::any_io_executor reader)
+    : channel_(std::make_shared<Channel>(std::move(context), spec, std::move(reader))),
+      progress_notify_(spec.progress_notify) {
+  channel_->start();
+}
+
+EtcdWatch::~EtcdWatch() { channel_->leave(); }
+
+void EtcdWatch::cancel() { channel_->cancel(); }
+
+Awaitable<bool> EtcdWatch::next(std::vector<Event>& events, TimePoint until) {
+  if (on_stuck && !std::exchange(on_stuck_set_, true)) {
+    channel_->set_on_stuck([this] { on_stuck(); });
+  }
+  if (bookmark_requested_) until = std::min(until, steady_clock::now());
+  bool more = true;
+  do {
+    more = co_await channel_->outgoing().pop(events, kOutgoing, until);
+    for (const Event& event : events) {
+      const bool past = event.change != nullptr || event.type == api::EventType::kBookmark;
+      if (past) seen_ = std::max(seen_, event.revision);
+    }
+    const bool had_some = !events.empty();
+    if (!progress_notify_) {
+      std::erase_if(events, [](const Event& event) {
+        return event.type == api::EventType::kBookmark && !event.initial_events_end;
+      });
+    }
+    if (!had_some || !events.empty()) break;
+  } while (more);
+  if (more && events.empty() && std::exchange(bookmark_requested_, false)) {
+    const Revision revision = std::max(seen_, channel_->known());
+    if (revision != 0) {
+      Event& bookmark = events.emplace_back();
+      bookmark.type = api::EventType::kBookmark;
+      bookmark.revision = revision;
+    }
+  }
+  co_return more;
+}
+
+}  // namespace lookout::apiserver::storage::etcd3

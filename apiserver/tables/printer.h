@@ -1,0 +1,45 @@
+// How the objects of a resource are shown in a table.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apiserver/tables/columns.h"
+#include "apiserver/tables/json_path.h"
+#include "apiserver/tables/rows.h"
+
+namespace lookout::apiserver::tables {
+
+/// Columns, and the cells of an object in them. Immutable.
+class Printer {
+ public:
+  /// For a built-in resource: its own columns, or name and time of creation.
+  static std::shared_ptr<const Printer> of_builtin(std::string_view group, std::string_view plural);
+  /// For a version of a custom resource: its additionalPrinterColumns, or name and age.
+  static std::shared_ptr<const Printer> of_custom(api::Value version);
+
+  const std::vector<Column>& columns() const { return columns_; }
+  /// `object` is one as stored.
+  void append(const api::Object& object, Cells& cells) const;
+
+ private:
+  std::vector<Column> columns_;
+  AppendRow row_ = nullptr;
+  /// Where the values of a custom resource's columns are; nothing for a path that is none.
+  std::vector<std::optional<JsonPath>> paths_;
+};
+
+/// What a table shows of each object besides its cells.
+enum class IncludeObject { kNone, kMetadata, kObject };
+
+/// "columnDefinitions" as a JSON array.
+std::string column_definitions(const Printer& printer);
+
+/// One row as JSON. `group_version` is that of meta.k8s.io; `shown` is the object as the client
+/// gets it, `stored` as it is stored.
+std::string table_row(const Printer& printer, const api::Object& stored, const api::Object& shown,
+                      IncludeObject include, const std::string& group_version, api::Time now);
+
+}  // namespace lookout::apiserver::tables

@@ -1,0 +1,42 @@
+// What is shown of an object of a built-in kind.
+#pragma once
+
+#include <string_view>
+
+#include "apiserver/tables/cells.h"
+#include "lookout/api/object.h"
+
+namespace lookout::apiserver::tables {
+
+/// Adds the cells for the columns of the resource (see columns_of). The object is one as stored.
+using AppendRow = void (*)(const api::Object& object, Cells& cells);
+
+struct ResourceRow {
+  std::string_view group;
+  std::string_view plural;
+  AppendRow append;
+};
+
+/// Null for resources without columns of their own.
+AppendRow find_row(std::string_view group, std::string_view plural);
+
+/// What the files of rows are made of: each has some of the kinds.
+AppendRow find_workload_row(std::string_view group, std::string_view plural);
+AppendRow find_network_row(std::string_view group, std::string_view plural);
+AppendRow find_storage_row(std::string_view group, std::string_view plural);
+AppendRow find_cluster_row(std::string_view group, std::string_view plural);
+
+template <class Rows>
+AppendRow find_in(const Rows& rows, std::string_view group, std::string_view plural) {
+  for (const ResourceRow& row : rows) {
+    if (row.group == group && row.plural == plural) return row.append;
+  }
+  return nullptr;
+}
+
+/// When the object was made.
+inline api::Value created(const api::Object& object) {
+  return object["metadata"]["creationTimestamp"];
+}
+
+}  // namespace lookout::apiserver::tables

@@ -1,0 +1,120 @@
+// Decoding and encoding: pods of several sizes, and every kind that was recorded from a real
+// server.
+#include <benchmark/benchmark.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "bench/objects.h"
+#include "lookout/api/json.h"
+#include "lookout/api/object.h"
+
+namespace lookout {
+namespace {
+
+void report(benchmark::State& state, std::size_t json_bytes, std::size_t object_bytes) {
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(json_bytes));
+  state.SetItemsProcessed(state.iterations());
+  state.counters["json_bytes"] = static_cast<double>(json_bytes);
+  state.counters["object_bytes"] = static_cast<double>(object_bytes);
+}
+
+void decode(benchmark::State& state, const std::string& json, const api::Projection& projection) {
+  api::JsonDecoder decoder(projection);
+  std::string text;
+  std::size_t memory = 0;
+  for (auto _ : state) {
+    text.assign(json);  // decoding uses the text up
+    const api::Object object = decoder.decode(text);
+    if (!object) return state.SkipWithError(decoder.error().c_str());
+    memory = object.memory_size();
+    benchmark::DoNotOptimize(object.header());
+  }
+  report(state, json.size(), memory);
+}
+
+void encode(benchmark::State& state, const std::string& json) {
+  const api::Object object = api::Object::parse(json);
+  std::size_t size = 0;
+  for (auto _ : state) {
+    const std::string out = object.to_json();
+    size = out.size();
+    benchmark::DoNotOptimize(out.data());
+  }
+  report(state, size, object.memory_size());
+}
+
+/// A list as it comes in, in pieces as curl hands them over (client-go: ReflectorList).
+void decode_list(benchmark::State& state, const std::string& json, std::size_t count) {
+  for (auto _ : state) {
+    std::vector<api::Object> items;
+    api::JsonListDecoder decoder(
+        {}, [&](api::Object item) { items.push_back(std::move(item)); },
+        [](const api::MalformedObject&) {});
+    for (std::size_t at = 0; at < json.size(); at += 16384)
+      decoder.feed(std::string_view(json).substr(at, 16384));
+    if (!decoder.finish() || items.size() != count)
+      return state.SkipWithError("the list did not decode");
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(json.size()));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
+}
+
+const api::Projection& few_fields() {
+  static const auto kProjection = api::Projection::keep(
+      {"metadata.labels", "status.phase", "status.podIP", "spec.containers.ports"});
+  return kProjection;
+}
+
+std::string first_item(const std::filesystem::path& file) {
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  std::string out;
+  api::JsonListDecoder decoder(
+      {},
+      [&](const api::Object& item) {
+        if (out.empty()) out = item.to_json();
+      },
+      [](const api::MalformedObject&) {});
+  decoder.feed(text.str());
+  return out;
+}
+
+bool register_all() {
+  for (const std::size_t bytes : {1000u, 6200u, 30000u}) {
+    const std::string json = bench::pod_json(1, bytes);
+    const std::string size = "pod_" + std::to_string(bytes);
+    const auto add = [&](const std::string& name, auto f) {
+      benchmark::RegisterBenchmark((name + "/" + size).c_str(), f);
+    };
+    add("Decode", [json](benchmark::State& state) { decode(state, json, {}); });
+    add("DecodeWithoutManagedFields", [json](benchmark::State& state) {
+      decode(state, json, api::Projection::without_managed_fields());
+    });
+    add("DecodeFewFields", [json](benchmark::State& state) { decode(state, json, few_fields()); });
+    add("Encode", [json](benchmark::State& state) { encode(state, json); });
+  }
+  const std::filesystem::path recorded = LOOKOUT_TESTDATA "/kube-1.36/list";
+  for (const auto& entry : std::filesystem::directory_iterator(recorded)) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() != ".json" || name.find('.', name.rfind('_')) != std::string::npos)
+      continue;  // tables and metadata only
+    const std::string json = first_item(entry.path());
+    if (json.empty()) continue;
+    benchmark::RegisterBenchmark(("DecodeRecorded/" + name).c_str(),
+                                 [json](benchmark::State& state) { decode(state, json, {}); });
+    benchmark::RegisterBenchmark(("EncodeRecorded/" + name).c_str(),
+                                 [json](benchmark::State& state) { encode(state, json); });
+  }
+  benchmark::RegisterBenchmark("ReflectorList/PodList", [](benchmark::State& state) {
+    decode_list(state, bench::pod_list_json(1000), 1000);
+  })->Unit(benchmark::kMillisecond);
+  return true;
+}
+
+const bool registered = register_all();
+
+}  // namespace
+}  // namespace lookout

@@ -1,0 +1,45 @@
+// The objects that loads are made of, as a server would send them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lookout::bench {
+
+/// What stands for something that differs from one object to the next. An encoded object keeps its
+/// length when these are written over with as many digits.
+namespace marker {
+inline constexpr std::string_view kNumber = "7700000001";      ///< in name and uid
+inline constexpr std::string_view kVersion = "7700000002";     ///< the resourceVersion
+inline constexpr std::string_view kNamespace = "ns-7703";      ///< the namespace
+inline constexpr std::string_view kSent = "7700000000000004";  ///< microseconds since 1970
+}  // namespace marker
+
+/// The annotation that says when the server sent an object.
+inline constexpr std::string_view kSentAnnotation = "lookout.dev/sent";
+
+/// A type of object that a load can have.
+struct ObjectType {
+  std::string_view group_version;
+  std::string_view kind;
+  std::string_view plural;
+  bool namespaced = true;
+  /// One of a few that differ in their values, about `bytes` of JSON long where the type can be
+  /// made longer or shorter (pods, config maps), with the markers in it.
+  std::string (*json)(std::size_t variant, std::size_t bytes) = nullptr;
+};
+
+/// Pods, nodes, endpoint slices, config maps and a custom resource.
+const std::vector<ObjectType>& object_types();
+/// Null if there is none.
+const ObjectType* object_type(std::string_view plural);
+
+/// How many variants are worth having.
+inline constexpr std::size_t kVariants = 64;
+
+/// The JSON of one object without markers, for what needs no server.
+std::string object_json(const ObjectType& type, std::size_t number, std::size_t bytes);
+
+}  // namespace lookout::bench

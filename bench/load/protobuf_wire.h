@@ -1,0 +1,29 @@
+// The little of protobuf's wire format that envelopes and frames around encoded objects need.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lookout::bench {
+
+inline constexpr std::string_view kProtobufMagic{"k8s\0", 4};
+
+void append_varint(std::string& out, std::uint64_t value);
+std::size_t varint_size(std::uint64_t value);
+/// The key and length of a field whose content, of that many bytes, is to follow.
+void append_field_head(std::string& out, unsigned number, std::size_t size);
+void append_field(std::string& out, unsigned number, std::string_view content);
+std::size_t field_size(std::size_t content);
+
+/// What the envelope (runtime.Unknown) around an object of this type begins with, up to the object
+/// itself, and what it ends with.
+std::string envelope_head(std::string_view group_version, std::string_view kind, std::size_t size);
+inline constexpr std::string_view kEnvelopeTail{"\x1a\0\x22\0", 4};
+
+/// The object in an envelope; nothing if that is none.
+std::optional<std::string> without_envelope(std::string_view bytes);
+
+}  // namespace lookout::bench

@@ -1,0 +1,152 @@
+// lookout bench: the figures of docs/performance.md, to be measured again.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "bench/load/load.h"
+#include "cmd/bench/jobs.h"
+#include "cmd/bench/load_child.h"
+#include "cmd/commands.h"
+#include "cmd/duration.h"
+#include "cmd/stop_signals.h"
+
+namespace lookout::cmd {
+namespace {
+
+struct BenchFlags {
+  bench::JobOptions job;
+  lookout::bench::Load load;
+  lookout::bench::LoadServerOptions server;
+  std::string ca_file;
+  std::string encoder;
+  std::string output = "text";
+};
+
+using Job = bench::Result (*)(const bench::JobOptions&, std::stop_token);
+
+/// How many changes the server is to send.
+std::uint64_t events_of(const BenchFlags& flags, Job job) {
+  if (job == bench::events_job) return flags.job.events;
+  if (job != bench::soak_job) return 0;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(flags.job.duration);
+  return flags.load.rate * static_cast<std::uint64_t>(seconds.count());
+}
+
+int run(const ConnectionFlags& connection, BenchFlags flags, Job job, bool needs_server) {
+  std::optional<bench::LoadChild> server;
+  if (needs_server) {
+    flags.load.events = events_of(flags, job);
+    // Changes begin when the state has long been there.
+    flags.load.delay = 1000;
+    if (connection.server.empty() && connection.kubeconfig.empty() && connection.context.empty()) {
+      server.emplace(flags.server);
+      flags.job.config.server = server->url() + flags.load.path();
+    } else {
+      flags.job.config = connection.config();
+    }
+    if (!flags.ca_file.empty()) flags.job.config.ca_file = flags.ca_file;
+  }
+  StopSignals signals;
+  const bench::Result result = job(flags.job, signals.token());
+  if (flags.output == "json") {
+    fmt::print("{}\n", result.json());
+  } else {
+    fmt::print("{}", result.text());
+  }
+  return 0;
+}
+
+int serve(BenchFlags flags) {
+  if (!flags.encoder.empty()) {
+    flags.server.encoder = lookout::bench::encoder_program(flags.encoder);
+  }
+  lookout::bench::LoadServer server(flags.server);
+  fmt::print("{}://127.0.0.1:{}\n", flags.server.cert_file.empty() ? "http" : "https",
+             server.port());
+  std::fflush(stdout);
+  server.run();
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action) {
+  CLI::App* group = app.add_subcommand("bench", "Measure speed and size");
+  group->require_subcommand(1);
+  group->fallthrough();
+  const auto flags = std::make_shared<BenchFlags>();
+  flags->job.duration = std::chrono::hours(1);
+  flags->job.events = 100'000;
+
+  const auto add = [&](const char* name, const char* what, Job job, bool needs_server = true) {
+    CLI::App* command = group->add_subcommand(name, what);
+    command->add_option("-o,--output", flags->output, "text or json (one line)")
+        ->check(CLI::IsMember({"text", "json"}))
+        ->capture_default_str();
+    command->callback([&connection, &action, flags, job, needs_server] {
+      action = [&connection, flags, job, needs_server] {
+        return run(connection, *flags, job, needs_server);
+      };
+    });
+    if (!needs_server) return command;
+    command->add_option("--resource", flags->job.resource, "Of what type the objects are")
+        ->check(CLI::IsMember({"pods", "nodes", "endpointslices", "configmaps", "crontabs"}))
+        ->capture_default_str();
+    command->add_option("--mode", flags->job.mode, "How the state is asked for: list or watchlist")
+        ->check(CLI::IsMember({"list", "watchlist"}))
+        ->capture_default_str();
+    command
+        ->add_option("--keep", flags->job.keep,
+                     "What is kept of them: all, unmanaged (no managedFields), registry")
+        ->check(CLI::IsMember({"all", "unmanaged", "registry"}))
+        ->capture_default_str();
+    command->add_option("--objects", flags->load.count, "How many there are")
+        ->capture_default_str();
+    command->add_option("--bytes", flags->load.bytes, "How much JSON each pod or config map is")
+        ->capture_default_str();
+    command->add_option("--ca", flags->ca_file, "The authority of the server's certificate (PEM)")
+        ->type_name("FILE");
+    return command;
+  };
+
+  add("sync", "From nothing to a complete store", bench::sync_job);
+  CLI::App* events =
+      add("events", "Changes: how many a second, and how long each takes", bench::events_job);
+  events->add_option("--events", flags->job.events, "How many changes come")->capture_default_str();
+  events->add_option("--rate", flags->load.rate, "How many of them a second; 0: flat out")
+      ->capture_default_str();
+  add("informers", "A thousand informers", bench::informers_job)
+      ->add_option("--informers", flags->job.informers, "How many")
+      ->capture_default_str();
+  CLI::App* soak = add("soak", "One informer for a long time", bench::soak_job);
+  soak->add_option("--rate", flags->load.rate, "How many changes a second; 0: none")
+      ->capture_default_str();
+  add_duration(*soak, "--for", flags->job.duration, "How long: 1h");
+  add("store", "The store alone", bench::store_job, false)
+      ->add_option("--objects", flags->job.objects, "How many are in it")
+      ->capture_default_str();
+
+  CLI::App* server = group->add_subcommand("server", "Serve what the others measure");
+  server->add_option("--port", flags->server.port, "On 127.0.0.1; 0 takes a free one");
+  server->add_option("--tls-cert", flags->server.cert_file, "Speak TLS, with this certificate")
+      ->type_name("FILE");
+  server->add_option("--tls-key", flags->server.key_file, "Its key")->type_name("FILE");
+  server
+      ->add_option("--protobuf-encoder", flags->encoder,
+                   "Speak protobuf, too: a program that encodes, as client-go-peer encode")
+      ->type_name("COMMAND");
+  server->callback([flags, &action] { action = [flags] { return serve(*flags); }; });
+
+  group->footer(
+      "Without --server and --kubeconfig the objects come from a server of lookout's own, in\n"
+      "another process. bench/compare.sh does the same jobs with other clients, too.\n\n"
+      "Examples:\n"
+      "  lookout bench sync --objects 20000 --mode list -o json\n"
+      "  lookout bench events --events 100000 --rate 5000\n"
+      "  lookout bench store --objects 1000000\n"
+      "  lookout bench sync --kubeconfig ~/.kube/config      # the pods of a real cluster");
+}
+
+}  // namespace lookout::cmd

@@ -1,0 +1,46 @@
+// What `lookout bench` measures.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <stop_token>
+#include <string>
+
+#include "cmd/bench/result.h"
+#include "lookout/api/projection.h"
+#include "lookout/rest/config.h"
+
+namespace lookout::cmd::bench {
+
+struct JobOptions {
+  rest::Config config;
+  std::string resource = "pods";
+  /// "list" or "watchlist"
+  std::string mode = "watchlist";
+  /// "all", "unmanaged" (without managedFields) or "registry" (what a service registry needs)
+  std::string keep = "all";
+  std::uint64_t events = 0;
+  std::size_t informers = 1000;
+  std::size_t objects = 100'000;
+  std::chrono::milliseconds duration{0};
+};
+
+/// Throws lookout::Error for a name that is none of those above.
+api::Projection projection_for(const std::string& keep);
+
+/// An informer with one handler, from nothing until the handler has been told of everything.
+Result sync_job(const JobOptions& options, std::stop_token stop);
+/// The same informer, and then `events` changes: how many a second, how long each takes from the
+/// server's sending to the handler.
+Result events_job(const JobOptions& options, std::stop_token stop);
+/// Many informers, each of a namespace of its own, until all have synced.
+Result informers_job(const JobOptions& options, std::stop_token stop);
+/// One informer for a long time: a line with memory and processor time every ten seconds goes to
+/// standard error.
+Result soak_job(const JobOptions& options, std::stop_token stop);
+/// The store alone: `objects` small objects, then updates, look-ups and lists, with and without an
+/// index.
+Result store_job(const JobOptions& options, std::stop_token stop);
+
+}  // namespace lookout::cmd::bench

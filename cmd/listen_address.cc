@@ -1,0 +1,33 @@
+#include "cmd/listen_address.h"
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <charconv>
+
+namespace lookout::cmd {
+
+bool ListenAddress::is_loopback() const {
+  boost::system::error_code error;
+  const auto parsed = boost::asio::ip::make_address(address, error);
+  return !error && parsed.is_loopback();
+}
+
+ListenAddress parse_listen_address(const std::string& text) {
+  ListenAddress out;
+  const std::size_t colon = text.rfind(':');
+  const char* end = text.data() + text.size();
+  const auto port = colon == std::string::npos
+                        ? std::from_chars_result{end, std::errc::invalid_argument}
+                        : std::from_chars(text.data() + colon + 1, end, out.port);
+  if (port.ec != std::errc() || port.ptr != end) {
+    throw CLI::ValidationError("--listen", "\"" + text + "\" is no address such as 127.0.0.1:8001");
+  }
+  out.address = text.substr(0, colon);
+  if (out.address.empty()) out.address = "0.0.0.0";
+  if (out.address.front() == '[' && out.address.back() == ']') {
+    out.address = out.address.substr(1, out.address.size() - 2);
+  }
+  return out;
+}
+
+}  // namespace lookout::cmd

@@ -1,0 +1,19 @@
+// Where a command listens.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace lookout::cmd {
+
+struct ListenAddress {
+  std::string address;  // without brackets
+  std::uint16_t port = 0;
+
+  bool is_loopback() const;
+};
+
+/// Reads "127.0.0.1:8001", "[::1]:8001", ":8001" (all addresses). Throws CLI::ValidationError.
+ListenAddress parse_listen_address(const std::string& text);
+
+}  // namespace lookout::cmd

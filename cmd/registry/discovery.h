@@ -1,0 +1,28 @@
+// The registry that the flags mean, for looking.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cmd/registry/flags.h"
+#include "lookout/registry/pod_identity.h"
+#include "lookout/registry/registry.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::cmd::registry_cmd {
+
+/// Where the flags say to look; empty means all namespaces.
+std::string namespace_of(const rest::Client& client, const Flags& flags);
+
+/// The pod that the flags mean, for writing. Throws Error if none is given and none is found.
+registry::PodIdentity find_pod(const rest::Client& client, const Flags& flags);
+
+/// What is wrong from the start is said at once: an informer would go on trying for ever. Throws
+/// what rest::Client throws.
+void probe(const rest::Client& client, const Flags& flags);
+
+/// Of style kratos, dubbo or services. Malformed announcements are told on standard error.
+std::unique_ptr<registry::Discovery> make_discovery(const rest::Client& client, const Flags& flags,
+                                                    bool include_unready);
+
+}  // namespace lookout::cmd::registry_cmd

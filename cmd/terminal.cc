@@ -1,0 +1,96 @@
+#include "cmd/terminal.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <vector>
+
+namespace lookout::cmd {
+namespace {
+
+constexpr const char* kEnter = "\x1b[?1049h\x1b[?25l";
+constexpr const char* kLeave = "\x1b[?25h\x1b[?1049l";
+constexpr const char* kHome = "\x1b[H";
+constexpr const char* kClearToEndOfLine = "\x1b[K";
+constexpr const char* kClearBelow = "\x1b[J";
+
+winsize size() {
+  winsize out{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &out) != 0) return {};
+  return out;
+}
+
+/// Where the text is `columns` characters long; all of them are taken to be one column wide.
+std::size_t cut_at(const std::string& line, std::size_t columns) {
+  std::size_t characters = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(line[i]) & 0xc0u) != 0x80u;
+    if (begins && characters++ == columns) return i;
+  }
+  return line.size();
+}
+
+}  // namespace
+
+bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
+
+std::size_t terminal_rows() {
+  const auto rows = size().ws_row;
+  return rows == 0 ? 24 : rows;
+}
+
+std::size_t terminal_columns() {
+  const auto columns = size().ws_col;
+  return columns == 0 ? 80 : columns;
+}
+
+std::string fitted(const std::string& text, std::size_t rows, std::size_t columns) {
+  std::vector<std::string> lines;
+  for (std::size_t from = 0; from < text.size();) {
+    const auto end = std::min(text.find('\n', from), text.size());
+    lines.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  if (lines.size() > rows && rows > 0) {
+    const std::size_t left_out = lines.size() - rows + 1;
+    lines.resize(rows - 1);
+    lines.push_back(fmt::format("... and {} more", left_out));
+  }
+  std::string out;
+  for (const auto& line : lines) out += line.substr(0, cut_at(line, columns)) + "\n";
+  return out;
+}
+
+std::string printable(std::string text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : '\0');
+    if (c < 0x20 || c == 0x7f) text[i] = '?';
+    // U+0080 to U+009F.
+    if (c == 0xc2 && next >= 0x80 && next < 0xa0) text.replace(i, 2, "?");
+  }
+  return text;
+}
+
+LiveScreen::LiveScreen() { fmt::print("{}", kEnter); }
+
+LiveScreen::~LiveScreen() {
+  fmt::print("{}", kLeave);
+  std::fflush(stdout);
+}
+
+void LiveScreen::show(const std::string& text) const {
+  const std::string lines = fitted(text, terminal_rows() - 1, terminal_columns());
+  std::string out = kHome;
+  for (const char c : lines) {
+    if (c == '\n') out += kClearToEndOfLine;
+    out += c;
+  }
+  // In one go, so that nothing flickers.
+  fmt::print("{}{}", out, kClearBelow);
+  std::fflush(stdout);
+}
+
+}  // namespace lookout::cmd

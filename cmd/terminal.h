@@ -1,0 +1,32 @@
+// The terminal that standard output is, if it is one.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace lookout::cmd {
+
+bool stdout_is_terminal();
+std::size_t terminal_rows();
+std::size_t terminal_columns();
+
+/// A text that is shown again and again in place of what was there, on a screen of its own that is
+/// gone when this is.
+class LiveScreen {
+ public:
+  LiveScreen();
+  ~LiveScreen();
+  LiveScreen(const LiveScreen&) = delete;
+  LiveScreen& operator=(const LiveScreen&) = delete;
+
+  /// What does not fit is left out; the last line then says how much that is.
+  void show(const std::string& text) const;
+};
+
+/// Without control characters, which others than us could use to play with the terminal.
+std::string printable(std::string text);
+
+/// As it fits: the lines cut at `columns`, and no more than `rows` of them.
+std::string fitted(const std::string& text, std::size_t rows, std::size_t columns);
+
+}  // namespace lookout::cmd

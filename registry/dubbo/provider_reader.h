@@ -1,0 +1,44 @@
+// Instances out of the records of pods.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lookout/api/projection.h"
+#include "registry/hub.h"
+
+namespace lookout::registry::dubbo {
+
+class ProviderReader : public registry::detail::InstanceReader {
+ public:
+  ProviderReader(std::string annotation, bool include_unready)
+      : annotation_(std::move(annotation)), include_unready_(include_unready) {}
+
+  /// What it reads, and nothing else of a pod.
+  api::Projection projection() const;
+
+  void services_of(const api::Object& pod, cache::IndexValues& services) const override;
+  void read(const api::Object& pod, std::string_view service,
+            std::vector<InstancePtr>& instances) const override;
+  std::optional<std::string> defect(const api::Object& pod) const override;
+
+ private:
+  std::string_view records_of(const api::Object& pod) const;
+
+  const std::string annotation_;
+  const bool include_unready_;
+};
+
+/// One provider, as its key says.
+struct Provider {
+  /// "group/interface:version".
+  std::string service;
+  /// With one endpoint; nothing of the pod yet.
+  ServiceInstance instance;
+};
+
+/// Reads "/ROOT/INTERFACE/providers/URL". Nothing for the keys of other things; and for a provider
+/// whose URL cannot be read: `error` then says why.
+std::optional<Provider> read_provider(std::string_view key, std::string& error);
+
+}  // namespace lookout::registry::dubbo

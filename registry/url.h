@@ -1,0 +1,41 @@
+// URLs of any protocol, taken apart.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace lookout::registry::detail {
+
+/// An address as URLs have it: in brackets if it has colons.
+inline std::string bracketed(std::string_view address) {
+  return address.find(':') == std::string_view::npos ? std::string(address)
+                                                     : "[" + std::string(address) + "]";
+}
+
+class Url {
+ public:
+  explicit Url(const std::string& text)
+      : url_(curl_url(), curl_url_cleanup),
+        code_(curl_url_set(url_.get(), CURLUPART_URL, text.c_str(),
+                           CURLU_NON_SUPPORT_SCHEME | CURLU_NO_AUTHORITY)) {}
+
+  bool valid() const { return code_ == CURLUE_OK; }
+  /// Why it is none.
+  std::string defect() const { return curl_url_strerror(code_); }
+  /// Empty if it has no such part.
+  std::string part(CURLUPart which) const {
+    char* text = nullptr;
+    if (curl_url_get(url_.get(), which, &text, 0) != CURLUE_OK) return {};
+    const std::unique_ptr<char, decltype(&curl_free)> owner(text, curl_free);
+    return text;
+  }
+
+ private:
+  std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> url_;
+  CURLUcode code_;
+};
+
+}  // namespace lookout::registry::detail

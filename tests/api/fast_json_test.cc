@@ -1,0 +1,128 @@
+// The usual JSON is taken apart by a parser of our own, what is unusual in it by RapidJSON: both
+// must make the same of the same text.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "lookout/api/json.h"
+#include "lookout/api/object.h"
+
+namespace lookout::api {
+namespace {
+
+/// The value as it is decoded next to what only the general parser takes (a number with a
+/// fraction), or next to nothing of the kind.
+Object decode(std::string_view value, bool by_general_parser, const Projection& projection = {}) {
+  std::string text = by_general_parser ? R"({"z":1.5,"a":)" : R"({"z":1,"a":)";
+  text.append(value).append("}");
+  JsonDecoder decoder(projection);
+  return decoder.decode(text);
+}
+
+class FastJsonTest : public testing::TestWithParam<std::string_view> {};
+
+TEST_P(FastJsonTest, MakesTheSameOfATextAsTheGeneralParser) {
+  const Object fast = decode(GetParam(), false);
+  const Object general = decode(GetParam(), true);
+  ASSERT_EQ(static_cast<bool>(fast), static_cast<bool>(general)) << GetParam();
+  if (!fast) return;
+  EXPECT_EQ(fast["a"], general["a"]) << GetParam();
+  EXPECT_EQ(fast["a"].to_json(), general["a"].to_json());
+}
+
+TEST_P(FastJsonTest, StepsOverTheSameTexts) {
+  const auto projection = Projection::keep({"b"});
+  EXPECT_EQ(static_cast<bool>(decode(GetParam(), false, projection)),
+            static_cast<bool>(decode(GetParam(), true, projection)))
+      << GetParam();
+}
+
+constexpr std::string_view kTexts[] = {
+    // Good ones.
+    R"({})",
+    R"([])",
+    R"([[],{},[{}]])",
+    R"({"b":{"c":[1,2,{"d":null}]},"e":[true,false]})",
+    R"("")",
+    R"("0123456789abcdef")",
+    R"("0123456789abcde")",
+    R"("x\"y\\z\/\b\f\n\r\t")",
+    R"({"k:{\"name\":\"web\"}":{".":{},"f:image":{}}})",
+    R"("\u00e4\ud83d\ude00")",
+    "\"\xc3\xa4\xf0\x9f\x98\x80\"",
+    R"(0)",
+    R"(-0)",
+    R"(-1)",
+    R"(47)",
+    R"(123456789012345678)",
+    R"(1234567890123456789)",
+    R"(18446744073709551615)",
+    R"(99999999999999999999)",
+    R"(1.25)",
+    R"(1e3)",
+    R"(-1.5E-3)",
+    " { \"b\" :\t[ 1 ,\n2 ] , \"c\" : \"d\" }\r\n",
+    R"({"b":1,"b":2})",
+    R"({"name":"x","kind":"y","name":"z"})",
+    R"({"":""})",
+    // Bad ones.
+    R"()",
+    R"({)",
+    R"([)",
+    R"({"b"})",
+    R"({"b":})",
+    R"({"b":1,})",
+    R"([1,])",
+    R"([1 2])",
+    R"({b:1})",
+    R"({'b':1})",
+    R"([1}])",
+    R"({"b":1]})",
+    R"("x)",
+    R"("\x")",
+    R"("\u12")",
+    R"("\ud800")",
+    R"("\udc00")",
+    "\"a\nb\"",
+    "\"a\x01\"",
+    R"(tru)",
+    R"(nulL)",
+    R"(True)",
+    R"(01)",
+    R"(-)",
+    R"(+1)",
+    R"(.5)",
+    R"(1.)",
+    R"(1e)",
+    R"(0x10)",
+    R"(1e400)",
+    R"(NaN)",
+    R"(// x)",
+    R"(1,"b":)",
+    R"(1}{)",
+    "\"\xff\"",
+    std::string_view("\"a\0b\"", 5),
+    std::string_view("1\0", 2),
+};
+
+INSTANTIATE_TEST_SUITE_P(Texts, FastJsonTest, testing::ValuesIn(kTexts));
+
+TEST(FastJson, LeavesNoTraceOfWhatItGaveUpOn) {
+  // The type that items get by default, and members before the unusual one, once each.
+  JsonDecoder decoder;
+  decoder.set_default_type("v1", "Pod");
+  std::string text = R"({"metadata":{"name":"a"},"spec":{"x":["y"],"share":0.5}})";
+  EXPECT_EQ(decoder.decode(text).to_json(),
+            Object::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},)"
+                          R"("spec":{"x":["y"],"share":0.5}})")
+                .to_json());
+  std::string event = R"({"type":"MODIFIED","object":{"metadata":{"name":"a"},"share":0.5}})";
+  const auto decoded = decoder.decode_event(event);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->type, EventType::kModified);
+  EXPECT_EQ(decoded->object, Object::parse(R"({"metadata":{"name":"a"},"share":0.5})"));
+}
+
+}  // namespace
+}  // namespace lookout::api

@@ -1,0 +1,167 @@
+// Bodies that do not fit the types of the API.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+
+constexpr const char* kDeploymentPath = "/apis/apps/v1/namespaces/default/deployments";
+
+/// A deployment with more in its spec.
+std::string deployment(const std::string& spec, const std::string& container = "") {
+  return R"({"metadata":{"name":"web"},"spec":{)" + spec +
+         R"("selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},)"
+         R"("spec":{"containers":[{"name":"main","image":"nginx")" +
+         container + "}]}}}}";
+}
+
+class FieldValidation : public ClientTest {
+ protected:
+  HttpAnswer post(const std::string& body, const std::string& validation) const {
+    const std::string parameter = validation.empty() ? "" : "?fieldValidation=" + validation;
+    return http(server_.port(), "POST", kDeploymentPath + parameter, body);
+  }
+  static std::string message(const HttpAnswer& answer) {
+    return std::string(json(answer.body)["message"].as_string());
+  }
+};
+
+TEST_F(FieldValidation, StrictlyRefusesUnknownAndRepeatedFields) {
+  const auto answer = post(deployment(R"("replicas":1,"replicass":{"x":{"y":[1]}},"replicas":2,)",
+                                      R"(,"portz":[],"env":[{"name":"a","valu":"b"}])"),
+                           "Strict");
+  EXPECT_EQ(answer.code, 400);
+  EXPECT_EQ(
+      message(answer),
+      R"(Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: )"
+      R"(unknown field "spec.replicass", duplicate field "spec.replicas", )"
+      R"(unknown field "spec.template.spec.containers[0].portz", )"
+      R"(unknown field "spec.template.spec.containers[0].env[0].valu")");
+}
+
+TEST_F(FieldValidation, WarnsOtherwise) {
+  const auto answer = post(deployment(R"("replicass":1,)"), "");
+  EXPECT_EQ(answer.code, 201);
+  EXPECT_EQ(answer.headers.at("warning"), R"(299 - "unknown field \"spec.replicass\"")");
+  const auto ignored =
+      http(server_.port(), "PUT", std::string(kDeploymentPath) + "/web?fieldValidation=Ignore",
+           deployment(R"("replicass":1,)"));
+  EXPECT_EQ(ignored.code, 200);
+  EXPECT_FALSE(ignored.headers.contains("warning"));
+}
+
+TEST_F(FieldValidation, LetsMapsHaveAnyNames) {
+  const auto answer =
+      http(server_.port(), "POST", "/api/v1/namespaces/default/configmaps?fieldValidation=Strict",
+           R"({"metadata":{"name":"c","labels":{"any":"x"}},"data":{"whatever":"1"}})");
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  const auto twice =
+      http(server_.port(), "POST", "/api/v1/namespaces/default/configmaps?fieldValidation=Strict",
+           R"({"metadata":{"name":"d"},"data":{"a":"1","a":"2"}})");
+  EXPECT_EQ(message(twice),
+            R"(ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: )"
+            R"(duplicate field "data.a")");
+}
+
+TEST_F(FieldValidation, HoldsForPatches) {
+  post(deployment(""), "");
+  const auto patch = [&](const std::string& type, const std::string& body) {
+    return http(server_.port(), "PATCH",
+                std::string(kDeploymentPath) + "/web?fieldValidation=Strict", body,
+                {{"Content-Type", type}});
+  };
+  const std::string body = R"({"spec":{"replicass":3}})";
+  const auto strategic = patch("application/strategic-merge-patch+json", body);
+  EXPECT_EQ(strategic.code, 422);
+  EXPECT_EQ(message(strategic),
+            R"( "" is invalid: patch: Invalid value: "map[spec:map[replicass:3]]": )"
+            R"(strict decoding error: unknown field "spec.replicass")");
+  EXPECT_EQ(patch("application/merge-patch+json", body).code, 422);
+  EXPECT_EQ(
+      patch("application/json-patch+json", R"([{"op":"add","path":"/spec/replicass","value":3}])")
+          .code,
+      422);
+  const auto warned = http(server_.port(), "PATCH", std::string(kDeploymentPath) + "/web", body,
+                           {{"Content-Type", "application/merge-patch+json"}});
+  EXPECT_EQ(warned.code, 200);
+  EXPECT_EQ(warned.headers.at("warning"), R"(299 - "unknown field \"spec.replicass\"")");
+  // What is there already is nobody's mistake now.
+  EXPECT_EQ(patch("application/merge-patch+json", R"({"spec":{"replicas":3}})").code, 200);
+}
+
+struct Misfit {
+  const char* spec;
+  const char* container;
+  const char* message;
+};
+
+class Misfits : public FieldValidation, public testing::WithParamInterface<Misfit> {};
+
+TEST_P(Misfits, AreRefusedInGosWords) {
+  const auto answer = post(deployment(GetParam().spec, GetParam().container), "Ignore");
+  EXPECT_EQ(answer.code, 400);
+  EXPECT_EQ(json(answer.body)["reason"].as_string(), "BadRequest");
+  EXPECT_EQ(message(answer),
+            std::string(R"(Deployment in version "v1" cannot be handled as a Deployment: )") +
+                GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Server, Misfits,
+    testing::Values(
+        Misfit{R"("replicas":"3",)", "",
+               "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of "
+               "type int32"},
+        Misfit{R"("replicas":1.5,)", "",
+               "json: cannot unmarshal number 1.5 into Go struct field "
+               "DeploymentSpec.spec.replicas of type int32"},
+        Misfit{R"("replicas":3000000000,)", "",
+               "json: cannot unmarshal number 3000000000 into Go struct field "
+               "DeploymentSpec.spec.replicas of type int32"},
+        Misfit{R"("paused":1,)", "",
+               "json: cannot unmarshal number into Go struct field DeploymentSpec.spec.paused of "
+               "type bool"},
+        Misfit{"", R"(,"args":"x")",
+               "json: cannot unmarshal string into Go struct field "
+               "Container.spec.template.spec.containers.args of type []string"},
+        Misfit{"", R"(,"ports":{})",
+               "json: cannot unmarshal object into Go struct field "
+               "Container.spec.template.spec.containers.ports of type []v1.ContainerPort"},
+        Misfit{"", R"(,"resources":[])",
+               "json: cannot unmarshal array into Go struct field "
+               "Container.spec.template.spec.containers.resources of type v1.ResourceRequirements"},
+        Misfit{"", R"(,"resources":{"limits":{"cpu":"lots"}})",
+               "quantities must match the regular expression "
+               "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"}));
+
+TEST_F(FieldValidation, KnowsTheSchemasOfCustomResources) {
+  all(kDefinitions).create(json(R"({
+    "metadata":{"name":"things.example.com"},
+    "spec":{"group":"example.com","scope":"Namespaced",
+      "names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
+      "versions":[{"name":"v1","served":true,"storage":true,
+        "schema":{"openAPIV3Schema":{"type":"object","properties":{
+          "spec":{"type":"object","properties":{
+            "map":{"type":"object","additionalProperties":{"type":"object","properties":{"a":{"type":"string"}}}},
+            "any":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+            "list":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"}}}}}}}}}}]}})"));
+  const auto answer =
+      http(server_.port(), "POST",
+           "/apis/example.com/v1/namespaces/default/things?fieldValidation=Strict",
+           R"({"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"t","nam":"x"},
+          "spec":{"map":{"k":{"a":"1","b":"2"}},"any":{"x":1},"list":[{"a":"1"},{"b":"2"}],"more":1}})");
+  EXPECT_EQ(answer.code, 400);
+  EXPECT_EQ(message(answer),
+            R"(Thing in version "v1" cannot be handled as a Thing: strict decoding error: )"
+            R"(unknown field "metadata.nam", unknown field "spec.map.k.b", )"
+            R"(unknown field "spec.list[1].b", unknown field "spec.more")");
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

@@ -1,0 +1,178 @@
+// What becomes of objects when their owners are deleted.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+
+class GarbageCollection : public ClientTest {
+ protected:
+  Object create_owned(const std::string& name, const Object& owner, bool blocks = true,
+                      const std::string& more = "") {
+    return in(kConfigMaps)
+        .create(json(R"({"metadata":{"name":")" + name + R"(","ownerReferences":[)" + more +
+                     reference(owner, blocks) + "]}}"));
+  }
+  static std::string reference(const Object& owner, bool blocks = true) {
+    return R"({"apiVersion":"v1","kind":")" + std::string(owner.kind()) + R"(","name":")" +
+           std::string(owner.name()) + R"(","uid":")" + std::string(owner.uid()) +
+           R"(","blockOwnerDeletion":)" + (blocks ? "true" : "false") + "}";
+  }
+  bool exists(const api::Resource& resource, const std::string& name) const {
+    try {
+      in(resource).get(name);
+      return true;
+    } catch (const api::StatusError& e) {
+      if (!api::is_not_found(e)) throw;
+      return false;
+    }
+  }
+  bool exists(const std::string& name) const { return exists(kConfigMaps, name); }
+  void remove(const Object& object, rest::PropagationPolicy policy) const {
+    rest::DeleteOptions options;
+    options.propagation_policy = policy;
+    in(kConfigMaps).remove(std::string(object.name()), options);
+  }
+};
+
+TEST_F(GarbageCollection, TakesWhatHasLostItsOwner) {
+  const Object owner = in(kConfigMaps).create(config_map("owner"));
+  const Object child = create_owned("child", owner);
+  create_owned("grandchild", child);
+  in(kConfigMaps).create(config_map("other"));
+  remove(owner, rest::PropagationPolicy::kBackground);
+  EXPECT_FALSE(exists("owner"));
+  EXPECT_TRUE(eventually([&] { return !exists("child") && !exists("grandchild"); }));
+  EXPECT_TRUE(exists("other"));
+}
+
+TEST_F(GarbageCollection, TakesWhatNeverHadTheOwnerThatItNames) {
+  Object owner = in(kConfigMaps).create(config_map("owner"));
+  in(kConfigMaps).remove("owner");
+  create_owned("late", owner);
+  EXPECT_TRUE(eventually([&] { return !exists("late"); }));
+  // The same name is not the same object.
+  in(kConfigMaps).create(config_map("owner"));
+  create_owned("mistaken", owner);
+  EXPECT_TRUE(eventually([&] { return !exists("mistaken"); }));
+  EXPECT_TRUE(exists("owner"));
+}
+
+TEST_F(GarbageCollection, LeavesWhatHasAnotherOwner) {
+  const Object first = in(kConfigMaps).create(config_map("first"));
+  const Object second = in(kConfigMaps).create(config_map("second"));
+  create_owned("child", first, true, reference(second) + ",");
+  remove(first, rest::PropagationPolicy::kBackground);
+  EXPECT_TRUE(eventually([&] {
+    const Object child = in(kConfigMaps).get("child");
+    return child["metadata"]["ownerReferences"].size() == 1;
+  }));
+  EXPECT_EQ(in(kConfigMaps).get("child")["metadata"]["ownerReferences"][0]["name"].as_string(),
+            "second");
+}
+
+TEST_F(GarbageCollection, LeavesWhatNamesAnOwnerOfAnUnknownKind) {
+  const Object stranger =
+      in(kConfigMaps)
+          .create(json(
+              R"({"metadata":{"name":"c","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Thing",)"
+              R"("name":"t","uid":"1"}]}})"));
+  const Object owner = in(kConfigMaps).create(config_map("owner"));
+  create_owned("child", owner);
+  remove(owner, rest::PropagationPolicy::kBackground);
+  // The one came before the other.
+  EXPECT_TRUE(eventually([&] { return !exists("child"); }));
+  EXPECT_TRUE(exists("c"));
+}
+
+TEST_F(GarbageCollection, InTheForegroundDeletesTheOwnerLast) {
+  const Object owner = in(kConfigMaps).create(config_map("owner"));
+  in(kConfigMaps)
+      .create(json(R"({"metadata":{"name":"child","finalizers":["example.com/wait"],)"
+                   R"("ownerReferences":[)" +
+                   reference(owner) + "]}}"));
+  create_owned("loose", owner, false);
+  remove(owner, rest::PropagationPolicy::kForeground);
+  const Object waiting = in(kConfigMaps).get("owner");
+  EXPECT_TRUE(waiting["metadata"].contains("deletionTimestamp"));
+  EXPECT_EQ(waiting["metadata"]["finalizers"].to_json(), R"(["foregroundDeletion"])");
+  EXPECT_TRUE(eventually(
+      [&] { return in(kConfigMaps).get("child")["metadata"].contains("deletionTimestamp"); }));
+  EXPECT_TRUE(exists("owner"));
+  in(kConfigMaps).patch("child", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
+  EXPECT_TRUE(eventually([&] { return !exists("owner") && !exists("child") && !exists("loose"); }));
+}
+
+TEST_F(GarbageCollection, InTheForegroundOfNothingIsADeletion) {
+  const Object owner = in(kConfigMaps).create(config_map("owner"));
+  remove(owner, rest::PropagationPolicy::kForeground);
+  EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
+}
+
+TEST_F(GarbageCollection, OrphansWhatIsToStay) {
+  const Object owner = in(kConfigMaps).create(config_map("owner"));
+  create_owned("child", owner);
+  remove(owner, rest::PropagationPolicy::kOrphan);
+  EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
+  EXPECT_FALSE(in(kConfigMaps).get("child")["metadata"].contains("ownerReferences"));
+}
+
+TEST_F(GarbageCollection, DoesWhatTheFinalizersOfTheOwnerSay) {
+  const Object owner =
+      in(kConfigMaps).create(json(R"({"metadata":{"name":"owner","finalizers":["orphan"]}})"));
+  create_owned("child", owner);
+  in(kConfigMaps).remove("owner");
+  EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
+  EXPECT_TRUE(exists("child"));
+  // Unless the request says something else.
+  const Object again =
+      in(kConfigMaps).create(json(R"({"metadata":{"name":"again","finalizers":["orphan"]}})"));
+  create_owned("gone", again);
+  remove(again, rest::PropagationPolicy::kBackground);
+  EXPECT_TRUE(eventually([&] { return !exists("again") && !exists("gone"); }));
+}
+
+TEST_F(GarbageCollection, KnowsTheOldWayToSayOrphan) {
+  const Object owner = in(kConfigMaps).create(config_map("owner"));
+  create_owned("child", owner);
+  const auto answer = http(server_.port(), "DELETE", "/api/v1/namespaces/default/configmaps/owner",
+                           R"({"kind":"DeleteOptions","apiVersion":"v1","orphanDependents":true})");
+  EXPECT_EQ(answer.code, 200);
+  EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
+  EXPECT_TRUE(exists("child"));
+}
+
+TEST_F(GarbageCollection, LooksAfterCustomResources) {
+  all(kDefinitions).create(json(R"({
+    "metadata":{"name":"things.example.com"},
+    "spec":{"group":"example.com","scope":"Namespaced",
+      "names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
+      "versions":[{"name":"v1","served":true,"storage":true,
+        "schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
+  const api::Resource things("example.com", "v1", "Thing", "things", true);
+  const Object owner = in(things).create(
+      json(R"({"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"t"}})"));
+  in(kConfigMaps)
+      .create(json(R"({"metadata":{"name":"child","ownerReferences":[{"apiVersion":)"
+                   R"("example.com/v1","kind":"Thing","name":"t","uid":")" +
+                   std::string(owner.uid()) + R"("}]}})"));
+  in(things).remove("t");
+  EXPECT_TRUE(eventually([&] { return !exists("child"); }));
+}
+
+TEST_F(GarbageCollection, TakesPodsOfWhatIsDeleted) {
+  const Object owner = in(kConfigMaps).create(config_map("owner"));
+  pods().create(json(R"({"metadata":{"name":"p","ownerReferences":[)" + reference(owner) +
+                     R"(]},"spec":{"containers":[{"name":"main","image":"nginx"}]}})"));
+  remove(owner, rest::PropagationPolicy::kForeground);
+  EXPECT_TRUE(eventually([&] { return !exists("owner") && !exists(kPods, "p"); }));
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

@@ -1,0 +1,307 @@
+// The etcd client: members that come and go, users, certificates, and answers that are none.
+#include "apiserver/storage/etcd3/client.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+
+#include "tests/apiserver/storage/etcd3/etcd_process.h"
+#include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
+#include "tests/rest/certificates.h"
+#include "tests/support/files.h"
+#include "tests/support/http_server.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr const char* kRange = R"({"header":{"revision":"7"},"count":"0"})";
+
+std::string gone() { return "http://127.0.0.1:" + std::to_string(test::free_port()); }
+
+test::HttpServer::Script answers(std::string body, int status = 200) {
+  return test::HttpServer::answering([body, status](const test::HttpRequest&) {
+    return test::HttpResponse{.status = status, .body = body};
+  });
+}
+
+TEST(EtcdClientTest, GoesOnToAMemberThatIsThereAndStays) {
+  std::atomic<int> requests{0};
+  test::HttpServer server(test::HttpServer::answering([&](const test::HttpRequest&) {
+    ++requests;
+    return test::HttpResponse{.body = kRange};
+  }));
+  EtcdClient client(options_for({gone(), server.url(), gone()}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.range("/a").revision, 7u);
+  EXPECT_EQ(requests, 3);
+}
+
+TEST(EtcdClientTest, AReadThatGotNoAnswerIsSentAgain) {
+  std::atomic<int> requests{0};
+  test::HttpServer server([&](test::HttpConnection& connection) {
+    while (connection.read_request()) {
+      if (++requests == 1) {
+        connection.reset();
+        return;
+      }
+      connection.respond({.body = kRange});
+    }
+  });
+  EtcdClient client(options_for({server.url()}));
+  EXPECT_EQ(client.range("/a").revision, 7u);
+  EXPECT_EQ(requests, 2);
+}
+
+TEST(EtcdClientTest, AWriteThatGotNoAnswerIsNotSentAgain) {
+  std::atomic<int> requests{0};
+  const auto cut = [&](test::HttpConnection& connection) {
+    if (connection.read_request()) ++requests;
+    connection.reset();
+  };
+  test::HttpServer one(cut);
+  test::HttpServer two(cut);
+  EtcdClient client(options_for({one.url(), two.url()}));
+  EXPECT_THROW(client.run(client->txn(optimistic_put("/a", "x", 0, 0))), rest::TransportError);
+  EXPECT_EQ(requests, 1);
+}
+
+TEST(EtcdClientTest, AWriteGoesToAnotherMemberIfNobodyTookIt) {
+  test::HttpServer server(answers(R"({"header":{"revision":"8"},"succeeded":true})"));
+  EtcdClient client(options_for({gone(), gone(), server.url()}));
+  const TxnResponse answer = client.run(client->txn(optimistic_put("/a", "x", 0, 0)));
+  EXPECT_TRUE(answer.succeeded);
+  EXPECT_EQ(answer.revision, 8u);
+}
+
+TEST(EtcdClientTest, AMemberWithoutALeaderIsLeft) {
+  test::HttpServer lonely(
+      answers(R"({"error":"etcdserver: no leader","message":"same","code":14})", 503));
+  test::HttpServer server(answers(kRange));
+  EtcdClient client(options_for({lonely.url(), server.url()}));
+  EXPECT_EQ(client.range("/a").revision, 7u);
+}
+
+TEST(EtcdClientTest, GivesUpWhenTheTimeIsOver) {
+  test::HttpServer silent([](test::HttpConnection& connection) { connection.wait_for_close(); });
+  EtcdOptions options = options_for({silent.url()});
+  options.request_timeout = std::chrono::milliseconds(200);
+  EtcdClient client(options);
+  try {
+    client.range("/a");
+    FAIL();
+  } catch (const rest::TransportError& e) {
+    EXPECT_EQ(e.kind(), rest::TransportError::Kind::kTimeout);
+    EXPECT_THAT(e.what(), HasSubstr("/v3/kv/range"));
+  }
+}
+
+TEST(EtcdClientTest, WithNobodyThereSaysSo) {
+  EtcdOptions options = options_for({gone(), gone()});
+  options.request_timeout = std::chrono::milliseconds(300);
+  EtcdClient client(options);
+  try {
+    client.range("/a");
+    FAIL();
+  } catch (const rest::TransportError& e) {
+    EXPECT_EQ(e.kind(), rest::TransportError::Kind::kRefused);
+  }
+}
+
+struct Wrong {
+  const char* name;
+  int status;
+  std::string body;
+  const char* message;
+};
+void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
+
+class WrongAnswerTest : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongAnswerTest, IsAClearError) {
+  test::HttpServer server(answers(GetParam().body, GetParam().status));
+  EtcdClient client(options_for({server.url()}));
+  try {
+    client.range("/a");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr(GetParam().message));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Answers, WrongAnswerTest,
+    testing::Values(Wrong{"Html", 200, "<html>hello</html>", "did not answer as an etcd does"},
+                    Wrong{"Empty", 200, "", "the answer is not whole"},
+                    Wrong{"Cut", 200, R"({"header":{"revision":)", "the answer is not whole"},
+                    Wrong{"NoRevision", 200, "{}", "a range without a revision"},
+                    Wrong{"NotFound", 404, "404 page not found", "HTTP status 404"},
+                    Wrong{"Refused", 400, R"({"error":"etcdserver: key is not provided","code":3})",
+                          "key is not provided"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(EtcdClientTest, ShowsATokenAndAsksForAnotherOneWhenItIsNoLongerGood) {
+  std::atomic<int> tokens{0};
+  test::HttpServer server(
+      test::HttpServer::answering([&](const test::HttpRequest& request) -> test::HttpResponse {
+        if (request.target == "/v3/auth/authenticate") {
+          EXPECT_EQ(request.body, R"({"name":"ann","password":"se\"cret"})");
+          return {.body = R"({"header":{},"token":"t)" + std::to_string(++tokens) + R"("})"};
+        }
+        // The first one is forgotten, as after a restart.
+        if (request.header("Authorization") != "t2")
+          return {.status = 401, .body = R"({"error":"etcdserver: invalid auth token","code":16})"};
+        return {.body = kRange};
+      }));
+  EtcdOptions options = options_for({server.url()});
+  options.username = "ann";
+  options.password = "se\"cret";
+  EtcdClient client(options);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.range("/a").revision, 7u);
+  EXPECT_EQ(tokens, 2);
+}
+
+TEST(EtcdClientTest, RefusesOptionsThatMakeNoSense) {
+  rest::EventLoop loop(1);
+  EXPECT_THROW(Client(options_for({}), loop), Error);
+  EXPECT_THROW(Client(options_for({"ftp://x"}), loop), Error);
+  EtcdOptions half = options_for({"http://127.0.0.1:1"});
+  half.cert_file = "/dev/null";
+  half.ca_file = "/none";
+  EXPECT_THROW(Client(half, loop), Error);
+}
+
+// --- with a real one
+
+class RealEtcdTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
+  }
+};
+
+TEST_F(RealEtcdTest, PutsRangesDeletesAndCompacts) {
+  EtcdClient client(options_for(test::shared_etcd().endpoints()));
+  const std::string prefix = test::unique_etcd_prefix();
+  std::string value(3000, '\0');
+  for (std::size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i * 7);
+  const Revision first = client.put(prefix + "/a", value);
+  const Revision second = client.put(prefix + "/b", "b");
+  EXPECT_EQ(second, first + 1);
+  const RangeResponse all = client.range(prefix, true);
+  ASSERT_THAT(all.kvs, SizeIs(2));
+  EXPECT_EQ(all.kvs[0].value, value) << "any bytes";
+  EXPECT_EQ(all.count, 2u);
+  client.run(client->remove(prefix + "/a"));
+  EXPECT_THAT(client.range(prefix, true).kvs, SizeIs(1));
+  client.run(client->compact(second));
+  RangeRequest past;
+  past.key = prefix + "/a";
+  past.revision = first;
+  try {
+    client.run(client->range(past));
+    FAIL();
+  } catch (const EtcdError& e) {
+    EXPECT_TRUE(e.is_compacted()) << e.what();
+  }
+  past.revision = second + 1000;
+  try {
+    client.run(client->range(past));
+    FAIL();
+  } catch (const EtcdError& e) {
+    EXPECT_TRUE(e.is_future_revision()) << e.what();
+  }
+}
+
+TEST_F(RealEtcdTest, LeasesEndWithTheirKeys) {
+  EtcdClient client(options_for(test::shared_etcd().endpoints()));
+  const std::string key = test::unique_etcd_prefix() + "/a";
+  const Lease lease = client.run(client->grant_lease(std::chrono::seconds(100)));
+  EXPECT_EQ(lease.ttl, std::chrono::seconds(100));
+  client.run(client->put(key, "x", lease.id));
+  EXPECT_EQ(client.range(key).kvs.at(0).lease, lease.id);
+  EXPECT_EQ(client.run(client->keep_alive(lease.id)), std::chrono::seconds(100));
+  client.run(client->revoke_lease(lease.id));
+  EXPECT_THAT(client.range(key).kvs, SizeIs(0));
+  EXPECT_EQ(client.run(client->keep_alive(lease.id)), std::chrono::seconds(0));
+}
+
+TEST_F(RealEtcdTest, SaysWhatItIs) {
+  EtcdClient client(options_for(test::shared_etcd().endpoints()));
+  EXPECT_THAT(client.run(client->status()).version, HasSubstr("3."));
+  EXPECT_EQ(client.run(client->member_urls()), test::shared_etcd().endpoints());
+}
+
+TEST_F(RealEtcdTest, UsersAndPasswords) {
+  test::EtcdCluster etcd;
+  etcd.etcdctl({"user", "add", "root:pass word"});
+  etcd.etcdctl({"user", "grant-role", "root", "root"});
+  etcd.etcdctl({"auth", "enable"});
+  EtcdClient nobody(options_for(etcd.endpoints()));
+  EXPECT_THROW(nobody.range("/a"), EtcdError);
+  EtcdOptions options = options_for(etcd.endpoints());
+  options.username = "root";
+  options.password = "wrong";
+  EtcdClient wrong(options);
+  EXPECT_THROW(wrong.range("/a"), EtcdError);
+  options.password = "pass word";
+  EtcdClient root(options);
+  const Revision revision = root.put("/a", "x");
+  EXPECT_EQ(root.range("/a").revision, revision);
+  // Watches show a token, too; and tokens are forgotten when etcd starts again.
+  EtcdBackend backend(options);
+  StorageClient pods(backend.resource("pods"));
+  auto watch = pods.watch("", {});
+  pods.create("n/a", pod("a"));
+  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
+  etcd.kill(0);
+  etcd.restart(0);
+  EXPECT_EQ(root.range("/a").revision, revision + 1);
+  pods.remove("n/a");
+  EXPECT_EQ(watch->take(1).at(0), "DELETED n/a");
+}
+
+TEST_F(RealEtcdTest, TlsWithClientCertificates) {
+  const test::TempDir dir;
+  const test::CertificateAuthority authority;
+  const auto file = [&](const std::string& name, const std::string& text) {
+    test::write_file(dir / name, text);
+    return (dir / name).string();
+  };
+  const test::KeyPair server = authority.issue_local();
+  const test::KeyPair user = authority.issue({.common_name = "lookout", .names = {}});
+  const std::string ca = file("ca.crt", authority.certificate());
+  test::EtcdCluster::Options cluster;
+  cluster.tls = true;
+  cluster.flags = {"--cert-file",       file("server.crt", server.certificate),
+                   "--key-file",        file("server.key", server.key),
+                   "--trusted-ca-file", ca,
+                   "--client-cert-auth"};
+  test::EtcdCluster etcd(cluster);
+  EtcdOptions options = options_for(etcd.endpoints());
+  options.ca_file = ca;
+  options.cert_file = file("user.crt", user.certificate);
+  options.key_file = file("user.key", user.key);
+  EtcdClient client(options);
+  const Revision revision = client.put("/a", "x");
+  EXPECT_EQ(client.range("/a").revision, revision);
+  {
+    // Over HTTP/2 watches share a connection with everything else.
+    EtcdBackend backend(options);
+    StorageClient pods(backend.resource("pods"));
+    auto watch = pods.watch("", {});
+    pods.create("n/a", pod("a"));
+    pods.remove("n/a");
+    EXPECT_EQ(watch->take(2), (std::vector<std::string>{"ADDED n/a", "DELETED n/a"}));
+  }
+  EtcdOptions anonymous = options;
+  anonymous.cert_file.clear();
+  anonymous.key_file.clear();
+  anonymous.request_timeout = std::chrono::milliseconds(2000);
+  EtcdClient nobody(anonymous);
+  EXPECT_THROW(nobody.range("/a"), rest::TransportError);
+}
+
+}  // namespace
+}  // namespace lookout::apiserver::storage::etcd3

@@ -1,0 +1,494 @@
+// Three etcds, of which some are killed, frozen and cut off: what was acknowledged reaches
+// everybody once and in order.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "apiserver/storage/cacher/cacher.h"
+#include "lookout/api/status.h"
+#include "lookout/apiserver/storage/etcd3.h"
+#include "tests/apiserver/storage/etcd3/etcd_process.h"
+#include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
+#include "tests/apiserver/storage/storage_client.h"
+#include "tests/support/eventually.h"
+#include "tests/support/http_server.h"
+
+namespace lookout::apiserver::storage {
+namespace {
+
+using test::eventually;
+
+api::Object pod(const std::string& name, int version) {
+  return api::Object::parse(
+      R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"n","name":")" + name +
+      R"(","labels":{"v":")" + std::to_string(version) + R"("}}})");
+}
+
+Revision revision_of(const api::Object& object) {
+  return std::stoull(std::string(object.resource_version()));
+}
+
+/// Writes all the time and remembers what was acknowledged.
+class Writer {
+ public:
+  Writer(Interface& storage, int id) : storage_(storage), id_(id), thread_([this] { run(); }) {}
+  ~Writer() { stop(); }
+
+  void stop() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  std::size_t count() const {
+    const std::lock_guard lock(mutex_);
+    return acknowledged_.size();
+  }
+  /// By revision: "ADDED n/w0-3".
+  std::map<Revision, std::string> acknowledged() const {
+    const std::lock_guard lock(mutex_);
+    return acknowledged_;
+  }
+
+ private:
+  void run() {
+    StorageClient client(storage_);
+    std::mt19937 random(static_cast<unsigned>(id_));
+    for (int i = 0; !stop_; ++i) {
+      const std::string name = "w" + std::to_string(id_) + "-" + std::to_string(random() % 5);
+      const std::string key = "n/" + name;
+      try {
+        const api::Object present = client.get(key);
+        if (!present) {
+          note("ADDED " + key, client.create(key, pod(name, i)));
+        } else if (random() % 4 == 0) {
+          note("DELETED " + key, client.remove(key));
+        } else {
+          note("MODIFIED " + key,
+               client.update(key, [&](const api::Object&) { return pod(name, i); }));
+        }
+      } catch (const Error&) {
+        // Not acknowledged: it may have happened or not.
+      }
+    }
+  }
+  void note(std::string what, const api::Object& object) {
+    const std::lock_guard lock(mutex_);
+    acknowledged_.emplace(revision_of(object), std::move(what));
+  }
+
+  Interface& storage_;
+  const int id_;
+  std::atomic<bool> stop_{false};
+  mutable std::mutex mutex_;
+  std::map<Revision, std::string> acknowledged_;
+  std::thread thread_;
+};
+
+/// Watches as a client does: from the state on, and again from the state after a 410.
+class Follower {
+ public:
+  explicit Follower(Interface& storage) : storage_(storage), thread_([this] { run(); }) {}
+  ~Follower() { stop(); }
+
+  void stop() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  Revision seen() const { return seen_; }
+  std::map<std::string, Revision> state() const {
+    const std::lock_guard lock(mutex_);
+    return state_;
+  }
+  /// What it was told, by revision.
+  std::map<Revision, std::string> told() const {
+    const std::lock_guard lock(mutex_);
+    return told_;
+  }
+  /// Where its watches began.
+  std::vector<std::pair<Revision, Revision>> spans() const {
+    const std::lock_guard lock(mutex_);
+    return spans_;
+  }
+  std::string wrong() const {
+    const std::lock_guard lock(mutex_);
+    return wrong_;
+  }
+
+ private:
+  void run() {
+    while (!stop_) {
+      try {
+        follow();
+      } catch (const std::exception&) {
+        // No etcd to ask at the moment.
+      }
+    }
+  }
+
+  void follow() {
+    TestThread thread;
+    WatchOptions options;
+    options.initial_events_end = true;
+    auto watch = thread.run(storage_.watch("", true, options));
+    const auto let_go = [&]() -> Awaitable<void> {
+      watch.reset();
+      co_return;
+    };
+    std::map<std::string, Revision> present;
+    bool initial = true;
+    std::vector<Event> events;
+    while (!stop_) {
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+      const bool more = thread.run(watch->next(events, until));
+      const std::lock_guard lock(mutex_);
+      for (const Event& event : events) {
+        if (event.type == api::EventType::kError) break;
+        if (initial && event.type == api::EventType::kBookmark) {
+          initial = false;
+          state_ = present;
+          spans_.emplace_back(event.revision, event.revision);
+          seen_ = event.revision;
+        } else if (initial) {
+          present[event.object.key()] = event.revision;
+        } else if (event.type != api::EventType::kBookmark) {
+          take(event);
+        }
+      }
+      if (!more) break;
+    }
+    thread.run(let_go());
+  }
+
+  void take(const Event& event) {
+    const std::string key = event.object.key();
+    if (event.revision <= seen_)
+      wrong_ = "revision " + std::to_string(event.revision) + " after " + std::to_string(seen_);
+    if (revision_of(event.object) != event.revision) wrong_ = "the object of another revision";
+    seen_ = event.revision;
+    spans_.back().second = event.revision;
+    told_[event.revision] = std::string(api::to_string(event.type)) + " " + key;
+    if (event.type == api::EventType::kDeleted) {
+      if (state_.erase(key) != 1) wrong_ = "the deletion of what was not there: " + key;
+    } else {
+      const bool was_there = state_.contains(key);
+      if (was_there != (event.type == api::EventType::kModified))
+        wrong_ = std::string(api::to_string(event.type)) + " does not fit: " + key;
+      state_[key] = event.revision;
+    }
+  }
+
+  Interface& storage_;
+  std::atomic<bool> stop_{false};
+  std::atomic<Revision> seen_{0};
+  mutable std::mutex mutex_;
+  std::map<std::string, Revision> state_;
+  std::map<Revision, std::string> told_;
+  std::vector<std::pair<Revision, Revision>> spans_;
+  std::string wrong_;
+  std::thread thread_;
+};
+
+EtcdOptions options_for(std::vector<std::string> endpoints, bool cache) {
+  EtcdOptions options;
+  options.endpoints = std::move(endpoints);
+  options.watch_cache = cache;
+  options.request_timeout = std::chrono::milliseconds(3000);
+  options.compaction_interval = std::chrono::milliseconds(0);
+  return options;
+}
+
+/// Writers through one server; followers of another one, with and without a cache.
+class ClusterTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
+  }
+
+  void begin(int members) {
+    cluster_ = std::make_unique<test::EtcdCluster>(test::EtcdCluster::Options{.members = members});
+    std::vector<std::string> endpoints = cluster_->endpoints();
+    writing_ = std::make_unique<EtcdBackend>(options_for(endpoints, true));
+    // Each begins with another member.
+    std::rotate(endpoints.begin(), endpoints.begin() + 1, endpoints.end());
+    cached_ = std::make_unique<EtcdBackend>(options_for(endpoints, true));
+    std::rotate(endpoints.begin(), endpoints.begin() + 1, endpoints.end());
+    direct_ = std::make_unique<EtcdBackend>(options_for(endpoints, false));
+    follow(*cached_);
+    follow(*cached_);
+    follow(*direct_);
+    follow(*writing_);
+    for (int i = 0; i < 2; ++i)
+      writers_.push_back(std::make_unique<Writer>(writing_->resource("pods"), i));
+    ASSERT_TRUE(progress());
+  }
+  void follow(EtcdBackend& backend) {
+    followers_.push_back(std::make_unique<Follower>(backend.resource("pods")));
+  }
+
+  /// Until more has been written, and everybody has seen it.
+  bool progress() {
+    std::size_t before = 0;
+    for (const auto& writer : writers_) before += writer->count();
+    const bool written = eventually([&] {
+      std::size_t now = 0;
+      for (const auto& writer : writers_) now += writer->count();
+      return now >= before + 20;
+    });
+    if (!written) return false;
+    Revision last = 0;
+    for (const auto& writer : writers_) {
+      const auto all = writer->acknowledged();
+      if (!all.empty()) last = std::max(last, all.rbegin()->first);
+    }
+    return eventually([&] {
+      return std::all_of(followers_.begin(), followers_.end(),
+                         [&](const auto& follower) { return follower->seen() >= last; });
+    });
+  }
+
+  void end_and_compare() {
+    for (auto& writer : writers_) writer->stop();
+    StorageClient client(writing_->resource("pods"));
+    const auto list = client.list("");
+    std::map<std::string, Revision> present;
+    for (const auto& object : list.objects) present[object.key()] = revision_of(object);
+    std::map<Revision, std::string> acknowledged;
+    for (const auto& writer : writers_) acknowledged.merge(writer->acknowledged());
+    for (auto& follower : followers_) {
+      EXPECT_TRUE(eventually([&] { return follower->state() == present; }));
+      follower->stop();
+      EXPECT_EQ(follower->wrong(), "");
+      const auto told = follower->told();
+      const auto spans = follower->spans();
+      std::size_t missed = 0;
+      for (const auto& [revision, what] : acknowledged) {
+        // Between two watches the state told of it.
+        const bool watching = std::any_of(spans.begin(), spans.end(), [&](const auto& span) {
+          return revision > span.first && revision <= span.second;
+        });
+        if (!watching) continue;
+        const auto at = told.find(revision);
+        if (at == told.end() || at->second != what) ++missed;
+      }
+      EXPECT_EQ(missed, 0u) << "of " << acknowledged.size();
+      watches_ += spans.size();
+    }
+    EXPECT_GT(acknowledged.size(), 40u);
+  }
+
+  std::unique_ptr<test::EtcdCluster> cluster_;
+  std::unique_ptr<EtcdBackend> writing_;
+  std::unique_ptr<EtcdBackend> cached_;
+  std::unique_ptr<EtcdBackend> direct_;
+  std::vector<std::unique_ptr<Writer>> writers_;
+  std::vector<std::unique_ptr<Follower>> followers_;
+  std::size_t watches_ = 0;
+};
+
+TEST_F(ClusterTest, AMemberMayDieAndComeBackAndSoMayTheLeader) {
+  begin(3);
+  const auto leader = cluster_->leader();
+  ASSERT_TRUE(leader);
+  const std::size_t other = (*leader + 1) % 3;
+  cluster_->kill(other);
+  EXPECT_TRUE(progress()) << "without a member";
+  cluster_->restart(other);
+  EXPECT_TRUE(progress());
+  cluster_->kill(*leader);
+  EXPECT_TRUE(progress()) << "without the leader";
+  cluster_->restart(*leader);
+  EXPECT_TRUE(progress());
+  end_and_compare();
+}
+
+TEST_F(ClusterTest, EachMemberInTurn) {
+  begin(3);
+  for (std::size_t member = 0; member < 3; ++member) {
+    cluster_->kill(member);
+    EXPECT_TRUE(progress()) << member;
+    cluster_->restart(member);
+    EXPECT_TRUE(progress()) << member;
+  }
+  end_and_compare();
+}
+
+TEST_F(ClusterTest, WhenAllDieTheyComeBackWithWhatWasAcknowledged) {
+  begin(3);
+  for (std::size_t member = 0; member < 3; ++member) cluster_->kill(member);
+  for (std::size_t member = 0; member < 3; ++member) cluster_->restart(member);
+  cluster_->wait_until_ready();
+  EXPECT_TRUE(progress());
+  end_and_compare();
+}
+
+TEST_F(ClusterTest, ASingleEtcdMayStartAgain) {
+  begin(1);
+  for (int i = 0; i < 3; ++i) {
+    cluster_->kill(0);
+    cluster_->restart(0);
+    cluster_->wait_until_ready();
+    EXPECT_TRUE(progress());
+  }
+  end_and_compare();
+}
+
+TEST_F(ClusterTest, CompactionAndDefragmentationDoNotTroubleWatchers) {
+  begin(3);
+  for (int i = 0; i < 5; ++i) {
+    TestThread thread;
+    const Revision now = thread.run(writing_->current_revision());
+    thread.run(writing_->compact(now));
+    cluster_->etcdctl({"defrag"});
+    EXPECT_TRUE(progress());
+  }
+  end_and_compare();
+}
+
+TEST_F(ClusterTest, AWatcherThatMissedACompactionBeginsWithTheStateAgain) {
+  cluster_ = std::make_unique<test::EtcdCluster>();
+  writing_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
+  // The others see etcd through a line that can be cut.
+  std::atomic<bool> open{true};
+  test::HttpServer gate([&, port = cluster_->port()](test::HttpConnection& c) {
+    if (open) c.tunnel_to(port);
+    c.reset();
+  });
+  cached_ = std::make_unique<EtcdBackend>(options_for({gate.url()}, true));
+  direct_ = std::make_unique<EtcdBackend>(options_for({gate.url()}, false));
+  follow(*cached_);
+  follow(*direct_);
+  writers_.push_back(std::make_unique<Writer>(writing_->resource("pods"), 0));
+  ASSERT_TRUE(progress());
+  // They are cut off; what happens meanwhile is forgotten.
+  open = false;
+  gate.reset_all();
+  const std::size_t before = writers_[0]->count();
+  ASSERT_TRUE(eventually([&] { return writers_[0]->count() > before + 50; }));
+  TestThread thread;
+  const Revision now = thread.run(writing_->current_revision());
+  thread.run(writing_->compact(now));
+  open = true;
+  EXPECT_TRUE(progress());
+  end_and_compare();
+  EXPECT_GT(watches_, followers_.size()) << "each got its 410";
+}
+
+TEST_F(ClusterTest, ConnectionsMayBreakAtAnyTime) {
+  cluster_ = std::make_unique<test::EtcdCluster>();
+  writing_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
+  test::HttpServer line([port = cluster_->port()](test::HttpConnection& c) { c.tunnel_to(port); });
+  cached_ = std::make_unique<EtcdBackend>(options_for({line.url()}, true));
+  direct_ = std::make_unique<EtcdBackend>(options_for({line.url()}, false));
+  follow(*cached_);
+  follow(*direct_);
+  for (int i = 0; i < 2; ++i)
+    writers_.push_back(std::make_unique<Writer>(writing_->resource("pods"), i));
+  ASSERT_TRUE(progress());
+  for (int i = 0; i < 10; ++i) {
+    line.reset_all();
+    EXPECT_TRUE(progress());
+  }
+  end_and_compare();
+  EXPECT_EQ(watches_, followers_.size()) << "no watch had to begin again";
+}
+
+TEST_F(ClusterTest, AWatchOfAMemberThatHangsIsReplaced) {
+  cluster_ = std::make_unique<test::EtcdCluster>(test::EtcdCluster::Options{.members = 3});
+  const std::size_t hung = (cluster_->leader().value_or(0) + 1) % 3;
+  std::vector<std::string> endpoints = cluster_->endpoints();
+  std::swap(endpoints[0], endpoints[hung]);
+  EtcdOptions options = options_for(endpoints, false);
+  options.request_timeout = std::chrono::milliseconds(1000);
+  etcd3::EtcdClient client(options);
+  auto context = std::make_shared<etcd3::Context>();
+  context->client = client.get();
+  context->codec = etcd3::json_codec();
+  context->transformer = identity_transformer();
+  context->prefix = "/registry/pods";
+  const auto store = std::make_shared<etcd3::Store>(
+      context, std::make_shared<etcd3::LeaseManager>(client.get()), std::chrono::seconds(0));
+  cacher::Cacher cache(
+      client.get(), store,
+      {.future_wait = std::chrono::milliseconds(500), .silence = std::chrono::milliseconds(300)});
+  StorageClient here(cache);
+  here.create("n/a", pod("a", 1));
+  auto watch = here.watch("", {});
+  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
+  cluster_->freeze(hung);
+  std::rotate(endpoints.begin(), endpoints.begin() + 1, endpoints.end());
+  writing_ = std::make_unique<EtcdBackend>(options_for(endpoints, false));
+  StorageClient there(writing_->resource("pods"));
+  there.create("n/b", pod("b", 1));
+  there.remove("n/a");
+  EXPECT_EQ(watch->take(2), (std::vector<std::string>{"ADDED n/b", "DELETED n/a"}));
+  cluster_->thaw(hung);
+  watch.reset();
+}
+
+TEST_F(ClusterTest, AMemberThatLosesItsLeaderEndsItsWatches) {
+  cluster_ = std::make_unique<test::EtcdCluster>(test::EtcdCluster::Options{.members = 3});
+  direct_ = std::make_unique<EtcdBackend>(options_for({cluster_->endpoint(0)}, false));
+  cached_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
+  StorageClient direct(direct_->resource("pods"));
+  StorageClient cached(cached_->resource("pods"));
+  direct.create("n/a", pod("a", 1));
+  auto watch = direct.watch("", {});
+  auto cached_watch = cached.watch("", {});
+  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
+  EXPECT_EQ(cached_watch->take(1).at(0), "ADDED n/a");
+  cluster_->kill(1);
+  cluster_->kill(2);
+  // It would be silent for ever.
+  const auto events = watch->take_until_the_end();
+  ASSERT_EQ(describe(events), std::vector<std::string>{"ERROR"});
+  EXPECT_EQ(api::Status::from(events[0].object)->message,
+            "Internal error occurred: etcdserver: no leader");
+  cluster_->restart(1);
+  cluster_->restart(2);
+  cluster_->wait_until_ready();
+  // Those of a cache do not notice.
+  EXPECT_TRUE(eventually([&] {
+    try {
+      cached.create("n/b", pod("b", 1));
+      return true;
+    } catch (const StorageError& e) {
+      return e.code() == StorageError::Code::kKeyExists;
+    }
+  }));
+  EXPECT_EQ(cached_watch->take(1).at(0), "ADDED n/b");
+}
+
+TEST_F(ClusterTest, AServerSeesAtOnceWhatItWroteAndSoonWhatOthersDid) {
+  cluster_ = std::make_unique<test::EtcdCluster>();
+  writing_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
+  cached_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
+  StorageClient here(writing_->resource("pods"));
+  StorageClient there(cached_->resource("pods"));
+  ListOptions any;
+  any.match = VersionMatch::kNotOlderThan;
+  for (int i = 0; i < 50; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    const api::Object created = here.create("n/" + name, pod(name, i));
+    EXPECT_EQ(here.list("", any).objects.size(), static_cast<std::size_t>(i) + 1) << "its own";
+    EXPECT_EQ(there.list("").objects.size(), static_cast<std::size_t>(i) + 1) << "the newest";
+    EXPECT_EQ(there.get("n/" + name, revision_of(created)), created);
+    EXPECT_EQ(there.get("n/" + name), created);
+  }
+  // Nothing happens to pods any more, but elsewhere: the newest state is found all the same.
+  StorageClient others(writing_->resource("services/specs"));
+  const api::Object other = others.create("n/x", pod("x", 0));
+  EXPECT_GE(there.list("").revision, revision_of(other));
+  ListOptions recent;
+  recent.match = VersionMatch::kNotOlderThan;
+  recent.revision = revision_of(other);
+  EXPECT_EQ(there.list("", recent).objects.size(), 50u);
+  WatchOptions state;
+  state.revision = revision_of(other);
+  EXPECT_EQ(there.watch("", state)->take(50).size(), 50u);
+}
+
+}  // namespace
+}  // namespace lookout::apiserver::storage

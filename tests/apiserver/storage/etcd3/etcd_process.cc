@@ -1,0 +1,110 @@
+#include "tests/apiserver/storage/etcd3/etcd_process.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <iostream>
+#include <stdexcept>
+
+#include "tests/support/eventually.h"
+
+namespace lookout::test {
+
+bool etcd_is_there() {
+  if (!find_program("etcd").empty() && !find_program("etcdctl").empty()) return true;
+  std::cerr << "*** no etcd here: install etcd-server and etcd-client ***\n";
+  return false;
+}
+
+EtcdCluster::EtcdCluster(Options options) : options_(std::move(options)) {
+  for (int i = 0; i < options_.members; ++i) {
+    Member& member = members_.emplace_back();
+    member.name = fmt::format("m{}", i);
+    member.client_port = free_port();
+    member.peer_port = free_port();
+  }
+  for (std::size_t i = 0; i < members_.size(); ++i) restart(i);
+  wait_until_ready();
+}
+
+std::string EtcdCluster::endpoint(std::size_t member) const {
+  return fmt::format("{}://127.0.0.1:{}", options_.tls ? "https" : "http",
+                     members_[member].client_port);
+}
+
+std::vector<std::string> EtcdCluster::endpoints() const {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < members_.size(); ++i) out.push_back(endpoint(i));
+  return out;
+}
+
+void EtcdCluster::kill(std::size_t member) { members_[member].process.reset(); }
+
+void EtcdCluster::restart(std::size_t index) {
+  std::string cluster;
+  for (const Member& one : members_)
+    cluster += fmt::format("{}{}=http://127.0.0.1:{}", cluster.empty() ? "" : ",", one.name,
+                           one.peer_port);
+  Member& member = members_[index];
+  const std::string peer = fmt::format("http://127.0.0.1:{}", member.peer_port);
+  std::vector<std::string> command = {"etcd", "--name", member.name, "--data-dir",
+                                      (dir_ / member.name).string(), "--listen-client-urls",
+                                      endpoint(index), "--advertise-client-urls", endpoint(index),
+                                      "--listen-peer-urls", peer, "--initial-advertise-peer-urls",
+                                      peer, "--initial-cluster", cluster,
+                                      // Elections that do not take long.
+                                      "--heartbeat-interval", "50", "--election-timeout", "400",
+                                      "--experimental-watch-progress-notify-interval", "200ms"};
+  command.insert(command.end(), options_.flags.begin(), options_.flags.end());
+  member.process.emplace(command, dir_ / (member.name + ".log"));
+}
+
+void EtcdCluster::freeze(std::size_t member) { members_[member].process->signal(SIGSTOP); }
+void EtcdCluster::thaw(std::size_t member) { members_[member].process->signal(SIGCONT); }
+
+std::string EtcdCluster::etcdctl(std::vector<std::string> arguments,
+                                 std::optional<std::size_t> member) const {
+  std::string endpoints;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (member && *member != i) continue;
+    endpoints += (endpoints.empty() ? "" : ",") + endpoint(i);
+  }
+  std::vector<std::string> command = {"env",         "ETCDCTL_API=3",  "etcdctl",
+                                      "--endpoints", endpoints,        "--command-timeout",
+                                      "2s",          "--dial-timeout", "1s"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run_command(command).output;
+}
+
+void EtcdCluster::wait_until_ready() const {
+  // A client that asks for a certificate is asked at the port only.
+  if (options_.tls) return;
+  const bool ready = eventually([&] {
+    return etcdctl({"put", "ready", "yes"}).find("OK") != std::string::npos;
+  });
+  if (!ready) throw std::runtime_error("the etcds do not get ready: see " + dir_.path().string());
+}
+
+std::optional<std::size_t> EtcdCluster::leader() const {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    // endpoint, ID, version, size, is leader, ...
+    const std::string line = etcdctl({"endpoint", "status"}, i);
+    std::size_t at = 0;
+    for (int comma = 0; comma < 4 && at != std::string::npos; ++comma) at = line.find(", ", at) + 2;
+    if (line.compare(at, 4, "true") == 0) return i;
+  }
+  return std::nullopt;
+}
+
+EtcdCluster& shared_etcd() {
+  static EtcdCluster cluster;
+  return cluster;
+}
+
+std::string unique_etcd_prefix() {
+  static std::atomic<int> next{0};
+  return fmt::format("/test-{}", ++next);
+}
+
+}  // namespace lookout::test

@@ -1,0 +1,74 @@
+// Real etcds for tests.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace lookout::test {
+
+/// Whether there is an etcd on this machine; says so loudly if not.
+bool etcd_is_there();
+
+/// A cluster of etcds on loopback, with its data in a directory of its own. To be made and used on
+/// the thread of the test.
+class EtcdCluster {
+ public:
+  struct Options {
+    int members = 1;
+    /// More flags for each member.
+    std::vector<std::string> flags = {};
+    /// For clients; with TLS they speak https.
+    bool tls = false;
+  };
+
+  EtcdCluster() : EtcdCluster(Options()) {}
+  explicit EtcdCluster(Options options);
+
+  /// What clients connect to.
+  std::vector<std::string> endpoints() const;
+  std::string endpoint(std::size_t member = 0) const;
+  int port(std::size_t member = 0) const { return members_[member].client_port; }
+  std::size_t size() const { return members_.size(); }
+
+  /// SIGKILL: as if the machine had gone.
+  void kill(std::size_t member);
+  /// Starts a member again with what it had; does not wait.
+  void restart(std::size_t member);
+  /// SIGSTOP and SIGCONT: a member that does not answer, but keeps its connections.
+  void freeze(std::size_t member);
+  void thaw(std::size_t member);
+
+  /// Waits until the cluster takes writes.
+  void wait_until_ready() const;
+  /// Which member leads; nothing if none does at the moment.
+  std::optional<std::size_t> leader() const;
+
+  /// Runs etcdctl against all members (or one) and returns what it prints.
+  std::string etcdctl(std::vector<std::string> arguments,
+                      std::optional<std::size_t> member = {}) const;
+
+ private:
+  struct Member {
+    std::string name;
+    int client_port = 0;
+    int peer_port = 0;
+    std::optional<Process> process;
+  };
+
+  TempDir dir_;
+  Options options_;
+  std::vector<Member> members_;
+};
+
+/// One etcd for all tests of the program; each takes a prefix of its own.
+EtcdCluster& shared_etcd();
+/// "/test-7": another one with each call.
+std::string unique_etcd_prefix();
+
+}  // namespace lookout::test

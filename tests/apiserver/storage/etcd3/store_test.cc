@@ -1,0 +1,378 @@
+// What the store in etcd does beyond the contract of every storage.
+#include "apiserver/storage/etcd3/store.h"
+
+#include <gmock/gmock.h>
+
+#include "apiserver/storage/etcd3/compactor.h"
+#include "lookout/api/status.h"
+#include "tests/apiserver/storage/etcd3/etcd_process.h"
+#include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+class EtcdStoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
+    pods_ = store();
+  }
+  std::unique_ptr<EtcdStore> store(TransformerPtr transformer = identity_transformer(),
+                                   std::chrono::seconds ttl = {}) {
+    return std::make_unique<EtcdStore>(test::shared_etcd().endpoints(), prefix_,
+                                       std::move(transformer), ttl);
+  }
+  EtcdStore& pods() { return *pods_; }
+  KeyValue raw(const std::string& key) {
+    return pods().etcd().range(prefix_ + "/pods/" + key).kvs.at(0);
+  }
+
+  const std::string prefix_ = test::unique_etcd_prefix();
+  std::unique_ptr<EtcdStore> pods_;
+};
+
+std::string failure_of(const std::function<void()>& operation) {
+  try {
+    operation();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+TEST_F(EtcdStoreTest, KeepsObjectsAsAnApiServerDoes) {
+  const api::Object created = pods()->create("n/web", pod("web"));
+  const KeyValue stored = raw("n/web");
+  EXPECT_EQ(stored.mod_revision, revision_of(created));
+  EXPECT_EQ(stored.lease, 0);
+  EXPECT_EQ(stored.value,
+            R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"n",)"
+            R"("uid":"uid-web","labels":{"app":"a"},"annotations":{"note":""}}})"
+            "\n");
+}
+
+TEST_F(EtcdStoreTest, ReadsWhatAnApiServerWrote) {
+  const Revision revision = pods().etcd().put(
+      prefix_ + "/pods/n/x",
+      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","namespace":"n","creationTimestamp":null},"spec":{"new":1}})"
+      "\n");
+  const api::Object read = pods()->get("n/x");
+  EXPECT_EQ(read.name(), "x");
+  EXPECT_EQ(revision_of(read), revision);
+  EXPECT_EQ(read["spec"]["new"].as_int(), 1);
+}
+
+TEST_F(EtcdStoreTest, AResourceKeepsToItsOwnKeys) {
+  pods()->create("n/a", pod("a"));
+  pods().etcd().put(prefix_ + "/podsecurity/n/b", "{}");
+  pods().etcd().put(prefix_ + "/pods", "{}");
+  EXPECT_THAT(pods()->list("").objects, SizeIs(1));
+}
+
+TEST_F(EtcdStoreTest, KeysThatLeadElsewhereAreRefused) {
+  for (const char* key : {"", "/", "a/", "a//b", "../secrets/n/x", "n/..", ".", "n/./x"})
+    EXPECT_THROW(pods()->get(key), InvalidArgument) << key;
+}
+
+TEST_F(EtcdStoreTest, ValuesThatCannotBeReadAreNamed) {
+  pods()->create("n/a", pod("a"));
+  pods().etcd().put(prefix_ + "/pods/n/bad", "{\"kind\":");
+  pods().etcd().put(prefix_ + "/pods/n/proto", std::string("k8s\0\n\x0c", 6));
+  EXPECT_TRUE(pods()->get("n/a"));
+  EXPECT_THAT(failure_of([&] { pods()->get("n/bad"); }), HasSubstr(prefix_ + "/pods/n/bad"));
+  EXPECT_THAT(failure_of([&] { pods()->get("n/proto"); }), HasSubstr("it is protobuf"));
+  EXPECT_THAT(failure_of([&] { pods()->list(""); }), HasSubstr(prefix_ + "/pods/n/bad"));
+  EXPECT_THAT(failure_of([&] {
+                pods()->update("n/bad", [](const api::Object& present) { return present; });
+              }),
+              HasSubstr("unable to decode key"));
+}
+
+TEST_F(EtcdStoreTest, AListOfManyPagesShowsOneMoment) {
+  // In one transaction each: keys beyond the length of a page.
+  constexpr int kCount = 700;
+  for (int i = 0; i < kCount; ++i)
+    pods().etcd().put(prefix_ + "/pods/n/p" + std::to_string(1000 + i),
+                      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p)" +
+                          std::to_string(1000 + i) + R"(","namespace":"n"}})");
+  TestThread thread;
+  std::vector<api::Object> some;
+  std::size_t seen = 0;
+  ListOptions options;
+  ListResult list = thread.run(pods().store().list("n/", true, options));
+  // After the first page has been read.
+  pods()->remove("n/p1650");
+  pods()->create("n/p1650a", pod("p1650a"));
+  while (thread.run(list.objects->next(some, 64))) {
+    for (const auto& object : some) EXPECT_EQ(object.name(), "p" + std::to_string(1000 + seen++));
+  }
+  EXPECT_EQ(seen, kCount);
+}
+
+TEST_F(EtcdStoreTest, APageOfRareObjectsIsFound) {
+  for (int i = 0; i < 60; ++i) {
+    const std::string name = "p" + std::to_string(100 + i);
+    pods()->create("n/" + name, pod(name, i == 50 ? "rare" : "a"));
+  }
+  ListOptions options;
+  options.limit = 1;
+  options.predicate = app_is("rare");
+  auto page = pods()->list("n/", options);
+  ASSERT_THAT(page.objects, SizeIs(1));
+  EXPECT_EQ(page.objects[0].name(), "p150");
+  EXPECT_FALSE(page.remaining);
+  options.match = VersionMatch::kExact;
+  options.revision = page.revision;
+  options.start_key = page.continue_key;
+  page = pods()->list("n/", options);
+  EXPECT_THAT(page.objects, SizeIs(0));
+  EXPECT_EQ(page.continue_key, "");
+}
+
+TEST_F(EtcdStoreTest, APageOfAMomentThatIsForgottenIsGone) {
+  for (const char* name : {"a", "b", "c"}) pods()->create(std::string("n/") + name, pod(name));
+  ListOptions options;
+  options.limit = 1;
+  const auto page = pods()->list("n/", options);
+  pods()->create("n/d", pod("d"));
+  auto& etcd = pods().etcd();
+  etcd.run(etcd->compact(pods()->current_revision()));
+  options.match = VersionMatch::kExact;
+  options.revision = page.revision;
+  options.start_key = page.continue_key;
+  try {
+    pods()->list("n/", options);
+    FAIL();
+  } catch (const api::StatusError& e) {
+    EXPECT_TRUE(api::is_resource_expired(e));
+    EXPECT_EQ(e.status().message, "The resourceVersion for the provided list is too old.");
+  }
+}
+
+// --- beginning with a state that a cache has
+
+class SuggestionTest : public EtcdStoreTest {
+ protected:
+  void SetUp() override {
+    EtcdStoreTest::SetUp();
+    if (IsSkipped()) return;
+    stale_ = pods()->create("n/a", pod("a", "old"));
+    fresh_ = pods()->update("n/a", [](const api::Object&) { return pod("a", "new"); });
+  }
+  api::Object update(const api::Object& cached, Interface::Update change,
+                     Preconditions preconditions = {}) {
+    TestThread thread;
+    return thread.run(pods().store().update_from(cached, "n/a", false, std::move(preconditions),
+                                                 std::move(change)));
+  }
+  api::Object remove(const api::Object& cached, Preconditions preconditions = {},
+                     Interface::Validate validate = {}) {
+    TestThread thread;
+    return thread.run(
+        pods().store().remove_from(cached, "n/a", std::move(preconditions), std::move(validate)));
+  }
+
+  api::Object stale_;
+  api::Object fresh_;
+};
+
+std::string app(const api::Object& object) {
+  return std::string(object.labels()["app"].as_string());
+}
+
+TEST_F(SuggestionTest, AnUpdateOfAStaleStateBeginsAgainWithTheFreshOne) {
+  std::vector<std::string> seen;
+  const api::Object updated = update(stale_, [&](const api::Object& present) {
+    seen.push_back(app(present));
+    return pod("a", app(present) + "+");
+  });
+  EXPECT_THAT(seen, ElementsAre("old", "new"));
+  EXPECT_EQ(app(updated), "new+");
+}
+
+TEST_F(SuggestionTest, AnUpdateOfTheRightStateAsksOnce) {
+  int calls = 0;
+  update(fresh_, [&](const api::Object&) {
+    ++calls;
+    return pod("a", "next");
+  });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(SuggestionTest, WhatIsRefusedOfAStaleStateIsLookedAtAgain) {
+  const auto no_old = [](const api::Object& present) {
+    if (app(present) == "old") throw InvalidArgument("old");
+    return pod("a", "next");
+  };
+  EXPECT_EQ(app(update(stale_, no_old)), "next");
+  const auto never = [](const api::Object&) -> api::Object { throw InvalidArgument("never"); };
+  EXPECT_THROW(update(stale_, never), InvalidArgument);
+}
+
+TEST_F(SuggestionTest, PreconditionsAreThoseOfTheFreshState) {
+  Preconditions right;
+  right.resource_version = std::string(fresh_.resource_version());
+  EXPECT_EQ(app(update(
+                stale_, [](const api::Object&) { return pod("a", "next"); }, right)),
+            "next");
+  EXPECT_THROW(update(
+                   stale_, [](const api::Object&) { return pod("a"); }, right),
+               StorageError);
+}
+
+TEST_F(SuggestionTest, AnUnchangedStaleStateIsNotTakenForTheFreshOne) {
+  // It would look like nothing to do.
+  const api::Object updated = update(stale_, [&](const api::Object&) { return pod("a", "old"); });
+  EXPECT_EQ(app(updated), "old");
+  EXPECT_GT(revision_of(updated), revision_of(fresh_));
+}
+
+TEST_F(SuggestionTest, AnUpdateOfWhatIsGoneSaysSo) {
+  pods()->remove("n/a");
+  EXPECT_THAT(failure_of([&] { update(fresh_, [](const api::Object&) { return pod("a"); }); }),
+              HasSubstr("key not found"));
+  EXPECT_THAT(failure_of([&] { remove(fresh_); }), HasSubstr("key not found"));
+}
+
+TEST_F(SuggestionTest, ADeletionOfAStaleStateTakesTheFreshOne) {
+  const api::Object last = remove(stale_);
+  EXPECT_EQ(app(last), "new");
+  EXPECT_GT(revision_of(last), revision_of(fresh_));
+  EXPECT_FALSE(pods()->get("n/a"));
+}
+
+TEST_F(SuggestionTest, ADeletionIsValidatedWithTheFreshState) {
+  std::vector<std::string> seen;
+  const auto no_old = [&](const api::Object& present) {
+    seen.push_back(app(present));
+    if (app(present) == "old") throw InvalidArgument("old");
+  };
+  remove(stale_, {}, no_old);
+  EXPECT_THAT(seen, ElementsAre("old", "new"));
+}
+
+TEST_F(SuggestionTest, ADeletionThatTheFreshStateForbidsIsRefused) {
+  const auto only_old = [](const api::Object& present) {
+    if (app(present) != "old") throw InvalidArgument("not old");
+  };
+  EXPECT_THROW(remove(stale_, {}, only_old), InvalidArgument);
+  EXPECT_TRUE(pods()->get("n/a"));
+  Preconditions stale;
+  stale.resource_version = std::string(stale_.resource_version());
+  EXPECT_THROW(remove(stale_, stale), StorageError);
+}
+
+// --- time to live
+
+TEST_F(EtcdStoreTest, ObjectsWithATimeToLiveShareALease) {
+  const auto events = store(identity_transformer(), std::chrono::hours(1));
+  (*events)->create("n/a", pod("a"));
+  (*events)->create("n/b", pod("b"));
+  const std::int64_t lease = raw("n/a").lease;
+  EXPECT_NE(lease, 0);
+  EXPECT_EQ(raw("n/b").lease, lease);
+  auto& etcd = pods().etcd();
+  const auto left = etcd.run(etcd->keep_alive(lease));
+  EXPECT_EQ(left, std::chrono::hours(1) + std::chrono::seconds(60)) << "a minute more, to share";
+  // A change renews the time, or at least keeps it.
+  (*events)->update("n/a", [](const api::Object&) { return pod("a", "b"); });
+  EXPECT_NE(raw("n/a").lease, 0);
+}
+
+TEST_F(EtcdStoreTest, WhatVanishesTogetherIsToldToTheLast) {
+  const auto events = store(identity_transformer(), std::chrono::hours(1));
+  for (const char* name : {"a", "b", "c"}) (*events)->create(std::string("n/") + name, pod(name));
+  WatchOptions options;
+  options.start = WatchOptions::Start::kNow;
+  auto watch = (*events)->watch("", options);
+  auto& etcd = pods().etcd();
+  etcd.run(etcd->revoke_lease(raw("n/a").lease));
+  const auto told = watch->take_events(3);
+  EXPECT_THAT(describe(told), ElementsAre("DELETED n/a", "DELETED n/b", "DELETED n/c"));
+  EXPECT_EQ(told[0].revision, told[2].revision);
+  EXPECT_TRUE(told[0].revision_continues);
+  EXPECT_FALSE(told[2].revision_continues);
+}
+
+// --- encryption
+
+TEST_F(EtcdStoreTest, StaleValuesAreWrittenAgainThoughNothingChanged) {
+  const auto old = store(aes_gcm_encryption({{"old", std::string(32, 'o')}}, true));
+  const api::Object created = (*old)->create("n/a", pod("a"));
+  EXPECT_THAT(raw("n/a").value, StartsWith("k8s:enc:aesgcm:v1:old:"));
+  EXPECT_THAT(raw("n/a").value, Not(HasSubstr("uid-a")));
+  const auto rotated = store(
+      aes_gcm_encryption({{"new", std::string(32, 'n')}, {"old", std::string(32, 'o')}}, true));
+  EXPECT_EQ((*rotated)->get("n/a"), created);
+  const auto same = [](const api::Object& present) { return present; };
+  const api::Object rewritten = (*rotated)->update("n/a", same);
+  EXPECT_GT(revision_of(rewritten), revision_of(created));
+  EXPECT_THAT(raw("n/a").value, StartsWith("k8s:enc:aesgcm:v1:new:"));
+  EXPECT_EQ((*rotated)->update("n/a", same), rewritten) << "once";
+}
+
+TEST_F(EtcdStoreTest, AValueMovedToAnotherKeyIsNotRead) {
+  const auto encrypted = store(aes_gcm_encryption({{"k", std::string(32, 'k')}}, false));
+  (*encrypted)->create("n/a", pod("a"));
+  pods().etcd().put(prefix_ + "/pods/n/b", raw("n/a").value);
+  EXPECT_THAT(failure_of([&] { (*encrypted)->get("n/b"); }),
+              HasSubstr("unable to transform key \"" + prefix_ + "/pods/n/b\""));
+}
+
+// --- whether anything has changed
+
+TEST_F(EtcdStoreTest, KnowsThatNothingHasChangedSince) {
+  TestThread thread;
+  const auto unchanged = [&](Revision revision, std::size_t count) {
+    return thread.run(pods().store().unchanged_since(revision, count));
+  };
+  pods()->create("n/a", pod("a"));
+  pods()->create("n/b", pod("b"));
+  const Revision then = pods()->current_revision();
+  pods().etcd().put(prefix_ + "/other", "x");
+  EXPECT_EQ(unchanged(then, 2), pods()->current_revision());
+  pods()->update("n/a", [](const api::Object&) { return pod("a", "b"); });
+  EXPECT_FALSE(unchanged(then, 2));
+  const Revision later = pods()->current_revision();
+  pods()->remove("n/a");
+  EXPECT_FALSE(unchanged(later, 2)) << "one is missing";
+  pods()->create("n/c", pod("c"));
+  EXPECT_FALSE(unchanged(later, 2)) << "as many, but not the same";
+}
+
+// --- compaction
+
+TEST_F(EtcdStoreTest, OfManyCompactorsOneCompacts) {
+  // A cluster of its own: the key is one for all.
+  test::EtcdCluster cluster;
+  EtcdClient etcd(options_for(cluster.endpoints()));
+  CompactorState one;
+  CompactorState two;
+  EXPECT_EQ(etcd.run(compact_once(etcd.get(), one)), 0u) << "the first time nobody knows";
+  EXPECT_EQ(etcd.run(compact_once(etcd.get(), two)), 0u) << "not its turn";
+  const Revision old = one.revision;
+  for (int i = 0; i < 5; ++i) etcd.put("/a", "x");
+  // Who comes first next time does it, and the other one does not.
+  EXPECT_EQ(etcd.run(compact_once(etcd.get(), one)), old);
+  EXPECT_EQ(etcd.run(compact_once(etcd.get(), two)), 0u);
+  RangeRequest past;
+  past.key = "/a";
+  past.revision = old - 1;
+  EXPECT_THROW(etcd.run(etcd->range(past)), EtcdError);
+  past.revision = old;
+  EXPECT_NO_THROW(etcd.run(etcd->range(past)));
+  // Should the first one have gone, the other takes over.
+  etcd.put("/a", "y");
+  EXPECT_GT(etcd.run(compact_once(etcd.get(), two)), old);
+}
+
+}  // namespace
+}  // namespace lookout::apiserver::storage::etcd3

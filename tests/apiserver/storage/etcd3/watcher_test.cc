@@ -1,0 +1,466 @@
+// The etcd watcher, bullet by bullet: with a real etcd, and with one that does what a test says.
+#include "apiserver/storage/etcd3/watcher.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "apiserver/storage/etcd3/block_logger.h"
+#include "lookout/api/base64.h"
+#include "lookout/api/status.h"
+#include "tests/apiserver/storage/etcd3/etcd_process.h"
+#include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/http_server.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+namespace {
+
+using test::eventually;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+WatchOptions from(Revision revision) {
+  WatchOptions options;
+  options.start = WatchOptions::Start::kRevision;
+  options.revision = revision;
+  return options;
+}
+
+api::Status status_of(const Event& event) {
+  EXPECT_EQ(event.type, api::EventType::kError);
+  return api::Status::from(event.object).value_or(api::Status{});
+}
+
+// --- with a real etcd
+
+class WatcherTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
+    pods_ = std::make_unique<EtcdStore>(test::shared_etcd().endpoints(), prefix_);
+  }
+  EtcdStore& pods() { return *pods_; }
+  std::string whole(const std::string& key) const { return prefix_ + "/pods/" + key; }
+
+  const std::string prefix_ = test::unique_etcd_prefix();
+  std::unique_ptr<EtcdStore> pods_;
+};
+
+struct Transition {
+  const char* name;
+  const char* before;  // empty: not there
+  const char* after;
+  const char* event;  // of a watch of app=x; empty: none
+};
+void PrintTo(const Transition& transition, std::ostream* out) { *out << transition.name; }
+
+class TransitionTest : public WatcherTest, public testing::WithParamInterface<Transition> {};
+
+TEST_P(TransitionTest, OldAndNewMembershipDecide) {
+  const Transition& t = GetParam();
+  if (*t.before != '\0') pods()->create("n/a", pod("a", t.before));
+  WatchOptions options = from(pods()->current_revision());
+  options.predicate = app_is("x");
+  auto watch = pods()->watch("", options);
+  api::Object last;
+  if (*t.after == '\0') {
+    last = pods()->remove("n/a");
+  } else if (*t.before == '\0') {
+    last = pods()->create("n/a", pod("a", t.after));
+  } else {
+    last = pods()->update("n/a", [&](const api::Object&) { return pod("a", t.after, "changed"); });
+  }
+  // What comes next tells that nothing else comes.
+  pods()->create("n/z", pod("z", "x"));
+  std::vector<std::string> expected;
+  if (*t.event != '\0') expected.push_back(std::string(t.event) + " n/a");
+  expected.push_back("ADDED n/z");
+  const auto events = watch->take_events(expected.size());
+  ASSERT_EQ(describe(events), expected);
+  if (*t.event == '\0') return;
+  EXPECT_EQ(events[0].revision, revision_of(last));
+  EXPECT_EQ(events[0].object.resource_version(), last.resource_version());
+  const bool old_state = events[0].type == api::EventType::kDeleted;
+  EXPECT_EQ(events[0].object.labels()["app"].as_string(), old_state ? t.before : t.after);
+}
+
+INSTANTIATE_TEST_SUITE_P(Watcher, TransitionTest,
+                         testing::Values(Transition{"CreatedInside", "", "x", "ADDED"},
+                                         Transition{"CreatedOutside", "", "y", ""},
+                                         Transition{"ChangedInside", "x", "x", "MODIFIED"},
+                                         Transition{"Left", "x", "y", "DELETED"},
+                                         Transition{"Entered", "y", "x", "ADDED"},
+                                         Transition{"ChangedOutside", "y", "y", ""},
+                                         Transition{"DeletedInside", "x", "", "DELETED"},
+                                         Transition{"DeletedOutside", "y", "", ""}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_F(WatcherTest, ProgressNotificationsBecomeBookmarks) {
+  const Revision start = pods()->current_revision();
+  TestThread thread;
+  const auto open = [&]() -> Awaitable<std::unique_ptr<Watch>> {
+    co_return pods().store().watch_all(start, co_await boost::asio::this_coro::executor);
+  };
+  auto watch = thread.run(open());
+  // Something that the watch does not see.
+  const Revision other = pods().etcd().put(prefix_ + "/other", "x");
+  std::vector<Event> events;
+  Revision told = 0;
+  while (told < other) {
+    ASSERT_TRUE(thread.run(watch->next(events, Watch::TimePoint::max())));
+    for (const Event& event : events) {
+      ASSERT_EQ(event.type, api::EventType::kBookmark);
+      told = event.revision;
+    }
+  }
+  const auto let_go = [&]() -> Awaitable<void> {
+    watch.reset();
+    co_return;
+  };
+  thread.run(let_go());
+}
+
+TEST_F(WatcherTest, BookmarksAreToldWhenTheyAreAskedFor) {
+  auto watch = pods()->watch("", from(pods()->current_revision()));
+  const Revision other = pods().etcd().put(prefix_ + "/other", "x");
+  EXPECT_TRUE(eventually([&] {
+    watch->request_bookmark();
+    const auto events = watch->poll();
+    return !events.empty() && events[0].type == api::EventType::kBookmark &&
+           events[0].revision >= other;
+  }));
+}
+
+TEST_F(WatcherTest, AWatchOfTheForgottenPastGetsOneErrorAndEnds) {
+  pods()->create("n/a", pod("a"));
+  const Revision start = pods()->current_revision();
+  for (int i = 0; i < 3; ++i)
+    pods()->update("n/a", [&](const api::Object&) { return pod("a", std::to_string(i)); });
+  auto& etcd = pods().etcd();
+  etcd.run(etcd->compact(pods()->current_revision()));
+  const auto events = pods()->watch("", from(start))->take_until_the_end();
+  ASSERT_THAT(events, SizeIs(1));
+  EXPECT_EQ(status_of(events[0]).code, 410);
+  EXPECT_EQ(status_of(events[0]).reason, "Expired");
+}
+
+TEST_F(WatcherTest, ACompactionDoesNotTroubleAWatchThatIsUpToDate) {
+  auto watch = pods()->watch("", {});
+  pods()->create("n/a", pod("a"));
+  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
+  auto& etcd = pods().etcd();
+  etcd.run(etcd->compact(pods()->current_revision()));
+  pods()->remove("n/a");
+  EXPECT_EQ(watch->take(1).at(0), "DELETED n/a");
+}
+
+TEST_F(WatcherTest, AValueThatCannotBeReadEndsTheWatchAndIsNamed) {
+  auto watch = pods()->watch("", from(pods()->current_revision()));
+  pods()->create("n/a", pod("a"));
+  pods().etcd().put(whole("n/bad"), "nonsense");
+  pods()->create("n/b", pod("b"));
+  const auto events = watch->take_until_the_end();
+  ASSERT_THAT(describe(events), ElementsAre("ADDED n/a", "ERROR"));
+  EXPECT_EQ(status_of(events[1]).code, 500);
+  EXPECT_EQ(status_of(events[1]).reason, "InternalError");
+  EXPECT_THAT(status_of(events[1]).message, HasSubstr(whole("n/bad")));
+}
+
+TEST_F(WatcherTest, ADeletionOfAValueThatCannotBeReadSaysSo) {
+  pods().etcd().put(whole("n/bad"), "nonsense");
+  auto watch = pods()->watch("", from(pods()->current_revision()));
+  auto& etcd = pods().etcd();
+  etcd.run(etcd->remove(whole("n/bad")));
+  const auto events = watch->take_until_the_end();
+  ASSERT_THAT(describe(events), ElementsAre("ERROR"));
+  EXPECT_EQ(status_of(events[0]).reason, "StorageReadError");
+  EXPECT_THAT(status_of(events[0]).message, HasSubstr("saw a DELETED event"));
+  EXPECT_THAT(status_of(events[0]).message, HasSubstr(whole("n/bad")));
+}
+
+TEST_F(WatcherTest, ADeletionOfAnEmptyValueSaysSoToo) {
+  pods().etcd().put(whole("n/empty"), "");
+  auto watch = pods()->watch("", from(pods()->current_revision()));
+  auto& etcd = pods().etcd();
+  etcd.run(etcd->remove(whole("n/empty")));
+  EXPECT_EQ(watch->take(1).at(0), "ERROR");
+}
+
+TEST_F(WatcherTest, PreviousValuesAreDecodedOnlyWhereTheyDecide) {
+  pods().etcd().put(whole("n/a"), "nonsense");
+  const Revision start = pods()->current_revision();
+  const std::string good = json_codec()->encode(pod("a", "x"));
+  pods().etcd().put(whole("n/a"), good);
+  EXPECT_EQ(pods()->watch("", from(start))->take(1).at(0), "MODIFIED n/a");
+  WatchOptions selecting = from(start);
+  selecting.predicate = app_is("x");
+  EXPECT_EQ(pods()->watch("", selecting)->take(1).at(0), "ERROR");
+}
+
+TEST_F(WatcherTest, TheStateComesInTheOrderOfKeysThenWhatFollowsIt) {
+  for (const char* name : {"c", "a", "b"}) pods()->create(std::string("n/") + name, pod(name));
+  WatchOptions options;
+  options.initial_events_end = true;
+  auto watch = pods()->watch("n/", options);
+  pods()->remove("n/b");
+  const auto events = watch->take_events(5);
+  EXPECT_THAT(describe(events),
+              ElementsAre("ADDED n/a", "ADDED n/b", "ADDED n/c", "BOOKMARK", "DELETED n/b"));
+  EXPECT_LT(events[3].revision, events[4].revision);
+}
+
+TEST_F(WatcherTest, AStateOfTheFutureIsRefused) {
+  WatchOptions options;
+  options.revision = pods()->current_revision() + 100;
+  try {
+    pods()->watch("", options);
+    FAIL();
+  } catch (const api::StatusError& e) {
+    EXPECT_TRUE(api::is_too_large_resource_version(e));
+  }
+}
+
+TEST_F(WatcherTest, ALargeObjectComesWhole) {
+  auto watch = pods()->watch("", {});
+  const std::string note(1000000, 'x');
+  const api::Object created = pods()->create("n/a", pod("a", "x", note));
+  EXPECT_EQ(watch->take_events(1).at(0).object, created);
+}
+
+// --- with an etcd that does what a test says
+
+/// Its watches run a script each, in the order in which they come.
+class ScriptedEtcd {
+ public:
+  using Script = std::function<void(test::HttpConnection&)>;
+  struct Request {
+    std::string body;
+    std::string has_leader;
+  };
+
+  explicit ScriptedEtcd(std::vector<Script> scripts)
+      : scripts_(std::move(scripts)), server_([this](test::HttpConnection& c) { serve(c); }) {}
+
+  std::string url() const { return server_.url(); }
+  test::HttpServer& server() { return server_; }
+  std::vector<Request> requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+  /// Where the watch of a request begins.
+  static std::string start_of(const Request& request) {
+    const std::string name = R"("start_revision":")";
+    const std::size_t at = request.body.find(name) + name.size();
+    return request.body.substr(at, request.body.find('"', at) - at);
+  }
+
+ private:
+  void serve(test::HttpConnection& connection) {
+    while (const auto request = connection.read_request()) {
+      if (request->target != "/v3/watch") {
+        connection.respond({.body = R"({"header":{"revision":"4"},"count":"0"})"});
+        continue;
+      }
+      std::size_t index = 0;
+      {
+        const std::lock_guard lock(mutex_);
+        index = requests_.size();
+        requests_.push_back({request->body, request->header("Grpc-Metadata-hasleader")});
+      }
+      connection.begin_chunks();
+      connection.chunk(R"({"result":{"header":{"revision":"4"},"created":true}})"
+                       "\n");
+      if (index < scripts_.size()) scripts_[index](connection);
+      connection.wait_for_close();
+      return;
+    }
+  }
+
+  const std::vector<Script> scripts_;
+  mutable std::mutex mutex_;
+  std::vector<Request> requests_;
+  test::HttpServer server_;
+};
+
+std::string event_json(const std::string& name, int revision, bool created = true) {
+  const std::string value =
+      api::encode_base64(json_codec()->encode(pod(name, std::to_string(revision))));
+  std::string out = R"({"kv":{"key":")" + api::encode_base64("/p/pods/n/" + name) +
+                    R"(","create_revision":")" + std::to_string(created ? revision : 1) +
+                    R"(","mod_revision":")" + std::to_string(revision) + R"(","value":")" + value +
+                    R"("})";
+  if (!created) out += R"(,"prev_kv":{"value":")" + value + R"("})";
+  return out + "}";
+}
+
+std::string frame(int revision, const std::string& events, bool fragment = false) {
+  return R"({"result":{"header":{"revision":")" + std::to_string(revision) + R"("},)" +
+         (fragment ? R"("fragment":true,)" : "") + R"("events":[)" + events + "]}}\n";
+}
+
+std::string list(std::initializer_list<std::string> events) {
+  std::string out;
+  for (const std::string& event : events) out += (out.empty() ? "" : ",") + event;
+  return out;
+}
+
+TEST(ScriptedWatcherTest, ABrokenConnectionIsReplacedByOneThatGoesOnBehindWhatCame) {
+  ScriptedEtcd etcd({[](test::HttpConnection& c) {
+                       c.chunk(frame(6, list({event_json("a", 5), event_json("b", 6)})));
+                       // The next one is cut.
+                       const std::string cut = frame(7, event_json("c", 7));
+                       c.chunk(cut.substr(0, cut.size() / 2));
+                       c.shutdown_write();
+                     },
+                     [](test::HttpConnection& c) {
+                       c.chunk(frame(8, list({event_json("c", 7), event_json("d", 8)})));
+                       c.end_chunks();
+                       c.close();
+                     },
+                     [](test::HttpConnection& c) { c.chunk(frame(9, event_json("e", 9))); }});
+  EtcdStore pods({etcd.url()}, "/p");
+  auto watch = pods->watch("", from(4));
+  EXPECT_THAT(watch->take(5),
+              ElementsAre("ADDED n/a", "ADDED n/b", "ADDED n/c", "ADDED n/d", "ADDED n/e"));
+  const auto requests = etcd.requests();
+  ASSERT_THAT(requests, SizeIs(3));
+  EXPECT_EQ(ScriptedEtcd::start_of(requests[0]), "5");
+  EXPECT_EQ(ScriptedEtcd::start_of(requests[1]), "7");
+  EXPECT_EQ(ScriptedEtcd::start_of(requests[2]), "9");
+  for (const auto& request : requests) EXPECT_EQ(request.has_leader, "true");
+}
+
+TEST(ScriptedWatcherTest, ARevisionThatCameHalfIsCompletedAndNothingIsRepeated) {
+  const std::string all = list({event_json("a", 7), event_json("b", 7), event_json("c", 7)});
+  ScriptedEtcd etcd({[](test::HttpConnection& c) {
+                       c.chunk(frame(7, list({event_json("a", 7), event_json("b", 7)}), true));
+                       c.shutdown_write();
+                     },
+                     [&](test::HttpConnection& c) {
+                       c.chunk(frame(7, all));
+                       c.chunk(frame(8, event_json("d", 8)));
+                     }});
+  EtcdStore pods({etcd.url()}, "/p");
+  auto watch = pods->watch("", from(4));
+  const auto events = watch->take_events(4);
+  EXPECT_THAT(describe(events), ElementsAre("ADDED n/a", "ADDED n/b", "ADDED n/c", "ADDED n/d"));
+  EXPECT_TRUE(events[0].revision_continues);
+  EXPECT_TRUE(events[1].revision_continues);
+  EXPECT_FALSE(events[2].revision_continues);
+  EXPECT_EQ(ScriptedEtcd::start_of(etcd.requests().at(1)), "5");
+}
+
+TEST(ScriptedWatcherTest, AFragmentedAnswerIsOneRevision) {
+  ScriptedEtcd etcd({[](test::HttpConnection& c) {
+    c.chunk(frame(7, event_json("a", 7), true));
+    c.chunk(frame(7, event_json("b", 7), false));
+  }});
+  EtcdStore pods({etcd.url()}, "/p");
+  const auto events = pods->watch("", from(4))->take_events(2);
+  EXPECT_TRUE(events.at(0).revision_continues);
+  EXPECT_FALSE(events.at(1).revision_continues);
+}
+
+struct Ending {
+  const char* name;
+  std::string frame;
+  int code;
+  const char* message;
+};
+void PrintTo(const Ending& ending, std::ostream* out) { *out << ending.name; }
+
+class EndingTest : public testing::TestWithParam<Ending> {};
+
+TEST_P(EndingTest, IsOneErrorBehindWhatCameBefore) {
+  ScriptedEtcd etcd({[](test::HttpConnection& c) {
+    c.chunk(frame(5, event_json("a", 5)));
+    c.chunk(GetParam().frame + "\n");
+    c.chunk(frame(6, event_json("b", 6)));
+  }});
+  EtcdStore pods({etcd.url()}, "/p");
+  const auto events = pods->watch("", from(4))->take_until_the_end();
+  ASSERT_THAT(describe(events), ElementsAre("ADDED n/a", "ERROR"));
+  EXPECT_EQ(status_of(events[1]).code, GetParam().code);
+  EXPECT_THAT(status_of(events[1]).message, HasSubstr(GetParam().message));
+  EXPECT_TRUE(eventually([&] { return etcd.server().open_connections() == 0; }));
+  EXPECT_THAT(etcd.requests(), SizeIs(1)) << "and it does not try again";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Watcher, EndingTest,
+    testing::Values(
+        Ending{"NoLeader",
+               R"({"error":{"grpc_code":14,"http_code":503,"message":"etcdserver: no leader"}})",
+               500, "etcdserver: no leader"},
+        Ending{"Compacted", R"({"result":{"header":{},"canceled":true,"compact_revision":"9"}})",
+               410, "The resourceVersion for the provided watch is too old."},
+        Ending{"Canceled",
+               R"({"result":{"header":{},"canceled":true,"cancel_reason":"permission denied"}})",
+               500, "permission denied"},
+        Ending{
+            "NoPreviousValue",
+            R"({"result":{"events":[{"kv":{"key":"L3AvcG9kcy9uL2M=","create_revision":"1","mod_revision":"6","value":"e30="}}]}})",
+            500, "PrevKv=nil (key=\"/p/pods/n/c\", modRevision=6, type=PUT)"},
+        Ending{"NoJson", "<html>", 500, "did not answer as an etcd does"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(ScriptedWatcherTest, WhoDoesNotReadMakesEtcdWait) {
+  std::atomic<test::HttpConnection*> connection{nullptr};
+  ScriptedEtcd etcd({[&](test::HttpConnection& c) {
+    connection = &c;
+    const std::string name(200, 'x');
+    for (int i = 5; c.chunk(frame(i, event_json(name + std::to_string(i), i))); ++i) continue;
+  }});
+  EtcdStore pods({etcd.url()}, "/p");
+  {
+    auto watch = pods->watch("", from(4));
+    watch->take(1);
+    EXPECT_TRUE(eventually([&] { return connection != nullptr && connection.load()->stalled(); }));
+    // Two queues of 100, one buffer of the transport and those of the sockets.
+    EXPECT_LT(connection.load()->written(), 32u << 20);
+    // What was held back comes, in order.
+    const auto events = watch->take_events(20000);
+    ASSERT_THAT(events, SizeIs(20000));
+    for (std::size_t i = 1; i < events.size(); ++i)
+      ASSERT_EQ(events[i].revision, events[i - 1].revision + 1);
+  }
+  EXPECT_TRUE(eventually([&] { return etcd.server().open_connections() == 0; }))
+      << "a watch that is let go of leaves no connection";
+}
+
+TEST(ScriptedWatcherTest, CancellingEndsItWithoutAnError) {
+  ScriptedEtcd etcd({});
+  EtcdStore pods({etcd.url()}, "/p");
+  auto watch = pods->watch("", from(4));
+  EXPECT_TRUE(eventually([&] { return !etcd.requests().empty(); }));
+  watch->cancel();
+  EXPECT_THAT(watch->take_until_the_end(), SizeIs(0));
+  EXPECT_TRUE(eventually([&] { return etcd.server().open_connections() == 0; }));
+}
+
+// --- saying that it is slow
+
+TEST(BlockLoggerTest, SaysNowAndThenHowLongSomebodyWaited) {
+  static std::vector<std::string> lines;
+  lines.clear();
+  const auto start = BlockLogger::Clock::time_point();
+  BlockLogger logger("it is slow", "/registry/pods", start,
+                     [](const std::string& line) { lines.push_back(line); });
+  using std::chrono::milliseconds;
+  logger.record_wait(milliseconds(90), start + milliseconds(1000));
+  logger.record_wait(milliseconds(20), start + milliseconds(4999));
+  EXPECT_THAT(lines, SizeIs(0));
+  logger.record_wait(milliseconds(0), start + milliseconds(5000));
+  EXPECT_THAT(lines, ElementsAre("/registry/pods: it is slow: waited 110 ms for 3 events within "
+                                 "5000 ms"));
+  // Short waits are nobody's business.
+  logger.record_wait(milliseconds(100), start + milliseconds(10000));
+  EXPECT_THAT(lines, SizeIs(1));
+}
+
+}  // namespace
+}  // namespace lookout::apiserver::storage::etcd3

@@ -1,0 +1,228 @@
+// What objects must have: custom resources by their schema, smaller built-in kinds by their rules.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lookout/apiserver/storage/memory.h"
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+
+const api::Resource kThings("example.com", "v1", "Thing", "things", true);
+
+class CustomSchema : public ClientTest {
+ protected:
+  CustomSchema() {
+    all(kDefinitions).create(json(R"({
+      "metadata":{"name":"things.example.com"},
+      "spec":{"group":"example.com","scope":"Namespaced",
+        "names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
+        "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
+          "schema":{"openAPIV3Schema":{"type":"object","required":["spec"],"properties":{
+            "status":{"type":"object","properties":{"phase":{"type":"string"}}},
+            "spec":{"type":"object","required":["when"],"properties":{
+              "when":{"type":"string","pattern":"^[a-z]+$","minLength":2,"maxLength":5},
+              "size":{"type":"integer","minimum":1,"maximum":10,"default":3},
+              "share":{"type":"number","maximum":1,"exclusiveMaximum":true},
+              "mode":{"type":"string","enum":["a","b"]},
+              "port":{"x-kubernetes-int-or-string":true},
+              "maybe":{"type":"string","nullable":true},
+              "list":{"type":"array","minItems":1,"maxItems":2,"items":{"type":"object",
+                "required":["n"],"properties":{"n":{"type":"integer"},"d":{"type":"string","default":"x"}}}},
+              "map":{"type":"object","additionalProperties":{"type":"integer"}},
+              "any":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}}}]}})"));
+  }
+  static Object thing(const std::string& spec) {
+    return json(R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":)" +
+                spec + "}");
+  }
+};
+
+TEST_F(CustomSchema, DropsWhatItDoesNotKnowAndFillsInDefaults) {
+  const Object created = in(kThings).create(
+      thing(R"({"when":"now","more":1,"list":[{"n":1,"m":2}],"any":{"x":{"y":1}},"map":{"k":1},)"
+            R"("maybe":null,"mode":null})"));
+  EXPECT_EQ(Object::parse(created["spec"].to_json()),
+            json(R"({"when":"now","size":3,"list":[{"n":1,"d":"x"}],"any":{"x":{"y":1}},)"
+                 R"("map":{"k":1},"maybe":null})"));
+  const Object updated = in(kThings).update(changed(created, R"({"spec":{"size":null,"z":1}})"));
+  EXPECT_EQ(updated["spec"]["size"].as_int(), 3);
+  EXPECT_FALSE(updated["spec"].contains("z"));
+  const Object status =
+      in(kThings).update_status(changed(updated, R"({"status":{"phase":"Up","more":1}})"));
+  EXPECT_EQ(status["status"].to_json(), R"({"phase":"Up"})");
+}
+
+struct Wrong {
+  const char* spec;
+  const char* message;
+};
+
+class WrongThings : public CustomSchema, public testing::WithParamInterface<Wrong> {};
+
+TEST_P(WrongThings, AreRefusedInTheWordsOfKubernetes) {
+  const auto status = status_of([&] { in(kThings).create(thing(GetParam().spec)); });
+  EXPECT_EQ(status.code, 422);
+  EXPECT_EQ(status.message,
+            std::string("Thing.example.com \"t\" is invalid: ") + GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Server, WrongThings,
+    testing::Values(
+        Wrong{"{}", "spec.when: Required value"},
+        Wrong{R"("x")",
+              R"(spec: Invalid value: "string": spec in body must be of type object: "string")"},
+        Wrong{
+            R"({"when":"no","size":"3"})",
+            R"(spec.size: Invalid value: "string": spec.size in body must be of type integer: "string")"},
+        Wrong{
+            R"({"when":"no","size":1.5})",
+            R"(spec.size: Invalid value: "number": spec.size in body must be of type integer: "number")"},
+        Wrong{R"({"when":"no","size":11})",
+              "spec.size: Invalid value: 11: spec.size in body should be less than or equal to 10"},
+        Wrong{
+            R"({"when":"no","size":0})",
+            "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"},
+        Wrong{R"({"when":"no","share":1})",
+              "spec.share: Invalid value: 1: spec.share in body should be less than 1"},
+        Wrong{R"({"when":"no","mode":"c"})",
+              R"(spec.mode: Unsupported value: "c": supported values: "a", "b")"},
+        Wrong{R"({"when":"NO"})",
+              R"(spec.when: Invalid value: "NO": spec.when in body should match '^[a-z]+$')"},
+        Wrong{
+            R"({"when":"n"})",
+            R"(spec.when: Invalid value: "n": spec.when in body should be at least 2 chars long)"},
+        Wrong{R"({"when":"tomorrow"})", "spec.when: Too long: may not be more than 5 bytes"},
+        Wrong{
+            R"({"when":"no","port":true})",
+            R"(spec.port: Invalid value: "boolean": spec.port in body must be of type integer,string: "boolean")"},
+        Wrong{R"({"when":"no","list":[]})",
+              "spec.list: Invalid value: 0: spec.list in body should have at least 1 items"},
+        Wrong{R"({"when":"no","list":[{"n":1},{"n":2},{"n":3}]})",
+              "spec.list: Too many: 3: must have at most 2 items"},
+        Wrong{R"({"when":"no","list":[{"n":1},{}]})", "spec.list[1].n: Required value"},
+        Wrong{
+            R"({"when":"no","map":{"k":"v"}})",
+            R"(spec.map.k: Invalid value: "string": spec.map.k in body must be of type integer: "string")"}));
+
+struct Lacking {
+  const char* name;
+  const char* path;
+  const char* body;
+  const char* causes;
+};
+
+class LackingObjects : public ClientTest, public testing::WithParamInterface<Lacking> {};
+
+TEST_P(LackingObjects, AreRefused) {
+  auto document = json(GetParam().body).to_document();
+  if (!document.HasMember("metadata"))
+    document.AddMember("metadata", rapidjson::Value(rapidjson::kObjectType),
+                       document.GetAllocator());
+  if (!document["metadata"].HasMember("name"))
+    document["metadata"].AddMember("name", "x", document.GetAllocator());
+  const auto answer =
+      http(server_.port(), "POST", GetParam().path, Object::from(document).to_json());
+  EXPECT_EQ(answer.code, 422);
+  const std::string message(json(answer.body)["message"].as_string());
+  EXPECT_EQ(message.substr(message.find("is invalid: ") + 12), GetParam().causes);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Server, LackingObjects,
+    testing::Values(
+        Lacking{
+            "cron_job", "/apis/batch/v1/namespaces/default/cronjobs",
+            R"({"spec":{"schedule":"bad","jobTemplate":{"spec":{"template":{"spec":{
+                    "restartPolicy":"Never","containers":[{"name":"m","image":"i"}]}}}}}})",
+            R"(spec.schedule: Invalid value: "bad": expected exactly 5 fields, found 1: [bad])"},
+        Lacking{"ingress", "/apis/networking.k8s.io/v1/namespaces/default/ingresses", "{}",
+                "spec: Invalid value: null: either `defaultBackend` or `rules` must be specified"},
+        Lacking{"role_binding",
+                "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+                R"({"subjects":[{"kind":"Robot","name":"r"}]})",
+                R"([roleRef.kind: Unsupported value: "": supported values: "Role", "ClusterRole", )"
+                R"(roleRef.name: Required value, subjects[0].kind: Unsupported value: "Robot": )"
+                R"(supported values: "ServiceAccount", "User", "Group"])"},
+        Lacking{"role", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+                R"({"rules":[{}]})",
+                "[rules[0].verbs: Required value: verbs must contain at least one value, "
+                "rules[0].apiGroups: Required value: resource rules must supply at least one api "
+                "group, rules[0].resources: Required value: resource rules must supply at least "
+                "one resource]"},
+        Lacking{"storage_class", "/apis/storage.k8s.io/v1/storageclasses", "{}",
+                "provisioner: Required value"},
+        Lacking{"priority_class", "/apis/scheduling.k8s.io/v1/priorityclasses",
+                R"({"value":2000000000})",
+                "value: Forbidden: maximum allowed value of a user defined priority is 1000000000"},
+        Lacking{"lease", "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+                R"({"spec":{"leaseDurationSeconds":0}})",
+                "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"},
+        Lacking{"autoscaler", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
+                R"({"spec":{"maxReplicas":0,"scaleTargetRef":{"kind":"Deployment","name":"d"}}})",
+                "[spec.maxReplicas: Invalid value: 0: must be greater than 0, spec.maxReplicas: "
+                "Invalid value: 0: must be greater than or equal to `minReplicas`]"},
+        Lacking{"claim", "/api/v1/namespaces/default/persistentvolumeclaims", "{}",
+                "[spec.accessModes: Required value: at least 1 access mode is required, "
+                "spec.resources[storage]: Required value]"},
+        Lacking{"volume", "/api/v1/persistentvolumes", "{}",
+                "[spec.accessModes: Required value, spec.capacity: Required value, spec: Required "
+                "value: must specify a volume type]"},
+        Lacking{"service", "/api/v1/namespaces/default/services", "{}",
+                "spec.ports: Required value"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+class Status : public ClientTest {};
+
+TEST_F(Status, IsThereFromTheBeginning) {
+  const Object created =
+      in(kDeployments)
+          .create(json(
+              R"({"metadata":{"name":"web"},"spec":{"selector":{"matchLabels":{"a":"b"}},
+          "template":{"metadata":{"labels":{"a":"b"}},
+                      "spec":{"containers":[{"name":"main","image":"nginx"}]}}}})"));
+  EXPECT_TRUE(created["status"].is_object());
+  EXPECT_TRUE(in(kLeases).create(json(R"({"metadata":{"name":"l"}})"))["spec"].is_object());
+}
+
+TEST(Restart, MakesOldResourceVersionsExpire) {
+  ServerOptions options;
+  options.first_revision = 100;
+  std::string version;
+  {
+    Server before(options);
+    version =
+        json(http(before.port(), "GET", "/api/v1/namespaces").body)["metadata"]["resourceVersion"]
+            .as_string();
+    EXPECT_GE(std::stoi(version), 100);
+  }
+  options.first_revision = 1000;
+  Server after(options);
+  const auto watch =
+      http(after.port(), "GET",
+           "/api/v1/namespaces?watch=1&timeoutSeconds=10&resourceVersion=" + version);
+  EXPECT_EQ(json(watch.body)["object"]["code"].as_int(), 410);
+  const auto list =
+      http(after.port(), "GET",
+           "/api/v1/namespaces?resourceVersionMatch=Exact&resourceVersion=" + version);
+  EXPECT_EQ(list.code, 410);
+}
+
+TEST(Restart, RevisionsOfTimeGrow) {
+  using std::chrono::seconds;
+  using std::chrono::sys_days;
+  using namespace std::chrono_literals;
+  const sys_days begin = 2026y / 11 / 20;
+  const auto one = storage::revision_of_time(begin);
+  EXPECT_EQ(storage::revision_of_time(begin + seconds(60)), one + 600);
+  EXPECT_LT(storage::revision_of_time(begin + std::chrono::years(2)), 999999999u);
+  EXPECT_EQ(storage::revision_of_time({}), 1u);
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

@@ -1,0 +1,74 @@
+// lookout bench: that it measures what it says, not how fast that is.
+#include "tests/cmd/cmd_fixture.h"
+
+namespace lookout::cmd {
+namespace {
+
+using testing::Gt;
+using testing::HasSubstr;
+
+class Bench : public testing::Test {
+ protected:
+  test::ProgramResult lookout(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "bench");
+    return environment_.run(test::lookout_program(), arguments);
+  }
+  /// What a run that must succeed prints.
+  api::Object measure(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.end(), {"-o", "json"});
+    const auto result = lookout(std::move(arguments));
+    EXPECT_EQ(result.status, 0) << result.errors;
+    return result.status == 0 ? api::Object::parse(result.output) : api::Object();
+  }
+
+  test::ProgramEnvironment environment_;
+};
+
+TEST_F(Bench, SyncsEachTypeOfObjectByListAndAsAStream) {
+  for (const char* resource : {"pods", "nodes", "endpointslices", "configmaps", "crontabs"}) {
+    for (const char* mode : {"list", "watchlist"}) {
+      const auto figures =
+          measure({"sync", "--objects", "120", "--resource", resource, "--mode", mode});
+      EXPECT_EQ(figures["objects"].as_int(), 120) << resource << " " << mode;
+      EXPECT_EQ(figures["mode"].as_string(), mode);
+      EXPECT_THAT(figures["vm_hwm"].as_int(), Gt(0));
+    }
+  }
+}
+
+TEST_F(Bench, KeepsWhatItIsToldTo) {
+  const auto bytes = [&](const char* keep) {
+    return measure({"sync", "--objects", "50", "--keep", keep})["object_bytes"].as_int();
+  };
+  EXPECT_THAT(bytes("all"), Gt(bytes("unmanaged")));
+  EXPECT_THAT(bytes("unmanaged"), Gt(bytes("registry")));
+}
+
+TEST_F(Bench, SeesEveryEvent) {
+  for (const char* rate : {"0", "2000"}) {
+    const auto figures = measure({"events", "--objects", "30", "--events", "500", "--rate", rate});
+    EXPECT_EQ(figures["events"].as_int(), 500);
+    EXPECT_EQ(figures["objects"].as_int(), 30) << "changes, no new objects";
+  }
+}
+
+TEST_F(Bench, GivesEachOfManyInformersItsOwnNamespace) {
+  const auto figures = measure({"informers", "--informers", "20", "--objects", "3"});
+  EXPECT_EQ(figures["informers"].as_int(), 20);
+  EXPECT_EQ(figures["objects"].as_int(), 60);
+}
+
+TEST_F(Bench, MeasuresTheStore) {
+  EXPECT_EQ(measure({"store", "--objects", "1000"})["objects"].as_int(), 1000);
+}
+
+TEST_F(Bench, RefusesWhatThereIsNot) {
+  EXPECT_EQ(lookout({}).status, 2);
+  EXPECT_EQ(lookout({"speed"}).status, 2);
+  const auto result = lookout({"sync", "--keep", "half"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.errors, HasSubstr("half"));
+}
+
+}  // namespace
+}  // namespace lookout::cmd

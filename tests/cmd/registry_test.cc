@@ -1,0 +1,209 @@
+// lookout registry: as a new user runs it.
+#include <rapidjson/document.h>
+
+#include <csignal>
+
+#include "tests/cmd/cmd_fixture.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::cmd {
+namespace {
+
+using test::eventually;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr const char* kUserKey =
+    "/dubbo/com.example.User/providers/dubbo%3A%2F%2F10.0.0.1%3A20000%2FUser%3Fversion%3D1.0";
+
+rapidjson::Document parse(const std::string& json) {
+  rapidjson::Document out;
+  out.Parse(json.c_str());
+  EXPECT_FALSE(out.HasParseError()) << json;
+  return out;
+}
+
+class RegistryCmd : public CmdTest {
+ protected:
+  /// A pod that runs, as its kubelet says.
+  void run_pod(const std::string& name, const std::string& ip, bool ready = true) const {
+    create("pods", "default",
+           R"({"metadata":{"name":")" + name +
+               R"(","labels":{"topology.kubernetes.io/zone":"zone-a"}},
+                  "spec":{"containers":[{"name":"m","image":"i","ports":[{"containerPort":80}]}]}})");
+    set_status(name, ip, ready);
+  }
+  void set_status(const std::string& name, const std::string& ip, bool ready) const {
+    client_.resource(kPods, "default")
+        .patch(name, rest::PatchType::kMerge,
+               R"({"status":{"phase":"Running","podIP":")" + ip +
+                   R"(","conditions":[{"type":"Ready","status":")" + (ready ? "True" : "False") +
+                   R"("}]}})",
+               {}, "status");
+  }
+  test::ProgramResult registry(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "registry");
+    return lookout(std::move(arguments));
+  }
+};
+
+TEST_F(RegistryCmd, AnnouncesFindsAndTakesBackAKratosService) {
+  run_pod("web-1", "10.0.0.1");
+  run_pod("web-2", "10.0.0.2", false);
+  auto result = registry({"register", "web", "--pod", "web-1", "--id", "1", "--service-version",
+                          "v3.5.0", "--metadata", "weight=5", "--endpoint", "http://0.0.0.0:80"});
+  EXPECT_EQ(result.output, "web registered on default/web-1\n") << result.errors;
+  EXPECT_EQ(registry({"register", "web", "--pod", "web-2"}).status, 0);
+
+  result = registry({"ls"});
+  EXPECT_EQ(result.output,
+            "SERVICE   INSTANCES   READY   VERSIONS   ZONES\n"
+            "web       2           1       v3.5.0     zone-a\n");
+  result = registry({"get", "web"});
+  EXPECT_EQ(result.output,
+            "POD             ID   VERSION   ZONE     READY   ENDPOINTS            METADATA\n"
+            "default/web-1   1    v3.5.0    zone-a   true    http://10.0.0.1:80   weight=5\n");
+  EXPECT_THAT(registry({"get", "web", "--include-unready"}).output,
+              HasSubstr("default/web-2   <none>   <none>    zone-a   false   TCP://10.0.0.2:80"));
+
+  const auto json = parse(registry({"get", "web", "-o", "json"}).output);
+  EXPECT_STREQ(json["service"].GetString(), "web");
+  EXPECT_TRUE(json["live"].GetBool());
+  ASSERT_EQ(json["instances"].Size(), 1u);
+  const auto& instance = json["instances"][0];
+  EXPECT_STREQ(instance["id"].GetString(), "1");
+  EXPECT_STREQ(instance["metadata"]["weight"].GetString(), "5");
+  EXPECT_STREQ(instance["endpoints"][0].GetString(), "http://10.0.0.1:80");
+  EXPECT_EQ(parse(registry({"ls", "-o", "json"}).output)[0]["instances"].Size(), 2u);
+
+  result = registry({"deregister", "cart", "--pod", "web-1"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, HasSubstr("default/web-1 announces web, not cart"));
+  EXPECT_EQ(registry({"deregister", "web", "--pod", "web-1"}).output,
+            "default/web-1 deregistered\n");
+  EXPECT_EQ(parse(registry({"get", "web", "-o", "json"}).output)["instances"].Size(), 0u);
+}
+
+TEST_F(RegistryCmd, AnnouncesFindsAndTakesBackADubboService) {
+  run_pod("user-1", "10.0.0.1");
+  auto result = registry({"register", "--style", "dubbo", "--pod", "user-1", kUserKey});
+  EXPECT_EQ(result.output, std::string(kUserKey) + " registered on default/user-1\n")
+      << result.errors;
+  EXPECT_THAT(registry({"ls", "--style", "dubbo"}).output,
+              HasSubstr("com.example.User:1.0   1           1       1.0        zone-a\n"));
+  EXPECT_THAT(registry({"get", "--style", "dubbo", "com.example.User:1.0"}).output,
+              HasSubstr("default/user-1   10.0.0.1:20000   1.0       zone-a   true    "
+                        "dubbo://10.0.0.1:20000   <none>\n"));
+  EXPECT_THAT(registry({"get", "--style", "dubbo", "/dubbo/com.example.User"}).output,
+              AllOf(StartsWith("KEY"), HasSubstr(kUserKey)));
+  EXPECT_EQ(registry({"deregister", "--style", "dubbo", "--pod", "user-1", kUserKey}).status, 0);
+  EXPECT_EQ(parse(registry({"get", "--style", "dubbo", "/", "-o", "json"}).output).Size(), 0u);
+}
+
+TEST_F(RegistryCmd, SaysWhyNothingIsFound) {
+  auto result = registry({"ls"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.output, "");
+  EXPECT_THAT(result.errors, HasSubstr("found in the namespace default. -A looks in all"));
+
+  create("pods", "default", pod("web-0", ""));
+  run_pod("web-1", "10.0.0.1", false);
+  EXPECT_EQ(registry({"register", "web", "--pod", "web-0"}).status, 0);
+  EXPECT_EQ(registry({"register", "web", "--pod", "web-1"}).status, 0);
+  EXPECT_EQ(registry({"get", "web"}).errors,
+            "No instances of web found. It is announced by pods that cannot serve:\n"
+            "  default/web-0: its phase is Pending, not Running\n"
+            "  default/web-1: it is not ready (--include-unready shows it)\n");
+  EXPECT_EQ(registry({"get", "wbe"}).errors, "No instances of wbe found: did you mean web?\n");
+  EXPECT_THAT(registry({"get", "other", "-A"}).errors, HasSubstr("`lookout registry ls -A`"));
+}
+
+TEST_F(RegistryCmd, TextOfPodsGivesTheTerminalNoOrders) {
+  run_pod("web-1", "10.0.0.1");
+  EXPECT_EQ(registry({"register", "web", "--pod", "web-1", "--metadata", "a=\x1b[2J"}).status, 0);
+  const auto result = registry({"get", "web"});
+  EXPECT_THAT(result.output, AllOf(HasSubstr("a=?[2J"), Not(HasSubstr("\x1b"))));
+}
+
+struct Wrong {
+  std::vector<std::string> arguments;
+  int status;
+  std::string message;
+};
+void PrintTo(const Wrong& wrong, std::ostream* out) {
+  *out << testing::PrintToString(wrong.arguments);
+}
+class WrongRegistryCmd : public RegistryCmd, public testing::WithParamInterface<Wrong> {};
+
+TEST_P(WrongRegistryCmd, SaysWhatIsWrong) {
+  run_pod("web-1", "10.0.0.1");
+  environment_.set("HOSTNAME", "");
+  const auto result = registry(GetParam().arguments);
+  EXPECT_EQ(result.status, GetParam().status);
+  EXPECT_EQ(result.output, "");
+  EXPECT_THAT(result.errors, HasSubstr(GetParam().message));
+}
+
+using Arguments = std::vector<std::string>;
+INSTANTIATE_TEST_SUITE_P(
+    , WrongRegistryCmd,
+    testing::Values(
+        Wrong{{}, 2, "One of register, deregister, get, ls, watch and serve"},
+        Wrong{{"lst"}, 2, "not expected: lst"}, Wrong{{"get"}, 2, "NAME is required"},
+        Wrong{{"ls", "--style", "consul"}, 2, "kratos"},
+        Wrong{{"register", "web", "--style", "services"}, 2, "kratos"},
+        Wrong{{"ls", "-A", "-n", "shop"}, 2, "choose one of them"},
+        Wrong{{"ls", "-l", "=x"}, 2, "-l: selector"},
+        Wrong{{"register", "web", "--pod", "web-1", "--metadata", "oops"}, 2, "not KEY=VALUE"},
+        Wrong{{"register", "web", "--pod", "web-1", "--value", "x"}, 2, "only --style dubbo"},
+        Wrong{{"register", "/k", "--style", "dubbo", "--id", "1"}, 2, "only --style kratos"},
+        Wrong{{"deregister", "--style", "dubbo", "--pod", "web-1"}, 2, "NAME"},
+        Wrong{{"serve", "--listen", "8002"}, 2, "is no address such as"},
+        Wrong{{"register", "web"}, 1, "--pod NAME"},
+        Wrong{{"register", "web", "--pod", "nope"}, 1, "\"nope\" not found"},
+        Wrong{{"register", "bad name", "--pod", "web-1"}, 1, "label kratos-service-app"},
+        Wrong{{"register", "web", "--pod", "web-1", "--endpoint", "http://h"}, 1, "has no port"},
+        Wrong{{"serve", "--listen", "no.such.address:0"}, 1, "choose another address"}));
+
+TEST_F(RegistryCmd, WatchTellsEachChange) {
+  run_pod("web-1", "10.0.0.1");
+  EXPECT_EQ(registry({"register", "web", "--pod", "web-1"}).status, 0);
+  const auto log = environment_.home() / "watch.log";
+  auto watch = environment_.start(
+      test::lookout_program(),
+      {"--server", server_.url(), "registry", "watch", "web", "-o", "json"}, log);
+  const auto said = [&](const std::string& text) {
+    return eventually([&] { return test::read_file(log).find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(said(R"("pod":"default/web-1")"));
+  set_status("web-1", "10.0.0.1", false);
+  EXPECT_TRUE(said(R"("instances":[]})"));
+  watch.signal(SIGTERM);
+  EXPECT_EQ(watch.wait(), 0);
+}
+
+TEST_F(RegistryCmd, ServesAPageUntilItIsTold) {
+  run_pod("web-1", "10.0.0.1");
+  EXPECT_EQ(registry({"register", "web", "--pod", "web-1"}).status, 0);
+  const auto log = environment_.home() / "serve.log";
+  auto serve = environment_.start(
+      test::lookout_program(),
+      {"--server", server_.url(), "registry", "serve", "--listen", "127.0.0.1:0"}, log);
+  ASSERT_TRUE(eventually([&] { return test::read_file(log).ends_with("/\n"); }));
+  const std::string said = test::read_file(log);
+  EXPECT_THAT(said, StartsWith("Serving services (kratos, namespace default, http"));
+  const std::string url = said.substr(said.rfind("http"), said.size() - said.rfind("http") - 1);
+  const auto fetched = [&](const std::string& path) {
+    return test::run_command({"curl", "-sS", "--noproxy", "*", url + path}).output;
+  };
+  EXPECT_TRUE(
+      eventually([&] { return fetched("api/services").find("web-1") != std::string::npos; }));
+  EXPECT_THAT(fetched(""), StartsWith("<!doctype html>"));
+  serve.signal(SIGTERM);
+  EXPECT_EQ(serve.wait(), 0);
+}
+
+}  // namespace
+}  // namespace lookout::cmd

@@ -1,0 +1,24 @@
+#include "cmd/terminal.h"
+
+#include <gtest/gtest.h>
+
+namespace lookout::cmd {
+namespace {
+
+TEST(Terminal, TextIsMadeToFit) {
+  EXPECT_EQ(fitted("one\ntwo\nthree\n", 3, 80), "one\ntwo\nthree\n");
+  EXPECT_EQ(fitted("one\ntwo\nthree\nfour\n", 3, 80), "one\ntwo\n... and 2 more\n");
+  EXPECT_EQ(fitted("one\nthree\n", 5, 3), "one\nthr\n");
+  EXPECT_EQ(fitted("\u00e4\u00f6\u00fc\u00df", 5, 3), "\u00e4\u00f6\u00fc\n")
+      << "characters, not bytes";
+  EXPECT_EQ(fitted("", 5, 3), "");
+}
+
+TEST(Terminal, TakesNoOrdersFromText) {
+  EXPECT_EQ(printable("a\x1b[2Jb\nc\x7f\td"), "a?[2Jb?c??d");
+  EXPECT_EQ(printable("\u00e4 \u0085 \u009b1m \u20ac \u00c2"), "\u00e4 ? ?1m \u20ac \u00c2");
+  EXPECT_EQ(printable(""), "");
+}
+
+}  // namespace
+}  // namespace lookout::cmd

@@ -1,0 +1,161 @@
+// Providers of dubbo services as instances.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "lookout/registry/balancer.h"
+#include "lookout/registry/dubbo/providers.h"
+#include "lookout/registry/dubbo/record.h"
+#include "registry/dubbo/provider_reader.h"
+#include "tests/registry/cluster.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::registry::dubbo {
+namespace {
+
+using namespace registry::test;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+constexpr const char* kUser = "com.example.User";
+
+/// The key under which dubbo-go announces "HOST?QUERY" (escaped by hand, as url.QueryEscape does).
+std::string provider_key(const std::string& escaped_url, const std::string& interface = kUser) {
+  return "/dubbo/" + interface + "/providers/" + escaped_url;
+}
+
+PodTemplate dubbo_pod(const std::vector<Record>& records) {
+  PodTemplate out;
+  out.labels = {{"dubbo.io/label", "dubbo.io.provider"}};
+  out.annotations = {{"dubbo.io/annotation", encode_records(records)}};
+  return out;
+}
+
+struct ProviderCase {
+  const char* what;
+  std::string key;
+  std::string service;  // empty: it is no provider
+  std::string endpoint;
+  std::string error;
+};
+void PrintTo(const ProviderCase& c, std::ostream* out) { *out << c.what; }
+class ReadProviderTest : public testing::TestWithParam<ProviderCase> {};
+
+TEST_P(ReadProviderTest, AsDubboMeansIt) {
+  std::string error;
+  const auto provider = read_provider(GetParam().key, error);
+  EXPECT_THAT(error, HasSubstr(GetParam().error));
+  EXPECT_EQ(error.empty(), GetParam().error.empty());
+  ASSERT_EQ(provider.has_value(), !GetParam().service.empty());
+  if (!provider) return;
+  EXPECT_EQ(provider->service, GetParam().service);
+  EXPECT_THAT(provider->instance.endpoints, ElementsAre(GetParam().endpoint));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , ReadProviderTest,
+    testing::Values(
+        ProviderCase{"plain", provider_key("dubbo%3A%2F%2F10.0.0.1%3A20000%2FUser"), kUser,
+                     "dubbo://10.0.0.1:20000", ""},
+        ProviderCase{"group and version",
+                     provider_key("tri%3A%2F%2F10.0.0.1%3A1%2FU%3Fgroup%3Dg%26version%3D1.2.0"),
+                     "g/com.example.User:1.2.0", "tri://10.0.0.1:1", ""},
+        ProviderCase{"version 0.0.0 is none",
+                     provider_key("dubbo%3A%2F%2F10.0.0.1%3A1%2FU%3Fversion%3D0.0.0%26group%3D"),
+                     kUser, "dubbo://10.0.0.1:1", ""},
+        ProviderCase{"IPv6", provider_key("dubbo%3A%2F%2F%5Bfd00%3A%3A1%5D%3A20000%2FUser"), kUser,
+                     "dubbo://[fd00::1]:20000", ""},
+        ProviderCase{"another root", "/prod/com.example.User/providers/dubbo%3A%2F%2Fh%3A1", kUser,
+                     "dubbo://h:1", ""},
+        ProviderCase{"a consumer", "/dubbo/com.example.User/consumers/dubbo%3A%2F%2Fh%3A1", "", "",
+                     ""},
+        ProviderCase{"the folder", "/dubbo/com.example.User/providers", "", "", ""},
+        ProviderCase{"an empty folder", "/dubbo/com.example.User/providers/", "", "", ""},
+        ProviderCase{"dubbo's word for none", provider_key("empty%3A%2F%2Fh%3A1%2FUser"), "", "",
+                     ""},
+        ProviderCase{"another key", "plain", "", "", ""},
+        ProviderCase{"without a port", provider_key("dubbo%3A%2F%2F10.0.0.1%2FUser"), "", "",
+                     "no port"},
+        ProviderCase{"no URL", provider_key("%3A%2F%2F"), "", "", "no provider's URL"}));
+
+TEST(DubboProviders, AreInstances) {
+  const Cluster cluster;
+  auto pod = dubbo_pod(
+      {{"/dubbo/com.example.User/providers", ""},
+       {provider_key("dubbo%3A%2F%2F10.0.0.1%3A20000%2FUser%3Fweight%3D300%26zone%3Dsh001%26"
+                     "methods%3DGet%252CPut%26application%3Duser%2Bcenter"),
+        ""},
+       {provider_key("tri%3A%2F%2F10.0.0.1%3A20001%2FUser%3Fserialization%3Dprotobuf"), ""}});
+  cluster.create_pod("user-1", pod);
+  Providers providers(cluster.client());
+
+  EXPECT_THAT(providers.services(), ElementsAre(kUser));
+  const auto set = providers.get_service(kUser);
+  ASSERT_EQ(set->size(), 1u) << "what a pod says of one service is one instance";
+  const ServiceInstance& instance = (*set)[0];
+  EXPECT_EQ(instance.id, "10.0.0.1:20000");
+  EXPECT_EQ(instance.name, kUser);
+  EXPECT_EQ(instance.origin, "default/user-1");
+  EXPECT_EQ(instance.zone, "sh001");
+  EXPECT_THAT(instance.endpoints, ElementsAre("dubbo://10.0.0.1:20000", "tri://10.0.0.1:20001"));
+  EXPECT_THAT(
+      instance.metadata,
+      UnorderedElementsAre(Pair("weight", "300"), Pair("methods", "Get,Put"),
+                           Pair("application", "user center"), Pair("serialization", "protobuf")));
+}
+
+TEST(DubboProviders, FeedWatchersAndBalancers) {
+  const Cluster cluster;
+  cluster.create_pod("user-1", dubbo_pod({{provider_key("dubbo%3A%2F%2F10.0.0.1%3A1%2FU"), ""}}));
+  Providers providers(cluster.client());
+  auto watcher = providers.watch(kUser);
+  ASSERT_TRUE(next_that(watcher, [](const InstanceSet& set) { return set.size() == 1; }));
+  const Balancer balancer(providers, kUser, BalancerPolicy::weighted());
+
+  cluster.create_pod("user-2", dubbo_pod({{provider_key("dubbo%3A%2F%2F10.0.0.2%3A1%2FU"), ""}}));
+  EXPECT_TRUE(next_that(watcher, [](const InstanceSet& set) { return set.size() == 2; }));
+  EXPECT_TRUE(lookout::test::eventually([&] { return balancer.load()->size() == 2; }));
+
+  // A record that its annotation no longer has, a pod that is no longer ready, a pod that goes.
+  cluster.annotate("user-1", "dubbo.io/annotation", encode_records({}));
+  EXPECT_TRUE(next_that(watcher, [](const InstanceSet& set) {
+    return set.size() == 1 && set[0].origin == "default/user-2";
+  }));
+  cluster.set_status("user-2", "10.0.0.2", "Running", false);
+  EXPECT_TRUE(next_that(watcher, [](const InstanceSet& set) { return set.empty(); }));
+  cluster.set_status("user-2", "10.0.0.2", "Running", true);
+  EXPECT_TRUE(next_that(watcher, [](const InstanceSet& set) { return set.size() == 1; }));
+  cluster.remove_pod("user-2");
+  EXPECT_TRUE(next_that(watcher, [](const InstanceSet& set) { return set.empty(); }));
+  EXPECT_FALSE(balancer.load()->freshness().since.time_since_epoch().count() == 0);
+}
+
+TEST(DubboProviders, ThatCannotBeReadAreReportedAndTheOthersServed) {
+  const Cluster cluster;
+  cluster.create_pod("user-1", dubbo_pod({{provider_key("nonsense"), ""},
+                                          {provider_key("dubbo%3A%2F%2F10.0.0.1%3A1%2FU"), ""}}));
+  std::mutex mutex;
+  std::vector<Malformed> reports;
+  Options options;
+  options.include_unready = true;
+  options.on_malformed = [&](const Malformed& malformed) {
+    const std::lock_guard lock(mutex);
+    reports.push_back(malformed);
+  };
+  Providers providers(cluster.client(), options);
+  EXPECT_EQ(providers.get_service(kUser)->size(), 1u);
+  EXPECT_TRUE(lookout::test::eventually([&] {
+    const std::lock_guard lock(mutex);
+    return !reports.empty();
+  }));
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].name, "user-1");
+  EXPECT_THAT(reports[0].reason, HasSubstr("annotation dubbo.io/annotation: \"nonsense\""));
+}
+
+}  // namespace
+}  // namespace lookout::registry::dubbo

@@ -1,0 +1,27 @@
+// A connection that a test can cut.
+#pragma once
+
+#include <memory>
+
+namespace lookout::test {
+
+/// Passes on what comes to a port of 127.0.0.1 to another one, and back.
+class TcpRelay {
+ public:
+  explicit TcpRelay(int to);
+  ~TcpRelay();
+  TcpRelay(const TcpRelay&) = delete;
+  TcpRelay& operator=(const TcpRelay&) = delete;
+
+  int port() const;
+
+  /// All connections break, and new ones do at once. Returns when that is so.
+  void cut();
+  void mend();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lookout::test
