@@ -213,6 +213,7 @@ struct Transfer {
   HttpHead head;
   bool head_done = false;
   std::size_t sent = 0;  // of the body
+  bool held = false;     // what arrived last was not taken; libcurl holds it
   char error[CURL_ERROR_SIZE] = {};
 
   Transfer() = default;
@@ -263,7 +264,8 @@ struct Transfer {
     bool ring = false;
     {
       const std::lock_guard lock(flow->mutex);
-      if (flow->buffer.size() >= HttpExchange::Flow::kHighWater) {
+      held = flow->buffer.size() >= HttpExchange::Flow::kHighWater;
+      if (held) {
         flow->paused = true;
         return CURL_WRITEFUNC_PAUSE;
       }
@@ -300,6 +302,17 @@ int socket_options_callback(void* server_pointer, curl_socket_t fd, curlsocktype
   const auto timeout = static_cast<unsigned>(server->user_timeout.count());
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
   return CURL_SOCKOPT_OK;
+}
+
+/// libcurl 7.88 does not let go of what it holds for a paused transfer that ends while others use
+/// its connection: the next transfer of the handle would be given it, and the handle's end does not
+/// free it. The end of a transfer that has a connection to itself does.
+void let_go_of_held_data(CURL* easy) {
+  curl_easy_reset(easy);
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "file");
+  curl_easy_setopt(easy, CURLOPT_URL, "file:///dev/null");
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_perform(easy);
 }
 
 curl_blob blob_of(const std::string& text) {
@@ -393,8 +406,11 @@ class HttpTransport::Impl {
 
   void release(CURL* easy) {
     constexpr std::size_t kKeptIdle = 8;
-    transfers_.erase(easy);
-    if (closed_ || idle_.size() >= kKeptIdle) {
+    const auto transfer = transfers_.find(easy);
+    const bool held = transfer->second->held;
+    transfers_.erase(transfer);
+    if (held) let_go_of_held_data(easy);
+    if (held || closed_ || idle_.size() >= kKeptIdle) {
       curl_easy_cleanup(easy);
     } else {
       curl_easy_reset(easy);

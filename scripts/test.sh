@@ -36,6 +36,22 @@ symbolizer=/usr/bin/llvm-symbolizer-16
 
 sources() { git ls-files '*.cc' '*.h'; }
 
+# run_tests PRESET [CTEST-OPTION...]: a test that fails is run once more, by itself. Both outcomes are
+# printed; what a sanitizer has found is not forgiven.
+run_tests() {
+  local preset=$1 log=build/$1/tests.log
+  shift
+  ctest --preset "$preset" -j "$(nproc)" "$@" 2>&1 | tee "$log" && return
+  local found='ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|: runtime error: '
+  if grep -Eq "$found" "$log"; then
+    echo "*** A sanitizer has found something: ***"
+    grep -E -A 30 "$found" "$log"
+    return 1
+  fi
+  echo "*** What has failed, once more: ***"
+  ctest --preset "$preset" --rerun-failed "$@"
+}
+
 stage_style() {
   sources | xargs -P "$(nproc)" -n 20 clang-format-16 --dry-run -Werror
   git ls-files '*.sh' | xargs shellcheck
@@ -51,7 +67,7 @@ stage_plain() {
   }
   export LOOKOUT_KUBE_APISERVER
   scripts/check-conformance.sh build/dev
-  ctest --preset dev -j "$(nproc)"
+  run_tests dev
 }
 
 stage_install() {
@@ -76,13 +92,13 @@ stage_asan() {
   cmake --build --preset asan
   ASAN_OPTIONS="detect_stack_use_after_return=1 external_symbolizer_path=$symbolizer" \
     UBSAN_OPTIONS=print_stacktrace=1 \
-    ctest --preset asan -j "$(nproc)" -LE e2e
+    run_tests asan -LE e2e
 }
 
 stage_tsan() {
   cmake --preset tsan >/dev/null
   cmake --build --preset tsan
-  TSAN_OPTIONS="halt_on_error=1 external_symbolizer_path=$symbolizer" ctest --preset tsan -j "$(nproc)"
+  TSAN_OPTIONS="halt_on_error=1 external_symbolizer_path=$symbolizer" run_tests tsan
 }
 
 stage_fuzz() { scripts/fuzz.sh "${LOOKOUT_FUZZ_SECONDS:-15}"; }

@@ -1,8 +1,11 @@
 """A browser, driven by chromedriver's WebDriver over plain HTTP."""
 
 import base64
+import fcntl
 import http.client
 import json
+import pathlib
+import random
 import shutil
 import socket
 import subprocess
@@ -15,10 +18,24 @@ KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "ArrowDown": "\ue015", "ArrowUp":
         "Tab": "\ue004", "Backspace": "\ue003"}
 
 
+_locks = []  # of ports; they end with the process
+
+
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port that nobody uses, and that nobody else is given: as free_port() of the C++ tests."""
+    taken = pathlib.Path("/tmp/lookout-test-ports")
+    taken.mkdir(exist_ok=True)
+    while True:
+        port = random.randint(10000, 32000)
+        lock = open(taken / str(port), "w", encoding="utf-8")
+        with socket.socket() as listener:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        _locks.append(lock)
+        return port
 
 
 def eventually(condition, what, seconds=60):

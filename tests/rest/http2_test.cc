@@ -234,5 +234,26 @@ TEST_F(Http2Test, AWatchThatNobodyReadsHoldsUpNothingElse) {
   }
 }
 
+// What was held for it is neither kept (AddressSanitizer looks) nor given to whoever comes next.
+TEST_F(Http2Test, AWatchThatEndsUnreadLeavesNothingBehind) {
+  const Client client{config()};
+  auto other = open_watches(client, 1);
+  expect_event(other[0], api::EventType::kAdded, 0);
+  for (int round = 0; round < 2; ++round) {
+    endless_ = nullptr;
+    auto endless = client.resource<Pod>("shop").watch({.label_selector = "endless"});
+    ASSERT_TRUE(eventually([&] {
+      const HttpConnection* c = endless_;
+      return c != nullptr && c->stalled();
+    }));
+    for (int i = 0; i < 5; ++i) {
+      const auto event = endless.next();
+      ASSERT_TRUE(event);
+      EXPECT_EQ(event->object.name(), "w" + std::to_string(i));
+    }
+  }
+  EXPECT_EQ(tunnel_.connections(), 1);
+}
+
 }  // namespace
 }  // namespace lookout::test

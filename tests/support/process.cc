@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -42,6 +44,17 @@ pid_t spawn(const std::vector<std::string>& command, int output, int errors) {
   if (error != 0)
     throw std::runtime_error("cannot run " + command[0] + ": " + std::strerror(error));
   return pid;
+}
+
+bool is_free(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  close(fd);
+  return free;
 }
 
 }  // namespace
@@ -121,17 +134,23 @@ std::string find_program(const std::string& name) {
 }
 
 int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw std::runtime_error("no free port");
+  // Below those that the kernel gives to clients, and to servers that do not care.
+  constexpr int kFirst = 10000;
+  constexpr int kLast = 32000;
+  const std::filesystem::path taken = "/tmp/lookout-test-ports";
+  std::filesystem::create_directories(taken);
+  std::mt19937 random(std::random_device{}());
+  std::uniform_int_distribution<int> ports(kFirst, kLast);
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const int port = ports(random);
+    const int lock =
+        open((taken / std::to_string(port)).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock < 0) throw std::runtime_error("cannot write to " + taken.string());
+    // The lock ends with the process.
+    if (flock(lock, LOCK_EX | LOCK_NB) == 0 && is_free(port)) return port;
+    close(lock);
   }
-  close(fd);
-  return ntohs(address.sin_port);
+  throw std::runtime_error("no free port");
 }
 
 }  // namespace lookout::test

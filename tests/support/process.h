@@ -41,7 +41,8 @@ CommandResult run_command(const std::vector<std::string>& command, bool with_err
 /// The program's place, or empty if there is none on the PATH.
 std::string find_program(const std::string& name);
 
-/// A TCP port of 127.0.0.1 that nobody uses at this moment.
+/// A TCP port of 127.0.0.1 for a program that has to be told one. Nobody uses it now, and nobody
+/// else is given it while this process lives: neither by this function nor by the kernel.
 int free_port();
 
 }  // namespace lookout::test

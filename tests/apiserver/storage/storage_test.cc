@@ -550,7 +550,13 @@ TEST_P(StorageTest, AWatchFromTheFutureSkipsWhatComesBefore) {
   EXPECT_TRUE(watch->poll().empty());  // no bookmark that would go back
   for (const char* name : {"b", "c", "d"})
     pods().create(std::string("n1/") + name, pod("n1", name));
-  EXPECT_EQ(watch->take(1), Told{"ADDED n1/d"});
+  // The bookmark that was asked for may come as soon as it does not go back.
+  auto events = watch->take_events(1);
+  if (!events.empty() && events[0].type == api::EventType::kBookmark) {
+    EXPECT_GE(events[0].revision, options.revision);
+    events = watch->take_events(1);
+  }
+  EXPECT_EQ(describe(events), Told{"ADDED n1/d"});
 }
 
 TEST_P(StorageTest, ACancelledWatchEndsWithoutAnError) {
