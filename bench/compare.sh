@@ -78,10 +78,6 @@ if [[ -z $server ]]; then
   start_server plain
   start_server tls --tls-cert "$cert" --tls-key "$key"
   plain=$(<build/peers/plain.url) tls=$(<build/peers/tls.url)
-  # Does this Lookout take protobuf where it is offered?
-  speaks_protobuf=''
-  "$lookout" bench sync --server "$plain/load/count=1" -o json >/dev/null
-  [[ $(curl -s "$plain/answers") == *'"protobuf":0'* ]] || speaks_protobuf=1
 fi
 
 results=$out/results.jsonl
@@ -98,6 +94,9 @@ run() {
   fi
 }
 
+# How long the server takes to send the same to somebody who throws it away.
+discard=(curl -sf -o /dev/null -w '{"client":"curl","wall_s":%{time_total}}')
+
 # All clients that can do it: ROW JOB URL LOAD FLAGS...
 job() {
   local row=$1 kind=$2 url=$3 load=$4 lookout_flags=() go_flags=()
@@ -113,18 +112,22 @@ job() {
     json_url=$url/load/$load,encoding=json any_url=$url/load/$load
   fi
   echo "  $row" >&2
-  run "$row" "lookout json" "$lookout" bench "$kind" --server "$json_url" "${lookout_flags[@]}"
-  [[ -z ${speaks_protobuf:-} ]] ||
-    run "$row" "lookout protobuf" "$lookout" bench "$kind" --server "$any_url" "${lookout_flags[@]}"
+  run "$row" "lookout json" "$lookout" --content-type json bench "$kind" --server "$json_url" "${lookout_flags[@]}"
+  run "$row" "lookout protobuf" "$lookout" --content-type protobuf bench "$kind" --server "$any_url" \
+    "${lookout_flags[@]}"
   if [[ -n $go && $row != *crontabs* && $row != *-alone ]]; then
     run "$row" "client-go json" "$go" "$kind" --server "$json_url" --encoding json "${go_flags[@]}"
     run "$row" "client-go protobuf" "$go" "$kind" --server "$any_url" --encoding protobuf "${go_flags[@]}"
   fi
-  if [[ -n $node && $row == sync-list* ]]; then
-    local ca_flag=()
-    [[ $url != https* ]] || ca_flag=(--ca "$PWD/${ca:-$cert}")
+  [[ $row == sync-list* ]] || return 0
+  local ca_file=$PWD/${cert:-} ca_flag=() cacert=()
+  [[ -z $ca ]] || ca_file=$ca
+  [[ $url != https* ]] || { ca_flag=(--ca "$ca_file") && cacert=(--cacert "$ca_file"); }
+  [[ -z $node ]] ||
     run "$row" "client-node json" node --expose-gc "$node" sync --server "$json_url" "${ca_flag[@]}"
-  fi
+  run "$row" "server json" "${discard[@]}" "${cacert[@]}" "$json_url/api/v1/pods?resourceVersion=0"
+  run "$row" "server protobuf" "${discard[@]}" "${cacert[@]}" -H 'Accept: application/vnd.kubernetes.protobuf' \
+    "$any_url/api/v1/pods?resourceVersion=0"
 }
 
 n=20000 events=100000 slow_events=20000
@@ -161,7 +164,7 @@ for ((round = 1; round <= rounds; ++round)); do
       echo "  growth, $count objects" >&2
       run "growth-$count" "lookout json" "$lookout" bench sync -o json \
         --server "$plain/load/count=$count,bytes=1000,encoding=json"
-      [[ -z ${speaks_protobuf:-} ]] || run "growth-$count" "lookout protobuf" "$lookout" bench sync -o json \
+      run "growth-$count" "lookout protobuf" "$lookout" bench sync -o json \
         --server "$plain/load/count=$count,bytes=1000"
       # A million of them would take client-go several gigabytes.
       [[ -z $go || $count -gt 100000 ]] || run "growth-$count" "client-go protobuf" "$go" sync \

@@ -9,7 +9,9 @@ import statistics
 import subprocess
 import sys
 
-COLUMNS = ["lookout json", "lookout protobuf", "client-go json", "client-go protobuf", "client-node json"]
+# "server": curl, which throws away what it gets; what no client can be faster than.
+COLUMNS = ["lookout json", "lookout protobuf", "client-go json", "client-go protobuf", "client-node json",
+           "server json", "server protobuf"]
 
 # Of each row: what is worth a line, where it is in the results, what it is multiplied by.
 SYNC = [
@@ -58,6 +60,14 @@ def machine():
     return f"{os.cpu_count()} processors ({model}), {memory} GB, Linux {platform.release().split('-')[0]}"
 
 
+def measured(figure, result):
+    """A figure, or None if this client does not tell it."""
+    try:
+        return figure(result)
+    except KeyError:
+        return None
+
+
 def show(value):
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
@@ -89,7 +99,7 @@ def main(directory):
         for name, figure in figures_of(row):
             cells, medians = [], {}
             for column in there:
-                values = [figure(r) for r in columns[column] if "rss_anon_settled" in r or "settled" not in name]
+                values = [v for v in (measured(figure, r) for r in columns[column]) if v is not None]
                 if not values:
                     cells.append("")
                     continue
