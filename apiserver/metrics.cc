@@ -62,6 +62,11 @@ Metrics::Metrics()
                    .Name("apiserver_storage_objects")
                    .Help("Number of stored objects, split by kind.")
                    .Register(registry_)),
+      resource_objects_(prometheus::BuildGauge()
+                            .Name("apiserver_resource_objects")
+                            .Help("Number of stored objects at the time of last check split by "
+                                  "kind.")
+                            .Register(registry_)),
       reading_(in_flight_.Add({{"request_kind", "readOnly"}})),
       changing_(in_flight_.Add({{"request_kind", "mutating"}})) {}
 
@@ -109,8 +114,10 @@ std::shared_ptr<WatcherMetrics> Metrics::watcher(const registry::ServedResource&
   return std::make_shared<WatcherMetrics>(watchers_.Add(labels), watch_events_.Add(labels));
 }
 
-void Metrics::set_objects(const std::string& resource, std::size_t count) {
-  objects_.Add({{"resource", resource}}).Set(static_cast<double>(count));
+void Metrics::set_objects(const std::string& group, const std::string& plural, std::size_t count) {
+  const std::string name = group.empty() ? plural : plural + "." + group;
+  objects_.Add({{"resource", name}}).Set(static_cast<double>(count));
+  resource_objects_.Add({{"group", group}, {"resource", plural}}).Set(static_cast<double>(count));
 }
 
 std::string Metrics::text() const {

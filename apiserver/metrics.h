@@ -61,7 +61,7 @@ class Metrics {
   };
 
   std::shared_ptr<WatcherMetrics> watcher(const registry::ServedResource& resource);
-  void set_objects(const std::string& resource, std::size_t count);
+  void set_objects(const std::string& group, const std::string& plural, std::size_t count);
 
   /// Everything in the text format of Prometheus.
   std::string text() const;
@@ -74,6 +74,7 @@ class Metrics {
   prometheus::Family<prometheus::Gauge>& watchers_;
   prometheus::Family<prometheus::Counter>& watch_events_;
   prometheus::Family<prometheus::Gauge>& objects_;
+  prometheus::Family<prometheus::Gauge>& resource_objects_;
   prometheus::Gauge& reading_;
   prometheus::Gauge& changing_;
 };

@@ -143,6 +143,11 @@ void add_serve(CLI::App& app, Action& action) {
       ->capture_default_str()
       ->group(group);
   command
+      ->add_flag("--watch-cache,!--no-watch-cache", etcd.watch_cache,
+                 "Serve lists and watches from a cache (--watch-cache=false: each goes to etcd)")
+      ->default_str("true")
+      ->group(group);
+  command
       ->add_option("--encryption-config", flags->encryption_config,
                    "Encrypt values: kube-apiserver's EncryptionConfiguration (aesgcm, identity)")
       ->type_name("FILE")

@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# Builds the Go side of the interoperability tests (tests/interop/go) with client-go from Debian's
-# packages, which scripts/client-go.sh prepares: some minutes the first time. Prints where the program is;
-# registry_program_test finds it there.
+# Builds the Go side of the interoperability tests with client-go from Debian's packages, which
+# scripts/client-go.sh prepares: some minutes the first time. Prints where the programs are: DEST, which
+# registers and discovers (tests/interop/go, for registry_program_test), and DEST-informer, an informer that
+# tells what it sees (tests/interop/informer, for go_informer_test).
 #
 # usage: scripts/go-interop.sh [DEST]
 #
-# Without DEST it goes to ${XDG_CACHE_HOME:-~/.cache}/lookout/go-interop.
+# Without DEST they go to ${XDG_CACHE_HOME:-~/.cache}/lookout/go-interop, where the tests look for them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 dest=$(realpath -m "${1:-${XDG_CACHE_HOME:-$HOME/.cache}/lookout/go-interop}")
 mkdir -p "$(dirname "$dest")"
 scripts/client-go.sh build tests/interop/go "$dest" >&2
+scripts/client-go.sh build tests/interop/informer "$dest-informer" >&2
 echo "$dest"
+echo "$dest-informer"

@@ -36,11 +36,6 @@ void OwnerGraph::erase(std::string_view uid) {
   nodes_.erase(node);
 }
 
-const Reference* OwnerGraph::find(std::string_view uid) const {
-  const auto node = nodes_.find(uid);
-  return node == nodes_.end() ? nullptr : &node->second.reference;
-}
-
 bool OwnerGraph::has_dependents(std::string_view owner_uid) const {
   return dependents_.contains(owner_uid);
 }

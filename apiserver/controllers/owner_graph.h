@@ -27,8 +27,6 @@ class OwnerGraph {
   void set(const Reference& reference, const api::Object& object);
   void erase(std::string_view uid);
 
-  /// Null for objects without owners.
-  const Reference* find(std::string_view uid) const;
   /// The objects that name this one as their owner.
   std::vector<Reference> dependents(std::string_view owner_uid) const;
   /// Those of them that keep it from going (blockOwnerDeletion).

@@ -131,11 +131,11 @@ http::Awaitable<Response> ApiHandler::metrics() const {
   for (const auto& resource : table->resources()) {
     if (resource->storage == nullptr || !counted.insert(resource->storage).second) continue;
     const std::size_t count = co_await resource->storage->count();
-    counters_->metrics->set_objects(resource->type.qualified_name(), count);
+    counters_->metrics->set_objects(resource->type.group, resource->type.plural, count);
   }
   Response response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  response.body = counters_->metrics->text();
+  response.body = counters_->metrics->text() + resources_.backend().metrics();
   co_return response;
 }
 

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,10 +20,24 @@ bool Health::is_check(const http::Request& request) {
   return first == "healthz" || first == "livez" || first == "readyz";
 }
 
+http::Awaitable<bool> Health::check_storage() const {
+  try {
+    co_await storage_.check();
+    co_return true;
+  } catch (const std::exception& e) {
+    spdlog::warn("the storage does not answer: {}", e.what());
+    co_return false;
+  }
+}
+
 http::Awaitable<http::Response> Health::answer(const http::Request& request) const {
   const std::string& name = request.segments[0];
-  std::vector<std::string> checks = {"ping", "log", "storage"};
-  if (name == "readyz") checks.emplace_back("shutdown");
+  const std::string stored(storage_.name());
+  std::vector<std::string> checks = {"ping", "log", stored};
+  if (name == "readyz") {
+    if (stored == "etcd") checks.emplace_back("etcd-readiness");
+    checks.emplace_back("shutdown");
+  }
   if (request.segments.size() == 2 && !request.segments[1].empty()) {
     if (std::find(checks.begin(), checks.end(), request.segments[1]) == checks.end())
       co_return http::Response::text(404, "404 page not found\n");
@@ -34,19 +49,16 @@ http::Awaitable<http::Response> Health::answer(const http::Request& request) con
   }
   std::string lines;
   bool failed = false;
+  std::optional<bool> storage_works;
   for (const std::string& check : checks) {
     if (excluded.erase(check) > 0) {
       lines += fmt::format("[+]{} excluded: ok\n", check);
       continue;
     }
     bool works = check != "shutdown" || !shutting_down_;
-    if (check == "storage") {
-      try {
-        co_await storage_.current_revision();
-      } catch (const std::exception& e) {
-        spdlog::warn("the storage does not answer: {}", e.what());
-        works = false;
-      }
+    if (check == stored || check == "etcd-readiness") {
+      if (!storage_works) storage_works = co_await check_storage();
+      works = *storage_works;
     }
     lines += works ? fmt::format("[+]{} ok\n", check)
                    : fmt::format("[-]{} failed: reason withheld\n", check);

@@ -10,8 +10,8 @@
 namespace lookout::apiserver::endpoints {
 
 /// Answers in the API server's form: "ok", or, with ?verbose and on failure, a line for each check;
-/// /readyz/storage asks for one check, and ?exclude=NAME leaves one out. Safe to use from many
-/// threads.
+/// /readyz/storage asks for one check, and ?exclude=NAME leaves one out. A storage in etcd is
+/// called "etcd", and /readyz has "etcd-readiness" as well. Safe to use from many threads.
 class Health {
  public:
   explicit Health(storage::Backend& storage) : storage_(storage) {}
@@ -23,6 +23,8 @@ class Health {
   http::Awaitable<http::Response> answer(const http::Request& request) const;
 
  private:
+  http::Awaitable<bool> check_storage() const;
+
   storage::Backend& storage_;
   std::atomic<bool> shutting_down_{false};
 };

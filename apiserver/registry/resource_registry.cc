@@ -112,7 +112,7 @@ std::vector<ServedResourcePtr> custom_resources(const Object& definition,
     resource->custom = true;
     resource->terminating = definition["metadata"]["deletionTimestamp"].exists();
     resource->storage_version = storage_version;
-    resource->storage = &backend.resource(group + "/" + plural);
+    resource->storage = &backend.resource(group + "/" + plural, {}, plural + "." + group);
     resource->strategy = &custom_resource_strategy();
     if (const Value schema = version["schema"]["openAPIV3Schema"]; schema.is_object())
       resource->schema = Object::parse(schema.to_json());

@@ -17,6 +17,8 @@ class ResourceRegistry {
  public:
   explicit ResourceRegistry(storage::Backend& backend);
 
+  storage::Backend& backend() const { return backend_; }
+
   std::shared_ptr<const ResourceTable> table() const;
 
   /// Looks at the definitions now. What they define is served when this returns.

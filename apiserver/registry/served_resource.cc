@@ -209,7 +209,8 @@ std::vector<ServedResourcePtr> builtin_resources(storage::Backend& backend) {
     }
     if (resource->has_verb("watch")) {
       resource->storage = &backend.resource(
-          place_of(info), info.plural == "events" ? kEventTtl : std::chrono::seconds(0));
+          place_of(info), info.plural == "events" ? kEventTtl : std::chrono::seconds(0),
+          resource->type.qualified_name());
     }
     add_selectable_fields(*resource);
     out.push_back(std::move(resource));

@@ -17,4 +17,6 @@ void Preconditions::check(const std::string& whole_key, const api::Object& objec
   demand("ResourceVersion", resource_version, object.resource_version());
 }
 
+Awaitable<void> Backend::check() { co_await current_revision(); }
+
 }  // namespace lookout::apiserver::storage

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "api/json_writer.h"
@@ -29,13 +28,6 @@ void Cells::text(std::string_view value) {
 void Cells::number(std::int64_t value) {
   next();
   json_ += std::to_string(value);
-}
-
-void Cells::real(double value) {
-  next();
-  // Go writes a float without a fraction as an integer.
-  json_ += std::isfinite(value) ? fmt::format("{}", value) : "null";
-  if (json_.ends_with(".0")) json_.resize(json_.size() - 2);
 }
 
 void Cells::boolean(bool value) {

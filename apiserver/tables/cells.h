@@ -21,7 +21,6 @@ class Cells {
 
   void text(std::string_view value);
   void number(std::int64_t value);
-  void real(double value);
   void boolean(bool value);
   void null();
   /// How long ago that was: "<unknown>" without a timestamp.

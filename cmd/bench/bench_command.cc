@@ -18,6 +18,8 @@ namespace {
 
 struct BenchFlags {
   bench::JobOptions job;
+  /// Of the job "storage", whose defaults are others.
+  bench::JobOptions storage;
   lookout::bench::Load load;
   lookout::bench::LoadServerOptions server;
   std::string ca_file;
@@ -50,7 +52,8 @@ int run(const ConnectionFlags& connection, BenchFlags flags, Job job, bool needs
     if (!flags.ca_file.empty()) flags.job.config.ca_file = flags.ca_file;
   }
   StopSignals signals;
-  const bench::Result result = job(flags.job, signals.token());
+  const bench::Result result =
+      job(job == bench::storage_job ? flags.storage : flags.job, signals.token());
   if (flags.output == "json") {
     fmt::print("{}\n", result.json());
   } else {
@@ -79,6 +82,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   const auto flags = std::make_shared<BenchFlags>();
   flags->job.duration = std::chrono::hours(1);
   flags->job.events = 100'000;
+  flags->storage.objects = 500;
 
   const auto add = [&](const char* name, const char* what, Job job, bool needs_server = true) {
     CLI::App* command = group->add_subcommand(name, what);
@@ -128,6 +132,31 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
       ->add_option("--objects", flags->job.objects, "How many are in it")
       ->capture_default_str();
 
+  CLI::App* storage = add("storage", "A server on etcd: many watchers of one resource that changes",
+                          bench::storage_job, false);
+  storage->add_option("--watchers", flags->storage.watchers, "How many, each over HTTP")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  storage->add_option("--rate", flags->storage.rate, "How many writes a second; 0: flat out")
+      ->capture_default_str();
+  add_duration(*storage, "--for", flags->storage.load_time, "How long: 20s");
+  storage->add_option("--objects", flags->storage.objects, "How many there are")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  storage->add_option("--bytes", flags->storage.object_bytes, "How much JSON each is")
+      ->capture_default_str();
+  storage->add_option("--writers", flags->storage.writers, "How many connections write")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  storage->add_option("--resource", flags->storage.resource, "Of what type the objects are")
+      ->check(CLI::IsMember({"pods", "endpointslices", "configmaps"}))
+      ->capture_default_str();
+  storage
+      ->add_option("--etcd-endpoints", flags->storage.etcd_endpoints,
+                   "An etcd that is there; without it one is started, if it is installed")
+      ->delimiter(',')
+      ->type_name("URL,...");
+
   CLI::App* server = group->add_subcommand("server", "Serve what the others measure");
   server->add_option("--port", flags->server.port, "On 127.0.0.1; 0 takes a free one");
   server->add_option("--tls-cert", flags->server.cert_file, "Speak TLS, with this certificate")
@@ -146,6 +175,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
       "  lookout bench sync --objects 20000 --mode list -o json\n"
       "  lookout bench events --events 100000 --rate 5000\n"
       "  lookout bench store --objects 1000000\n"
+      "  lookout bench storage --watchers 200 --rate 2000\n"
       "  lookout bench sync --kubeconfig ~/.kube/config      # the pods of a real cluster");
 }
 

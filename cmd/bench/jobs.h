@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "cmd/bench/result.h"
 #include "lookout/api/projection.h"
@@ -24,6 +25,14 @@ struct JobOptions {
   std::size_t informers = 1000;
   std::size_t objects = 100'000;
   std::chrono::milliseconds duration{0};
+  // Of storage_job.
+  std::size_t watchers = 200;
+  std::size_t writers = 32;
+  std::uint64_t rate = 2000;
+  std::size_t object_bytes = 1000;
+  std::chrono::milliseconds load_time{20000};
+  /// None: an etcd is started.
+  std::vector<std::string> etcd_endpoints = {};
 };
 
 /// Throws lookout::Error for a name that is none of those above.
@@ -42,5 +51,9 @@ Result soak_job(const JobOptions& options, std::stop_token stop);
 /// The store alone: `objects` small objects, then updates, look-ups and lists, with and without an
 /// index.
 Result store_job(const JobOptions& options, std::stop_token stop);
+/// A `lookout serve --storage etcd` in a process of its own: `watchers` of one resource over HTTP,
+/// while `writers` connections replace its objects at a rate. How long each change takes from the
+/// sending of the write to each watcher, and what the server needs for it.
+Result storage_job(const JobOptions& options, std::stop_token stop);
 
 }  // namespace lookout::cmd::bench

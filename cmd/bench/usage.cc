@@ -32,8 +32,9 @@ double Usage::cpu_seconds_since(const Usage& before) const {
   return (user - before.user + system - before.system).count();
 }
 
-std::int64_t process_status(const char* name) {
-  std::ifstream status("/proc/self/status");
+std::int64_t process_status(const char* name, pid_t process) {
+  std::ifstream status(process == 0 ? std::string("/proc/self/status")
+                                    : "/proc/" + std::to_string(process) + "/status");
   const std::string wanted = std::string(name) + ":";
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with(wanted)) continue;

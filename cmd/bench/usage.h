@@ -1,6 +1,8 @@
 // What this process has used, as the kernel says.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 
@@ -21,8 +23,8 @@ struct Usage {
 };
 
 /// A line of /proc/self/status: bytes for what it gives in kB, else the number. Zero if there is
-/// none.
-std::int64_t process_status(const char* name);
+/// none. Of another process, by its id, or of this one.
+std::int64_t process_status(const char* name, pid_t process = 0);
 
 /// Adds rss_anon, vm_hwm and threads as they are now, rss_anon_before as given, and
 /// rss_anon_settled after what is free has been given back.

@@ -52,6 +52,24 @@ TEST_F(Bench, SeesEveryEvent) {
   }
 }
 
+TEST_F(Bench, LoadsAServerOnEtcdAndMissesNothing) {
+  if (test::find_program("etcd").empty()) GTEST_SKIP() << "*** no etcd here ***";
+  for (const char* resource : {"pods", "configmaps"}) {
+    const auto figures = measure({"storage", "--watchers", "3", "--rate", "200", "--for", "1s",
+                                  "--objects", "5", "--resource", resource});
+    EXPECT_THAT(figures["writes"].as_int(), Gt(0));
+    EXPECT_EQ(figures["writes_refused"].as_int(), 0);
+    EXPECT_EQ(figures["events"].as_int(), 3 * figures["writes"].as_int());
+    EXPECT_EQ(figures["events_missing"].as_int(), 0);
+    EXPECT_THAT(figures["server_vm_hwm"].as_int(), Gt(0));
+    EXPECT_THAT(figures["server_threads"].as_int(), Gt(0));
+  }
+  const auto nobody = lookout(
+      {"storage", "--etcd-endpoints", "http://127.0.0.1:" + std::to_string(test::free_port())});
+  EXPECT_EQ(nobody.status, 1);
+  EXPECT_THAT(nobody.errors, HasSubstr("the server does not run"));
+}
+
 TEST_F(Bench, GivesEachOfManyInformersItsOwnNamespace) {
   const auto figures = measure({"informers", "--informers", "20", "--objects", "3"});
   EXPECT_EQ(figures["informers"].as_int(), 20);

@@ -178,6 +178,23 @@ resources:
   EXPECT_THAT(etcd.etcdctl({"get", "/registry/configmaps/default/plain"}), HasSubstr("\"kind\""));
 }
 
+TEST_F(EtcdServeTest, HasAWatchCacheUnlessItIsToldOtherwise) {
+  const std::string filled = "apiserver_watch_cache_initializations_total{";
+  for (const bool cached : {true, false}) {
+    auto arguments = flags(test::shared_etcd());
+    arguments.insert(arguments.end(), {"--etcd-prefix", test::unique_etcd_prefix()});
+    if (!cached) arguments.emplace_back("--watch-cache=false");
+    test::ServeProcess serve(environment_, arguments);
+    const rest::Client client = client_of(serve);
+    const auto maps = client.resource<ConfigMap>("default");
+    maps.create(map("a", 1));
+    EXPECT_EQ(maps.list().items.size(), 1u);
+    EXPECT_THAT(client.get_raw("/metrics"),
+                testing::Conditional(cached, HasSubstr(filled), Not(HasSubstr(filled))));
+    EXPECT_EQ(serve.terminate(), 0);
+  }
+}
+
 TEST_F(EtcdServeTest, WithoutAnEtcdItSaysSo) {
   const auto result =
       environment_.run(test::lookout_program(),

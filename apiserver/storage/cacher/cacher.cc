@@ -56,7 +56,18 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
 
   etcd3::Store& store() { return *store_; }
   const std::shared_ptr<Table>& table() const { return table_; }
-  bool usable() const { return usable_.load(std::memory_order_acquire); }
+  /// The table shows etcd as it is, or as it was a moment ago.
+  bool usable() const { return usable_.load(std::memory_order_acquire) && !is_of_another_etcd(); }
+  /// It shows what was once in an etcd that is no more.
+  bool is_of_another_etcd() const {
+    const std::uint64_t lineage = lineage_.load(std::memory_order_acquire);
+    return lineage != 0 && lineage != client_->lineage_number();
+  }
+  /// Whether a watch may begin behind a revision: not with one that lies in the future of this
+  /// history, but was in the past of the one before.
+  bool is_known(Revision revision) const {
+    return revision <= table_->current_revision() || revision > lost_.load();
+  }
 
   void start() {
     const auto strand = boost::asio::make_strand(client_->context());
@@ -100,6 +111,11 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     const Revision revision = revision_of(object);
     Revision known = written_.load(std::memory_order_relaxed);
     while (known < revision && !written_.compare_exchange_weak(known, revision)) continue;
+  }
+  /// What is there, perhaps; or nothing.
+  api::Object suggestion(const std::string& key) const {
+    const ItemPtr item = is_of_another_etcd() ? nullptr : table_->find(key);
+    return item == nullptr ? api::Object() : item->object;
   }
   Revision written() const { return written_.load(std::memory_order_relaxed); }
 
@@ -181,18 +197,39 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
       items.push_back(
           std::make_shared<const Item>(Item{std::move(key), std::move(object), revision}));
     };
+    const etcd3::Lineage lineage = client_->lineage();
     const Revision revision = co_await store_->read_all(std::move(take));
-    table_->replace(items, revision);
+    if (!client_->is_now(lineage)) throw Error("another etcd came while it was read");
+    if (lineage_ == 0 || lineage_ == lineage.number) {
+      table_->replace(items, revision);
+    } else {
+      begin_again(items, revision);
+    }
+    filled_ = lineage;
+    lineage_.store(lineage.number, std::memory_order_release);
     usable_ = true;
+    if (auto* metrics = store_->metrics()) metrics->cache_filled(revision, options_.history);
     waiters_.notify();
     spdlog::debug("watch cache: {}: {} objects at revision {}", table_->prefix(), items.size(),
                   revision);
   }
 
+  /// With what has no past in common with what was there.
+  void begin_again(const std::vector<ItemPtr>& items, Revision revision) {
+    lost_ = std::max(lost_.load(), table_->current_revision());
+    table_->restart(items, revision);
+    if (written_ > revision) written_ = revision;
+    const std::lock_guard lock(mutex_);
+    verified_of_ = 0;
+    verified_ = 0;
+  }
+
   /// Follows the changes until the watch ends. False if the table has to be filled again.
   Awaitable<bool> watch() {
     const auto executor = co_await boost::asio::this_coro::executor;
-    const std::unique_ptr<Watch> watch = store_->watch_all(table_->current_revision(), executor);
+    const std::unique_ptr<Watch> watch =
+        store_->watch_all(table_->current_revision(), filled_, executor);
+    etcd3::ResourceMetrics* const metrics = store_->metrics();
     std::vector<Event> events;
     std::vector<Table::Change> changes;
     for (;;) {
@@ -209,8 +246,10 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
         if (event.type == api::EventType::kError) co_return take_error(event);
         if (event.type == api::EventType::kBookmark) {
           table_->advance(event.revision);
+          if (metrics != nullptr) metrics->cache_at(event.revision);
           continue;
         }
+        if (metrics != nullptr) metrics->cache_event(event.revision);
         changes.push_back(
             {event.change->key(), std::move(event.object), event.type == api::EventType::kDeleted});
         if (event.revision_continues) continue;
@@ -248,6 +287,9 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   std::stop_source stop_;
   std::atomic<bool> usable_{false};
   std::atomic<Revision> written_{0};
+  std::atomic<std::uint64_t> lineage_{0};  // of the table; 0: it has not been filled yet
+  std::atomic<Revision> lost_{0};          // how far those before it had come
+  etcd3::Lineage filled_;                  // of the coroutine that fills it
 
   std::mutex mutex_;
   bool verifying_ = false;    // guarded by mutex_, as are those below
@@ -277,8 +319,7 @@ Awaitable<api::Object> Cacher::create(std::string key, api::Object object) {
 
 Awaitable<api::Object> Cacher::guaranteed_update(std::string key, bool create_if_absent,
                                                  Preconditions preconditions, Update update) {
-  const ItemPtr present = core_->table()->find(key);
-  api::Object cached = present == nullptr ? api::Object() : present->object;
+  api::Object cached = core_->suggestion(key);
   api::Object stored =
       co_await core_->store().update_from(std::move(cached), std::move(key), create_if_absent,
                                           std::move(preconditions), std::move(update));
@@ -288,8 +329,7 @@ Awaitable<api::Object> Cacher::guaranteed_update(std::string key, bool create_if
 
 Awaitable<api::Object> Cacher::remove(std::string key, Preconditions preconditions,
                                       Validate validate) {
-  const ItemPtr present = core_->table()->find(key);
-  api::Object cached = present == nullptr ? api::Object() : present->object;
+  api::Object cached = core_->suggestion(key);
   api::Object last = co_await core_->store().remove_from(
       std::move(cached), std::move(key), std::move(preconditions), std::move(validate));
   core_->wrote(last);
@@ -320,6 +360,7 @@ Awaitable<ListResult> Cacher::list(std::string key, bool recursive, ListOptions 
   if (!moment) {
     co_return co_await core_->store().list(std::move(key), recursive, std::move(options));
   }
+  if (auto* metrics = core_->store().metrics()) metrics->cache_list();
   co_return memory::list_of(std::move(*moment), key, recursive, std::move(options));
 }
 
@@ -334,9 +375,14 @@ Awaitable<std::unique_ptr<Watch>> Cacher::watch(std::string key, bool recursive,
     Revision revision = options.revision;
     if (options.start == WatchOptions::Start::kNow)
       revision = co_await core_->store().current_revision();
-    if (co_await core_->filled(core_->deadline())) {
+    const bool there = co_await core_->filled(core_->deadline());
+    if (there || core_->is_of_another_etcd()) {
       start = core_->table()->now();
       start->revision = revision;
+      // Nothing would come for a long time, and then not what comes next.
+      const bool lost =
+          options.start == WatchOptions::Start::kRevision && (!there || !core_->is_known(revision));
+      if (lost) start->epoch = 0;
     }
   }
   if (!start) {

@@ -30,7 +30,8 @@ struct Options {
 /// since.
 ///
 /// The watch goes on where it was when connections break or etcd restarts. If etcd has forgotten
-/// that place, the table is filled again, and its watchers get 410.
+/// that place, the table is filled again, and its watchers get 410. So it is if another etcd comes
+/// in the place of the first one, or the same one restored to an older state: etcd3::Lineage.
 class Cacher final : public Interface {
  public:
   /// `client` runs what fills the table.

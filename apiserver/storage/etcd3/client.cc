@@ -82,16 +82,24 @@ EtcdError error_of(const HttpHead& head, const Message& message) {
 
 bool is_unavailable(const std::exception& e) {
   const auto* error = dynamic_cast<const EtcdError*>(&e);
-  if (error != nullptr) return error->code() == EtcdError::kUnavailable;
+  if (error != nullptr) return error->is_transient();
   return rest::is_transient(e);
 }
 
 Client::Client(const EtcdOptions& options, rest::EventLoop& loop)
     : options_(options), context_(loop.context()) {
   if (options_.endpoints.empty()) throw Error("no endpoint of an etcd was given");
-  certificate_ = {read_pem(options_.cert_file), read_pem(options_.key_file)};
-  if (certificate_.certificate.empty() != certificate_.key.empty())
+  if (options_.cert_file.empty() != options_.key_file.empty())
     throw Error("a client certificate for etcd needs both, the certificate and its key");
+  if (!options_.cert_file.empty()) {
+    // It keeps up with the files. What cannot be used is told now.
+    rest::Config files;
+    files.server = "https://etcd";
+    files.client_cert_file = options_.cert_file;
+    files.client_key_file = options_.key_file;
+    certificate_ = std::make_unique<rest::Credentials>(files);
+    certificate_->current();
+  }
   for (const std::string& endpoint : options_.endpoints) {
     HttpServer server;
     server.url = without_slash(endpoint);
@@ -144,14 +152,52 @@ void Client::leave(std::size_t endpoint, const std::string& why) {
   spdlog::info("etcd: {} does not serve, on to {}: {}", left, transports_[next]->server().url, why);
 }
 
-HttpRequest Client::prepare(const char* path, std::string body, const std::string& token) const {
+Lineage Client::lineage() const {
+  const std::lock_guard lock(mutex_);
+  return {lineage_.load(std::memory_order_relaxed), lineage_ends_.get_token()};
+}
+
+Seen Client::seen() const {
+  const std::lock_guard lock(mutex_);
+  return {lineage_.load(std::memory_order_relaxed), newest_};
+}
+
+void Client::observe(std::uint64_t cluster_id, Revision revision, const Seen& before) {
+  std::stop_source ended(std::nostopstate);
+  std::string why;
+  {
+    const std::lock_guard lock(mutex_);
+    // What was asked before somebody else noticed says nothing new.
+    if (before.lineage != lineage_.load(std::memory_order_relaxed)) return;
+    if (cluster_id != 0 && cluster_id_ != 0 && cluster_id != cluster_id_) {
+      why = fmt::format("it is the cluster {:x} and was {:x}", cluster_id, cluster_id_);
+    } else if (revision != 0 && revision < before.revision) {
+      why = fmt::format("it is at revision {} and was at {}", revision, before.revision);
+    }
+    if (cluster_id != 0) cluster_id_ = cluster_id;
+    if (why.empty()) {
+      newest_ = std::max(newest_, revision);
+      return;
+    }
+    newest_ = revision;
+    lineage_.fetch_add(1, std::memory_order_release);
+    ended = std::exchange(lineage_ends_, std::stop_source());
+  }
+  spdlog::warn("etcd tells another history, everything is read anew: {}", why);
+  ended.request_stop();
+}
+
+HttpRequest Client::prepare(const char* path, std::string body, const std::string& token) {
   HttpRequest request;
   request.method = "POST";
   request.target = path;
   request.headers = {"Content-Type: application/json"};
   if (!token.empty()) request.headers.push_back("Authorization: " + token);
   request.body = std::move(body);
-  request.certificate = certificate_;
+  if (certificate_ != nullptr) {
+    const auto now = certificate_->current();
+    request.certificate = {now->client_certificate, now->client_key};
+  }
   return request;
 }
 
@@ -267,7 +313,8 @@ Awaitable<void> Client::run(Call call, std::shared_ptr<Slot> slot) {
 }
 
 Awaitable<Client::Answer> Client::carry_out(const Call& call) {
-  const auto deadline = steady_clock::now() + options_.request_timeout;
+  const auto deadline =
+      steady_clock::now() + (call.timeout.count() != 0 ? call.timeout : options_.request_timeout);
   const bool reads = call.kind == Kind::kRead;
   std::string refused;
   bool renewed = false;
@@ -282,8 +329,11 @@ Awaitable<Client::Answer> Client::carry_out(const Call& call) {
       std::string no_longer = refused;
       shown = co_await token(at, std::move(no_longer));
       std::string copy = shown;
-      co_return co_await attempt(at, call, std::move(copy),
-                                 std::max(left, std::chrono::milliseconds(1)));
+      const Seen before = seen();
+      Answer answer =
+          co_await attempt(at, call, std::move(copy), std::max(left, std::chrono::milliseconds(1)));
+      observe(answer.message.cluster_id, call.linearizable ? answer.message.revision : 0, before);
+      co_return answer;
     } catch (const EtcdError& e) {
       failure = std::current_exception();
       if (e.is_bad_token() && !options_.username.empty() && !renewed) {
@@ -291,7 +341,7 @@ Awaitable<Client::Answer> Client::carry_out(const Call& call) {
         refused = shown;
         renewed = true;
         again = true;
-      } else if (e.code() == EtcdError::kUnavailable) {
+      } else if (e.is_transient()) {
         leave(at, e.what());
         again = reads;
       }
@@ -313,9 +363,12 @@ Awaitable<Client::Answer> Client::carry_out(const Call& call) {
   }
 }
 
-Awaitable<RangeResponse> Client::range(RangeRequest request) {
+Awaitable<RangeResponse> Client::range(RangeRequest request,
+                                       std::optional<std::chrono::milliseconds> timeout) {
   RangeResponse out;
   Call range;
+  range.linearizable = true;
+  range.timeout = timeout.value_or(std::chrono::milliseconds(0));
   range.path = "/v3/kv/range";
   range.body = to_json(request);
   Answer answer = co_await call(std::move(range));
@@ -330,6 +383,7 @@ Awaitable<RangeResponse> Client::range(RangeRequest request) {
 Awaitable<TxnResponse> Client::txn(std::string request) {
   TxnResponse out;
   Call txn;
+  txn.linearizable = true;
   txn.kind = Kind::kWrite;
   txn.path = "/v3/kv/txn";
   txn.body = std::move(request);
@@ -344,6 +398,7 @@ Awaitable<TxnResponse> Client::txn(std::string request) {
 
 Awaitable<Revision> Client::put(std::string key, std::string value, std::int64_t lease) {
   Call put;
+  put.linearizable = true;
   put.kind = Kind::kWrite;
   put.path = "/v3/kv/put";
   put.body = put_request(key, value, lease);
@@ -353,6 +408,7 @@ Awaitable<Revision> Client::put(std::string key, std::string value, std::int64_t
 
 Awaitable<Revision> Client::remove(std::string key, std::string range_end) {
   Call remove;
+  remove.linearizable = true;
   remove.kind = Kind::kWrite;
   remove.path = "/v3/kv/deleterange";
   remove.body = delete_request(key, range_end);
@@ -418,7 +474,8 @@ WatchConnection::WatchConnection(std::shared_ptr<Client> client, std::size_t end
       endpoint_(client_->transports_[endpoint_index]->server().url),
       reader_({.key_value = {},
                .event = [this](KeyEvent event) { piece_.emplace_back(std::move(event)); },
-               .message = [this](Message m) { piece_.emplace_back(std::move(m)); }}) {}
+               .message = [this](Message m) { piece_.emplace_back(std::move(m)); }}),
+      seen_(client_->seen()) {}
 
 Awaitable<std::unique_ptr<WatchConnection>> WatchConnection::open(std::shared_ptr<Client> client,
                                                                   WatchRequest request,
@@ -478,6 +535,11 @@ Awaitable<bool> WatchConnection::read(Piece& piece) {
   }
   // What came before something that is no answer is one: the error is for the next time.
   reader_.feed(buffer_);
+  for (const auto& item : piece_) {
+    // How far it has come is that member's own matter.
+    const auto* message = std::get_if<Message>(&item);
+    if (message != nullptr && message->created) client_->observe(message->cluster_id, 0, seen_);
+  }
   std::swap(piece, piece_);
   co_return true;
 }

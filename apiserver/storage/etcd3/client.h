@@ -8,13 +8,16 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "apiserver/storage/etcd3/messages.h"
+#include "apiserver/storage/etcd3/metrics.h"
 #include "lookout/apiserver/storage/etcd3.h"
+#include "lookout/rest/credentials.h"
 #include "lookout/rest/event_loop.h"
 #include "rest/http_transport.h"
 
@@ -41,6 +44,21 @@ struct TxnResponse {
 struct Lease {
   std::int64_t id = 0;
   std::chrono::seconds ttl{0};
+};
+
+/// What one etcd tells is one history: revisions only grow. An etcd that was set up anew, or
+/// restored from a backup, begins another one, in which the same revision means something else.
+struct Lineage {
+  /// 1, 2, 3 ...
+  std::uint64_t number = 0;
+  /// Stopped when it turns out that there is another history now.
+  std::stop_token ends = {};
+};
+
+/// How far etcd had come when something was asked.
+struct Seen {
+  std::uint64_t lineage = 0;
+  Revision revision = 0;
 };
 
 class Client;
@@ -71,6 +89,7 @@ class WatchConnection {
   std::unique_ptr<std::stop_callback<std::function<void()>>> cancel_;
   Piece piece_;
   MessageReader reader_;
+  const Seen seen_;
   std::string buffer_;
 };
 
@@ -81,6 +100,9 @@ class WatchConnection {
 /// What only reads is tried again, at other members, until the time is over. What writes is tried
 /// again only if the member was not reached at all: otherwise it may have happened.
 ///
+/// Every answer says which cluster it comes from and how far that has come. Another cluster, or one
+/// that has not come as far as it had, is another history: see lineage().
+///
 /// Throws EtcdError for what etcd answers, rest::TransportError for what gets no answer, and
 /// api::DecodeError for answers that are none of etcd's.
 class Client : public std::enable_shared_from_this<Client> {
@@ -90,8 +112,17 @@ class Client : public std::enable_shared_from_this<Client> {
 
   const EtcdOptions& options() const { return options_; }
   boost::asio::io_context& context() const { return context_; }
+  /// What requests and watches are counted in.
+  Metrics& metrics() { return metrics_; }
 
-  Awaitable<RangeResponse> range(RangeRequest request);
+  /// The history that etcd tells now.
+  Lineage lineage() const;
+  bool is_now(const Lineage& lineage) const { return lineage.number == lineage_number(); }
+  std::uint64_t lineage_number() const { return lineage_.load(std::memory_order_acquire); }
+
+  /// With a `timeout` of its own, instead of the one of the options.
+  Awaitable<RangeResponse> range(RangeRequest request,
+                                 std::optional<std::chrono::milliseconds> timeout = {});
   /// With the requests of messages.h.
   Awaitable<TxnResponse> txn(std::string request);
   Awaitable<Revision> put(std::string key, std::string value, std::int64_t lease = 0);
@@ -121,6 +152,9 @@ class Client : public std::enable_shared_from_this<Client> {
     Kind kind = Kind::kRead;
     const char* path = "";
     std::string body;
+    /// The revision of the answer is not older than that of any answer that came before the call.
+    bool linearizable = false;
+    std::chrono::milliseconds timeout{0};
   };
   struct Answer {
     Message message;
@@ -133,8 +167,7 @@ class Client : public std::enable_shared_from_this<Client> {
   Awaitable<Answer> carry_out(const Call& call);
   Awaitable<Answer> attempt(std::size_t endpoint, const Call& call, std::string token,
                             std::chrono::milliseconds timeout);
-  rest::detail::HttpRequest prepare(const char* path, std::string body,
-                                    const std::string& token) const;
+  rest::detail::HttpRequest prepare(const char* path, std::string body, const std::string& token);
   /// The token for requests; empty if there is no user. `refused` is one that is no longer good.
   Awaitable<std::string> token(std::size_t endpoint, std::string refused);
   void forget_token(const std::string& token);
@@ -142,13 +175,22 @@ class Client : public std::enable_shared_from_this<Client> {
   /// From the endpoint that did not answer to the next one.
   void leave(std::size_t endpoint, const std::string& why);
 
+  Seen seen() const;
+  /// What an answer says of the history; `revision` is 0 if it may lag behind.
+  void observe(std::uint64_t cluster_id, Revision revision, const Seen& before);
+
   const EtcdOptions options_;
   boost::asio::io_context& context_;
-  rest::detail::ClientCertificate certificate_;
+  std::unique_ptr<rest::Credentials> certificate_;  // null: none
+  Metrics metrics_;
   std::vector<std::shared_ptr<rest::detail::HttpTransport>> transports_;
   std::atomic<std::size_t> current_{0};
-  std::mutex mutex_;
+  std::atomic<std::uint64_t> lineage_{1};  // changed with mutex_ locked
+  mutable std::mutex mutex_;
   std::string token_;  // guarded by mutex_, as are those below
+  std::uint64_t cluster_id_ = 0;
+  Revision newest_ = 0;
+  std::stop_source lineage_ends_;
   std::chrono::steady_clock::time_point next_log_;
   std::size_t tasks_ = 0;
   std::condition_variable no_tasks_;

@@ -19,7 +19,8 @@ using rest::TransportError;
   if (e.is_future_revision()) throw api::StatusError::too_large_resource_version(asked, 0, 1);
   if (text.find("timed out") != std::string_view::npos)
     throw StorageError(Code::kTimeout, key, 0, e.what());
-  if (e.code() == EtcdError::kUnavailable) throw StorageError(Code::kUnreachable, key, 0, e.what());
+  if (e.is_transient() && e.code() != EtcdError::kInternal)
+    throw StorageError(Code::kUnreachable, key, 0, e.what());
   if (text.find("request is too large") != std::string_view::npos)
     throw api::StatusError::request_entity_too_large(e.what());
   throw api::StatusError::internal_error(e.what());
@@ -38,6 +39,7 @@ Context::Decoded Context::decode(std::string_view whole_key, std::string value,
   } catch (const api::DecodeError& e) {
     why = fmt::format("unable to decode key \"{}\": {}", whole_key, e.what());
   }
+  if (metrics != nullptr) metrics->decode_error();
   throw StorageError(Code::kCorruptObject, std::string(whole_key), revision, why);
 }
 

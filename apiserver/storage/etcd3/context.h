@@ -9,6 +9,7 @@
 
 #include "apiserver/storage/etcd3/client.h"
 #include "apiserver/storage/etcd3/codec.h"
+#include "apiserver/storage/etcd3/metrics.h"
 #include "lookout/api/object.h"
 #include "lookout/apiserver/storage/transformer.h"
 
@@ -21,6 +22,8 @@ struct Context {
   TransformerPtr transformer;
   /// "/registry/pods", without a slash at its end.
   std::string prefix;
+  /// Null where nobody counts.
+  std::shared_ptr<ResourceMetrics> metrics = nullptr;
 
   std::string whole_key(std::string_view key) const { return prefix + "/" + std::string(key); }
   /// A whole key without the prefix.

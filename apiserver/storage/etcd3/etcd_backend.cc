@@ -3,6 +3,7 @@
 #include <boost/asio/strand.hpp>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -17,6 +18,9 @@
 
 namespace lookout::apiserver::storage {
 namespace {
+
+// As in the API server (--etcd-healthcheck-timeout).
+constexpr std::chrono::milliseconds kCheckTimeout{2000};
 
 /// "/registry" of "registry/" (store.go does so, too).
 std::string clean_prefix(std::string prefix) {
@@ -48,7 +52,8 @@ class EtcdBackend::Impl {
     client_->wait_for_tasks();
   }
 
-  Interface& resource(std::string_view place, std::chrono::seconds ttl) {
+  Interface& resource(std::string_view place, std::chrono::seconds ttl,
+                      std::string_view group_resource) {
     const std::lock_guard lock(mutex_);
     const auto known = resources_.find(place);
     if (known != resources_.end()) return known->second.interface();
@@ -59,6 +64,8 @@ class EtcdBackend::Impl {
     if (options.transformer) context->transformer = options.transformer(place);
     if (context->transformer == nullptr) context->transformer = identity_transformer();
     context->prefix = fmt::format("{}/{}", prefix_, place);
+    context->metrics = std::make_shared<etcd3::ResourceMetrics>(
+        client_->metrics(), group_resource.empty() ? place : group_resource);
     Resource resource;
     resource.store = std::make_shared<etcd3::Store>(std::move(context), leases_, ttl);
     if (options.watch_cache) {
@@ -71,12 +78,12 @@ class EtcdBackend::Impl {
     return resources_.emplace(place, std::move(resource)).first->second.interface();
   }
 
-  Awaitable<Revision> current_revision() {
+  Awaitable<Revision> current_revision(std::optional<std::chrono::milliseconds> timeout = {}) {
     etcd3::RangeRequest request;
     request.key = prefix_ + "/";
     std::exception_ptr failure;
     try {
-      const etcd3::RangeResponse answer = co_await client_->range(std::move(request));
+      const etcd3::RangeResponse answer = co_await client_->range(std::move(request), timeout);
       co_return answer.revision;
     } catch (...) {
       failure = std::current_exception();
@@ -84,6 +91,7 @@ class EtcdBackend::Impl {
     etcd3::rethrow_as_storage_error(failure, prefix_);
   }
 
+  std::string metrics() const { return client_->metrics().text(); }
   Awaitable<void> compact(Revision revision) { return client_->compact(revision); }
 
   void close() {
@@ -120,11 +128,14 @@ class EtcdBackend::Impl {
 EtcdBackend::EtcdBackend(EtcdOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 EtcdBackend::~EtcdBackend() = default;
 
-Interface& EtcdBackend::resource(std::string_view place, std::chrono::seconds ttl) {
-  return impl_->resource(place, ttl);
+Interface& EtcdBackend::resource(std::string_view place, std::chrono::seconds ttl,
+                                 std::string_view group_resource) {
+  return impl_->resource(place, ttl, group_resource);
 }
 
 Awaitable<Revision> EtcdBackend::current_revision() { return impl_->current_revision(); }
+Awaitable<void> EtcdBackend::check() { co_await impl_->current_revision(kCheckTimeout); }
+std::string EtcdBackend::metrics() const { return impl_->metrics(); }
 Awaitable<void> EtcdBackend::compact(Revision revision) { return impl_->compact(revision); }
 void EtcdBackend::close() { impl_->close(); }
 

@@ -29,6 +29,7 @@ class LeaseManager {
   Clock::time_point (*const now_)();
   std::mutex mutex_;
   std::int64_t id_ = 0;
+  std::uint64_t lineage_ = 0;  // of the etcd that granted it
   Clock::time_point end_;
   std::size_t keys_ = 0;
 };

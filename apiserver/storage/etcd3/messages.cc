@@ -26,6 +26,11 @@ bool EtcdError::is_no_leader() const {
   return std::string_view(what()).find("etcdserver: no leader") != std::string_view::npos;
 }
 
+bool EtcdError::is_transient() const {
+  return code_ == kUnavailable || code_ == kCancelled || code_ == kDeadlineExceeded ||
+         code_ == kInternal;
+}
+
 bool EtcdError::is_bad_token() const {
   const std::string_view text = what();
   return code_ == kUnauthenticated || text.find("invalid auth token") != std::string_view::npos ||

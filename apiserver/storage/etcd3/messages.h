@@ -20,12 +20,15 @@ class EtcdError : public Error {
  public:
   /// Those of gRPC's codes that matter here.
   enum Code {
+    kCancelled = 1,
     kUnknown = 2,
     kInvalidArgument = 3,
+    kDeadlineExceeded = 4,
     kNotFound = 5,
     kPermissionDenied = 7,
     kFailedPrecondition = 9,
     kOutOfRange = 11,
+    kInternal = 13,
     kUnavailable = 14,
     kUnauthenticated = 16
   };
@@ -39,6 +42,9 @@ class EtcdError : public Error {
   bool is_compacted() const;
   bool is_future_revision() const;
   bool is_no_leader() const;
+  /// Nothing is wrong with the request: the member could not answer it, or was about to end. (The
+  /// gateway loses its connection to the member then, and says so in its own words.)
+  bool is_transient() const;
   /// A token that is missing or no longer good.
   bool is_bad_token() const;
 

@@ -25,6 +25,8 @@ constexpr std::size_t kPageBytes = 8u << 20;
 constexpr std::size_t kMaxPage = 10000;
 constexpr std::chrono::milliseconds kPoll{50};
 constexpr int kRetryAfterSeconds = 1;
+// How often a list begins again that etcd forgets while it is read.
+constexpr int kListTries = 5;
 
 Revision revision_of(const api::Object& object) {
   const std::string_view text = object.resource_version();
@@ -35,66 +37,68 @@ Revision revision_of(const api::Object& object) {
 
 }  // namespace
 
-/// A list as it is read: the next page when it is asked for.
-class Store::Pages final : public ObjectSource {
+namespace {
+
+/// Counts a request to etcd, from its making to its end.
+class Measured {
  public:
-  Pages(std::shared_ptr<const Context> context, std::string start, std::string end,
-        Revision revision, Predicate predicate)
-      : context_(std::move(context)),
-        start_(std::move(start)),
-        end_(std::move(end)),
-        revision_(revision),
-        predicate_(std::move(predicate)) {}
+  Measured(const Context& context, const char* operation)
+      : metrics_(context.metrics.get()), operation_(operation) {}
+  ~Measured() {
+    if (metrics_ != nullptr) metrics_->request(operation_, steady_clock::now() - begin_, failed_);
+  }
+  Measured(const Measured&) = delete;
+  Measured& operator=(const Measured&) = delete;
+
+  void succeeded() { failed_ = false; }
+
+ private:
+  ResourceMetrics* const metrics_;
+  const char* const operation_;
+  const steady_clock::time_point begin_ = steady_clock::now();
+  bool failed_ = true;
+};
+
+}  // namespace
+
+/// A list as it is read: page by page, all at one revision.
+class Store::Pages {
+ public:
+  Pages(Store& store, std::string start, std::string end, Revision revision)
+      : store_(store), start_(std::move(start)), end_(std::move(end)), revision_(revision) {}
 
   Revision revision() const { return revision_; }
+  std::size_t fetched() const { return fetched_; }
 
-  Awaitable<bool> next(std::vector<api::Object>& objects, std::size_t max) override {
-    objects.clear();
-    while (objects.size() < max) {
-      if (at_ == page_.size()) {
-        if (last_) break;
-        co_await read_page();
-        continue;
-      }
-      KeyValue& kv = page_[at_++];
-      api::Object object = context_->decode(kv.key, std::move(kv.value), kv.mod_revision).object;
-      if (predicate_.matches(object)) objects.push_back(std::move(object));
-    }
-    co_return !objects.empty();
-  }
-
-  /// The next object with its key, whatever the predicate. False at the end.
+  /// The next object with its key. False at the end.
   Awaitable<bool> next_item(const TakeItem& take) {
     while (at_ == page_.size()) {
       if (last_) co_return false;
       co_await read_page();
     }
     KeyValue& kv = page_[at_++];
-    api::Object object = context_->decode(kv.key, std::move(kv.value), kv.mod_revision).object;
-    take(context_->relative(kv.key), std::move(object), kv.mod_revision);
+    const Context& context = *store_.context_;
+    api::Object object = context.decode(kv.key, std::move(kv.value), kv.mod_revision).object;
+    take(context.relative(kv.key), std::move(object), kv.mod_revision);
     co_return true;
   }
 
+ private:
   Awaitable<void> read_page() {
     RangeRequest request;
     request.key = start_;
     request.range_end = end_;
     request.limit = limit_;
     request.revision = revision_;
-    RangeResponse answer;
-    std::exception_ptr failure;
-    try {
-      answer = co_await context_->client->range(std::move(request));
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure) rethrow_as_storage_error(failure, context_->prefix, revision_);
+    RangeResponse answer =
+        co_await store_.range("list", std::move(request), store_.context_->prefix);
     if (revision_ == 0) revision_ = answer.revision;
     if (answer.kvs.empty() && answer.more)
       throw Error("no results were found, but etcd indicated there were more values remaining");
     page_ = std::move(answer.kvs);
     at_ = 0;
     last_ = !answer.more;
+    fetched_ += page_.size();
     if (page_.empty()) co_return;
     start_ = page_.back().key + '\0';
     std::size_t bytes = 1;
@@ -102,15 +106,14 @@ class Store::Pages final : public ObjectSource {
     limit_ = std::clamp<std::size_t>(kPageBytes * page_.size() / bytes, 10, kPage * 4);
   }
 
- private:
-  const std::shared_ptr<const Context> context_;
+  Store& store_;
   std::string start_;
   const std::string end_;
   Revision revision_;
-  const Predicate predicate_;
   std::size_t limit_ = kPage;
   std::vector<KeyValue> page_;
   std::size_t at_ = 0;
+  std::size_t fetched_ = 0;
   bool last_ = false;
 };
 
@@ -181,21 +184,29 @@ std::string Store::checked_key(const std::string& key) const {
   return context_->whole_key(key);
 }
 
-Awaitable<RangeResponse> Store::range(RangeRequest request, const std::string& whole) {
+Awaitable<RangeResponse> Store::range(const char* operation, RangeRequest request,
+                                      const std::string& whole) {
   const Revision asked = request.revision;
+  Measured measured(*context_, operation);
   std::exception_ptr failure;
   try {
-    co_return co_await context_->client->range(std::move(request));
+    RangeResponse answer = co_await context_->client->range(std::move(request));
+    measured.succeeded();
+    co_return answer;
   } catch (...) {
     failure = std::current_exception();
   }
   rethrow_as_storage_error(failure, whole, asked);
 }
 
-Awaitable<TxnResponse> Store::txn(std::string request, const std::string& whole) {
+Awaitable<TxnResponse> Store::txn(const char* operation, std::string request,
+                                  const std::string& whole) {
+  Measured measured(*context_, operation);
   std::exception_ptr failure;
   try {
-    co_return co_await context_->client->txn(std::move(request));
+    TxnResponse answer = co_await context_->client->txn(std::move(request));
+    measured.succeeded();
+    co_return answer;
   } catch (...) {
     failure = std::current_exception();
   }
@@ -212,7 +223,7 @@ Store::State Store::state_of(const std::string& whole, std::vector<KeyValue> kvs
 Awaitable<Store::State> Store::fetch(const std::string& whole) {
   RangeRequest request;
   request.key = whole;
-  RangeResponse answer = co_await range(std::move(request), whole);
+  RangeResponse answer = co_await range("get", std::move(request), whole);
   co_return state_of(whole, std::move(answer.kvs));
 }
 
@@ -230,7 +241,7 @@ Awaitable<std::int64_t> Store::lease() {
 Awaitable<Revision> Store::current_revision() {
   RangeRequest request;
   request.key = context_->prefix;
-  const RangeResponse answer = co_await range(std::move(request), context_->prefix);
+  const RangeResponse answer = co_await range("get", std::move(request), context_->prefix);
   co_return answer.revision;
 }
 
@@ -239,7 +250,8 @@ Awaitable<std::size_t> Store::count() {
   request.key = context_->prefix + "/";
   request.range_end = prefix_end(request.key);
   request.count_only = true;
-  const RangeResponse answer = co_await range(std::move(request), context_->prefix);
+  const RangeResponse answer =
+      co_await range("listWithCount", std::move(request), context_->prefix);
   co_return answer.count;
 }
 
@@ -262,7 +274,7 @@ Awaitable<api::Object> Store::create(std::string key, api::Object object) {
   const std::string whole = checked_key(key);
   const std::int64_t id = co_await lease();
   const TxnResponse answer =
-      co_await txn(optimistic_put(whole, context_->encode(whole, object), 0, id), whole);
+      co_await txn("create", optimistic_put(whole, context_->encode(whole, object), 0, id), whole);
   if (!answer.succeeded) throw StorageError(Code::kKeyExists, whole);
   co_return at_revision(object, answer.revision);
 }
@@ -280,32 +292,15 @@ Awaitable<ListResult> Store::list(std::string key, bool recursive, ListOptions o
   if (options.match == VersionMatch::kExact && options.revision != 0)
     co_await wait_for(options.revision);
   const Revision at = options.match == VersionMatch::kExact ? options.revision : 0;
-  ListResult result;
-  if (!recursive) {
-    const std::string whole = checked_key(key);
-    RangeRequest request;
-    request.key = whole;
-    request.revision = at;
-    RangeResponse answer = co_await range(std::move(request), whole);
-    result.revision = at != 0 ? at : answer.revision;
-    std::vector<api::Object> found;
-    State state = state_of(whole, std::move(answer.kvs));
-    if (state.object && options.predicate.matches(state.object))
-      found.push_back(std::move(state.object));
-    result.objects = std::make_unique<VectorSource>(std::move(found));
-    co_return result;
-  }
+  if (!recursive) co_return co_await list_one(std::move(key), at, std::move(options.predicate));
   const std::string prefix = context_->prefix + "/" + key;
   std::string start = std::max(prefix, context_->prefix + "/" + options.start_key);
   const std::string end = prefix_end(prefix);
-  if (options.limit == 0) {
-    auto pages =
-        std::make_unique<Pages>(context_, std::move(start), end, at, std::move(options.predicate));
-    co_await pages->read_page();
-    result.revision = pages->revision();
-    result.objects = std::move(pages);
-    co_return result;
-  }
+  if (options.limit == 0)
+    co_return co_await list_all(std::move(start), end, at, std::move(options.predicate));
+  ListResult result;
+  std::size_t fetched = 0;
+  std::size_t evaluated = 0;
   std::vector<api::Object> page;
   std::size_t chunk = options.limit;
   result.revision = at;
@@ -315,7 +310,8 @@ Awaitable<ListResult> Store::list(std::string key, bool recursive, ListOptions o
     request.range_end = end;
     request.limit = chunk;
     request.revision = result.revision;
-    RangeResponse answer = co_await range(std::move(request), context_->prefix);
+    RangeResponse answer = co_await range("list", std::move(request), context_->prefix);
+    fetched += answer.kvs.size();
     if (result.revision == 0) result.revision = answer.revision;
     if (answer.kvs.empty() && answer.more)
       throw Error("no results were found, but etcd indicated there were more values remaining");
@@ -327,6 +323,7 @@ Awaitable<ListResult> Store::list(std::string key, bool recursive, ListOptions o
       api::Object object = context_->decode(kv.key, std::move(kv.value), kv.mod_revision).object;
       if (options.predicate.matches(object)) page.push_back(std::move(object));
     }
+    evaluated += looked_at;
     more = answer.more || looked_at < answer.kvs.size();
     if (more && page.size() == options.limit) {
       result.continue_key = context_->relative(start);
@@ -336,8 +333,54 @@ Awaitable<ListResult> Store::list(std::string key, bool recursive, ListOptions o
     // A selection that few objects belong to should not take one request for each of them.
     chunk = std::min(chunk * 2, kMaxPage);
   }
+  if (context_->metrics != nullptr) context_->metrics->list(fetched, evaluated, page.size());
   result.objects = std::make_unique<VectorSource>(std::move(page));
   co_return result;
+}
+
+Awaitable<ListResult> Store::list_one(std::string key, Revision at, Predicate predicate) {
+  const std::string whole = checked_key(key);
+  RangeRequest request;
+  request.key = whole;
+  request.revision = at;
+  RangeResponse answer = co_await range("get", std::move(request), whole);
+  ListResult result;
+  result.revision = at != 0 ? at : answer.revision;
+  std::vector<api::Object> found;
+  const std::size_t fetched = answer.kvs.size();
+  State state = state_of(whole, std::move(answer.kvs));
+  if (state.object && predicate.matches(state.object)) found.push_back(std::move(state.object));
+  if (context_->metrics != nullptr) context_->metrics->list(fetched, fetched, found.size());
+  result.objects = std::make_unique<VectorSource>(std::move(found));
+  co_return result;
+}
+
+/// All of it before the first word of an answer: what cannot be read to its end is an error then,
+/// and not an answer that breaks off. If etcd forgets the revision meanwhile, a newer one serves as
+/// well, unless it was asked for.
+Awaitable<ListResult> Store::list_all(std::string start, std::string end, Revision at,
+                                      Predicate predicate) {
+  for (int tries = 1;; ++tries) {
+    Pages pages(*this, start, end, at);
+    std::vector<api::Object> found;
+    const TakeItem take = [&](const std::string& /*key*/, api::Object object, Revision) {
+      if (predicate.matches(object)) found.push_back(std::move(object));
+    };
+    std::exception_ptr forgotten;
+    try {
+      while (co_await pages.next_item(take)) continue;
+    } catch (const api::StatusError& e) {
+      if (at != 0 || tries == kListTries || !api::is_resource_expired(e)) throw;
+      forgotten = std::current_exception();
+    }
+    if (forgotten) continue;
+    if (context_->metrics != nullptr)
+      context_->metrics->list(pages.fetched(), pages.fetched(), found.size());
+    ListResult result;
+    result.revision = pages.revision();
+    result.objects = std::make_unique<VectorSource>(std::move(found));
+    co_return result;
+  }
 }
 
 Awaitable<api::Object> Store::guaranteed_update(std::string key, bool create_if_absent,
@@ -388,7 +431,7 @@ Awaitable<api::Object> Store::update_from(api::Object cached, std::string key,
     }
     const std::int64_t id = co_await lease();
     TxnResponse answer = co_await txn(
-        optimistic_put(whole, context_->encode(whole, after), state.revision, id), whole);
+        "update", optimistic_put(whole, context_->encode(whole, after), state.revision, id), whole);
     if (answer.succeeded) co_return at_revision(after, answer.revision);
     state = state_of(whole, std::move(answer.kvs));
     is_current = true;
@@ -428,7 +471,7 @@ Awaitable<api::Object> Store::remove_from(api::Object cached, std::string key,
       if (state.revision == looked_at) std::rethrow_exception(refusal);
       continue;
     }
-    TxnResponse answer = co_await txn(optimistic_delete(whole, state.revision), whole);
+    TxnResponse answer = co_await txn("delete", optimistic_delete(whole, state.revision), whole);
     if (answer.succeeded) co_return at_revision(state.object, answer.revision);
     state = state_of(whole, std::move(answer.kvs));
     is_current = true;
@@ -461,16 +504,17 @@ Awaitable<std::unique_ptr<Watch>> Store::watch(std::string key, bool recursive,
 
 Awaitable<Revision> Store::read_all(TakeItem take) {
   const std::string prefix = context_->prefix + "/";
-  Predicate everything;
-  Pages pages(context_, prefix, prefix_end(prefix), 0, std::move(everything));
+  Pages pages(*this, prefix, prefix_end(prefix), 0);
   while (co_await pages.next_item(take)) continue;
   co_return pages.revision();
 }
 
-std::unique_ptr<Watch> Store::watch_all(Revision revision, boost::asio::any_io_executor reader) {
+std::unique_ptr<Watch> Store::watch_all(Revision revision, Lineage lineage,
+                                        boost::asio::any_io_executor reader) {
   WatchSpec spec;
   spec.key = context_->prefix + "/";
   spec.revision = revision;
+  spec.lineage = std::move(lineage);
   spec.progress_notify = true;
   return std::make_unique<CountedWatch>(watches_, context_, std::move(spec), std::move(reader));
 }
@@ -484,7 +528,7 @@ Awaitable<std::optional<Revision>> Store::unchanged_since(Revision revision, std
   request.min_mod_revision = revision + 1;
   request.keys_only = true;
   request.limit = 1;
-  const RangeResponse answer = co_await range(std::move(request), context_->prefix);
+  const RangeResponse answer = co_await range("list", std::move(request), context_->prefix);
   if (!answer.kvs.empty() || answer.count != count) co_return std::nullopt;
   co_return answer.revision;
 }

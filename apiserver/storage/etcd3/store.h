@@ -44,14 +44,18 @@ class Store final : public Interface {
   /// All objects at one moment, in the order of their keys (relative ones).
   using TakeItem = std::function<void(std::string key, api::Object object, Revision revision)>;
   Awaitable<Revision> read_all(TakeItem take);
-  /// A watch of everything behind `revision`, with bookmarks when etcd notifies of progress.
-  std::unique_ptr<Watch> watch_all(Revision revision, boost::asio::any_io_executor reader);
+  /// A watch of everything behind `revision`, to which etcd has come in that history, with
+  /// bookmarks when etcd notifies of progress.
+  std::unique_ptr<Watch> watch_all(Revision revision, Lineage lineage,
+                                   boost::asio::any_io_executor reader);
   /// Whether nothing has changed since `revision`, when there were `count` objects: the moment up
   /// to which that is so, or nothing. One request, whatever else happens in etcd.
   Awaitable<std::optional<Revision>> unchanged_since(Revision revision, std::size_t count);
 
   /// Ends all watches, and those to come. From any thread.
   void close();
+  /// Null where nobody counts.
+  ResourceMetrics* metrics() const { return context_->metrics.get(); }
 
  private:
   struct State {
@@ -67,8 +71,13 @@ class Store final : public Interface {
   State state_of(const std::string& whole, std::vector<KeyValue> kvs) const;
   Awaitable<Revision> wait_for(Revision revision);
   Awaitable<std::int64_t> lease();
-  Awaitable<RangeResponse> range(RangeRequest request, const std::string& whole);
-  Awaitable<TxnResponse> txn(std::string request, const std::string& whole);
+  Awaitable<ListResult> list_one(std::string key, Revision at, Predicate predicate);
+  Awaitable<ListResult> list_all(std::string start, std::string end, Revision at,
+                                 Predicate predicate);
+  // With the name of the operation for metrics.
+  Awaitable<RangeResponse> range(const char* operation, RangeRequest request,
+                                 const std::string& whole);
+  Awaitable<TxnResponse> txn(const char* operation, std::string request, const std::string& whole);
   std::string checked_key(const std::string& key) const;
 
   const std::shared_ptr<const Context> context_;

@@ -56,6 +56,12 @@ struct CorruptDeletion : Error {
   using Error::Error;
 };
 
+/// The revisions that were passed on mean something else now.
+struct OtherHistory : Error {
+  OtherHistory()
+      : Error("too old resource version: etcd was set up anew or restored to an older state") {}
+};
+
 Incoming progress(Revision revision, bool initial_events_end) {
   Incoming out;
   out.revision = revision;
@@ -92,6 +98,8 @@ api::Object status_of(const std::exception_ptr& failure) {
           .to_object();
     }
     return api::StatusError::internal_error(e.what()).status().to_object();
+  } catch (const OtherHistory& e) {
+    return api::StatusError::expired(e.what()).status().to_object();
   } catch (const api::StatusError& e) {
     return e.status().to_object();
   } catch (const CorruptDeletion& e) {
@@ -104,9 +112,12 @@ api::Object status_of(const std::exception_ptr& failure) {
   }
 }
 
-bool is_compaction(const std::exception_ptr& failure) {
+/// What happens to watches.
+bool is_expiry(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
+  } catch (const OtherHistory&) {
+    return true;
   } catch (const EtcdError& e) {
     return e.is_compacted();
   } catch (...) {
@@ -129,10 +140,14 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
         processing_(asio::make_strand(context_->client->context())),
         incoming_(reading_, processing_, kIncoming, kMaxWaitingBytes),
         outgoing_(processing_, std::move(reader), kOutgoing, kMaxWaitingBytes),
+        lineage_(spec_.lineage ? *spec_.lineage : context_->client->lineage()),
+        cut_at_stop_(stop_.get_token(), [this] { cut_.request_stop(); }),
+        cut_at_end_of_lineage_(lineage_.ends, [this] { cut_.request_stop(); }),
         slow_processing_("decoding is slow, or nobody reads the events", spec_.key,
                          steady_clock::now(), log_slow),
         slow_reader_("nobody reads the events", spec_.key, steady_clock::now(), log_slow),
-        passed_(spec_.revision) {}
+        passed_(spec_.revision),
+        proven_(spec_.lineage ? spec_.revision : 0) {}
 
   void start() {
     const auto self = shared_from_this();
@@ -194,7 +209,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     try {
       std::rethrow_exception(failure);
     } catch (const std::exception& e) {
-      spdlog::log(is_compaction(failure) ? spdlog::level::info : spdlog::level::err,
+      spdlog::log(is_expiry(failure) ? spdlog::level::info : spdlog::level::err,
                   "etcd watch: {}: {}", spec_.key, e.what());
     } catch (...) {
       spdlog::error("etcd watch: {}: ended", spec_.key);
@@ -236,7 +251,26 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
       if (!page.more) break;
     }
     passed_ = at;
+    proven_ = at;
     known_ = at;
+    expect_lineage();
+  }
+
+  void expect_lineage() const {
+    if (!context_->client->is_now(lineage_)) throw OtherHistory();
+  }
+
+  /// A member that has not come as far as this watch may be late, or may be another one. One that
+  /// was restored may have kept its name and its cluster's.
+  Awaitable<void> check_beginning(Revision revision) {
+    expect_lineage();
+    if (revision >= proven_) co_return;
+    RangeRequest request;
+    request.key = spec_.key;
+    request.count_only = true;
+    const RangeResponse now = co_await context_->client->range(std::move(request));
+    expect_lineage();
+    if (now.revision < proven_) throw OtherHistory();
   }
 
   /// The changes, over as many connections as it takes.
@@ -250,10 +284,12 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
         co_await follow_connection(opened);
       } catch (const std::exception& e) {
         const auto* etcd = dynamic_cast<const EtcdError*>(&e);
-        if (!is_unavailable(e) || (etcd != nullptr && etcd->is_no_leader())) throw;
+        const bool broken = is_unavailable(e) && (etcd == nullptr || !etcd->is_no_leader());
+        if (!broken && !cut_.stop_requested()) throw;
         why = e.what();
       }
       if (stop_.stop_requested()) co_return;
+      expect_lineage();
       // What is not whole comes again.
       pending_.reset();
       if (opened || passed_ > before) pause = kFirstPause;
@@ -272,7 +308,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     request.start_revision = passed_ + 1;
     request.progress = true;
     const auto connection =
-        co_await WatchConnection::open(context_->client, std::move(request), stop_.get_token());
+        co_await WatchConnection::open(context_->client, std::move(request), cut_.get_token());
     WatchConnection::Piece piece;
     while (co_await connection->read(piece)) {
       for (auto& item : piece) {
@@ -281,6 +317,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
         } else {
           const Message& message = std::get<Message>(item);
           opened = opened || message.created;
+          if (message.created) co_await check_beginning(message.revision);
           co_await end_frame(message);
         }
         if (stop_.stop_requested()) co_return;
@@ -292,6 +329,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   /// then is the revision complete, and the place to go on from if the connection breaks.
   Awaitable<void> take_event(KeyEvent event) {
     const Revision revision = event.kv.mod_revision;
+    if (context_->metrics != nullptr) context_->metrics->event();
     if (revision <= passed_) co_return;
     if (revision == begun_ && begun_keys_.contains(event.kv.key)) co_return;
     co_await pass_pending(!pending_ || pending_->revision != revision);
@@ -305,7 +343,9 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     co_await pass_pending(true);
     const bool notification = message.events == 0 && !message.created;
     if (!notification || message.revision < passed_) co_return;
+    if (context_->metrics != nullptr) context_->metrics->bookmark();
     passed_ = message.revision;
+    proven_ = message.revision;
     Incoming bookmark = progress(message.revision, false);
     co_await queue(std::move(bookmark));
   }
@@ -317,6 +357,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     event.revision_continues = !ends_revision;
     if (ends_revision) {
       passed_ = event.revision;
+      proven_ = event.revision;
       begun_keys_.clear();
     } else {
       begun_ = event.revision;
@@ -417,6 +458,11 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   BoundedQueue<Incoming> incoming_;
   BoundedQueue<Event> outgoing_;
   std::stop_source stop_;
+  const Lineage lineage_;
+  // What cuts the connection: the end of the watch, or of the history that it tells.
+  std::stop_source cut_;
+  const std::stop_callback<std::function<void()>> cut_at_stop_;
+  const std::stop_callback<std::function<void()>> cut_at_end_of_lineage_;
   std::atomic<Revision> known_{0};
   std::mutex mutex_;
   std::function<void()> on_stuck_;  // guarded by mutex_
@@ -428,6 +474,8 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   // Of the reading step again: everything up to here has been passed on, and of the revision behind
   // it the changes of some keys.
   Revision passed_;
+  // What etcd is known to have come to.
+  Revision proven_;
   Revision begun_ = 0;
   std::set<std::string> begun_keys_;
   std::optional<Incoming> pending_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct WatchSpec {
   /// this, they are told when a bookmark is asked for.
   bool progress_notify = false;
   Predicate predicate = {};
+  /// The history that `revision` belongs to, if that is known: etcd has come as far as that in it.
+  /// Otherwise it is taken for one of the present history, and may lie in its future.
+  std::optional<Lineage> lineage = {};
 };
 
 /// A watch of a key or a prefix, in two steps that run beside each other: reading etcd's events,
@@ -40,6 +44,7 @@ struct WatchSpec {
 /// on right behind what came last: nothing is lost or repeated. What ends the watch, with exactly
 /// one error event behind everything that came before it:
 ///   - etcd has forgotten the revision (410 Expired);
+///   - another etcd is there, or the same one restored to an older state (410 Expired);
 ///   - the member has lost its leader ("etcdserver: no leader"): the watch would hear nothing;
 ///   - a value that cannot be decoded (500, which names the key);
 ///   - an event without the previous value, which would be needed.

@@ -64,7 +64,8 @@ Revision revision_of_time(std::chrono::system_clock::time_point now) {
 MemoryBackend::MemoryBackend(MemoryOptions options) : impl_(std::make_unique<Impl>(options)) {}
 MemoryBackend::~MemoryBackend() = default;
 
-Interface& MemoryBackend::resource(std::string_view place, std::chrono::seconds ttl) {
+Interface& MemoryBackend::resource(std::string_view place, std::chrono::seconds ttl,
+                                   std::string_view /*group_resource*/) {
   return impl_->resource(place, ttl);
 }
 

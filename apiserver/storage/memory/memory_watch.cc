@@ -27,6 +27,7 @@ MemoryWatch::MemoryWatch(std::shared_ptr<Table> table, boost::asio::any_io_execu
     : table_(std::move(table)), doorbell_(std::move(executor)) {
   watcher_.scope = std::move(key);
   watcher_.recursive = recursive;
+  watcher_.epoch = start.epoch;
   watcher_.predicate = std::move(options.predicate);
   watcher_.ring = [bell = doorbell_] { bell.ring(); };
   watcher_.stuck = [this] {

@@ -31,7 +31,7 @@ std::size_t Table::size() const {
 // number with the table locked.
 Moment Table::now() const {
   const std::shared_lock lock(mutex_);
-  return {items_.snapshot(), current_revision()};
+  return {items_.snapshot(), current_revision(), nullptr, epoch_};
 }
 
 std::optional<Moment> Table::at(Revision revision) const {
@@ -41,7 +41,7 @@ std::optional<Moment> Table::at(Revision revision) const {
   history_.visit_back_to(revision, [&](const storage::Change& change) {
     undone->insert_or_assign(change.key(), change.previous());
   });
-  return Moment{items_.snapshot(), revision, std::move(undone)};
+  return Moment{items_.snapshot(), revision, std::move(undone), epoch_};
 }
 
 std::optional<api::Object> Table::commit(const std::string& key, const ItemPtr& expected,
@@ -99,12 +99,27 @@ void Table::apply(std::vector<Change> changes, Revision revision) {
 void Table::replace(const std::vector<ItemPtr>& items, Revision revision) {
   {
     const std::unique_lock lock(mutex_);
-    items_ = OrderedItems();
-    for (const ItemPtr& item : items) items_.put(item);
-    history_.reset(revision);
-    revision_->store(revision, std::memory_order_release);
+    take_over(items, revision);
   }
   ring_expired();
+}
+
+void Table::restart(const std::vector<ItemPtr>& items, Revision revision) {
+  const std::lock_guard watchers_lock(watchers_.mutex());
+  {
+    const std::unique_lock lock(mutex_);
+    take_over(items, revision);
+    ++epoch_;
+  }
+  dispatched_ = revision;
+  watchers_.lose_all();
+}
+
+void Table::take_over(const std::vector<ItemPtr>& items, Revision revision) {
+  items_ = OrderedItems();
+  for (const ItemPtr& item : items) items_.put(item);
+  history_.reset(revision);
+  revision_->store(revision, std::memory_order_release);
 }
 
 void Table::advance(Revision revision) {
@@ -150,6 +165,7 @@ void Table::add(Watcher& watcher) {
     dispatched_ = current_revision();
   }
   watchers_.add(watcher);
+  watcher.lost = watcher.epoch != epoch_;
   watcher.cancelled = watcher.cancelled || closed_;
 }
 
@@ -166,7 +182,7 @@ Revision Table::history_start() const {
 Table::Reading Table::read_locked(Watcher& watcher, std::size_t max,
                                   std::vector<ChangePtr>& changes) const {
   const Revision cursor = watcher.cursor.load(std::memory_order_relaxed);
-  if (cursor < history_.start()) return Reading::kExpired;
+  if (watcher.lost || cursor < history_.start()) return Reading::kExpired;
   history_.read(cursor, max, changes);
   if (changes.empty()) return Reading::kNothing;
   watcher.cursor.store(changes.back()->revision(), std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -26,6 +27,8 @@ struct Moment {
   /// By key: the object as it was, empty if it was not there. Null for nothing.
   using Undone = std::map<std::string, api::Object, std::less<>>;
   std::shared_ptr<const Undone> undone = nullptr;
+  /// The history of the table that the revision belongs to: see Table::restart().
+  std::uint64_t epoch = 1;
 };
 
 /// All that is to be known of one resource. Thread-safe. Calls do not wait for anything but each
@@ -70,6 +73,9 @@ class Table {
   /// Takes over a whole state. Watchers that have not seen everything up to `revision` have fallen
   /// behind.
   void replace(const std::vector<ItemPtr>& items, Revision revision);
+  /// The same, of a storage that begins another history: whatever revisions they are at, all
+  /// watchers have fallen behind, and those that begin with a moment of the old one.
+  void restart(const std::vector<ItemPtr>& items, Revision revision);
   /// There are no changes up to this revision but those that are known.
   void advance(Revision revision);
   /// All watchers have fallen behind: the state is not known any more.
@@ -100,6 +106,7 @@ class Table {
   };
 
   Reading read_locked(Watcher& watcher, std::size_t max, std::vector<ChangePtr>& changes) const;
+  void take_over(const std::vector<ItemPtr>& items, Revision revision);
   void dispatch();
   void ring_expired();
 
@@ -112,6 +119,7 @@ class Table {
   OrderedItems items_;
   History history_;
   std::deque<Expiry> expiries_;  // in the order of time
+  std::uint64_t epoch_ = 1;      // changed with both mutexes locked
 
   WatcherList watchers_;
   bool closed_ = false;      // guarded by the mutex of watchers_

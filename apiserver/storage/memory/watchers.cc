@@ -1,5 +1,7 @@
 #include "apiserver/storage/memory/watchers.h"
 
+#include <utility>
+
 namespace lookout::apiserver::storage::memory {
 
 api::EventType Watcher::event_type(const Change& change) const {
@@ -60,6 +62,14 @@ void WatcherList::ring_expired(Revision history_start) {
       watcher->told_stuck_ = true;
       watcher->stuck();
     }
+  }
+}
+
+void WatcherList::lose_all() {
+  for (Watcher* watcher : watchers_) {
+    watcher->lost = true;
+    // Who is busy is not to blame, and comes back for more.
+    if (std::exchange(watcher->parked_, false)) watcher->ring();
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -32,6 +33,10 @@ struct Watcher {
   /// It has seen everything up to here. Changed by the watcher, and by the table while parked.
   std::atomic<Revision> cursor{0};
   std::atomic<bool> cancelled{false};
+  /// The history of the table in which the cursor means something.
+  std::uint64_t epoch = 1;
+  /// That history has ended. Guarded by the mutex of the list.
+  bool lost = false;
 
   bool covers(std::string_view key) const {
     return recursive ? key.starts_with(scope) : key == scope;
@@ -62,6 +67,8 @@ class WatcherList {
   void dispatch(const std::vector<ChangePtr>& changes, Revision history_start);
   /// Rings those that have fallen behind.
   void ring_expired(Revision history_start);
+  /// All have fallen behind, wherever they are.
+  void lose_all();
   void cancel_all();
 
  private:

@@ -21,7 +21,9 @@ struct EtcdOptions {
   /// What all keys begin with.
   std::string prefix = "/registry";
 
-  /// PEM files: who signs the members' certificates, and a client certificate.
+  /// PEM files: who signs the members' certificates, and a client certificate. When the files of
+  /// the latter change, the next request shows the new one (they are looked at once a second); the
+  /// authority is read once.
   std::string ca_file = {};
   std::string cert_file = {};
   std::string key_file = {};
@@ -66,8 +68,13 @@ class EtcdBackend final : public Backend {
   explicit EtcdBackend(EtcdOptions options);
   ~EtcdBackend() override;
 
-  Interface& resource(std::string_view place, std::chrono::seconds ttl = {}) override;
+  Interface& resource(std::string_view place, std::chrono::seconds ttl = {},
+                      std::string_view group_resource = {}) override;
   Awaitable<Revision> current_revision() override;
+  std::string_view name() const override { return "etcd"; }
+  /// Waits for two seconds at most.
+  Awaitable<void> check() override;
+  std::string metrics() const override;
   void close() override;
 
   /// Tells etcd to forget what was before `revision`.

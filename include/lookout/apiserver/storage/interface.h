@@ -168,10 +168,20 @@ class Backend {
 
   /// The storage of one resource, by its place below the root: "pods",
   /// "stable.example.com/crontabs". Made when first asked for; lives as long as the backend. With a
-  /// `ttl`, objects vanish that long after their last change; it counts when the resource is made.
-  virtual Interface& resource(std::string_view place, std::chrono::seconds ttl = {}) = 0;
+  /// `ttl`, objects vanish that long after their last change. In metrics it is called
+  /// `group_resource` ("deployments.apps"), or else as the place. Both count when the resource is
+  /// made.
+  virtual Interface& resource(std::string_view place, std::chrono::seconds ttl = {},
+                              std::string_view group_resource = {}) = 0;
 
   virtual Awaitable<Revision> current_revision() = 0;
+
+  /// What health checks call it.
+  virtual std::string_view name() const { return "storage"; }
+  /// Throws if it cannot be read at the moment, and does not take long to find out.
+  virtual Awaitable<void> check();
+  /// What it counts, in the text format of Prometheus.
+  virtual std::string metrics() const { return {}; }
 
   /// Ends all watches, without an error event.
   virtual void close() = 0;

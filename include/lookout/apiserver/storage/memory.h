@@ -32,7 +32,8 @@ class MemoryBackend final : public Backend {
   explicit MemoryBackend(MemoryOptions options = {});
   ~MemoryBackend() override;
 
-  Interface& resource(std::string_view place, std::chrono::seconds ttl = {}) override;
+  Interface& resource(std::string_view place, std::chrono::seconds ttl = {},
+                      std::string_view group_resource = {}) override;
   Awaitable<Revision> current_revision() override;
   void close() override;
 

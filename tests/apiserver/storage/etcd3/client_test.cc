@@ -8,6 +8,7 @@
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
 #include "tests/rest/certificates.h"
+#include "tests/support/eventually.h"
 #include "tests/support/files.h"
 #include "tests/support/http_server.h"
 
@@ -52,6 +53,49 @@ TEST(EtcdClientTest, AReadThatGotNoAnswerIsSentAgain) {
   EtcdClient client(options_for({server.url()}));
   EXPECT_EQ(client.range("/a").revision, 7u);
   EXPECT_EQ(requests, 2);
+}
+
+TEST(EtcdClientTest, AReadThatAMemberAbandonsIsSentAgain) {
+  for (const int code : {1, 4, 13, 14}) {
+    std::atomic<int> requests{0};
+    test::HttpServer server(test::HttpServer::answering([&](const test::HttpRequest&) {
+      if (++requests > 1) return test::HttpResponse{.body = kRange};
+      return test::HttpResponse{
+          .status = 500,
+          .body = R"({"error":"the member ends","code":)" + std::to_string(code) + "}"};
+    }));
+    EtcdClient client(options_for({server.url()}));
+    EXPECT_EQ(client.range("/a").revision, 7u) << code;
+    EXPECT_EQ(requests, 2) << code;
+  }
+}
+
+TEST(EtcdClientTest, NoticesThatAnotherHistoryIsTold) {
+  std::atomic<int> cluster{5};
+  std::atomic<int> revision{10};
+  test::HttpServer server(test::HttpServer::answering([&](const test::HttpRequest&) {
+    return test::HttpResponse{.body = R"({"header":{"cluster_id":")" + std::to_string(cluster) +
+                                      R"(","revision":")" + std::to_string(revision) +
+                                      R"("},"count":"0"})"};
+  }));
+  EtcdClient client(options_for({server.url()}));
+  const auto first = client->lineage();
+  for (revision = 10; revision < 13; ++revision) client.range("/a");
+  client.range("/a");
+  EXPECT_TRUE(client->is_now(first));
+  EXPECT_FALSE(first.ends.stop_requested());
+  cluster = 6;
+  revision = 20;
+  client.range("/a");
+  EXPECT_FALSE(client->is_now(first));
+  EXPECT_TRUE(first.ends.stop_requested());
+  const auto second = client->lineage();
+  client.range("/a");
+  EXPECT_TRUE(client->is_now(second));
+  revision = 19;
+  client.range("/a");
+  EXPECT_FALSE(client->is_now(second));
+  EXPECT_TRUE(second.ends.stop_requested());
 }
 
 TEST(EtcdClientTest, AWriteThatGotNoAnswerIsNotSentAgain) {
@@ -294,6 +338,26 @@ TEST_F(RealEtcdTest, TlsWithClientCertificates) {
     pods.create("n/a", pod("a"));
     pods.remove("n/a");
     EXPECT_EQ(watch->take(2), (std::vector<std::string>{"ADDED n/a", "DELETED n/a"}));
+  }
+  {
+    // A certificate that nobody takes, until another one is put in its place.
+    EtcdOptions renewed = options;
+    const test::KeyPair stranger =
+        test::CertificateAuthority().issue({.common_name = "lookout", .names = {}});
+    renewed.cert_file = file("renewed.crt", stranger.certificate);
+    renewed.key_file = file("renewed.key", stranger.key);
+    renewed.request_timeout = std::chrono::milliseconds(2000);
+    EtcdClient other(renewed);
+    EXPECT_THROW(other.range("/a"), rest::TransportError);
+    file("renewed.crt", user.certificate);
+    file("renewed.key", user.key);
+    EXPECT_TRUE(test::eventually([&] {
+      try {
+        return other.range("/a").revision >= revision;
+      } catch (const rest::TransportError&) {
+        return false;
+      }
+    }));
   }
   EtcdOptions anonymous = options;
   anonymous.cert_file.clear();

@@ -461,6 +461,123 @@ TEST_F(ClusterTest, AMemberThatLosesItsLeaderEndsItsWatches) {
   EXPECT_EQ(cached_watch->take(1).at(0), "ADDED n/b");
 }
 
+/// Every watch of these gets 410, and what is read is what is there now.
+void expect_a_new_history(WatchReader& watch) {
+  const auto events = watch.take_until_the_end();
+  ASSERT_FALSE(events.empty());
+  ASSERT_EQ(events.back().type, api::EventType::kError);
+  const auto status = api::Status::from(events.back().object);
+  EXPECT_EQ(status->code, 410);
+  EXPECT_EQ(status->reason, "Expired");
+}
+
+TEST_F(ClusterTest, AnotherEtcdInThePlaceOfTheFirstIsNoticed) {
+  // The second one is further than the first: no revision goes back.
+  test::EtcdCluster first;
+  test::EtcdCluster second;
+  {
+    EtcdBackend there(options_for(second.endpoints(), false));
+    StorageClient pods(there.resource("pods"));
+    for (int i = 0; i < 20; ++i) pods.create("n/z" + std::to_string(i), pod("z", i));
+  }
+  std::atomic<int> port{first.port()};
+  test::HttpServer gate([&](test::HttpConnection& c) { c.tunnel_to(port); });
+  cached_ = std::make_unique<EtcdBackend>(options_for({gate.url()}, true));
+  direct_ = std::make_unique<EtcdBackend>(options_for({gate.url()}, false));
+  StorageClient cached(cached_->resource("pods"));
+  StorageClient direct(direct_->resource("pods"));
+  cached.create("n/a", pod("a", 1));
+  auto cached_watch = cached.watch("", {});
+  auto direct_watch = direct.watch("", {});
+  EXPECT_EQ(cached_watch->take(1).at(0), "ADDED n/a");
+  EXPECT_EQ(direct_watch->take(1).at(0), "ADDED n/a");
+  port = second.port();
+  gate.reset_all();
+  expect_a_new_history(*cached_watch);
+  expect_a_new_history(*direct_watch);
+  for (StorageClient* client : {&cached, &direct}) {
+    EXPECT_EQ(client->list("").objects.size(), 20u);
+    EXPECT_FALSE(client->get("n/a"));
+    auto watch = client->watch("", {});
+    EXPECT_EQ(watch->take(1).at(0), "ADDED n/z");
+  }
+  cached.create("n/b", pod("b", 1));
+  EXPECT_EQ(cached.list("").objects.size(), 21u);
+}
+
+TEST_F(ClusterTest, AnEtcdThatWasRestoredToAnOlderStateIsNoticed) {
+  cluster_ = std::make_unique<test::EtcdCluster>();
+  cached_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
+  direct_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), false));
+  StorageClient cached(cached_->resource("pods"));
+  StorageClient direct(direct_->resource("pods"));
+  const api::Object old = cached.create("n/a", pod("a", 1));
+  const std::string snapshot = cluster_->save_snapshot(0);
+  Revision last = 0;
+  for (int i = 0; i < 30; ++i) {
+    last = revision_of(cached.update("n/a", [&](const api::Object&) { return pod("a", 2 + i); }));
+  }
+  cached.create("n/b", pod("b", 1));
+  auto cached_watch = cached.watch("", {});
+  auto direct_watch = direct.watch("", {});
+  EXPECT_EQ(cached_watch->take(2).at(1), "ADDED n/b");
+  EXPECT_EQ(direct_watch->take(2).at(1), "ADDED n/b");
+  // The same cluster by its name and number.
+  cluster_->restore(0, snapshot);
+  expect_a_new_history(*cached_watch);
+  expect_a_new_history(*direct_watch);
+  for (StorageClient* client : {&cached, &direct}) {
+    const auto list = client->list("");
+    EXPECT_LT(list.revision, last);
+    ASSERT_EQ(list.objects.size(), 1u);
+    EXPECT_EQ(list.objects[0], old);
+    EXPECT_EQ(client->get("n/a"), old);
+  }
+  // A client that was away meanwhile comes back with what it last saw.
+  WatchOptions lost;
+  lost.start = WatchOptions::Start::kRevision;
+  lost.revision = last;
+  auto late = cached.watch("", lost);
+  expect_a_new_history(*late);
+  // Life goes on.
+  auto watch = cached.watch("", {});
+  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
+  cached.update("n/a", [&](const api::Object&) { return pod("a", 99); });
+  EXPECT_EQ(watch->take(1).at(0), "MODIFIED n/a");
+}
+
+TEST_F(ClusterTest, ARequestThatMeetsAnotherEtcdEndsTheWatchesOfTheFirst) {
+  test::EtcdCluster first;
+  test::EtcdCluster second;
+  EtcdOptions options = options_for({first.endpoint(), second.endpoint()}, false);
+  options.request_timeout = std::chrono::milliseconds(2000);
+  etcd3::EtcdClient client(options);
+  auto context = std::make_shared<etcd3::Context>();
+  context->client = client.get();
+  context->codec = etcd3::json_codec();
+  context->transformer = identity_transformer();
+  context->prefix = "/registry/pods";
+  etcd3::Store store(context, std::make_shared<etcd3::LeaseManager>(client.get()),
+                     std::chrono::seconds(0));
+  StorageClient pods(store);
+  auto watch = pods.watch("", {});
+  pods.create("n/a", pod("a", 1));
+  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
+  const auto before = client->lineage();
+  // The watch hangs with the first one; a request goes on to the second one.
+  first.freeze(0);
+  EXPECT_TRUE(eventually([&] {
+    try {
+      client.range("/registry/pods/", true);
+    } catch (const Error&) {
+    }
+    return !client->is_now(before);
+  }));
+  expect_a_new_history(*watch);
+  first.thaw(0);
+  store.close();
+}
+
 TEST_F(ClusterTest, AServerSeesAtOnceWhatItWroteAndSoonWhatOthersDid) {
   cluster_ = std::make_unique<test::EtcdCluster>();
   writing_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));

@@ -41,6 +41,11 @@ std::vector<std::string> EtcdCluster::endpoints() const {
 
 void EtcdCluster::kill(std::size_t member) { members_[member].process.reset(); }
 
+void EtcdCluster::stop(std::size_t member) {
+  members_[member].process->signal(SIGTERM);
+  members_[member].process.reset();
+}
+
 void EtcdCluster::restart(std::size_t index) {
   std::string cluster;
   for (const Member& one : members_)
@@ -58,6 +63,29 @@ void EtcdCluster::restart(std::size_t index) {
                                       "--experimental-watch-progress-notify-interval", "200ms"};
   command.insert(command.end(), options_.flags.begin(), options_.flags.end());
   member.process.emplace(command, dir_ / (member.name + ".log"));
+}
+
+std::string EtcdCluster::save_snapshot(std::size_t member) const {
+  const std::string file = (dir_ / (members_[member].name + ".snapshot")).string();
+  etcdctl({"snapshot", "save", file}, member);
+  if (!std::filesystem::exists(file)) throw std::runtime_error("etcd gives no snapshot");
+  return file;
+}
+
+void EtcdCluster::restore(std::size_t index, const std::string& snapshot) {
+  kill(index);
+  const Member& member = members_[index];
+  const auto data = dir_ / member.name;
+  std::filesystem::remove_all(data);
+  const std::string peer = fmt::format("http://127.0.0.1:{}", member.peer_port);
+  const auto restored =
+      run_command({"env", "ETCDCTL_API=3", "etcdctl", "snapshot", "restore", snapshot, "--name",
+                   member.name, "--data-dir", data.string(), "--initial-advertise-peer-urls", peer,
+                   "--initial-cluster", member.name + "=" + peer},
+                  true);
+  if (restored.status != 0) throw std::runtime_error("etcdctl: " + restored.output);
+  restart(index);
+  wait_until_ready();
 }
 
 void EtcdCluster::freeze(std::size_t member) { members_[member].process->signal(SIGSTOP); }

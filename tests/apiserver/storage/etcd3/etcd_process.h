@@ -38,8 +38,14 @@ class EtcdCluster {
 
   /// SIGKILL: as if the machine had gone.
   void kill(std::size_t member);
+  /// SIGTERM: in good order.
+  void stop(std::size_t member);
   /// Starts a member again with what it had; does not wait.
   void restart(std::size_t member);
+  /// What a member has, in a file; and a member that ends and comes back with nothing but that. (Of
+  /// a cluster of one.)
+  std::string save_snapshot(std::size_t member) const;
+  void restore(std::size_t member, const std::string& snapshot);
   /// SIGSTOP and SIGCONT: a member that does not answer, but keeps its connections.
   void freeze(std::size_t member);
   void thaw(std::size_t member);

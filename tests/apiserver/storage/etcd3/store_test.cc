@@ -3,10 +3,16 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <functional>
+
 #include "apiserver/storage/etcd3/compactor.h"
+#include "lookout/api/base64.h"
 #include "lookout/api/status.h"
+#include "tests/apiserver/http_client.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
+#include "tests/support/http_server.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
@@ -96,25 +102,104 @@ TEST_F(EtcdStoreTest, ValuesThatCannotBeReadAreNamed) {
               HasSubstr("unable to decode key"));
 }
 
-TEST_F(EtcdStoreTest, AListOfManyPagesShowsOneMoment) {
-  // In one transaction each: keys beyond the length of a page.
-  constexpr int kCount = 700;
-  for (int i = 0; i < kCount; ++i)
-    pods().etcd().put(prefix_ + "/pods/n/p" + std::to_string(1000 + i),
-                      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p)" +
-                          std::to_string(1000 + i) + R"(","namespace":"n"}})");
-  TestThread thread;
-  std::vector<api::Object> some;
-  std::size_t seen = 0;
-  ListOptions options;
-  ListResult list = thread.run(pods().store().list("n/", true, options));
-  // After the first page has been read.
-  pods()->remove("n/p1650");
-  pods()->create("n/p1650a", pod("p1650a"));
-  while (thread.run(list.objects->next(some, 64))) {
-    for (const auto& object : some) EXPECT_EQ(object.name(), "p" + std::to_string(1000 + seen++));
+/// Lists of several pages, where something happens between them.
+class ListTest : public EtcdStoreTest {
+ protected:
+  static constexpr std::size_t kCount = 700;
+
+  void SetUp() override {
+    EtcdStoreTest::SetUp();
+    if (IsSkipped()) return;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const std::string name = "p" + std::to_string(1000 + i);
+      pods().etcd().put(prefix_ + "/pods/n/" + name,
+                        R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + name +
+                            R"(","namespace":"n"}})");
+    }
   }
-  EXPECT_EQ(seen, kCount);
+
+  /// A list, and what happens before each of its pages but the first.
+  StorageClient::Page list(const std::function<void()>& before_next_page,
+                           ListOptions options = {}) {
+    const auto port = static_cast<std::uint16_t>(test::shared_etcd().port());
+    const test::HttpServer between(
+        test::HttpServer::answering([&, port](const test::HttpRequest& request) {
+          if (request.target == "/v3/kv/range" &&
+              request.body.find("range_end") != std::string::npos) {
+            const bool first =
+                request.body.find(R"("key":")" + api::encode_base64(prefix_ + "/pods/n/") + "\"") !=
+                std::string::npos;
+            if (first) ++begun_;
+            if (!first) before_next_page();
+          }
+          const HttpAnswer answer = http(port, request.method, request.target, request.body);
+          return test::HttpResponse{.status = answer.code, .body = answer.body};
+        }));
+    EtcdStore seen({between.url()}, prefix_);
+    return seen->list("n/", std::move(options));
+  }
+
+  void forget_the_past() {
+    pods()->create("n/q" + std::to_string(begun_), pod("q"));
+    auto& etcd = pods().etcd();
+    etcd.run(etcd->compact(pods()->current_revision()));
+  }
+
+  std::atomic<int> begun_{0};
+};
+
+TEST_F(ListTest, OfManyPagesShowsOneMoment) {
+  std::atomic<int> times{0};
+  const auto shown = list([&] {
+    if (times++ > 0) return;
+    pods()->update("n/p1650", [](const api::Object&) { return pod("other"); });
+    pods()->create("n/p1650a", pod("p1650a"));
+  });
+  EXPECT_GT(times, 0);
+  ASSERT_THAT(shown.objects, SizeIs(kCount));
+  for (std::size_t i = 0; i < kCount; ++i)
+    EXPECT_EQ(shown.objects[i].name(), "p" + std::to_string(1000 + i));
+}
+
+TEST_F(ListTest, BeginsAgainIfItsMomentIsForgotten) {
+  std::atomic<int> times{0};
+  const auto shown = list([&] {
+    if (times++ == 0) forget_the_past();
+  });
+  EXPECT_THAT(shown.objects, SizeIs(kCount + 1));
+  EXPECT_EQ(shown.revision, pods()->current_revision());
+  EXPECT_EQ(begun_, 2);
+}
+
+TEST_F(ListTest, IsRefusedIfItIsForgottenAllTheTime) {
+  try {
+    list([&] { forget_the_past(); });
+    FAIL();
+  } catch (const api::StatusError& e) {
+    EXPECT_TRUE(api::is_resource_expired(e));
+  }
+  EXPECT_EQ(begun_, 5);
+}
+
+TEST_F(ListTest, OfAMomentThatWasAskedForIsRefusedWhenThatIsForgotten) {
+  ListOptions options;
+  options.match = VersionMatch::kExact;
+  options.revision = pods()->current_revision();
+  try {
+    list([&] { forget_the_past(); }, options);
+    FAIL();
+  } catch (const api::StatusError& e) {
+    EXPECT_TRUE(api::is_resource_expired(e));
+    EXPECT_EQ(e.status().message, "The resourceVersion for the provided list is too old.");
+  }
+  EXPECT_EQ(begun_, 1);
+}
+
+TEST_F(ListTest, OfSomethingThatCannotBeReadIsAnErrorFromTheBeginning) {
+  pods().etcd().put(prefix_ + "/pods/n/p1690", "garbage");
+  TestThread thread;
+  ListOptions options;
+  EXPECT_THROW(thread.run(pods().store().list("n/", true, options)), StorageError);
 }
 
 TEST_F(EtcdStoreTest, APageOfRareObjectsIsFound) {

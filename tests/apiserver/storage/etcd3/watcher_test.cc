@@ -103,7 +103,8 @@ TEST_F(WatcherTest, ProgressNotificationsBecomeBookmarks) {
   const Revision start = pods()->current_revision();
   TestThread thread;
   const auto open = [&]() -> Awaitable<std::unique_ptr<Watch>> {
-    co_return pods().store().watch_all(start, co_await boost::asio::this_coro::executor);
+    const auto reader = co_await boost::asio::this_coro::executor;
+    co_return pods().store().watch_all(start, pods().etcd()->lineage(), reader);
   };
   auto watch = thread.run(open());
   // Something that the watch does not see.
@@ -272,7 +273,8 @@ class ScriptedEtcd {
         requests_.push_back({request->body, request->header("Grpc-Metadata-hasleader")});
       }
       connection.begin_chunks();
-      connection.chunk(R"({"result":{"header":{"revision":"4"},"created":true}})"
+      // It has come as far as any watch.
+      connection.chunk(R"({"result":{"header":{"revision":"100"},"created":true}})"
                        "\n");
       if (index < scripts_.size()) scripts_[index](connection);
       connection.wait_for_close();

@@ -1,0 +1,96 @@
+#include "cmd/bench/child_program.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "cmd/bench/usage.h"
+#include "lookout/api/error.h"
+
+namespace lookout::cmd::bench {
+
+ChildProgram::ChildProgram(const std::vector<std::string>& command, const std::string& log)
+    : log_(log) {
+  std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
+  for (const std::string& argument : command)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (out < 0) throw Error(fmt::format("{} cannot be written", log));
+  child_ = fork();
+  if (child_ == 0) {
+    // Nothing here that another thread could hold.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    execvp(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(out);
+  if (child_ < 0) throw Error(fmt::format("{} cannot be started", command[0]));
+}
+
+ChildProgram::~ChildProgram() {
+  if (!running()) return;
+  kill(child_, SIGKILL);
+  waitpid(child_, nullptr, 0);
+}
+
+bool ChildProgram::running() {
+  if (child_ > 0 && waitpid(child_, nullptr, WNOHANG) != 0) child_ = -1;
+  return child_ > 0;
+}
+
+std::string ChildProgram::output() const {
+  std::ifstream in(log_);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::int64_t ChildProgram::status(const char* name) const { return process_status(name, child_); }
+
+std::chrono::duration<double> ChildProgram::cpu() const {
+  std::ifstream in(fmt::format("/proc/{}/stat", child_));
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  // The name, in parentheses, may hold anything.
+  std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) rest >> skipped;
+  double user = 0;
+  double system = 0;
+  rest >> user >> system;
+  return std::chrono::duration<double>((user + system) / static_cast<double>(sysconf(_SC_CLK_TCK)));
+}
+
+ScratchFolder::ScratchFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "lookout-bench-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw Error(fmt::format("{} cannot be made", name));
+  path_ = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::uint16_t free_port() {
+  boost::asio::io_context context;
+  const boost::asio::ip::tcp::acceptor acceptor(context,
+                                                {boost::asio::ip::make_address("127.0.0.1"), 0});
+  return acceptor.local_endpoint().port();
+}
+
+}  // namespace lookout::cmd::bench

@@ -1,0 +1,170 @@
+// What a server on etcd says of it: its health, and its numbers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lookout/apiserver/server.h"
+#include "lookout/apiserver/storage/etcd3.h"
+#include "tests/apiserver/http_client.h"
+#include "tests/apiserver/storage/etcd3/etcd_process.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using test::eventually;
+using testing::HasSubstr;
+using testing::Not;
+
+class EtcdServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
+    cluster_ = std::make_unique<test::EtcdCluster>();
+  }
+
+  void serve(bool cache = true) {
+    storage::EtcdOptions etcd;
+    etcd.endpoints = cluster_->endpoints();
+    etcd.watch_cache = cache;
+    ServerOptions options;
+    options.storage = std::make_shared<storage::EtcdBackend>(std::move(etcd));
+    server_ = std::make_unique<Server>(std::move(options));
+  }
+  HttpAnswer get(const std::string& path) const { return http(server_->port(), "GET", path); }
+
+  /// The value of a metric with these labels; empty if there is none.
+  std::string number(const std::string& name, std::initializer_list<const char*> labels) const {
+    return number(get("/metrics").body, name, labels);
+  }
+  static std::string number(const std::string& body, const std::string& name,
+                            std::initializer_list<const char*> labels) {
+    for (std::size_t at = 0; at < body.size();) {
+      const std::size_t end = body.find('\n', at);
+      const std::string line = body.substr(at, end - at);
+      at = end + 1;
+      if (line.rfind(name + "{", 0) != 0) continue;
+      bool all = true;
+      for (const char* label : labels) all = all && line.find(label) != std::string::npos;
+      if (all) return line.substr(line.rfind(' ') + 1);
+    }
+    return "";
+  }
+
+  std::unique_ptr<test::EtcdCluster> cluster_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(EtcdServerTest, IsHealthyAsLongAsEtcdAnswers) {
+  serve();
+  EXPECT_EQ(get("/readyz?verbose").body,
+            "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]shutdown ok\n"
+            "readyz check passed\n");
+  EXPECT_EQ(get("/healthz?verbose").body,
+            "[+]ping ok\n[+]log ok\n[+]etcd ok\nhealthz check passed\n");
+  for (const char* path :
+       {"/healthz/etcd", "/livez/etcd", "/readyz/etcd", "/readyz/etcd-readiness"})
+    EXPECT_EQ(get(path).body, "ok") << path;
+  EXPECT_EQ(get("/healthz/etcd-readiness").code, 404);
+  cluster_->kill(0);
+  EXPECT_EQ(get("/healthz").code, 500);
+  EXPECT_EQ(get("/readyz").body,
+            "[+]ping ok\n[+]log ok\n[-]etcd failed: reason withheld\n"
+            "[-]etcd-readiness failed: reason withheld\n[+]shutdown ok\nreadyz check failed\n");
+  EXPECT_EQ(get("/readyz?exclude=etcd&exclude=etcd-readiness").code, 200);
+  cluster_->restart(0);
+  EXPECT_TRUE(eventually([&] { return get("/readyz").code == 200; }));
+}
+
+TEST_F(EtcdServerTest, EndsWatchesWith410WhenItsEtcdIsRestored) {
+  serve();
+  const std::string url = "/api/v1/namespaces/default/configmaps";
+  const auto create = [&](const std::string& name) {
+    return http(server_->port(), "POST", url, R"({"metadata":{"name":")" + name + "\"}}",
+                {{"Content-Type", "application/json"}})
+        .code;
+  };
+  EXPECT_EQ(create("kept"), 201);
+  const std::string snapshot = cluster_->save_snapshot(0);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(create("lost-" + std::to_string(i)), 201);
+  HttpClient client(server_->port());
+  client.send("GET " + url + "?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(eventually(
+      [&] { return number("apiserver_watch_events_total", {R"(kind="ConfigMap")"}) == "21"; }));
+  cluster_->restore(0, snapshot);
+  // The answer comes to its end.
+  const HttpAnswer told = client.read_answer();
+  EXPECT_EQ(told.code, 200);
+  EXPECT_THAT(told.body, HasSubstr("lost-19"));
+  const std::string last = told.body.substr(told.body.rfind('\n', told.body.size() - 2) + 1);
+  EXPECT_THAT(last, HasSubstr(R"({"type":"ERROR","object":{"kind":"Status")"));
+  EXPECT_THAT(last, HasSubstr(R"("reason":"Expired")"));
+  EXPECT_THAT(last, HasSubstr(R"("code":410)"));
+  const std::string list = get(url).body;
+  EXPECT_THAT(list, HasSubstr(R"("name":"kept")"));
+  EXPECT_THAT(list, Not(HasSubstr("lost")));
+  EXPECT_EQ(create("lost-1"), 201);
+}
+
+TEST_F(EtcdServerTest, CountsWhatItAsksOfEtcd) {
+  serve();
+  const std::string url = "/api/v1/namespaces/default/configmaps";
+  const auto send = [&](const std::string& method, const std::string& path,
+                        const std::string& body = {}) {
+    return http(server_->port(), method, path, body, {{"Content-Type", "application/json"}}).code;
+  };
+  EXPECT_EQ(send("POST", url, R"({"metadata":{"name":"a"}})"), 201);
+  EXPECT_EQ(send("PUT", url + "/a", R"({"metadata":{"name":"a"},"data":{"k":"v"}})"), 200);
+  EXPECT_EQ(send("POST", url, R"({"metadata":{"name":"b"}})"), 201);
+  EXPECT_EQ(send("DELETE", url + "/b"), 200);
+  EXPECT_EQ(get(url + "/a").code, 200);
+  EXPECT_EQ(get(url).code, 200);
+  const std::string body = get("/metrics").body;
+  const auto operations = [&](const char* operation) {
+    const std::string label = std::string(R"(operation=")") + operation + "\"";
+    const auto labels = {label.c_str(), R"(resource="configmaps")", R"(group="")"};
+    const std::string count = number(body, "etcd_requests_total", labels);
+    EXPECT_EQ(number(body, "etcd_request_duration_seconds_count", labels), count) << operation;
+    return count;
+  };
+  EXPECT_EQ(operations("create"), "2");
+  EXPECT_EQ(operations("update"), "1");
+  EXPECT_EQ(operations("delete"), "1");
+  EXPECT_NE(operations("get"), "");
+  EXPECT_NE(operations("listWithCount"), "");
+  EXPECT_EQ(number("apiserver_storage_objects", {R"(resource="configmaps")"}), "1");
+  EXPECT_EQ(number("apiserver_resource_objects", {R"(group="apps",resource="deployments")"}), "0");
+  const auto caches = {R"(group="",resource="configmaps")"};
+  EXPECT_EQ(number("apiserver_watch_cache_initializations_total", caches), "1");
+  EXPECT_TRUE(eventually([&] {
+    return number("apiserver_watch_cache_events_received_total", caches) == "4" &&
+           number("apiserver_storage_events_received_total", caches) == "4";
+  }));
+  EXPECT_EQ(number("apiserver_cache_list_total", caches), "1");
+  EXPECT_GE(std::stod(number("apiserver_watch_cache_resource_version", caches)), 4);
+  // Nothing is counted twice under one name.
+  const std::string all = get("/metrics").body;
+  for (const char* name : {"etcd_requests_total", "apiserver_request_total"}) {
+    const std::string head = std::string("# TYPE ") + name + " ";
+    EXPECT_NE(all.find(head), std::string::npos) << name;
+    EXPECT_EQ(all.find(head), all.rfind(head)) << name;
+  }
+}
+
+TEST_F(EtcdServerTest, CountsListsThatNoCacheServes) {
+  serve(false);
+  const std::string url = "/api/v1/namespaces/default/configmaps";
+  for (const char* name : {"a", "b"}) {
+    http(server_->port(), "POST", url, std::string(R"({"metadata":{"name":")") + name + "\"}}",
+         {{"Content-Type", "application/json"}});
+  }
+  EXPECT_EQ(get(url + "?fieldSelector=metadata.name!%3Db").code, 200);
+  const auto labels = {R"(group="",resource="configmaps")"};
+  EXPECT_EQ(number("apiserver_storage_list_total", labels), "1");
+  EXPECT_EQ(number("apiserver_storage_list_fetched_objects_total", labels), "2");
+  EXPECT_EQ(number("apiserver_storage_list_returned_objects_total", labels), "1");
+  EXPECT_EQ(number("apiserver_watch_cache_initializations_total", labels), "");
+  EXPECT_EQ(number("apiserver_cache_list_total", labels), "");
+}
+
+}  // namespace
+}  // namespace lookout::apiserver
