@@ -49,6 +49,15 @@ Object success(const Target& target, const Object& object) {
   return status.to_object();
 }
 
+/// What an object is to the API server: "*core.Pod".
+std::string go_name(const registry::ServedResource& resource) {
+  const api::Resource& type = resource.type;
+  if (resource.custom) return "*unstructured.Unstructured";
+  const std::string_view package =
+      type.group.empty() ? "core" : std::string_view(type.group).substr(0, type.group.find('.'));
+  return fmt::format("*{}.{}", package, type.kind);
+}
+
 /// Clients show these to their users.
 void add_warnings(const std::vector<std::string>& warnings, Response& response) {
   for (const std::string& warning : warnings)
@@ -136,8 +145,8 @@ Awaitable<Response> ResourceHandler::handle(const Request& request, const Reques
 }
 
 Awaitable<Response> ResourceHandler::get(const Call& call) const {
-  const OutputFormat format =
-      negotiate_output(call.request, false, false, call.target.resource->custom);
+  const OutputFormat format = negotiate_output(
+      call.request, false, false, call.target.resource->custom, go_name(*call.target.resource));
   const std::string& subresource = call.info.subresource;
   if (!subresource.empty() && subresource != "status" && subresource != "scale" &&
       subresource != "approval" && subresource != "ephemeralcontainers" &&
@@ -159,8 +168,8 @@ Awaitable<Response> ResourceHandler::get(const Call& call) const {
 
 Awaitable<Response> ResourceHandler::list(const Call& call) const {
   const registry::ServedResource& resource = *call.target.resource;
-  const OutputFormat format =
-      negotiate_output(call.request, resource.has_verb("watch"), true, resource.custom);
+  const OutputFormat format = negotiate_output(call.request, resource.has_verb("watch"), true,
+                                               resource.custom, go_name(resource));
   const ListOptions options = parse_list_options(call.request, resource, false, "");
   ++counters_->lists;
   if (resource.storage == nullptr) {
@@ -206,7 +215,8 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
 
 Awaitable<Response> ResourceHandler::watch(const Call& call) const {
   const registry::ServedResource& resource = *call.target.resource;
-  const OutputFormat format = negotiate_output(call.request, true, false, resource.custom);
+  const OutputFormat format =
+      negotiate_output(call.request, true, false, resource.custom, {}, true);
   const ListOptions options = parse_list_options(call.request, resource, true, call.target.name);
   const registry::KeyRange range = key_range(call.target, options);
   storage::WatchOptions wanted = storage_watch_options(options);
