@@ -11,6 +11,7 @@
 #include "apiserver/endpoints/discovery.h"
 #include "apiserver/endpoints/openapi.h"
 #include "apiserver/endpoints/output.h"
+#include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/endpoints/yaml.h"
 #include "apiserver/metrics.h"
 #include "lookout/api/status.h"
@@ -95,6 +96,20 @@ Response version_response() {
   return response;
 }
 
+/// What clients are told who use resources that have had their time.
+void warn_of_age(const registry::ServedResource* resource, Response& response) {
+  if (resource == nullptr || !resource->type.group.empty()) return;
+  const std::string& plural = resource->type.plural;
+  if (plural == "endpoints") {
+    response.headers.emplace_back(
+        "Warning", warning_header("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 "
+                                  "EndpointSlice"));
+  } else if (plural == "componentstatuses") {
+    response.headers.emplace_back("Warning",
+                                  warning_header("v1 ComponentStatus is deprecated in v1.19+"));
+  }
+}
+
 Response not_found() { return Response::text(404, "404 page not found\n"); }
 
 }  // namespace
@@ -114,6 +129,7 @@ http::Awaitable<Response> ApiHandler::handle(Request request) const {
     turn_body_into_json(request);
     Response response = co_await answer(request, info);
     if (in_yaml) co_await turn_into_yaml(response);
+    warn_of_age(resource.get(), response);
     measured.finish(info, resource.get(), response.status);
     co_return response;
   } catch (const StatusError& e) {
@@ -133,6 +149,7 @@ http::Awaitable<Response> ApiHandler::handle(Request request) const {
   spdlog::debug("{} {}: {} {}", request.method, request.target, failure->code, failure->message);
   Response response = status_response(*failure, prefers_protobuf(request));
   if (in_yaml) co_await turn_into_yaml(response);
+  warn_of_age(resource.get(), response);
   measured.finish(info, resource.get(), response.status);
   co_return response;
 }

@@ -352,6 +352,26 @@ void default_autoscaler(Value& autoscaler, Allocator& allocator) {
   Value* spec = json::find(autoscaler, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
   json::set_default(*spec, "minReplicas", Value(1), allocator);
+  // Without a measure it is the CPU.
+  constexpr int kPercent = 80;
+  if (json::text(autoscaler, "apiVersion") == "autoscaling/v1") {
+    json::set_default(*spec, "targetCPUUtilizationPercentage", Value(kPercent), allocator);
+    json::set_default(json::child(autoscaler, "status", allocator), "currentReplicas", Value(0),
+                      allocator);
+    return;
+  }
+  const Value* metrics = json::find(*spec, "metrics");
+  if (metrics != nullptr && metrics->IsArray() && !metrics->Empty()) return;
+  Value metric = object();
+  json::set(metric, "type", "Resource", allocator);
+  Value& resource = json::child(metric, "resource", allocator);
+  json::set(resource, "name", "cpu", allocator);
+  Value& target = json::child(resource, "target", allocator);
+  json::set(target, "type", "Utilization", allocator);
+  json::set(target, "averageUtilization", Value(kPercent), allocator);
+  Value list = array();
+  list.PushBack(metric, allocator);
+  json::set(*spec, "metrics", std::move(list), allocator);
 }
 
 void default_node(Value& node, Allocator& allocator) {

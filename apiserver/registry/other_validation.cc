@@ -217,6 +217,36 @@ void validate_event(const Object& event, Causes& causes) {
   }
 }
 
+namespace {
+
+/// A schema is structural: every part of it says of which type it is, outside of what combines
+/// other parts.
+void validate_structure(Value schema, const std::string& here, std::string_view missing_type,
+                        Causes& causes) {
+  const bool free_type = schema["x-kubernetes-int-or-string"].as_bool() ||
+                         schema["x-kubernetes-preserve-unknown-fields"].as_bool();
+  const std::string_view type = schema["type"].as_string();
+  for (const auto& [name, property] : schema["properties"].members()) {
+    validate_structure(property, fmt::format("{}.properties[{}]", here, name),
+                       "must not be empty for specified object fields", causes);
+  }
+  if (schema["items"].is_object()) {
+    validate_structure(schema["items"], here + ".items",
+                       "must not be empty for specified array items", causes);
+  }
+  if (schema["additionalProperties"].is_object()) {
+    validate_structure(schema["additionalProperties"], here + ".additionalProperties",
+                       "must not be empty for specified object fields", causes);
+  }
+  if (type.empty()) {
+    if (!free_type) causes.push_back(rules::required(here + ".type", missing_type));
+  } else if (type == "array" && !schema["items"].is_object()) {
+    causes.push_back(rules::required(here + ".items", "must be specified"));
+  }
+}
+
+}  // namespace
+
 void validate_custom_resource_definition(const Object& definition, Causes& causes) {
   const Value spec = definition["spec"];
   const Value names = spec["names"];
@@ -234,6 +264,16 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
     if (group.find('.') == std::string_view::npos)
       causes.push_back(
           rules::invalid("spec.group", group, "should be a domain with at least one dot"));
+  }
+  constexpr const char* kApproved = "api-approved.kubernetes.io";
+  const bool is_protected = group == "k8s.io" || group == "kubernetes.io" ||
+                            group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io");
+  if (is_protected && definition["metadata"]["annotations"][kApproved].as_string().empty()) {
+    causes.push_back(
+        rules::required(fmt::format("metadata.annotations[{}]", kApproved),
+                        fmt::format("protected groups must have approval annotation \"{}\", see "
+                                    "https://github.com/kubernetes/enhancements/pull/1111",
+                                    kApproved)));
   }
   const std::string_view scope = spec["scope"].as_string();
   constexpr std::array<std::string_view, 2> kScopes = {"Cluster", "Namespaced"};
@@ -254,7 +294,16 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
     if (version["storage"].as_bool()) ++stored;
     if (!version["schema"]["openAPIV3Schema"].exists()) {
       causes.push_back(rules::required(here + ".schema.openAPIV3Schema", "schemas are required"));
+      continue;
     }
+    // A schema that all versions share is at another place inside the API server.
+    const Value schema = version["schema"]["openAPIV3Schema"];
+    const std::string path = spec["versions"].size() == 1
+                                 ? std::string("spec.validation.openAPIV3Schema")
+                                 : here + ".schema.openAPIV3Schema";
+    validate_structure(schema, path, "must not be empty at the root", causes);
+    if (const auto type = schema["type"].as_string(); !type.empty() && type != "object")
+      causes.push_back(rules::invalid(path + ".type", type, "must be object at the root"));
   }
   if (stored != 1) {
     causes.push_back({"FieldValueInvalid",
