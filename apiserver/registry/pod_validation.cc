@@ -259,6 +259,12 @@ void validate_pod(const Object& pod, Causes& causes) {
 }
 
 void validate_pod_update(const Object& pod, const Object& old, Causes& causes) {
+  for (const char* list : {"containers", "initContainers"}) {
+    if (pod["spec"][list].size() == old["spec"][list].size()) continue;
+    causes.push_back(rules::forbidden(std::string("spec.") + list,
+                                      "pod updates may not add or remove containers"));
+    return;
+  }
   // The API server adds a comparison of the two specs in Go's syntax, which nobody could repeat.
   constexpr std::string_view kOnly =
       "pod updates may not change fields other than "

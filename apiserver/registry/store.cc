@@ -12,6 +12,7 @@
 #include "apiserver/registry/object_meta.h"
 #include "apiserver/registry/service_allocator.h"
 #include "apiserver/registry/structural_schema.h"
+#include "lookout/api/quantity.h"
 #include "lookout/api/symbols.h"
 
 namespace lookout::apiserver::registry {
@@ -45,6 +46,52 @@ void strip_nulls(Value& value) {
     // (RapidJSON refuses to erase nothing from an empty object.)
     if (kept != value.MemberEnd()) value.EraseMember(kept, value.MemberEnd());
   }
+}
+
+/// Amounts in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is "1".
+void write_quantities(Value& value, api::detail::Type type, Allocator& allocator) {
+  switch (type.shape()) {
+    case api::detail::Shape::kStruct:
+      if (!value.IsObject()) return;
+      for (auto& member : value.GetObject()) {
+        if (const auto field = type.field(json::text_of(member.name)))
+          write_quantities(member.value, field->type(), allocator);
+      }
+      return;
+    case api::detail::Shape::kList:
+      if (!value.IsArray()) return;
+      for (Value& element : value.GetArray()) write_quantities(element, type.element(), allocator);
+      return;
+    case api::detail::Shape::kMap:
+      if (!value.IsObject()) return;
+      for (auto& member : value.GetObject())
+        write_quantities(member.value, type.element(), allocator);
+      return;
+    case api::detail::Shape::kScalar:
+      break;
+  }
+  if (type.short_name() != "Quantity") return;
+  std::string text;
+  if (value.IsString()) {
+    text = json::text_of(value);
+  } else if (value.IsInt64()) {
+    text = std::to_string(value.GetInt64());
+  } else if (value.IsDouble()) {
+    text = fmt::format("{}", value.GetDouble());
+  } else {
+    return;
+  }
+  if (const auto quantity = api::Quantity::parse(text)) {
+    const std::string canonical = quantity->to_string();
+    if (!value.IsString() || canonical != text) value = json::copy_text(canonical, allocator);
+  }
+}
+
+/// What Go's decoder makes of an object of a built-in kind, and the encoder writes again.
+void write_as_typed(const ServedResource& resource, Document& document, Allocator& allocator) {
+  const api::Resource& type = resource.type;
+  if (const auto known = api::detail::Type::of_kind(type.group, type.version, type.kind))
+    write_quantities(document, *known, allocator);
 }
 
 void set_type(Value& document, const ServedResource& resource, Allocator& allocator) {
@@ -152,7 +199,10 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
   const Strategy& strategy = *resource.strategy;
   Document document = object.to_document();
   Allocator& allocator = document.GetAllocator();
-  if (!resource.custom) strip_nulls(document);
+  if (!resource.custom) {
+    strip_nulls(document);
+    write_as_typed(resource, document, allocator);
+  }
   set_type(document, resource, allocator);
   Value& metadata = json::child(document, "metadata", allocator);
   const std::string_view version = json::text(metadata, "resourceVersion");
@@ -248,7 +298,10 @@ class Store::ChangeOfObject {
     Document document = wanted.to_document();
     Allocator& allocator = document.GetAllocator();
     const Document before = present.to_document();
-    if (!resource_.custom) strip_nulls(document);
+    if (!resource_.custom) {
+      strip_nulls(document);
+      write_as_typed(resource_, document, allocator);
+    }
     prepare(document, before, allocator);
     Object object = Object::from(document);
     if (resource_.strategy->has_generation && spec_differs(object, present)) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/json_values.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/support/files.h"
 
@@ -22,11 +23,13 @@ using Allocator = Document::AllocatorType;
 
 std::string_view text(const Value& value) { return {value.GetString(), value.GetStringLength()}; }
 
-Value copy(const Value& value, Allocator& allocator) { return Value(value, allocator, true); }
+Value copy(const Value& value, Allocator& allocator) {
+  return api::detail::deep_copy(value, allocator);
+}
 
 bool has_keys(const Value& element, const std::string& keys) {
   Document wanted;
-  wanted.Parse(keys);
+  wanted.Parse(keys.c_str());
   for (const auto& key : wanted.GetObject()) {
     if (!element.HasMember(key.name) || element[key.name] != key.value) return false;
   }
@@ -51,7 +54,7 @@ Value pick(const Value& value, const Value& fields, Allocator& allocator) {
         if (!has_keys(element, name.substr(2))) continue;
         Value picked = pick(element, field.value, allocator);
         Document keys;
-        keys.Parse(name.substr(2));
+        keys.Parse(name.substr(2).c_str());
         for (const auto& key : keys.GetObject()) {
           if (!picked.HasMember(key.name))
             picked.AddMember(copy(key.name, allocator), copy(key.value, allocator), allocator);
@@ -60,7 +63,7 @@ Value pick(const Value& value, const Value& fields, Allocator& allocator) {
       }
     } else if (name.starts_with("v:") && value.IsArray()) {
       Document wanted;
-      wanted.Parse(name.substr(2));
+      wanted.Parse(name.substr(2).c_str());
       for (const Value& element : value.GetArray()) {
         if (element == wanted) out.PushBack(copy(element, allocator), allocator);
       }
@@ -123,7 +126,7 @@ TEST_P(RecordedObjects, BecomeTheSameHere) {
   for (const api::Value item : list["items"].elements()) {
     if (item["metadata"]["name"].as_string().starts_with("system-")) continue;  // are there
     Document recorded;
-    recorded.Parse(item.to_json());
+    recorded.Parse(item.to_json().c_str());
     Document sent(rapidjson::kObjectType);
     const Value& fields = recorded["metadata"]["managedFields"];
     sent.CopyFrom(pick(recorded, fields[0]["fieldsV1"], sent.GetAllocator()), sent.GetAllocator());
@@ -173,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
         Recorded{"rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", true},
         Recorded{"scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", false},
         Recorded{"storage.k8s.io", "v1", "StorageClass", "storageclasses", false}),
-    [](const auto& info) { return std::string(info.param.kind); });
+    [](const auto& one) { return std::string(one.param.kind); });
 
 }  // namespace
 }  // namespace lookout::apiserver

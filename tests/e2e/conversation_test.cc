@@ -235,8 +235,8 @@ Differences compare(const Answer& real, const Answer& ours) {
     out.rest.push_back(fmt::format("warning '{}' is '{}'", real.warning, ours.warning));
   rapidjson::Document a;
   rapidjson::Document b;
-  a.Parse(real.body);
-  b.Parse(ours.body);
+  a.Parse(real.body.c_str());
+  b.Parse(ours.body.c_str());
   if (a.HasParseError() || b.HasParseError()) {
     if (a.HasParseError() != b.HasParseError() ||
         (real.type.starts_with("text/") && real.body != ours.body))
@@ -267,9 +267,11 @@ TEST_P(EmbeddedConversation, HasAnAnswerForEverything) {
     EXPECT_GE(answer.code, 200);
     if (answer.code >= 400 && answer.type == "application/json") {
       rapidjson::Document status;
-      status.Parse(answer.body);
+      status.Parse(answer.body.c_str());
       ASSERT_TRUE(request.method == "HEAD" || status.IsObject()) << answer.body;
-      if (status.IsObject()) EXPECT_STREQ(status["kind"].GetString(), "Status");
+      if (status.IsObject()) {
+        EXPECT_STREQ(status["kind"].GetString(), "Status");
+      }
     }
     if (const auto note = request.notes.find("answer"); note != request.notes.end()) {
       EXPECT_EQ(std::to_string(answer.code), note->second.substr(0, 3)) << answer.body;
@@ -278,7 +280,7 @@ TEST_P(EmbeddedConversation, HasAnAnswerForEverything) {
 }
 INSTANTIATE_TEST_SUITE_P(All, EmbeddedConversation,
                          testing::Values("reading", "writing", "deleting"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& one) { return one.param; });
 
 TEST(RealConversation, IsTheSameWithBothServers) {
   const auto program = test::KubeApiserver::find_program();
