@@ -183,7 +183,7 @@ TEST_F(CreateAndUpdate, AmountsAreWrittenInOneForm) {
       R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"x","resources":)"
       R"({"limits":{"cpu":"0.5","memory":"1024Mi","example.com/x":2},"requests":{"cpu":"100m"}}}]}})"));
   EXPECT_EQ(created["spec"]["containers"][0]["resources"]["limits"].to_json(),
-            R"({"cpu":"500m","memory":"1Gi","example.com/x":"2"})");
+            R"({"cpu":"500m","example.com/x":"2","memory":"1Gi"})");
   EXPECT_EQ(created["spec"]["containers"][0]["resources"]["requests"]["memory"].as_string(), "1Gi");
 }
 

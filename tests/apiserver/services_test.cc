@@ -59,7 +59,7 @@ TEST_F(Services, GetAnAddressOfTheirOwn) {
   EXPECT_EQ(taken(), (std::set<std::string>{address_of(created)}));
   const Object address = all(kAddresses).get(address_of(created));
   EXPECT_EQ(address["spec"]["parentRef"].to_json(),
-            R"({"resource":"services","namespace":"default","name":"a"})");
+            R"({"name":"a","namespace":"default","resource":"services"})");
 }
 
 TEST_F(Services, WithoutAnAddressNeedNone) {

@@ -4,6 +4,7 @@
 //
 //     # differs: reason         anything may be another one
 //     # message: reason         nothing but the words of a failure
+//     # random: reason          nothing but the code has to be the same
 //     # embedded: reason        the real server is not asked
 //
 // A difference that is no longer one fails the test, too. The real server is an old one (1.20), the
@@ -194,6 +195,13 @@ std::map<std::string, const Value*> members(const Value& object) {
   return out;
 }
 
+/// "12s", as tables show it.
+bool is_age(const Value& value) {
+  if (!value.IsString()) return false;
+  const std::string_view text(value.GetString(), value.GetStringLength());
+  return text.find_first_not_of("0123456789") == text.size() - 1 && text.ends_with('s');
+}
+
 bool is_empty(const Value& value) { return value.IsObject() && members(value).empty(); }
 
 void compare(const Value& real, const Value& ours, const std::string& path,
@@ -216,7 +224,7 @@ void compare(const Value& real, const Value& ours, const std::string& path,
   } else if (real.IsArray() && ours.IsArray() && real.Size() == ours.Size()) {
     for (rapidjson::SizeType i = 0; i < real.Size(); ++i)
       compare(real[i], ours[i], fmt::format("{}[{}]", path, i), out);
-  } else if (real != ours) {
+  } else if (real != ours && !(is_age(real) && is_age(ours))) {
     out.push_back(fmt::format("{}: {} is {} with us", path, text_of(real), text_of(ours)));
   }
 }
@@ -300,7 +308,12 @@ TEST(RealConversation, IsTheSameWithBothServers) {
       SCOPED_TRACE(fmt::format("{}: {} {}", request.title, request.method, request.target));
       const Answer answer = ours.ask(request);
       if (request.notes.contains("embedded")) continue;
-      const Differences differences = compare(real.ask(request), answer);
+      const Answer expected = real.ask(request);
+      if (request.notes.contains("random")) {
+        EXPECT_EQ(answer.code, expected.code);
+        continue;
+      }
+      const Differences differences = compare(expected, answer);
       if (request.notes.contains("differs")) {
         EXPECT_FALSE(differences.rest.empty() && differences.words.empty())
             << "there is no difference any more";
