@@ -122,12 +122,11 @@ class Writer {
 
   void text(std::string_view text, std::size_t indent, bool may_be_block) {
     const bool lines = text.find('\n') != std::string_view::npos;
-    if (has_control_characters(text) || (lines && !may_be_block)) {
+    const bool in_block = lines && may_be_block;
+    if (has_control_characters(text) || (!in_block && (lines || reads_as_other(text)))) {
       quoted(text);
-    } else if (lines) {
+    } else if (in_block) {
       block(text, indent);
-    } else if (reads_as_other(text)) {
-      quoted(text);
     } else if (can_be_plain(text)) {
       out_ += text;
     } else {

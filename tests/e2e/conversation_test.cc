@@ -6,6 +6,7 @@
 //     # message: reason         nothing but the words of a failure
 //     # random: reason          nothing but the code has to be the same
 //     # embedded: reason        the real server is not asked
+//     # answer: code            what the embedded one has to answer then
 //
 // A difference that is no longer one fails the test, too. The real server is an old one (1.20), the
 // embedded one answers as 1.36 does: what is new in all answers is taken out of them below.
@@ -204,6 +205,19 @@ bool is_age(const Value& value) {
 
 bool is_empty(const Value& value) { return value.IsObject() && members(value).empty(); }
 
+/// The elements of an array; those of a list by name, since 1.20 has no order in its cache.
+std::vector<const Value*> elements(const Value& array, const std::string& path) {
+  std::vector<const Value*> out;
+  for (const Value& element : array.GetArray()) out.push_back(&element);
+  if (path != ".items") return out;
+  const auto name = [](const Value* object) {
+    return std::string((*object)["metadata"]["name"].GetString());
+  };
+  std::stable_sort(out.begin(), out.end(),
+                   [&](const Value* a, const Value* b) { return name(a) < name(b); });
+  return out;
+}
+
 void compare(const Value& real, const Value& ours, const std::string& path,
              std::vector<std::string>& out) {
   if (real.IsObject() && ours.IsObject()) {
@@ -222,8 +236,10 @@ void compare(const Value& real, const Value& ours, const std::string& path,
         out.push_back(fmt::format("{}.{}: only we have {}", path, name, text_of(*value)));
     }
   } else if (real.IsArray() && ours.IsArray() && real.Size() == ours.Size()) {
-    for (rapidjson::SizeType i = 0; i < real.Size(); ++i)
-      compare(real[i], ours[i], fmt::format("{}[{}]", path, i), out);
+    const auto a = elements(real, path);
+    const auto b = elements(ours, path);
+    for (std::size_t i = 0; i < a.size(); ++i)
+      compare(*a[i], *b[i], fmt::format("{}[{}]", path, i), out);
   } else if (real != ours && !(is_age(real) && is_age(ours))) {
     out.push_back(fmt::format("{}: {} is {} with us", path, text_of(real), text_of(ours)));
   }
@@ -282,7 +298,7 @@ TEST_P(EmbeddedConversation, HasAnAnswerForEverything) {
       }
     }
     if (const auto note = request.notes.find("answer"); note != request.notes.end()) {
-      EXPECT_EQ(std::to_string(answer.code), note->second.substr(0, 3)) << answer.body;
+      EXPECT_EQ(std::to_string(answer.code), note->second) << answer.body;
     }
   }
 }
