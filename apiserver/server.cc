@@ -28,6 +28,7 @@
 #include "apiserver/metrics.h"
 #include "apiserver/registry/object_meta.h"
 #include "apiserver/registry/resource_registry.h"
+#include "apiserver/registry/service_allocator.h"
 #include "apiserver/registry/store.h"
 #include "lookout/apiserver/storage/memory.h"
 
@@ -110,6 +111,8 @@ class Server::Impl {
         backend_(backend_of(options_)),
         resources_(*backend_),
         store_(resources_.table()->find("", "v1", "namespaces")),
+        services_(store_, resources_.table()->find("networking.k8s.io", "v1", "ipaddresses"),
+                  backend_->resource("ranges"), options_.service_cluster_ip_range),
         authenticator_(tokens_of(options_, own_token_), !options_.client_ca_file.empty()),
         resource_handler_(resources_, store_, authenticator_,
                           {options_.min_watch_timeout, options_.bookmark_interval}, counters_),
@@ -123,12 +126,15 @@ class Server::Impl {
               return api_.broken_request(status, message);
             }) {
     api_.set_server_address(fmt::format("{}:{}", reachable(options_.address), http_.port()));
+    store_.allocate_services(&services_);
     run(prepare());
     const controllers::Context context{resources_, store_, spawn_};
     spawn("custom resources", [this] { return resources_.follow(); });
     spawn("namespaces", [context] { return controllers::run_namespace_controller(context); });
     spawn("definitions", [context] { return controllers::run_definition_controller(context); });
     spawn("pods", [context] { return controllers::run_pod_reaper(context); });
+    spawn("claims", [context] { return controllers::run_claim_protection(context); });
+    spawn("volumes", [context] { return controllers::run_volume_protection(context); });
     spawn("owners", [context] { return controllers::run_garbage_collector(context); });
     spawn("maintenance", [this] { return maintain(); });
     http_.start();
@@ -163,16 +169,33 @@ class Server::Impl {
   /// What is there from the beginning.
   rest::Awaitable<void> prepare() {
     co_await resources_.refresh();
-    const auto namespaces = resources_.table()->find("", "v1", "namespaces");
     for (const char* name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
-      registry::Target target{namespaces};
-      api::Object ns = api::Object::parse(fmt::format(
-          R"({{"kind":"Namespace","apiVersion":"v1","metadata":{{"name":"{}"}}}})", name));
-      try {
-        co_await store_.create(std::move(target), std::move(ns));
-      } catch (const api::StatusError& e) {
-        if (!api::is_already_exists(e)) throw;
-      }
+      co_await create_once("", "v1", "namespaces",
+                           fmt::format(R"({{"metadata":{{"name":"{}"}}}})", name));
+    }
+    co_await create_once(
+        "networking.k8s.io", "v1", "servicecidrs",
+        fmt::format(R"({{"metadata":{{"name":"kubernetes"}},"spec":{{"cidrs":["{}"]}}}})",
+                    services_.range()));
+    co_await create_once("scheduling.k8s.io", "v1", "priorityclasses",
+                         R"({"metadata":{"name":"system-cluster-critical"},"value":2000000000,)"
+                         R"("description":"Used for system critical pods that must run in the )"
+                         R"(cluster, but can be moved to another node if necessary."})");
+    co_await create_once("scheduling.k8s.io", "v1", "priorityclasses",
+                         R"({"metadata":{"name":"system-node-critical"},"value":2000001000,)"
+                         R"("description":"Used for system critical pods that must not be moved )"
+                         R"(from their current node."})");
+  }
+
+  rest::Awaitable<void> create_once(std::string group, std::string version, std::string plural,
+                                    std::string json) {
+    registry::Target target;
+    target.resource = resources_.table()->find(group, version, plural);
+    api::Object object = api::Object::parse(json);
+    try {
+      co_await store_.create(std::move(target), std::move(object));
+    } catch (const api::StatusError& e) {
+      if (!api::is_already_exists(e)) throw;
     }
   }
 
@@ -241,7 +264,8 @@ class Server::Impl {
   const std::shared_ptr<Counters> counters_ =
       std::make_shared<Counters>(std::make_shared<Metrics>());
   registry::ResourceRegistry resources_;
-  const registry::Store store_;
+  registry::Store store_;
+  const registry::ServiceAllocator services_;
   const controllers::Spawn spawn_ = [this](std::string name, controllers::MakeTask make) {
     if (!ending_) spawn(std::move(name), std::move(make));
   };

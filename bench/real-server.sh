@@ -25,7 +25,10 @@ fi
 work=$(mktemp -d)
 started=()
 trap '((${#started[@]} == 0)) || kill "${started[@]}"; wait; rm -rf "$work"' EXIT
-etcd_client=http://127.0.0.1:12379 etcd_peer=http://127.0.0.1:12380 server=https://127.0.0.1:16443
+read -r -a ports < <(python3 -c 'import socket
+sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+print(*(s.getsockname()[1] for s in sockets))')
+etcd_client=http://127.0.0.1:${ports[0]} etcd_peer=http://127.0.0.1:${ports[1]} server=https://127.0.0.1:${ports[2]}
 
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key.pem" -out "$work/cert.pem" -days 2 \
   -subj /CN=lookout-bench -addext subjectAltName=IP:127.0.0.1 2>/dev/null

@@ -36,6 +36,11 @@ Awaitable<void> run_definition_controller(Context context);
 /// deleted or orphaned.
 Awaitable<void> run_garbage_collector(Context context);
 
+/// Let claims and volumes go that are being deleted once nobody uses them: what the controllers
+/// behind their protection finalizers do.
+Awaitable<void> run_claim_protection(Context context);
+Awaitable<void> run_volume_protection(Context context);
+
 /// Removes pods at the end of their grace period: what a kubelet would do.
 Awaitable<void> run_pod_reaper(Context context);
 

@@ -11,6 +11,8 @@
 #include "apiserver/endpoints/discovery.h"
 #include "apiserver/endpoints/openapi.h"
 #include "apiserver/endpoints/output.h"
+#include "apiserver/endpoints/typed_decoding.h"
+#include "apiserver/endpoints/yaml.h"
 #include "apiserver/metrics.h"
 #include "lookout/api/status.h"
 #include "lookout/version.h"
@@ -41,6 +43,11 @@ std::string escape_html(std::string_view text) {
 /// What everybody may see.
 bool is_public(const Request& request) {
   return Health::is_check(request) || request.path == "/version" || request.path == "/version/";
+}
+
+bool is_of_api(const Request& request) {
+  return !request.segments.empty() &&
+         (request.segments[0] == "api" || request.segments[0] == "apis");
 }
 
 /// The 403 of somebody who has not said who they are.
@@ -89,6 +96,20 @@ Response version_response() {
   return response;
 }
 
+/// What clients are told who use resources that have had their time.
+void warn_of_age(const registry::ServedResource* resource, Response& response) {
+  if (resource == nullptr || !resource->type.group.empty()) return;
+  const std::string& plural = resource->type.plural;
+  if (plural == "endpoints") {
+    response.headers.emplace_back(
+        "Warning", warning_header("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 "
+                                  "EndpointSlice"));
+  } else if (plural == "componentstatuses") {
+    response.headers.emplace_back("Warning",
+                                  warning_header("v1 ComponentStatus is deprecated in v1.19+"));
+  }
+}
+
 Response not_found() { return Response::text(404, "404 page not found\n"); }
 
 }  // namespace
@@ -100,9 +121,15 @@ http::Awaitable<Response> ApiHandler::handle(Request request) const {
   const auto resource = info.is_resource_request
                             ? resources_.table()->find(info.group, info.version, info.resource)
                             : nullptr;
+  // Everything of the API comes in YAML, too, except watches.
+  const bool in_yaml = is_of_api(request) && info.verb != "watch" && prefers_yaml(request);
+  if (in_yaml) request.headers.insert_or_assign("accept", "application/json");
   std::optional<api::Status> failure;
   try {
+    turn_body_into_json(request);
     Response response = co_await answer(request, info);
+    if (in_yaml) co_await turn_into_yaml(response);
+    warn_of_age(resource.get(), response);
     measured.finish(info, resource.get(), response.status);
     co_return response;
   } catch (const StatusError& e) {
@@ -121,6 +148,8 @@ http::Awaitable<Response> ApiHandler::handle(Request request) const {
   ++counters_->failures;
   spdlog::debug("{} {}: {} {}", request.method, request.target, failure->code, failure->message);
   Response response = status_response(*failure, prefers_protobuf(request));
+  if (in_yaml) co_await turn_into_yaml(response);
+  warn_of_age(resource.get(), response);
   measured.finish(info, resource.get(), response.status);
   co_return response;
 }
@@ -163,10 +192,8 @@ http::Awaitable<Response> ApiHandler::answer(const Request& request,
 Response ApiHandler::answer_other(const Request& request) const {
   const auto table = resources_.table();
   const bool reading = request.method == "GET" || request.method == "HEAD";
-  const bool of_api =
-      !request.segments.empty() && (request.segments[0] == "api" || request.segments[0] == "apis");
   if (!reading) {
-    if (of_api && discover(request, *table, server_address_))
+    if (is_of_api(request) && discover(request, *table, server_address_))
       throw StatusError::generic(405, "", "", "", "", "", 0, false);
     return not_found();
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -40,6 +41,23 @@ std::string summary_of(std::string_view body) {
   return out;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+/// Whether Kubernetes has such a kind, lists included.
+bool is_known_kind(const api::GroupVersionKind& type) {
+  if (api::find_builtin(type.group, type.version, type.kind) != nullptr) return true;
+  std::string_view kind = type.kind;
+  if (!kind.ends_with("List")) return false;
+  kind.remove_suffix(4);
+  if (kind.empty()) return type.group.empty() && type.version == "v1";
+  return api::find_builtin(type.group, type.version, kind) != nullptr;
+}
+
 std::string_view kind_of_json(std::string_view body) {
   const std::size_t at = body.find_first_not_of(" \t\r\n");
   switch (at == std::string_view::npos ? ' ' : body[at]) {
@@ -71,6 +89,8 @@ Object parse_protobuf(std::string_view body, std::string& error) {
 Object parse(const http::Request& request, std::string& error) {
   const std::string& body = request.body;
   if (sends_protobuf(request)) return parse_protobuf(body, error);
+  // To Go, null is an object without members.
+  if (trimmed(body) == "null") return Object::parse("{}");
   if (const auto syntax = go_json_error(body)) {
     error = "couldn't get version/kind; json parse error: " + *syntax;
     return {};
@@ -188,9 +208,12 @@ Object decode_object(const http::Request& request, const registry::ServedResourc
   }
   if (api_version.empty()) api_version = expected;
   if (kind.empty()) kind = resource.type.kind;
+  if (std::count(api_version.begin(), api_version.end(), '/') > 1) {
+    throw unrecognized(resource.type.kind, "unexpected GroupVersion string: " + api_version, body);
+  }
   const auto gvk = api::GroupVersionKind::from(api_version, kind);
-  if (!resource.custom && kind != resource.type.kind) {
-    const bool known = api::find_builtin(gvk.group, gvk.version, gvk.kind) != nullptr;
+  const bool known = is_known_kind(gvk);
+  if (!resource.custom && (kind != resource.type.kind || !known)) {
     const std::string why =
         known ? fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", gvk.version,
                             gvk.kind, package_of(resource.type.group), resource.type.kind)
@@ -243,6 +266,15 @@ WriteOptions parse_write_options(const http::Request& request, std::string_view 
   const std::string_view manager = request.parameter("fieldManager").value_or("");
   if (manager.size() > kMaxFieldManager)
     causes.push_back(rules::too_long("fieldManager", kMaxFieldManager));
+  // (Go would look at whole characters; control characters are bytes.)
+  for (std::size_t i = 0; i < manager.size(); ++i) {
+    const auto c = static_cast<unsigned char>(manager[i]);
+    if (c >= 0x20 && c != 0x7F) continue;
+    causes.push_back(rules::invalid(
+        "fieldManager", manager,
+        fmt::format("invalid character U+{:04X} (at position {})", static_cast<unsigned>(c), i)));
+    break;
+  }
   for (const auto& [name, value] : request.query) {
     if (name != "dryRun") continue;
     if (value == "All") {
@@ -295,9 +327,29 @@ registry::DeleteOptions parse_delete_options(const http::Request& request) {
       if (name == "dryRun") dry_run.push_back(value);
     }
   } else {
-    const Object body = decode_any_object(request, "DeleteOptions");
-    if (!body.kind().empty() && body.kind() != "DeleteOptions")
-      throw StatusError::bad_request("decoded object cannot be converted to DeleteOptions");
+    // (The API server has no Status of its own for what is wrong here.)
+    const auto fail = [](std::string why) {
+      api::Status status;
+      status.code = 500;
+      status.message = std::move(why);
+      return StatusError(std::move(status));
+    };
+    std::string error;
+    const Object body = parse(request, error);
+    if (!body) throw fail(std::move(error));
+    if (!body.kind().empty() && body.kind() != "DeleteOptions") {
+      throw fail(
+          fmt::format("no kind {} is registered for version {} in scheme "
+                      "\"pkg/apis/meta/internalversion/scheme/register.go:27\"",
+                      api::detail::quote(body.kind()), api::detail::quote(body.api_version())));
+    }
+    if (const Value grace = body["gracePeriodSeconds"];
+        !grace.is_null() && grace.exists() && !grace.to_int()) {
+      throw fail(
+          fmt::format("json: cannot unmarshal {} into Go struct field "
+                      "DeleteOptions.gracePeriodSeconds of type int64",
+                      go_type(grace)));
+    }
     options.grace_period_seconds = body["gracePeriodSeconds"].to_int();
     const auto condition = [&](const char* name) -> std::optional<std::string> {
       const auto value = body["preconditions"][name].to_string_view();

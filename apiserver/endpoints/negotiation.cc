@@ -1,7 +1,10 @@
 #include "apiserver/endpoints/negotiation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "api/go_text.h"
 #include "lookout/api/protobuf.h"
@@ -44,11 +47,26 @@ void split(std::string_view text, char separator, Visit visit) {
 [[noreturn]] void not_acceptable(bool with_watch) {
   std::string message =
       "406: Not Acceptable\n\nAvailable representations: application/json, "
-      "application/vnd.kubernetes.protobuf";
+      "application/yaml, application/vnd.kubernetes.protobuf";
   if (with_watch) {
     message += ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
   }
   throw api::StatusError::generic(406, "", "", "", "", message, 0, false);
+}
+
+/// The refusal of a form that the API has for other answers, but not for this one.
+api::StatusError not_in_this_form(std::string message) {
+  api::Status status;
+  status.code = 406;
+  status.reason = api::reason::kNotAcceptable;
+  status.message = std::move(message);
+  return api::StatusError(std::move(status));
+}
+
+/// Whether a route has what a client accepts. go-restful, which decides it, knows exact types only.
+bool is_produced(std::string_view type) {
+  return type == "*/*" || type == kJson || type == "application/yaml" ||
+         type == api::kProtobufMediaType;
 }
 
 /// Whether the type of a clause covers JSON.
@@ -118,12 +136,16 @@ std::string media_type(std::string_view header) {
 }
 
 OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool is_list,
-                              bool custom) {
+                              bool custom, const std::string& what, bool streams) {
   OutputFormat format;
   format.pretty = wants_pretty(request);
   const std::string_view header = request.header("accept");
   if (header.empty()) return format;
-  for (const MediaRange& range : parse_accept(header)) {
+  const std::vector<MediaRange> ranges = parse_accept(header);
+  if (std::none_of(ranges.begin(), ranges.end(),
+                   [](const MediaRange& range) { return is_produced(range.type); }))
+    not_acceptable(with_watch);
+  for (const MediaRange& range : ranges) {
     format.protobuf = range.type == api::kProtobufMediaType;
     if (!format.protobuf && !covers_json(range.type)) continue;
     if (!range.parameter("sv").empty()) continue;
@@ -143,11 +165,24 @@ OutputFormat negotiate_output(const http::Request& request, bool with_watch, boo
       format.include = parse_include_object(request);
       return format;
     }
-    if (as != (is_list ? "PartialObjectMetadataList" : "PartialObjectMetadata")) continue;
+    if (as != "PartialObjectMetadata" && as != "PartialObjectMetadataList") continue;
+    if (!what.empty() && is_list != (as == "PartialObjectMetadataList")) {
+      throw not_in_this_form(is_list ? fmt::format("you requested PartialObjectMetadata, but the "
+                                                   "requested object is a list ({}List)",
+                                                   what)
+                                     : fmt::format("you requested PartialObjectMetadataList, but "
+                                                   "the requested object is not a list ({})",
+                                                   what));
+    }
+    if (as == "PartialObjectMetadataList" && !is_list) continue;
     format.transform = Transform::kPartialMetadata;
     return format;
   }
-  not_acceptable(with_watch);
+  throw not_in_this_form(
+      streams ? "only the following media types are accepted: application/json;stream=watch, "
+                "application/vnd.kubernetes.protobuf;stream=watch"
+              : "only the following media types are accepted: application/json, application/yaml, "
+                "application/vnd.kubernetes.protobuf");
 }
 
 bool prefers_protobuf(const http::Request& request) {
@@ -171,7 +206,7 @@ void negotiate_input(const http::Request& request, bool protobuf) {
   status.reason = api::reason::kUnsupportedMediaType;
   status.message =
       "the body of the request was in an unknown format - accepted media types include: "
-      "application/json";
+      "application/json, application/yaml";
   if (protobuf) status.message.append(", ").append(api::kProtobufMediaType);
   throw api::StatusError(std::move(status));
 }

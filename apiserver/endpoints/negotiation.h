@@ -34,10 +34,12 @@ struct OutputFormat {
 
 /// From the Accept header, and includeObject. `with_watch` adds the streaming types to those that
 /// are named when there is nothing in common; `is_list` says that metadata are asked for as a list.
-/// Custom resources come in protobuf only if nothing but metadata is asked for. Throws
+/// Custom resources come in protobuf only if nothing but metadata is asked for. `what` is Go's name
+/// of what is asked for (of one object of a list), for messages; `streams` is for watches. Throws
 /// api::StatusError (406, or 400 for an includeObject that is none).
 OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool is_list,
-                              bool custom = false);
+                              bool custom = false, const std::string& what = {},
+                              bool streams = false);
 
 /// Whether a failure is told in protobuf.
 bool prefers_protobuf(const http::Request& request);

@@ -57,6 +57,16 @@ Apply apply_strategic(const api::GroupVersionKind& type) {
   };
 }
 
+/// What Go calls the JSON type of a value.
+std::string_view go_type_of(const json::Value& value) {
+  return value.IsObject()   ? "object"
+         : value.IsArray()  ? "array"
+         : value.IsString() ? "string"
+         : value.IsBool()   ? "bool"
+         : value.IsNull()   ? "null"
+                            : "number";
+}
+
 /// A value as Go prints it with "%+v".
 std::string go_text(const json::Value& value) {
   std::vector<std::string> parts;
@@ -86,8 +96,22 @@ class OutcomeCheck {
   /// `blamed` is what the error shows.
   void operator()(const Object& present, const Object& patched, const std::string& blamed) const {
     // A scale is no object of the resource.
-    if (patched.kind() != resource_->type.kind) return;
+    if (present && present.kind() != resource_->type.kind) return;
     const std::string json = patched.to_json();
+    const std::string expected = resource_->type.api_version();
+    if (patched.kind() != resource_->type.kind || patched.api_version() != expected) {
+      const bool known = patched.kind() == resource_->type.kind ||
+                         api::find_builtin("", "v1", patched.kind()) != nullptr;
+      throw refuse(
+          blamed.empty() ? json : blamed,
+          known && patched.api_version() == expected
+              ? fmt::format("{} in version {} cannot be handled as a {}", patched.kind(),
+                            api::detail::quote(resource_->type.version), resource_->type.kind)
+              : fmt::format("no kind {} is registered for version {} in scheme "
+                            "\"pkg/api/legacyscheme/scheme.go:30\"",
+                            api::detail::quote(patched.kind()),
+                            api::detail::quote(patched.api_version())));
+    }
     DecodingProblems problems = find_decoding_problems(json, *resource_);
     if (problems.error) {
       throw refuse(
@@ -129,6 +153,12 @@ registry::Store::Change make_change(Document patch, Apply apply,
     try {
       Object patched = Object::from(document);
       check_metadata(patched, *resource);
+      if (!patched.ns().empty() && !present.ns().empty() && patched.ns() != present.ns()) {
+        throw StatusError::bad_request(
+            fmt::format("the namespace of the object ({}) does not match the namespace on the "
+                        "request ({})",
+                        patched.ns(), present.ns()));
+      }
       check(present, patched, blamed);
       return patched;
     } catch (const api::DecodeError& e) {
@@ -149,8 +179,9 @@ registry::Store::Change parse_patch(const http::Request& request,
     Document patch = decode_json(request.body, "error decoding patch: ");
     if (!patch.IsArray()) {
       throw StatusError::bad_request(
-          "error decoding patch: json: cannot unmarshal object into Go value of type "
-          "[]handlers.jsonPatchOp");
+          fmt::format("error decoding patch: json: cannot unmarshal {} into Go value of type "
+                      "[]handlers.jsonPatchOp",
+                      go_type_of(patch)));
     }
     if (patch.Size() > kMaxOperations) {
       throw StatusError::request_entity_too_large(
@@ -165,8 +196,9 @@ registry::Store::Change parse_patch(const http::Request& request,
     Document patch = decode_json(request.body, "error decoding patch: ");
     if (!patch.IsObject()) {
       throw StatusError::bad_request(
-          "error decoding patch: json: cannot unmarshal array into Go value of type "
-          "map[string]interface {}");
+          fmt::format("error decoding patch: json: cannot unmarshal {} into Go value of type "
+                      "map[string]interface {{}}",
+                      go_type_of(patch)));
     }
     return make_change(std::move(patch), strategic ? apply_strategic(kind) : apply_merge, resource,
                        check, strategic);

@@ -2,9 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "api/go_text.h"
+#include "lookout/api/labels.h"
+#include "lookout/api/meta/v1.h"
 #include "lookout/api/time.h"
 #include "lookout/api/validation.h"
 
@@ -57,7 +63,19 @@ registry::Awaitable<void> bind_pod(const registry::Store& store, registry::Targe
     causes.push_back(api::validation::not_supported("target.kind", kind, kKinds));
   }
   if (node.empty()) causes.push_back(api::validation::required("target.name", ""));
-  if (!causes.empty()) throw StatusError::invalid("", "Binding", pod.name, std::move(causes));
+  if (!binding.kind().empty() && binding.kind() != "Binding") {
+    throw StatusError::bad_request(
+        fmt::format("{0} in version \"v1\" cannot be handled as a Binding: converting (v1.{0}) to "
+                    "(core.Binding): unknown conversion",
+                    binding.kind()));
+  }
+  if (!causes.empty()) {
+    // (The API server has no Status of its own for it.)
+    api::Status status;
+    status.code = 500;
+    status.message = api::validation::to_string(causes);
+    throw StatusError(std::move(status));
+  }
   const std::string name = pod.name;
   registry::Store::Change change = [=](const Object& present) {
     const auto conflict = [&](std::string_view why) {
@@ -86,8 +104,79 @@ registry::Awaitable<void> bind_pod(const registry::Store& store, registry::Targe
                         dry_run);
 }
 
+namespace {
+
+/// Pods that nobody would miss: those that have not begun, and those that have ended.
+bool is_free_to_go(const Object& pod) {
+  const std::string_view phase = pod["status"]["phase"].as_string();
+  return phase == "Pending" || phase == "Succeeded" || phase == "Failed" ||
+         pod["metadata"]["deletionTimestamp"].exists();
+}
+
+StatusError too_disturbing(std::string why, std::int32_t retry_after) {
+  api::Status status =
+      StatusError::too_many_requests(
+          "Cannot evict pod as it would violate the pod's disruption budget.", retry_after)
+          .status();
+  status.causes.push_back({"DisruptionBudget", std::move(why), ""});
+  return StatusError(std::move(status));
+}
+
+/// The budget with one disruption less, for this pod.
+Object count_disruption(const Object& budget, const std::string& pod) {
+  constexpr std::int32_t kPatience = 10;
+  const api::Value status = budget["status"];
+  const std::string name(budget.name());
+  if (status["observedGeneration"].as_int() < budget["metadata"]["generation"].as_int()) {
+    throw too_disturbing(
+        fmt::format("The disruption budget {} is still being processed by the server.", name),
+        kPatience);
+  }
+  const std::int64_t allowed = status["disruptionsAllowed"].as_int();
+  if (allowed <= 0) {
+    throw too_disturbing(
+        fmt::format("The disruption budget {} needs {} healthy pods and has {} currently", name,
+                    status["desiredHealthy"].as_int(), status["currentHealthy"].as_int()),
+        0);
+  }
+  Document document = budget.to_document();
+  Allocator& allocator = document.GetAllocator();
+  Value& counts = json::child(document, "status", allocator);
+  json::set(counts, "disruptionsAllowed", Value(allowed - 1), allocator);
+  const auto now =
+      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+  json::set(json::child(counts, "disruptedPods", allocator), pod, api::format_time(now), allocator);
+  return Object::from(document);
+}
+
+/// The budgets that a pod is under.
+registry::Awaitable<std::vector<std::string>> budgets_of(registry::ServedResourcePtr budgets,
+                                                         Object pod) {
+  storage::ListOptions options;
+  storage::ListResult list =
+      co_await budgets->storage->list(std::string(pod.ns()) + "/", true, std::move(options));
+  std::vector<std::string> names;
+  std::vector<Object> some;
+  while (co_await list.objects->next(some, 100)) {
+    for (const Object& budget : some) {
+      const api::Value selector = budget["spec"]["selector"];
+      try {
+        if (selector.is_object() &&
+            api::labels::from(meta::v1::LabelSelector(selector)).matches(pod.labels()))
+          names.emplace_back(budget.name());
+      } catch (const api::SelectorError&) {
+        // It selects nothing.
+      }
+    }
+  }
+  co_return names;
+}
+
+}  // namespace
+
 registry::Awaitable<void> evict_pod(const registry::Store& store, registry::Target pod,
-                                    Object eviction, bool dry_run) {
+                                    registry::ServedResourcePtr budgets, Object eviction,
+                                    bool dry_run) {
   if (!eviction.name().empty() && eviction.name() != pod.name)
     throw StatusError::bad_request("name in URL does not match name in Eviction object");
   const api::Value wanted = eviction["deleteOptions"];
@@ -98,7 +187,61 @@ registry::Awaitable<void> evict_pod(const registry::Store& store, registry::Targ
   if (const auto version = wanted["preconditions"]["resourceVersion"].to_string_view())
     options.preconditions.resource_version = std::string(*version);
   options.dry_run = dry_run;
+  const Object present = co_await store.get(pod);
+  if (!is_free_to_go(present)) {
+    const std::vector<std::string> names = co_await budgets_of(budgets, present);
+    if (names.size() > 1) {
+      throw StatusError::internal_error(
+          "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+          "support.");
+    }
+    if (!names.empty()) {
+      registry::Target budget{budgets, pod.ns, names.front()};
+      registry::Store::Change change = [name = pod.name](const Object& before) {
+        return count_disruption(before, name);
+      };
+      storage::Preconditions none;
+      co_await store.update(std::move(budget), std::move(change), registry::Part::kStatus,
+                            std::move(none), dry_run);
+    }
+  }
   co_await store.remove(std::move(pod), std::move(options));
+}
+
+void check_log_options(const http::Request& request, const Object& pod) {
+  std::vector<api::StatusCause> causes;
+  for (const char* name : {"tailLines", "limitBytes", "sinceSeconds"}) {
+    const auto text = request.parameter(name);
+    if (!text || text->empty()) continue;
+    const auto number = api::detail::parse_int(*text);
+    if (!number) {
+      throw StatusError::bad_request(
+          fmt::format("strconv.ParseInt: parsing {}: invalid syntax", api::detail::quote(*text)));
+    }
+    const bool counts_lines = name == std::string_view("tailLines");
+    if (*number < (counts_lines ? 0 : 1)) {
+      causes.push_back(api::validation::invalid(
+          name, *number,
+          counts_lines ? "must be greater than or equal to 0" : "must be greater than 0"));
+    }
+  }
+  if (!causes.empty())
+    throw StatusError::invalid("", "PodLogOptions", pod.name(), std::move(causes));
+  std::vector<std::string> names;
+  for (const char* list : {"containers", "initContainers", "ephemeralContainers"}) {
+    for (const api::Value container : pod["spec"][list].elements())
+      names.emplace_back(container["name"].as_string());
+  }
+  const std::string wanted(request.parameter("container").value_or(""));
+  if (wanted.empty() && pod["spec"]["containers"].size() > 1) {
+    throw StatusError::bad_request(
+        fmt::format("a container name must be specified for pod {}, choose one of: [{}]",
+                    pod.name(), fmt::join(names, " ")));
+  }
+  if (!wanted.empty() && std::find(names.begin(), names.end(), wanted) == names.end()) {
+    throw StatusError::bad_request(
+        fmt::format("container {} is not valid for pod {}", wanted, pod.name()));
+  }
 }
 
 }  // namespace lookout::apiserver::endpoints

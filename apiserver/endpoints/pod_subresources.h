@@ -1,6 +1,7 @@
 // Binding and evicting pods.
 #pragma once
 
+#include "apiserver/http/message.h"
 #include "apiserver/registry/store.h"
 #include "lookout/api/object.h"
 
@@ -10,8 +11,15 @@ namespace lookout::apiserver::endpoints {
 registry::Awaitable<void> bind_pod(const registry::Store& store, registry::Target pod,
                                    api::Object binding, bool dry_run);
 
-/// Deletes a pod, by the wish of somebody who would rather not disturb. Throws api::StatusError.
+/// Deletes a pod, by the wish of somebody who would rather not disturb: a pod that has begun goes
+/// only if its disruption budget (of `budgets`) has a disruption left, which is counted. Throws
+/// api::StatusError.
 registry::Awaitable<void> evict_pod(const registry::Store& store, registry::Target pod,
-                                    api::Object eviction, bool dry_run);
+                                    registry::ServedResourcePtr budgets, api::Object eviction,
+                                    bool dry_run);
+
+/// What is wrong with a request for the log of a pod: 422 for options that cannot be, 400 for a
+/// container that is not there. Throws api::StatusError.
+void check_log_options(const http::Request& request, const api::Object& pod);
 
 }  // namespace lookout::apiserver::endpoints

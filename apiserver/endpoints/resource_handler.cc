@@ -49,10 +49,26 @@ Object success(const Target& target, const Object& object) {
   return status.to_object();
 }
 
+/// What an object is to the API server: "*core.Pod".
+std::string go_name(const registry::ServedResource& resource) {
+  const api::Resource& type = resource.type;
+  if (resource.custom) return "*unstructured.Unstructured";
+  const std::string_view package =
+      type.group.empty() ? "core" : std::string_view(type.group).substr(0, type.group.find('.'));
+  return fmt::format("*{}.{}", package, type.kind);
+}
+
 /// Clients show these to their users.
 void add_warnings(const std::vector<std::string>& warnings, Response& response) {
   for (const std::string& warning : warnings)
     response.headers.emplace_back("Warning", warning_header(warning));
+}
+
+/// A pod that is on no node cannot be talked to.
+void check_has_host(const Target& target, std::string_view subresource, const Object& pod) {
+  if (!is(target, "", "pods") || !pod["spec"]["nodeName"].as_string().empty()) return;
+  if (subresource != "exec" && subresource != "attach" && subresource != "portforward") return;
+  throw StatusError::bad_request(fmt::format("pod {} does not have a host assigned", target.name));
 }
 
 storage::Revision revision_parameter(const Request& request) {
@@ -92,6 +108,7 @@ Target ResourceHandler::route(const Request& request, const RequestInfo& info) c
   // Only lists and watches go over all namespaces.
   const bool reading = info.verb == "list" || info.verb == "watch";
   if (info.has_more_parts) throw no_such_route();
+  if (request.method == "HEAD") throw no_such_method();
   if (resource.type.namespaced) {
     if (!info.in_namespace && !info.name.empty()) throw no_such_route();
     if (!info.in_namespace && !reading) throw no_such_method();
@@ -136,13 +153,24 @@ Awaitable<Response> ResourceHandler::handle(const Request& request, const Reques
 }
 
 Awaitable<Response> ResourceHandler::get(const Call& call) const {
-  const OutputFormat format =
-      negotiate_output(call.request, false, false, call.target.resource->custom);
+  const OutputFormat format = negotiate_output(
+      call.request, false, false, call.target.resource->custom, go_name(*call.target.resource));
   const std::string& subresource = call.info.subresource;
   if (!subresource.empty() && subresource != "status" && subresource != "scale" &&
       subresource != "approval" && subresource != "ephemeralcontainers" &&
       subresource != "resize") {
-    co_await store_.get(call.target);
+    const Object pod = co_await store_.get(call.target);
+    if (subresource == "log") {
+      check_log_options(call.request, pod);
+      // Nobody has run it: there is nothing to read.
+      if (pod["spec"]["nodeName"].as_string().empty()) {
+        Response nothing;
+        nothing.status = 204;
+        nothing.headers.emplace_back("Cache-Control", "no-cache, private");
+        co_return nothing;
+      }
+    }
+    check_has_host(call.target, subresource, pod);
     throw StatusError::bad_request(
         fmt::format("{}/{} needs a node that runs something, and there are none behind this server",
                     call.target.resource->type.plural, subresource));
@@ -159,8 +187,8 @@ Awaitable<Response> ResourceHandler::get(const Call& call) const {
 
 Awaitable<Response> ResourceHandler::list(const Call& call) const {
   const registry::ServedResource& resource = *call.target.resource;
-  const OutputFormat format =
-      negotiate_output(call.request, resource.has_verb("watch"), true, resource.custom);
+  const OutputFormat format = negotiate_output(call.request, resource.has_verb("watch"), true,
+                                               resource.custom, go_name(resource));
   const ListOptions options = parse_list_options(call.request, resource, false, "");
   ++counters_->lists;
   if (resource.storage == nullptr) {
@@ -206,7 +234,8 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
 
 Awaitable<Response> ResourceHandler::watch(const Call& call) const {
   const registry::ServedResource& resource = *call.target.resource;
-  const OutputFormat format = negotiate_output(call.request, true, false, resource.custom);
+  const OutputFormat format =
+      negotiate_output(call.request, true, false, resource.custom, {}, true);
   const ListOptions options = parse_list_options(call.request, resource, true, call.target.name);
   const registry::KeyRange range = key_range(call.target, options);
   storage::WatchOptions wanted = storage_watch_options(options);
@@ -268,7 +297,8 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
   negotiate_input(call.request, true);
   const std::string& name = call.info.subresource;
   if (name != "binding" && name != "eviction") {
-    co_await store_.get(call.target);
+    const Object present = co_await store_.get(call.target);
+    check_has_host(call.target, name, present);
     throw StatusError::bad_request(
         fmt::format("{}/{} is not served by this server", call.target.resource->type.plural, name));
   }
@@ -277,7 +307,9 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
   if (name == "binding") {
     co_await bind_pod(store_, call.target, body, options.dry_run);
   } else {
-    co_await evict_pod(store_, call.target, body, options.dry_run);
+    registry::ServedResourcePtr budgets =
+        resources_.table()->find("policy", "v1", "poddisruptionbudgets");
+    co_await evict_pod(store_, call.target, std::move(budgets), body, options.dry_run);
   }
   api::Status status;
   status.status = "Success";

@@ -75,6 +75,18 @@ api::Object answer_review(const registry::ServedResource& resource, const api::O
   } else if (plural == "selfsubjectrulesreviews") {
     review_rules(status, allocator);
   } else {
+    const bool resource_named = review["spec"]["resourceAttributes"].is_object();
+    const bool path_named = review["spec"]["nonResourceAttributes"].is_object();
+    if (resource_named == path_named) {
+      throw api::StatusError::invalid(
+          "authorization.k8s.io", "", "",
+          {{"FieldValueInvalid",
+            resource_named
+                ? "Invalid value: {}: cannot be specified in combination with resourceAttributes"
+                : "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes "
+                  "must be specified",
+            resource_named ? "spec.nonResourceAttributes" : "spec.resourceAttributes"}});
+    }
     json::set(status, "allowed", Value(true), allocator);
   }
   return api::Object::from(document);

@@ -256,9 +256,13 @@ Awaitable<void> Connection::answer(Response response, bool head_only, bool chunk
   // Without chunks the end of the connection is the end of the body.
   if (draining_ || (response.stream && !chunked)) keep_alive_ = false;
   std::string head = fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nDate: {}\r\n", response.status,
+      "HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
       view(beast_http::obsolete_reason(static_cast<beast_http::status>(response.status))),
-      response.content_type, http_date());
+      http_date());
+  // An answer without a body has no type either.
+  constexpr int kNoContent = 204;
+  const bool nothing = response.status == kNoContent;
+  if (!nothing) head += fmt::format("Content-Type: {}\r\n", response.content_type);
   for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
   if (!keep_alive_) head += "Connection: close\r\n";
   if (response.stream) {
@@ -269,7 +273,8 @@ Awaitable<void> Connection::answer(Response response, bool head_only, bool chunk
     }
     response.body.clear();
   } else {
-    head += fmt::format("Content-Length: {}\r\n\r\n", response.body.size());
+    if (!nothing) head += fmt::format("Content-Length: {}\r\n", response.body.size());
+    head += "\r\n";
   }
   std::vector<asio::const_buffer> buffers{asio::buffer(head)};
   if (!head_only && !response.body.empty()) buffers.push_back(asio::buffer(response.body));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/object_editor.h"
+#include "apiserver/registry/service_allocator.h"
 #include "apiserver/registry/store.h"
 #include "lookout/api/symbols.h"
 #include "lookout/api/time.h"
@@ -284,6 +285,13 @@ Awaitable<Store::Deleted> Store::remove_definition(const Target& target,
 }
 
 Awaitable<Store::Deleted> Store::remove(Target target, DeleteOptions options) const {
+  const bool service = allocates(target) && !options.dry_run;
+  Deleted deleted = co_await remove_object(std::move(target), std::move(options));
+  if (service && deleted.gone) co_await services_->release(claims_of(deleted.object));
+  co_return deleted;
+}
+
+Awaitable<Store::Deleted> Store::remove_object(Target target, DeleteOptions options) const {
   if (is(target, "", "namespaces")) co_return co_await remove_namespace(target, options);
   const Object present = co_await get(target);
   check(target, options, present);

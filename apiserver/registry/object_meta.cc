@@ -114,6 +114,11 @@ void validate_metadata(const ServedResource& resource, const Object& object, Cau
     causes.push_back(
         rules::invalid("metadata.generation", generation, "must be greater than or equal to 0"));
   }
+  validate_metadata_details(object, causes);
+}
+
+void validate_metadata_details(const Object& object, Causes& causes) {
+  const Value metadata = object["metadata"];
   validate_labels(object.labels(), causes);
   validate_annotations(object.annotations(), causes);
   validate_owners(metadata["ownerReferences"], causes);

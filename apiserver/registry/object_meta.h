@@ -13,6 +13,8 @@ namespace lookout::apiserver::registry {
 /// The rules of k8s.io/apimachinery/pkg/api/validation for a new object's metadata ...
 void validate_metadata(const ServedResource& resource, const api::Object& object, Causes& causes);
 /// ... and, beyond that, for a change.
+/// The part of it that is about labels, annotations, owners and finalizers.
+void validate_metadata_details(const api::Object& object, Causes& causes);
 void validate_metadata_update(const api::Object& object, const api::Object& old, Causes& causes);
 
 /// Takes out what only the server sets, and gives the object a UID and its time of creation.

@@ -1,3 +1,5 @@
+#include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -11,6 +13,42 @@ using json::Allocator;
 using json::Value;
 
 Value array() { return Value(rapidjson::kArrayType); }
+
+constexpr int kNodeCritical = 2000001000;
+constexpr int kClusterCritical = 2000000000;
+constexpr std::string_view kTemplateGeneration = "deprecated.daemonset.template.generation";
+
+/// A pod stays for a while on a node that gets lost, unless it says what it wants to do then.
+void tolerate(Value& spec, std::string_view taint, Allocator& allocator) {
+  constexpr int kSeconds = 300;
+  const Value* present = json::find(spec, "tolerations");
+  if (present == nullptr || !present->IsArray()) json::set(spec, "tolerations", array(), allocator);
+  Value& tolerations = *json::find(spec, "tolerations");
+  for (const Value& toleration : tolerations.GetArray()) {
+    const std::string_view key = json::text(toleration, "key");
+    const std::string_view effect = json::text(toleration, "effect");
+    if ((key == taint || key.empty()) && (effect == "NoExecute" || effect.empty())) return;
+  }
+  Value toleration(rapidjson::kObjectType);
+  json::set(toleration, "key", taint, allocator);
+  json::set(toleration, "operator", "Exists", allocator);
+  json::set(toleration, "effect", "NoExecute", allocator);
+  json::set(toleration, "tolerationSeconds", Value(kSeconds), allocator);
+  tolerations.PushBack(toleration, allocator);
+}
+
+/// The finalizer of what may be in use (admission's StorageObjectInUseProtection).
+void protect(Value& object, std::string_view finalizer, Allocator& allocator) {
+  Value& metadata = json::child(object, "metadata", allocator);
+  const Value* present = json::find(metadata, "finalizers");
+  if (present == nullptr || !present->IsArray())
+    json::set(metadata, "finalizers", array(), allocator);
+  Value& finalizers = *json::find(metadata, "finalizers");
+  for (const Value& one : finalizers.GetArray()) {
+    if (one.IsString() && json::text_of(one) == finalizer) return;
+  }
+  finalizers.PushBack(json::copy_text(finalizer, allocator), allocator);
+}
 
 bool has_resources(Value& container) {
   const Value* resources = json::find(container, "resources");
@@ -100,8 +138,88 @@ void accept_names(Value& definition, Allocator& allocator) {
 void prepare_pod(Value& pod, Allocator& allocator) {
   Value& status = json::child(pod, "status", allocator);
   json::set(status, "phase", "Pending", allocator);
-  if (Value* spec = json::find(pod, "spec"))
-    json::set(status, "qosClass", quality_of_service(*spec), allocator);
+  Value* spec = json::find(pod, "spec");
+  if (spec == nullptr || !spec->IsObject()) return;
+  json::set(status, "qosClass", quality_of_service(*spec), allocator);
+  // What kube-apiserver's admission plugins do that are always on: DefaultTolerationSeconds and
+  // Priority.
+  tolerate(*spec, "node.kubernetes.io/not-ready", allocator);
+  tolerate(*spec, "node.kubernetes.io/unreachable", allocator);
+  const std::string_view priority = json::text(*spec, "priorityClassName");
+  const int value = priority == "system-node-critical"      ? kNodeCritical
+                    : priority == "system-cluster-critical" ? kClusterCritical
+                                                            : 0;
+  json::set_default(*spec, "priority", Value(value), allocator);
+  json::set_default(*spec, "preemptionPolicy", "PreemptLowerPriority", allocator);
+}
+
+/// The taint of a node that has not said that it is ready (admission's TaintNodesByCondition).
+void prepare_node(Value& node, Allocator& allocator) {
+  constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
+  Value& spec = json::child(node, "spec", allocator);
+  const Value* present = json::find(spec, "taints");
+  if (present == nullptr || !present->IsArray()) json::set(spec, "taints", array(), allocator);
+  Value& taints = *json::find(spec, "taints");
+  for (const Value& taint : taints.GetArray()) {
+    if (json::text(taint, "key") == kNotReady && json::text(taint, "effect") == "NoSchedule")
+      return;
+  }
+  Value taint(rapidjson::kObjectType);
+  json::set(taint, "key", kNotReady, allocator);
+  json::set(taint, "effect", "NoSchedule", allocator);
+  taints.PushBack(taint, allocator);
+}
+
+/// A job finds its pods by its own uid, unless its creator wants to look after that.
+void prepare_job(Value& job, Allocator& allocator) {
+  Value* spec = json::find(job, "spec");
+  if (spec == nullptr || !spec->IsObject()) return;
+  const Value* manual = json::find(*spec, "manualSelector");
+  if (manual != nullptr && manual->IsTrue()) return;
+  const Value& metadata = json::child(job, "metadata", allocator);
+  const std::string uid(json::text(metadata, "uid"));
+  const std::string name(json::text(metadata, "name"));
+  Value& pod = json::child(json::child(*json::find(job, "spec"), "template", allocator), "metadata",
+                           allocator);
+  Value& labels = json::child(pod, "labels", allocator);
+  // A job without labels of its own has those of its template.
+  const Value* own = json::find(*json::find(job, "metadata"), "labels");
+  const bool shares = own == nullptr || *own == labels;
+  for (const char* key : {"batch.kubernetes.io/controller-uid", "controller-uid"})
+    json::set(labels, key, uid, allocator);
+  for (const char* key : {"batch.kubernetes.io/job-name", "job-name"})
+    json::set(labels, key, name, allocator);
+  Value& selector = json::child(*json::find(job, "spec"), "selector", allocator);
+  json::set(json::child(selector, "matchLabels", allocator), "batch.kubernetes.io/controller-uid",
+            uid, allocator);
+  if (!shares) return;
+  const Value& of_template = *json::find(
+      *json::find(*json::find(*json::find(job, "spec"), "template"), "metadata"), "labels");
+  json::set(*json::find(job, "metadata"), "labels", json::deep_copy(of_template, allocator),
+            allocator);
+}
+
+/// How often the template has changed, for controllers of long ago.
+void prepare_daemon_set(Value& set, Allocator& allocator) {
+  Value& metadata = json::child(set, "metadata", allocator);
+  json::set(json::child(metadata, "annotations", allocator), kTemplateGeneration, "1", allocator);
+}
+
+void prepare_daemon_set_update(Value& set, const Value& old, Allocator& allocator) {
+  const auto part = [](const Value& object, std::initializer_list<const char*> path) {
+    const Value* value = &object;
+    for (const char* name : path) value = value == nullptr ? nullptr : json::find(*value, name);
+    return value;
+  };
+  const Value* before = part(old, {"metadata", "annotations"});
+  const std::string_view text = before == nullptr ? "" : json::text(*before, kTemplateGeneration);
+  long generation = text.empty() ? 1 : std::strtol(std::string(text).c_str(), nullptr, 10);
+  const Value* now = part(set, {"spec", "template"});
+  const Value* then = part(old, {"spec", "template"});
+  if (now != nullptr && then != nullptr && *now != *then) ++generation;
+  Value& metadata = json::child(set, "metadata", allocator);
+  json::set(json::child(metadata, "annotations", allocator), kTemplateGeneration,
+            std::to_string(generation), allocator);
 }
 
 void prepare_namespace(Value& ns, Allocator& allocator) {
@@ -122,13 +240,100 @@ void prepare_namespace_update(Value& ns, const Value& old, Allocator& allocator)
 }
 
 void prepare_persistent_volume(Value& volume, Allocator& allocator) {
-  json::set(json::child(volume, "status", allocator), "phase", "Pending", allocator);
+  Value& status = json::child(volume, "status", allocator);
+  json::set(status, "phase", "Pending", allocator);
+  json::set(
+      status, "lastPhaseTransitionTime",
+      api::format_time(std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())),
+      allocator);
+  protect(volume, "kubernetes.io/pv-protection", allocator);
 }
 void prepare_persistent_volume_claim(Value& claim, Allocator& allocator) {
   json::set(json::child(claim, "status", allocator), "phase", "Pending", allocator);
+  protect(claim, "kubernetes.io/pvc-protection", allocator);
 }
 void prepare_service(Value& service, Allocator& allocator) {
   json::child(json::child(service, "status", allocator), "loadBalancer", allocator);
+}
+
+/// What a service keeps that a client leaves out, and what it loses with its type
+/// (patchAllocatedValues and dropTypeDependentFields).
+void prepare_service_update(Value& service, const Value& old_service, Allocator& allocator) {
+  Value* now = json::find(service, "spec");
+  const Value* then = json::find(old_service, "spec");
+  if (now == nullptr || then == nullptr || !now->IsObject() || !then->IsObject()) return;
+  Value& spec = *now;
+  const Value& old = *then;
+  const auto same = [&](const char* field) {
+    const Value* a = json::find(spec, field);
+    const Value* b = json::find(old, field);
+    return a != nullptr && b != nullptr ? *a == *b : a == b;
+  };
+  const std::string type(json::text(spec, "type"));
+  const std::string old_type(json::text(old, "type"));
+  const auto has_address = [](const std::string& of) { return of != "ExternalName"; };
+  const auto has_ports = [](const std::string& of) {
+    return of == "NodePort" || of == "LoadBalancer";
+  };
+  // One address, and all of them: whichever was changed counts.
+  const auto empty = [&](const char* field) {
+    const Value* value = json::find(spec, field);
+    return value == nullptr || (value->IsArray() && value->Empty()) ||
+           (value->IsString() && value->GetStringLength() == 0);
+  };
+  if (!same("clusterIP") && same("clusterIPs")) {
+    json::erase(spec, "clusterIPs");
+  } else if (same("clusterIP") && !same("clusterIPs") && !empty("clusterIPs") &&
+             !empty("clusterIP")) {
+    const Value& first = (*json::find(spec, "clusterIPs"))[0];
+    if (first.IsString())
+      json::set(spec, "clusterIP", std::string(json::text_of(first)), allocator);
+  }
+  if (has_address(type) && has_address(old_type)) {
+    if (empty("clusterIP") && empty("clusterIPs")) {
+      json::take(spec, old, "clusterIP", allocator);
+      json::take(spec, old, "clusterIPs", allocator);
+    }
+    for (const char* field : {"ipFamilies", "ipFamilyPolicy"}) {
+      if (empty(field)) json::take(spec, old, field, allocator);
+    }
+  }
+  if (has_address(old_type) && !has_address(type)) {
+    if (same("clusterIP") || empty("clusterIP")) {
+      for (const char* field : {"clusterIP", "clusterIPs"}) json::erase(spec, field);
+    }
+    for (const char* field : {"ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"})
+      json::erase(spec, field);
+  }
+  const auto port_of_old = [&](const Value& port) -> std::int64_t {
+    const Value* ports = json::find(old, "ports");
+    if (ports == nullptr || !ports->IsArray()) return 0;
+    for (const Value& one : ports->GetArray()) {
+      if (json::integer(one, "port", 0) == json::integer(port, "port", 0) &&
+          json::text(one, "protocol") == json::text(port, "protocol"))
+        return json::integer(one, "nodePort", 0);
+    }
+    return 0;
+  };
+  json::for_each(spec, "ports", [&](Value& port) {
+    if (!port.IsObject() || !has_ports(old_type)) return;
+    const std::int64_t before = port_of_old(port);
+    const std::int64_t wanted = json::integer(port, "nodePort", 0);
+    if (has_ports(type) && wanted == 0 && before != 0)
+      json::set(port, "nodePort", Value(before), allocator);
+    if (!has_ports(type) && wanted == before) json::erase(port, "nodePort");
+  });
+  if (has_ports(old_type) && !has_ports(type) && same("externalTrafficPolicy"))
+    json::erase(spec, "externalTrafficPolicy");
+  if (old_type == "LoadBalancer" && type != "LoadBalancer") {
+    for (const char* field :
+         {"allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"}) {
+      if (same(field)) json::erase(spec, field);
+    }
+  } else if (type == "LoadBalancer" && old_type == "LoadBalancer" && empty("healthCheckNodePort") &&
+             json::text(spec, "externalTrafficPolicy") == "Local") {
+    json::take(spec, old, "healthCheckNodePort", allocator);
+  }
 }
 
 /// A definition is served at once: nobody else has to agree.

@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "api/go_text.h"
 #include "api/object_editor.h"
 #include "api/type_table.h"
 #include "apiserver/registry/object_meta.h"
+#include "apiserver/registry/service_allocator.h"
 #include "apiserver/registry/structural_schema.h"
+#include "lookout/api/quantity.h"
 #include "lookout/api/symbols.h"
 
 namespace lookout::apiserver::registry {
@@ -42,6 +46,52 @@ void strip_nulls(Value& value) {
     // (RapidJSON refuses to erase nothing from an empty object.)
     if (kept != value.MemberEnd()) value.EraseMember(kept, value.MemberEnd());
   }
+}
+
+/// Amounts in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is "1".
+void write_quantities(Value& value, api::detail::Type type, Allocator& allocator) {
+  switch (type.shape()) {
+    case api::detail::Shape::kStruct:
+      if (!value.IsObject()) return;
+      for (auto& member : value.GetObject()) {
+        if (const auto field = type.field(json::text_of(member.name)))
+          write_quantities(member.value, field->type(), allocator);
+      }
+      return;
+    case api::detail::Shape::kList:
+      if (!value.IsArray()) return;
+      for (Value& element : value.GetArray()) write_quantities(element, type.element(), allocator);
+      return;
+    case api::detail::Shape::kMap:
+      if (!value.IsObject()) return;
+      for (auto& member : value.GetObject())
+        write_quantities(member.value, type.element(), allocator);
+      return;
+    case api::detail::Shape::kScalar:
+      break;
+  }
+  if (type.short_name() != "Quantity") return;
+  std::string text;
+  if (value.IsString()) {
+    text = json::text_of(value);
+  } else if (value.IsInt64()) {
+    text = std::to_string(value.GetInt64());
+  } else if (value.IsDouble()) {
+    text = fmt::format("{}", value.GetDouble());
+  } else {
+    return;
+  }
+  if (const auto quantity = api::Quantity::parse(text)) {
+    const std::string canonical = quantity->to_string();
+    if (!value.IsString() || canonical != text) value = json::copy_text(canonical, allocator);
+  }
+}
+
+/// What Go's decoder makes of an object of a built-in kind, and the encoder writes again.
+void write_as_typed(const ServedResource& resource, Document& document, Allocator& allocator) {
+  const api::Resource& type = resource.type;
+  if (const auto known = api::detail::Type::of_kind(type.group, type.version, type.kind))
+    write_quantities(document, *known, allocator);
 }
 
 void set_type(Value& document, const ServedResource& resource, Allocator& allocator) {
@@ -149,7 +199,10 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
   const Strategy& strategy = *resource.strategy;
   Document document = object.to_document();
   Allocator& allocator = document.GetAllocator();
-  if (!resource.custom) strip_nulls(document);
+  if (!resource.custom) {
+    strip_nulls(document);
+    write_as_typed(resource, document, allocator);
+  }
   set_type(document, resource, allocator);
   Value& metadata = json::child(document, "metadata", allocator);
   const std::string_view version = json::text(metadata, "resourceVersion");
@@ -181,14 +234,29 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
       object.name().empty() && !object["metadata"]["generateName"].as_string().empty();
   co_await check_namespace(target, object.name());
   for (int attempt = 1;; ++attempt) {
-    const Object prepared = prepare_new(target, object);
+    Object prepared = prepare_new(target, object);
     target.name = prepared.name();
     Causes causes;
     validate_metadata(resource, prepared, causes);
-    const Object stored = resource.to_storage(prepared);
+    Object stored = resource.to_storage(prepared);
     if (resource.strategy->validate != nullptr) resource.strategy->validate(stored, causes);
     if (resource.schema) validate_schema(prepared, resource.schema.body(), causes);
     throw_if_invalid(resource, prepared.name(), std::move(causes));
+    ServiceClaims taken;
+    if (allocates(target)) {
+      std::optional<StatusError> refused;
+      try {
+        ServiceClaims none;
+        prepared = co_await services_->complete(prepared, std::move(none), dry_run, taken);
+        stored = resource.to_storage(prepared);
+      } catch (const StatusError& e) {
+        refused = e;
+      }
+      if (refused) {
+        co_await services_->release(std::move(taken));
+        throw StatusError(*refused);
+      }
+    }
     std::optional<StorageError> failure;
     try {
       if (!dry_run) {
@@ -198,6 +266,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     } catch (const StorageError& e) {
       failure = e;
     }
+    if (allocates(target)) co_await services_->release(std::move(taken));
     // Nothing may be awaited in a handler of exceptions.
     const Object present = co_await resource.storage->get(target.key());
     if (dry_run && !present) co_return prepared;
@@ -229,7 +298,10 @@ class Store::ChangeOfObject {
     Document document = wanted.to_document();
     Allocator& allocator = document.GetAllocator();
     const Document before = present.to_document();
-    if (!resource_.custom) strip_nulls(document);
+    if (!resource_.custom) {
+      strip_nulls(document);
+      write_as_typed(resource_, document, allocator);
+    }
     prepare(document, before, allocator);
     Object object = Object::from(document);
     if (resource_.strategy->has_generation && spec_differs(object, present)) {
@@ -317,9 +389,13 @@ class Store::ChangeOfObject {
     Value& metadata = json::child(document, "metadata", allocator);
     const Value& old = *json::find(before, "metadata");
     ensure_namespace(metadata, resource_.type.namespaced ? target_.ns : std::string(), allocator);
-    for (const char* field : {"resourceVersion", "generation", "creationTimestamp",
-                              "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"})
+    for (const char* field : {"resourceVersion", "generation", "creationTimestamp", "selfLink"})
       json::take(metadata, old, field, allocator);
+    // Once there, these stay. That they come by a change is refused later.
+    for (const char* field : {"deletionTimestamp", "deletionGracePeriodSeconds"}) {
+      if (part_ == Part::kStatus || json::find(old, field) != nullptr)
+        json::take(metadata, old, field, allocator);
+    }
     if (json::text(metadata, "uid").empty()) json::take(metadata, old, "uid", allocator);
     if (part_ == Part::kStatus) json::take(metadata, old, "ownerReferences", allocator);
     drop_empty_metadata(metadata);
@@ -329,13 +405,28 @@ class Store::ChangeOfObject {
                 const Object& present_stored) const {
     const Strategy& strategy = *resource_.strategy;
     Causes causes;
+    // The API server looks at metadata for all kinds, and most kinds do it once more. It says
+    // everything as often in the details (and once in the message).
+    Causes details;
+    validate_metadata_details(object, details);
+    const auto append = [&](const Causes& more) {
+      causes.insert(causes.end(), more.begin(), more.end());
+    };
     validate_metadata(resource_, object, causes);
     validate_metadata_update(object, present, causes);
+    append(details);
+    if (part_ != Part::kStatus || !resource_.custom) {
+      validate_metadata_update(object, present, causes);
+      append(details);
+    }
     if (resource_.schema) validate_schema(object, resource_.schema.body(), causes);
     if (part_ == Part::kMain) {
-      if (strategy.validate != nullptr) strategy.validate(stored, causes);
       if (strategy.validate_update != nullptr)
         strategy.validate_update(stored, present_stored, causes);
+      if (strategy.validates_metadata_again) append(details);
+      if (strategy.validate != nullptr) strategy.validate(stored, causes);
+    } else if (part_ == Part::kStatus && strategy.validate_status != nullptr) {
+      strategy.validate_status(stored, causes);
     }
     throw_if_invalid(resource_, target_.name, std::move(causes));
   }
@@ -352,8 +443,78 @@ class Store::ChangeOfObject {
   const Part part_;
 };
 
+bool Store::allocates(const Target& target) const {
+  return services_ != nullptr && target.resource->type.plural == "services" &&
+         target.resource->type.group.empty();
+}
+
 Awaitable<Store::Updated> Store::update(Target target, Change change, Part part,
                                         storage::Preconditions preconditions, bool dry_run) const {
+  if (allocates(target) && part == Part::kMain) {
+    return update_service(std::move(target), std::move(change), std::move(preconditions), dry_run);
+  }
+  return update_object(std::move(target), std::move(change), part, std::move(preconditions),
+                       dry_run);
+}
+
+/// What a changed service needs is taken before it is changed, and what it no longer needs released
+/// afterwards.
+Awaitable<Store::Updated> Store::update_service(Target target, Change change,
+                                                storage::Preconditions preconditions,
+                                                bool dry_run) const {
+  for (int attempt = 1;; ++attempt) {
+    const Object present = co_await target.resource->storage->get(target.key());
+    if (!present) {
+      co_return co_await update_object(target, change, Part::kMain, preconditions, dry_run);
+    }
+    std::optional<StatusError> failure;
+    ServiceClaims taken;
+    const ServiceClaims had = claims_of(present);
+    Updated updated;
+    try {
+      preconditions.check(target.key(), present);
+      const ChangeOfObject change_of_object(target, change, Part::kMain);
+      Object wanted;
+      try {
+        wanted = change_of_object(present);
+      } catch (const LastFinalizerGone& e) {
+        wanted = e.object;
+      }
+      ServiceClaims before = had;
+      wanted = co_await services_->complete(std::move(wanted), std::move(before), dry_run, taken);
+      Change filled = [wanted](const Object&) { return wanted; };
+      storage::Preconditions same = preconditions;
+      same.resource_version = std::string(present.resource_version());
+      updated =
+          co_await update_object(target, std::move(filled), Part::kMain, std::move(same), dry_run);
+    } catch (const StatusError& e) {
+      failure = e;
+    } catch (const StorageError& e) {
+      failure = StatusError::conflict("", "services", target.name, e.what());
+    }
+    if (!failure) {
+      if (dry_run) co_return updated;
+      const ServiceClaims has = claims_of(updated.object);
+      ServiceClaims done;
+      std::set_difference(had.addresses.begin(), had.addresses.end(), has.addresses.begin(),
+                          has.addresses.end(), std::inserter(done.addresses, done.addresses.end()));
+      std::set_difference(had.ports.begin(), had.ports.end(), has.ports.begin(), has.ports.end(),
+                          std::inserter(done.ports, done.ports.end()));
+      co_await services_->release(std::move(done));
+      co_return updated;
+    }
+    co_await services_->release(std::move(taken));
+    // Somebody else may have changed it meanwhile.
+    const Object now = co_await target.resource->storage->get(target.key());
+    const bool moved = !now || now.resource_version() != present.resource_version();
+    if (!api::is_conflict(*failure) || !moved || attempt == kNameAttempts)
+      throw StatusError(*failure);
+  }
+}
+
+Awaitable<Store::Updated> Store::update_object(Target target, Change change, Part part,
+                                               storage::Preconditions preconditions,
+                                               bool dry_run) const {
   const ServedResource& resource = *target.resource;
   const std::string key = target.key();
   const ChangeOfObject change_of_object(target, change, part);
@@ -388,6 +549,7 @@ Awaitable<Store::Updated> Store::update(Target target, Change change, Part part,
         // Others may have been faster.
         if (e.code() != StorageError::Code::kKeyNotFound) throw_as_status(e, target, "delete");
       }
+      if (allocates(target)) co_await services_->release(claims_of(gone->object));
     }
     co_return Updated{gone->object, false};
   }

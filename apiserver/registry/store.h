@@ -57,6 +57,8 @@ struct DeleteOptions {
   bool dry_run = false;
 };
 
+class ServiceAllocator;
+
 /// The rules that hold for all resources (k8s.io/apiserver/pkg/registry/generic/registry.Store).
 /// Objects go in and come out in the version of the request. Every failure is thrown as
 /// api::StatusError. Safe to use from many threads.
@@ -64,6 +66,10 @@ class Store {
  public:
   /// Keeps nothing but references.
   explicit Store(const ServedResourcePtr& namespaces) : namespaces_(namespaces) {}
+
+  /// Services get their addresses and ports from it, which must outlive the store's use. Before the
+  /// first request.
+  void allocate_services(const ServiceAllocator* services) { services_ = services; }
 
   Awaitable<api::Object> get(Target target, storage::Revision not_older_than = 0) const;
 
@@ -97,6 +103,12 @@ class Store {
  private:
   class ChangeOfObject;
 
+  bool allocates(const Target& target) const;
+  Awaitable<Updated> update_object(Target target, Change change, Part part,
+                                   storage::Preconditions preconditions, bool dry_run) const;
+  Awaitable<Updated> update_service(Target target, Change change,
+                                    storage::Preconditions preconditions, bool dry_run) const;
+  Awaitable<Deleted> remove_object(Target target, DeleteOptions options) const;
   api::Object prepare_new(const Target& target, const api::Object& object) const;
   Awaitable<Deleted> remove_gracefully(const Target& target, const DeleteOptions& options) const;
   Awaitable<Deleted> remove_now(const Target& target, storage::Preconditions preconditions,
@@ -105,6 +117,7 @@ class Store {
   Awaitable<Deleted> remove_definition(const Target& target, const DeleteOptions& options) const;
 
   const ServedResourcePtr namespaces_;
+  const ServiceAllocator* services_ = nullptr;
 };
 
 /// What a storage error is to a client. `operation` as in "The create operation against ...".

@@ -22,14 +22,32 @@ void default_secret(json::Value& object, json::Allocator& allocator);
 void default_autoscaler(json::Value& object, json::Allocator& allocator);
 void default_persistent_volume(json::Value& object, json::Allocator& allocator);
 void default_persistent_volume_claim(json::Value& object, json::Allocator& allocator);
+void default_node(json::Value& object, json::Allocator& allocator);
+void default_endpoints(json::Value& object, json::Allocator& allocator);
+void default_endpoint_slice(json::Value& object, json::Allocator& allocator);
+void default_network_policy(json::Value& object, json::Allocator& allocator);
+void default_limit_range(json::Value& object, json::Allocator& allocator);
+void default_priority_class(json::Value& object, json::Allocator& allocator);
+void default_storage_class(json::Value& object, json::Allocator& allocator);
+void default_csi_driver(json::Value& object, json::Allocator& allocator);
+void default_role_binding(json::Value& object, json::Allocator& allocator);
+void default_webhooks(json::Value& object, json::Allocator& allocator);
+void default_mutating_webhooks(json::Value& object, json::Allocator& allocator);
 void default_custom_resource_definition(json::Value& object, json::Allocator& allocator);
 
 // prepare.cc
 void prepare_pod(json::Value& object, json::Allocator& allocator);
+void prepare_node(json::Value& object, json::Allocator& allocator);
+void prepare_job(json::Value& object, json::Allocator& allocator);
+void prepare_daemon_set(json::Value& object, json::Allocator& allocator);
+void prepare_daemon_set_update(json::Value& object, const json::Value& old,
+                               json::Allocator& allocator);
 void prepare_namespace(json::Value& object, json::Allocator& allocator);
 void prepare_persistent_volume(json::Value& object, json::Allocator& allocator);
 void prepare_persistent_volume_claim(json::Value& object, json::Allocator& allocator);
 void prepare_service(json::Value& object, json::Allocator& allocator);
+void prepare_service_update(json::Value& object, const json::Value& old,
+                            json::Allocator& allocator);
 void prepare_custom_resource_definition(json::Value& object, json::Allocator& allocator);
 void prepare_namespace_update(json::Value& object, const json::Value& old,
                               json::Allocator& allocator);
@@ -39,8 +57,10 @@ void prepare_custom_resource_definition_update(json::Value& object, const json::
 // pod_validation.cc
 void validate_pod(const api::Object& object, Causes& causes);
 void validate_pod_update(const api::Object& object, const api::Object& old, Causes& causes);
-/// A pod's spec that is part of something else.
-void validate_pod_spec(api::Value spec, const std::string& field, Causes& causes);
+/// A pod's spec that is part of something else. Its containers may also mount the volumes that
+/// `claims`, templates of claims, stand for.
+void validate_pod_spec(api::Value spec, const std::string& field, Causes& causes,
+                       api::Value claims = {});
 
 // workload_validation.cc
 void validate_deployment(const api::Object& object, Causes& causes);
@@ -50,9 +70,15 @@ void validate_stateful_set(const api::Object& object, Causes& causes);
 void validate_daemon_set(const api::Object& object, Causes& causes);
 void validate_selector_stays(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_job(const api::Object& object, Causes& causes);
+void validate_job_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_stateful_set_update(const api::Object& object, const api::Object& old,
+                                  Causes& causes);
+/// Counts in the status of a workload.
+void validate_replicas_status(const api::Object& object, Causes& causes);
 
 // other_validation.cc
 void validate_service(const api::Object& object, Causes& causes);
+void validate_service_update(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_config_map(const api::Object& object, Causes& causes);
 void validate_secret(const api::Object& object, Causes& causes);
 void validate_config_map_update(const api::Object& object, const api::Object& old, Causes& causes);
@@ -63,6 +89,17 @@ void validate_custom_resource_definition_update(const api::Object& object, const
                                                 Causes& causes);
 
 // kind_validation.cc
+void validate_node(const api::Object& object, Causes& causes);
+void validate_node_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_endpoints(const api::Object& object, Causes& causes);
+void validate_role_binding_update(const api::Object& object, const api::Object& old,
+                                  Causes& causes);
+void validate_storage_class_update(const api::Object& object, const api::Object& old,
+                                   Causes& causes);
+void validate_priority_class_update(const api::Object& object, const api::Object& old,
+                                    Causes& causes);
+void validate_claim_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_signing_request(const api::Object& object, Causes& causes);
 void validate_cron_job(const api::Object& object, Causes& causes);
 void validate_ingress(const api::Object& object, Causes& causes);
 void validate_role(const api::Object& object, Causes& causes);

@@ -1,6 +1,7 @@
 #include "apiserver/registry/strategy.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "apiserver/registry/strategies.h"
@@ -69,6 +70,10 @@ std::vector<Entry> make_entries() {
 
   Strategy nodes;
   nodes.keeps_status_on_create = true;
+  nodes.set_defaults = default_node;
+  nodes.prepare_for_create = prepare_node;
+  nodes.validate = validate_node;
+  nodes.validate_update = validate_node_update;
   add("", "nodes", nodes);
 
   Strategy services;
@@ -77,6 +82,8 @@ std::vector<Entry> make_entries() {
   services.returns_deleted_object = true;
   services.set_defaults = default_service;
   services.prepare_for_create = prepare_service;
+  services.prepare_for_update = prepare_service_update;
+  services.validate_update = validate_service_update;
   services.validate = validate_service;
   add("", "services", services);
 
@@ -99,19 +106,33 @@ std::vector<Entry> make_entries() {
   Strategy claims = returned();
   claims.set_defaults = default_persistent_volume_claim;
   claims.validate = validate_persistent_volume_claim;
+  claims.validate_update = validate_claim_update;
   claims.prepare_for_create = prepare_persistent_volume_claim;
   add("", "persistentvolumeclaims", claims);
-  for (const char* plural : {"podtemplates", "resourcequotas", "serviceaccounts"})
-    add("", plural, returned());
-  for (const char* plural : {"csidrivers", "csinodes", "volumeattachments"})
+  for (const char* plural : {"resourcequotas", "serviceaccounts"}) add("", plural, returned());
+  Strategy pod_templates = returned();
+  pod_templates.set_defaults = default_pod_template;
+  add("", "podtemplates", pod_templates);
+  for (const char* plural : {"csinodes", "volumeattachments"})
     add("storage.k8s.io", plural, returned());
+  Strategy drivers = returned();
+  drivers.set_defaults = default_csi_driver;
+  add("storage.k8s.io", "csidrivers", drivers);
   Strategy storage_classes = returned();
+  storage_classes.set_defaults = default_storage_class;
   storage_classes.validate = validate_storage_class;
+  storage_classes.validate_update = validate_storage_class_update;
   add("storage.k8s.io", "storageclasses", storage_classes);
 
   Strategy upsert;
   upsert.create_on_update = true;
-  for (const char* plural : {"endpoints", "limitranges"}) add("", plural, upsert);
+  Strategy endpoints = upsert;
+  endpoints.set_defaults = default_endpoints;
+  endpoints.validate = validate_endpoints;
+  add("", "endpoints", endpoints);
+  Strategy limits = upsert;
+  limits.set_defaults = default_limit_range;
+  add("", "limitranges", limits);
   Strategy events = upsert;
   events.validate = validate_event;
   add("", "events", events);
@@ -121,15 +142,25 @@ std::vector<Entry> make_entries() {
   leases.validate = validate_lease;
   add("coordination.k8s.io", "leases", leases);
 
-  add("apps", "deployments", workload(default_deployment, validate_deployment));
-  add("apps", "replicasets", workload(default_replica_set, validate_replica_set));
-  add("apps", "statefulsets", workload(default_stateful_set, validate_stateful_set));
-  add("apps", "daemonsets", workload(default_daemon_set, validate_daemon_set));
+  Strategy deployments = workload(default_deployment, validate_deployment);
+  deployments.validate_status = validate_replicas_status;
+  add("apps", "deployments", deployments);
+  Strategy replica_sets = workload(default_replica_set, validate_replica_set);
+  replica_sets.validate_status = validate_replicas_status;
+  add("apps", "replicasets", replica_sets);
+  Strategy stateful_sets = workload(default_stateful_set, validate_stateful_set);
+  stateful_sets.validate_update = validate_stateful_set_update;
+  add("apps", "statefulsets", stateful_sets);
+  Strategy daemon_sets = workload(default_daemon_set, validate_daemon_set);
+  daemon_sets.prepare_for_create = prepare_daemon_set;
+  daemon_sets.prepare_for_update = prepare_daemon_set_update;
+  add("apps", "daemonsets", daemon_sets);
   Strategy controllers = workload(default_replication_controller, validate_replication_controller);
   controllers.validate_update = nullptr;
   add("", "replicationcontrollers", controllers);
   Strategy jobs = workload(default_job, validate_job);
-  jobs.validate_update = nullptr;
+  jobs.prepare_for_create = prepare_job;
+  jobs.validate_update = validate_job_update;
   add("batch", "jobs", jobs);
   Strategy cron_jobs = with_generation();
   cron_jobs.set_defaults = default_cron_job;
@@ -142,30 +173,50 @@ std::vector<Entry> make_entries() {
 
   add("rbac.authorization.k8s.io", "roles", rbac(validate_role));
   add("rbac.authorization.k8s.io", "clusterroles", rbac(validate_cluster_role));
-  add("rbac.authorization.k8s.io", "rolebindings", rbac(validate_role_binding));
-  add("rbac.authorization.k8s.io", "clusterrolebindings", rbac(validate_cluster_role_binding));
+  Strategy role_bindings = rbac(validate_role_binding);
+  role_bindings.set_defaults = default_role_binding;
+  role_bindings.validate_update = validate_role_binding_update;
+  add("rbac.authorization.k8s.io", "rolebindings", role_bindings);
+  Strategy cluster_role_bindings = rbac(validate_cluster_role_binding);
+  cluster_role_bindings.set_defaults = default_role_binding;
+  cluster_role_bindings.validate_update = validate_role_binding_update;
+  add("rbac.authorization.k8s.io", "clusterrolebindings", cluster_role_bindings);
   Strategy ingresses = with_generation();
   ingresses.validate = validate_ingress;
   add("networking.k8s.io", "ingresses", ingresses);
-  for (const char* plural : {"ingressclasses", "networkpolicies"})
-    add("networking.k8s.io", plural, with_generation());
+  add("networking.k8s.io", "ingressclasses", with_generation());
+  Strategy policies = with_generation();
+  policies.set_defaults = default_network_policy;
+  add("networking.k8s.io", "networkpolicies", policies);
   Strategy budgets = with_generation();
   budgets.unconditional_update = false;
   add("policy", "poddisruptionbudgets", budgets);
-  add("discovery.k8s.io", "endpointslices", with_generation());
+  Strategy slices = with_generation();
+  slices.set_defaults = default_endpoint_slice;
+  add("discovery.k8s.io", "endpointslices", slices);
   Strategy priorities = with_generation();
+  priorities.set_defaults = default_priority_class;
   priorities.validate = validate_priority_class;
+  priorities.validate_update = validate_priority_class_update;
   add("scheduling.k8s.io", "priorityclasses", priorities);
   add("resource.k8s.io", "deviceclasses", with_generation());
   add("resource.k8s.io", "resourceslices", with_generation());
   Strategy admission = with_generation();
   admission.unconditional_update = false;
-  for (const char* plural : {"mutatingwebhookconfigurations", "validatingwebhookconfigurations",
-                             "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+  Strategy webhooks = admission;
+  webhooks.set_defaults = default_webhooks;
+  add("admissionregistration.k8s.io", "validatingwebhookconfigurations", webhooks);
+  webhooks.set_defaults = default_mutating_webhooks;
+  add("admissionregistration.k8s.io", "mutatingwebhookconfigurations", webhooks);
+  for (const char* plural : {"validatingadmissionpolicies", "validatingadmissionpolicybindings",
                              "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"})
     add("admissionregistration.k8s.io", plural, admission);
   for (const char* plural : {"flowschemas", "prioritylevelconfigurations"})
     add("flowcontrol.apiserver.k8s.io", plural, admission);
+
+  Strategy requests;
+  requests.validate = validate_signing_request;
+  add("certificates.k8s.io", "certificatesigningrequests", requests);
 
   Strategy definitions = with_generation();
   definitions.unconditional_update = false;
@@ -175,6 +226,20 @@ std::vector<Entry> make_entries() {
   definitions.validate = validate_custom_resource_definition;
   definitions.validate_update = validate_custom_resource_definition_update;
   add("apiextensions.k8s.io", "customresourcedefinitions", definitions);
+  // Kinds whose validation of a change begins with that of a new object.
+  for (Entry& entry : entries) {
+    constexpr std::array<std::string_view, 9> kWhole = {"configmaps",
+                                                        "secrets",
+                                                        "services",
+                                                        "nodes",
+                                                        "persistentvolumeclaims",
+                                                        "persistentvolumes",
+                                                        "serviceaccounts",
+                                                        "resourcequotas",
+                                                        "storageclasses"};
+    entry.strategy.validates_metadata_again =
+        std::find(kWhole.begin(), kWhole.end(), entry.plural) != kWhole.end();
+  }
   return entries;
 }
 

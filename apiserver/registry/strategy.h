@@ -31,6 +31,10 @@ struct Strategy {
   /// A status update changes the status alone, and no metadata.
   bool status_update_keeps_metadata = false;
 
+  /// A changed object is validated as a new one once more: what is wrong with its metadata is told
+  /// again.
+  bool validates_metadata_again = false;
+
   /// Fills in what a client may leave out; called for every object that comes in.
   void (*set_defaults)(json::Value& object, json::Allocator& allocator) = nullptr;
   /// After the status has been taken out.
@@ -42,6 +46,8 @@ struct Strategy {
   void (*validate)(const api::Object& object, Causes& causes) = nullptr;
   void (*validate_update)(const api::Object& object, const api::Object& old,
                           Causes& causes) = nullptr;
+  /// For a changed status.
+  void (*validate_status)(const api::Object& object, Causes& causes) = nullptr;
 };
 
 /// The strategy of a built-in resource, and that of custom resources.

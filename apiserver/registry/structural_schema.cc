@@ -1,15 +1,21 @@
 #include "apiserver/registry/structural_schema.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/regex.hpp>
+#include <cmath>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "api/go_text.h"
+#include "lookout/api/base64.h"
+#include "lookout/api/time.h"
 #include "lookout/api/validation.h"
 
 namespace lookout::apiserver::registry {
@@ -136,15 +142,31 @@ std::size_t count_characters(std::string_view text) {
   }));
 }
 
+/// Whether text is what its format says, as far as the API server looks at it.
+bool has_format(std::string_view text, std::string_view format) {
+  std::array<unsigned char, 16> bytes{};
+  const std::string terminated(text);
+  if (format == "date-time") return api::parse_time(text).has_value();
+  if (format == "date") return matches("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", text);
+  if (format == "ipv4") return inet_pton(AF_INET, terminated.c_str(), bytes.data()) == 1;
+  if (format == "ipv6") return inet_pton(AF_INET6, terminated.c_str(), bytes.data()) == 1;
+  if (format == "uuid") {
+    return matches(
+        "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$", text);
+  }
+  if (format == "byte") return api::decode_base64(text).has_value();
+  return true;
+}
+
 class Validator {
  public:
   explicit Validator(Causes& causes) : causes_(causes) {}
 
   void check(Value value, Value schema, const std::string& path, bool is_object) {
     if (value.is_null() && schema["nullable"].as_bool()) return;
-    if (schema["x-kubernetes-int-or-string"].as_bool()) {
-      if (!value.is_string() && !is_of_type(value, "integer"))
-        wrong_type(value, "integer,string", path);
+    if (schema["x-kubernetes-int-or-string"].as_bool() && !value.is_string() &&
+        !is_of_type(value, "integer")) {
+      wrong_type(value, "integer,string", path);
       return;
     }
     const auto wanted = schema["type"].as_string();
@@ -157,10 +179,99 @@ class Validator {
     if (value.is_array()) check_array(value, schema, path);
     if (value.is_string()) check_string(value.as_string(), schema, path);
     if (value.is_number()) check_number(value, schema, path);
+    check_combinations(value, schema, path, is_object);
   }
 
  private:
   static std::string here(const std::string& path) { return path.empty() ? "<nil>" : path; }
+
+  /// What is wrong with a value by a schema that it may or may not fit.
+  static Causes find_causes(Value value, Value schema, const std::string& path, bool is_object) {
+    Causes causes;
+    Validator(causes).check(value, schema, path, is_object);
+    return causes;
+  }
+
+  void check_combinations(Value value, Value schema, const std::string& path, bool is_object) {
+    const auto refuse_all = [&](const std::string& why) {
+      causes_.push_back({"FieldValueInvalid",
+                         fmt::format("Invalid value: \"\": {} {}", api::detail::quote(path), why),
+                         here(path)});
+    };
+    const auto append = [&](const Causes& more) {
+      causes_.insert(causes_.end(), more.begin(), more.end());
+    };
+    for (const char* combination : {"anyOf", "oneOf"}) {
+      const Value alternatives = schema[combination];
+      if (alternatives.empty()) continue;
+      std::size_t valid = 0;
+      Causes best;
+      for (const Value one : alternatives.elements()) {
+        Causes causes = find_causes(value, one, path, is_object);
+        if (causes.empty()) ++valid;
+        if (best.empty() || causes.size() < best.size()) best = std::move(causes);
+      }
+      if (combination == std::string_view("anyOf") && valid == 0) {
+        refuse_all("must validate at least one schema (anyOf)");
+        append(best);
+      } else if (combination == std::string_view("oneOf") && valid != 1) {
+        refuse_all(fmt::format("must validate one and only one schema (oneOf). {}",
+                               valid == 0 ? std::string("Found none valid")
+                                          : fmt::format("Found {} valid alternatives", valid)));
+        append(best);
+      }
+    }
+    if (const Value all = schema["allOf"]; !all.empty()) {
+      std::size_t valid = 0;
+      for (const Value one : all.elements()) {
+        const Causes causes = find_causes(value, one, path, is_object);
+        if (causes.empty()) ++valid;
+        append(causes);
+      }
+      if (valid < all.size()) {
+        refuse_all(fmt::format("must validate all the schemas (allOf){}",
+                               valid == 0 ? ". None validated" : ""));
+      }
+    }
+    if (const Value unwanted = schema["not"];
+        unwanted.is_object() && find_causes(value, unwanted, path, is_object).empty())
+      refuse_all("must not validate the schema (not)");
+  }
+
+  /// Lists that are sets or maps have every element, or every key, once.
+  void check_list_type(Value value, Value schema, const std::string& path) {
+    const std::string_view type = schema["x-kubernetes-list-type"].as_string();
+    if (type != "set" && type != "map") return;
+    std::set<std::string> seen;
+    std::size_t index = 0;
+    for (const Value element : value.elements()) {
+      std::string text;
+      if (type == "set") {
+        text = element.to_json();
+      } else {
+        for (const Value key : schema["x-kubernetes-list-map-keys"].elements()) {
+          const std::string_view name = key.as_string();
+          const Value part = element[name];
+          text += fmt::format("{}{}:{}", text.empty() ? "{" : ",", api::detail::quote(name),
+                              part.exists() ? part.to_json() : "null");
+        }
+        text += '}';
+      }
+      const std::size_t at = index++;
+      if (seen.insert(text).second) continue;
+      causes_.push_back(
+          {"FieldValueDuplicate", "Duplicate value: " + text, fmt::format("{}[{}]", path, at)});
+    }
+  }
+
+  void check_format(std::string_view text, Value schema, const std::string& path) {
+    const std::string_view format = schema["format"].as_string();
+    if (format.empty() || has_format(text, format)) return;
+    causes_.push_back({"FieldValueTypeInvalid",
+                       fmt::format("Invalid value: {0}: {1} in body must be of type {2}: {0}",
+                                   api::detail::quote(text), path, format),
+                       here(path)});
+  }
 
   void wrong_type(Value value, std::string_view wanted, const std::string& path) {
     const std::string actual = api::detail::quote(type_of(value));
@@ -198,6 +309,12 @@ class Validator {
       const auto name = required.as_string();
       if (!value.contains(name)) causes_.push_back(rules::required(member_path(name), ""));
     }
+    if (schema["x-kubernetes-embedded-resource"].as_bool()) {
+      for (const char* name : {"apiVersion", "kind"}) {
+        if (value[name].as_string().empty())
+          causes_.push_back(rules::required(member_path(name), "must not be empty"));
+      }
+    }
     const Value properties = schema["properties"];
     const Value others = schema["additionalProperties"];
     for (const auto& [name, member] : value.members()) {
@@ -223,6 +340,7 @@ class Validator {
     }
     if (const auto most = schema["maxItems"].to_int(); most && size > *most)
       too_many(size, *most, path);
+    check_list_type(value, schema, path);
     const Value items = schema["items"];
     if (!items.is_object()) return;
     std::size_t index = 0;
@@ -249,10 +367,16 @@ class Validator {
     if (const auto pattern = schema["pattern"].to_string_view();
         pattern && !matches(*pattern, text))
       refuse_text(fmt::format("should match '{}'", *pattern));
+    check_format(text, schema, path);
   }
 
   void check_number(Value value, Value schema, const std::string& path) {
     const double number = value.as_double();
+    if (const auto step = schema["multipleOf"].to_double(); step && *step > 0) {
+      const double times = number / *step;
+      if (std::abs(times - std::round(times)) > 1e-9)
+        refuse(value, path, fmt::format("should be a multiple of {}", number_text(*step)));
+    }
     if (const auto most = schema["maximum"].to_double()) {
       const bool exclusive = schema["exclusiveMaximum"].as_bool();
       if (exclusive ? number >= *most : number > *most) {

@@ -14,9 +14,9 @@ void prune(json::Value& object, api::Value schema);
 /// Fills in what the client left out and the schema has a default for.
 void set_schema_defaults(json::Value& object, api::Value schema, json::Allocator& allocator);
 
-/// Compares an object with its schema: types, required fields, enumerations, bounds, lengths and
-/// patterns, with the API server's messages. (Rules in CEL, and combinations such as oneOf, are not
-/// looked at.)
+/// Compares an object with its schema: types, required fields, enumerations, bounds, lengths,
+/// patterns, formats, combinations such as oneOf, and what the list types say, with the API
+/// server's messages. (Rules in CEL are not looked at.)
 void validate_schema(const api::Object& object, api::Value schema, Causes& causes);
 
 }  // namespace lookout::apiserver::registry

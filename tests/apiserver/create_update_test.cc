@@ -163,9 +163,38 @@ TEST_F(CreateAndUpdate, IdentityAndAgeStayAsTheyAre) {
       in(kConfigMaps)
           .update(changed(created,
                           R"({"metadata":{"creationTimestamp":"2001-01-01T00:00:00Z","uid":null,
-                   "deletionTimestamp":"2001-01-01T00:00:00Z","generation":9}})"));
+                   "generation":9}})"));
   // Nothing that counts has changed: not even the version.
   EXPECT_EQ(updated, created);
+  // Deleting is something else.
+  const api::Status status = status_of([&] {
+    in(kConfigMaps)
+        .update(changed(created, R"({"metadata":{"deletionTimestamp":"2001-01-01T00:00:00Z"}})"));
+  });
+  EXPECT_EQ(status.message,
+            "ConfigMap \"c\" is invalid: metadata.deletionTimestamp: Invalid value: "
+            "\"2001-01-01T00:00:00Z\": field is immutable");
+  // The API server says it as often as it looks at metadata.
+  EXPECT_EQ(status.causes.size(), 2u);
+}
+
+TEST_F(CreateAndUpdate, AmountsAreWrittenInOneForm) {
+  const Object created = pods().create(json(
+      R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"x","resources":)"
+      R"({"limits":{"cpu":"0.5","memory":"1024Mi","example.com/x":2},"requests":{"cpu":"100m"}}}]}})"));
+  EXPECT_EQ(created["spec"]["containers"][0]["resources"]["limits"].to_json(),
+            R"({"cpu":"500m","example.com/x":"2","memory":"1Gi"})");
+  EXPECT_EQ(created["spec"]["containers"][0]["resources"]["requests"]["memory"].as_string(), "1Gi");
+}
+
+TEST_F(CreateAndUpdate, APodKeepsItsContainers) {
+  pods().create(pod("p"));
+  EXPECT_EQ(status_of([&] {
+              pods().patch("p", rest::PatchType::kStrategicMerge,
+                           R"({"spec":{"containers":[{"name":"more","image":"x"}]}})");
+            }).message,
+            "Pod \"p\" is invalid: spec.containers: Forbidden: pod updates may not add or remove "
+            "containers");
 }
 
 TEST_F(CreateAndUpdate, TheNameOfTheObjectMustBeThatOfThePath) {
@@ -338,7 +367,7 @@ INSTANTIATE_TEST_SUITE_P(
             "must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
             "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"},
         InvalidCase{"service_port", &kServices,
-                    R"({"metadata":{"name":"s"},"spec":{"ports":[{"port":70000}]}})",
+                    R"({"metadata":{"name":"s"},"spec":{"ports":[{"port":70000,"targetPort":1}]}})",
                     "Service \"s\" is invalid: spec.ports[0].port: Invalid value: 70000: must be "
                     "between 1 and 65535, inclusive"},
         InvalidCase{"label_type", &kConfigMaps, R"({"metadata":{"name":"c","labels":{"a":1}}})",

@@ -219,5 +219,33 @@ TEST_F(Deletion, PoliciesAreAccepted) {
   EXPECT_EQ(answer.code, 422);
 }
 
+class InUse : public ClientTest {
+ protected:
+  const api::Resource claims_{"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true};
+  bool is_gone(const std::string& name) const {
+    return in(claims_).list({.field_selector = "metadata.name=" + name}).items.empty();
+  }
+  Object claim(const std::string& name) const {
+    return in(claims_).create(json(R"({"metadata":{"name":")" + name +
+                                   R"("},"spec":{"accessModes":["ReadWriteOnce"],)" +
+                                   R"("resources":{"requests":{"storage":"1Gi"}}}})"));
+  }
+};
+
+TEST_F(InUse, AClaimThatNobodyUsesGoes) {
+  EXPECT_EQ(claim("c")["metadata"]["finalizers"].to_json(), R"(["kubernetes.io/pvc-protection"])");
+  in(claims_).remove("c");
+  EXPECT_TRUE(eventually([&] { return is_gone("c"); }));
+}
+
+TEST_F(InUse, AClaimGoesWithTheLastPodThatUsesIt) {
+  claim("c");
+  pods().create(pod("p", R"(,"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"c"}}])"));
+  in(claims_).remove("c");
+  EXPECT_TRUE(in(claims_).get("c")["metadata"]["deletionTimestamp"].exists());
+  pods().remove("p");
+  EXPECT_TRUE(eventually([&] { return is_gone("c"); }));
+}
+
 }  // namespace
 }  // namespace lookout::apiserver

@@ -64,7 +64,7 @@ const std::map<std::string, Exception>& exceptions() {
       {"rv_too_large", {R"(Timeout: Too large resource version: 999999999, current: \d+)"}},
       // Names the encodings that there are. YAML is none of them.
       {"not_acceptable",
-       {R"(406: Not Acceptable\n\nAvailable representations: application/json, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch)"}},
+       {R"(406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch)"}},
       // Followed, in the original, by a comparison of Go's structures.
       {"immutable",
        {R"(Pod "p1" is invalid: spec: Forbidden: pod updates may not change fields other than [^@]*)"}},

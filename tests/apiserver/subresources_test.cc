@@ -110,7 +110,10 @@ TEST_F(Subresources, ABindingPutsAPodOnANode) {
   const std::string binding =
       R"({"kind":"Binding","apiVersion":"v1","metadata":{"name":"p","annotations":{"by":"me"}},)"
       R"("target":{"kind":"Node","name":"n1"}})";
-  EXPECT_EQ(call("POST", path, R"({"metadata":{"name":"p"}})").code, 422);
+  // (kube-apiserver has no Status of its own for it.)
+  const auto nowhere = call("POST", path, R"({"metadata":{"name":"p"}})");
+  EXPECT_EQ(nowhere.code, 500);
+  EXPECT_EQ(Object::parse(nowhere.body)["message"].as_string(), "target.name: Required value");
   EXPECT_EQ(call("POST", path, binding).code, 201);
   const Object bound = pods().get("p");
   EXPECT_EQ(bound["spec"]["nodeName"].as_string(), "n1");
@@ -133,10 +136,70 @@ TEST_F(Subresources, AnEvictionDeletesAPod) {
   EXPECT_EQ(status_of([&] { pods().get("p"); }).code, 404);
 }
 
+TEST_F(Subresources, AnEvictionHeedsTheBudgetOfAPodThatHasBegun) {
+  const api::Resource budgets("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true);
+  in(budgets).create(json(R"({"metadata":{"name":"b"},"spec":{"minAvailable":1,)"
+                          R"("selector":{"matchLabels":{"a":"b"}}}})"));
+  for (const char* name : {"p", "q"}) {
+    Object created = pods().create(changed(pod(name), R"({"metadata":{"labels":{"a":"b"}}})"));
+    pods().update_status(changed(created, R"({"status":{"phase":"Running"}})"));
+  }
+  const auto evict = [&](const std::string& name) {
+    return call(
+        "POST", "/api/v1/namespaces/default/pods/" + name + "/eviction",
+        R"({"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":")" + name + R"("}})");
+  };
+  const auto unseen = evict("p");
+  EXPECT_EQ(unseen.code, 429);
+  EXPECT_EQ(unseen.headers.at("retry-after"), "10");
+  EXPECT_EQ(Object::parse(unseen.body)["details"]["causes"][0]["message"].as_string(),
+            "The disruption budget b is still being processed by the server.");
+  in(budgets).update_status(changed(in(budgets).get("b"),
+                                    R"({"status":{"observedGeneration":1,"disruptionsAllowed":1,)"
+                                    R"("desiredHealthy":1,"currentHealthy":2}})"));
+  EXPECT_EQ(evict("p").code, 201);
+  EXPECT_EQ(in(budgets).get("b")["status"]["disruptionsAllowed"].as_int(), 0);
+  EXPECT_TRUE(in(budgets).get("b")["status"]["disruptedPods"].contains("p"));
+  const auto too_many = evict("q");
+  EXPECT_EQ(too_many.code, 429);
+  EXPECT_EQ(Object::parse(too_many.body)["details"]["causes"][0]["message"].as_string(),
+            "The disruption budget b needs 1 healthy pods and has 2 currently");
+}
+
 TEST_F(Subresources, WhatNeedsANodeSaysSo) {
+  const std::string pods_path = "/api/v1/namespaces/default/pods/";
+  const auto message = [&](const std::string& method, const std::string& path, int code) {
+    const auto answer = http(server_.port(), method, pods_path + path);
+    EXPECT_EQ(answer.code, code) << answer.body;
+    return answer.body.empty() ? ""
+                               : std::string(Object::parse(answer.body)["message"].as_string());
+  };
   pods().create(pod("p"));
-  EXPECT_EQ(http(server_.port(), "GET", "/api/v1/namespaces/default/pods/p/log").code, 400);
-  EXPECT_EQ(http(server_.port(), "GET", "/api/v1/namespaces/default/pods/q/log").code, 404);
+  EXPECT_EQ(message("GET", "p/log", 204), "");
+  EXPECT_EQ(message("GET", "p/log?container=x", 400), "container x is not valid for pod p");
+  EXPECT_EQ(message("GET", "p/log?tailLines=-1", 422),
+            "PodLogOptions \"p\" is invalid: tailLines: Invalid value: -1: must be greater than or "
+            "equal to 0");
+  EXPECT_EQ(message("POST", "p/exec?command=ls", 400), "pod p does not have a host assigned");
+  message("GET", "q/log", 404);
+  pods().create(pod("r", R"(,"nodeName":"n")"));
+  EXPECT_EQ(message("GET", "r/log", 400),
+            "pods/log needs a node that runs something, and there are none behind this server");
+}
+
+TEST_F(Subresources, ClientsOfOldResourcesAreWarned) {
+  const auto warning = [&](const std::string& path) {
+    const auto answer = http(server_.port(), "GET", path);
+    const auto found = answer.headers.find("warning");
+    return found == answer.headers.end() ? "" : found->second;
+  };
+  EXPECT_EQ(
+      warning("/api/v1/endpoints"),
+      "299 - \"v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice\"");
+  EXPECT_EQ(
+      warning("/api/v1/namespaces/default/endpoints/none"),
+      "299 - \"v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice\"");
+  EXPECT_EQ(warning("/api/v1/pods"), "");
 }
 
 TEST_F(Subresources, EverybodyMayDoEverything) {

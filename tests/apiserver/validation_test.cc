@@ -57,6 +57,122 @@ TEST_F(CustomSchema, DropsWhatItDoesNotKnowAndFillsInDefaults) {
   EXPECT_EQ(status["status"].to_json(), R"({"phase":"Up"})");
 }
 
+class Definitions : public ClientTest {};
+
+class CombinedSchema : public ClientTest {
+ protected:
+  CombinedSchema() {
+    all(kDefinitions).create(json(R"({
+      "metadata":{"name":"things.example.com"},
+      "spec":{"group":"example.com","scope":"Namespaced",
+        "names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
+        "versions":[{"name":"v1","served":true,"storage":true,
+          "schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
+            "properties":{
+              "one":{"type":"string"},"other":{"type":"string"},
+              "port":{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}],
+                "pattern":"^[a-z]+$"},
+              "even":{"type":"integer","multipleOf":2,"not":{"enum":[4]}},
+              "both":{"type":"string","allOf":[{"minLength":2},{"maxLength":4}]},
+              "any":{"type":"string","anyOf":[{"enum":["x"]},{"pattern":"^y"}]},
+              "when":{"type":"string","format":"date-time"},
+              "address":{"type":"string","format":"ipv4"},
+              "set":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}},
+              "map":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],
+                "items":{"type":"object","required":["k"],"properties":{"k":{"type":"string"},
+                  "v":{"type":"integer"}}}},
+              "object":{"type":"object","x-kubernetes-embedded-resource":true,
+                "x-kubernetes-preserve-unknown-fields":true}},
+            "oneOf":[{"required":["one"]},{"required":["other"]}]}}}}}]}})"));
+  }
+  std::string refused(const std::string& spec) const {
+    const auto status = status_of([&] {
+      in(kThings).create(
+          json(R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":)" +
+               spec + "}"));
+    });
+    EXPECT_EQ(status.code, 422);
+    const std::string prefix = "Thing.example.com \"t\" is invalid: ";
+    return status.message.starts_with(prefix) ? status.message.substr(prefix.size())
+                                              : status.message;
+  }
+};
+
+TEST_F(CombinedSchema, TakesWhatFits) {
+  const Object created = in(kThings).create(json(
+      R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"one":"1",)"
+      R"("port":"http","even":2,"both":"abc","any":"yes","when":"2026-01-02T03:04:05Z",)"
+      R"("address":"10.0.0.1","set":["a","b"],"map":[{"k":"a"},{"k":"b","v":1}],)"
+      R"("object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"more":1}}})"));
+  EXPECT_EQ(created["spec"]["object"]["more"].as_int(), 1);
+  EXPECT_EQ(created["spec"]["object"]["metadata"]["name"].as_string(), "p");
+}
+
+TEST_F(CombinedSchema, RefusesCombinationsInTheWordsOfKubernetes) {
+  EXPECT_EQ(refused("{}"),
+            R"([spec: Invalid value: "": "spec" must validate one and only one schema (oneOf). )"
+            R"(Found none valid, spec.one: Required value])");
+  EXPECT_EQ(refused(R"({"one":"1","other":"2"})"),
+            R"(spec: Invalid value: "": "spec" must validate one and only one schema (oneOf). )"
+            R"(Found 2 valid alternatives)");
+  EXPECT_EQ(refused(R"({"one":"1","even":4})"),
+            R"(spec.even: Invalid value: "": "spec.even" must not validate the schema (not))");
+  EXPECT_EQ(refused(R"({"one":"1","even":3})"),
+            "spec.even: Invalid value: 3: spec.even in body should be a multiple of 2");
+  EXPECT_EQ(refused(R"({"one":"1","both":"x"})"),
+            R"([spec.both: Invalid value: "x": spec.both in body should be at least 2 chars long, )"
+            R"(spec.both: Invalid value: "": "spec.both" must validate all the schemas (allOf)])");
+  EXPECT_EQ(
+      refused(R"({"one":"1","any":"z"})"),
+      R"([spec.any: Invalid value: "": "spec.any" must validate at least one schema (anyOf), )"
+      R"(spec.any: Unsupported value: "z": supported values: "x"])");
+}
+
+TEST_F(CombinedSchema, RefusesFormatsAndLists) {
+  EXPECT_EQ(refused(R"({"one":"1","port":true})"),
+            R"(spec.port: Invalid value: "boolean": spec.port in body must be of type )"
+            R"(integer,string: "boolean")");
+  EXPECT_EQ(refused(R"({"one":"1","port":"80"})"),
+            R"(spec.port: Invalid value: "80": spec.port in body should match '^[a-z]+$')");
+  EXPECT_EQ(
+      refused(R"({"one":"1","when":"soon"})"),
+      R"(spec.when: Invalid value: "soon": spec.when in body must be of type date-time: "soon")");
+  EXPECT_EQ(
+      refused(R"({"one":"1","address":"::1"})"),
+      R"(spec.address: Invalid value: "::1": spec.address in body must be of type ipv4: "::1")");
+  EXPECT_EQ(refused(R"({"one":"1","set":["a","b","a"]})"), R"(spec.set[2]: Duplicate value: "a")");
+  EXPECT_EQ(refused(R"({"one":"1","map":[{"k":"a","v":1},{"k":"a","v":2}]})"),
+            R"(spec.map[1]: Duplicate value: {"k":"a"})");
+  EXPECT_EQ(refused(R"({"one":"1","object":{"kind":"Pod"}})"),
+            "spec.object.apiVersion: Required value: must not be empty");
+}
+
+TEST_F(Definitions, HaveToBeStructural) {
+  const auto refused = [&](const std::string& group, const std::string& schema) {
+    return status_of([&] {
+             all(kDefinitions)
+                 .create(json(R"({"metadata":{"name":"things.)" + group +
+                              R"("},"spec":{"group":")" + group +
+                              R"(","scope":"Namespaced","names":{"plural":"things",)" +
+                              R"("kind":"Thing"},"versions":[{"name":"v1","served":true,)" +
+                              R"("storage":true,"schema":{"openAPIV3Schema":)" + schema + "}}]}}"));
+           })
+        .message;
+  };
+  EXPECT_EQ(refused("example.com", R"({"properties":{"spec":{"properties":{"a":{}}}}})"),
+            "CustomResourceDefinition.apiextensions.k8s.io \"things.example.com\" is invalid: "
+            "[spec.validation.openAPIV3Schema.properties[spec].properties[a].type: Required value: "
+            "must not be empty for specified object fields, "
+            "spec.validation.openAPIV3Schema.properties[spec].type: Required value: must not be "
+            "empty for specified object fields, spec.validation.openAPIV3Schema.type: Required "
+            "value: must not be empty at the root]");
+  EXPECT_EQ(refused("foo.k8s.io", R"({"type":"object"})"),
+            "CustomResourceDefinition.apiextensions.k8s.io \"things.foo.k8s.io\" is invalid: "
+            "metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups "
+            "must have approval annotation \"api-approved.kubernetes.io\", see "
+            "https://github.com/kubernetes/enhancements/pull/1111");
+}
+
 struct Wrong {
   const char* spec;
   const char* message;

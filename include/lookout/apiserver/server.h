@@ -53,6 +53,8 @@ struct ServerOptions {
   std::chrono::milliseconds bookmark_interval{std::chrono::minutes(1)};
   /// How long a request waits for a resourceVersion that lies in the future.
   std::chrono::milliseconds future_wait{3000};
+  /// Where services get their cluster IPs from: an IPv4 range.
+  std::string service_cluster_ip_range = "10.0.0.0/16";
   /// When it is told to stop, the server goes on serving for this long, while /readyz says that it
   /// is no longer ready: time for load balancers to notice.
   std::chrono::milliseconds shutdown_delay{0};
