@@ -48,10 +48,14 @@ started+=($!)
 # The clients come without credentials.
 everybody='{"metadata": {"name": "everybody"}, "subjects": [{"kind": "Group", "name": "system:unauthenticated"}],
   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}'
+ask=(curl -s -o /dev/null --cacert "$work/cert.pem")
 for ((i = 0; i < 240; ++i)); do
-  ! curl -sf -o /dev/null --cacert "$work/cert.pem" -H 'Authorization: Bearer SECRET' \
-    -H 'Content-Type: application/json' --data "$everybody" \
-    "$server/apis/rbac.authorization.k8s.io/v1/clusterrolebindings" || break
+  # It is ready when the roles are there; that anybody may do anything takes another moment.
+  if "${ask[@]}" -f -H 'Authorization: Bearer SECRET' "$server/readyz"; then
+    "${ask[@]}" -H 'Authorization: Bearer SECRET' -H 'Content-Type: application/json' --data "$everybody" \
+      "$server/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    ! "${ask[@]}" -f "$server/api/v1/namespaces/default" || break
+  fi
   sleep 0.5
 done
 
