@@ -46,9 +46,8 @@ instructions() { # JOB FUNCTION... -> instructions an item
   instructions encode_protobuf "$measured" &
   instructions store_update "$measured" &
   wait
-  instructions list "$measured" &
-  instructions notification "${listener}push(*" "${listener}drain()" &
-  wait
+  instructions list "$measured"
+  instructions notification "${listener}push(*" "${listener}drain()"
   "$guard" heap
 } >"$work/found"
 
