@@ -75,16 +75,21 @@ void Reclaimer::publish(std::uint64_t version, std::vector<Retired>& retired) {
     ~AtEnd() { at_work.store(false, std::memory_order_relaxed); }
     std::atomic<bool>& at_work;
   } const at_end{at_work_};
-  for (const Retired& piece : retired) unburied_.add(piece);
+  bool many = false;
+  {
+    const std::lock_guard lock(unburied_mutex_);
+    for (const Retired& piece : retired) unburied_.add(piece);
+    many = unburied_.portions() >= kMostUnburied;
+  }
   const std::size_t added = retired.size();
   retired.clear();
   // Somebody may have the mutex who has lost the processor: what waits may wait for longer. (A pin
   // that goes meanwhile has less to let go; nothing of this is freed before it has been buried.)
   std::unique_lock lock(mutex_, std::defer_lock);
-  if (unburied_.portions() < kMostUnburied) {
-    if (!lock.try_lock()) return;
-  } else {
+  if (many) {
     lock.lock();
+  } else if (!lock.try_lock()) {
+    return;
   }
   bury_all();
   RetiredList free;
@@ -122,7 +127,10 @@ void Reclaimer::reclaim(bool leave_to_writer) {
     RetiredList free;
     {
       const std::lock_guard lock(mutex_);
-      if (first) left = limbo_.portions();
+      if (first) {
+        bury_all();
+        left = limbo_.portions();
+      }
       const std::size_t step = std::min(left, kStep);
       free = take_free(step);
       left -= step;
@@ -142,7 +150,12 @@ void Reclaimer::reclaim(bool leave_to_writer) {
 }
 
 void Reclaimer::bury_all() {
-  while (const auto portion = unburied_.take()) {
+  RetiredList all;
+  {
+    const std::lock_guard lock(unburied_mutex_);
+    all = std::move(unburied_);
+  }
+  while (const auto portion = all.take()) {
     for (std::size_t i = 0; i < portion->size; ++i)
       bury(portion->pieces[i], portion->pieces[i].death);
   }

@@ -142,7 +142,7 @@ class Reclaimer {
   /// allocated lies in its part of the heap: while another thread frees that, piece after piece,
   /// the writer waits for malloc's lock, for half a millisecond and more.
   void reclaim(bool leave_to_writer);
-  /// All that the writer has retired. By the writer, under the mutex.
+  /// What has been retired and is in no list yet. Under the mutex.
   void bury_all();
   /// Takes what no guard protects out of the first portions of the limbo; the others of these go to
   /// its end. Under the mutex.
@@ -154,8 +154,9 @@ class Reclaimer {
   std::atomic<bool> at_work_{false};  // the writer is making a version
   std::mutex mutex_;
   std::map<std::uint64_t, Pin> pins_;  // guarded by mutex_
-  RetiredList unburied_;  // the writer's: what it has retired and not been able to bury
-  RetiredList limbo_;     // guarded by mutex_: pinned by nobody, perhaps guarded
+  RetiredList limbo_;                  // guarded by mutex_: pinned by nobody, perhaps guarded
+  std::mutex unburied_mutex_;          // held for moments only; taken after mutex_ if both are
+  RetiredList unburied_;               // guarded by unburied_mutex_: retired, and in no list yet
 };
 
 }  // namespace lookout::cache::detail
