@@ -18,9 +18,11 @@ std::string_view symbol_text(std::uint16_t id);
 std::string_view managed_symbol_text(std::uint16_t id);
 
 // The tables themselves: a function for each look-up would cost more than the look-up.
+// NOLINTBEGIN(readability-identifier-naming): constants, which only their definitions show.
 extern const std::uint16_t kSymbolRanks[];
 extern const std::uint8_t kSymbolShortCodes[];
 extern const std::uint16_t kShortCodeSymbols[];
+// NOLINTEND(readability-identifier-naming)
 
 /// The place of a schema field among its siblings; kNoRank for symbols that are no fields.
 inline std::uint16_t symbol_rank(std::uint16_t id) { return kSymbolRanks[id]; }

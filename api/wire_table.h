@@ -66,9 +66,11 @@ struct WireMessage {
 };
 
 // The tables themselves. What belongs to a message ends where that of the next one begins.
+// NOLINTBEGIN(readability-identifier-naming): constants, which only their definitions show.
 extern const WireMessage kWireMessages[];
 extern const WireNumber kWireNumbers[];
 extern const WireSlot kWireSlots[];
+// NOLINTEND(readability-identifier-naming)
 
 /// Of a message: its slots in the order in which an object keeps its members, and its field numbers
 /// in ascending order.

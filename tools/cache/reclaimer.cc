@@ -9,8 +9,7 @@ namespace lookout::cache::detail {
 
 void RetiredList::add(const Retired& piece) {
   if (last_ == nullptr || last_->size == Portion::kPieces) {
-    // (Its pieces are written before they are read.)
-    add(std::unique_ptr<Portion>(new Portion));
+    add(std::make_unique<Portion>());
   }
   last_->pieces[last_->size++] = piece;
   last_->last_death = std::max(last_->last_death, piece.death);
@@ -105,10 +104,12 @@ void Reclaimer::unpin(std::uint64_t version) {
     const std::lock_guard lock(mutex_);
     const auto it = pins_.find(version);
     if (--it->second.count > 0) return;
-    dead = std::move(it->second.dead);
-    const bool oldest = it == pins_.begin();
+    if (it == pins_.begin()) {
+      limbo_.add(std::move(it->second.dead));
+    } else {
+      dead = std::move(it->second.dead);
+    }
     pins_.erase(it);
-    if (oldest) limbo_.add(std::move(dead));
   }
   // Some of it an older pin may see. (What pins there are may change meanwhile; what is still in
   // hand here nobody frees.)
