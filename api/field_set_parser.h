@@ -22,6 +22,8 @@ class FieldSetParser {
 
  private:
   bool read(const char* p, const char* end);
+  /// From the quote before a name to what is behind the colon.
+  bool member(const char*& p, const char* end);
 
   FlatWriter& writer_;
   std::string unescaped_;

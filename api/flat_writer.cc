@@ -1,6 +1,7 @@
 #include "api/flat_writer.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -17,6 +18,48 @@
 
 namespace lookout::api::detail {
 
+namespace {
+
+/// memcpy for what is short, as most names and texts are: in place, in a few words.
+inline void copy(std::uint8_t* out, const char* in, std::size_t n) {
+  const auto words = [&](auto first) {
+    auto last = first;
+    std::memcpy(&first, in, sizeof first);
+    std::memcpy(&last, in + n - sizeof last, sizeof last);
+    std::memcpy(out, &first, sizeof first);
+    std::memcpy(out + n - sizeof last, &last, sizeof last);
+  };
+  struct Sixteen {
+    std::uint64_t words[2];
+  };
+  if (n > 32) {
+    std::memcpy(out, in, n);
+  } else if (n >= 16) {
+    words(Sixteen{});
+  } else if (n >= 8) {
+    words(std::uint64_t{});
+  } else if (n >= 4) {
+    words(std::uint32_t{});
+  } else {
+    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<std::uint8_t>(in[i]);
+  }
+}
+
+/// The first eight bytes as a number that compares as they do; what is shorter is filled with
+/// zeroes. Of two texts whose numbers are equal nothing is known.
+inline std::uint64_t prefix_of(std::string_view text) {
+  std::uint64_t word = 0;
+  if (text.size() >= sizeof word && std::endian::native == std::endian::little) {
+    std::memcpy(&word, text.data(), sizeof word);
+    return __builtin_bswap64(word);
+  }
+  for (std::size_t i = 0; i < std::min(text.size(), sizeof word); ++i)
+    word |= std::uint64_t{static_cast<unsigned char>(text[i])} << (56 - 8 * i);
+  return word;
+}
+
+}  // namespace
+
 void FlatWriter::grow(std::size_t n) {
   buffer_.resize(std::max(buffer_.size() * 2, size_ + n + 4096));
 }
@@ -30,7 +73,7 @@ inline void FlatWriter::put(const void* data, std::size_t n) {
 void FlatWriter::restart() {
   size_ = 0;
   moved_ = 0;
-  frames_.clear();
+  depth_ = 0;
 }
 
 void FlatWriter::clear() {
@@ -38,39 +81,44 @@ void FlatWriter::clear() {
   default_type({}, {});
 }
 
-inline void FlatWriter::begin(std::uint8_t tag, bool object) {
-  frames_.push_back({size_, 0, 0, object, false});
+inline void FlatWriter::begin(std::uint8_t tag) {
+  if (depth_ == frames_.size()) frames_.resize(2 * depth_ + 16);
+  Frame& frame = frames_[depth_++];
+  frame.start = size_;
+  frame.last_order = 0;
+  frame.unsorted = false;
   std::uint8_t* out = reserve(2);
   out[0] = tag;
   out[1] = 0;  // the length, one byte until end() knows better
   size_ += 2;
 }
 
-void FlatWriter::end(std::uint8_t empty_tag) {
-  const Frame frame = frames_.back();
-  frames_.pop_back();
+inline void FlatWriter::end(std::uint8_t empty_tag) {
+  const Frame& frame = frames_[--depth_];
   const std::size_t begin = frame.start + 2;
   if (frame.unsorted) sort_members(begin);
   const std::size_t length = size_ - begin;
   if (length == 0) {
-    buffer_[frame.start] = empty_tag;
-    size_ = frame.start + 1;
+    buffer_[begin - 2] = empty_tag;
+    size_ = begin - 1;
+    return;
+  }
+  if (length < 0x80) {
+    buffer_[begin - 1] = static_cast<std::uint8_t>(length);
     return;
   }
   std::uint8_t varint[10];
   const std::size_t n = write_varint(varint, length);
-  if (n > 1) {
-    reserve(n - 1);
-    std::memmove(buffer_.data() + begin + n - 1, buffer_.data() + begin, length);
-    moved_ += length;
-    size_ += n - 1;
-  }
-  std::memcpy(buffer_.data() + frame.start + 1, varint, n);
+  std::uint8_t* const out = reserve(n - 1) - length;
+  std::memmove(out + n - 1, out, length);
+  moved_ += length;
+  size_ += n - 1;
+  for (std::size_t i = 0; i < n; ++i) buffer_[begin - 1 + i] = varint[i];
 }
 
 void FlatWriter::begin_object() {
-  const bool root = frames_.empty();
-  begin(kTagObject, true);
+  const bool root = depth_ == 0;
+  begin(kTagObject);
   if (root && !default_kind_.empty()) {
     key(sym::kKind);
     string(default_kind_);
@@ -80,20 +128,25 @@ void FlatWriter::begin_object() {
 }
 
 void FlatWriter::end_object() { end(kTagEmptyObject); }
-void FlatWriter::begin_array() { begin(kTagArray, false); }
+void FlatWriter::empty_object() { put(std::uint8_t{kTagEmptyObject}); }
+void FlatWriter::begin_array() { begin(kTagArray); }
 void FlatWriter::end_array() { end(kTagEmptyArray); }
 
 inline void FlatWriter::note_key(std::uint32_t order, std::string_view text, std::size_t at) {
-  Frame& frame = frames_.back();
-  if (order < frame.last_order) {
+  Frame& frame = innermost();
+  if (order == kInlineOrder) {
+    const std::uint64_t prefix = prefix_of(text);
+    if (frame.last_order == kInlineOrder && prefix <= frame.last_prefix) {
+      frame.unsorted |=
+          prefix < frame.last_prefix || read_key(buffer_.data() + frame.last_key).text() >= text;
+    }
+    frame.last_prefix = prefix;
+    frame.last_key = at;
+  } else if (order <= frame.last_order) {
+    // (Perhaps the same schema field twice.)
     frame.unsorted = true;
-  } else if (order == frame.last_order) {
-    // The same schema field twice, or two names that are sorted by text.
-    frame.unsorted |=
-        order != kInlineOrder || read_key(buffer_.data() + frame.last_key).text() >= text;
   }
   frame.last_order = order;
-  frame.last_key = at;
 }
 
 void FlatWriter::key(std::string_view name) {
@@ -109,30 +162,16 @@ void FlatWriter::key(std::string_view name) {
     return;
   }
   note_key(kInlineOrder, name, at);
-  std::uint8_t* out = reserve(11);
+  std::uint8_t* out = reserve(11 + name.size());
+  std::size_t n = 1;
   if (name.size() <= kMaxShortKey) {
     out[0] = static_cast<std::uint8_t>(kKeyInline + name.size());
-    size_ += 1;
   } else {
     out[0] = kKeyLong;
-    size_ += 1 + write_varint(out + 1, name.size());
+    n += write_varint(out + 1, name.size());
   }
-  put(name.data(), name.size());
-}
-
-void FlatWriter::key(Symbol name) {
-  const EncodedKey encoded = encode_symbol_key(name.id, false);
-  const std::uint16_t rank = symbol_rank(name.id);
-  Frame& frame = frames_.back();
-  if (rank != kNoRank && rank + 1u > frame.last_order) {
-    frame.last_order = rank + 1u;
-    frame.last_key = size_;
-  } else {
-    note_key(rank == kNoRank ? kInlineOrder : rank + 1u, name.text(), size_);
-  }
-  std::uint8_t* const out = reserve(sizeof encoded.bytes);
-  std::memcpy(out, encoded.bytes, sizeof encoded.bytes);
-  size_ += encoded.size;
+  copy(out + n, name.data(), name.size());
+  size_ += n + name.size();
 }
 
 void FlatWriter::null() { put(std::uint8_t{kTagNull}); }
@@ -205,6 +244,10 @@ void FlatWriter::string(std::string_view value) {
     size_ += 2;
     return;
   }
+  plain_string(value);
+}
+
+void FlatWriter::plain_string(std::string_view value) {
   std::uint8_t* out = reserve(11 + value.size());
   std::size_t n = 1;
   if (value.size() <= kMaxShortString) {
@@ -213,7 +256,7 @@ void FlatWriter::string(std::string_view value) {
     out[0] = kTagString;
     n += write_varint(out + 1, value.size());
   }
-  if (!value.empty()) std::memcpy(out + n, value.data(), value.size());
+  copy(out + n, value.data(), value.size());
   size_ += n + value.size();
 }
 

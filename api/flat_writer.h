@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/encoding.h"
 #include "lookout/api/symbol.h"
 #include "lookout/api/value.h"
 
@@ -36,10 +37,24 @@ class FlatWriter {
 
   void begin_object();
   void end_object();
+  /// As begin_object() and end_object() with nothing between them, below the root.
+  void empty_object();
   void begin_array();
   void end_array();
   void key(std::string_view name);
-  void key(Symbol name);
+  void key(Symbol name) {
+    const std::uint16_t rank = symbol_rank(name.id);
+    if (rank == kNoRank) return key(name.text());
+    // (A field that comes twice is not behind the one before it either.)
+    Frame& frame = innermost();
+    frame.unsorted |= rank < frame.last_order;
+    frame.last_order = rank + 1u;
+    const EncodedKey encoded = encode_symbol_key(name.id, false);
+    std::uint8_t* const out = reserve(sizeof encoded.bytes);
+    out[0] = encoded.bytes[0];
+    out[1] = encoded.bytes[1];
+    size_ += encoded.size;
+  }
   void null();
   void boolean(bool value);
   void integer(std::int64_t value);
@@ -49,6 +64,8 @@ class FlatWriter {
   /// those hold it, else as text.
   void number(std::string_view text);
   void string(std::string_view value);
+  /// The same for what cannot be a symbol.
+  void plain_string(std::string_view value);
   /// A copy of a value of some object, with everything that is in it.
   void value(Value copied);
 
@@ -58,14 +75,14 @@ class FlatWriter {
     std::size_t size;
     std::size_t depth;
   };
-  Mark mark() const { return {size_, frames_.size()}; }
+  Mark mark() const { return {size_, depth_}; }
   void rewind(Mark mark) {
     size_ = mark.size;
-    frames_.resize(mark.depth);
+    depth_ = mark.depth;
   }
 
   /// How many containers are open.
-  std::size_t depth() const { return frames_.size(); }
+  std::size_t depth() const { return depth_; }
   /// Bytes written so far.
   std::size_t size() const { return size_; }
   /// Whether so much has been moved about that nobody can mean the object well: what lies under n
@@ -78,11 +95,11 @@ class FlatWriter {
 
  private:
   struct Frame {
-    std::size_t start = 0;     // of the tag byte
-    std::size_t last_key = 0;  // offset of the last key
+    std::size_t start = 0;          // of the tag byte
+    std::size_t last_key = 0;       // offset of the last key
+    std::uint64_t last_prefix = 0;  // of its name, if that counts for the order
     std::uint32_t last_order =
         0;  // 0 none yet; rank + 1; kInlineOrder for names that are sorted by their text
-    bool object = false;
     bool unsorted = false;  // a key came that does not belong behind the one before it
   };
   struct Entry {
@@ -104,15 +121,17 @@ class FlatWriter {
     ++size_;
   }
   void put(const void* data, std::size_t n);
-  void begin(std::uint8_t tag, bool object);
+  void begin(std::uint8_t tag);
   void end(std::uint8_t empty_tag);
   void note_key(std::uint32_t order, std::string_view text, std::size_t at);
+  Frame& innermost() { return frames_[depth_ - 1]; }
   void sort_members(std::size_t begin);
 
   std::vector<std::uint8_t> buffer_;
   std::size_t size_ = 0;
   std::size_t moved_ = 0;
-  std::vector<Frame> frames_;
+  std::vector<Frame> frames_;  // of the containers that are open, the first depth_ of these
+  std::size_t depth_ = 0;
   std::vector<Entry> entries_;
   std::vector<std::uint8_t> scratch_;
   std::string_view default_api_version_;

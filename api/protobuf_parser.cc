@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -19,7 +18,6 @@
 #include "lookout/api/base64.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/api/symbols.h"
-#include "lookout/api/time.h"
 
 namespace lookout::api::detail {
 namespace {
@@ -75,38 +73,47 @@ std::string repaired(std::string_view bytes) {
 ProtobufParser::ProtobufParser(FlatWriter& writer, const ProjectionNode* projection)
     : writer_(writer), projection_(projection), json_(writer, nullptr), field_set_(writer) {}
 
-bool ProtobufParser::fail(const Place& place, std::string_view why) {
-  const std::string_view message =
-      place.message != Place::kNone ? wire_name(place.message) : place.message_name;
-  const std::string_view field =
-      place.symbol != Place::kNone ? symbol_text(place.symbol) : place.field_name;
-  error_ = field.empty() ? fmt::format("{}: {}", message, why)
-                         : fmt::format("{}.{}: {}", message, field, why);
+bool ProtobufParser::fail(NamedPlace place, std::string_view why) {
+  error_ = place.is_field() ? fmt::format("{}.{}: {}", place.message, place.field, why)
+                            : fmt::format("{}: {}", place.message, why);
   return false;
 }
 
-template <class Visit>
-bool ProtobufParser::each_field(const Place& place, std::string_view bytes, Visit visit) {
+bool ProtobufParser::fail(Place place, std::string_view why) {
+  const std::string message(wire_name(place.message));
+  const std::string field(place.is_field() ? symbol_text(place.symbol) : std::string_view());
+  return fail(NamedPlace{message.c_str(), field.c_str()}, why);
+}
+
+template <class AnyPlace>
+bool ProtobufParser::fail(AnyPlace place, WireFault fault, std::uint64_t number,
+                          unsigned wire_type) {
+  switch (fault) {
+    case WireFault::kNone:
+      break;
+    case WireFault::kBadTag:
+      return fail(place, "a field's tag is cut off or too large");
+    case WireFault::kBadNumber:
+      return fail(place, fmt::format("{} is no field number", number));
+    case WireFault::kBadType:
+      return fail(place, fmt::format("field {} has the unknown wire type {}", number, wire_type));
+    case WireFault::kTruncated:
+      return fail(place, place.is_field() ? std::string(kTruncated)
+                                          : fmt::format("field {}: {}", number, kTruncated));
+  }
+  return false;
+}
+
+template <class AnyPlace, class Visit>
+bool ProtobufParser::each_field(AnyPlace place, std::string_view bytes, Visit visit) {
   const std::uint8_t* p = begin_of(bytes);
   const std::uint8_t* const end = end_of(bytes);
   while (p < end) {
     const std::uint8_t* const at = p;
     std::uint64_t number = 0;
     Content content;
-    switch (read_field(p, end, number, content)) {
-      case WireFault::kNone:
-        break;
-      case WireFault::kBadTag:
-        return fail(place, "a field's tag is cut off or too large");
-      case WireFault::kBadNumber:
-        return fail(place, fmt::format("{} is no field number", number));
-      case WireFault::kBadType:
-        return fail(
-            place, fmt::format("field {} has the unknown wire type {}", number, content.wire_type));
-      case WireFault::kTruncated:
-        return fail(place, place.is_field() ? std::string(kTruncated)
-                                            : fmt::format("field {}: {}", number, kTruncated));
-    }
+    if (const WireFault fault = read_field(p, end, number, content); fault != WireFault::kNone)
+      return fail(place, fault, number, content.wire_type);
     if (!visit(static_cast<std::uint32_t>(number), content, at)) return false;
   }
   return true;
@@ -122,7 +129,7 @@ bool ProtobufParser::each_occurrence(const Slot& found, Visit visit) {
   const std::string_view rest(reinterpret_cast<const char*>(p),
                               static_cast<std::size_t>(found.end - p));
   bool fine = true;
-  each_field({"", ""}, rest,
+  each_field(NamedPlace{""}, rest,
              [&](std::uint32_t number, const Content& content, const std::uint8_t* at) {
                if (wanted == 0) wanted = number;
                if (number != wanted) return true;
@@ -145,7 +152,7 @@ bool ProtobufParser::parse_item(std::string_view api_version, std::string_view k
 }
 
 bool ProtobufParser::parse_event(std::string_view bytes) {
-  constexpr Place kPlace{"WatchEvent", ""};
+  constexpr NamedPlace kPlace{"WatchEvent"};
   clear();
   event_type_.clear();
   std::string_view extension;
@@ -154,7 +161,7 @@ bool ProtobufParser::parse_event(std::string_view bytes) {
       kPlace, bytes, [&](std::uint32_t number, const Content& content, const std::uint8_t*) {
         if (number > 2) return true;
         if (content.wire_type != kBytes)
-          return fail({"WatchEvent", number == 1 ? "type" : "object"}, "wrong wire type");
+          return fail(NamedPlace{"WatchEvent", number == 1 ? "type" : "object"}, "wrong wire type");
         if (number == 1) {
           event_type_ = content.bytes.substr(0, 64);
         } else {
@@ -167,7 +174,7 @@ bool ProtobufParser::parse_event(std::string_view bytes) {
   if (event_type_.empty()) return fail(kPlace, "the event has no type");
   if (!has_object) return fail(kPlace, "the event has no object");
   std::string_view raw;
-  if (!each_field({"WatchEvent", "object"}, extension,
+  if (!each_field(NamedPlace{"WatchEvent", "object"}, extension,
                   [&](std::uint32_t number, const Content& content, const std::uint8_t*) {
                     if (number == 1) raw = content.bytes;
                     return true;
@@ -187,22 +194,24 @@ bool ProtobufParser::envelope(std::string_view bytes, const ProjectionNode* proj
   bytes.remove_prefix(kProtobufMagic.size());
   constexpr const char* kFields[] = {"", "typeMeta", "raw", "contentEncoding", "contentType"};
   std::string_view parts[std::size(kFields)];
-  if (!each_field({"Unknown", ""}, bytes,
+  if (!each_field(NamedPlace{"Unknown"}, bytes,
                   [&](std::uint32_t number, const Content& content, const std::uint8_t*) {
                     if (number >= std::size(kFields)) return true;
                     if (content.wire_type != kBytes)
-                      return fail({"Unknown", kFields[number]}, "wrong wire type");
+                      return fail(NamedPlace{"Unknown", kFields[number]}, "wrong wire type");
                     parts[number] = content.bytes;
                     return true;
                   }))
     return false;
   if (!parts[3].empty())
-    return fail({"Unknown", kFields[3]}, fmt::format("{} is not supported", quote(parts[3])));
+    return fail(NamedPlace{"Unknown", kFields[3]},
+                fmt::format("{} is not supported", quote(parts[3])));
   if (!parts[4].empty() && parts[4] != kProtobufMediaType)
-    return fail({"Unknown", kFields[4]}, fmt::format("{} is not supported", quote(parts[4])));
+    return fail(NamedPlace{"Unknown", kFields[4]},
+                fmt::format("{} is not supported", quote(parts[4])));
   std::string_view api_version;
   std::string_view kind;
-  if (!each_field({"Unknown", kFields[1]}, parts[1],
+  if (!each_field(NamedPlace{"Unknown", kFields[1]}, parts[1],
                   [&](std::uint32_t number, const Content& content, const std::uint8_t*) {
                     if (number == 1) api_version = content.bytes;
                     if (number == 2) kind = content.bytes;
@@ -214,15 +223,20 @@ bool ProtobufParser::envelope(std::string_view bytes, const ProjectionNode* proj
 
 bool ProtobufParser::root(std::string_view api_version, std::string_view kind,
                           std::string_view bytes, const ProjectionNode* projection) {
-  const auto id = wire_message_of_type(api_version, kind);
-  if (!id) {
-    error_ =
-        fmt::format("no built-in kind {} is known in version {}", quote(kind), quote(api_version));
-    return false;
+  if (kind != kind_ || api_version != api_version_ || kind.empty()) {
+    const auto id = wire_message_of_type(api_version, kind);
+    if (!id) {
+      error_ = fmt::format("no built-in kind {} is known in version {}", quote(kind),
+                           quote(api_version));
+      return false;
+    }
+    api_version_ = api_version;
+    kind_ = kind;
+    message_of_type_ = *id;
   }
   top_ = 0;
   writer_.default_type(api_version, kind);
-  return message(*id, bytes, projection, false);
+  return message(message_of_type_, bytes, projection, false);
 }
 
 void ProtobufParser::clear() {
@@ -230,25 +244,25 @@ void ProtobufParser::clear() {
   unknown_ = {};
 }
 
-bool ProtobufParser::opens(const Place& place) {
+bool ProtobufParser::opens(Place place) {
   return writer_.depth() < kMaxDepth || fail(place, "nested too deeply");
 }
 
-bool ProtobufParser::closed(const Place& place) {
+bool ProtobufParser::closed(Place place) {
   return !writer_.overworked() || fail(place, "too large for how deeply it is nested");
 }
 
 bool ProtobufParser::message(std::uint16_t id, std::string_view bytes, const ProjectionNode* node,
                              bool typed) {
-  const Place place(id);
+  const Place place{id};
   if (!opens(place)) return false;
   const std::span<const WireSlot> slots = wire_slots(id);
   const std::size_t base = top_;
   top_ += slots.size();
   if (slots_.size() < top_) slots_.resize(2 * top_);
-  for (std::size_t i = base; i < top_; ++i) slots_[i].first = nullptr;
   const bool loses = node == nullptr || node->keep_others;
-  if (!scan(id, id, bytes, base, loses)) return false;
+  std::uint64_t found = 0;
+  if (!scan(id, id, bytes, base, loses, found)) return false;
   writer_.begin_object();
   if (typed) {
     if (const auto type = wire_type_of_message(id)) {
@@ -259,11 +273,10 @@ bool ProtobufParser::message(std::uint16_t id, std::string_view bytes, const Pro
                                          : fmt::format("{}/{}", type->group, type->version));
     }
   }
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    // A copy: what is below may move the vector.
-    const Slot found = slots_[base + i];
-    if (found.first == nullptr && !slots[i].has(wire_flag::kAlways)) continue;
-    if (!member(id, slots[i], found, node)) return false;
+  for (std::uint64_t left = found | kWireMessages[id].always; left != 0; left &= left - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(left));
+    const Slot* const slot = (found >> i & 1) != 0 ? &slots_[base + i] : nullptr;
+    if (!member(id, slots[i], slot, node)) return false;
   }
   writer_.end_object();
   top_ = base;
@@ -271,7 +284,7 @@ bool ProtobufParser::message(std::uint16_t id, std::string_view bytes, const Pro
 }
 
 bool ProtobufParser::scan(std::uint16_t id, std::uint16_t numbers_of, std::string_view bytes,
-                          std::size_t base, bool loses) {
+                          std::size_t base, bool loses, std::uint64_t& found) {
   const std::span<const WireNumber> numbers = wire_numbers(numbers_of);
   const std::span<const WireSlot> slots = wire_slots(id);
   auto at_number = numbers.begin();
@@ -289,31 +302,34 @@ bool ProtobufParser::scan(std::uint16_t id, std::uint16_t numbers_of, std::strin
       }
     }
     if ((at_number->target & WireNumber::kInlined) != 0) {
-      const Place place(numbers_of);
+      const Place place{numbers_of};
       if (content.wire_type != kBytes)
         return fail(place, fmt::format("field {} has the wrong wire type", number));
       if (inlined == &*at_number)
         return fail(place, fmt::format("field {} is given twice", number));
       inlined = &*at_number;
-      return scan(id, at_number->target & (WireNumber::kInlined - 1), content.bytes, base, loses);
+      return scan(id, at_number->target & (WireNumber::kInlined - 1), content.bytes, base, loses,
+                  found);
     }
     const WireSlot& slot = slots[at_number->target];
     const bool packed = slot.has(wire_flag::kList) && content.wire_type == kBytes;
     if (content.wire_type != at_number->wire_type && !packed)
-      return fail(Place(id, slot.symbol), "wrong wire type");
-    Slot& found = slots_[base + at_number->target];
-    if (found.first == nullptr) {
-      found.first = at;
-      found.end = end_of(bytes);
+      return fail(Place{id, slot.symbol}, "wrong wire type");
+    Slot& place = slots_[base + at_number->target];
+    const std::uint64_t bit = std::uint64_t{1} << at_number->target;
+    if ((found & bit) == 0) {
+      found |= bit;
+      place.first = at;
+      place.end = end_of(bytes);
     } else if (at_number->wire_type == kBytes && slot.kind != WireKind::kString &&
                slot.kind != WireKind::kBytes && !slot.has(wire_flag::kList | wire_flag::kMap)) {
-      return fail(Place(id, slot.symbol), "the message is given twice");
+      return fail(Place{id, slot.symbol}, "the message is given twice");
     }
-    found.last = at;
-    found.content = content;
+    place.last = at;
+    place.content = content;
     return true;
   };
-  return each_field(Place(id), bytes, visit);
+  return each_field(Place{id}, bytes, visit);
 }
 
 void ProtobufParser::note_unknown(std::uint16_t message, std::uint32_t number,
@@ -325,9 +341,9 @@ void ProtobufParser::note_unknown(std::uint16_t message, std::uint32_t number,
     unknown_.first = fmt::format("field {} of {}", number, wire_name(message));
 }
 
-bool ProtobufParser::member(std::uint16_t id, const WireSlot& slot, const Slot& found,
+bool ProtobufParser::member(std::uint16_t id, const WireSlot& slot, const Slot* found,
                             const ProjectionNode* node) {
-  const Place place(id, slot.symbol);
+  const Place place{id, slot.symbol};
   const ProjectionNode* below = nullptr;
   if (node != nullptr) {
     const auto entry = node->members.find(symbol_text(slot.symbol));
@@ -339,18 +355,18 @@ bool ProtobufParser::member(std::uint16_t id, const WireSlot& slot, const Slot& 
       below = &entry->second;
     }
   }
-  if (found.first == nullptr) return absent(place, slot, below);
+  if (found == nullptr) return absent(place, slot, below);
   const Symbol key{slot.symbol};
   if (slot.has(wire_flag::kMap)) {
     writer_.key(key);
-    return map(place, slot, found, below);
+    return map(place, slot, *found, below);
   }
   if (slot.has(wire_flag::kList)) {
     writer_.key(key);
-    return list(place, slot, found, below);
+    return list(place, slot, *found, below);
   }
   // Of a scalar that is given several times the last one counts.
-  const Content& content = found.content;
+  const Content& content = found->content;
   if (!slot.has(wire_flag::kPointer | wire_flag::kAlways)) {
     const bool zero = slot.kind == WireKind::kDouble ? std::bit_cast<double>(content.number) == 0
                                                      : content.number == 0 && content.bytes.empty();
@@ -360,7 +376,7 @@ bool ProtobufParser::member(std::uint16_t id, const WireSlot& slot, const Slot& 
   return value(place, slot, content, below);
 }
 
-bool ProtobufParser::absent(const Place& place, const WireSlot& slot, const ProjectionNode* node) {
+bool ProtobufParser::absent(Place place, const WireSlot& slot, const ProjectionNode* node) {
   writer_.key(Symbol{slot.symbol});
   if (slot.has(wire_flag::kItems)) {
     writer_.begin_array();
@@ -374,7 +390,7 @@ bool ProtobufParser::absent(const Place& place, const WireSlot& slot, const Proj
   return true;
 }
 
-bool ProtobufParser::list(const Place& place, const WireSlot& slot, const Slot& found,
+bool ProtobufParser::list(Place place, const WireSlot& slot, Slot found,
                           const ProjectionNode* node) {
   if (!opens(place)) return false;
   const unsigned expected = slot.kind == WireKind::kInt || slot.kind == WireKind::kBool ? kVarint
@@ -405,7 +421,7 @@ bool ProtobufParser::list(const Place& place, const WireSlot& slot, const Slot& 
   return closed(place);
 }
 
-bool ProtobufParser::map(const Place& place, const WireSlot& slot, const Slot& found,
+bool ProtobufParser::map(Place place, const WireSlot& slot, Slot found,
                          const ProjectionNode* node) {
   if (!opens(place)) return false;
   writer_.begin_object();
@@ -449,7 +465,7 @@ bool ProtobufParser::map(const Place& place, const WireSlot& slot, const Slot& f
   return closed(place);
 }
 
-bool ProtobufParser::value(const Place& place, const WireSlot& slot, const Content& content,
+bool ProtobufParser::value(Place place, const WireSlot& slot, const Content& content,
                            const ProjectionNode* node) {
   switch (slot.kind) {
     case WireKind::kString:
@@ -503,7 +519,7 @@ bool ProtobufParser::value(const Place& place, const WireSlot& slot, const Conte
   return false;
 }
 
-bool ProtobufParser::time(const Place& place, const WireSlot& slot, std::string_view bytes) {
+bool ProtobufParser::time(Place place, const WireSlot& slot, std::string_view bytes) {
   if (bytes.empty()) {
     writer_.null();
     return true;
@@ -518,19 +534,14 @@ bool ProtobufParser::time(const Place& place, const WireSlot& slot, std::string_
                     return true;
                   }))
     return false;
-  // What RFC 3339 can write.
-  constexpr std::int64_t kYear0 = -62167219200;
-  constexpr std::int64_t kYear10000 = 253402300800;
-  if (seconds < kYear0 || seconds >= kYear10000 || nanos < 0 || nanos > 999'999'999)
+  if (seconds < TimeText::kBegin || seconds >= TimeText::kEnd || nanos < 0 || nanos > 999'999'999)
     return fail(place, "no time between the years 0 and 9999");
-  const Time moment{std::chrono::seconds(seconds)};
-  writer_.string(slot.kind == WireKind::kTime
-                     ? format_time(moment)
-                     : format_micro_time(moment + std::chrono::microseconds(nanos / 1000)));
+  writer_.plain_string(slot.kind == WireKind::kTime ? time_text_.seconds(seconds)
+                                                    : time_text_.micros(seconds, nanos / 1000));
   return true;
 }
 
-bool ProtobufParser::int_or_string(const Place& place, std::string_view bytes) {
+bool ProtobufParser::int_or_string(Place place, std::string_view bytes) {
   std::uint64_t type = 0;
   std::uint64_t number_value = 0;
   std::string_view text_value;
@@ -554,7 +565,7 @@ bool ProtobufParser::int_or_string(const Place& place, std::string_view bytes) {
   return true;
 }
 
-bool ProtobufParser::json(const Place& place, std::string_view bytes, const ProjectionNode* node) {
+bool ProtobufParser::json(Place place, std::string_view bytes, const ProjectionNode* node) {
   std::string_view raw;
   if (!each_field(place, bytes,
                   [&](std::uint32_t number, const Content& part, const std::uint8_t*) {
@@ -573,7 +584,7 @@ bool ProtobufParser::json(const Place& place, std::string_view bytes, const Proj
   return json_.parse_member(scratch_, writer_.depth(), node) || fail(place, json_.error());
 }
 
-bool ProtobufParser::strings(const Place& place, std::string_view bytes, unsigned number) {
+bool ProtobufParser::strings(Place place, std::string_view bytes, unsigned number) {
   if (!opens(place)) return false;
   writer_.begin_array();
   if (!each_field(place, bytes, [&](std::uint32_t one, const Content& part, const std::uint8_t*) {
@@ -587,7 +598,7 @@ bool ProtobufParser::strings(const Place& place, std::string_view bytes, unsigne
   return closed(place);
 }
 
-bool ProtobufParser::schema_union(const Place& place, const WireSlot& slot, std::string_view bytes,
+bool ProtobufParser::schema_union(Place place, const WireSlot& slot, std::string_view bytes,
                                   const ProjectionNode* node) {
   const bool or_bool = slot.kind == WireKind::kSchemaOrBool;
   const std::uint32_t schema_number = or_bool ? 2 : 1;

@@ -9,6 +9,7 @@
 
 #include "api/field_set_parser.h"
 #include "api/json_parser.h"
+#include "api/time_text.h"
 #include "api/wire_reader.h"
 #include "api/wire_table.h"
 #include "lookout/api/stream_decoder.h"
@@ -44,29 +45,33 @@ class ProtobufParser {
  private:
   /// Where the fields are that make up a member.
   struct Slot {
-    const std::uint8_t* first = nullptr;  // the tag; null if there are none
-    const std::uint8_t* last = nullptr;
-    const std::uint8_t* end = nullptr;  // of the message that they are in
-    WireContent content;                // of the last one
+    const std::uint8_t* first;  // the tag
+    const std::uint8_t* last;
+    const std::uint8_t* end;  // of the message that they are in
+    WireContent content;      // of the last one
   };
   using Content = WireContent;
-  /// What is being read, for messages of errors: names, or what has them in the tables.
+  /// What is being read, for messages of errors: what has the names in the tables, ...
   struct Place {
     static constexpr std::uint16_t kNone = 0xFFFF;
 
-    constexpr Place(const char* of, const char* what) : message_name(of), field_name(what) {}
-    constexpr explicit Place(std::uint16_t message_id, std::uint16_t symbol_id = kNone)
-        : message(message_id), symbol(symbol_id) {}
-
-    bool is_field() const { return symbol != kNone || *field_name != '\0'; }
-
-    std::uint16_t message = kNone;
+    std::uint16_t message;
     std::uint16_t symbol = kNone;
-    const char* message_name = "";
-    const char* field_name = "";
+
+    bool is_field() const { return symbol != kNone; }
+  };
+  /// ... or the names.
+  struct NamedPlace {
+    const char* message;
+    const char* field = "";
+
+    bool is_field() const { return *field != '\0'; }
   };
 
-  bool fail(const Place& place, std::string_view why);
+  bool fail(Place place, std::string_view why);
+  bool fail(NamedPlace place, std::string_view why);
+  template <class AnyPlace>
+  bool fail(AnyPlace place, WireFault fault, std::uint64_t number, unsigned wire_type);
   void clear();
   void note_unknown(std::uint16_t message, std::uint32_t number, const Content& content);
   bool envelope(std::string_view bytes, const ProjectionNode* projection);
@@ -74,31 +79,32 @@ class ProtobufParser {
             const ProjectionNode* projection);
   bool message(std::uint16_t id, std::string_view bytes, const ProjectionNode* node, bool typed);
   /// `loses`: whether fields that the schema does not know would have been kept.
+  /// `found` gets a bit for each slot that has something.
   bool scan(std::uint16_t id, std::uint16_t numbers_of, std::string_view bytes, std::size_t base,
-            bool loses);
-  bool member(std::uint16_t id, const WireSlot& slot, const Slot& found,
+            bool loses, std::uint64_t& found);
+  /// Of an absent member `found` is null.
+  bool member(std::uint16_t id, const WireSlot& slot, const Slot* found,
               const ProjectionNode* node);
-  bool absent(const Place& place, const WireSlot& slot, const ProjectionNode* node);
-  bool list(const Place& place, const WireSlot& slot, const Slot& found,
-            const ProjectionNode* node);
-  bool map(const Place& place, const WireSlot& slot, const Slot& found, const ProjectionNode* node);
-  bool value(const Place& place, const WireSlot& slot, const Content& content,
-             const ProjectionNode* node);
-  bool time(const Place& place, const WireSlot& slot, std::string_view bytes);
-  bool int_or_string(const Place& place, std::string_view bytes);
-  bool json(const Place& place, std::string_view bytes, const ProjectionNode* node);
-  bool strings(const Place& place, std::string_view bytes, unsigned number);
-  bool schema_union(const Place& place, const WireSlot& slot, std::string_view bytes,
+  bool absent(Place place, const WireSlot& slot, const ProjectionNode* node);
+  // Both take a copy: what is below may move slots_.
+  bool list(Place place, const WireSlot& slot, Slot found, const ProjectionNode* node);
+  bool map(Place place, const WireSlot& slot, Slot found, const ProjectionNode* node);
+  bool value(Place place, const WireSlot& slot, const Content& content, const ProjectionNode* node);
+  bool time(Place place, const WireSlot& slot, std::string_view bytes);
+  bool int_or_string(Place place, std::string_view bytes);
+  bool json(Place place, std::string_view bytes, const ProjectionNode* node);
+  bool strings(Place place, std::string_view bytes, unsigned number);
+  bool schema_union(Place place, const WireSlot& slot, std::string_view bytes,
                     const ProjectionNode* node);
   void text(std::string_view bytes);
   void key_text(std::string_view bytes);
-  bool opens(const Place& place);
-  bool closed(const Place& place);
+  bool opens(Place place);
+  bool closed(Place place);
 
   /// Calls `visit(number, content)` with the fields of a message; false if it does or they are
   /// malformed.
-  template <class Visit>
-  bool each_field(const Place& place, std::string_view bytes, Visit visit);
+  template <class AnyPlace, class Visit>
+  bool each_field(AnyPlace place, std::string_view bytes, Visit visit);
   /// Calls `visit(content)` with the fields of a slot.
   template <class Visit>
   bool each_occurrence(const Slot& found, Visit visit);
@@ -109,6 +115,11 @@ class ProtobufParser {
   FieldSetParser field_set_;
   std::vector<Slot> slots_;  // of the messages that are open, the first top_ of these
   std::size_t top_ = 0;
+  // The type of the last object: those of a stream are of one type, as a rule.
+  std::string api_version_;
+  std::string kind_;
+  std::uint16_t message_of_type_ = 0;
+  TimeText time_text_;
   std::string scratch_;
   std::string event_type_;
   std::string error_;

@@ -8,7 +8,6 @@
 
 namespace lookout::api {
 namespace detail {
-namespace {
 
 /// A place of the hash table. `begin` is where the text is in kSymbolText.
 struct SymbolSlot {
@@ -19,7 +18,6 @@ struct SymbolSlot {
 };
 
 #include "api/symbol_table.inc"
-}  // namespace
 
 std::uint16_t find_symbol(std::string_view text) {
   if (text.empty() || text.size() > kMaxSymbolLength) return kNoSymbol;
@@ -36,9 +34,6 @@ std::string_view managed_symbol_text(std::uint16_t id) {
 }
 
 std::string_view symbol_text(std::uint16_t id) { return managed_symbol_text(id).substr(2); }
-std::uint16_t symbol_rank(std::uint16_t id) { return kSymbolRanks[id]; }
-std::uint8_t symbol_short_code(std::uint16_t id) { return kSymbolShortCodes[id]; }
-std::uint16_t short_code_symbol(std::uint8_t code) { return kShortCodeSymbols[code]; }
 
 }  // namespace detail
 

@@ -17,11 +17,18 @@ std::uint16_t find_symbol(std::string_view text);
 std::string_view symbol_text(std::uint16_t id);
 std::string_view managed_symbol_text(std::uint16_t id);
 
+// The tables themselves: a function for each look-up would cost more than the look-up.
+// NOLINTBEGIN(readability-identifier-naming): constants, which only their definitions show.
+extern const std::uint16_t kSymbolRanks[];
+extern const std::uint8_t kSymbolShortCodes[];
+extern const std::uint16_t kShortCodeSymbols[];
+// NOLINTEND(readability-identifier-naming)
+
 /// The place of a schema field among its siblings; kNoRank for symbols that are no fields.
-std::uint16_t symbol_rank(std::uint16_t id);
+inline std::uint16_t symbol_rank(std::uint16_t id) { return kSymbolRanks[id]; }
 
 /// The one-byte key code of a field (below 0xC0), or kNoShortCode; and back.
-std::uint8_t symbol_short_code(std::uint16_t id);
-std::uint16_t short_code_symbol(std::uint8_t code);
+inline std::uint8_t symbol_short_code(std::uint16_t id) { return kSymbolShortCodes[id]; }
+inline std::uint16_t short_code_symbol(std::uint8_t code) { return kShortCodeSymbols[code]; }
 
 }  // namespace lookout::api::detail

@@ -5,7 +5,6 @@
 #include <tuple>
 
 namespace lookout::api::detail {
-namespace {
 
 struct WireKindEntry {
   std::string_view kind;
@@ -15,18 +14,6 @@ struct WireKindEntry {
 };
 
 #include "api/wire_table.inc"
-
-}  // namespace
-
-std::span<const WireSlot> wire_slots(std::uint16_t message) {
-  const std::size_t begin = kWireMessages[message].first_slot;
-  return {kWireSlots + begin, kWireMessages[message + 1].first_slot - begin};
-}
-
-std::span<const WireNumber> wire_numbers(std::uint16_t message) {
-  const std::size_t begin = kWireMessages[message].first_number;
-  return {kWireNumbers + begin, kWireMessages[message + 1].first_number - begin};
-}
 
 std::string_view wire_name(std::uint16_t message) { return kWireNames[message]; }
 

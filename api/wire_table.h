@@ -56,15 +56,32 @@ struct WireNumber {
   std::uint16_t target;  // a slot; or, with kInlined, a message whose numbers fill the same slots
 };
 
+/// A message has no more members: a word has a bit for each.
+inline constexpr std::size_t kMaxWireSlots = 64;
+
 struct WireMessage {
   std::uint16_t first_number;
   std::uint16_t first_slot;
+  std::uint64_t always;  // a bit for each slot that has wire_flag::kAlways
 };
+
+// The tables themselves. What belongs to a message ends where that of the next one begins.
+// NOLINTBEGIN(readability-identifier-naming): constants, which only their definitions show.
+extern const WireMessage kWireMessages[];
+extern const WireNumber kWireNumbers[];
+extern const WireSlot kWireSlots[];
+// NOLINTEND(readability-identifier-naming)
 
 /// Of a message: its slots in the order in which an object keeps its members, and its field numbers
 /// in ascending order.
-std::span<const WireSlot> wire_slots(std::uint16_t message);
-std::span<const WireNumber> wire_numbers(std::uint16_t message);
+inline std::span<const WireSlot> wire_slots(std::uint16_t message) {
+  const std::size_t begin = kWireMessages[message].first_slot;
+  return {kWireSlots + begin, kWireMessages[message + 1].first_slot - begin};
+}
+inline std::span<const WireNumber> wire_numbers(std::uint16_t message) {
+  const std::size_t begin = kWireMessages[message].first_number;
+  return {kWireNumbers + begin, kWireMessages[message + 1].first_number - begin};
+}
 /// "PodSpec".
 std::string_view wire_name(std::uint16_t message);
 /// The message of the objects of a built-in kind.

@@ -1,6 +1,7 @@
 // Decoding and encoding: pods of several sizes, and every kind that was recorded from a real
 // server.
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,8 @@
 #include "bench/objects.h"
 #include "lookout/api/json.h"
 #include "lookout/api/object.h"
+#include "lookout/api/projection.h"
+#include "lookout/api/protobuf.h"
 
 namespace lookout {
 namespace {
@@ -44,6 +47,46 @@ void encode(benchmark::State& state, const std::string& json) {
     benchmark::DoNotOptimize(out.data());
   }
   report(state, size, object.memory_size());
+}
+
+void report_protobuf(benchmark::State& state, std::size_t bytes, std::size_t object_bytes) {
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
+  state.SetItemsProcessed(state.iterations());
+  state.counters["protobuf_bytes"] = static_cast<double>(bytes);
+  state.counters["object_bytes"] = static_cast<double>(object_bytes);
+}
+
+/// In its envelope, as a watch brings it; empty for a kind that has no protobuf.
+std::string to_protobuf(const std::string& json) {
+  api::ProtobufEncoder encoder;
+  std::string out;
+  encoder.encode(api::Object::parse(json), out);
+  return out;
+}
+
+void decode_protobuf(benchmark::State& state, const std::string& bytes,
+                     const api::Projection& projection) {
+  api::ProtobufDecoder decoder(projection);
+  std::size_t memory = 0;
+  for (auto _ : state) {
+    const api::Object object = decoder.decode(bytes);
+    if (!object) return state.SkipWithError(decoder.error().c_str());
+    memory = object.memory_size();
+    benchmark::DoNotOptimize(object.header());
+  }
+  report_protobuf(state, bytes.size(), memory);
+}
+
+void encode_protobuf(benchmark::State& state, const std::string& json) {
+  const api::Object object = api::Object::parse(json);
+  api::ProtobufEncoder encoder;
+  std::string out;
+  for (auto _ : state) {
+    out.clear();
+    if (!encoder.encode(object, out)) return state.SkipWithError("it has no protobuf");
+    benchmark::DoNotOptimize(out.data());
+  }
+  report_protobuf(state, out.size(), object.memory_size());
 }
 
 /// A list as it comes in, in pieces as curl hands them over (client-go: ReflectorList).
@@ -82,19 +125,31 @@ std::string first_item(const std::filesystem::path& file) {
   return out;
 }
 
+/// Both encodings, with and without projection.
+void register_codec(const std::string& suffix, const std::string& name, const std::string& json) {
+  const auto add = [&](const std::string& what, auto f) {
+    benchmark::RegisterBenchmark(fmt::format("{}{}/{}", what, suffix, name).c_str(), f);
+  };
+  const auto unmanaged = api::Projection::without_managed_fields();
+  add("Decode", [=](benchmark::State& state) { decode(state, json, {}); });
+  add("DecodeWithoutManagedFields",
+      [=](benchmark::State& state) { decode(state, json, unmanaged); });
+  add("DecodeFewFields", [=](benchmark::State& state) { decode(state, json, few_fields()); });
+  add("Encode", [=](benchmark::State& state) { encode(state, json); });
+  const std::string bytes = to_protobuf(json);
+  if (bytes.empty()) return;
+  add("DecodeProtobuf", [=](benchmark::State& state) { decode_protobuf(state, bytes, {}); });
+  add("DecodeProtobufWithoutManagedFields",
+      [=](benchmark::State& state) { decode_protobuf(state, bytes, unmanaged); });
+  add("DecodeProtobufFewFields",
+      [=](benchmark::State& state) { decode_protobuf(state, bytes, few_fields()); });
+  add("EncodeProtobuf", [=](benchmark::State& state) { encode_protobuf(state, json); });
+}
+
 bool register_all() {
   for (const std::size_t bytes : {1000u, 6200u, 30000u}) {
     const std::string json = bench::pod_json(1, bytes);
-    const std::string size = "pod_" + std::to_string(bytes);
-    const auto add = [&](const std::string& name, auto f) {
-      benchmark::RegisterBenchmark((name + "/" + size).c_str(), f);
-    };
-    add("Decode", [json](benchmark::State& state) { decode(state, json, {}); });
-    add("DecodeWithoutManagedFields", [json](benchmark::State& state) {
-      decode(state, json, api::Projection::without_managed_fields());
-    });
-    add("DecodeFewFields", [json](benchmark::State& state) { decode(state, json, few_fields()); });
-    add("Encode", [json](benchmark::State& state) { encode(state, json); });
+    register_codec("", "pod_" + std::to_string(bytes), json);
   }
   const std::filesystem::path recorded = LOOKOUT_TESTDATA "/kube-1.36/list";
   for (const auto& entry : std::filesystem::directory_iterator(recorded)) {
@@ -102,11 +157,7 @@ bool register_all() {
     if (entry.path().extension() != ".json" || name.find('.', name.rfind('_')) != std::string::npos)
       continue;  // tables and metadata only
     const std::string json = first_item(entry.path());
-    if (json.empty()) continue;
-    benchmark::RegisterBenchmark(("DecodeRecorded/" + name).c_str(),
-                                 [json](benchmark::State& state) { decode(state, json, {}); });
-    benchmark::RegisterBenchmark(("EncodeRecorded/" + name).c_str(),
-                                 [json](benchmark::State& state) { encode(state, json); });
+    if (!json.empty()) register_codec("Recorded", name, json);
   }
   benchmark::RegisterBenchmark("ReflectorList/PodList", [](benchmark::State& state) {
     decode_list(state, bench::pod_list_json(1000), 1000);

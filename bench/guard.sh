@@ -40,9 +40,13 @@ instructions() { # JOB FUNCTION... -> instructions an item
   instructions decode "$measured" &
   instructions decode_list "$measured" &
   wait
-  instructions store_update "$measured" &
-  instructions list "$measured" &
+  instructions decode_protobuf "$measured" &
+  instructions decode_protobuf_unmanaged "$measured" &
   wait
+  instructions encode_protobuf "$measured" &
+  instructions store_update "$measured" &
+  wait
+  instructions list "$measured"
   instructions notification "${listener}push(*" "${listener}drain()"
   "$guard" heap
 } >"$work/found"

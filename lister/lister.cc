@@ -8,9 +8,11 @@ void throw_not_found(const api::Resource& resource, std::string_view name) {
   throw api::StatusError::not_found(resource.group, resource.plural, name);
 }
 
-cache::ObjectRange candidates(const cache::Snapshot& now, const api::labels::Selector& selector) {
+Candidates candidates(const cache::Snapshot& now, const api::labels::Selector& selector,
+                      std::string_view ns) {
   using api::labels::Operator;
   if (selector.requirements().empty() && !selector.empty()) return {};  // it matches nothing
+  Candidates out{ns.empty() ? now.objects() : now.by_index(cache::kNamespaceIndex, ns)};
   for (const auto& requirement : selector.requirements()) {
     const bool one_value =
         requirement.values().size() == 1 &&
@@ -18,9 +20,11 @@ cache::ObjectRange candidates(const cache::Snapshot& now, const api::labels::Sel
          requirement.op() == Operator::kIn);
     if (!one_value) continue;
     const std::string index = cache::label_index_name(requirement.key());
-    if (now.has_index(index)) return now.by_index(index, requirement.values().front());
+    if (!now.has_index(index)) continue;
+    cache::ObjectRange objects = now.by_index(index, requirement.values().front());
+    if (objects.size() < out.objects.size()) out = {std::move(objects), !ns.empty()};
   }
-  return now.objects();
+  return out;
 }
 
 }  // namespace lookout::lister::detail

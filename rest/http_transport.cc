@@ -47,17 +47,50 @@ bool is_transient(const std::exception& e) {
 
 namespace detail {
 
+/// Buffers that no exchange needs at the moment: a list in pages, or a watch whose reader catches
+/// up again and again, would otherwise make new ones all the time, and the kernel their pages.
+class BufferPool {
+ public:
+  /// One to write into; most likely with room.
+  std::string take() {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) return {};
+    std::string out = std::move(spare_.back());
+    spare_.pop_back();
+    return out;
+  }
+  /// Keeps it if there are few, else frees it.
+  void give(std::string buffer) {
+    if (buffer.capacity() < kSmall || buffer.capacity() > kLarge) return;
+    buffer.clear();
+    const std::lock_guard lock(mutex_);
+    if (spare_.size() < kMost) spare_.push_back(std::move(buffer));
+  }
+
+ private:
+  static constexpr std::size_t kMost = 2;
+  static constexpr std::size_t kSmall = 4096;
+  static constexpr std::size_t kLarge = 1u << 20;
+
+  std::mutex mutex_;
+  std::vector<std::string> spare_;
+};
+
 /// What the transport's strand and the reading coroutine share.
 struct HttpExchange::Flow {
   // How much of a body may lie unread before the server has to wait.
-  static constexpr std::size_t kHighWater = 1u << 20;
+  static constexpr std::size_t kHighWater = 256u << 10;
 
   Flow(boost::asio::any_io_executor executor, std::weak_ptr<HttpTransport> owner,
-       std::string description)
-      : event(std::move(executor)), transport(std::move(owner)), what(std::move(description)) {}
+       std::shared_ptr<BufferPool> pool, std::string description)
+      : event(std::move(executor)),
+        transport(std::move(owner)),
+        buffers(std::move(pool)),
+        what(std::move(description)) {}
 
   AsyncEvent event;
   const std::weak_ptr<HttpTransport> transport;
+  const std::shared_ptr<BufferPool> buffers;
   const std::string what;  // "GET https://host/path", for messages
 
   std::mutex mutex;
@@ -271,6 +304,7 @@ struct Transfer {
       }
       // The reader that finds nothing waits for the first bytes; the rest it will find by itself.
       ring = flow->buffer.empty();
+      if (flow->buffer.capacity() < bytes.size() && ring) flow->buffer = flow->buffers->take();
       flow->buffer.append(bytes);
     }
     if (ring) flow->event.ring();
@@ -334,6 +368,7 @@ class HttpTransport::Impl {
 
   const HttpServer& server() const { return server_; }
   const CurlMulti::Strand& strand() const { return strand_; }
+  const std::shared_ptr<BufferPool>& buffers() const { return buffers_; }
 
   void begin(std::shared_ptr<HttpExchange::Flow> flow, HttpRequest request) {
     if (closed_ || is_cancelled(*flow)) {
@@ -540,6 +575,7 @@ class HttpTransport::Impl {
 
   const HttpServer server_;
   const bool local_;
+  const std::shared_ptr<BufferPool> buffers_ = std::make_shared<BufferPool>();
   CurlMulti::Strand strand_;
   std::shared_ptr<CurlMulti> multi_;
   std::unordered_map<CURL*, std::unique_ptr<Transfer>> transfers_;
@@ -567,7 +603,7 @@ const HttpServer& HttpTransport::server() const { return impl_->server(); }
 std::shared_ptr<HttpExchange> HttpTransport::start(HttpRequest request,
                                                    boost::asio::any_io_executor executor) {
   auto flow = std::make_shared<HttpExchange::Flow>(
-      std::move(executor), weak_from_this(),
+      std::move(executor), weak_from_this(), impl_->buffers(),
       request.method + " " + impl_->server().url + request.target);
   boost::asio::post(impl_->strand(),
                     [self = shared_from_this(), flow, request = std::move(request)]() mutable {
@@ -645,18 +681,21 @@ Awaitable<std::string> HttpExchange::read(std::string reuse) {
         resume = std::exchange(flow_->paused, false);
       } else if (flow_->finished) {
         if (flow_->error) throw TransportError(*flow_->error);
+        flow_->buffers->give(std::exchange(reuse, {}));
+        flow_->buffers->give(std::exchange(flow_->buffer, {}));
         co_return std::string();
       } else {
         // Who has to wait may wait for long: a thousand watches that are idle keep no large
         // buffers.
-        if (reuse.capacity() > kIdleCapacity) std::string().swap(reuse);
-        if (flow_->buffer.capacity() > kIdleCapacity) std::string().swap(flow_->buffer);
+        if (reuse.capacity() > kIdleCapacity) flow_->buffers->give(std::exchange(reuse, {}));
+        if (flow_->buffer.capacity() > kIdleCapacity)
+          flow_->buffers->give(std::exchange(flow_->buffer, {}));
       }
     }
     if (resume) {
       if (const auto transport = flow_->transport.lock()) transport->post_resume(flow_);
     }
-    if (!reuse.empty()) co_return reuse;
+    if (!reuse.empty()) co_return std::move(reuse);
     co_await flow_->event.wait();
   }
 }

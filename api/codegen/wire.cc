@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 constexpr int kMaxNumber = 255;
+constexpr std::size_t kMaxSlots = 64;  // as api/wire_table.h has it
 
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
@@ -106,8 +108,8 @@ class WireWriter {
     for (const Type& type : types_) write_type(type);
     // Those that are inlined have numbers of their own, but no slots.
     for (std::size_t i = 0; i < inlined_.size(); ++i)
-      begin_message(inlined_[i].first, inlined_[i].second);
-    rows_ += fmt::format("    {{{}, {}}},\n", number_count_, slot_count_);
+      begin_message(inlined_[i].first, inlined_[i].second, 0);
+    rows_ += fmt::format("    {{{}, {}, 0}},\n", number_count_, slot_count_);
 
     std::map<std::tuple<std::string, std::string, std::string>, std::size_t> kinds;
     for (std::size_t i = 0; i < types_.size(); ++i) {
@@ -143,8 +145,9 @@ class WireWriter {
   };
   using SlotsByName = std::map<std::string, std::size_t>;
 
-  void begin_message(const std::string& name, std::vector<Number> numbers) {
-    rows_ += fmt::format("    {{{}, {}}},\n", number_count_, slot_count_);
+  /// `always`: a bit for each slot that JSON always has.
+  void begin_message(const std::string& name, std::vector<Number> numbers, std::uint64_t always) {
+    rows_ += fmt::format("    {{{}, {}, {:#x}}},\n", number_count_, slot_count_, always);
     names_ += fmt::format("    \"{}\",\n", last_part(name));
     std::sort(numbers.begin(), numbers.end(),
               [](const Number& a, const Number& b) { return a.number < b.number; });
@@ -175,10 +178,14 @@ class WireWriter {
 
     std::vector<Number> numbers;
     std::string slots;
+    std::uint64_t always = 0;
     SlotsByName slots_by_name;
     for (const auto& [field, wire] : fields) {
       const std::size_t slot = slots_by_name.size();
+      if (slot >= kMaxSlots)
+        throw std::runtime_error(fmt::format("{} has over {} members", type.name, kMaxSlots));
       slots_by_name.emplace(field->name, slot);
+      if (field->always) always |= std::uint64_t{1} << slot;
       const auto element = map_value(wire);
       const std::string_view kind = kind_constant(element.value_or(wire));
       if (field->number)
@@ -187,7 +194,7 @@ class WireWriter {
     }
     for (const WireField& inlined : type.inlined)
       numbers.push_back({inlined.number, 2, inline_message(inlined.type, slots_by_name)});
-    begin_message(type.name, std::move(numbers));
+    begin_message(type.name, std::move(numbers), always);
     slots_ += slots;
     slot_count_ += fields.size();
   }

@@ -1,9 +1,14 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <ctime>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -34,12 +39,47 @@ double thread_nanoseconds() {
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
+/// How long this thread was ready to run while the processors did something else, in nanoseconds;
+/// what a loaded machine takes, and no fault of a program.
+class ReadyTime {
+ public:
+  ReadyTime() : fd_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
+  ~ReadyTime() {
+    if (fd_ >= 0) close(fd_);
+  }
+  ReadyTime(const ReadyTime&) = delete;
+  ReadyTime& operator=(const ReadyTime&) = delete;
+
+  /// Zero where the kernel does not say.
+  double now() const {
+    char text[64] = {};
+    if (fd_ < 0 || pread(fd_, text, sizeof text - 1, 0) <= 0) return 0;
+    const char* space = std::strchr(text, ' ');
+    return space == nullptr ? 0 : std::strtod(space, nullptr);
+  }
+
+ private:
+  int fd_;
+};
+
 /// What `call` costs, each of `times`.
 template <class Call>
 double each(std::size_t times, Call call) {
   const double begin = thread_nanoseconds();
   for (std::size_t i = 0; i < times; ++i) call(i);
   return (thread_nanoseconds() - begin) / static_cast<double>(times);
+}
+
+void report_percentiles(const std::string& name, std::vector<double>& all, Result& result) {
+  std::sort(all.begin(), all.end());
+  const auto at = [&](double part) {
+    return all[static_cast<std::size_t>(static_cast<double>(all.size() - 1) * part)];
+  };
+  result.set(name + "_p50_ns", at(0.5));
+  result.set(name + "_p99_ns", at(0.99));
+  result.set(name + "_p999_ns", at(0.999));
+  result.set(name + "_p9999_ns", at(0.9999));
+  result.set(name + "_max_ns", at(1));
 }
 
 }  // namespace
@@ -96,8 +136,27 @@ Result store_job(const JobOptions& options, std::stop_token stop) {
                                      found += pod ? 1u : 0u;
                                  }) / 1000);
 
-  // A full list goes on beside the writer: how long does an update take now, by the clock on the
-  // wall? (The worst ones are those during which the machine did something else.)
+  // How long does an update take by the clock on the wall, alone and while full lists go on beside
+  // it? And without the time during which the machine did something else?
+  const auto time_updates = [&](const std::string& name) {
+    std::vector<double> took;
+    std::vector<double> undisturbed;
+    took.reserve(times);
+    undisturbed.reserve(times);
+    const ReadyTime ready;
+    double ready_before = ready.now();
+    for (std::size_t i = 0; i < times; ++i) {
+      const auto before = Clock::now();
+      store->update(some(i));
+      took.push_back(nanoseconds(Clock::now() - before));
+      const double ready_after = ready.now();
+      undisturbed.push_back(std::max(0.0, took.back() - (ready_after - ready_before)));
+      ready_before = ready_after;
+    }
+    report_percentiles(name, took, result);
+    report_percentiles(name + "_undisturbed", undisturbed, result);
+  };
+  time_updates("update_alone");
   std::atomic<bool> done{false};
   std::thread reader([&] {
     std::size_t seen = 0;
@@ -106,20 +165,9 @@ Result store_job(const JobOptions& options, std::stop_token stop) {
     }
     found += seen;
   });
-  std::vector<double> updates;
-  updates.reserve(times);
-  for (std::size_t i = 0; i < times; ++i) {
-    const auto before = Clock::now();
-    store->update(some(i));
-    updates.push_back(nanoseconds(Clock::now() - before));
-  }
+  time_updates("update_beside_list");
   done = true;
   reader.join();
-  std::sort(updates.begin(), updates.end());
-  result.set("update_beside_list_p50_ns", updates[updates.size() / 2]);
-  result.set("update_beside_list_p99_ns", updates[updates.size() * 99 / 100]);
-  result.set("update_beside_list_p999_ns", updates[updates.size() * 999 / 1000]);
-  result.set("update_beside_list_max_ns", updates.back());
   if (found == 0) throw Error("the store is empty");
 
   Usage::now().report_since(begin, result);

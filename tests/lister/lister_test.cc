@@ -111,6 +111,30 @@ TEST_F(ListerTest, ListsANamespace) {
   EXPECT_EQ(pods_.ns("").list().size(), 5u) << "all of them, as in client-go";
 }
 
+TEST_F(ListerTest, ANamespaceUsesAnIndexByLabelThatHasFewer) {
+  // As above, an index that does not know all: 3 pods are in shop, 2 in bank.
+  store_->add_indexers(
+      {{cache::label_index_name("app"), [](const api::Object& object, cache::IndexValues& values) {
+          if (object.key() == "shop/web-2" || object.key() == "bank/web-1") values.add("web");
+        }}});
+  EXPECT_THAT(keys(pods_.ns("shop").list(parse("app=web"))), ElementsAre("shop/web-2"));
+  EXPECT_EQ(pods_.ns("shop").list(parse("app=web")).size(), 1u);
+  EXPECT_THAT(keys(pods_.ns("shop").list(parse("app=web,tier"))), IsEmpty());
+  EXPECT_THAT(keys(pods_.ns("bank").list(parse("app=web"))), ElementsAre("bank/web-1"));
+  EXPECT_THAT(keys(pods_.ns("none").list(parse("app=web"))), IsEmpty());
+  EXPECT_THAT(keys(pods_.ns("shop").list(parse("app!=web"))), ElementsAre("shop/db"));
+}
+
+TEST_F(ListerTest, OfSeveralIndexesByLabelTheOneThatHasTheFewestIsUsed) {
+  store_->add_indexers(
+      {{cache::label_index_name("app"),
+        [](const api::Object&, cache::IndexValues& values) { values.add("web"); }},
+       {cache::label_index_name("tier"), [](const api::Object&, cache::IndexValues&) {}}});
+  EXPECT_THAT(keys(pods_.list(parse("app=web,tier=front"))), IsEmpty());
+  EXPECT_THAT(keys(pods_.list(parse("tier=front,app=web"))), IsEmpty());
+  EXPECT_EQ(pods_.list(parse("app=web")).size(), 3u);
+}
+
 TEST_F(ListerTest, FindsByName) {
   EXPECT_EQ(pods_.ns("shop").get("db").spec().node_name(), "n1");
   EXPECT_EQ(pods_.ns("shop").find("db").key(), "shop/db");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -19,28 +20,99 @@ using namespace detail;
 
 namespace {
 
-/// A value of an object in the index of that place.
-struct IndexedValue {
-  std::size_t index;
-  std::string value;
-
-  friend auto operator<=>(const IndexedValue&, const IndexedValue&) = default;
+/// Which values of a ValueTable an object has: so many, from there on.
+struct IndexedValues {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
 };
 
-/// The values of one object in all indexes, sorted, each once. (Nothing is allocated for an object
-/// that has none, as for those that a first list would replace: there may be many.)
-struct IndexedValues {
-  std::vector<IndexedValue> values;
+/// The values in all indexes of the objects of one change of the store, each kept once: of the
+/// hundred thousand objects of a first list many have the same.
+class ValueTable {
+ public:
+  using Id = std::uint32_t;
+  struct Value {
+    std::uint32_t index;  // the place of the index
+    std::uint32_t hash;
+    std::string text;
+  };
 
-  std::span<const IndexedValue> of(std::size_t index) const {
-    const auto found = std::ranges::equal_range(values, index, {}, &IndexedValue::index);
+  const Value& operator[](Id id) const { return values_[id]; }
+
+  /// All values of an object, those of each index together, each once.
+  std::span<const Id> of(IndexedValues values) const {
+    return {ids_.data() + values.first, values.count};
+  }
+  /// Those in one index; ordered, as numbers.
+  std::span<const Id> of(IndexedValues values, std::size_t index) const {
+    const auto found = std::ranges::equal_range(of(values), index, {},
+                                                [this](Id id) { return values_[id].index; });
     return {found.begin(), found.end()};
   }
-};
 
-bool contains(std::span<const IndexedValue> sorted, const IndexedValue& value) {
-  return std::ranges::binary_search(sorted, value);
-}
+  /// For index functions to write into.
+  IndexValues& said() { return said_; }
+
+  /// To be called with the values in one index after those in the one before.
+  void add(IndexedValues& to, std::size_t index, std::span<const std::string> texts) {
+    if (to.count == 0) to.first = static_cast<std::uint32_t>(ids_.size());
+    const std::size_t begin = ids_.size();
+    for (const auto& text : texts) ids_.push_back(id_of(index, text));
+    const auto added = ids_.begin() + static_cast<std::ptrdiff_t>(begin);
+    if (texts.size() > 1) {
+      std::sort(added, ids_.end());
+      ids_.erase(std::unique(added, ids_.end()), ids_.end());
+    }
+    to.count += static_cast<std::uint32_t>(ids_.size() - begin);
+  }
+
+ private:
+  static constexpr std::size_t kFew = 8;  // so many are looked through
+  static constexpr Id kNone = 0xFFFFFFFF;
+
+  Id id_of(std::size_t index, const std::string& text) {
+    const std::uint32_t hash = hash_text(text);
+    const auto is_it = [&](const Value& value) {
+      return value.hash == hash && value.index == index && value.text == text;
+    };
+    if (slots_.empty()) {
+      for (std::size_t i = 0; i < values_.size(); ++i) {
+        if (is_it(values_[i])) return static_cast<Id>(i);
+      }
+    } else {
+      std::size_t at = slot_of(hash);
+      for (; slots_[at] != kNone; at = slot_of(static_cast<std::uint32_t>(at + 1))) {
+        if (is_it(values_[slots_[at]])) return slots_[at];
+      }
+    }
+    const Id id = static_cast<Id>(values_.size());
+    values_.push_back({static_cast<std::uint32_t>(index), hash, text});
+    if (values_.size() > kFew) note(id);
+    return id;
+  }
+
+  // (Their number is a power of two.)
+  std::size_t slot_of(std::uint32_t hash) const { return hash & (slots_.size() - 1); }
+
+  /// Makes a value known to the slots, of which at most half are in use.
+  void note(Id added) {
+    Id first = added;
+    if (slots_.size() < 2 * values_.size()) {
+      slots_.assign(std::bit_ceil(4 * values_.size()), kNone);
+      first = 0;
+    }
+    for (Id id = first; id <= added; ++id) {
+      std::size_t at = slot_of(values_[id].hash);
+      while (slots_[at] != kNone) at = slot_of(static_cast<std::uint32_t>(at + 1));
+      slots_[at] = id;
+    }
+  }
+
+  IndexValues said_;
+  std::vector<Value> values_;
+  std::vector<Id> ids_;    // of all objects, one after the other
+  std::vector<Id> slots_;  // a hash table of values_ once these are many
+};
 
 /// A change with all that user code has to say about it, ready for a writer's turn.
 struct PreparedChange {
@@ -101,11 +173,12 @@ class Indexer::Impl {
     // Index functions run before the writer's turn, and the store goes on meanwhile. Each round has
     // only what the one before missed, so that a busy store does not keep us out for good.
     std::unordered_map<const void*, std::pair<api::Object, IndexedValues>> values;
+    ValueTable table;
     for (;;) {
       const Snapshot now = snapshot();
       for (const auto& object : now) {
         if (!values.contains(object.header()))
-          values.try_emplace(object.header(), object, index_values(added, object));
+          values.try_emplace(object.header(), object, index_values(added, object, table));
       }
       const std::lock_guard turn(turn_);
       const State& current = *core_->current.load();
@@ -132,14 +205,14 @@ class Indexer::Impl {
         const auto& [object, indexed] = values.at(entry.header);
         const std::uint32_t hash = ops().hash(entry);
         for (std::size_t i = 0; i < added.size(); ++i) {
-          for (const auto& [_, value] : indexed.of(i))
-            put_in_index(next->indexes[first + i], value, {}, object, edit, hash);
+          for (const ValueTable::Id id : table.of(indexed, i))
+            put_in_index(next->indexes[first + i], table[id], {}, object, edit, hash);
         }
-        if (indexed.values.empty()) continue;
+        if (indexed.count == 0) continue;
         std::optional<ObjectEntry> replaced;  // the new entry takes over its reference
         next->objects = ObjectTrie::put(
-            next->objects, {entry.header, entry.birth(), entry.filed() + indexed.values.size()},
-            hash, ops(), is_object<ObjectEntry>(object), edit, replaced);
+            next->objects, {entry.header, entry.birth(), entry.filed() + indexed.count}, hash,
+            ops(), is_object<ObjectEntry>(object), edit, replaced);
       }
       publish(std::move(next), edit);
       return;
@@ -177,14 +250,15 @@ class Indexer::Impl {
     std::shared_ptr<const IndexDefinitions> definitions;
     std::vector<PreparedChange> prepared = look_up(changes, version, definitions);
     if (expected && version != *expected) return std::nullopt;
+    ValueTable values;
     for (auto& change : prepared) {
-      change.before_values = index_values(*definitions, change.before);
-      change.after_values = index_values(*definitions, change.after);
+      change.before_values = index_values(*definitions, change.before, values);
+      change.after_values = index_values(*definitions, change.after, values);
     }
+    if (!commit(prepared, values, version, resource_version)) return std::nullopt;
     std::vector<api::Object> met;
     met.reserve(prepared.size());
-    for (const auto& change : prepared) met.push_back(change.before);
-    if (!commit(prepared, version, resource_version)) return std::nullopt;
+    for (auto& change : prepared) met.push_back(std::move(change.before));
     return met;
   }
 
@@ -248,10 +322,11 @@ class Indexer::Impl {
     return out;
   }
 
-  IndexedValues index_values(const IndexDefinitions& definitions, const api::Object& object) const {
+  IndexedValues index_values(const IndexDefinitions& definitions, const api::Object& object,
+                             ValueTable& table) const {
     IndexedValues out;
     if (!object) return out;
-    IndexValues values;
+    IndexValues& values = table.said();
     for (std::size_t i = 0; i < definitions.size(); ++i) {
       values.clear();
       try {
@@ -260,55 +335,51 @@ class Indexer::Impl {
         index_failures_.fetch_add(1, std::memory_order_relaxed);
         continue;
       }
-      out.values.reserve(out.values.size() + values.values().size());
-      for (const auto& value : values.values()) out.values.push_back({i, value});
+      table.add(out, i, values.values());
     }
-    std::ranges::sort(out.values);
-    const auto again = std::ranges::unique(out.values);
-    out.values.erase(again.begin(), again.end());
     return out;
   }
 
   /// A writer's turn: false if the store is no longer at `version`.
-  bool commit(std::vector<PreparedChange>& changes, std::uint64_t version,
+  bool commit(std::vector<PreparedChange>& changes, const ValueTable& values, std::uint64_t version,
               const std::optional<std::string>& resource_version) {
     const std::lock_guard turn(turn_);
     const State* current = core_->current.load();
     if (current->version != version) return false;
+    core_->reclaimer.begin_write();
     Edit edit{version + 1, {}};
     auto next = std::make_unique<State>(*current);
     if (resource_version) next->resource_version = *resource_version;
     for (auto& change : changes) {
       if (change.after) {
-        put(*next, change, edit);
+        put(*next, change, values, edit);
       } else if (change.before) {
-        erase(*next, change, edit);
+        erase(*next, change, values, edit);
       }
     }
     publish(std::move(next), edit);
     return true;
   }
 
-  void put(State& state, PreparedChange& change, Edit& edit) {
-    if (change.before) check_filing(state, change, edit);
+  void put(State& state, PreparedChange& change, const ValueTable& values, Edit& edit) {
+    if (change.before) check_filing(state, change, values, edit);
     for (std::size_t i = 0; i < state.indexes.size(); ++i) {
-      const auto before = change.before_values.of(i);
-      const auto after = change.after_values.of(i);
-      for (const auto& value : before) {
-        if (!contains(after, value)) {
-          erase_from_index(state.indexes[i], value.value, change.before, edit, change.hash);
-        }
+      const auto before = values.of(change.before_values, i);
+      const auto after = values.of(change.after_values, i);
+      for (const ValueTable::Id id : before) {
+        if (!std::ranges::binary_search(after, id))
+          erase_from_index(state.indexes[i], values[id], change.before, edit, change.hash);
       }
-      for (const auto& value : after) {
-        put_in_index(state.indexes[i], value.value,
-                     contains(before, value) ? change.before : api::Object{}, change.after, edit,
-                     change.hash);
+      for (const ValueTable::Id id : after) {
+        put_in_index(state.indexes[i], values[id],
+                     std::ranges::binary_search(before, id) ? change.before : api::Object{},
+                     change.after, edit, change.hash);
       }
     }
     if (core_->key_func) hashes_[change.after.header()] = change.hash;
     std::optional<ObjectEntry> replaced;
     const ObjectEntry entry(api::Object(change.after).detach(), edit.version,
-                            change.after_values.values.size());
+                            change.after_values.count);
     state.objects = ObjectTrie::put(state.objects, entry, change.hash, ops(),
                                     is_object<ObjectEntry>(change.before), edit, replaced);
     if (replaced) {
@@ -318,11 +389,11 @@ class Indexer::Impl {
     }
   }
 
-  void erase(State& state, PreparedChange& change, Edit& edit) {
-    check_filing(state, change, edit);
+  void erase(State& state, PreparedChange& change, const ValueTable& values, Edit& edit) {
+    check_filing(state, change, values, edit);
     for (std::size_t i = 0; i < state.indexes.size(); ++i) {
-      for (const auto& [_, value] : change.before_values.of(i))
-        erase_from_index(state.indexes[i], value, change.before, edit, change.hash);
+      for (const ValueTable::Id id : values.of(change.before_values, i))
+        erase_from_index(state.indexes[i], values[id], change.before, edit, change.hash);
     }
     std::optional<ObjectEntry> erased;
     state.objects = ObjectTrie::erase(state.objects, change.hash,
@@ -341,27 +412,27 @@ class Indexer::Impl {
   /// Indexes do not own their objects, so what leaves the store must leave all of them. Should the
   /// index functions say of the old object something else than when it was filed (they are no pure
   /// functions, then), it is looked for everywhere.
-  void check_filing(State& state, PreparedChange& change, Edit& edit) {
+  void check_filing(State& state, PreparedChange& change, const ValueTable& values, Edit& edit) {
     const ObjectEntry* entry =
         ObjectTrie::find(state.objects, change.hash, is_object<ObjectEntry>(change.before));
     std::uint64_t found = 0;
     for (std::size_t i = 0; i < state.indexes.size(); ++i) {
-      for (const auto& [_, value] : change.before_values.of(i)) {
-        const Bucket* bucket = state.bucket(i, value);
+      for (const ValueTable::Id id : values.of(change.before_values, i)) {
+        const Bucket* bucket = state.bucket(i, values[id].text, values[id].hash);
         if (bucket != nullptr && is_filed(*bucket, change.before, change.hash)) ++found;
       }
     }
-    if (entry != nullptr && found == entry->filed() &&
-        found == change.before_values.values.size() && found < ObjectEntry::kMany) {
+    if (entry != nullptr && found == entry->filed() && found == change.before_values.count &&
+        found < ObjectEntry::kMany) {
       return;
     }
     for (auto& index : state.indexes) {
-      std::vector<std::string> values;
+      std::vector<ValueTable::Value> filed;
       for (BucketTrie::Cursor cursor(index); cursor.get() != nullptr; cursor.next()) {
         if (is_filed(**cursor.get(), change.before, change.hash))
-          values.emplace_back((*cursor.get())->value());
+          filed.push_back({0, (*cursor.get())->hash, std::string((*cursor.get())->value())});
       }
-      for (const auto& value : values)
+      for (const auto& value : filed)
         erase_from_index(index, value, change.before, edit, change.hash);
     }
     change.before_values = {};
@@ -397,10 +468,12 @@ class Indexer::Impl {
     return [value](Bucket* bucket) { return bucket->value() == value; };
   }
 
-  /// Files `after` under `value`, in the place of `before` if that is set.
-  void put_in_index(BucketTrie::Node*& index, std::string_view value, const api::Object& before,
-                    const api::Object& after, Edit& edit, std::uint32_t key_hash) {
-    const std::uint32_t hash = hash_text(value);
+  /// Files `after` under a value, in the place of `before` if that is set.
+  void put_in_index(BucketTrie::Node*& index, const ValueTable::Value& filed_under,
+                    const api::Object& before, const api::Object& after, Edit& edit,
+                    std::uint32_t key_hash) {
+    const std::string_view value = filed_under.text;
+    const std::uint32_t hash = filed_under.hash;
     Bucket* const* found = BucketTrie::find(index, hash, is_bucket(value));
     Bucket* bucket = found == nullptr ? new_bucket(value, hash, edit) : editable(*found, edit);
     if (core_->key_func) hashes_[after.header()] = key_hash;
@@ -411,9 +484,10 @@ class Indexer::Impl {
     std::optional<Bucket*> old;
     index = BucketTrie::put(index, bucket, hash, BucketOps{}, is_bucket(value), edit, old);
   }
-  void erase_from_index(BucketTrie::Node*& index, std::string_view value, const api::Object& object,
-                        Edit& edit, std::uint32_t key_hash) {
-    const std::uint32_t hash = hash_text(value);
+  void erase_from_index(BucketTrie::Node*& index, const ValueTable::Value& filed_under,
+                        const api::Object& object, Edit& edit, std::uint32_t key_hash) {
+    const std::string_view value = filed_under.text;
+    const std::uint32_t hash = filed_under.hash;
     Bucket* const* found = BucketTrie::find(index, hash, is_bucket(value));
     if (found == nullptr) return;
     Bucket* bucket = editable(*found, edit);

@@ -7,9 +7,41 @@
 
 namespace lookout::cache::detail {
 
+void RetiredList::add(const Retired& piece) {
+  if (last_ == nullptr || last_->size == Portion::kPieces) {
+    add(std::make_unique<Portion>());
+  }
+  last_->pieces[last_->size++] = piece;
+  last_->last_death = std::max(last_->last_death, piece.death);
+}
+
+void RetiredList::add(std::unique_ptr<Portion> portion) {
+  Portion* const added = portion.get();
+  (last_ == nullptr ? first_ : last_->next) = std::move(portion);
+  last_ = added;
+  ++portions_;
+}
+
+void RetiredList::add(RetiredList&& other) {
+  if (other.last_ == nullptr) return;
+  (last_ == nullptr ? first_ : last_->next) = std::move(other.first_);
+  last_ = std::exchange(other.last_, nullptr);
+  portions_ += std::exchange(other.portions_, 0);
+}
+
+std::unique_ptr<RetiredList::Portion> RetiredList::take() {
+  std::unique_ptr<Portion> out = std::move(first_);
+  if (out == nullptr) return out;
+  first_ = std::move(out->next);
+  if (first_ == nullptr) last_ = nullptr;
+  --portions_;
+  return out;
+}
+
 Reclaimer::~Reclaimer() {
-  for (auto& [version, pin] : pins_) free_all(pin.dead);
-  free_all(limbo_);
+  for (auto& [version, pin] : pins_) free_all(std::move(pin.dead));
+  free_all(std::move(unburied_));
+  free_all(std::move(limbo_));
 }
 
 // Why this is safe: the writer stores a new root before it stores the new version, and frees
@@ -37,64 +69,129 @@ Reclaimer::Guard::~Guard() { slot_->store(kIdle, std::memory_order_release); }
 
 void Reclaimer::publish(std::uint64_t version, std::vector<Retired>& retired) {
   version_.store(version, std::memory_order_seq_cst);
-  std::vector<Retired> free;
+  // (Also where this ends early or by an exception.)
+  struct AtEnd {
+    ~AtEnd() { at_work.store(false, std::memory_order_relaxed); }
+    std::atomic<bool>& at_work;
+  } const at_end{at_work_};
+  bool many = false;
   {
-    const std::lock_guard lock(mutex_);
-    for (const Retired& piece : retired) bury(piece, piece.death);
-    if (limbo_.size() >= kBatch) free = take_free();
+    const std::lock_guard lock(unburied_mutex_);
+    for (const Retired& piece : retired) unburied_.add(piece);
+    many = unburied_.portions() >= kMostUnburied;
   }
+  const std::size_t added = retired.size();
   retired.clear();
-  free_all(free);
+  // Somebody may have the mutex who has lost the processor: what waits may wait for longer. (A pin
+  // that goes meanwhile has less to let go; nothing of this is freed before it has been buried.)
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (many) {
+    lock.lock();
+  } else if (!lock.try_lock()) {
+    return;
+  }
+  bury_all();
+  RetiredList free;
+  if (limbo_.portions() >= kBatch)
+    free = take_free(kBatch / 2 + 2 * added / RetiredList::Portion::kPieces);
+  lock.unlock();
+  free_all(std::move(free));
 }
 
 void Reclaimer::unpin(std::uint64_t version) {
-  std::vector<Retired> free;
+  RetiredList dead;
   {
     const std::lock_guard lock(mutex_);
     const auto it = pins_.find(version);
     if (--it->second.count > 0) return;
-    const std::vector<Retired> dead = std::move(it->second.dead);
+    if (it == pins_.begin()) {
+      limbo_.add(std::move(it->second.dead));
+    } else {
+      dead = std::move(it->second.dead);
+    }
     pins_.erase(it);
-    for (const Retired& piece : dead) bury(piece, version);
-    if (!limbo_.empty()) free = take_free();
   }
-  free_all(free);
+  // Some of it an older pin may see. (What pins there are may change meanwhile; what is still in
+  // hand here nobody frees.)
+  while (const auto portion = dead.take()) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < portion->size; ++i) bury(portion->pieces[i], version);
+  }
+  reclaim(true);
 }
 
-void Reclaimer::reclaim() {
-  std::vector<Retired> free;
-  {
-    const std::lock_guard lock(mutex_);
-    free = take_free();
+void Reclaimer::reclaim() { reclaim(false); }
+
+void Reclaimer::reclaim(bool leave_to_writer) {
+  std::size_t left = 1;
+  for (bool first = true; left > 0; first = false) {
+    RetiredList free;
+    {
+      const std::lock_guard lock(mutex_);
+      if (first) {
+        bury_all();
+        left = limbo_.portions();
+      }
+      const std::size_t step = std::min(left, kStep);
+      free = take_free(step);
+      left -= step;
+    }
+    while (const auto portion = free.take()) {
+      for (std::size_t i = 0; i < portion->size; ++i) {
+        if (leave_to_writer && at_work_.load(std::memory_order_relaxed)) {
+          const std::lock_guard lock(mutex_);
+          for (; i < portion->size; ++i) limbo_.add(portion->pieces[i]);
+          limbo_.add(std::move(free));
+          return;
+        }
+        portion->pieces[i].dispose(portion->pieces[i].memory);
+      }
+    }
   }
-  free_all(free);
+}
+
+void Reclaimer::bury_all() {
+  RetiredList all;
+  {
+    const std::lock_guard lock(unburied_mutex_);
+    all = std::move(unburied_);
+  }
+  while (const auto portion = all.take()) {
+    for (std::size_t i = 0; i < portion->size; ++i)
+      bury(portion->pieces[i], portion->pieces[i].death);
+  }
 }
 
 void Reclaimer::bury(const Retired& piece, std::uint64_t below) {
   auto it = pins_.lower_bound(below);
   if (it != pins_.begin() && (--it)->first >= piece.birth) {
-    it->second.dead.push_back(piece);
+    it->second.dead.add(piece);
   } else {
-    limbo_.push_back(piece);
+    limbo_.add(piece);
   }
 }
 
-std::vector<Retired> Reclaimer::take_free() {
+RetiredList Reclaimer::take_free(std::size_t portions) {
+  RetiredList free;
+  portions = std::min(portions, limbo_.portions());
+  if (portions == 0) return free;
   std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
   for (const Slot& slot : slots_) {
     const std::uint64_t version = slot.version.load(std::memory_order_seq_cst);
     if (version != kIdle) oldest = std::min(oldest, version);
   }
-  const auto middle = std::partition(limbo_.begin(), limbo_.end(),
-                                     [&](const Retired& piece) { return piece.death > oldest; });
-  std::vector<Retired> free(middle, limbo_.end());
-  limbo_.erase(middle, limbo_.end());
+  for (; portions > 0; --portions) {
+    auto portion = limbo_.take();
+    (portion->last_death <= oldest ? free : limbo_).add(std::move(portion));
+  }
   return free;
 }
 
-void Reclaimer::free_all(std::vector<Retired>& pieces) {
-  for (const Retired& piece : pieces) piece.dispose(piece.memory);
-  pieces.clear();
+void Reclaimer::free_all(RetiredList pieces) {
+  while (const auto portion = pieces.take()) {
+    for (std::size_t i = 0; i < portion->size; ++i)
+      portion->pieces[i].dispose(portion->pieces[i].memory);
+  }
 }
 
 }  // namespace lookout::cache::detail

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace lookout::cache::detail {
@@ -19,6 +21,46 @@ struct Retired {
   std::uint64_t death = 0;
 };
 
+/// Pieces, in portions: to add one, or all of another list, moves nothing that is there, however
+/// much that is.
+class RetiredList {
+ public:
+  struct Portion {
+    static constexpr std::size_t kPieces = 62;
+
+    std::unique_ptr<Portion> next;
+    std::uint64_t last_death = 0;
+    std::size_t size = 0;
+    Retired pieces[kPieces];
+  };
+
+  RetiredList() = default;
+  RetiredList(RetiredList&& other) noexcept { *this = std::move(other); }
+  RetiredList& operator=(RetiredList&& other) noexcept {
+    std::swap(first_, other.first_);
+    std::swap(last_, other.last_);
+    std::swap(portions_, other.portions_);
+    return *this;
+  }
+  ~RetiredList() {
+    // (One after the other: a chain of many would end in as many calls.)
+    while (take()) {
+    }
+  }
+
+  std::size_t portions() const { return portions_; }
+  void add(const Retired& piece);
+  void add(std::unique_ptr<Portion> portion);
+  void add(RetiredList&& other);
+  /// The first portion, or null.
+  std::unique_ptr<Portion> take();
+
+ private:
+  std::unique_ptr<Portion> first_;
+  Portion* last_ = nullptr;
+  std::size_t portions_ = 0;
+};
+
 /// Says which versions of a store are still being read, and frees what no reader can reach any
 /// more.
 ///
@@ -28,6 +70,11 @@ struct Retired {
 /// nothing of what came and went meanwhile. A *guard* is for one look-up: it announces, in a slot
 /// that hardly any other thread uses, that nothing that is alive now may go; no lock, and no cache
 /// line that all readers write to.
+///
+/// Neither keeps the writer waiting. A snapshot of a long list may have kept a hundred thousand
+/// pieces; what is done with them under the mutex is done in small parts, a writer who finds the
+/// mutex taken comes back to it with the next version, and while it is at work it frees by itself,
+/// with each version a little more than it retires.
 ///
 /// One writer at a time publishes versions. All functions may be called from any thread unless they
 /// say otherwise.
@@ -62,6 +109,8 @@ class Reclaimer {
   }
   void unpin(std::uint64_t version);
 
+  /// By the writer, before it makes a version; publish() ends it.
+  void begin_write() { at_work_.store(true, std::memory_order_relaxed); }
   /// By the writer, after the version's root has been stored where readers find it.
   void publish(std::uint64_t version, std::vector<Retired>& retired);
 
@@ -71,28 +120,43 @@ class Reclaimer {
  private:
   static constexpr std::size_t kSlots = 16;
   static constexpr std::uint64_t kIdle = 0;
-  // Freeing costs a look at every slot: done for many pieces at once.
-  static constexpr std::size_t kBatch = 256;
+  // Freeing costs a look at every slot: done for many pieces at once, by the writer when there are
+  // so many portions.
+  static constexpr std::size_t kBatch = 4;
+  // When there are so many portions the writer waits for the mutex.
+  static constexpr std::size_t kMostUnburied = 1024;
+  // How many portions are looked at without letting go of the mutex.
+  static constexpr std::size_t kStep = 16;
 
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> version{kIdle};
   };
   struct Pin {
     std::size_t count = 0;
-    std::vector<Retired> dead;
+    RetiredList dead;
   };
 
   /// To the newest pin before `below` that can see it, else to the limbo. Under the mutex.
   void bury(const Retired& piece, std::uint64_t below);
-  /// Takes what no guard protects out of the limbo. Under the mutex.
-  std::vector<Retired> take_free();
-  static void free_all(std::vector<Retired>& pieces);
+  /// `leave_to_writer`: leaves the rest to a writer who turns out to be at work. What it has
+  /// allocated lies in its part of the heap: while another thread frees that, piece after piece,
+  /// the writer waits for malloc's lock, for half a millisecond and more.
+  void reclaim(bool leave_to_writer);
+  /// What has been retired and is in no list yet. Under the mutex.
+  void bury_all();
+  /// Takes what no guard protects out of the first portions of the limbo; the others of these go to
+  /// its end. Under the mutex.
+  RetiredList take_free(std::size_t portions);
+  static void free_all(RetiredList pieces);
 
   mutable std::array<Slot, kSlots> slots_;
   std::atomic<std::uint64_t> version_{1};
+  std::atomic<bool> at_work_{false};  // the writer is making a version
   std::mutex mutex_;
   std::map<std::uint64_t, Pin> pins_;  // guarded by mutex_
-  std::vector<Retired> limbo_;         // guarded by mutex_: pinned by nobody, perhaps guarded
+  RetiredList limbo_;                  // guarded by mutex_: pinned by nobody, perhaps guarded
+  std::mutex unburied_mutex_;          // held for moments only; taken after mutex_ if both are
+  RetiredList unburied_;               // guarded by unburied_mutex_: retired, and in no list yet
 };
 
 }  // namespace lookout::cache::detail

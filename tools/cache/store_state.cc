@@ -14,7 +14,11 @@ std::size_t State::index_of(std::string_view name) const {
 }
 
 const Bucket* State::bucket(std::size_t index, std::string_view value) const {
-  const auto* found = BucketTrie::find(indexes[index], hash_text(value),
+  return bucket(index, value, hash_text(value));
+}
+
+const Bucket* State::bucket(std::size_t index, std::string_view value, std::uint32_t hash) const {
+  const auto* found = BucketTrie::find(indexes[index], hash,
                                        [&](Bucket* bucket) { return bucket->value() == value; });
   return found == nullptr ? nullptr : *found;
 }

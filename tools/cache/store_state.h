@@ -96,6 +96,8 @@ struct State {
   /// The place of an index; throws InvalidArgument if there is none of that name.
   std::size_t index_of(std::string_view name) const;
   const Bucket* bucket(std::size_t index, std::string_view value) const;
+  /// The same with hash_text(value).
+  const Bucket* bucket(std::size_t index, std::string_view value, std::uint32_t hash) const;
 };
 
 std::uint32_t hash_text(std::string_view text);

@@ -30,8 +30,8 @@ class ListRange {
     using iterator_concept = std::input_iterator_tag;
 
     iterator() = default;
-    iterator(cache::ObjectRange::iterator at, const api::labels::Selector* selector)
-        : at_(std::move(at)), selector_(selector) {
+    iterator(cache::ObjectRange::iterator at, const ListRange& range)
+        : at_(std::move(at)), range_(&range) {
       skip();
     }
     T operator*() const { return T(*at_); }
@@ -47,39 +47,52 @@ class ListRange {
 
    private:
     void skip() {
-      if (selector_->empty()) return;
-      while (at_ != std::default_sentinel && !selector_->matches(*at_)) ++at_;
+      if (range_->takes_all()) return;
+      while (at_ != std::default_sentinel && !range_->takes(*at_)) ++at_;
     }
 
     cache::ObjectRange::iterator at_;
-    const api::labels::Selector* selector_ = nullptr;
+    const ListRange* range_ = nullptr;
   };
 
-  ListRange(cache::ObjectRange objects, api::labels::Selector selector)
-      : objects_(std::move(objects)), selector_(std::move(selector)) {}
+  /// `ns`: the only namespace that counts; empty if all do.
+  ListRange(cache::ObjectRange objects, api::labels::Selector selector, std::string ns = {})
+      : objects_(std::move(objects)), selector_(std::move(selector)), ns_(std::move(ns)) {}
 
-  iterator begin() const { return iterator(objects_.begin(), &selector_); }
+  iterator begin() const { return iterator(objects_.begin(), *this); }
   std::default_sentinel_t end() const { return {}; }
   bool empty() const { return begin() == end(); }
   /// Counts them: O(n) with a selector.
   std::size_t size() const {
-    if (selector_.empty()) return objects_.size();
+    if (takes_all()) return objects_.size();
     std::size_t n = 0;
     for (auto it = begin(); it != end(); ++it) ++n;
     return n;
   }
 
  private:
+  bool takes_all() const { return selector_.empty() && ns_.empty(); }
+  bool takes(const api::Object& object) const {
+    return (ns_.empty() || object.ns() == ns_) && selector_.matches(object);
+  }
+
   cache::ObjectRange objects_;
   api::labels::Selector selector_;
+  std::string ns_;
 };
 
 namespace detail {
 /// Throws api::StatusError, as client-go's listers do.
 [[noreturn]] void throw_not_found(const api::Resource& resource, std::string_view name);
-/// All that the selector can select, and no more than need be: by an index by label
-/// (cache::index_by_label) if there is one for a label that must have one value.
-cache::ObjectRange candidates(const cache::Snapshot& now, const api::labels::Selector& selector);
+/// All in a namespace (empty: in any) that the selector can select, and no more than need be.
+struct Candidates {
+  cache::ObjectRange objects;
+  bool other_namespaces = false;  ///< whether there may be objects of other namespaces among them
+};
+/// By the index that leaves the fewest: that by namespace, or one by label (cache::index_by_label)
+/// for a label that must have one value.
+Candidates candidates(const cache::Snapshot& now, const api::labels::Selector& selector,
+                      std::string_view ns = {});
 }  // namespace detail
 
 /// The objects of one namespace; list() of the empty one lists all namespaces, as in client-go.
@@ -90,10 +103,12 @@ class NamespaceLister {
                   std::string ns)
       : store_(std::move(store)), resource_(std::move(resource)), ns_(std::move(ns)) {}
 
+  /// By the index by namespace, or by one by label as Lister::list() does if that has fewer
+  /// objects.
   ListRange<T> list(api::labels::Selector selector = {}) const {
-    const cache::Snapshot now = store_->snapshot();
-    return {ns_.empty() ? now.objects() : now.by_index(cache::kNamespaceIndex, ns_),
-            std::move(selector)};
+    auto found = detail::candidates(store_->snapshot(), selector, ns_);
+    return {std::move(found.objects), std::move(selector),
+            found.other_namespaces ? ns_ : std::string()};
   }
   /// An empty handle if there is none.
   T find(std::string_view name) const { return T(store_->get(ns_, name)); }
@@ -119,10 +134,11 @@ class Lister {
       : store_(std::move(store)), resource_(std::move(resource)) {}
 
   /// By an index if the store has one for a label that must have one value
-  /// (cache::index_by_label), else by looking at every object.
+  /// (cache::index_by_label; of several the one that has the fewest objects), else by looking at
+  /// every object.
   ListRange<T> list(api::labels::Selector selector = {}) const {
-    cache::ObjectRange objects = detail::candidates(store_->snapshot(), selector);
-    return {std::move(objects), std::move(selector)};
+    auto found = detail::candidates(store_->snapshot(), selector);
+    return {std::move(found.objects), std::move(selector)};
   }
   NamespaceLister<T> ns(std::string name) const { return {store_, resource_, std::move(name)}; }
   ListRange<T> by_index(std::string_view index, std::string_view value) const {

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace lookout::cache::detail {
 namespace {
@@ -167,6 +170,57 @@ TEST_F(ReclaimerTest, AGuardProtectsWhatAPinLetsGo) {
   }
   reclaimer_->reclaim();
   EXPECT_EQ(*a, 1);
+}
+
+/// Many more than one portion.
+TEST_F(ReclaimerTest, APinLetsGoOfManyAtOnceIfNobodyWrites) {
+  const auto at1 = pin();
+  publish();
+  const auto at2 = pin();
+  for (int i = 0; i < 1000; ++i) publish({{piece(), 1}, {piece(), 2}});
+  const auto disposed = [this](std::size_t first) {
+    std::size_t n = 0;
+    for (std::size_t i = first; i < pieces_.size(); i += 2) n += *pieces_[i] == 1 ? 1u : 0u;
+    return n;
+  };
+  EXPECT_EQ(disposed(0) + disposed(1), 0u);
+  reclaimer_->unpin(at2);
+  EXPECT_EQ(disposed(0), 0u) << "version 1 still shows them";
+  EXPECT_EQ(disposed(1), 1000u);
+  reclaimer_->unpin(at1);
+  EXPECT_EQ(disposed(0), 1000u);
+}
+
+/// While there is a writer, the end of a snapshot leaves what it kept to the writer, who frees it
+/// little by little.
+TEST_F(ReclaimerTest, AWriterAtWorkFreesInSmallParts) {
+  constexpr std::size_t kMany = 10'000;
+  constexpr std::size_t kPart = 200;
+  static std::size_t disposed;
+  static std::function<void()> write;  // called once
+  disposed = 0;
+  write = {};
+  const auto dispose = [](void*) {
+    ++disposed;
+    if (const auto once = std::exchange(write, {})) once();
+  };
+  const auto pinned = pin();
+  std::vector<Retired> retired;
+  for (std::size_t i = 0; i < kMany; ++i) retired.push_back({nullptr, dispose, 1, version_ + 1});
+  reclaimer_->publish(++version_, retired);
+  EXPECT_EQ(disposed, 0u);
+  write = [this] { reclaimer_->begin_write(); };
+  reclaimer_->unpin(pinned);
+  EXPECT_EQ(disposed, 1u) << "the writer had begun";
+  for (std::size_t i = 0; i < kMany && disposed < kMany - 2 * kPart; ++i) {
+    const std::size_t before = disposed;
+    publish();
+    EXPECT_GT(disposed, before);
+    EXPECT_LE(disposed - before, kPart);
+  }
+  // (A few it keeps until there are more.)
+  reclaimer_->reclaim();
+  EXPECT_EQ(disposed, kMany);
 }
 
 TEST_F(ReclaimerTest, ItsEndDisposesOfTheRest) {
