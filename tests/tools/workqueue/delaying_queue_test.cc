@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 class DelayingQueueTest : public testing::Test {
  protected:
-  /// Lets time pass, and waits until the queue sleeps again, for that long.
+  /// Lets time pass. Who is to be woken by that must sleep by then: see expect_next_after().
   void advance(Clock::Duration duration) { clock_->advance(duration); }
   void expect_next_after(Clock::Duration duration) {
     EXPECT_TRUE(test::eventually([&] { return clock_->next_wake() == duration; }));
@@ -93,6 +93,7 @@ TEST_F(DelayingQueueTest, WhatIsDueTogetherComesInTheOrderOfItsTimes) {
   queue.add_after("first", 1s);
   queue.add_after("second", 2s);
   queue.add_after("also-third", 3s);
+  expect_next_after(1s);
   advance(10s);
   for (const char* item : {"first", "second", "third", "also-third"}) EXPECT_EQ(queue.get(), item);
 }
@@ -103,6 +104,7 @@ TEST_F(DelayingQueueTest, WhatIsAddedAtOnceMayComeAgainLater) {
   queue.add("a");
   EXPECT_EQ(queue.get(), "a");
   queue.done("a");
+  expect_next_after(1s);
   advance(1s);
   EXPECT_EQ(queue.get(), "a");
 }
@@ -113,6 +115,7 @@ TEST_F(DelayingQueueTest, TakesPrioritiesAlong) {
   DelayingQueue<std::string> queue(std::move(with_priorities));
   queue.add_after("low", 1s);
   queue.add_after("high", 2s, 1);
+  expect_next_after(1s);
   advance(5s);
   EXPECT_TRUE(test::eventually([&] { return queue.size() == 2; }));
   EXPECT_EQ(queue.get(), "high");
