@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/json_values.h"
+#include "lookout/api/detail/json_values.h"
 
 namespace lookout::api::detail {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/structural_scanner.h"
+#include "lookout/base/structural_scanner.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -18,7 +18,7 @@
 namespace lookout::api::detail {
 
 /// Takes the usual JSON apart several times as fast as a general parser, and gives up on everything
-/// else: what is malformed, \u escapes, numbers that are no integers of at most 18 digits. What it
+/// else: what is malformed, numbers that are no integers of at most 18 digits. What it
 /// takes it takes as RapidJSON would, event for event; a text that it gives up on is to be given to
 /// that one from the beginning, so that errors are always RapidJSON's.
 ///
@@ -35,10 +35,15 @@ class FastJson {
     p_ = text.data();
     end_ = p_ + text.size();
     open_.clear();
-    return run() && p_ == end_;
+    const bool good = run() && p_ == end_;
+    // One huge string is no reason to keep its memory.
+    if (unescaped_.capacity() > kKept) unescaped_ = {};
+    return good;
   }
 
  private:
+  static constexpr std::size_t kKept = 1u << 20;
+
   enum class At { kValue, kMember, kBehindValue, kEnd, kFailure };
 
   bool run() {
@@ -188,16 +193,74 @@ class FastJson {
       unescaped_.append(begin, p_);
       if (*p_ == '"') break;
       if (*p_ != '\\') return false;
-      const char plain = unescape(p_[1]);
-      if (plain == '\0') return false;
-      unescaped_ += plain;
-      p_ += 2;
+      if (p_[1] == 'u') {
+        if (!unicode_escape()) return false;
+      } else {
+        const char plain = unescape(p_[1]);
+        if (plain == '\0') return false;
+        unescaped_ += plain;
+        p_ += 2;
+      }
       begin = p_;
       p_ = find_special(p_);
     }
     ++p_;
     out = unescaped_;
     return true;
+  }
+
+  /// "\u0026", or two of them that stand for one character (RFC 8259, 7): Go writes <, > and & so.
+  bool unicode_escape() {
+    std::uint32_t code = 0;
+    if (!code_unit(code)) return false;
+    if (code >= 0xD800 && code < 0xE000) {
+      std::uint32_t low = 0;
+      if (code >= 0xDC00 || p_[0] != '\\' || p_[1] != 'u' || !code_unit(low)) return false;
+      if (low < 0xDC00 || low >= 0xE000) return false;
+      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    }
+    append_utf8(code);
+    return true;
+  }
+
+  /// Decodes a \u escape with its four hexadecimal digits.
+  bool code_unit(std::uint32_t& out) {
+    for (int i = 2; i < 6; ++i) {
+      const char c = p_[i];
+      const char letter = static_cast<char>(c | 0x20);
+      std::uint32_t digit = 0;
+      if (c >= '0' && c <= '9') {
+        digit = static_cast<std::uint32_t>(c - '0');
+      } else if (letter >= 'a' && letter <= 'f') {
+        digit = static_cast<std::uint32_t>(letter - 'a') + 10;
+      } else {
+        return false;
+      }
+      out = out * 16 + digit;
+    }
+    p_ += 6;
+    return true;
+  }
+
+  void append_utf8(std::uint32_t code) {
+    const auto tail = [this](std::uint32_t bits) {
+      unescaped_ += static_cast<char>(0x80 | (bits & 0x3F));
+    };
+    if (code < 0x80) {
+      unescaped_ += static_cast<char>(code);
+    } else if (code < 0x800) {
+      unescaped_ += static_cast<char>(0xC0 | (code >> 6));
+      tail(code);
+    } else if (code < 0x10000) {
+      unescaped_ += static_cast<char>(0xE0 | (code >> 12));
+      tail(code >> 6);
+      tail(code);
+    } else {
+      unescaped_ += static_cast<char>(0xF0 | (code >> 18));
+      tail(code >> 12);
+      tail(code >> 6);
+      tail(code);
+    }
   }
 
   static char unescape(char c) {

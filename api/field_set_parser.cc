@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "api/flat_writer.h"
-#include "api/limits.h"
+#include "lookout/api/detail/flat_writer.h"
+#include "lookout/api/detail/limits.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -49,7 +49,7 @@ bool FieldSetParser::read(const char* p, const char* const end) {
   const std::size_t outside = writer_.depth();
   for (;;) {
     // Before an object.
-    if (end - p < 2 || *p != '{' || writer_.depth() >= kMaxDepth) return false;
+    if (end - p < 2 || *p != '{' || writer_.depth() >= kMaxServedDepth) return false;
     if (p[1] == '}') {
       // As most are.
       p += 2;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "api/encoding.h"
-#include "api/go_text.h"
+#include "lookout/api/detail/encoding.h"
+#include "lookout/api/detail/go_text.h"
 
 namespace lookout::api::fields {
 namespace {

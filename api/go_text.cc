@@ -1,11 +1,11 @@
-#include "api/go_text.h"
+#include "lookout/api/detail/go_text.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cstdint>
 
-#include "api/structural_scanner.h"
+#include "lookout/base/structural_scanner.h"
 
 namespace lookout::api::detail {
 

@@ -1,4 +1,4 @@
-#include "api/go_values.h"
+#include "lookout/api/detail/go_values.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,8 @@
 #include <charconv>
 #include <iterator>
 
-#include "api/json_values.h"
+#include "lookout/api/detail/json_values.h"
+#include "lookout/base/enum_names.h"
 
 namespace lookout::api::detail {
 namespace {
@@ -140,6 +141,15 @@ std::string_view go_type_name(GoType type) {
       return "[]interface {}";
   }
   return {};
+}
+
+std::string_view go_scalar_name(Scalar scalar) {
+  static constexpr auto kNames = base::enum_names<Scalar>({{Scalar::kBytes, "[]uint8"},
+                                                           {Scalar::kInt32, "int32"},
+                                                           {Scalar::kInt64, "int64"},
+                                                           {Scalar::kDouble, "float64"},
+                                                           {Scalar::kBoolean, "bool"}});
+  return kNames.name_of(scalar, "string");
 }
 
 std::optional<std::string> scalar_key(const JsonValue& value) {

@@ -1,20 +1,22 @@
 #include <fmt/format.h>
 
 #include "api/event_type.h"
-#include "api/flat_writer.h"
 #include "api/json_parser.h"
+#include "lookout/api/detail/flat_writer.h"
 #include "lookout/api/json.h"
+#include "lookout/base/enum_names.h"
 
 namespace lookout::api {
 namespace detail {
 
+constexpr auto kEventTypes = base::enum_names<EventType>({{EventType::kAdded, "ADDED"},
+                                                          {EventType::kModified, "MODIFIED"},
+                                                          {EventType::kDeleted, "DELETED"},
+                                                          {EventType::kBookmark, "BOOKMARK"},
+                                                          {EventType::kError, "ERROR"}});
+
 std::optional<EventType> parse_event_type(std::string_view text) {
-  if (text == "ADDED") return EventType::kAdded;
-  if (text == "MODIFIED") return EventType::kModified;
-  if (text == "DELETED") return EventType::kDeleted;
-  if (text == "BOOKMARK") return EventType::kBookmark;
-  if (text == "ERROR") return EventType::kError;
-  return std::nullopt;
+  return kEventTypes.value_of(text);
 }
 
 }  // namespace detail
@@ -51,6 +53,8 @@ class JsonDecoder::Impl {
   }
 
   const std::string& error() const { return error_; }
+  std::string refused_key() const { return parser_.refused_key(); }
+  void set_max_depth(std::size_t levels) { parser_.set_max_depth(levels); }
 
  private:
   Projection projection_;
@@ -72,21 +76,9 @@ std::optional<WatchEvent> JsonDecoder::decode_event(std::string& text) {
   return impl_->decode_event(text);
 }
 const std::string& JsonDecoder::error() const { return impl_->error(); }
+std::string JsonDecoder::refused_key() const { return impl_->refused_key(); }
+void JsonDecoder::set_max_depth(std::size_t levels) { impl_->set_max_depth(levels); }
 
-std::string_view to_string(EventType type) {
-  switch (type) {
-    case EventType::kAdded:
-      return "ADDED";
-    case EventType::kModified:
-      return "MODIFIED";
-    case EventType::kDeleted:
-      return "DELETED";
-    case EventType::kBookmark:
-      return "BOOKMARK";
-    case EventType::kError:
-      return "ERROR";
-  }
-  return "";
-}
+std::string_view to_string(EventType type) { return detail::kEventTypes.name_of(type); }
 
 }  // namespace lookout::api

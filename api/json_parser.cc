@@ -18,10 +18,12 @@
 #include <vector>
 
 #include "api/fast_json.h"
-#include "api/flat_writer.h"
-#include "api/limits.h"
+#include "api/object_key.h"
 #include "api/projection_node.h"
-#include "api/structural_scanner.h"
+#include "lookout/api/detail/flat_writer.h"
+#include "lookout/api/detail/limits.h"
+#include "lookout/base/json_strings.h"
+#include "lookout/base/structural_scanner.h"
 
 namespace lookout_rapidjson {
 
@@ -51,7 +53,9 @@ namespace {
 
 namespace json = lookout_rapidjson;
 
-constexpr unsigned kParseFlags = json::kParseInsituFlag | json::kParseNumbersAsStringsFlag;
+// (Iterative: an object may be nested more deeply than a stack is long.)
+constexpr unsigned kParseFlags =
+    json::kParseInsituFlag | json::kParseNumbersAsStringsFlag | json::kParseIterativeFlag;
 // The parser reads whole vector registers and looks for a NUL behind the text.
 constexpr std::size_t kPadding = 32;
 
@@ -80,6 +84,8 @@ class Handler {
     depth_ = depth;
     next_ = projection;
   }
+
+  void set_max_depth(std::size_t depth) { max_depth_ = depth; }
 
   const char* error() const { return error_; }
   const std::string& event_type() const { return event_type_; }
@@ -125,6 +131,7 @@ class Handler {
         const bool change =
             event_type_ == "ADDED" || event_type_ == "MODIFIED" || event_type_ == "DELETED";
         next_ = change ? projection_ : nullptr;
+        writer_.projected_by(next_);
       } else {
         envelope_ = Envelope::kOther;
         return skip();
@@ -211,7 +218,7 @@ class Handler {
 
   bool begin(bool object) {
     if (depth_ == 0 && !object) return fail("expected a JSON object");
-    if (depth_ >= (envelope_ == Envelope::kNone ? kMaxDepth : kMaxDepth + 1))
+    if (depth_ >= (envelope_ == Envelope::kNone ? max_depth_ : max_depth_ + 1))
       return fail("nested too deeply");
     if (envelope_ != Envelope::kNone) {
       if (depth_ == 0) {
@@ -247,6 +254,7 @@ class Handler {
       nodes_;  // one for each open container; null: keep everything below
   const ProjectionNode* next_ = nullptr;  // for the container that opens next
   std::size_t depth_ = 0;
+  std::size_t max_depth_ = kMaxDepth;
   bool skip_next_ = false;
   const char* error_ = nullptr;
   Envelope envelope_ = Envelope::kNone;
@@ -259,27 +267,41 @@ class Handler {
 class JsonParser::Impl {
  public:
   Impl(FlatWriter& writer, const ProjectionNode* projection)
-      : writer_(writer), handler_(writer, projection) {}
+      : writer_(writer), projection_(projection), handler_(writer, projection) {}
 
   bool parse(std::string& text, bool event, std::size_t depth = 0,
              const ProjectionNode* projection = nullptr) {
     error_.clear();
+    event_ = event;
+    if (original_.capacity() > kKeptCapacity) std::string().swap(original_);
+    original_.clear();
     if (const std::size_t bad = find_invalid_utf8(text); bad != std::string_view::npos) {
       error_ = fmt::format("invalid UTF-8 at byte {}", bad);
+      original_ = text;
       return false;
     }
     const std::size_t size = text.size();
     text.resize(size + kPadding);  // zeroes
     const FlatWriter::Mark begin = writer_.mark();
+    if (depth == 0) writer_.projected_by(projection_);
     handler_.start(nullptr, {text.data(), size}, event);
     if (depth != 0) handler_.start_below(depth, projection);
     if (fast_.parse({text.data(), size})) return finish(event);
+    if (const std::size_t bad = find_control_character({text.data(), size});
+        bad != std::string_view::npos) {
+      error_ = fmt::format("a control character in a string at byte {}", bad);
+      return false;
+    }
     depth == 0 ? writer_.restart() : writer_.rewind(begin);
+    // RapidJSON spoils the text, and if it does not take it the name is still wanted.
+    original_.assign(text, 0, size);
     json::InsituStringStream stream(text.data());
     handler_.start(&stream, {text.data(), size}, event);
     if (depth != 0) handler_.start_below(depth, projection);
     const json::ParseResult result = reader_.Parse<kParseFlags>(stream, handler_);
-    if (result.IsError()) {
+    if (result.IsError() && handler_.error() == nullptr && result.Offset() >= size) {
+      error_ = "unexpected end of JSON input";
+    } else if (result.IsError()) {
       const char* why =
           handler_.error() != nullptr ? handler_.error() : json::GetParseError_En(result.Code());
       error_ = fmt::format("{} at byte {}", why, result.Offset());
@@ -294,8 +316,13 @@ class JsonParser::Impl {
 
   const std::string& event_type() const { return handler_.event_type(); }
   const std::string& error() const { return error_; }
+  void set_max_depth(std::size_t depth) { handler_.set_max_depth(depth); }
+  std::string refused_key() const { return key_in_json(original_, event_); }
 
  private:
+  // Buffers that one huge object has grown beyond this are freed.
+  static constexpr std::size_t kKeptCapacity = 1u << 20;
+
   /// The text has been taken apart.
   bool finish(bool event) {
     if (event && (handler_.event_type().empty() || !handler_.has_object()))
@@ -304,10 +331,13 @@ class JsonParser::Impl {
   }
 
   FlatWriter& writer_;
+  const ProjectionNode* projection_;
   Handler handler_;
   FastJson<Handler> fast_{handler_};
   json::GenericReader<json::StrictUtf8, json::StrictUtf8> reader_;
   std::string error_;
+  std::string original_;  // of the last text, if FastJson did not take it
+  bool event_ = false;
 };
 
 JsonParser::JsonParser(FlatWriter& writer, const ProjectionNode* projection)
@@ -321,5 +351,7 @@ bool JsonParser::parse_member(std::string& text, std::size_t depth,
 }
 const std::string& JsonParser::event_type() const { return impl_->event_type(); }
 const std::string& JsonParser::error() const { return impl_->error(); }
+void JsonParser::set_max_depth(std::size_t depth) { impl_->set_max_depth(depth); }
+std::string JsonParser::refused_key() const { return impl_->refused_key(); }
 
 }  // namespace lookout::api::detail

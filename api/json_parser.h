@@ -20,6 +20,9 @@ class JsonParser {
   JsonParser(const JsonParser&) = delete;
   JsonParser& operator=(const JsonParser&) = delete;
 
+  /// Refuses what is nested deeper; kMaxDepth by default.
+  void set_max_depth(std::size_t depth);
+
   /// Writes the object in `text`, which is used up, or says in error() why there is none. The
   /// caller finishes or clears the writer.
   bool parse_object(std::string& text);
@@ -33,6 +36,9 @@ class JsonParser {
   const std::string& event_type() const;
 
   const std::string& error() const;
+  /// "namespace/name" of the object that has just been refused, if its metadata can be read; else
+  /// empty.
+  std::string refused_key() const;
 
  private:
   class Impl;

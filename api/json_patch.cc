@@ -9,16 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "api/go_text.h"
-#include "api/json_values.h"
-#include "api/limits.h"
+#include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/json_values.h"
+#include "lookout/api/detail/limits.h"
 #include "lookout/api/object.h"
 
 namespace lookout::api {
 namespace {
 
-using Allocator = rapidjson::Document::AllocatorType;
-using JsonValue = rapidjson::Value;
 using detail::text_of;
 using rapidjson::SizeType;
 

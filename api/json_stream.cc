@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <string>
 
-#include "api/structural_scanner.h"
+#include "lookout/api/detail/limits.h"
 #include "lookout/api/json.h"
 #include "lookout/api/symbols.h"
+#include "lookout/base/structural_scanner.h"
 
 namespace lookout::api {
 namespace {
-
-using detail::StructuralScanner;
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -37,9 +36,7 @@ class ValueCollector {
     if (bytes_ <= limit_) {
       text_.append(input.substr(0, size));
     } else {
-      if (text_.size() < kExcerpt)
-        text_.append(input.substr(0, std::min(size, kExcerpt - text_.size())));
-      text_.resize(std::min(text_.size(), kExcerpt));
+      text_.clear();
       if (text_.capacity() > kKeptCapacity) text_.shrink_to_fit();
     }
     input.remove_prefix(size);
@@ -50,40 +47,38 @@ class ValueCollector {
   std::size_t bytes() const { return bytes_; }
   std::string& text() { return text_; }
 
-  /// Decoding uses the text up: what a report of failure will quote is put aside before.
-  void keep_excerpt() { excerpt_.assign(text_, 0, kExcerpt); }
-  MalformedObject malformed(const std::string& reason) const { return {reason, excerpt_, bytes_}; }
-  MalformedObject oversize() {
-    keep_excerpt();
-    return malformed(fmt::format("larger than the limit of {} bytes", limit_));
+  /// What `decoder` has just refused.
+  MalformedObject malformed(const JsonDecoder& decoder) const {
+    return {decoder.error(), decoder.refused_key(), bytes_};
+  }
+  MalformedObject oversize() const {
+    return {fmt::format("larger than the limit of {} bytes", limit_), {}, bytes_};
   }
 
  private:
   static constexpr std::size_t kKeptCapacity = 1u << 20;
-  static constexpr std::size_t kExcerpt = 160;
 
   std::size_t limit_;
   StructuralScanner scanner_;
   std::string text_;
-  std::string excerpt_;
   std::size_t bytes_ = 0;
 };
 
-}  // namespace
-
 // ---------------------------------------------------------------------------------------------------------------------------
 
-class JsonListDecoder::Impl {
+class JsonListWork final : public ListDecoder {
  public:
-  Impl(StreamOptions options, OnItem on_item, OnMalformed on_malformed)
+  JsonListWork(StreamOptions options, OnItem on_item, OnMalformed on_malformed)
       : decoder_(options.projection),
         value_(options.max_object_bytes),
         item_api_version_(std::move(options.api_version)),
         item_kind_(std::move(options.kind)),
         on_item_(std::move(on_item)),
-        on_malformed_(std::move(on_malformed)) {}
+        on_malformed_(std::move(on_malformed)) {
+    decoder_.set_max_depth(kMaxServedDepth);
+  }
 
-  bool feed(std::string_view input) {
+  bool feed(std::string_view input) override {
     while (!input.empty() && error_.empty()) {
       if (state_ == State::kItem || state_ == State::kContainer) {
         if (!value_.take(input)) break;
@@ -113,7 +108,7 @@ class JsonListDecoder::Impl {
     return error_.empty();
   }
 
-  bool finish() {
+  bool finish() override {
     if (!error_.empty()) return false;
     if (state_ != State::kEnd) {
       error_ =
@@ -127,12 +122,19 @@ class JsonListDecoder::Impl {
     return true;
   }
 
-  const std::string& error() const { return error_; }
-  std::string_view api_version() const { return api_version_; }
-  std::string_view kind() const { return kind_; }
-  Value metadata(Symbol field) const { return metadata_[sym::kMetadata][field]; }
+  const std::string& error() const override { return error_; }
+  std::string_view api_version() const override { return api_version_; }
+  std::string_view kind() const override { return kind_; }
+  std::string_view resource_version() const override {
+    return metadata(sym::kResourceVersion).as_string();
+  }
+  std::string_view continue_token() const override { return metadata(sym::kContinue).as_string(); }
+  std::optional<std::int64_t> remaining_item_count() const override {
+    return metadata(sym::kRemainingItemCount).to_int();
+  }
 
  private:
+  Value metadata(Symbol field) const { return metadata_[sym::kMetadata][field]; }
   enum class State {
     kStart,      // before the '{' of the list
     kBeforeKey,  // after '{' or ','
@@ -251,7 +253,7 @@ class JsonListDecoder::Impl {
     state_ = State::kAfterMember;
     if (key_ != "kind" && key_ != "apiVersion") return;
     // The items may get these.
-    if (detail::find_invalid_utf8(string_) != std::string_view::npos) {
+    if (find_invalid_utf8(string_) != std::string_view::npos) {
       error_ = fmt::format("malformed list: its {} is not UTF-8", key_);
     }
     (key_ == "kind" ? kind_ : api_version_) = string_;
@@ -274,12 +276,11 @@ class JsonListDecoder::Impl {
       on_malformed_(value_.oversize());
       return;
     }
-    value_.keep_excerpt();
     Object object = decoder_.decode(value_.text());
     if (object) {
       on_item_(std::move(object));
     } else {
-      on_malformed_(value_.malformed(decoder_.error()));
+      on_malformed_(value_.malformed(decoder_));
     }
   }
 
@@ -315,36 +316,27 @@ class JsonListDecoder::Impl {
   std::string error_;
 };
 
+}  // namespace
+
 JsonListDecoder::JsonListDecoder(StreamOptions options, OnItem on_item, OnMalformed on_malformed)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(on_item),
-                                   std::move(on_malformed))) {}
-JsonListDecoder::~JsonListDecoder() = default;
-bool JsonListDecoder::feed(std::string_view bytes) { return impl_->feed(bytes); }
-bool JsonListDecoder::finish() { return impl_->finish(); }
-const std::string& JsonListDecoder::error() const { return impl_->error(); }
-std::string_view JsonListDecoder::api_version() const { return impl_->api_version(); }
-std::string_view JsonListDecoder::kind() const { return impl_->kind(); }
-std::string_view JsonListDecoder::resource_version() const {
-  return impl_->metadata(sym::kResourceVersion).as_string();
-}
-std::string_view JsonListDecoder::continue_token() const {
-  return impl_->metadata(sym::kContinue).as_string();
-}
-std::optional<std::int64_t> JsonListDecoder::remaining_item_count() const {
-  return impl_->metadata(sym::kRemainingItemCount).to_int();
-}
+    : ListDecoderOfEncoding(std::make_unique<JsonListWork>(std::move(options), std::move(on_item),
+                                                           std::move(on_malformed))) {}
 
 // ---------------------------------------------------------------------------------------------------------------------------
 
-class JsonWatchDecoder::Impl {
+namespace {
+
+class JsonWatchWork final : public WatchDecoder {
  public:
-  Impl(StreamOptions options, OnEvent on_event, OnMalformed on_malformed)
+  JsonWatchWork(StreamOptions options, OnEvent on_event, OnMalformed on_malformed)
       : decoder_(options.projection),
         value_(options.max_object_bytes),
         on_event_(std::move(on_event)),
-        on_malformed_(std::move(on_malformed)) {}
+        on_malformed_(std::move(on_malformed)) {
+    decoder_.set_max_depth(kMaxServedDepth);
+  }
 
-  bool feed(std::string_view input) {
+  bool feed(std::string_view input) override {
     while (!input.empty() && error_.empty()) {
       if (!inside_) {
         const char c = input.front();
@@ -366,13 +358,13 @@ class JsonWatchDecoder::Impl {
     return error_.empty();
   }
 
-  bool finish() {
+  bool finish() override {
     if (error_.empty() && inside_)
       error_ = fmt::format("the stream ended {} bytes into an event", value_.bytes());
     return error_.empty();
   }
 
-  const std::string& error() const { return error_; }
+  const std::string& error() const override { return error_; }
 
  private:
   void finish_event() {
@@ -380,11 +372,10 @@ class JsonWatchDecoder::Impl {
       on_malformed_(value_.oversize());
       return;
     }
-    value_.keep_excerpt();
     if (auto event = decoder_.decode_event(value_.text())) {
       on_event_(std::move(*event));
     } else {
-      on_malformed_(value_.malformed(decoder_.error()));
+      on_malformed_(value_.malformed(decoder_));
     }
   }
 
@@ -396,13 +387,11 @@ class JsonWatchDecoder::Impl {
   std::string error_;
 };
 
+}  // namespace
+
 JsonWatchDecoder::JsonWatchDecoder(StreamOptions options, OnEvent on_event,
                                    OnMalformed on_malformed)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(on_event),
-                                   std::move(on_malformed))) {}
-JsonWatchDecoder::~JsonWatchDecoder() = default;
-bool JsonWatchDecoder::feed(std::string_view bytes) { return impl_->feed(bytes); }
-bool JsonWatchDecoder::finish() { return impl_->finish(); }
-const std::string& JsonWatchDecoder::error() const { return impl_->error(); }
+    : DecoderOfEncoding(std::make_unique<JsonWatchWork>(std::move(options), std::move(on_event),
+                                                        std::move(on_malformed))) {}
 
 }  // namespace lookout::api

@@ -1,4 +1,4 @@
-#include "api/json_writer.h"
+#include "lookout/api/detail/json_writer.h"
 
 #include <rapidjson/prettywriter.h>
 #include <rapidjson/writer.h>
@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
-#include "api/encoding.h"
+#include "lookout/api/detail/encoding.h"
 
 namespace lookout::api::detail {
 namespace {
@@ -56,38 +58,65 @@ void write_number(Value value, Writer& writer) {
   }
 }
 
-// The depth of an object is bounded when it is decoded (kMaxDepth), so recursion is too.
+/// Writes a scalar or an empty container. Returns false, and writes nothing, for other containers.
 template <class Writer>
-void write(Value value, Writer& writer) {
+bool write_simple(Value value, Writer& writer) {
   switch (value.kind()) {
     case Value::Kind::kAbsent:
     case Value::Kind::kNull:
       writer.Null();
-      return;
+      return true;
     case Value::Kind::kBool:
       writer.Bool(value.as_bool());
-      return;
+      return true;
     case Value::Kind::kNumber:
       write_number(value, writer);
-      return;
+      return true;
     case Value::Kind::kString: {
       const std::string_view text = value.as_string();
       writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
-      return;
+      return true;
     }
     case Value::Kind::kObject:
-      writer.StartObject();
-      for (const auto& [name, member] : value.members()) {
-        writer.Key(name.data(), static_cast<rapidjson::SizeType>(name.size()));
-        write(member, writer);
-      }
-      writer.EndObject();
-      return;
     case Value::Kind::kArray:
-      writer.StartArray();
-      for (const Value element : value.elements()) write(element, writer);
-      writer.EndArray();
-      return;
+      return false;
+  }
+  return true;
+}
+
+/// A container that has been begun.
+struct Open {
+  Open(Value value, bool is_object)
+      : object(is_object), range(contents(value.data(), is_object ? kTagObject : kTagArray)) {}
+  bool object;
+  Range range;  // what is still to be written
+};
+
+// An object may be nested more deeply than a stack is long: no recursion.
+template <class Writer>
+void write(Value value, Writer& writer) {
+  std::vector<Open> open;
+  for (;;) {
+    if (!write_simple(value, writer)) {
+      const bool object = value.kind() == Value::Kind::kObject;
+      object ? writer.StartObject() : writer.StartArray();
+      open.emplace_back(value, object);
+    }
+    while (!open.empty() && open.back().range.begin >= open.back().range.end) {
+      open.back().object ? writer.EndObject() : writer.EndArray();
+      open.pop_back();
+    }
+    if (open.empty()) return;
+    Open& innermost = open.back();
+    const std::uint8_t* p = innermost.range.begin;
+    if (innermost.object) {
+      const Key key = read_key(p);
+      const std::string_view name = key.text();
+      writer.Key(name.data(), static_cast<rapidjson::SizeType>(name.size()));
+      p = key.end;
+    }
+    value = Value(p);
+    innermost.range.begin = skip_value(p);
   }
 }
 

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <optional>
 
-#include "api/encoding.h"
-#include "api/go_text.h"
-#include "lookout/api/meta/v1.h"
+#include "lookout/api/detail/encoding.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/validation.h"
+#include "lookout/k8s/meta/v1.h"
 
 namespace lookout::api {
 
@@ -421,7 +421,7 @@ Selector from_set(std::initializer_list<std::pair<std::string_view, std::string_
   return Selector(std::move(requirements));
 }
 
-Selector from(const meta::v1::LabelSelector& selector) {
+Selector from(const k8s::meta::v1::LabelSelector& selector) {
   if (!selector) return nothing();
   std::vector<Requirement> requirements;
   for (const auto& [key, value] : selector.match_labels()) {

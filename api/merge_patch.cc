@@ -1,27 +1,28 @@
 #include "lookout/api/merge_patch.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
-#include "api/json_values.h"
-#include "api/limits.h"
+#include "lookout/api/detail/json_values.h"
 #include "lookout/api/error.h"
 
 namespace lookout::api {
 namespace {
 
-using Allocator = rapidjson::Document::AllocatorType;
-using JsonValue = rapidjson::Value;
 using detail::copy_text;
 using detail::deep_copy;
 using detail::text_of;
 
+// Of a patch, which nobody nests like this.
+constexpr std::size_t kDeepest = 1000;
+
 /// So that everything below may recurse.
 void check_depth(const JsonValue& value, std::size_t depth = 1) {
   if (!value.IsObject() && !value.IsArray()) return;
-  if (depth > kMaxDepth) throw DecodeError("the merge patch is nested too deeply");
+  if (depth > kDeepest) throw DecodeError("the merge patch is nested too deeply");
   if (value.IsArray()) {
     for (const auto& element : value.GetArray()) check_depth(element, depth + 1);
   } else {
@@ -65,27 +66,69 @@ void apply(JsonValue& target, const JsonValue& patch, Allocator& allocator) {
   }
 }
 
+/// The members of an object by name (the first of a name, as RapidJSON has it): looked up many
+/// times, a wide object must not be searched from its beginning each time. Narrow ones are.
+class MemberIndex {
+ public:
+  explicit MemberIndex(const JsonValue& object) : object_(object) {
+    if (!object.IsObject() || object.MemberCount() < kWide) return;
+    by_name_.reserve(object.MemberCount());
+    for (const auto& [name, value] : object.GetObject()) by_name_.emplace(text_of(name), &value);
+  }
+
+  /// Null if there is none, also if it is no object.
+  const JsonValue* find(const JsonValue& name) const {
+    if (!object_.IsObject()) return nullptr;
+    if (object_.MemberCount() < kWide) {
+      const auto member = object_.FindMember(name);
+      return member == object_.MemberEnd() ? nullptr : &member->value;
+    }
+    const auto found = by_name_.find(text_of(name));
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+
+ private:
+  static constexpr rapidjson::SizeType kWide = 16;
+
+  const JsonValue& object_;
+  std::unordered_map<std::string_view, const JsonValue*> by_name_;
+};
+
+/// As RapidJSON's ==, which is quadratic for wide objects.
+bool equal(const JsonValue& a, const JsonValue& b) {
+  if (a.IsObject() && b.IsObject()) {
+    if (a.MemberCount() != b.MemberCount()) return false;
+    const MemberIndex index(b);
+    return std::all_of(a.MemberBegin(), a.MemberEnd(), [&](const auto& member) {
+      const JsonValue* other = index.find(member.name);
+      return other != nullptr && equal(member.value, *other);
+    });
+  }
+  if (a.IsArray() && b.IsArray()) return std::equal(a.Begin(), a.End(), b.Begin(), b.End(), equal);
+  return a == b;
+}
+
 JsonValue create(const JsonValue& before, const JsonValue& after, Allocator& allocator) {
   if (!after.IsObject()) return deep_copy(after, allocator);
   JsonValue patch(rapidjson::kObjectType);
   const auto add = [&](const JsonValue& name, JsonValue value) {
     patch.AddMember(copy_text(text_of(name), allocator), value, allocator);
   };
-  const bool merging = before.IsObject();
-  if (merging) {
+  const MemberIndex had(before);
+  const MemberIndex has(after);
+  if (before.IsObject()) {
     for (const auto& [name, value] : before.GetObject()) {
-      const auto member = after.FindMember(name);
-      if (member == after.MemberEnd() || member->value.IsNull()) add(name, JsonValue());
+      const JsonValue* now = has.find(name);
+      if (now == nullptr || (now->IsNull() && !value.IsNull())) add(name, JsonValue());
     }
   }
   for (const auto& [name, value] : after.GetObject()) {
     if (value.IsNull()) continue;
     static const JsonValue kAbsent;
-    const auto member = merging ? before.FindMember(name) : after.MemberEnd();
-    const bool existed = merging && member != before.MemberEnd();
-    if (existed && member->value == value) continue;
-    JsonValue change = create(existed ? member->value : kAbsent, value, allocator);
-    const bool merged = existed && member->value.IsObject() && value.IsObject();
+    const JsonValue* was = had.find(name);
+    const bool merged = was != nullptr && was->IsObject() && value.IsObject();
+    if (was != nullptr && !merged && equal(*was, value)) continue;
+    JsonValue change = create(was != nullptr ? *was : kAbsent, value, allocator);
     if (!merged || !change.ObjectEmpty()) add(name, std::move(change));
   }
   return patch;

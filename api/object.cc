@@ -11,16 +11,17 @@
 #include <memory>
 #include <string>
 
-#include "api/encoding.h"
-#include "api/flat_writer.h"
-#include "api/json_writer.h"
-#include "api/limits.h"
-#include "api/object_header.h"
-#include "api/structural_scanner.h"
+#include "lookout/api/detail/encoding.h"
+#include "lookout/api/detail/flat_writer.h"
+#include "lookout/api/detail/json_writer.h"
+#include "lookout/api/detail/limits.h"
+#include "lookout/api/detail/object_header.h"
+#include "lookout/api/detail/projected_objects.h"
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
-#include "lookout/api/meta/v1.h"
 #include "lookout/api/symbols.h"
+#include "lookout/base/structural_scanner.h"
+#include "lookout/k8s/meta/v1.h"
 
 namespace lookout::api {
 namespace {
@@ -28,7 +29,14 @@ namespace {
 /// The value behind an offset of the header.
 Value at_offset(const detail::ObjectHeader* header, std::uint16_t detail::ObjectHeader::*offset,
                 Symbol field) {
-  if (header == nullptr || header->*offset == 0) return {};
+  if (header == nullptr) return {};
+  if (header->*offset == 0) {
+    if constexpr (detail::kProjectionsAreChecked) {
+      const Value metadata = Value(header->body())[sym::kMetadata];
+      if (field != sym::kMetadata) return metadata[field];  // which says why it is absent
+    }
+    return {};
+  }
   if (header->*offset == detail::ObjectHeader::kFar) {
     const Value metadata = Value(header->body())[sym::kMetadata];
     return field == sym::kMetadata ? metadata : metadata[field];
@@ -38,7 +46,7 @@ Value at_offset(const detail::ObjectHeader* header, std::uint16_t detail::Object
 
 std::string_view checked_text(const rapidjson::Value& value) {
   const std::string_view text(value.GetString(), value.GetStringLength());
-  if (detail::find_invalid_utf8(text) != std::string_view::npos)
+  if (find_invalid_utf8(text) != std::string_view::npos)
     throw DecodeError("the document has a string that is not UTF-8");
   return text;
 }
@@ -86,7 +94,9 @@ void write_document(const rapidjson::Value& value, detail::FlatWriter& writer) {
 
 using Allocator = rapidjson::Document::AllocatorType;
 
-rapidjson::Value to_rapidjson(Value value, Allocator& allocator) {
+rapidjson::Value to_rapidjson(Value value, Allocator& allocator, std::size_t depth = 0) {
+  // It recurses, and so does nearly everything that is done with a document.
+  if (depth > kMaxDepth) throw DecodeError("the object is nested too deeply for a document");
   const auto text = [&](std::string_view s) {
     return rapidjson::Value(s.data(), static_cast<rapidjson::SizeType>(s.size()), allocator);
   };
@@ -108,13 +118,13 @@ rapidjson::Value to_rapidjson(Value value, Allocator& allocator) {
     case Value::Kind::kObject: {
       rapidjson::Value out(rapidjson::kObjectType);
       for (const auto& [name, member] : value.members())
-        out.AddMember(text(name), to_rapidjson(member, allocator), allocator);
+        out.AddMember(text(name), to_rapidjson(member, allocator, depth + 1), allocator);
       return out;
     }
     case Value::Kind::kArray: {
       rapidjson::Value out(rapidjson::kArrayType);
       for (const Value element : value.elements())
-        out.PushBack(to_rapidjson(element, allocator), allocator);
+        out.PushBack(to_rapidjson(element, allocator, depth + 1), allocator);
       return out;
     }
   }
@@ -165,6 +175,7 @@ void Object::retain() const {
 
 void Object::release() const {
   if (header_ != nullptr && header_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if constexpr (detail::kProjectionsAreChecked) detail::forget_projected(header_);
     std::free(const_cast<detail::ObjectHeader*>(header_));
   }
 }
@@ -201,17 +212,17 @@ std::string Object::to_pretty_json(unsigned indent) const {
   return out;
 }
 
-std::string_view Object::ns() const {
+std::string_view Object::ns() const& {
   return at_offset(header_, &detail::ObjectHeader::ns, sym::kNamespace).as_string();
 }
-std::string_view Object::name() const {
+std::string_view Object::name() const& {
   return at_offset(header_, &detail::ObjectHeader::name, sym::kName).as_string();
 }
-std::string_view Object::uid() const {
+std::string_view Object::uid() const& {
   return at_offset(header_, &detail::ObjectHeader::uid, sym::kUid).as_string();
 }
 
-std::string_view Object::resource_version() const {
+std::string_view Object::resource_version() const& {
   return at_offset(header_, &detail::ObjectHeader::resource_version, sym::kResourceVersion)
       .as_string();
 }
@@ -224,21 +235,22 @@ std::string Object::key() const {
   return out.append(name());
 }
 
-std::string_view Object::api_version() const { return body()[sym::kApiVersion].as_string(); }
-std::string_view Object::kind() const { return body()[sym::kKind].as_string(); }
+std::string_view Object::api_version() const& { return body()[sym::kApiVersion].as_string(); }
+std::string_view Object::kind() const& { return body()[sym::kKind].as_string(); }
 GroupVersionKind Object::gvk() const { return GroupVersionKind::from(api_version(), kind()); }
-Value Object::labels() const {
+Value Object::labels() const& {
   return at_offset(header_, &detail::ObjectHeader::labels, sym::kLabels);
 }
-Value Object::annotations() const {
+Value Object::annotations() const& {
   return at_offset(header_, &detail::ObjectHeader::metadata, sym::kMetadata)[sym::kAnnotations];
 }
 
-meta::v1::ObjectMeta Object::metadata() const {
-  return meta::v1::ObjectMeta(at_offset(header_, &detail::ObjectHeader::metadata, sym::kMetadata));
+k8s::meta::v1::ObjectMeta Object::metadata() const& {
+  return k8s::meta::v1::ObjectMeta(
+      at_offset(header_, &detail::ObjectHeader::metadata, sym::kMetadata));
 }
 
-Value Object::body() const { return header_ == nullptr ? Value{} : Value(header_->body()); }
+Value Object::body() const& { return header_ == nullptr ? Value{} : Value(header_->body()); }
 std::size_t Object::memory_size() const {
   return header_ == nullptr ? 0 : sizeof(detail::ObjectHeader) + header_->size;
 }

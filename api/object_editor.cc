@@ -1,8 +1,8 @@
-#include "api/object_editor.h"
+#include "lookout/api/detail/object_editor.h"
 
 #include <algorithm>
 
-#include "api/flat_writer.h"
+#include "lookout/api/detail/flat_writer.h"
 #include "lookout/api/symbols.h"
 
 namespace lookout::api {

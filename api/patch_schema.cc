@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "api/go_text.h"
+#include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/go_values.h"
 
 namespace lookout::api::detail {
 namespace {
@@ -19,20 +20,7 @@ std::string_view go_kind(Type type) {
     case Shape::kScalar:
       break;
   }
-  switch (type.scalar()) {
-    case Scalar::kBytes:
-      return "slice";
-    case Scalar::kInt32:
-      return "int32";
-    case Scalar::kInt64:
-      return "int64";
-    case Scalar::kDouble:
-      return "float64";
-    case Scalar::kBoolean:
-      return "bool";
-    default:
-      return "string";
-  }
+  return type.scalar() == Scalar::kBytes ? "slice" : go_scalar_name(type.scalar());
 }
 
 PatchField failure(std::string message) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/type_table.h"
+#include "lookout/api/detail/type_table.h"
 
 namespace lookout::api::detail {
 

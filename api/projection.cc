@@ -43,6 +43,10 @@ void add(ProjectionNode& root, std::string_view text, ProjectionNode::Action act
   node->members.clear();
 }
 
+bool keeps_everything(const ProjectionNode* root) {
+  return root == nullptr || (root->keep_others && root->members.empty());
+}
+
 }  // namespace
 
 Projection Projection::keep(std::initializer_list<std::string_view> paths) {
@@ -77,6 +81,13 @@ Projection Projection::drop(std::initializer_list<std::string_view> paths) {
   Projection out;
   out.root_ = std::move(root);
   return out;
+}
+
+bool operator==(const Projection& a, const Projection& b) {
+  if (a.root_ == b.root_) return true;
+  if (keeps_everything(a.root()) || keeps_everything(b.root()))
+    return keeps_everything(a.root()) && keeps_everything(b.root());
+  return *a.root_ == *b.root_;
 }
 
 }  // namespace lookout::api

@@ -3,17 +3,22 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 namespace lookout::api::detail {
 
 /// What to do with the members of an object value (or of the object values in an array).
-struct ProjectionNode {
+struct ProjectionNode : std::enable_shared_from_this<ProjectionNode> {
   enum class Action { kKeep, kDrop, kDescend };
 
   Action action = Action::kDescend;
   bool keep_others = false;  // when descending: whether members that are not listed are kept
   std::map<std::string, ProjectionNode, std::less<>> members;
+
+  friend bool operator==(const ProjectionNode& a, const ProjectionNode& b) {
+    return a.action == b.action && a.keep_others == b.keep_others && a.members == b.members;
+  }
 };
 
 }  // namespace lookout::api::detail

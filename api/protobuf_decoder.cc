@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include "api/event_type.h"
-#include "api/flat_writer.h"
-#include "api/go_text.h"
 #include "api/protobuf_parser.h"
 #include "api/wire_table.h"
+#include "lookout/api/detail/flat_writer.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/protobuf.h"
 
 namespace lookout::api {

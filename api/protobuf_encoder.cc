@@ -7,15 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "api/encoding.h"
-#include "api/json_writer.h"
-#include "api/symbol_table.h"
 #include "api/wire_reader.h"
 #include "api/wire_table.h"
-#include "lookout/api/base64.h"
+#include "lookout/api/detail/encoding.h"
+#include "lookout/api/detail/json_writer.h"
+#include "lookout/api/detail/symbol_table.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/api/symbols.h"
 #include "lookout/api/time.h"
+#include "lookout/base/base64.h"
 
 namespace lookout::api {
 namespace {

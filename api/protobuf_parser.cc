@@ -9,15 +9,15 @@
 #include <cstring>
 #include <iterator>
 
-#include "api/flat_writer.h"
-#include "api/go_text.h"
-#include "api/limits.h"
 #include "api/projection_node.h"
-#include "api/structural_scanner.h"
-#include "api/symbol_table.h"
-#include "lookout/api/base64.h"
+#include "lookout/api/detail/flat_writer.h"
+#include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/limits.h"
+#include "lookout/api/detail/symbol_table.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/api/symbols.h"
+#include "lookout/base/base64.h"
+#include "lookout/base/structural_scanner.h"
 
 namespace lookout::api::detail {
 namespace {
@@ -71,7 +71,10 @@ std::string repaired(std::string_view bytes) {
 }  // namespace
 
 ProtobufParser::ProtobufParser(FlatWriter& writer, const ProjectionNode* projection)
-    : writer_(writer), projection_(projection), json_(writer, nullptr), field_set_(writer) {}
+    : writer_(writer), projection_(projection), json_(writer, nullptr), field_set_(writer) {
+  // What is embedded was JSON when the server took it.
+  json_.set_max_depth(kMaxServedDepth);
+}
 
 bool ProtobufParser::fail(NamedPlace place, std::string_view why) {
   error_ = place.is_field() ? fmt::format("{}.{}: {}", place.message, place.field, why)
@@ -236,6 +239,7 @@ bool ProtobufParser::root(std::string_view api_version, std::string_view kind,
   }
   top_ = 0;
   writer_.default_type(api_version, kind);
+  writer_.projected_by(projection);
   return message(message_of_type_, bytes, projection, false);
 }
 

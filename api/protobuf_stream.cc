@@ -5,8 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "api/go_text.h"
+#include "api/object_key.h"
 #include "api/wire_reader.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/protobuf.h"
 
 namespace lookout::api {
@@ -42,8 +43,8 @@ class BytesCollector {
       bytes_ = taken;
       return true;
     }
-    const std::size_t room = too_large() ? kExcerpt : limit_;
-    buffer_.append(taken.substr(0, room - std::min(room, buffer_.size())));
+    if (too_large()) return missing_ == 0;
+    buffer_.append(taken);
     bytes_ = buffer_;
     return missing_ == 0;
   }
@@ -54,9 +55,8 @@ class BytesCollector {
   /// Good until the next take() or the end of the piece.
   std::string_view bytes() const { return bytes_; }
 
-  MalformedObject malformed(std::string reason) const {
-    return {std::move(reason), std::string(bytes_.substr(0, kExcerpt)),
-            static_cast<std::size_t>(size_)};
+  MalformedObject malformed(std::string reason, std::string key = {}) const {
+    return {std::move(reason), std::move(key), static_cast<std::size_t>(size_)};
   }
   MalformedObject oversize() const {
     return malformed(fmt::format("larger than the limit of {} bytes", limit_));
@@ -64,7 +64,6 @@ class BytesCollector {
 
  private:
   static constexpr std::size_t kKeptCapacity = 1u << 20;
-  static constexpr std::size_t kExcerpt = 160;
 
   std::uint64_t size_ = 0;
   std::uint64_t missing_ = 0;
@@ -102,22 +101,52 @@ class Losses {
   std::string refusal_;
 };
 
-}  // namespace
-
 // -------------------------------------------------------------------------------------------------
 
-class ProtobufListDecoder::Impl {
- public:
-  Impl(StreamOptions options, OnItem on_item, OnMalformed on_malformed)
-      : decoder_(std::move(options.projection)),
+/// What list and watch bodies have in common.
+class ProtobufStream {
+ protected:
+  ProtobufStream(const StreamOptions& options, StreamDecoder::OnMalformed on_malformed)
+      : decoder_(options.projection),
         max_object_bytes_(options.max_object_bytes),
         losses_(options.lossless),
-        on_item_(std::move(on_item)),
-        on_malformed_(std::move(on_malformed)) {
+        on_malformed_(std::move(on_malformed)) {}
+  ~ProtobufStream() = default;
+
+  /// Hands over what the decoder has just made, unless it may not lose what it has lost.
+  template <class T>
+  void deliver(const std::function<void(T)>& to, T decoded) {
+    if (losses_.admit(decoder_.unknown_fields())) {
+      to(std::move(decoded));
+    } else {
+      error_ = losses_.refusal();
+    }
+  }
+
+  void report(const MalformedObject& malformed) {
+    if (losses_.admit(malformed)) {
+      on_malformed_(malformed);
+    } else {
+      error_ = losses_.refusal();
+    }
+  }
+
+  ProtobufDecoder decoder_;
+  const std::size_t max_object_bytes_;
+  Losses losses_;
+  const StreamDecoder::OnMalformed on_malformed_;
+  BytesCollector value_;
+  std::string error_;
+};
+
+class ProtobufListWork final : public ListDecoder, private ProtobufStream {
+ public:
+  ProtobufListWork(const StreamOptions& options, OnItem on_item, OnMalformed on_malformed)
+      : ProtobufStream(options, std::move(on_malformed)), on_item_(std::move(on_item)) {
     value_.start(kProtobufMagic.size(), kProtobufMagic.size());
   }
 
-  bool feed(std::string_view input) {
+  bool feed(std::string_view input) override {
     while (error_.empty() && (!input.empty() || state_ == State::kBytes)) {
       switch (state_) {
         case State::kMagic:
@@ -149,7 +178,7 @@ class ProtobufListDecoder::Impl {
     return error_.empty();
   }
 
-  bool finish() {
+  bool finish() override {
     if (!error_.empty()) return false;
     if (state_ == State::kMagic && value_.taken() == 0) {
       error_ = "the body is empty";
@@ -161,14 +190,16 @@ class ProtobufListDecoder::Impl {
     return error_.empty();
   }
 
-  const std::string& error() const { return error_; }
-  std::string_view api_version() const { return api_version_; }
-  std::string_view kind() const { return kind_; }
-  std::string_view resource_version() const { return resource_version_; }
-  std::string_view continue_token() const { return continue_token_; }
-  std::optional<std::int64_t> remaining_item_count() const { return remaining_item_count_; }
-  const UnknownFields& unknown_fields() const { return losses_.total(); }
-  bool would_lose() const { return !losses_.refusal().empty(); }
+  const std::string& error() const override { return error_; }
+  std::string_view api_version() const override { return api_version_; }
+  std::string_view kind() const override { return kind_; }
+  std::string_view resource_version() const override { return resource_version_; }
+  std::string_view continue_token() const override { return continue_token_; }
+  std::optional<std::int64_t> remaining_item_count() const override {
+    return remaining_item_count_;
+  }
+  UnknownFields unknown_fields() const override { return losses_.total(); }
+  bool would_lose() const override { return !losses_.refusal().empty(); }
 
  private:
   enum class State {
@@ -322,30 +353,15 @@ class ProtobufListDecoder::Impl {
   void finish_item() {
     if (value_.too_large()) return report(value_.oversize());
     Object object = decoder_.decode_item(api_version_, item_kind_, value_.bytes());
-    if (!object) return report(value_.malformed(decoder_.error()));
-    if (losses_.admit(decoder_.unknown_fields())) {
-      on_item_(std::move(object));
-    } else {
-      error_ = losses_.refusal();
+    if (!object) {
+      return report(value_.malformed(decoder_.error(), detail::key_in_protobuf(value_.bytes())));
     }
+    deliver(on_item_, std::move(object));
   }
 
-  void report(const MalformedObject& malformed) {
-    if (losses_.admit(malformed)) {
-      on_malformed_(malformed);
-    } else {
-      error_ = losses_.refusal();
-    }
-  }
-
-  ProtobufDecoder decoder_;
-  const std::size_t max_object_bytes_;
-  Losses losses_;
   const OnItem on_item_;
-  const OnMalformed on_malformed_;
 
   State state_ = State::kMagic;
-  BytesCollector value_;
   std::uint64_t number_ = 0;
   unsigned digits_ = 0;  // bytes of a number that have come
   std::uint64_t field_ = 0;
@@ -360,41 +376,27 @@ class ProtobufListDecoder::Impl {
   std::string resource_version_;
   std::string continue_token_;
   std::optional<std::int64_t> remaining_item_count_;
-  std::string error_;
 };
 
-ProtobufListDecoder::ProtobufListDecoder(StreamOptions options, OnItem on_item,
+}  // namespace
+
+ProtobufListDecoder::ProtobufListDecoder(const StreamOptions& options, OnItem on_item,
                                          OnMalformed on_malformed)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(on_item),
-                                   std::move(on_malformed))) {}
-ProtobufListDecoder::~ProtobufListDecoder() = default;
-bool ProtobufListDecoder::feed(std::string_view bytes) { return impl_->feed(bytes); }
-bool ProtobufListDecoder::finish() { return impl_->finish(); }
-const std::string& ProtobufListDecoder::error() const { return impl_->error(); }
-std::string_view ProtobufListDecoder::api_version() const { return impl_->api_version(); }
-std::string_view ProtobufListDecoder::kind() const { return impl_->kind(); }
-std::string_view ProtobufListDecoder::resource_version() const { return impl_->resource_version(); }
-std::string_view ProtobufListDecoder::continue_token() const { return impl_->continue_token(); }
-std::optional<std::int64_t> ProtobufListDecoder::remaining_item_count() const {
-  return impl_->remaining_item_count();
-}
-UnknownFields ProtobufListDecoder::unknown_fields() const { return impl_->unknown_fields(); }
-bool ProtobufListDecoder::would_lose() const { return impl_->would_lose(); }
+    : ListDecoderOfEncoding(std::make_unique<ProtobufListWork>(options, std::move(on_item),
+                                                               std::move(on_malformed))) {}
 
 // -------------------------------------------------------------------------------------------------
 
-class ProtobufWatchDecoder::Impl {
+namespace {
+
+class ProtobufWatchWork final : public WatchDecoder, private ProtobufStream {
  public:
-  Impl(StreamOptions options, OnEvent on_event, OnMalformed on_malformed)
-      : decoder_(std::move(options.projection)),
-        max_object_bytes_(options.max_object_bytes),
-        losses_(options.lossless),
-        on_event_(std::move(on_event)),
-        on_malformed_(std::move(on_malformed)) {
+  ProtobufWatchWork(const StreamOptions& options, OnEvent on_event, OnMalformed on_malformed)
+      : ProtobufStream(options, std::move(on_malformed)), on_event_(std::move(on_event)) {
     begin_head();
   }
 
-  bool feed(std::string_view input) {
+  bool feed(std::string_view input) override {
     while (error_.empty() && value_.take(input)) {
       if (in_head_) {
         std::uint64_t size = 0;
@@ -409,7 +411,7 @@ class ProtobufWatchDecoder::Impl {
     return error_.empty();
   }
 
-  bool finish() {
+  bool finish() override {
     if (error_.empty() && !(in_head_ && value_.taken() == 0)) {
       error_ = fmt::format("the stream ended {} bytes into an event",
                            value_.taken() + (in_head_ ? 0 : kHeadBytes));
@@ -417,9 +419,9 @@ class ProtobufWatchDecoder::Impl {
     return error_.empty();
   }
 
-  const std::string& error() const { return error_; }
-  const UnknownFields& unknown_fields() const { return losses_.total(); }
-  bool would_lose() const { return !losses_.refusal().empty(); }
+  const std::string& error() const override { return error_; }
+  UnknownFields unknown_fields() const override { return losses_.total(); }
+  bool would_lose() const override { return !losses_.refusal().empty(); }
 
  private:
   static constexpr std::size_t kHeadBytes = 4;
@@ -433,40 +435,18 @@ class ProtobufWatchDecoder::Impl {
     if (value_.too_large()) return report(value_.oversize());
     auto event = decoder_.decode_event(value_.bytes());
     if (!event) return report(value_.malformed(decoder_.error()));
-    if (losses_.admit(decoder_.unknown_fields())) {
-      on_event_(std::move(*event));
-    } else {
-      error_ = losses_.refusal();
-    }
+    deliver(on_event_, std::move(*event));
   }
 
-  void report(const MalformedObject& malformed) {
-    if (losses_.admit(malformed)) {
-      on_malformed_(malformed);
-    } else {
-      error_ = losses_.refusal();
-    }
-  }
-
-  ProtobufDecoder decoder_;
-  const std::size_t max_object_bytes_;
-  Losses losses_;
   const OnEvent on_event_;
-  const OnMalformed on_malformed_;
-  BytesCollector value_;
   bool in_head_ = true;
-  std::string error_;
 };
 
-ProtobufWatchDecoder::ProtobufWatchDecoder(StreamOptions options, OnEvent on_event,
+}  // namespace
+
+ProtobufWatchDecoder::ProtobufWatchDecoder(const StreamOptions& options, OnEvent on_event,
                                            OnMalformed on_malformed)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(on_event),
-                                   std::move(on_malformed))) {}
-ProtobufWatchDecoder::~ProtobufWatchDecoder() = default;
-bool ProtobufWatchDecoder::feed(std::string_view bytes) { return impl_->feed(bytes); }
-bool ProtobufWatchDecoder::finish() { return impl_->finish(); }
-const std::string& ProtobufWatchDecoder::error() const { return impl_->error(); }
-UnknownFields ProtobufWatchDecoder::unknown_fields() const { return impl_->unknown_fields(); }
-bool ProtobufWatchDecoder::would_lose() const { return impl_->would_lose(); }
+    : DecoderOfEncoding(std::make_unique<ProtobufWatchWork>(options, std::move(on_event),
+                                                            std::move(on_malformed))) {}
 
 }  // namespace lookout::api

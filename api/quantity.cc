@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-#include "api/go_text.h"
+#include "lookout/api/detail/go_text.h"
 
 namespace lookout::api {
 namespace {

@@ -1,7 +1,8 @@
 #include "lookout/api/resource.h"
 
 #include <array>
-#include <cctype>
+
+#include "lookout/base/ascii.h"
 
 namespace lookout::api {
 namespace {
@@ -12,19 +13,10 @@ std::string join(std::string_view group, std::string_view version) {
   return group.empty() ? std::string(version) : std::string(group) + "/" + std::string(version);
 }
 
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::tolower(static_cast<unsigned char>(a[i])) !=
-        std::tolower(static_cast<unsigned char>(b[i])))
-      return false;
-  }
-  return true;
-}
-
 bool has_name(const ResourceInfo& info, std::string_view name) {
-  if (equal_ignoring_case(name, info.plural) || equal_ignoring_case(name, info.singular) ||
-      equal_ignoring_case(name, info.kind)) {
+  if (base::equal_ignoring_case(name, info.plural) ||
+      base::equal_ignoring_case(name, info.singular) ||
+      base::equal_ignoring_case(name, info.kind)) {
     return true;
   }
   for (const auto short_name : split_list(info.short_names)) {

@@ -7,10 +7,11 @@
 #include <cctype>
 #include <utility>
 
-#include "api/flat_writer.h"
-#include "api/go_text.h"
-#include "lookout/api/meta/v1.h"
+#include "lookout/api/detail/flat_writer.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/validation.h"
+#include "lookout/base/ascii.h"
+#include "lookout/k8s/meta/v1.h"
 
 namespace lookout::api {
 namespace {
@@ -125,7 +126,7 @@ std::optional<Status> Status::from(const Object& object) {
   if (object.kind() != "Status" ||
       (object.api_version() != "v1" && object.api_version() != "meta.k8s.io/v1"))
     return std::nullopt;
-  const meta::v1::Status view(object);
+  const k8s::meta::v1::Status view(object);
   Status out;
   out.status = view.status();
   out.code = view.code().value_or(0);
@@ -198,6 +199,8 @@ Object Status::to_object() const {
 }
 
 StatusError::StatusError(Status status) : Error(what_of(status)), status_(std::move(status)) {}
+StatusError::StatusError(Status status, const std::string& hint)
+    : Error(what_of(status) + hint), status_(std::move(status)) {}
 
 StatusError StatusError::not_found(std::string_view group, std::string_view resource,
                                    std::string_view name) {
@@ -344,10 +347,7 @@ StatusError StatusError::generic(int code, std::string_view verb, std::string_vi
                           detail::quote(server_message));
   }
   if (!group.empty() || !resource.empty()) {
-    std::string lower(verb);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    message += fmt::format(" ({} {}{}{})", lower, qualified(group, resource),
+    message += fmt::format(" ({} {}{}{})", base::lower_case(verb), qualified(group, resource),
                            name.empty() ? "" : " ", name);
   }
   Status status = failure_about(code, reason, std::move(message), group, resource, name);

@@ -14,19 +14,17 @@
 #include <vector>
 
 #include "api/edited_members.h"
-#include "api/go_values.h"
-#include "api/json_values.h"
-#include "api/limits.h"
 #include "api/patch_directives.h"
 #include "api/patch_schema.h"
-#include "api/type_table.h"
+#include "lookout/api/detail/go_values.h"
+#include "lookout/api/detail/json_values.h"
+#include "lookout/api/detail/limits.h"
+#include "lookout/api/detail/type_table.h"
 #include "lookout/api/status.h"
 
 namespace lookout::api {
 namespace {
 
-using Allocator = rapidjson::Document::AllocatorType;
-using JsonValue = rapidjson::Value;
 using detail::copy_text;
 using detail::deep_copy;
 using detail::EditedMembers;

@@ -1,4 +1,4 @@
-#include "api/symbol_table.h"
+#include "lookout/api/detail/symbol_table.h"
 
 #include <cstddef>
 #include <cstring>

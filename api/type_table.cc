@@ -1,10 +1,10 @@
-#include "api/type_table.h"
+#include "lookout/api/detail/type_table.h"
 
 #include <algorithm>
 #include <array>
 #include <tuple>
 
-#include "api/symbol_table.h"
+#include "lookout/api/detail/symbol_table.h"
 
 namespace lookout::api::detail {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "api/go_text.h"
+#include "lookout/api/detail/go_text.h"
 
 namespace lookout::api::validation {
 namespace {

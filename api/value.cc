@@ -4,13 +4,25 @@
 #include <cstring>
 #include <limits>
 
-#include "api/encoding.h"
-#include "api/json_writer.h"
+#include "lookout/api/detail/encoding.h"
+#include "lookout/api/detail/json_writer.h"
+#include "lookout/api/detail/projected_objects.h"
 #include "lookout/api/field_path.h"
 
 namespace lookout::api {
 
 using namespace detail;
+
+namespace {
+
+/// For a member that is not there; `name` may be costly to find out.
+template <class Name>
+Value absent([[maybe_unused]] const std::uint8_t* object, [[maybe_unused]] Name name) {
+  if constexpr (kProjectionsAreChecked) note_absent(object, name());
+  return {};
+}
+
+}  // namespace
 
 Value::Kind Value::kind() const {
   if (data_ == nullptr) return Kind::kAbsent;
@@ -110,7 +122,7 @@ std::optional<double> Value::to_double() const {
 
 Value Value::operator[](Symbol key) const {
   const Range range = contents(data_, kTagObject);
-  if (range.begin == range.end) return {};
+  if (range.begin == range.end) return absent(data_, [&] { return key.text(); });
   const EncodedKey encoded = encode_symbol_key(key.id, false);
   const std::uint8_t* p = range.begin;
   if (encoded.size == 1) {
@@ -122,12 +134,12 @@ Value Value::operator[](Symbol key) const {
       if (p[0] == encoded.bytes[0] && p[1] == encoded.bytes[1]) return Value(p + 2);
     }
   }
-  return {};
+  return absent(data_, [&] { return key.text(); });
 }
 
 Value Value::operator[](std::string_view name) const {
   const Range range = contents(data_, kTagObject);
-  if (range.begin == range.end) return {};
+  if (range.begin == range.end) return absent(data_, [&] { return name; });
   const EncodedKey encoded = encode_key(name);
   for (const std::uint8_t* p = range.begin; p < range.end;) {
     const std::uint8_t* value = skip_key(p);
@@ -139,7 +151,7 @@ Value Value::operator[](std::string_view name) const {
     }
     p = skip_value(value);
   }
-  return {};
+  return absent(data_, [&] { return name; });
 }
 
 Value Value::operator[](std::size_t index) const {

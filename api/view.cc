@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "api/go_text.h"
-#include "lookout/api/base64.h"
+#include "lookout/api/detail/go_text.h"
+#include "lookout/base/base64.h"
 
 namespace lookout::api {
 

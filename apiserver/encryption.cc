@@ -6,16 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "apiserver/registry/storage_place.h"
-#include "lookout/api/base64.h"
+#include "apiserver/resources/storage_place.h"
 #include "lookout/api/resource.h"
-#include "rest/file_reader.h"
-#include "rest/yaml_tree.h"
+#include "lookout/base/base64.h"
+#include "lookout/base/file_reader.h"
+#include "lookout/base/yaml_tree.h"
 
 namespace lookout::apiserver {
 namespace {
 
-using rest::detail::YamlNode;
 using storage::PrefixedTransformer;
 using storage::TransformerPtr;
 
@@ -42,7 +41,7 @@ struct Entry {
 
 GroupResource resource_at(std::string_view place) {
   for (const api::ResourceInfo& info : api::builtin_resources()) {
-    if (registry::place_of(info) == place)
+    if (resources::place_of(info) == place)
       return {std::string(info.group), std::string(info.plural)};
   }
   const std::size_t slash = place.find('/');
@@ -70,7 +69,7 @@ void add_keys(const YamlNode& provider, std::vector<PrefixedTransformer>& out) {
     const YamlNode& secret = member(*key, "secret", YamlNode::Kind::kScalar);
     if (name.empty() || name.find(':') != std::string::npos)
       fail(*key, "the name of a key is not empty and has no colon");
-    const auto bytes = api::decode_base64(secret.text);
+    const auto bytes = decode_base64(secret.text);
     if (!bytes) fail(secret, "a secret is no base64");
     if (bytes->size() != 16 && bytes->size() != 24 && bytes->size() != 32)
       fail(secret, "a secret for aesgcm has 16, 24 or 32 bytes");
@@ -103,7 +102,7 @@ TransformerPtr transformer_of(const YamlNode& providers) {
 Encryption read_encryption_config(std::string_view text) {
   std::vector<Entry> entries;
   try {
-    const rest::detail::YamlTree tree(text);
+    const YamlTree tree(text);
     const YamlNode& root = tree.root();
     if (root.kind != YamlNode::Kind::kMap ||
         member(root, "kind", YamlNode::Kind::kScalar).text != "EncryptionConfiguration")
@@ -115,7 +114,7 @@ Encryption read_encryption_config(std::string_view text) {
         entry.resources.push_back(name->text);
       entry.transformer = transformer_of(member(*one, "providers", YamlNode::Kind::kSequence));
     }
-  } catch (const rest::detail::YamlError& e) {
+  } catch (const YamlError& e) {
     throw Error(fmt::format("the encryption configuration, line {}: {}", e.line(), e.what()));
   }
   return [entries = std::move(entries)](std::string_view place) -> TransformerPtr {
@@ -127,7 +126,7 @@ Encryption read_encryption_config(std::string_view text) {
 }
 
 Encryption load_encryption_config(const std::string& file) {
-  const auto content = rest::detail::read_small_file(file, rest::detail::FileKind::kOrPipe);
+  const auto content = read_small_file(file, FileKind::kOrPipe);
   if (!content) throw Error(fmt::format("cannot read {}: {}", file, content.error));
   return read_encryption_config(content.text);
 }

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "api/json_values.h"
+#include "lookout/api/detail/json_values.h"
 
 namespace lookout::apiserver::json {
 
@@ -19,6 +19,7 @@ using Allocator = rapidjson::Document::AllocatorType;
 using api::detail::copy_text;
 using api::detail::deep_copy;
 using api::detail::text_of;
+using api::detail::to_json;
 
 /// The member of an object; null if there is none, or `object` is none.
 inline Value* find(Value& object, std::string_view name) {

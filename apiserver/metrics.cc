@@ -5,16 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "apiserver/metric_families.h"
+
 namespace lookout::apiserver {
 namespace {
-
-/// The bounds of kube-apiserver, in seconds, as far as they tell anything here.
-const prometheus::Histogram::BucketBoundaries& duration_buckets() {
-  static const prometheus::Histogram::BucketBoundaries kBuckets = {
-      0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2,
-      3,     4,     5,    6,   8,   10,  15,  20,  30,  45,   60};
-  return kBuckets;
-}
 
 std::string verb_label(const endpoints::RequestInfo& info) {
   if (info.verb == "create") return "POST";
@@ -36,37 +30,23 @@ std::string scope_label(const endpoints::RequestInfo& info) {
 }  // namespace
 
 Metrics::Metrics()
-    : requests_(prometheus::BuildCounter()
-                    .Name("apiserver_request_total")
-                    .Help("Counter of apiserver requests broken out for each verb, dry run value, "
-                          "group, version, resource, scope, component, and HTTP response code.")
-                    .Register(registry_)),
-      durations_(prometheus::BuildHistogram()
-                     .Name("apiserver_request_duration_seconds")
-                     .Help("Response latency distribution in seconds for each verb, dry run "
-                           "value, group, version, resource, subresource, scope and component.")
-                     .Register(registry_)),
-      in_flight_(prometheus::BuildGauge()
-                     .Name("apiserver_current_inflight_requests")
-                     .Help("Number of requests that are being answered, by kind.")
-                     .Register(registry_)),
-      watchers_(prometheus::BuildGauge()
-                    .Name("apiserver_registered_watchers")
-                    .Help("Number of currently registered watchers for a given resource.")
-                    .Register(registry_)),
-      watch_events_(prometheus::BuildCounter()
-                        .Name("apiserver_watch_events_total")
-                        .Help("Number of events sent in watch clients.")
-                        .Register(registry_)),
-      objects_(prometheus::BuildGauge()
-                   .Name("apiserver_storage_objects")
-                   .Help("Number of stored objects, split by kind.")
-                   .Register(registry_)),
-      resource_objects_(prometheus::BuildGauge()
-                            .Name("apiserver_resource_objects")
-                            .Help("Number of stored objects at the time of last check split by "
-                                  "kind.")
-                            .Register(registry_)),
+    : requests_(counters(registry_, "apiserver_request_total",
+                         "Counter of apiserver requests broken out for each verb, dry run value, "
+                         "group, version, resource, scope, component, and HTTP response code.")),
+      durations_(histograms(registry_, "apiserver_request_duration_seconds",
+                            "Response latency distribution in seconds for each verb, dry run "
+                            "value, group, version, resource, subresource, scope and component.")),
+      in_flight_(gauges(registry_, "apiserver_current_inflight_requests",
+                        "Number of requests that are being answered, by kind.")),
+      watchers_(gauges(registry_, "apiserver_registered_watchers",
+                       "Number of currently registered watchers for a given resource.")),
+      watch_events_(counters(registry_, "apiserver_watch_events_total",
+                             "Number of events sent in watch clients.")),
+      objects_(gauges(registry_, "apiserver_storage_objects",
+                      "Number of stored objects, split by kind.")),
+      resource_objects_(gauges(registry_, "apiserver_resource_objects",
+                               "Number of stored objects at the time of last check split by "
+                               "kind.")),
       reading_(in_flight_.Add({{"request_kind", "readOnly"}})),
       changing_(in_flight_.Add({{"request_kind", "mutating"}})) {}
 
@@ -80,7 +60,7 @@ Metrics::Request::Request(Metrics& metrics, const http::Request& request)
 Metrics::Request::~Request() { in_flight_.Decrement(); }
 
 void Metrics::Request::finish(const endpoints::RequestInfo& info,
-                              const registry::ServedResource* resource, int code) {
+                              const resources::ServedResource* resource, int code) {
   // Nothing that a client makes up becomes a label.
   prometheus::Labels labels = {{"component", "apiserver"},
                                {"verb", resource == nullptr ? "other" : verb_label(info)},
@@ -107,7 +87,7 @@ void Metrics::Request::finish(const endpoints::RequestInfo& info,
   metrics_.requests_.Add(labels).Increment();
 }
 
-std::shared_ptr<WatcherMetrics> Metrics::watcher(const registry::ServedResource& resource) {
+std::shared_ptr<WatcherMetrics> Metrics::watcher(const resources::ServedResource& resource) {
   const prometheus::Labels labels = {{"group", resource.type.group},
                                      {"version", resource.type.version},
                                      {"kind", resource.type.kind}};

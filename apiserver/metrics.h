@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "apiserver/endpoints/request_info.h"
-#include "apiserver/http/message.h"
-#include "apiserver/registry/served_resource.h"
+#include "apiserver/resources/served_resource.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver {
 
@@ -50,7 +50,7 @@ class Metrics {
     Request& operator=(const Request&) = delete;
 
     /// `resource` is null for what is about no resource that is served.
-    void finish(const endpoints::RequestInfo& info, const registry::ServedResource* resource,
+    void finish(const endpoints::RequestInfo& info, const resources::ServedResource* resource,
                 int code);
 
    private:
@@ -60,7 +60,7 @@ class Metrics {
     const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   };
 
-  std::shared_ptr<WatcherMetrics> watcher(const registry::ServedResource& resource);
+  std::shared_ptr<WatcherMetrics> watcher(const resources::ServedResource& resource);
   void set_objects(const std::string& group, const std::string& plural, std::size_t count);
 
   /// Everything in the text format of Prometheus.

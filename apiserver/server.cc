@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -10,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -19,18 +21,22 @@
 #include <thread>
 #include <utility>
 
+#include "apiserver/admission/hook_registry.h"
+#include "apiserver/admission/webhook_admission.h"
+#include "apiserver/admission/webhook_client.h"
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/controllers/controllers.h"
-#include "apiserver/doorbell.h"
 #include "apiserver/endpoints/api_handler.h"
 #include "apiserver/endpoints/resource_handler.h"
-#include "apiserver/http/server.h"
 #include "apiserver/metrics.h"
-#include "apiserver/registry/object_meta.h"
-#include "apiserver/registry/resource_registry.h"
-#include "apiserver/registry/service_allocator.h"
-#include "apiserver/registry/store.h"
+#include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/resource_registry.h"
+#include "apiserver/resources/service_allocator.h"
+#include "apiserver/resources/store.h"
 #include "lookout/apiserver/storage/memory.h"
+#include "lookout/base/async_event.h"
+#include "lookout/base/http/server.h"
+#include "lookout/base/processors.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -38,11 +44,16 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::chrono::seconds kMaintenance{5};
-/// Before a task begins again.
+/// As kube-apiserver counts objects.
+constexpr std::chrono::minutes kCounting{1};
+/// Before a task begins again, at first and when it ends again and again.
 constexpr std::chrono::milliseconds kPause{500};
+constexpr std::chrono::milliseconds kLongestPause{8000};
+/// For the caches to be filled, before a server that begins gives up.
+constexpr std::chrono::seconds kPatience{30};
 
 /// Runs a coroutine to its end on this thread.
-void run(rest::Awaitable<void> task) {
+void run(Awaitable<void> task) {
   asio::io_context context;
   std::exception_ptr failure;
   asio::co_spawn(context, std::move(task), [&](std::exception_ptr error) { failure = error; });
@@ -74,8 +85,7 @@ http::ServerOptions http_options(const ServerOptions& options) {
   http::ServerOptions out;
   out.address = options.address;
   out.port = options.port;
-  out.threads =
-      options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  out.threads = options.threads != 0 ? options.threads : usable_processors();
   out.max_connections = options.max_connections;
   out.limits.max_header_bytes = options.max_header_bytes;
   out.limits.max_body_bytes = options.max_body_bytes;
@@ -94,49 +104,53 @@ http::ServerOptions http_options(const ServerOptions& options) {
   return out;
 }
 
-/// An address that clients on this machine can connect to.
-std::string reachable(const std::string& address) {
-  if (address == "0.0.0.0") return "127.0.0.1";
-  if (address == "::") return "[::1]";
-  return address.find(':') == std::string::npos ? address : "[" + address + "]";
-}
-
 }  // namespace
 
 class Server::Impl {
  public:
   explicit Impl(ServerOptions options)
       : options_(std::move(options)),
-        own_token_(registry::new_uid() + registry::new_uid()),
+        own_token_(resources::new_uid() + resources::new_uid()),
         backend_(backend_of(options_)),
         resources_(*backend_),
         store_(resources_.table()->find("", "v1", "namespaces")),
         services_(store_, resources_.table()->find("networking.k8s.io", "v1", "ipaddresses"),
                   backend_->resource("ranges"), options_.service_cluster_ip_range),
         authenticator_(tokens_of(options_, own_token_), !options_.client_ca_file.empty()),
-        resource_handler_(resources_, store_, authenticator_,
+        hooks_(resources_),
+        webhook_client_({resources_.table()->find("", "v1", "services"),
+                         resources_.table()->find("discovery.k8s.io", "v1", "endpointslices")},
+                        options_.resolve_service),
+        webhooks_{hooks_, webhook_client_, resources_.table()->find("", "v1", "namespaces")},
+        resource_handler_(resources_, store_, webhooks_, authenticator_,
                           {options_.min_watch_timeout, options_.bookmark_interval}, counters_),
         health_(*backend_),
         api_(resources_, resource_handler_, authenticator_, health_, options_.max_body_bytes,
-             counters_),
+             options_.allowed_hosts, counters_),
         http_(
             http_options(options_),
             [this](http::Request request) { return api_.handle(std::move(request)); },
             [this](int status, const std::string& message) {
               return api_.broken_request(status, message);
-            }) {
-    api_.set_server_address(fmt::format("{}:{}", reachable(options_.address), http_.port()));
+            },
+            [this](const http::Request& head) { return api_.refuse(head); }) {
+    api_.set_server_address(
+        fmt::format("{}:{}", http::host_for_clients(options_.address), http_.port()));
     store_.allocate_services(&services_);
+    store_.admit_priorities(resources_.table()->find("scheduling.k8s.io", "v1", "priorityclasses"));
     run(prepare());
     const controllers::Context context{resources_, store_, spawn_};
     spawn("custom resources", [this] { return resources_.follow(); });
-    spawn("namespaces", [context] { return controllers::run_namespace_controller(context); });
-    spawn("definitions", [context] { return controllers::run_definition_controller(context); });
+    spawn("mutating webhooks", [this] { return hooks_.follow_mutating(); });
+    spawn("validating webhooks", [this] { return hooks_.follow_validating(); });
+    controllers::begin_namespace_controller(context);
+    controllers::begin_definition_controller(context);
     spawn("pods", [context] { return controllers::run_pod_reaper(context); });
     spawn("claims", [context] { return controllers::run_claim_protection(context); });
     spawn("volumes", [context] { return controllers::run_volume_protection(context); });
     spawn("owners", [context] { return controllers::run_garbage_collector(context); });
     spawn("maintenance", [this] { return maintain(); });
+    spawn("counts of objects", [this] { return count_objects(); });
     http_.start();
     spdlog::debug("API server listens on {}", url());
   }
@@ -155,20 +169,25 @@ class Server::Impl {
       hurry_.wait_for(lock, options_.shutdown_delay, [&] { return in_a_hurry_; });
     }
     end_tasks();
+    if (!http_.drain(grace)) http_.cut_off();
+    // It still knows the threads of those who have asked it.
+    webhook_client_.shutdown();
     http_.stop(grace);
   }
 
   std::string url() const {
     return fmt::format("{}://{}:{}", options_.tls_cert_file.empty() ? "http" : "https",
-                       reachable(options_.address), http_.port());
+                       http::host_for_clients(options_.address), http_.port());
   }
 
  private:
   friend class Server;
 
   /// What is there from the beginning.
-  rest::Awaitable<void> prepare() {
-    co_await resources_.refresh();
+  Awaitable<void> prepare() {
+    // Says what is wrong with the storage, if anything is.
+    co_await backend_->current_revision();
+    co_await wait_for_caches();
     for (const char* name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
       co_await create_once("", "v1", "namespaces",
                            fmt::format(R"({{"metadata":{{"name":"{}"}}}})", name));
@@ -187,9 +206,26 @@ class Server::Impl {
                          R"(from their current node."})");
   }
 
-  rest::Awaitable<void> create_once(std::string group, std::string version, std::string plural,
-                                    std::string json) {
-    registry::Target target;
+  /// A cache that is not filled yet refuses.
+  Awaitable<void> wait_for_caches() {
+    AsyncEvent bell(co_await asio::this_coro::executor);
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    for (;;) {
+      try {
+        co_await resources_.refresh();
+        co_await hooks_.refresh();
+        co_return;
+      } catch (const api::StatusError& e) {
+        const bool again = api::is_too_many_requests(e);
+        if (!again || std::chrono::steady_clock::now() >= until) throw;
+      }
+      co_await bell.wait(std::chrono::steady_clock::now() + kPause);
+    }
+  }
+
+  Awaitable<void> create_once(std::string group, std::string version, std::string plural,
+                              std::string json) {
+    resources::Target target;
     target.resource = resources_.table()->find(group, version, plural);
     api::Object object = api::Object::parse(json);
     try {
@@ -199,22 +235,38 @@ class Server::Impl {
     }
   }
 
-  rest::Awaitable<void> maintain() {
-    Doorbell bell(co_await asio::this_coro::executor);
+  Awaitable<void> maintain() {
+    AsyncEvent bell(co_await asio::this_coro::executor);
     for (;;) {
       co_await bell.wait(std::chrono::steady_clock::now() + kMaintenance);
       backend_->maintain();
     }
   }
 
+  Awaitable<void> count_objects() {
+    AsyncEvent bell(co_await asio::this_coro::executor);
+    for (;;) {
+      try {
+        co_await api_.count_objects();
+      } catch (const lookout::Error& e) {
+        spdlog::debug("objects could not be counted: {}", e.what());
+      }
+      co_await bell.wait(std::chrono::steady_clock::now() + kCounting);
+    }
+  }
+
   /// What looks after something watches the storage. A storage that is elsewhere may end a watch,
   /// or be away for a while: then it begins again.
-  static rest::Awaitable<void> keep_running(std::string name, controllers::MakeTask make) {
-    Doorbell bell(co_await asio::this_coro::executor);
+  static Awaitable<void> keep_running(std::string name, controllers::MakeTask make) {
+    AsyncEvent bell(co_await asio::this_coro::executor);
+    auto pause = kPause;
     for (;;) {
+      const auto begin = std::chrono::steady_clock::now();
       std::string why = "a watch ended";
       try {
         co_await make();
+      } catch (const controllers::TaskIsOver&) {
+        co_return;
       } catch (const boost::system::system_error& e) {
         if (e.code() == asio::error::operation_aborted) throw;
         why = e.what();
@@ -222,7 +274,10 @@ class Server::Impl {
         why = e.what();
       }
       spdlog::warn("the API server looks after {} again: {}", name, why);
-      co_await bell.wait(std::chrono::steady_clock::now() + kPause);
+      const auto now = std::chrono::steady_clock::now();
+      if (now - begin > kLongestPause) pause = kPause;
+      co_await bell.wait(now + pause);
+      pause = std::min(pause * 2, kLongestPause);
     }
   }
 
@@ -263,13 +318,16 @@ class Server::Impl {
   const std::shared_ptr<storage::Backend> backend_;
   const std::shared_ptr<Counters> counters_ =
       std::make_shared<Counters>(std::make_shared<Metrics>());
-  registry::ResourceRegistry resources_;
-  registry::Store store_;
-  const registry::ServiceAllocator services_;
+  resources::ResourceRegistry resources_;
+  resources::Store store_;
+  const resources::ServiceAllocator services_;
   const controllers::Spawn spawn_ = [this](std::string name, controllers::MakeTask make) {
     if (!ending_) spawn(std::move(name), std::move(make));
   };
   const auth::Authenticator authenticator_;
+  admission::HookRegistry hooks_;
+  admission::WebhookClient webhook_client_;
+  const admission::Webhooks webhooks_;
   const endpoints::ResourceHandler resource_handler_;
   endpoints::Health health_;
   endpoints::ApiHandler api_;

@@ -16,9 +16,9 @@
 
 #include "bench/objects.h"
 #include "informer/listener.h"
+#include "lookout/base/clock.h"
 #include "lookout/informer/shared_index_informer.h"
 #include "lookout/testing/fake_controller_source.h"
-#include "lookout/tools/clock.h"
 
 // NOLINTBEGIN(readability-identifier-naming): a benchmark is called as its function.
 
@@ -35,17 +35,15 @@ void wait_until(const std::atomic<std::int64_t>& handled, std::int64_t at_least)
 void Listener(benchmark::State& state) {
   const auto batch = static_cast<std::size_t>(state.range(0));
   const std::int64_t handlers = state.range(1);
-  const auto loop = std::make_shared<rest::EventLoop>(1);
+  const auto loop = std::make_shared<EventLoop>(1);
   const auto pool = std::make_shared<informer::HandlerPool>(loop);
   std::atomic<std::int64_t> handled{0};
   std::vector<std::shared_ptr<informer::detail::Listener>> listeners;
   for (std::int64_t i = 0; i < handlers; ++i) {
     informer::EventHandler<api::Object> handler;
-    handler.on_add = [&](const api::Object&, bool) {
-      handled.fetch_add(1, std::memory_order_relaxed);
-    };
+    handler.on_add = [&](const api::Object&) { handled.fetch_add(1, std::memory_order_relaxed); };
     listeners.push_back(std::make_shared<informer::detail::Listener>(
-        handler, pool, std::chrono::milliseconds(0), false));
+        handler, pool, loop, std::chrono::milliseconds(0), false));
   }
   std::vector<cache::Notification> notifications(batch);
   for (auto& notification : notifications) notification.object = bench::pods(1)[0];
@@ -74,7 +72,7 @@ struct Informer {
   }
   ~Informer() { informer->shutdown(); }
 
-  std::shared_ptr<rest::EventLoop> loop = std::make_shared<rest::EventLoop>(1);
+  std::shared_ptr<EventLoop> loop = std::make_shared<EventLoop>(1);
   std::shared_ptr<informer::HandlerPool> pool = std::make_shared<informer::HandlerPool>(loop);
   std::shared_ptr<test::FakeControllerSource> source =
       std::make_shared<test::FakeControllerSource>();
@@ -143,7 +141,7 @@ void AddWithSlowHandlers(benchmark::State& state) {
 BENCHMARK(AddWithSlowHandlers)->Unit(benchmark::kMicrosecond)->UseRealTime();
 
 /// client-go's: a resync's timer, of up to 25 ms, begun and stopped. Each iteration is one.
-rest::Awaitable<void> begin_and_stop_timers(benchmark::State& state, std::shared_ptr<Clock> clock) {
+Awaitable<void> begin_and_stop_timers(benchmark::State& state, std::shared_ptr<Clock> clock) {
   const auto executor = co_await boost::asio::this_coro::executor;
   std::minstd_rand random;
   std::uniform_int_distribution<int> microseconds(1, 25'000);
@@ -159,7 +157,7 @@ rest::Awaitable<void> begin_and_stop_timers(benchmark::State& state, std::shared
 }
 
 void ReflectorResyncChanMany(benchmark::State& state) {
-  rest::EventLoop loop(1);
+  EventLoop loop(1);
   loop.run(begin_and_stop_timers(state, Clock::real()));
 }
 BENCHMARK(ReflectorResyncChanMany)->UseRealTime();

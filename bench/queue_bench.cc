@@ -58,6 +58,7 @@ class FixedDiscovery : public registry::Discovery {
       instance.id = std::to_string(i);
       instance.name = "web";
       instance.zone = fmt::format("zone-{}", i % 3);
+      instance.endpoints = {"http://10.0.0.1:80"};
       instance.metadata["weight"] = std::to_string(1 + i % 4);
       instances.push_back(std::make_shared<const registry::ServiceInstance>(std::move(instance)));
     }

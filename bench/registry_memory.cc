@@ -49,7 +49,7 @@ double memory(const std::string& field) {
 
 // ------------------------------------------------------------------------------------ the server
 
-rest::Awaitable<void> fill(apiserver::storage::Interface& storage, Sizes sizes) {
+Awaitable<void> fill(apiserver::storage::Interface& storage, Sizes sizes) {
   for (std::size_t n = 0; n < sizes.pods; ++n) {
     rapidjson::Document pod;
     pod.Parse(pod_json(n).c_str());
@@ -68,7 +68,7 @@ rest::Awaitable<void> fill(apiserver::storage::Interface& storage, Sizes sizes) 
 [[noreturn]] void serve(Sizes sizes, int told) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   apiserver::Server server;
-  rest::EventLoop loop(1);
+  EventLoop loop(1);
   loop.run(fill(server.storage().resource("pods"), sizes));
   const std::string url = server.url() + "\n";
   if (write(told, url.data(), url.size()) < 0) std::exit(1);

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "bench/objects.h"
-#include "lookout/api/core/v1.h"
 #include "lookout/api/labels.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/lister/lister.h"
 #include "lookout/tools/cache/delta_fifo.h"
 #include "lookout/tools/cache/indexer.h"
@@ -167,7 +167,8 @@ BENCHMARK(Indexer);
 void match(benchmark::State& state, std::size_t count, std::size_t matching,
            const api::labels::Selector& selector = api::labels::parse("match=true")) {
   const auto store = bench::store_of(bench::bare_objects(count, matching));
-  const lister::Lister<core::v1::Pod> lister(store, api::Resource(core::v1::Pod::kResource));
+  const lister::Lister<k8s::core::v1::Pod> lister(store,
+                                                  api::Resource(k8s::core::v1::Pod::kResource));
   std::size_t found = 0;
   for (auto _ : state) {
     found = 0;
@@ -194,7 +195,8 @@ BENCHMARK(Lister_Match_1M_0)->Unit(benchmark::kMicrosecond);
 void Lister_MatchByIndex_100k_100(benchmark::State& state) {
   const auto store =
       bench::store_of(bench::bare_objects(100'000, 100), {cache::index_by_label("match")});
-  const lister::Lister<core::v1::Pod> lister(store, api::Resource(core::v1::Pod::kResource));
+  const lister::Lister<k8s::core::v1::Pod> lister(store,
+                                                  api::Resource(k8s::core::v1::Pod::kResource));
   const auto selector = api::labels::parse("match=true");
   for (auto _ : state) {
     std::size_t found = 0;
@@ -207,7 +209,8 @@ BENCHMARK(Lister_MatchByIndex_100k_100)->Unit(benchmark::kMicrosecond);
 /// The same over pods of 6 KB, as caches really hold them: 1 of 64 variants matches.
 void Lister_Match_pods(benchmark::State& state) {
   const auto store = bench::store_of(bench::pods(count_of(state)));
-  const lister::Lister<core::v1::Pod> lister(store, api::Resource(core::v1::Pod::kResource));
+  const lister::Lister<k8s::core::v1::Pod> lister(store,
+                                                  api::Resource(k8s::core::v1::Pod::kResource));
   const auto selector = api::labels::parse("version=v3.5.7");
   for (auto _ : state) benchmark::DoNotOptimize(lister.list(selector).size());
   state.SetItemsProcessed(state.iterations() * state.range(0));
@@ -221,13 +224,13 @@ void DeltaFifoAddPop(benchmark::State& state) {
   const auto objects = bench::bare_objects(1000);
   const cache::Indexer known;
   cache::DeltaFifo fifo(known);
-  cache::Deltas deltas;
+  cache::Delta delta;
   bool initial = false;
   const std::size_t batch = count_of(state);
   std::size_t i = 0;
   for (auto _ : state) {
     for (std::size_t n = 0; n < batch; ++n) fifo.update(objects[i++ % objects.size()]);
-    while (fifo.pop(deltas, initial)) benchmark::DoNotOptimize(deltas.data());
+    while (fifo.pop(delta, initial)) benchmark::DoNotOptimize(delta.object.header());
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }

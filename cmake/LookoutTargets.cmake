@@ -33,12 +33,20 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION
   add_compile_options(-fdelayed-template-parsing -Wno-delayed-template-parsing-in-cxx20)
 endif()
 
+# What a shared library exports is said to the linker, so that its objects are those of the static one.
+include(CheckLinkerFlag)
+set(LOOKOUT_EXPORTS ${CMAKE_CURRENT_LIST_DIR}/exports.map)
+if(BUILD_SHARED_LIBS)
+  check_linker_flag(CXX LINKER:--version-script=${LOOKOUT_EXPORTS} LOOKOUT_HAS_VERSION_SCRIPTS)
+endif()
+
 # lookout_add_library(NAME SOURCES... ): the target lookout_NAME, known to others as lookout::NAME.
 function(lookout_add_library name)
   add_library(lookout_${name} ${ARGN})
   add_library(lookout::${name} ALIAS lookout_${name})
-  set_target_properties(lookout_${name} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  # Without a DEFINE_SYMBOL, the objects of static and shared libraries are the same, and the compiler's cache finds them.
+  set_target_properties(lookout_${name} PROPERTIES EXPORT_NAME ${name} VERSION ${LOOKOUT_SOVERSION}.${PROJECT_VERSION}
+    SOVERSION ${LOOKOUT_SOVERSION} DEFINE_SYMBOL "")
   target_compile_features(lookout_${name} PUBLIC cxx_std_20)
   target_include_directories(lookout_${name}
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
@@ -46,6 +54,39 @@ function(lookout_add_library name)
            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
   target_link_libraries(lookout_${name} PRIVATE $<BUILD_INTERFACE:lookout_warnings>)
-  install(TARGETS lookout_${name} EXPORT lookout
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(BUILD_SHARED_LIBS AND LOOKOUT_HAS_VERSION_SCRIPTS)
+    target_link_options(lookout_${name} PRIVATE LINKER:--version-script=${LOOKOUT_EXPORTS})
+    set_property(TARGET lookout_${name} APPEND PROPERTY LINK_DEPENDS ${LOOKOUT_EXPORTS})
+  endif()
+  lookout_precompile(lookout_${name})
+  lookout_install_library(${name})
+endfunction()
+
+# lookout_has_coroutines(TARGET): GCC 12 takes the frames of coroutines, which Asio allocates and frees itself, for a mistake
+# where it optimises. Clang gets base/detail/asio.h before all of Asio; a precompiled header has it already.
+function(lookout_has_coroutines target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)
+  elseif(NOT LOOKOUT_PCH)
+    target_compile_options(${target} PRIVATE "SHELL:-include ${lookout_SOURCE_DIR}/include/lookout/base/detail/asio.h")
+  endif()
+endfunction()
+
+# lookout_precompile(TARGET [PCH]): TARGET's sources find the headers of others already parsed (LOOKOUT_PCH). A file that
+# includes too little still compiles then, so one of CI's variants is built without.
+function(lookout_precompile target)
+  if(LOOKOUT_PCH)
+    if(NOT TARGET lookout_pch)
+      set(empty ${PROJECT_BINARY_DIR}/pch.cc)
+      file(CONFIGURE OUTPUT ${empty} CONTENT "")
+      add_library(lookout_pch OBJECT ${empty})
+      target_compile_features(lookout_pch PUBLIC cxx_std_20)
+      target_include_directories(lookout_pch PRIVATE ${PROJECT_SOURCE_DIR}/include)
+      target_link_libraries(lookout_pch PRIVATE lookout_warnings lookout_rapidjson Boost::headers Threads::Threads fmt::fmt spdlog::spdlog)
+      # Without times, so that ccache finds what was compiled with it in another clone.
+      target_compile_options(lookout_pch PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+      target_precompile_headers(lookout_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
+    endif()
+    target_precompile_headers(${target} REUSE_FROM lookout_pch)
+  endif()
 endfunction()

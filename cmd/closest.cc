@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "lookout/base/ascii.h"
+
 namespace lookout::cmd {
 namespace {
-
-char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 /// The distance of Damerau and Levenshtein, for neighbouring letters.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -16,10 +16,11 @@ std::size_t distance(std::string_view a, std::string_view b) {
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const bool same = lower_case(a[i - 1]) == lower_case(b[j - 1]);
+      const bool same = base::lower_case(a[i - 1]) == base::lower_case(b[j - 1]);
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
-      const bool swapped = i > 1 && j > 1 && lower_case(a[i - 1]) == lower_case(b[j - 2]) &&
-                           lower_case(a[i - 2]) == lower_case(b[j - 1]);
+      const bool swapped = i > 1 && j > 1 &&
+                           base::lower_case(a[i - 1]) == base::lower_case(b[j - 2]) &&
+                           base::lower_case(a[i - 2]) == base::lower_case(b[j - 1]);
       if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
     std::swap(before_last, last);

@@ -3,117 +3,42 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
-#include "lookout/api/apps/v1.h"
-#include "lookout/api/core/v1.h"
-#include "lookout/api/meta/v1.h"
+#include "lookout/api/status.h"
 
 namespace lookout::cmd {
 namespace {
 
-/// What kubectl calls the status of a pod: more telling than its phase.
-std::string pod_status(const core::v1::Pod& pod) {
-  const auto status = pod.status();
-  std::string out(status.reason().empty() ? status.phase() : status.reason());
-  for (const auto container : status.container_statuses()) {
-    const auto waiting = container.state().waiting();
-    const auto terminated = container.state().terminated();
-    if (!waiting.reason().empty()) {
-      out = waiting.reason();
-    } else if (!terminated.reason().empty()) {
-      out = terminated.reason();
-    } else if (terminated) {
-      out = fmt::format("ExitCode:{}", terminated.exit_code());
+const api::Resource kDefinitions{"apiextensions.k8s.io", "v1", "CustomResourceDefinition",
+                                 "customresourcedefinitions", false};
+
+/// The version of the definition that the resource is one of.
+api::Value version_of(const api::Object& definition, const api::Resource& resource) {
+  for (const api::Value version : definition["spec"]["versions"].elements()) {
+    if (version["name"].as_string() == resource.version) return version;
+  }
+  return {};
+}
+
+bool is_builtin(const api::Resource& resource) {
+  return api::find_builtin(resource.group, resource.version, resource.kind) != nullptr;
+}
+
+apiserver::TablePrinter printer_of(const api::Resource& resource, const rest::Client* client) {
+  if (is_builtin(resource))
+    return apiserver::TablePrinter::of_builtin(resource.group, resource.plural);
+  if (client != nullptr) {
+    try {
+      const auto definition =
+          client->resource(kDefinitions).find(resource.plural + "." + resource.group);
+      return apiserver::TablePrinter::of_custom(version_of(definition, resource));
+    } catch (const Error&) {
+      // Whoever may read the objects may not always read their definition.
     }
   }
-  if (pod.metadata().deletion_timestamp()) out = "Terminating";
-  return out;
-}
-
-Row pod_row(const core::v1::Pod& pod) {
-  std::size_t ready = 0;
-  std::int64_t restarts = 0;
-  for (const auto container : pod.status().container_statuses()) {
-    if (container.ready()) ++ready;
-    restarts += container.restart_count();
-  }
-  return {std::string(pod.name()), fmt::format("{}/{}", ready, pod.spec().containers().size()),
-          pod_status(pod), std::to_string(restarts)};
-}
-
-Row deployment_row(const apps::v1::Deployment& deployment) {
-  const auto status = deployment.status();
-  return {std::string(deployment.name()),
-          fmt::format("{}/{}", status.ready_replicas().value_or(0),
-                      deployment.spec().replicas().value_or(1)),
-          std::to_string(status.updated_replicas().value_or(0)),
-          std::to_string(status.available_replicas().value_or(0))};
-}
-
-Row service_row(const core::v1::Service& service) {
-  std::string ports;
-  for (const auto port : service.spec().ports()) {
-    ports += fmt::format("{}{}/{}", ports.empty() ? "" : ",", port.port(),
-                         port.protocol().empty() ? "TCP" : port.protocol());
-  }
-  const auto or_none = [](std::string_view text) {
-    return text.empty() ? std::string("<none>") : std::string(text);
-  };
-  return {std::string(service.name()),
-          service.spec().type().empty() ? "ClusterIP" : std::string(service.spec().type()),
-          or_none(service.spec().cluster_ip()), or_none(ports)};
-}
-
-Row node_row(const core::v1::Node& node) {
-  std::string status = "Unknown";
-  for (const auto condition : node.status().conditions()) {
-    if (condition.type() == "Ready") status = condition.status() == "True" ? "Ready" : "NotReady";
-  }
-  if (node.spec().unschedulable().value_or(false)) status += ",SchedulingDisabled";
-  return {std::string(node.name()), status,
-          std::string(node.status().node_info().kubelet_version())};
-}
-
-struct KindColumns {
-  std::string_view group;
-  std::string_view kind;
-  Row names;
-  Row (*values)(const api::Object&);
-};
-
-const std::vector<KindColumns>& kind_columns() {
-  static const std::vector<KindColumns> kColumns = {
-      {"",
-       "Pod",
-       {"NAME", "READY", "STATUS", "RESTARTS", "AGE"},
-       [](const api::Object& o) { return pod_row(core::v1::Pod(o)); }},
-      {"apps",
-       "Deployment",
-       {"NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"},
-       [](const api::Object& o) { return deployment_row(apps::v1::Deployment(o)); }},
-      {"",
-       "Service",
-       {"NAME", "TYPE", "CLUSTER-IP", "PORT(S)", "AGE"},
-       [](const api::Object& o) { return service_row(core::v1::Service(o)); }},
-      {"",
-       "Node",
-       {"NAME", "STATUS", "VERSION", "AGE"},
-       [](const api::Object& o) { return node_row(core::v1::Node(o)); }},
-      {"",
-       "Namespace",
-       {"NAME", "STATUS", "AGE"},
-       [](const api::Object& o) {
-         return Row{std::string(o.name()), std::string(core::v1::Namespace(o).status().phase())};
-       }},
-  };
-  return kColumns;
-}
-
-const KindColumns* find(const api::Resource& resource) {
-  for (const auto& columns : kind_columns()) {
-    if (columns.kind == resource.kind && columns.group == resource.group) return &columns;
-  }
-  return nullptr;
+  return apiserver::TablePrinter::of_custom({});
 }
 
 constexpr std::size_t kGap = 3;
@@ -136,27 +61,32 @@ std::size_t usual_width(std::string_view column) {
   if (column == "NAMESPACE") return std::string_view("kube-system").size();
   if (column == "STATUS") return std::string_view("ContainerCreating").size();
   if (column == "NAME") return 28;
+  if (column == "TYPE") return std::string_view("LoadBalancer").size();
+  if (column == "CLUSTER-IP") return std::string_view("255.255.255.255").size();
   return column.size();
 }
 
 }  // namespace
 
-Row column_names(const api::Resource& resource) {
-  const KindColumns* columns = find(resource);
-  return columns == nullptr ? Row{"NAME", "AGE"} : columns->names;
+Columns::Columns(const api::Resource& resource) : printer_(printer_of(resource, nullptr)) {}
+
+Columns::Columns(const api::Resource& resource, const rest::Client& client)
+    : printer_(printer_of(resource, &client)) {}
+
+Row Columns::names() const {
+  Row out = printer_.columns();
+  for (std::string& name : out) name = heading(name);
+  return out;
 }
 
-Row column_values(const api::Resource& resource, const api::Object& object, api::Time now) {
-  const KindColumns* columns = find(resource);
-  Row row = columns == nullptr ? Row{std::string(object.name())} : columns->values(object);
-  row.push_back(age_of(object, now));
-  return row;
+Row Columns::values(const api::Object& object, api::Time now) const {
+  return printer_.cells(object, now);
 }
 
-std::string age_of(const api::Object& object, api::Time now) {
-  const auto created = object.metadata().creation_timestamp();
-  if (!created) return "<unknown>";
-  return api::format_age(std::chrono::duration_cast<std::chrono::seconds>(now - *created));
+std::string heading(std::string_view column) {
+  std::string out(column);
+  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return out;
 }
 
 std::string align(const std::vector<Row>& rows) {

@@ -1,25 +1,38 @@
 // Tables for people.
 #pragma once
 
-#include <chrono>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lookout/api/object.h"
 #include "lookout/api/resource.h"
 #include "lookout/api/time.h"
+#include "lookout/apiserver/table_printer.h"
+#include "lookout/rest/client.h"
 
 namespace lookout::cmd {
 
 using Row = std::vector<std::string>;
 
-/// The columns of a kind: what kubectl shows of the common ones, name and age of the others.
-Row column_names(const api::Resource& resource);
-Row column_values(const api::Resource& resource, const api::Object& object, api::Time now);
+/// The columns of a resource and what objects have in them, as kubectl shows them. For objects that
+/// are here already; `lookout get` shows what the server's own table says.
+class Columns {
+ public:
+  /// A built-in resource by its own columns, any other by name and age.
+  explicit Columns(const api::Resource& resource);
+  /// The same, and a custom resource by the columns of its definition, if the client may read that.
+  Columns(const api::Resource& resource, const rest::Client& client);
 
-/// "3m20s", or "<unknown>".
-std::string age_of(const api::Object& object, api::Time now);
+  /// In capitals.
+  Row names() const;
+  Row values(const api::Object& object, api::Time now) const;
+
+ private:
+  apiserver::TablePrinter printer_;
+};
+
+/// The names of columns as kubectl writes them: in capitals.
+std::string heading(std::string_view column);
 
 /// Rows as text with aligned columns, three blanks between them.
 std::string align(const std::vector<Row>& rows);

@@ -21,5 +21,7 @@ void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::stri
 void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_demo(CLI::App& app, Action& action);
+void add_generate(CLI::App& app, Action& action);
+void add_new(CLI::App& app, Action& action);
 
 }  // namespace lookout::cmd

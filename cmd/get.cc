@@ -3,10 +3,11 @@
 #include <cstdio>
 #include <memory>
 
-#include "cmd/columns.h"
 #include "cmd/commands.h"
-#include "cmd/yaml.h"
+#include "cmd/server_table.h"
+#include "lookout/api/detail/yaml_writer.h"
 #include "lookout/api/status.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::cmd {
 namespace {
@@ -16,31 +17,19 @@ struct GetFlags {
   std::string output = "table";
 };
 
-// kubectl's --chunk-size.
-constexpr std::int64_t kPageSize = 500;
-
-api::Time now() {
-  return std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
-}
-
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 /// "pod/web-1", "deployment.apps/web".
 std::string name_of(const api::Resource& resource, const api::Object& object) {
-  std::string kind = resource.kind;
-  for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return fmt::format("{}{}{}/{}", kind, resource.group.empty() ? "" : ".", resource.group,
-                     object.name());
+  return fmt::format("{}{}{}/{}", base::lower_case(resource.kind),
+                     resource.group.empty() ? "" : ".", resource.group, object.name());
 }
 
 /// Prints objects one after another, in one of the formats.
 class Printer {
  public:
-  Printer(api::Resource resource, std::string format, bool list, bool with_namespace)
-      : resource_(std::move(resource)),
-        format_(std::move(format)),
-        list_(list),
-        with_namespace_(with_namespace) {}
+  Printer(api::Resource resource, std::string format, bool list)
+      : resource_(std::move(resource)), format_(std::move(format)), list_(list) {}
 
   void begin() {
     if (!list_) return;
@@ -54,16 +43,12 @@ class Printer {
       print(name_of(resource_, object) + "\n");
     } else if (format_ == "json") {
       json(object);
-    } else if (format_ == "yaml") {
-      yaml(object);
     } else {
-      Row row = column_values(resource_, object, now());
-      if (with_namespace_) row.insert(row.begin(), std::string(object.ns()));
-      rows_.push_back(std::move(row));
+      yaml(object);
     }
   }
 
-  void end(const std::string& where) {
+  void end() {
     if (format_ == "json" && list_) {
       print(
           fmt::format("{}],\n    \"kind\": \"List\",\n    \"metadata\": {{\n        "
@@ -72,13 +57,6 @@ class Printer {
     } else if (format_ == "yaml" && list_) {
       print(fmt::format("{}kind: List\nmetadata:\n  resourceVersion: \"\"\n",
                         count_ == 0 ? " []\n" : ""));
-    } else if (format_ == "table" && count_ == 0) {
-      fmt::print(stderr, "No resources found{}.\n", where);
-    } else if (format_ == "table") {
-      Row names = column_names(resource_);
-      if (with_namespace_) names.insert(names.begin(), "NAMESPACE");
-      rows_.insert(rows_.begin(), std::move(names));
-      print(align(rows_));
     }
   }
 
@@ -95,7 +73,7 @@ class Printer {
   }
 
   void yaml(const api::Object& object) const {
-    const std::string text = to_yaml(object.body());
+    const std::string text = api::detail::to_yaml(object.to_json());
     if (!list_) {
       print(text);
       return;
@@ -116,9 +94,7 @@ class Printer {
   api::Resource resource_;
   std::string format_;
   bool list_;
-  bool with_namespace_;
   std::size_t count_ = 0;
-  std::vector<Row> rows_;
 };
 
 int run(const ConnectionFlags& connection, const GetFlags& flags) {
@@ -128,16 +104,24 @@ int run(const ConnectionFlags& connection, const GetFlags& flags) {
   if (resource.namespaced && !flags.selection.all_namespaces) {
     ns = flags.selection.ns.empty() ? client.config().default_namespace : flags.selection.ns;
   }
-  const rest::ResourceClient objects = client.resource(resource, ns);
-  const bool with_namespace = resource.namespaced && flags.selection.all_namespaces;
-
-  if (!flags.selection.name.empty()) {
-    Printer printer(resource, flags.output, false, with_namespace);
-    printer.object(objects.get(flags.selection.name));
-    printer.end("");
+  if (flags.output == "table") {
+    const ServerTable table(client, resource, ns, flags.selection);
+    if (table.rows().empty()) {
+      fmt::print(stderr, "No resources found{}.\n",
+                 ns.empty() ? "" : fmt::format(" in {} namespace", ns));
+    } else {
+      print(table.text());
+    }
     return 0;
   }
-  Printer printer(resource, flags.output, true, with_namespace);
+  const rest::ResourceClient objects = client.resource(resource, ns);
+  if (!flags.selection.name.empty()) {
+    Printer printer(resource, flags.output, false);
+    printer.object(objects.get(flags.selection.name));
+    printer.end();
+    return 0;
+  }
+  Printer printer(resource, flags.output, true);
   rest::ListOptions options;
   options.label_selector = flags.selection.label_selector;
   options.field_selector = flags.selection.field_selector;
@@ -150,7 +134,7 @@ int run(const ConnectionFlags& connection, const GetFlags& flags) {
     options.continue_token = page.continue_token;
     page = objects.list(options);
   }
-  printer.end(ns.empty() ? "" : fmt::format(" in {} namespace", ns));
+  printer.end();
   return 0;
 }
 

@@ -12,6 +12,12 @@ bool ListenAddress::is_loopback() const {
   return !error && parsed.is_loopback();
 }
 
+bool ListenAddress::is_any() const {
+  boost::system::error_code error;
+  const auto parsed = boost::asio::ip::make_address(address, error);
+  return !error && parsed.is_unspecified();
+}
+
 ListenAddress parse_listen_address(const std::string& text) {
   ListenAddress out;
   const std::size_t colon = text.rfind(':');

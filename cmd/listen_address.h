@@ -11,6 +11,8 @@ struct ListenAddress {
   std::uint16_t port = 0;
 
   bool is_loopback() const;
+  /// All addresses of the machine.
+  bool is_any() const;
 };
 
 /// Reads "127.0.0.1:8001", "[::1]:8001", ":8001" (all addresses). Throws CLI::ValidationError.

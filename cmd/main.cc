@@ -4,7 +4,10 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
+#include <string>
+#include <vector>
 
 #include "cmd/commands.h"
 #include "lookout/version.h"
@@ -22,6 +25,50 @@ void set_up_logging(const std::string& level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+/// Options of the program that only some commands have; all commands have the others.
+struct SomeCommandsOption {
+  const char* name;
+  std::vector<std::string> commands;  // with whatever is below them
+};
+
+std::vector<SomeCommandsOption> some_commands_options() {
+  const std::vector<std::string> clients = {
+      "get", "watch", "registry", "bench sync", "bench events", "bench informers", "bench soak"};
+  return {{"--kubeconfig", clients},
+          {"--context", clients},
+          {"--server", clients},
+          {"--content-type", clients},
+          {"--metrics-listen", {"watch"}}};
+}
+
+/// "bench sync": the command that was chosen.
+std::string chosen_command(const CLI::App& app) {
+  std::string out;
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    out += (out.empty() ? "" : " ") + at->get_name();
+  }
+  return out;
+}
+
+/// Options of the program may stand behind the command: then they look like the command's own, and
+/// one that it does not have must not be passed over.
+void check_options(const CLI::App& app, int argc) {
+  if (app.count("--version") > 0 && argc > 2) {
+    throw CLI::ValidationError("--version", "stands alone: lookout --version");
+  }
+  const std::string command = chosen_command(app);
+  for (const auto& option : some_commands_options()) {
+    const bool has = std::ranges::any_of(option.commands, [&](const std::string& name) {
+      return command == name || command.starts_with(name + " ");
+    });
+    if (!has && !command.empty() && app.count(option.name) > 0) {
+      throw CLI::ValidationError(option.name,
+                                 fmt::format("lookout {} has no such option", command));
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -31,7 +78,8 @@ int main(int argc, char** argv) {
 
   CLI::App app{"A live view of a Kubernetes cluster, and a small API server to try it on.",
                "lookout"};
-  app.set_version_flag("--version", fmt::format("lookout {}", kVersion));
+  bool version = false;
+  app.add_flag("--version", version, "Say which version this is; stands alone");
   // None is found out below: otherwise that is all that is said of a misspelt one, too.
   app.require_subcommand(0, 1);
   app.fallthrough();
@@ -41,7 +89,7 @@ int main(int argc, char** argv) {
   connection.add_to(app);
   std::string metrics_listen;
   app.add_option("--metrics-listen", metrics_listen,
-                 "Serve Prometheus metrics here: 127.0.0.1:9090")
+                 "watch: serve Prometheus metrics here: 127.0.0.1:9090")
       ->type_name("ADDR");
   std::string log_level = "warn";
   app.add_option("-v,--log-level", log_level, "What to log to standard error")
@@ -52,7 +100,8 @@ int main(int argc, char** argv) {
       "  lookout demo                      # everything at once, in a terminal\n"
       "  lookout serve                     # an API server at http://127.0.0.1:8001\n"
       "  lookout watch pods -A             # follow its pods\n"
-      "  lookout watch pods -A --kubeconfig ~/.kube/config\n\n"
+      "  lookout watch pods -A --kubeconfig ~/.kube/config\n"
+      "  lookout new website               # a controller project\n\n"
       "Exit status: 0 success, 1 the operation failed, 2 wrong usage.");
 
   cmd::Action action;
@@ -61,9 +110,22 @@ int main(int argc, char** argv) {
   cmd::add_watch(app, connection, metrics_listen, action);
   cmd::add_registry(app, connection, action);
   cmd::add_bench(app, connection, action);
+  cmd::add_generate(app, action);
+  cmd::add_new(app, action);
   cmd::add_demo(app, action);
   try {
-    app.parse(argc, argv);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ExtrasError&) {
+      // It is not the value that is wrong in "register web --version v1".
+      check_options(app, argc);
+      throw;
+    }
+    check_options(app, argc);
+    if (version) {
+      fmt::print("lookout {}\n", kVersion);
+      return 0;
+    }
     if (!action) throw CLI::RequiredError("A command");
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : kWrongUsage;

@@ -83,7 +83,17 @@ int run(const ServeFlags& flags) {
           "lookout: clients send no credentials over plain http: give --tls-cert and --tls-key\n");
     }
   }
-  fmt::print("Serving the Kubernetes API at {}, objects are kept in {}.\n", server.url(),
+  const ListenAddress listen{flags.server.address, server.port()};
+  if (!identifies && !listen.is_loopback()) {
+    fmt::print(stderr,
+               "lookout: whoever can reach this machine's port {} may read and change everything, "
+               "since no\n"
+               "lookout: credentials are asked for: give --token-file or --client-ca, or listen on "
+               "127.0.0.1:{}\n",
+               server.port(), server.port());
+  }
+  fmt::print("Serving the Kubernetes API at {}{}, objects are kept in {}.\n", server.url(),
+             listen.is_any() ? ", and at every other address of this machine" : "",
              etcd ? "etcd at " + flags.etcd_endpoints : "memory");
   if (isatty(STDOUT_FILENO) != 0) {
     const std::string how =
@@ -168,12 +178,17 @@ void add_serve(CLI::App& app, Action& action) {
       ->add_option("--write-kubeconfig", flags->kubeconfig,
                    "Write a kubeconfig for this server, with a privileged user")
       ->type_name("FILE");
+  command
+      ->add_option("--allow-host", server.allowed_hosts,
+                   "Without credentials: serve clients that ask for this name, besides addresses "
+                   "and localhost; can be repeated")
+      ->type_name("NAME");
   add_duration(*command, "--shutdown-delay", server.shutdown_delay,
                "When told to stop, go on serving for this long while /readyz fails: 10s");
   command->footer(
-      "Without --token-file and --client-ca everybody may do everything; with one of them, "
-      "requests\n"
-      "without credentials are refused.\n\n"
+      "Without --token-file and --client-ca everybody may do everything, except for web pages "
+      "from\n"
+      "elsewhere; with one of them, requests without credentials are refused.\n\n"
       "Examples:\n"
       "  lookout serve\n"
       "  lookout serve --storage etcd --etcd-endpoints http://127.0.0.1:2379\n"

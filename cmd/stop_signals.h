@@ -12,8 +12,6 @@ class StopSignals {
  public:
   StopSignals();
   ~StopSignals();
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
 
   std::stop_token token() const { return stop_.get_token(); }
   void request_stop() { stop_.request_stop(); }

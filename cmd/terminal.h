@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::cmd {
 
 bool stdout_is_terminal();
@@ -12,12 +14,10 @@ std::size_t terminal_columns();
 
 /// A text that is shown again and again in place of what was there, on a screen of its own that is
 /// gone when this is.
-class LiveScreen {
+class LiveScreen : public base::Pinned {
  public:
   LiveScreen();
   ~LiveScreen();
-  LiveScreen(const LiveScreen&) = delete;
-  LiveScreen& operator=(const LiveScreen&) = delete;
 
   /// What does not fit is left out; the last line then says how much that is.
   void show(const std::string& text) const;

@@ -26,12 +26,12 @@ struct WatchFlags {
 /// Prints what a handler is told. Called on the handler's threads, one call at a time.
 class EventPrinter {
  public:
-  EventPrinter(api::Resource resource, bool json, bool with_namespace)
-      : resource_(std::move(resource)), json_(json), with_namespace_(with_namespace) {
+  EventPrinter(Columns columns, bool json, bool with_namespace)
+      : columns_(std::move(columns)), json_(json), with_namespace_(with_namespace) {
     // Lines leave together while there are more to come, and at once when there are not.
     std::setvbuf(stdout, nullptr, _IOFBF, 1 << 16);
     if (!json_) {
-      Row names = column_names(resource_);
+      Row names = columns_.names();
       if (with_namespace_) names.insert(names.begin(), "NAMESPACE");
       names.insert(names.begin(), "EVENT");
       write(table_.line(names));
@@ -45,7 +45,7 @@ class EventPrinter {
     }
     const auto now =
         std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
-    Row row = column_values(resource_, object, now);
+    Row row = columns_.values(object, now);
     if (with_namespace_) row.insert(row.begin(), std::string(object.ns()));
     row.insert(row.begin(), std::string(type));
     write(table_.line(row));
@@ -89,7 +89,7 @@ class EventPrinter {
     return std::string(buffer.GetString(), buffer.GetSize()) + "\n";
   }
 
-  api::Resource resource_;
+  Columns columns_;
   bool json_;
   bool with_namespace_;
   StreamingTable table_;
@@ -123,7 +123,8 @@ int run(const ConnectionFlags& connection, const std::string& metrics_listen,
   }
 
   const bool json = flags.output == "json";
-  EventPrinter printer(resource, json, resource.namespaced && flags.selection.all_namespaces);
+  EventPrinter printer(json ? Columns(resource) : Columns(resource, client), json,
+                       resource.namespaced && flags.selection.all_namespaces);
   informer::SharedInformerFactory factory(client, options);
   const auto informer = factory.for_resource(resource);
   std::optional<MetricsServer> metrics;
@@ -137,7 +138,8 @@ int run(const ConnectionFlags& connection, const std::string& metrics_listen,
   };
   informer::EventHandler<api::Object> handler;
   handler.name = "watch";
-  handler.on_add = [&](const api::Object& object, bool initial) {
+  handler.on_add = [&](const api::Object& object, informer::Origin origin) {
+    const bool initial = origin == informer::Origin::kInitialList;
     printer.event("ADDED", object, initial);
     if (!initial) after();
   };
@@ -145,7 +147,7 @@ int run(const ConnectionFlags& connection, const std::string& metrics_listen,
     printer.event("MODIFIED", object, false);
     after();
   };
-  handler.on_delete = [&](const api::Object& object, bool) {
+  handler.on_delete = [&](const api::Object& object) {
     printer.event("DELETED", object, false);
     after();
   };

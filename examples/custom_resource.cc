@@ -1,46 +1,43 @@
-// A custom resource, typed by hand: the CronTab of the Kubernetes documentation.
+// A custom resource with types that are generated from its CRD. crontab.yaml is the CRD; the
+// CMakeLists.txt here calls lookout_add_crd(), which writes crontab.h.
+//
+// It needs a cluster that has the CRD: kubectl apply -f examples/crontab.yaml
 #include <fmt/format.h>
 
+#include "crontab.h"
 #include "lookout/lookout.h"
 
 using namespace lookout;
-
-namespace {
-
-/// What kubectl explain would say of it, in C++. A part of an object is a View, the object itself a
-/// TypedObject that says where the server keeps it.
-struct CronTabSpec : api::View {
-  using View::View;
-  std::string_view cron_spec() const { return as_value()["cronSpec"].as_string(); }
-  std::string_view image() const { return as_value()["image"].as_string(); }
-  std::int64_t replicas() const { return as_value()["replicas"].as_int(1); }
-};
-
-struct CronTab : api::TypedObject {
-  using TypedObject::TypedObject;
-  static constexpr api::ResourceType kResource{"stable.example.com", "v1", "CronTab", "crontabs",
-                                               true};
-  CronTabSpec spec() const { return CronTabSpec(body()["spec"]); }
-};
-
-}  // namespace
+using example::v1::CronTab;
 
 int main() try {
   const rest::Client client{rest::Config::load()};
   const auto crontabs = client.resource<CronTab>("default");
 
-  crontabs.create(api::Object::parse(R"({
-      "apiVersion": "stable.example.com/v1", "kind": "CronTab",
-      "metadata": {"name": "backup"},
-      "spec": {"cronSpec": "0 3 * * *", "image": "backup:1.0", "replicas": 2}})"));
+  // A new object.
+  auto backup = CronTab::draft("backup", "default");
+  backup.spec().set_cron_spec("0 3 * * *").set_image("backup:1.0").set_replicas(2);
+  backup.spec().set_concurrency_policy(example::v1::CronTabSpecConcurrencyPolicy::kForbid);
+  backup.spec().env().append("TARGET").set_value("/var/backups");
+  const CronTab made = crontabs.create(backup);
 
+  // A change: the server is sent the difference.
+  const auto change = made.edit();
+  change.spec().env().get_or_append("TARGET").set_value("/mnt/backups");
+  crontabs.patch(change);
+
+  const auto status = crontabs.get("backup").edit();
+  status.status().conditions().get_or_append("Ready").set_status("True").set_reason("Scheduled");
+  crontabs.patch_status(status);
+
+  // Informers and listers know the type, too.
   informer::SharedInformerFactory factory{client};
   const auto informer = factory.informer<CronTab>();
   factory.start();
   factory.wait_for_cache_sync();
-  for (const auto& c : informer.lister().list()) {
+  for (const CronTab& c : informer.lister().list()) {
     fmt::print("{} runs {} at \"{}\", {} at a time\n", c.key(), c.spec().image(),
-               c.spec().cron_spec(), c.spec().replicas());
+               c.spec().cron_spec(), c.spec().replicas().value_or(1));
   }
 } catch (const std::exception& e) {
   fmt::print(stderr, "{}\n", e.what());

@@ -1,7 +1,8 @@
 // Any resource, without types: prints one field of all objects of a resource.
 //
-//   dynamic RESOURCE [PATH]      for example: dynamic deployments
-//   .spec.template.spec.containers[0].image
+//   dynamic RESOURCE [PATH]
+//
+// For example: dynamic deployments .spec.template.spec.containers[0].image
 #include <fmt/format.h>
 
 #include "lookout/lookout.h"

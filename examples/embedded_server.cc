@@ -1,8 +1,8 @@
 // An informer with no cluster at hand: the API server is in this program.
 #include <fmt/format.h>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/apiserver/server.h"
+#include "lookout/k8s/core/v1_draft.h"
 #include "lookout/lookout.h"
 
 using namespace lookout;
@@ -10,27 +10,32 @@ using namespace lookout;
 int main() try {
   const apiserver::Server server;
   const rest::Client client{server.client_config()};
-  const auto config_maps = client.resource<core::v1::ConfigMap>("default");
+  const auto config_maps = client.resource<k8s::core::v1::ConfigMap>("default");
 
   informer::SharedInformerFactory factory{client};
-  const auto informer = factory.informer<core::v1::ConfigMap>();
-  informer.add_handler({
-      .on_add = [](const core::v1::ConfigMap& m,
-                   bool initial) { fmt::print("{} {}\n", initial ? "found" : "new:", m.key()); },
+  const auto informer = factory.informer<k8s::core::v1::ConfigMap>();
+  const auto handler = informer.add_handler({
+      .on_add =
+          [](const k8s::core::v1::ConfigMap& m, informer::Origin origin) {
+            fmt::print("{} {}\n",
+                       origin == informer::Origin::kInitialList ? "found" : "new:", m.key());
+          },
       .on_update =
-          [](const core::v1::ConfigMap&, const core::v1::ConfigMap& m) {
+          [](const k8s::core::v1::ConfigMap&, const k8s::core::v1::ConfigMap& m) {
             for (const auto& [key, value] : m.data())
               fmt::print("{} has {}={}\n", m.key(), key, value);
           },
-      .on_delete = [](const core::v1::ConfigMap& m, bool) { fmt::print("gone: {}\n", m.key()); },
+      .on_delete = [](const k8s::core::v1::ConfigMap& m) { fmt::print("gone: {}\n", m.key()); },
   });
 
-  config_maps.create(api::Object::parse(R"({"metadata":{"name":"settings"}})"));
+  const auto settings = config_maps.create(k8s::core::v1::ConfigMap::draft("settings", "default"));
   factory.start();
   factory.wait_for_cache_sync();
 
-  config_maps.patch("settings", rest::PatchType::kMerge, R"({"data":{"colour":"blue"}})");
-  config_maps.create(api::Object::parse(R"({"metadata":{"name":"more"}})"));
+  const auto change = settings.edit();
+  change.data().set("colour", "blue");
+  config_maps.patch(change);
+  config_maps.create(k8s::core::v1::ConfigMap::draft("more", "default"));
   config_maps.remove("settings");
 
   // The cache follows within moments.

@@ -4,8 +4,8 @@
 
 #include <future>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/apiserver/server.h"
+#include "lookout/k8s/core/v1_draft.h"
 #include "lookout/lookout.h"
 
 using namespace lookout;
@@ -15,10 +15,10 @@ int main() try {
   const rest::Client client{server.client_config()};
 
   // An informer that passes on the first pod that is added.
-  std::promise<core::v1::Pod> added;
+  std::promise<k8s::core::v1::Pod> added;
   informer::SharedInformerFactory factory{client};
-  const auto pods = factory.informer<core::v1::Pod>();
-  auto handler = pods.add_handler({.on_add = [&](const core::v1::Pod& pod, bool) {
+  const auto pods = factory.informer<k8s::core::v1::Pod>();
+  const auto handler = pods.add_handler({.on_add = [&](const k8s::core::v1::Pod& pod) {
     fmt::print("pod added: {}\n", pod.key());
     added.set_value(pod);
   }});
@@ -27,17 +27,15 @@ int main() try {
 
   // The server has resourceVersions and history, so it does not matter whether the informer watches
   // already.
-  client.resource<core::v1::Namespace>().create(api::Object::parse(
-      R"({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "test-ns"}})"));
-  client.resource<core::v1::Pod>("test-ns").create(api::Object::parse(R"({
-      "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "my-pod"},
-      "spec": {"containers": [{"name": "main", "image": "nginx"}]}})"));
+  client.resource<k8s::core::v1::Namespace>().create(k8s::core::v1::Namespace::draft("test-ns"));
+  const auto my_pod = k8s::core::v1::Pod::draft("my-pod", "test-ns");
+  my_pod.spec().containers().append("main").set_image("nginx");
+  client.resource<k8s::core::v1::Pod>("test-ns").create(my_pod);
 
   auto pod = added.get_future();
   if (pod.wait_for(std::chrono::seconds(30)) != std::future_status::ready)
     throw Error("the informer did not get the added pod");
   fmt::print("got pod: {}\n", pod.get().key());
-  handler.remove();
 } catch (const std::exception& e) {
   fmt::print(stderr, "{}\n", e.what());
   return 1;

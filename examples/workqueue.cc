@@ -1,10 +1,14 @@
 // A controller: whatever happens to a pod puts its key into a work queue; workers bring each key in
-// order, and try again later what fails.
+// order, and try again later what fails. It ends at once on SIGTERM, whatever the server does.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <csignal>
 #include <thread>
 
-#include "lookout/api/core/v1.h"
+#include "lookout/informer/enqueue.h"
+#include "lookout/k8s/core/v1.h"
+#include "lookout/k8s/core/v1_draft.h"
 #include "lookout/lookout.h"
 #include "lookout/tools/workqueue/rate_limiting_queue.h"
 
@@ -14,65 +18,83 @@ namespace {
 
 class Controller {
  public:
-  explicit Controller(const rest::Client& client)
-      : queue_({.loop = client.shared_loop()}), factory_(client, {.ns = "default"}) {
+  explicit Controller(rest::Client client)
+      : client_(std::move(client)),
+        queue_({.loop = client_.shared_loop()}),
+        factory_(client_, {.ns = "default"}) {
     // When a key comes to its turn, the store may already hold a newer pod than the one that put it
     // there.
-    pods_.add_handler({
-        .on_add = [this](const core::v1::Pod& p, bool) { queue_.add(p.key()); },
-        .on_update = [this](const auto&, const core::v1::Pod& p) { queue_.add(p.key()); },
-        .on_delete = [this](const core::v1::Pod& p, bool) { queue_.add(p.key()); },
-    });
+    handler_ = pods_.add_handler(informer::enqueue<k8s::core::v1::Pod>(queue_));
     // Suppose we knew of this pod when we last ran: if it is gone, we want to know.
     queue_.add("default/mypod");
   }
 
   void run(unsigned workers, const std::stop_token& stop) {
     factory_.start();
-    if (const auto synced = factory_.wait_for_cache_sync(stop); !synced)
-      throw Error(synced.message());
+    const auto synced = factory_.wait_for_cache_sync(stop);
+    if (stop.stop_requested()) return;
+    if (!synced) throw Error(synced.message());
     std::vector<std::jthread> threads;
     for (unsigned i = 0; i < workers; ++i) threads.emplace_back([&] { work(stop); });
   }
 
  private:
   void work(const std::stop_token& stop) {
+    // Whoever has been told to end must write nothing more: another may lead by then.
+    const rest::Client client = client_.with({.stop = stop, .timeout = std::chrono::seconds(10)});
     // A key is never given to two workers at a time; it gives itself back when `key` goes.
     while (const auto key = queue_.next(stop)) {
       try {
-        sync(**key);
+        sync(client, **key);
         queue_.forget(**key);
       } catch (const std::exception& e) {
-        const bool again = queue_.num_requeues(**key) < 5;
-        fmt::print(stderr, "{}: {}; {}\n", **key, e.what(), again ? "will retry" : "gave up");
-        again ? queue_.add_rate_limited(**key) : queue_.forget(**key);
+        if (stop.stop_requested()) return;
+        // Later and later, but never never: nobody else will bring this key in order.
+        fmt::print(stderr, "{}: {}; will retry\n", **key, e.what());
+        queue_.add_rate_limited(**key);
       }
     }
   }
 
-  /// The business: here, a line for each pod. It throws if something is wrong.
-  void sync(const std::string& key) {
+  /// The business: here, a line for each pod, and an answer to those that want to be greeted. It
+  /// throws if something is wrong.
+  void sync(const rest::Client& client, const std::string& key) {
     const auto [ns, name] = cache::split_meta_namespace_key(key);
     if (const auto pod = pods_.lister().ns(std::string(ns)).find(name)) {
       fmt::print("Sync/Add/Update for pod {}\n", pod.name());
+      const auto annotations = pod.metadata().annotations();
+      if (annotations.contains("example.com/greet") &&
+          !annotations.contains("example.com/greeted")) {
+        const auto change = pod.edit();
+        change.metadata().annotations().set("example.com/greeted", "yes");
+        client.resource<k8s::core::v1::Pod>(std::string(ns)).patch(change);
+      }
     } else {
       fmt::print("Pod {} does not exist anymore\n", key);
     }
   }
 
-  workqueue::RateLimitingQueue<std::string> queue_;  // goes after those who add to it
+  const rest::Client client_;
+  workqueue::RateLimitingQueue<std::string> queue_;
   informer::SharedInformerFactory factory_;
-  informer::SharedInformer<core::v1::Pod> pods_ = factory_.informer<core::v1::Pod>();
+  informer::SharedInformer<k8s::core::v1::Pod> pods_ = factory_.informer<k8s::core::v1::Pod>();
+  informer::HandlerRegistration handler_;  // ends with the controller
 };
 
 }  // namespace
 
 int main() try {
-  const rest::Client client{rest::Config::load()};
-  Controller controller{client};
+  // Blocked before there are threads, which inherit it: the signals are for sigwait() alone.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  Controller controller{rest::Client{rest::Config::load()}};
   const std::jthread running([&](const std::stop_token& stop) { controller.run(1, stop); });
-  fmt::print("Press Enter to end.\n");
-  getchar();
+  int signal = 0;
+  sigwait(&signals, &signal);
 } catch (const std::exception& e) {
   fmt::print(stderr, "{}\n", e.what());
   return 1;

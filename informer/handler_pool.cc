@@ -15,7 +15,7 @@ namespace lookout::informer {
 
 class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl> {
  public:
-  Impl(std::shared_ptr<rest::EventLoop> loop, HandlerPoolOptions options)
+  Impl(std::shared_ptr<EventLoop> loop, HandlerPoolOptions options)
       : loop_(std::move(loop)),
         options_(options),
         timer_(boost::asio::make_strand(loop_->context())) {
@@ -66,6 +66,12 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
   }
 
  private:
+  // From so many threads on it takes longer until more come: hardly any program has so many
+  // handlers that block, and work that takes long is not done sooner by more of them.
+  static constexpr unsigned kMany = 64;
+  static constexpr int kPatience = 10;
+  static constexpr unsigned kShare = 16;
+
   struct Task {
     std::function<void()> run;
     std::chrono::steady_clock::time_point since;
@@ -129,13 +135,15 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
     watching_ = false;
     if (stopping_ || queue_.empty()) return;
     const auto waited = std::chrono::steady_clock::now() - queue_.front().since;
-    if (idle_ == 0 && waited >= options_.grow_after && running_ < options_.max_threads) {
-      start_thread();
+    const bool many = running_ >= kMany;
+    if (idle_ == 0 && waited >= options_.grow_after * (many ? kPatience : 1)) {
+      const std::size_t most = std::min<std::size_t>(many ? running_ / kShare : 1, queue_.size());
+      for (std::size_t i = 0; i < most && running_ < options_.max_threads; ++i) start_thread();
     }
     watch_queue();
   }
 
-  const std::shared_ptr<rest::EventLoop> loop_;
+  const std::shared_ptr<EventLoop> loop_;
   HandlerPoolOptions options_;
   boost::asio::steady_timer timer_;  // on its strand
 
@@ -151,7 +159,7 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
   bool stopping_ = false;
 };
 
-HandlerPool::HandlerPool(std::shared_ptr<rest::EventLoop> loop, HandlerPoolOptions options)
+HandlerPool::HandlerPool(std::shared_ptr<EventLoop> loop, HandlerPoolOptions options)
     : impl_(std::make_shared<Impl>(std::move(loop), options)) {}
 HandlerPool::~HandlerPool() { impl_->stop(); }
 void HandlerPool::post(std::function<void()> task) { impl_->post(std::move(task)); }

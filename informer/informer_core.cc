@@ -7,6 +7,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
+#include <future>
 #include <iterator>
 #include <utility>
 
@@ -20,10 +21,11 @@ cache::Indexers with_namespace_index(cache::Indexers indexers) {
   return indexers;
 }
 
-/// No handler is told of everything more often.
+/// No handler is resynced more often.
 constexpr std::chrono::milliseconds kMinResyncPeriod{1000};
 
-/// Of a handler that asks for one period, when the informer looks in steps of another.
+/// The resync period that a handler gets if it asks for `asked` and the informer checks every
+/// `check`.
 std::chrono::milliseconds effective_period(std::chrono::milliseconds asked,
                                            std::chrono::milliseconds check) {
   if (asked.count() == 0 || check.count() == 0) return std::chrono::milliseconds(0);
@@ -33,7 +35,7 @@ std::chrono::milliseconds effective_period(std::chrono::milliseconds asked,
 }  // namespace
 
 InformerCore::InformerCore(std::shared_ptr<cache::ListerWatcher> source, InformerOptions options,
-                           std::shared_ptr<rest::EventLoop> loop, std::shared_ptr<HandlerPool> pool)
+                           std::shared_ptr<EventLoop> loop, std::shared_ptr<HandlerPool> pool)
     : loop_(std::move(loop)),
       pool_(std::move(pool)),
       strand_(boost::asio::make_strand(loop_->context())),
@@ -78,6 +80,7 @@ void InformerCore::set_watch_error_handler(cache::WatchErrorHandler handler) {
 
 std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler,
                                             HandlerOptions options) {
+  const auto now = clock_->now();
   std::unique_lock lock(mutex_);
   if (stopped()) {
     throw InvalidArgument("the informer has been stopped: it takes no more handlers");
@@ -103,8 +106,11 @@ std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler,
       }
     }
   }
-  auto listener = std::make_shared<Listener>(std::move(handler), pool_, period, options.coalesce);
-  const auto now = clock_->now();
+  auto listener =
+      std::make_shared<Listener>(std::move(handler), pool_, loop_, period, options.coalesce);
+  // Under the lock under which it was not stopped yet: so shutdown() knows of every one.
+  const auto ended = prune();
+  all_.push_back(listener);
   lock.unlock();
   // On the strand nothing can come between the snapshot and what follows it.
   boost::asio::post(strand_, [self = shared_from_this(), listener, now] {
@@ -116,6 +122,23 @@ std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler,
     self->listeners_.push_back({listener, first_resync});
   });
   return listener;
+}
+
+std::vector<std::shared_ptr<Listener>> InformerCore::prune() {
+  // Not each time: it looks at all of them.
+  if (all_.size() < 2 * all_after_pruning_ + 8) return {};
+  const auto ended = std::stable_partition(all_.begin(), all_.end(),
+                                           [](const auto& one) { return !one->ended(); });
+  std::vector<std::shared_ptr<Listener>> out(std::make_move_iterator(ended),
+                                             std::make_move_iterator(all_.end()));
+  all_.erase(ended, all_.end());
+  all_after_pruning_ = all_.size();
+  return out;
+}
+
+std::vector<std::shared_ptr<Listener>> InformerCore::all() const {
+  const std::lock_guard lock(mutex_);
+  return all_;
 }
 
 void InformerCore::forget(const std::shared_ptr<Listener>& listener) {
@@ -159,7 +182,7 @@ void InformerCore::start() {
   boost::asio::co_spawn(strand_, run(shared_from_this()), boost::asio::detached);
 }
 
-rest::Awaitable<void> InformerCore::run(std::shared_ptr<InformerCore> self) {
+Awaitable<void> InformerCore::run(std::shared_ptr<InformerCore> self) {
   try {
     co_await self->reflector_->run(self->stop_.get_token());
   } catch (const std::exception& e) {
@@ -206,8 +229,11 @@ void InformerCore::distribute(std::vector<cache::Notification> notifications) {
 
 void InformerCore::stop() {
   stop_.request_stop();
-  const std::lock_guard lock(mutex_);
-  changed_.notify_all();
+  {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+  for (const auto& listener : all()) listener->stop_waits();
 }
 
 void InformerCore::shutdown() {
@@ -215,31 +241,39 @@ void InformerCore::shutdown() {
     throw InvalidArgument("shutdown() on the event loop would wait for itself: use stop()");
   }
   stop();
-  if (started_) {
+  {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return finished_; });
+    changed_.wait(lock, [&] { return !started_ || finished_; });
   }
-  // Nothing distributes any more; take the listeners over from the strand.
-  std::promise<std::vector<std::shared_ptr<Listener>>> taken;
-  boost::asio::post(strand_, [&] { taken.set_value(close_listeners()); });
-  for (const auto& listener : taken.get_future().get()) listener->wait_closed();
+  // Nothing is distributed any more. Handlers go here, not on the strand, where what they captured
+  // could not wait for the event loop.
+  // (Another thread that shuts down does the same with the same handlers.)
+  const auto listeners = all();
+  for (const auto& listener : listeners) listener->close();
+  std::promise<void> closed;
+  boost::asio::post(strand_, [&] {
+    close_listeners();
+    closed.set_value();
+  });
+  closed.get_future().wait();
+  for (const auto& listener : listeners) listener->wait_closed();
 }
 
 void InformerCore::end() {
   if (!loop_->running_in_this_thread()) return shutdown();
   stop();
+  for (const auto& listener : all()) listener->close();
   boost::asio::post(strand_, [self = shared_from_this()] { self->close_listeners(); });
 }
 
-std::vector<std::shared_ptr<Listener>> InformerCore::close_listeners() {
-  const std::lock_guard lock(mutex_);
+void InformerCore::close_listeners() {
   closed_ = true;
-  std::vector<std::shared_ptr<Listener>> out;
-  for (auto& entry : std::exchange(listeners_, {})) {
-    entry.listener->close();
-    out.push_back(std::move(entry.listener));
+  std::vector<Entry> listeners;
+  {
+    const std::lock_guard lock(mutex_);
+    listeners.swap(listeners_);
   }
-  return out;
+  for (const auto& entry : listeners) entry.listener->close();
 }
 
 bool InformerCore::wait_for_sync(std::stop_token stop) const {
@@ -275,8 +309,17 @@ void InformerCore::collect(std::vector<metrics::Sample>& out) const {
   own.counter("reflector_bookmarks_total", "Bookmarks received", stats.bookmarks);
   own.counter("reflector_errors_total", "Failed lists and watches", stats.errors);
   own.counter("reflector_skipped_objects_total", "Objects left out", stats.skipped);
+  own.counter("informer_transform_failures_total",
+              "Changes that were dropped because the transform failed",
+              static_cast<double>(controller_.transform_failures()));
+  own.gauge("reflector_unreadable_objects", "Objects of the last list that could not be read",
+            static_cast<double>(stats.unreadable.load(std::memory_order_relaxed)));
   own.gauge("informer_stored_items", "Objects in the store", static_cast<double>(store_->size()));
   own.gauge("informer_synced", "Whether the store has been complete", has_synced() ? 1 : 0);
+  own.gauge("informer_live",
+            "Whether the store follows the server: 0 since a list or a watch failed, until another "
+            "works",
+            reflector_->live() ? 1 : 0);
   own.gauge("informer_last_activity_seconds", "Since the server last gave a sign of life",
             std::chrono::duration<double>(reflector_->staleness()).count());
 
@@ -285,7 +328,7 @@ void InformerCore::collect(std::vector<metrics::Sample>& out) const {
                                  {"group", resource_.group},
                                  {"version", resource_.version},
                                  {"resource", resource_.resource}});
-  queue.gauge("informer_queued_items", "Objects with changes that have not reached the store",
+  queue.gauge("informer_queued_items", "Changes that have not reached the store",
               static_cast<double>(controller_.queued()));
   queue.histogram("informer_processing_latency_seconds",
                   "How long it took to apply and pass on what had come together",
@@ -301,10 +344,11 @@ void InformerCore::collect(std::vector<metrics::Sample>& out) const {
   }
   for (const auto& listener : listeners) {
     metrics::Collector handler(out, {{"name", reflector_->name()}, {"handler", listener->name()}});
-    handler.gauge("informer_handler_pending_notifications", "What a handler has yet to be told",
+    handler.gauge("informer_handler_pending_notifications",
+                  "Notifications that wait for a handler.",
                   static_cast<double>(listener->backlog()));
     handler.histogram("informer_handler_queue_latency_seconds",
-                      "How long the oldest of what a handler is given had waited",
+                      "How long the oldest notification of a batch had waited for its handler.",
                       listener->latency());
     handler.histogram("informer_handler_duration_seconds",
                       "How long a handler took for what had come together", listener->duration());

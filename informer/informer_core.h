@@ -6,6 +6,7 @@
 #include <boost/asio/strand.hpp>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -19,7 +20,7 @@ namespace lookout::informer::detail {
 class InformerCore : public std::enable_shared_from_this<InformerCore> {
  public:
   InformerCore(std::shared_ptr<cache::ListerWatcher> source, InformerOptions options,
-               std::shared_ptr<rest::EventLoop> loop, std::shared_ptr<HandlerPool> pool);
+               std::shared_ptr<EventLoop> loop, std::shared_ptr<HandlerPool> pool);
 
   std::shared_ptr<Listener> add(EventHandler<api::Object> handler, HandlerOptions options);
   /// Tells the listener nothing any more.
@@ -29,7 +30,7 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   void start();
   void stop();
   void shutdown();
-  /// What shutdown() does, or, on the event loop, as much of it as needs no waiting.
+  /// shutdown(); on the event loop, the part of it that does not wait.
   void end();
   bool wait_for_sync(std::stop_token stop) const;
 
@@ -40,12 +41,12 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   const cache::Reflector& reflector() const { return *reflector_; }
 
   std::chrono::milliseconds resync_check_period() const;
-  /// What the listener gets of what it asked for.
+  /// The resync period that the listener really gets.
   std::chrono::milliseconds resync_period(const Listener& listener) const;
   void collect(std::vector<metrics::Sample>& out) const;
 
  private:
-  /// A listener that is told of changes.
+  /// A listener that gets changes.
   struct Entry {
     std::shared_ptr<Listener> listener;
     Clock::TimePoint next_resync;
@@ -58,11 +59,15 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   void require_not_started(const char* what) const;  // under the mutex
   bool should_resync();
   void distribute(std::vector<cache::Notification> notifications);
-  static rest::Awaitable<void> run(std::shared_ptr<InformerCore> self);
-  /// On the strand: nobody is told anything any more.
-  std::vector<std::shared_ptr<Listener>> close_listeners();
+  static Awaitable<void> run(std::shared_ptr<InformerCore> self);
+  /// Takes out of all_ what has ended, now and then. Under the mutex; what it returns is to go when
+  /// that is free.
+  std::vector<std::shared_ptr<Listener>> prune();
+  std::vector<std::shared_ptr<Listener>> all() const;
+  /// On the strand: no listener gets anything after this.
+  void close_listeners();
 
-  const std::shared_ptr<rest::EventLoop> loop_;
+  const std::shared_ptr<EventLoop> loop_;
   const std::shared_ptr<HandlerPool> pool_;
   const Strand strand_;
   const std::shared_ptr<Clock> clock_;
@@ -83,6 +88,10 @@ class InformerCore : public std::enable_shared_from_this<InformerCore> {
   bool finished_ = false;  // the reflector has returned
   std::chrono::milliseconds resync_check_period_;
   unsigned handlers_ = 0;  // that have been added, for their names
+  // All listeners that may still call their handlers, also those that get no more changes;
+  // and some that do not call them any more.
+  std::vector<std::shared_ptr<Listener>> all_;
+  std::size_t all_after_pruning_ = 0;
 };
 
 }  // namespace lookout::informer::detail

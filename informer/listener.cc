@@ -14,12 +14,18 @@ namespace {
 void add(std::atomic<std::size_t>& counter, std::size_t n) {
   counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
+
+/// Whose handler this thread is calling.
+thread_local Listener* calling = nullptr;
 }  // namespace
 
 Listener::Listener(EventHandler<api::Object> handler, std::shared_ptr<HandlerPool> pool,
-                   std::chrono::milliseconds resync_period, bool coalesce)
-    : handler_(std::move(handler)),
+                   std::shared_ptr<EventLoop> loop, std::chrono::milliseconds resync_period,
+                   bool coalesce)
+    : name_(handler.name),
+      handler_(std::move(handler)),
       pool_(std::move(pool)),
+      loop_(std::move(loop)),
       resync_period_(resync_period),
       coalesce_(coalesce) {}
 
@@ -105,6 +111,7 @@ void Listener::drain() {
   std::vector<Item> batch;
   // One reading of the clock for each round: one ends when the next begins.
   auto now = std::chrono::steady_clock::now();
+  calling = this;
   for (;;) {
     if (!batch.empty()) {
       const Instant begin = std::exchange(now, std::chrono::steady_clock::now());
@@ -113,11 +120,13 @@ void Listener::drain() {
     batch.clear();
     if (batch.capacity() > kKept) std::vector<Item>().swap(batch);
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       running_ = {};
       if (empty() || closed_) {
         scheduled_ = false;
+        release_handler(lock);
         changed_.notify_all();
+        calling = nullptr;
         return;
       }
       // (It may have come after the clock was read.)
@@ -180,10 +189,10 @@ void Listener::guarded(const char* what, Call call) {
     call();
   } catch (const std::exception& e) {
     exceptions_.fetch_add(1, std::memory_order_relaxed);
-    spdlog::error("handler {}: {} threw: {}", handler_.name, what, e.what());
+    spdlog::error("handler {}: {} threw: {}", name_, what, e.what());
   } catch (...) {
     exceptions_.fetch_add(1, std::memory_order_relaxed);
-    spdlog::error("handler {}: {} threw something that is no std::exception", handler_.name, what);
+    spdlog::error("handler {}: {} threw something that is no std::exception", name_, what);
   }
 }
 
@@ -196,15 +205,16 @@ void Listener::deliver(const Notification& notification) {
     }
     return result;
   };
-  const auto add = [&](bool initial) {
-    if (handler_.on_add) guarded("on_add", [&] { handler_.on_add(notification.object, initial); });
+  const auto add = [&](Origin origin) {
+    if (handler_.on_add) guarded("on_add", [&] { handler_.on_add(notification.object, origin); });
   };
-  const auto remove = [&](const api::Object& last, bool unknown) {
-    if (handler_.on_delete) guarded("on_delete", [&] { handler_.on_delete(last, unknown); });
+  const auto remove = [&](const api::Object& last, FinalState final_state) {
+    if (handler_.on_delete) guarded("on_delete", [&] { handler_.on_delete(last, final_state); });
   };
   switch (notification.type) {
     case Notification::Type::kAdd:
-      if (passes(notification.object)) add(notification.initial);
+      if (passes(notification.object))
+        add(notification.initial ? Origin::kInitialList : Origin::kChange);
       break;
     case Notification::Type::kUpdate: {
       const bool before = passes(notification.before);
@@ -215,50 +225,97 @@ void Listener::deliver(const Notification& notification) {
                   [&] { handler_.on_update(notification.before, notification.object); });
         }
       } else if (after) {
-        add(false);
+        add(Origin::kChange);
       } else if (before) {
-        remove(notification.before, false);
+        remove(notification.before, FinalState::kKnown);
       }
       break;
     }
     case Notification::Type::kDelete:
-      // What the handler has been told of is the object as it was before: so each addition has its
-      // deletion, whatever the last state looks like.
+      // The handler knows the object as it was before. So each addition has its deletion, whatever
+      // the last state looks like.
       if (passes(notification.before))
-        remove(notification.object, notification.final_state_unknown);
+        remove(notification.object,
+               notification.final_state_unknown ? FinalState::kUnknown : FinalState::kKnown);
       break;
   }
 }
 
 void Listener::seal() {
-  const std::lock_guard lock(mutex_);
-  sealed_ = true;
-}
-
-void Listener::wait_delivered() {
   std::unique_lock lock(mutex_);
-  if (running_ == std::this_thread::get_id()) return;
-  changed_.wait(lock, [&] { return closed_ || (!scheduled_ && empty()); });
+  sealed_ = true;
+  release_handler(lock);
+  changed_.notify_all();
 }
 
 void Listener::close() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   closed_ = true;
   queue_.clear();
   latest_.clear();
   places_.clear();
+  release_handler(lock);
   changed_.notify_all();
 }
 
-void Listener::wait_closed() {
+void Listener::release_handler(std::unique_lock<std::mutex>& lock) {
+  // (A task of the pool that has not begun finds nothing to call once it is closed.)
+  const bool over = closed_ || (sealed_ && empty() && !scheduled_);
+  if (!over || running_ != std::thread::id{}) return;
+  running_ = std::this_thread::get_id();
+  auto handler = std::exchange(handler_, {});
+  lock.unlock();
+  handler = {};
+  lock.lock();
+  running_ = {};
+  changed_.notify_all();
+}
+
+bool Listener::ended() const {
+  const std::lock_guard lock(mutex_);
+  return (closed_ || (sealed_ && empty() && !scheduled_)) && running_ == std::thread::id{};
+}
+
+template <class Done>
+void Listener::wait(Done done) {
+  // Two handlers that wait for each other's end do not deadlock: neither waits.
+  struct Mark {
+    explicit Mark(Listener* waiting) : listener(waiting) { change(1); }
+    ~Mark() { change(static_cast<unsigned>(-1)); }
+    Mark(const Mark&) = delete;
+    Mark& operator=(const Mark&) = delete;
+    void change(unsigned by) const {
+      if (listener == nullptr) return;
+      const std::lock_guard lock(listener->mutex_);
+      listener->waits_ += by;
+      listener->changed_.notify_all();
+    }
+    Listener* const listener;
+  };
+  const Mark mark(calling);
   std::unique_lock lock(mutex_);
   if (running_ == std::this_thread::get_id()) return;
-  changed_.wait(lock, [&] { return running_ == std::thread::id{}; });
+  changed_.wait(lock, [&] { return done() || (mark.listener != nullptr && waits_ > 0); });
+}
+
+void Listener::wait_delivered() {
+  wait([this] { return closed_ || (!scheduled_ && empty() && running_ == std::thread::id{}); });
+}
+
+void Listener::wait_closed() {
+  wait([this] { return running_ == std::thread::id{}; });
+}
+
+void Listener::stop_waits() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
 }
 
 bool Listener::wait_for_sync(std::stop_token stop) const {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, stop, [&] { return synced_ || closed_; });
+  const auto over = [&] { return closed_ || stopped_ || (sealed_ && empty() && !scheduled_); };
+  changed_.wait(lock, stop, [&] { return synced_ || over(); });
   return synced_;
 }
 

@@ -15,11 +15,11 @@
 #include <variant>
 #include <vector>
 
+#include "lookout/base/metrics.h"
 #include "lookout/informer/event_handler.h"
 #include "lookout/informer/handler_pool.h"
 #include "lookout/tools/cache/controller.h"
 #include "lookout/tools/cache/snapshot.h"
-#include "lookout/tools/metrics.h"
 
 namespace lookout::informer::detail {
 
@@ -29,9 +29,9 @@ class Listener : public std::enable_shared_from_this<Listener> {
  public:
   /// `resync_period`: what the handler asks for.
   Listener(EventHandler<api::Object> handler, std::shared_ptr<HandlerPool> pool,
-           std::chrono::milliseconds resync_period, bool coalesce);
+           std::shared_ptr<EventLoop> loop, std::chrono::milliseconds resync_period, bool coalesce);
 
-  /// What came together; shared by all who are told of it.
+  /// Notifications that came together. All listeners share them.
   using Batch = std::vector<cache::Notification>;
 
   /// Queues notifications.
@@ -49,16 +49,24 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void wait_delivered();
   /// Drops what is queued. No call begins afterwards.
   void close();
-  /// Waits for the call that is running when it has been closed, unless this is that call.
+  /// Waits for the call that is running when it has been closed, unless this is that call. Then the
+  /// handler, and what it refers to, is gone.
   void wait_closed();
+  /// The informer has been stopped: ends waits for being in sync.
+  void stop_waits();
+  /// Whether the handler will not be called any more, and is gone.
+  bool ended() const;
+  /// Whether the calling thread is one of the event loop's.
+  bool on_event_loop() const { return loop_->running_in_this_thread(); }
 
   bool has_synced() const { return synced_.load(std::memory_order_acquire); }
-  /// Waits until the handler is in sync; false if it was stopped or closed before.
+  /// Waits until the handler is in sync; false if it, or the informer, was stopped or closed
+  /// before.
   bool wait_for_sync(std::stop_token stop) const;
 
   std::size_t backlog() const;
   std::uint64_t exceptions() const { return exceptions_.load(std::memory_order_relaxed); }
-  const std::string& name() const { return handler_.name; }
+  const std::string& name() const { return name_; }
   std::chrono::milliseconds requested_resync_period() const { return resync_period_; }
   /// How long what came first had waited, each time the handler was given something.
   const metrics::Histogram& latency() const { return latency_; }
@@ -87,9 +95,16 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void deliver(const cache::Notification& notification);
   template <class Call>
   void guarded(const char* what, Call call);
+  /// Lets go of the handler if it is not called any more. `lock` is of mutex_, and is not held
+  /// while the handler goes; nobody who waits for the end gets past before that.
+  void release_handler(std::unique_lock<std::mutex>& lock);
+  template <class Done>
+  void wait(Done done);
 
-  const EventHandler<api::Object> handler_;
+  const std::string name_;
+  EventHandler<api::Object> handler_;  // empty once it is not called any more
   const std::shared_ptr<HandlerPool> pool_;
+  const std::shared_ptr<EventLoop> loop_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable_any changed_;
@@ -101,8 +116,10 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::unordered_map<std::string, std::list<Item>::iterator> places_;  // in latest_, by key
   Instant since_{};  // when the first of what is queued came
   bool sealed_ = false;
+  bool stopped_ = false;     // the informer has been
   bool scheduled_ = false;   // a task of the pool drains the queue, or will
   std::thread::id running_;  // the thread that is in a call
+  unsigned waits_ = 0;       // that call waits for a handler: itself, or another one
 
   // Notifications, and those of them that the handler has been given. Each has one writer at a
   // time: whoever has the mutex, whoever delivers.

@@ -1,16 +1,44 @@
 #include "lookout/informer/shared_index_informer.h"
 
+#include <atomic>
 #include <utility>
 
 #include "informer/informer_core.h"
 #include "informer/listener.h"
 #include "lookout/api/error.h"
+#include "lookout/informer/shared_informer.h"
 
 namespace lookout::informer {
 
+void detail::throw_no_informer() {
+  throw InvalidArgument("the informer is empty: assign one of a factory to it first");
+}
+
 HandlerRegistration::HandlerRegistration(std::weak_ptr<detail::InformerCore> informer,
                                          std::shared_ptr<detail::Listener> listener)
-    : informer_(std::move(informer)), listener_(std::move(listener)) {}
+    : informer_(std::move(informer)), listener_(std::move(listener)), owned_(true) {}
+
+HandlerRegistration::HandlerRegistration(HandlerRegistration&& other) noexcept
+    : informer_(std::move(other.informer_)),
+      listener_(std::move(other.listener_)),
+      owned_(std::exchange(other.owned_, false)) {}
+
+HandlerRegistration& HandlerRegistration::operator=(HandlerRegistration&& other) noexcept {
+  // (What it had goes with `old`.)
+  HandlerRegistration old(std::move(other));
+  std::swap(informer_, old.informer_);
+  std::swap(listener_, old.listener_);
+  std::swap(owned_, old.owned_);
+  return *this;
+}
+
+HandlerRegistration::~HandlerRegistration() {
+  if (!owned_) return;
+  listener_->close();
+  if (const auto informer = informer_.lock()) informer->forget(listener_);
+  // A call may be waiting for the event loop.
+  if (!listener_->on_event_loop()) listener_->wait_closed();
+}
 
 bool HandlerRegistration::has_synced() const { return listener_ && listener_->has_synced(); }
 bool HandlerRegistration::wait_for_sync(std::stop_token stop) const {
@@ -21,8 +49,14 @@ std::uint64_t HandlerRegistration::exceptions() const {
   return listener_ ? listener_->exceptions() : 0;
 }
 
+void HandlerRegistration::release() {
+  // Several threads may end one registration, each in its own way.
+  std::atomic_ref<bool>(owned_).store(false, std::memory_order_relaxed);
+}
+
 void HandlerRegistration::remove() {
   if (!listener_) return;
+  release();
   listener_->close();
   if (const auto informer = informer_.lock()) informer->forget(listener_);
   listener_->wait_closed();
@@ -30,6 +64,7 @@ void HandlerRegistration::remove() {
 
 void HandlerRegistration::detach() {
   if (!listener_) return;
+  release();
   listener_->seal();
   if (const auto informer = informer_.lock()) informer->forget(listener_);
 }
@@ -51,8 +86,7 @@ const std::string& HandlerRegistration::name() const {
 }
 
 SharedIndexInformer::SharedIndexInformer(std::shared_ptr<cache::ListerWatcher> source,
-                                         InformerOptions options,
-                                         std::shared_ptr<rest::EventLoop> loop,
+                                         InformerOptions options, std::shared_ptr<EventLoop> loop,
                                          std::shared_ptr<HandlerPool> pool)
     : core_(std::make_shared<detail::InformerCore>(std::move(source), std::move(options),
                                                    std::move(loop), std::move(pool))),
@@ -68,6 +102,14 @@ HandlerRegistration SharedIndexInformer::add_handler(EventHandler<api::Object> h
 void SharedIndexInformer::add_indexers(cache::Indexers indexers) {
   if (stopped()) throw InvalidArgument("the informer has been stopped: it takes no more indexes");
   core_->store()->add_indexers(std::move(indexers));
+}
+
+lister::Index<api::Object> SharedIndexInformer::add_index(std::string name,
+                                                          cache::IndexFunc function) {
+  cache::Indexers one;
+  one.emplace(name, std::move(function));
+  add_indexers(std::move(one));
+  return {store_, std::move(name)};
 }
 
 void SharedIndexInformer::set_transform(cache::TransformFunc transform) {
@@ -93,12 +135,16 @@ const std::shared_ptr<const cache::Indexer>& SharedIndexInformer::shared_store()
 std::optional<Clock::TimePoint> SharedIndexInformer::live_since() const {
   return core_->reflector().live_since();
 }
+std::optional<cache::ReflectorFailure> SharedIndexInformer::last_failure() const {
+  return core_->reflector().last_failure();
+}
 Clock::TimePoint SharedIndexInformer::last_activity() const {
   return core_->reflector().last_activity();
 }
 Clock::Duration SharedIndexInformer::staleness() const { return core_->reflector().staleness(); }
 bool SharedIndexInformer::live(Clock::Duration within) const {
-  return has_synced() && !stopped() && staleness() <= within;
+  // An object that cannot be read exists, and the store does not have it.
+  return has_synced() && !stopped() && staleness() <= within && stats().unreadable == 0;
 }
 std::chrono::milliseconds SharedIndexInformer::resync_check_period() const {
   return core_->resync_check_period();

@@ -18,20 +18,74 @@ class SharedInformerFactory::Impl {
         options_(std::move(options)),
         pool_(std::make_shared<HandlerPool>(client_.shared_loop(), options_.handlers)) {}
 
-  Scope default_scope() const {
-    return {options_.ns, options_.label_selector, options_.field_selector, options_.projection,
-            options_.metadata_only};
-  }
-
-  std::shared_ptr<SharedIndexInformer> get(const api::Resource& resource, Scope scope) {
-    if (!resource.namespaced) scope.ns.clear();
+  std::shared_ptr<SharedIndexInformer> get(const api::Resource& resource, const Scope& asked) {
+    const Wanted wanted = complete(resource, asked);
+    std::shared_ptr<SharedIndexInformer> stopped;  // goes when the mutex is free: it may wait
     const std::lock_guard lock(mutex_);
     if (shut_down_) throw InvalidArgument("the informer factory has been shut down");
-    for (const auto& entry : entries_) {
-      if (entry.resource == resource && entry.scope == scope) return entry.informer;
+    const auto at = find(wanted);
+    if (at != entries_.end()) {
+      if (!at->informer->stopped()) return at->informer;
+      stopped = take(at);
     }
-    entries_.push_back({resource, scope, make(resource, scope)});
+    entries_.push_back({wanted, make(wanted), true});
     return entries_.back().informer;
+  }
+
+  std::pair<std::shared_ptr<SharedIndexInformer>, std::shared_ptr<cache::MultiNamespaceSource>>
+  for_namespaces(const api::Resource& resource, std::set<std::string> namespaces,
+                 const Scope& asked) {
+    if (!resource.namespaced)
+      throw InvalidArgument(resource.qualified_name() + " live in no namespace");
+    Wanted wanted = complete(resource, asked);
+    wanted.ns = "several namespaces";
+    const std::lock_guard lock(mutex_);
+    if (shut_down_) throw InvalidArgument("the informer factory has been shut down");
+    InformerOptions informer = options(wanted);
+    cache::ReflectorOptions each = informer.reflector;
+    each.name = resource.qualified_name();
+    // (It may outlive the factory, and refers to nothing of it.)
+    auto source = std::make_shared<cache::MultiNamespaceSource>(
+        [client = client_, resource, list_watch = list_watch_options(wanted)](
+            const std::string& ns) -> std::shared_ptr<cache::ListerWatcher> {
+          return std::make_shared<cache::ListWatch>(client.resource(resource, ns), list_watch);
+        },
+        resource.gvk(), std::move(each), client_.shared_loop(), std::move(namespaces));
+    // What may fail are the namespaces, which report it.
+    informer.reflector.use_watch_list = true;
+    entries_.push_back({wanted,
+                        std::make_shared<SharedIndexInformer>(source, std::move(informer),
+                                                              client_.shared_loop(), pool_),
+                        false});
+    return {entries_.back().informer, std::move(source)};
+  }
+
+  bool stop(const api::Resource& resource, const Scope& asked) {
+    const Wanted wanted = complete(resource, asked);
+    if (client_.loop().running_in_this_thread()) {
+      throw InvalidArgument("stop_informer() on the event loop would wait for itself");
+    }
+    std::shared_ptr<SharedIndexInformer> informer;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto at = find(wanted);
+      if (at == entries_.end()) return false;
+      informer = take(at);
+    }
+    informer->shutdown();
+    return true;
+  }
+
+  bool forget(const std::shared_ptr<SharedIndexInformer>& informer) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto at = std::find_if(entries_.begin(), entries_.end(),
+                                   [&](const Entry& entry) { return entry.informer == informer; });
+      if (at == entries_.end()) return false;
+      take(at);
+    }
+    informer->stop();
+    return true;
   }
 
   std::vector<std::shared_ptr<SharedIndexInformer>> informers() const {
@@ -42,10 +96,10 @@ class SharedInformerFactory::Impl {
     return out;
   }
 
-  void start() {
-    const std::lock_guard lock(mutex_);
-    if (shut_down_) return;
-    for (const auto& entry : entries_) entry.informer->start();
+  void start() const {
+    // On the event loop a start may call what the program gave; and one that comes after a shutdown
+    // does nothing.
+    for (const auto& informer : informers()) informer->start();
   }
 
   void stop() {
@@ -53,12 +107,12 @@ class SharedInformerFactory::Impl {
       const std::lock_guard lock(mutex_);
       shut_down_ = true;
     }
-    for (const auto& informer : informers()) informer->stop();
+    for (const auto& informer : all()) informer->stop();
   }
 
   void shutdown() {
     stop();
-    for (const auto& informer : informers()) informer->shutdown();
+    for (const auto& informer : all()) informer->shutdown();
   }
 
   void end() {
@@ -70,19 +124,67 @@ class SharedInformerFactory::Impl {
   }
 
  private:
-  struct Entry {
+  /// A scope with nothing left open.
+  struct Wanted {
     api::Resource resource;
-    Scope scope;
+    std::string ns;
+    std::string label_selector;
+    std::string field_selector;
+    api::Projection projection;
+    bool metadata_only = false;
+
+    friend bool operator==(const Wanted&, const Wanted&) = default;
+  };
+  struct Entry {
+    Wanted wanted;
     std::shared_ptr<SharedIndexInformer> informer;
+    bool shared = true;  // with whoever asks for the same
   };
 
+  std::vector<Entry>::iterator find(const Wanted& wanted) {
+    return std::find_if(entries_.begin(), entries_.end(),
+                        [&](const Entry& entry) { return entry.shared && entry.wanted == wanted; });
+  }
+
+  /// Takes an informer out, under the mutex. A shutdown is to know of it as long as others hold it.
+  std::shared_ptr<SharedIndexInformer> take(std::vector<Entry>::iterator entry) {
+    std::erase_if(stopped_, [](const auto& one) { return one.expired(); });
+    auto informer = std::move(entry->informer);
+    entries_.erase(entry);
+    stopped_.push_back(informer);
+    return informer;
+  }
+
+  /// Those that have been asked for, and those that have been stopped and still are somewhere.
+  std::vector<std::shared_ptr<SharedIndexInformer>> all() const {
+    auto out = informers();
+    const std::lock_guard lock(mutex_);
+    for (const auto& one : stopped_) {
+      if (auto informer = one.lock()) out.push_back(std::move(informer));
+    }
+    return out;
+  }
+
+  Wanted complete(const api::Resource& resource, const Scope& scope) const {
+    Wanted out{resource,
+               scope.ns.value_or(options_.ns),
+               scope.label_selector.value_or(options_.label_selector),
+               scope.field_selector.value_or(options_.field_selector),
+               scope.projection.value_or(options_.projection),
+               scope.metadata_only.value_or(options_.metadata_only)};
+    if (!resource.namespaced) out.ns.clear();
+    if (out.metadata_only && out.projection.keeps_everything())
+      out.projection = api::Projection::keep({"metadata"});
+    return out;
+  }
+
   /// Tells the informer from all others. Under the mutex.
-  std::string name_of(const api::Resource& resource, const Scope& scope) const {
-    std::string name = resource.qualified_name();
-    if (!scope.ns.empty()) name += " in " + scope.ns;
-    if (scope.metadata_only) name += ", metadata";
-    if (!scope.label_selector.empty()) name += ", " + scope.label_selector;
-    if (!scope.field_selector.empty()) name += ", " + scope.field_selector;
+  std::string name_of(const Wanted& wanted) const {
+    std::string name = wanted.resource.qualified_name();
+    if (!wanted.ns.empty()) name += " in " + wanted.ns;
+    if (wanted.metadata_only) name += ", metadata";
+    if (!wanted.label_selector.empty()) name += ", " + wanted.label_selector;
+    if (!wanted.field_selector.empty()) name += ", " + wanted.field_selector;
     const auto taken = [this](const std::string& candidate) {
       return std::any_of(entries_.begin(), entries_.end(),
                          [&](const Entry& entry) { return entry.informer->name() == candidate; });
@@ -93,22 +195,30 @@ class SharedInformerFactory::Impl {
     return unique;
   }
 
-  std::shared_ptr<SharedIndexInformer> make(const api::Resource& resource,
-                                            const Scope& scope) const {
-    cache::ListWatchOptions list_watch;
-    list_watch.label_selector = scope.label_selector;
-    list_watch.field_selector = scope.field_selector;
-    list_watch.decode.projection = scope.projection;
-    list_watch.decode.metadata_only = scope.metadata_only;
-    list_watch.decode.content_type = options_.content_type;
-    if (scope.metadata_only && scope.projection.keeps_everything())
-      list_watch.decode.projection = api::Projection::keep({"metadata"});
-    list_watch.tweak = options_.tweak_list_options;
+  std::shared_ptr<SharedIndexInformer> make(const Wanted& wanted) const {
+    auto source = std::make_shared<cache::ListWatch>(client_.resource(wanted.resource, wanted.ns),
+                                                     list_watch_options(wanted));
+    return std::make_shared<SharedIndexInformer>(std::move(source), options(wanted),
+                                                 client_.shared_loop(), pool_);
+  }
 
+  cache::ListWatchOptions list_watch_options(const Wanted& wanted) const {
+    cache::ListWatchOptions list_watch;
+    list_watch.label_selector = wanted.label_selector;
+    list_watch.field_selector = wanted.field_selector;
+    list_watch.decode.projection = wanted.projection;
+    list_watch.decode.metadata_only = wanted.metadata_only;
+    list_watch.decode.content_type = options_.content_type;
+    list_watch.tweak = options_.tweak_list_options;
+    return list_watch;
+  }
+
+  InformerOptions options(const Wanted& wanted) const {
+    const api::Resource& resource = wanted.resource;
     InformerOptions informer;
-    informer.reflector.name = name_of(resource, scope);
+    informer.reflector.name = name_of(wanted);
     informer.resource = {resource.group, resource.version, resource.plural};
-    if (scope.metadata_only) {
+    if (wanted.metadata_only) {
       // A server that cannot leave things out sends the objects themselves.
       informer.reflector.type_description = resource.qualified_name() + ", metadata";
     } else {
@@ -121,11 +231,7 @@ class SharedInformerFactory::Impl {
     informer.reflector.watch_error_handler = options_.watch_error_handler;
     informer.reflector.clock = options_.clock;
     informer.transform = options_.transform;
-
-    auto source = std::make_shared<cache::ListWatch>(client_.resource(resource, scope.ns),
-                                                     std::move(list_watch));
-    return std::make_shared<SharedIndexInformer>(std::move(source), std::move(informer),
-                                                 client_.shared_loop(), pool_);
+    return informer;
   }
 
   std::chrono::milliseconds resync_period(const api::Resource& resource) const {
@@ -139,17 +245,24 @@ class SharedInformerFactory::Impl {
   const FactoryOptions options_;
   const std::shared_ptr<HandlerPool> pool_;
   mutable std::mutex mutex_;
-  std::vector<Entry> entries_;  // guarded by mutex_
-  bool shut_down_ = false;      // guarded by mutex_
+  std::vector<Entry> entries_;                               // guarded by mutex_
+  std::vector<std::weak_ptr<SharedIndexInformer>> stopped_;  // guarded by mutex_
+  bool shut_down_ = false;                                   // guarded by mutex_
 };
 
 SharedInformerFactory::SharedInformerFactory(rest::Client client, FactoryOptions options)
     : impl_(std::make_unique<Impl>(std::move(client), std::move(options))) {}
 SharedInformerFactory::~SharedInformerFactory() { impl_->end(); }
 
+std::pair<std::shared_ptr<SharedIndexInformer>, std::shared_ptr<cache::MultiNamespaceSource>>
+SharedInformerFactory::for_namespaces(const api::Resource& resource,
+                                      std::set<std::string> namespaces, const Scope& scope) {
+  return impl_->for_namespaces(resource, std::move(namespaces), scope);
+}
+
 std::shared_ptr<SharedIndexInformer> SharedInformerFactory::for_resource(
     const api::Resource& resource) {
-  return impl_->get(resource, impl_->default_scope());
+  return impl_->get(resource, {});
 }
 std::shared_ptr<SharedIndexInformer> SharedInformerFactory::for_resource(
     const api::Resource& resource, const Scope& scope) {
@@ -163,6 +276,14 @@ std::shared_ptr<SharedIndexInformer> SharedInformerFactory::for_resource(
 std::shared_ptr<SharedIndexInformer> SharedInformerFactory::for_resource(
     const api::GroupVersionResource& gvr, const Scope& scope) {
   return for_resource(api::resource_for(gvr), scope);
+}
+
+bool SharedInformerFactory::stop_informer(const api::Resource& resource, const Scope& scope) {
+  return impl_->stop(resource, scope);
+}
+
+bool SharedInformerFactory::forget(const std::shared_ptr<SharedIndexInformer>& informer) {
+  return impl_->forget(informer);
 }
 
 void SharedInformerFactory::start() { impl_->start(); }

@@ -1,8 +1,15 @@
 #include "lookout/lister/lister.h"
 
+#include "lookout/api/error.h"
 #include "lookout/api/status.h"
 
 namespace lookout::lister::detail {
+
+void require_index(const std::shared_ptr<const cache::Indexer>& store, const std::string& name) {
+  if (!store) throw InvalidArgument("the index is empty: assign one to it first");
+  if (!store->snapshot().has_index(name))
+    throw InvalidArgument("there is no index \"" + name + "\"");
+}
 
 void throw_not_found(const api::Resource& resource, std::string_view name) {
   throw api::StatusError::not_found(resource.group, resource.plural, name);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,20 @@ using detail::AtomicRef;
 
 constexpr std::uint32_t kMaxWeight = 65535;
 
+using Tried = std::span<const Pick>;
+
+bool was_tried(const ServiceInstance& instance, Tried tried) {
+  return std::ranges::any_of(
+      tried, [&](const Pick& pick) { return pick && pick->key() == instance.key(); });
+}
+
+/// Spreads numbers that are close to each other (the finalizer of splitmix64).
+constexpr std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
 /// How a policy goes through one set. What counts picks is shared with the plan before, so that a
 /// change does not begin anew.
 class Plan : public detail::Counted {
@@ -25,7 +41,8 @@ class Plan : public detail::Counted {
   explicit Plan(InstanceSetPtr set) : set_(std::move(set)) {}
   virtual ~Plan() = default;
   const InstanceSetPtr& set() const { return set_; }
-  virtual const ServiceInstance* pick() const = 0;
+  /// Null if there is none that has not been tried.
+  virtual const ServiceInstance* pick(Tried tried) const = 0;
 
  private:
   const InstanceSetPtr set_;
@@ -33,12 +50,25 @@ class Plan : public detail::Counted {
 
 using Instances = std::vector<const ServiceInstance*>;
 
-Instances ready(const InstanceSet& set) {
+/// Those that can be called.
+Instances usable(const InstanceSet& set) {
   Instances out;
   for (const auto& instance : set) {
-    if (instance.ready) out.push_back(&instance);
+    if (instance.ready && !instance.endpoints.empty()) out.push_back(&instance);
   }
   return out;
+}
+
+/// The next from the place `first` on that has not been tried.
+const ServiceInstance* next_of(const Instances& instances, std::uint64_t first, Tried tried) {
+  if (instances.empty()) return nullptr;
+  // The one after an instance that fails must not get all of its calls.
+  if (!tried.empty()) first = mixed(first);
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    const ServiceInstance* instance = instances[(first % instances.size() + i) % instances.size()];
+    if (!was_tried(*instance, tried)) return instance;
+  }
+  return nullptr;
 }
 
 /// A counter that threads share.
@@ -51,10 +81,10 @@ std::uint64_t advance(const Counter& counter) {
 class RoundRobinPlan : public Plan {
  public:
   RoundRobinPlan(InstanceSetPtr set, Counter counter)
-      : Plan(std::move(set)), instances_(ready(*this->set())), counter_(std::move(counter)) {}
+      : Plan(std::move(set)), instances_(usable(*this->set())), counter_(std::move(counter)) {}
 
-  const ServiceInstance* pick() const override {
-    return instances_.empty() ? nullptr : instances_[advance(counter_) % instances_.size()];
+  const ServiceInstance* pick(Tried tried) const override {
+    return next_of(instances_, advance(counter_), tried);
   }
 
  private:
@@ -66,7 +96,7 @@ class WeightedPlan : public Plan {
  public:
   WeightedPlan(InstanceSetPtr set, Counter counter, const BalancerPolicy& policy)
       : Plan(std::move(set)), counter_(std::move(counter)) {
-    for (const ServiceInstance* instance : ready(*this->set())) {
+    for (const ServiceInstance* instance : usable(*this->set())) {
       const std::uint32_t weight = weight_of(*instance, policy);
       if (weight == 0 || total_ > std::numeric_limits<std::uint32_t>::max() - weight) continue;
       total_ += weight;
@@ -79,14 +109,32 @@ class WeightedPlan : public Plan {
     while (total_ > 0 && std::gcd(step_, total_) != 1) ++step_;
   }
 
-  const ServiceInstance* pick() const override {
+  const ServiceInstance* pick(Tried tried) const override {
     if (instances_.empty()) return nullptr;
-    const std::uint64_t place = advance(counter_) % total_ * step_ % total_;
+    const std::uint64_t number = advance(counter_);
+    if (!tried.empty()) return pick_other(mixed(number), tried);
+    const std::uint64_t place = number % total_ * step_ % total_;
     const auto at = std::ranges::upper_bound(ends_, place);
     return instances_[static_cast<std::size_t>(at - ends_.begin())];
   }
 
  private:
+  const ServiceInstance* pick_other(std::uint64_t number, Tried tried) const {
+    std::uint64_t left = 0;
+    for (std::size_t i = 0; i < instances_.size(); ++i) {
+      if (!was_tried(*instances_[i], tried)) left += weight(i);
+    }
+    if (left == 0) return nullptr;
+    std::uint64_t place = number % left;
+    for (std::size_t i = 0; i < instances_.size(); ++i) {
+      if (was_tried(*instances_[i], tried)) continue;
+      if (place < weight(i)) return instances_[i];
+      place -= weight(i);
+    }
+    return nullptr;
+  }
+  std::uint64_t weight(std::size_t i) const { return ends_[i] - (i == 0 ? 0 : ends_[i - 1]); }
+
   static std::uint32_t weight_of(const ServiceInstance& instance, const BalancerPolicy& policy) {
     const auto it = instance.metadata.find(policy.weight_key);
     std::uint32_t weight = policy.default_weight;
@@ -106,60 +154,84 @@ class WeightedPlan : public Plan {
   const Counter counter_;
 };
 
-/// What is remembered of a zone, from one set to the next.
+/// The use of a zone. It is carried over from one set to the next.
 struct ZoneUse {
+  explicit ZoneUse(std::uint64_t first) : picks(first) {}
   std::atomic<std::uint64_t> last{0};
-  std::atomic<std::uint64_t> picks{0};
+  std::atomic<std::uint64_t> picks;
 };
 using ZoneUses = std::map<std::string, std::shared_ptr<ZoneUse>>;
 
 class ZonePlan : public Plan {
  public:
-  ZonePlan(InstanceSetPtr set, Counter clock, ZoneUses& uses, const BalancerPolicy& policy)
+  ZonePlan(InstanceSetPtr set, Counter clock, ZoneUses& uses, const BalancerPolicy& policy,
+           std::uint64_t seed)
       : Plan(std::move(set)), clock_(std::move(clock)) {
     std::map<std::string, Instances> by_zone;
-    for (const ServiceInstance* instance : ready(*this->set())) {
+    for (const ServiceInstance* instance : usable(*this->set())) {
       by_zone[instance->zone].push_back(instance);
     }
-    if (const auto local = by_zone.find(policy.local_zone);
-        !policy.local_zone.empty() && local != by_zone.end()) {
-      by_zone = {{local->first, local->second}};
-    }
+    const bool local_only = !policy.local_zone.empty() && by_zone.contains(policy.local_zone);
     for (auto& [name, instances] : by_zone) {
       auto& use = uses[name];
-      if (!use) use = std::make_shared<ZoneUse>();
-      zones_.push_back({std::move(instances), use});
+      if (!use) use = std::make_shared<ZoneUse>(mixed(seed + std::hash<std::string>()(name)));
+      auto& zones = local_only && name != policy.local_zone ? elsewhere_ : zones_;
+      zones.push_back({std::move(instances), use});
+    }
+    // Which comes first of those that have never been used.
+    for (auto* zones : {&zones_, &elsewhere_}) {
+      if (zones->empty()) continue;
+      const auto first = static_cast<std::ptrdiff_t>(seed % zones->size());
+      std::rotate(zones->begin(), zones->begin() + first, zones->end());
     }
   }
 
-  const ServiceInstance* pick() const override {
-    if (zones_.empty()) return nullptr;
-    const std::uint64_t now = advance(clock_) + 1;
-    const Zone* zone = nullptr;
-    for (;;) {
-      std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
-      for (const Zone& candidate : zones_) {
-        const auto last = candidate.use->last.load(std::memory_order_relaxed);
-        if (last < oldest) {
-          oldest = last;
-          zone = &candidate;
-        }
-      }
-      // Whoever comes second looks again: by then another zone is the oldest.
-      if (zone->use->last.compare_exchange_weak(oldest, now, std::memory_order_relaxed)) break;
-    }
-    const auto pick = zone->use->picks.fetch_add(1, std::memory_order_relaxed);
-    return zone->instances[pick % zone->instances.size()];
+  const ServiceInstance* pick(Tried tried) const override {
+    const ServiceInstance* instance = pick_of(zones_, tried);
+    return instance == nullptr && !tried.empty() ? pick_of(elsewhere_, tried) : instance;
   }
 
  private:
   struct Zone {
     Instances instances;
     std::shared_ptr<ZoneUse> use;
+
+    bool has_other(Tried tried) const {
+      return tried.empty() || std::ranges::any_of(instances, [&](const ServiceInstance* instance) {
+               return !was_tried(*instance, tried);
+             });
+    }
   };
+
+  const ServiceInstance* pick_of(const std::vector<Zone>& zones, Tried tried) const {
+    const std::uint64_t now = advance(clock_) + 1;
+    const Zone* zone = nullptr;
+    for (;;) {
+      std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
+      for (const Zone& candidate : zones) {
+        const auto last = candidate.use->last.load(std::memory_order_relaxed);
+        if (last < oldest && candidate.has_other(tried)) {
+          oldest = last;
+          zone = &candidate;
+        }
+      }
+      if (zone == nullptr) return nullptr;
+      // A thread that loses the race looks again: by then another zone is the oldest.
+      if (zone->use->last.compare_exchange_weak(oldest, now, std::memory_order_relaxed)) break;
+    }
+    return next_of(zone->instances, zone->use->picks.fetch_add(1, std::memory_order_relaxed),
+                   tried);
+  }
+
   std::vector<Zone> zones_;
+  std::vector<Zone> elsewhere_;  // for when all of the local zone have been tried
   const Counter clock_;
 };
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return std::uniform_int_distribution<std::uint64_t>()(device);
+}
 
 }  // namespace
 
@@ -174,7 +246,7 @@ struct Feed::State {
 
 Feed::Feed(Discovery& discovery, const std::string& service)
     : state_(std::make_unique<State>(discovery.latest(service))) {
-  state_->subscription = discovery.subscribe(
+  state_->subscription = discovery.follow(
       service, [state = state_.get()](const InstanceSetPtr& set) { state->current.store(set); });
 }
 Feed::~Feed() = default;
@@ -187,7 +259,12 @@ InstanceSetPtr Feed::load() const { return state_->current.load(); }
 
 struct Balancer::State {
   State(const InstanceSetPtr& first, BalancerPolicy chosen)
-      : policy(std::move(chosen)), current(plan(first)) {}
+      : policy(std::move(chosen)),
+        seed(policy.seed ? *policy.seed : random_seed()),
+        // (The clock of zones begins at 0 for all: it is compared with what is remembered of them.)
+        counter(std::make_shared<std::atomic<std::uint64_t>>(
+            policy.kind == BalancerPolicy::Kind::kZones ? 0 : seed)),
+        current(plan(first)) {}
 
   boost::intrusive_ptr<const Plan> plan(const InstanceSetPtr& set) {
     switch (policy.kind) {
@@ -198,7 +275,7 @@ struct Balancer::State {
         std::erase_if(uses, [&](const auto& use) {
           return std::ranges::none_of(*set, [&](const auto& i) { return i.zone == use.first; });
         });
-        return new ZonePlan(set, counter, uses, policy);
+        return new ZonePlan(set, counter, uses, policy, seed);
       case BalancerPolicy::Kind::kRoundRobin:
         break;
     }
@@ -206,7 +283,8 @@ struct Balancer::State {
   }
 
   const BalancerPolicy policy;
-  const Counter counter = std::make_shared<std::atomic<std::uint64_t>>(0);
+  const std::uint64_t seed;
+  const Counter counter;
   ZoneUses uses;  // of whoever makes the plans: one callback at a time
   AtomicRef<Plan> current;
   Subscription subscription;  // ends first
@@ -215,7 +293,7 @@ struct Balancer::State {
 Balancer::Balancer(Discovery& discovery, const std::string& service, BalancerPolicy policy)
     : state_(std::make_unique<State>(discovery.latest(service), std::move(policy))) {
   state_->subscription =
-      discovery.subscribe(service, [state = state_.get()](const InstanceSetPtr& set) {
+      discovery.follow(service, [state = state_.get()](const InstanceSetPtr& set) {
         state->current.store(state->plan(set));
       });
 }
@@ -223,9 +301,11 @@ Balancer::~Balancer() = default;
 Balancer::Balancer(Balancer&&) noexcept = default;
 Balancer& Balancer::operator=(Balancer&&) noexcept = default;
 
-Pick Balancer::pick() const {
+Pick Balancer::pick() const { return pick({}); }
+
+Pick Balancer::pick(std::span<const Pick> tried) const {
   const auto plan = state_->current.load();
-  const ServiceInstance* instance = plan->pick();
+  const ServiceInstance* instance = plan->pick(tried);
   return instance == nullptr ? Pick() : Pick(plan->set(), instance);
 }
 

@@ -1,16 +1,16 @@
 #include "registry/callback_subscription.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 
 namespace lookout::registry::detail {
 
 CallbackLoop::CallbackLoop(std::string service, std::shared_ptr<WatcherCore> core,
-                           SetCallback callback, std::shared_ptr<informer::HandlerPool> pool)
-    : service_(std::move(service)),
+                           SetCallback callback, std::shared_ptr<informer::HandlerPool> pool,
+                           std::shared_ptr<UserCalls> calls)
+    : what_("the callback for service " + std::move(service)),
       core_(std::move(core)),
       pool_(std::move(pool)),
+      calls_(std::move(calls)),
       callback_(std::move(callback)) {}
 
 void CallbackLoop::start() {
@@ -53,14 +53,7 @@ bool CallbackLoop::call_once() {
   const auto result = core_->take();
   const bool called = result && *result;
   if (called) {
-    try {
-      callback_(result->set());
-    } catch (const std::exception& e) {
-      spdlog::error("the callback for service {} threw: {}", service_, e.what());
-    } catch (...) {
-      spdlog::error("the callback for service {} threw something that is no std::exception",
-                    service_);
-    }
+    calls_->run(what_, [&] { callback_(result->set()); });
   }
   const std::lock_guard lock(mutex_);
   caller_ = {};

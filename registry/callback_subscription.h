@@ -9,15 +9,17 @@
 #include <thread>
 
 #include "lookout/informer/handler_pool.h"
+#include "registry/user_calls.h"
 #include "registry/watcher_core.h"
 
 namespace lookout::registry::detail {
 
-/// Calls a function with what a WatcherCore has to take, on the handler pool, one call at a time.
+/// Calls a function with what a WatcherCore has to take, on a pool, one call at a time. It has one
+/// task on the pool at most, whatever happens while that is held up.
 class CallbackLoop : public std::enable_shared_from_this<CallbackLoop> {
  public:
   CallbackLoop(std::string service, std::shared_ptr<WatcherCore> core, SetCallback callback,
-               std::shared_ptr<informer::HandlerPool> pool);
+               std::shared_ptr<informer::HandlerPool> pool, std::shared_ptr<UserCalls> calls);
 
   /// From now on it is called.
   void start();
@@ -29,9 +31,10 @@ class CallbackLoop : public std::enable_shared_from_this<CallbackLoop> {
   void drain();
   bool call_once();
 
-  const std::string service_;
+  const std::string what_;  // for messages
   const std::shared_ptr<WatcherCore> core_;
   const std::shared_ptr<informer::HandlerPool> pool_;
+  const std::shared_ptr<UserCalls> calls_;
   SetCallback callback_;
 
   std::mutex mutex_;

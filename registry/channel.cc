@@ -106,8 +106,10 @@ InstanceSetPtr Channel::refresh(Hub& hub) {
   auto before = current();
   put_together(instances, *before);
   auto set = InstanceSet::make(service_, hub.next_version(), std::move(instances), freshness_);
-  if (set->same_instances(*before)) return before;
-  hub.announced_.fetch_add(1, std::memory_order_relaxed);
+  const bool same = set->same_instances(*before);
+  // The first set is published even if it is empty: before, nothing was known.
+  if (same && before->version() > 0) return before;
+  if (!same) hub.announced_.fetch_add(1, std::memory_order_relaxed);
 
   published_->store(set);
   std::vector<std::shared_ptr<WatcherCore>> watchers;

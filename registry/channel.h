@@ -39,7 +39,7 @@ class Channel {
   void close();
 
  private:
-  /// What has been read from one version of an object.
+  /// The instances that were read from one version of an object.
   struct Read {
     api::Object object;  // keeps the address that it is found by
     std::vector<InstancePtr> instances;

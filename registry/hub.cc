@@ -66,7 +66,7 @@ InstancePtr InstanceReader::merged(const InstancePtr&, const InstancePtr& b) con
 class HubWatcher : public WatcherBackend {
  public:
   HubWatcher(std::shared_ptr<Channel> channel, std::shared_ptr<WatcherCore> core,
-             std::shared_ptr<rest::EventLoop> loop)
+             std::shared_ptr<EventLoop> loop)
       : channel_(std::move(channel)), core_(std::move(core)), loop_(std::move(loop)) {}
   ~HubWatcher() override { HubWatcher::stop(); }
 
@@ -76,7 +76,7 @@ class HubWatcher : public WatcherBackend {
     }
     return core_->wait(std::move(stop), deadline);
   }
-  rest::Awaitable<NextResult> async_next(std::stop_token stop, Deadline deadline) override {
+  Awaitable<NextResult> async_next(std::stop_token stop, Deadline deadline) override {
     return WatcherCore::async_wait(core_, std::move(stop), deadline);
   }
   InstanceSetPtr latest() const override { return channel_->current(); }
@@ -88,7 +88,7 @@ class HubWatcher : public WatcherBackend {
  private:
   const std::shared_ptr<Channel> channel_;
   const std::shared_ptr<WatcherCore> core_;
-  const std::shared_ptr<rest::EventLoop> loop_;
+  const std::shared_ptr<EventLoop> loop_;
 };
 
 class HubSubscription : public Subscription::Backend {
@@ -113,37 +113,52 @@ Hub::Hub(rest::Client client, HubSource source, const Options& options)
     : client_(std::move(client)),
       source_(std::move(source)),
       options_(options),
-      pool_(std::make_shared<informer::HandlerPool>(client_.shared_loop(), options.handlers)),
+      pool_(std::make_shared<informer::HandlerPool>(client_.shared_loop())),
+      user_pool_(std::make_shared<informer::HandlerPool>(client_.shared_loop(), options.handlers)),
+      calls_(std::make_shared<UserCalls>()),
+      malformed_reports_(std::make_shared<CallQueue>("on_malformed", user_pool_, calls_)),
+      failure_reports_(std::make_shared<CallQueue>("on_error", user_pool_, calls_)),
       group_(client_, group_options(source_, options_), pool_) {}
 
 Hub::~Hub() { close(); }
 
 void Hub::start() {
-  group_.start([this] { return handler(); });
+  group_.start([this] { return events(); });
+}
+
+InformerGroupEvents Hub::events() {
+  InformerGroupEvents out;
+  const auto weak = weak_from_this();
+  out.make_handler = [this] { return handler(); };
+  out.failed = [weak](const WatchFailure& failure) {
+    if (const auto self = weak.lock()) self->report(failure);
+  };
+  out.synced = [weak] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->mark_all();
+    self->pool_->post([weak] {
+      if (const auto hub = weak.lock()) hub->give_memory_back();
+    });
+  };
+  return out;
 }
 
 informer::EventHandler<api::Object> Hub::handler() {
   informer::EventHandler<api::Object> handler;
   handler.name = "registry";
   // The filter is asked about each version that comes and each that goes, also of deletions, where
-  // on_delete is told the last version of the object and not the one that was served.
+  // on_delete gets the last version of the object and not the one that was served.
   handler.filter = [weak = weak_from_this()](const api::Object& object) {
     if (const auto self = weak.lock()) self->mark(object);
     return true;
   };
-  handler.on_add = [weak = weak_from_this()](const api::Object& object, bool) {
+  handler.on_add = [weak = weak_from_this()](const api::Object& object) {
     if (const auto self = weak.lock()) self->check(object, nullptr);
   };
   handler.on_update = [weak = weak_from_this()](const api::Object& before,
                                                 const api::Object& after) {
     if (const auto self = weak.lock()) self->check(after, &before);
-  };
-  handler.on_synced = [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (!self) return;
-    self->group_.handler_synced();
-    self->mark_all();
-    self->give_memory_back();
   };
   return handler;
 }
@@ -164,11 +179,20 @@ void Hub::check(const api::Object& object, const api::Object* before) {
   if (before && source_.reader->defect(*before) == defect) return;
   malformed_.fetch_add(1, std::memory_order_relaxed);
   const Malformed report{std::string(object.ns()), std::string(object.name()), *defect};
-  if (options_.on_malformed) {
-    options_.on_malformed(report);
-  } else {
+  if (!options_.on_malformed) {
     spdlog::warn("registry: left out {}/{}: {}", report.ns, report.name, report.reason);
+    return;
   }
+  malformed_reports_->post(object.key(), [call = options_.on_malformed, report] { call(report); });
+}
+
+void Hub::report(const WatchFailure& failure) {
+  if (!options_.on_error) {
+    spdlog::warn("registry: {}{}{}: {}", source_.resource.qualified_name(),
+                 failure.ns.empty() ? "" : " in ", failure.ns, failure.reason);
+    return;
+  }
+  failure_reports_->post(failure.ns, [call = options_.on_error, failure] { call(failure); });
 }
 
 // ------------------------------------------------------------------------------------- channels
@@ -253,7 +277,8 @@ InstanceSetPtr Hub::latest(const std::string& service) { return channel(service)
 
 std::vector<std::string> Hub::services(const WaitOptions& wait) {
   start();
-  group_.wait_for_sync(wait);
+  // A caller that asks for all services finds malformed objects counted, too (stats()).
+  group_.wait_for_sync(wait, Synced::kHandlers);
   std::set<std::string> names;
   for (const auto& informer : group_.informers()) {
     for (auto& name : informer->store().index_values(kServiceIndex)) names.insert(std::move(name));
@@ -277,9 +302,17 @@ Watcher Hub::watch(const std::string& service) {
 }
 
 Subscription Hub::subscribe(const std::string& service, SetCallback callback) {
+  return subscribe(service, std::move(callback), user_pool_);
+}
+Subscription Hub::follow(const std::string& service, SetCallback callback) {
+  return subscribe(service, std::move(callback), pool_);
+}
+
+Subscription Hub::subscribe(const std::string& service, SetCallback callback,
+                            const std::shared_ptr<informer::HandlerPool>& pool) {
   const auto followed = channel(service);
   const auto core = add_watcher(followed);
-  auto calls = std::make_shared<CallbackLoop>(service, core, std::move(callback), pool_);
+  auto calls = std::make_shared<CallbackLoop>(service, core, std::move(callback), pool, calls_);
   calls->start();
   return Subscription(std::make_unique<HubSubscription>(followed, core, std::move(calls)));
 }
@@ -308,6 +341,13 @@ DiscoveryStats Hub::stats() const {
 }
 
 void Hub::close() {
+  calls_->forbid();
+  end();
+  // Every caller waits for the end of user code, also a second one or one on another thread.
+  if (!client_.loop().running_in_this_thread()) calls_->wait();
+}
+
+void Hub::end() {
   std::vector<std::shared_ptr<Channel>> channels;
   std::unordered_set<std::shared_ptr<Channel>> marked;
   {

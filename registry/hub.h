@@ -1,4 +1,4 @@
-// What all discovery backends have in common: informers behind, watchers in front.
+// The common part of all discovery backends: informers behind, watchers in front.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,9 @@
 #include "lookout/registry/options.h"
 #include "lookout/registry/registry.h"
 #include "lookout/rest/client.h"
+#include "registry/call_queue.h"
 #include "registry/informer_group.h"
+#include "registry/user_calls.h"
 #include "registry/watcher_core.h"
 
 namespace lookout::registry::detail {
@@ -42,7 +44,7 @@ class InstanceReader {
 /// The index that InstanceReader::services_of() makes.
 inline constexpr std::string_view kServiceIndex = "registry-service";
 
-/// What is watched.
+/// The objects to watch.
 struct HubSource {
   api::Resource resource;
   std::string label_selector;
@@ -55,8 +57,10 @@ class Channel;
 /// Follows the objects, and publishes the sets of those services that somebody follows.
 ///
 /// An event marks the services that it touches. Marked services that are followed are computed anew
-/// from the store, one after the other, by one task at a time on the handler pool: however many
-/// events came in between, each is computed once, and always from the newest state.
+/// from the store, one after the other, by one task at a time on a pool: however many events came
+/// in between, each is computed once, and always from the newest state.
+///
+/// Nothing of that waits for user code, which has threads of its own.
 class Hub : public std::enable_shared_from_this<Hub> {
  public:
   Hub(rest::Client client, HubSource source, const Options& options);
@@ -67,7 +71,9 @@ class Hub : public std::enable_shared_from_this<Hub> {
   std::vector<std::string> services(const WaitOptions& wait);
   Watcher watch(const std::string& service);
   Subscription subscribe(const std::string& service, SetCallback callback);
+  Subscription follow(const std::string& service, SetCallback callback);
   Freshness freshness() const;
+  std::vector<WatchFailure> failures() const { return group_.failures(); }
   DiscoveryStats stats() const;
   void close();
 
@@ -75,15 +81,20 @@ class Hub : public std::enable_shared_from_this<Hub> {
   friend class Channel;
 
   void start();
+  void end();
   std::shared_ptr<Channel> channel(const std::string& service);
   void forget_channel(const std::string& service);
   std::shared_ptr<WatcherCore> add_watcher(const std::shared_ptr<Channel>& channel);
+  Subscription subscribe(const std::string& service, SetCallback callback,
+                         const std::shared_ptr<informer::HandlerPool>& pool);
+  InformerGroupEvents events();
   informer::EventHandler<api::Object> handler();
+  void report(const WatchFailure& failure);
   void mark(const api::Object& object);
   void mark_all();
   void mark_locked(const std::vector<std::shared_ptr<Channel>>& channels);
   void flush();
-  /// What the first list needed besides what is kept goes back to the system.
+  /// Returns the memory that only the first list needed to the system.
   void give_memory_back() const;
   void check(const api::Object& object, const api::Object* before);
   std::uint64_t next_version() { return version_.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -91,7 +102,11 @@ class Hub : public std::enable_shared_from_this<Hub> {
   const rest::Client client_;
   const HubSource source_;
   const Options options_;
-  const std::shared_ptr<informer::HandlerPool> pool_;
+  const std::shared_ptr<informer::HandlerPool> pool_;  // of what never blocks
+  const std::shared_ptr<informer::HandlerPool> user_pool_;
+  const std::shared_ptr<UserCalls> calls_;
+  const std::shared_ptr<CallQueue> malformed_reports_;
+  const std::shared_ptr<CallQueue> failure_reports_;
   InformerGroup group_;
   std::atomic<std::uint64_t> version_{0};
   std::atomic<std::uint64_t> malformed_{0};

@@ -19,11 +19,15 @@ Watcher InformerDiscovery::watch(const std::string& name) { return hub_->watch(f
 Subscription InformerDiscovery::subscribe(const std::string& name, SetCallback callback) {
   return hub_->subscribe(full_name(name), std::move(callback));
 }
+Subscription InformerDiscovery::follow(const std::string& name, SetCallback callback) {
+  return hub_->follow(full_name(name), std::move(callback));
+}
 std::vector<std::string> InformerDiscovery::services(WaitOptions wait) {
   return hub_->services(wait);
 }
 Freshness InformerDiscovery::freshness() const { return hub_->freshness(); }
 void InformerDiscovery::close() { hub_->close(); }
+std::vector<WatchFailure> InformerDiscovery::failures() const { return hub_->failures(); }
 DiscoveryStats InformerDiscovery::stats() const { return hub_->stats(); }
 
 }  // namespace lookout::registry

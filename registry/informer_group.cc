@@ -2,81 +2,60 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
-#include <optional>
+#include <condition_variable>
 #include <stop_token>
+#include <string_view>
 #include <utility>
 
+#include "lookout/api/status.h"
+
 namespace lookout::registry::detail {
+namespace {
 
-/// Asks the informers how they are. Sets refer to it, and may outlive the informers.
-class InformerGroup::LiveSource : public FreshnessSource {
- public:
-  using Informers = std::vector<std::weak_ptr<informer::SharedIndexInformer>>;
+/// The server has answered, and will answer the same until somebody changes something.
+bool is_refusal(const std::exception& e) {
+  return api::is_forbidden(e) || api::is_unauthorized(e) || api::is_not_found(e);
+}
 
-  void set(Informers informers) {
-    const std::lock_guard lock(mutex_);
-    informers_ = std::move(informers);
-  }
-  /// From now on nothing is followed.
-  void close() {
-    const std::lock_guard lock(mutex_);
-    informers_.clear();
-    changed_ = std::chrono::system_clock::now();
-  }
+/// Not a failure: it is how a watch that has been away for long learns that it needs a list.
+bool is_expired(const std::exception& e) { return api::is_resource_expired(e) || api::is_gone(e); }
 
-  Freshness freshness() const override {
-    const std::lock_guard lock(mutex_);
-    if (informers_.empty()) return {false, changed_};
-    bool live = true;
-    std::optional<Clock::TimePoint> live_since;
-    std::optional<Clock::TimePoint> heard;
-    for (const auto& weak : informers_) {
-      const auto informer = weak.lock();
-      if (!informer) return {false, changed_};
-      if (const auto since = informer->live_since()) {
-        live_since = std::max(live_since.value_or(*since), *since);
-      } else {
-        live = false;
-        heard = std::min(heard.value_or(informer->last_activity()), informer->last_activity());
-      }
-    }
-    // The steady clock is what informers have; people want the time of day.
-    const auto ago = Clock::real()->now() - (live ? *live_since : *heard);
-    return {live, std::chrono::system_clock::now() -
-                      std::chrono::duration_cast<std::chrono::system_clock::duration>(ago)};
-  }
+WatchFailure failure_of(const std::string& ns, const std::exception& e) {
+  const auto* status = dynamic_cast<const api::StatusError*>(&e);
+  return {.ns = ns, .reason = e.what(), .code = status == nullptr ? 0 : status->code()};
+}
 
- private:
-  mutable std::mutex mutex_;
-  Informers informers_;  // guarded by mutex_, as is
-  std::chrono::system_clock::time_point changed_ = std::chrono::system_clock::now();
-};
+/// Waits until a stop is requested.
+void wait_for(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait(lock, stop, [] { return false; });
+}
+
+}  // namespace
 
 InformerGroup::InformerGroup(rest::Client client, InformerGroupOptions options,
                              std::shared_ptr<informer::HandlerPool> pool)
     : client_(std::move(client)),
       options_(std::move(options)),
       pool_(std::move(pool)),
-      live_(std::make_shared<LiveSource>()),
-      freshness_(live_) {}
+      state_(std::make_shared<GroupState>()) {}
 
 InformerGroup::~InformerGroup() { close(); }
 
-void InformerGroup::check_open() const {
-  const std::lock_guard lock(mutex_);
-  if (closed_) throw InvalidArgument("the registry is closed");
-}
-
-void InformerGroup::start(const MakeHandler& make_handler) {
+void InformerGroup::start(const std::function<InformerGroupEvents()>& make_events) {
   std::vector<InformerPtr> informers;
+  InformerGroupEvents events;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) throw InvalidArgument("the registry is closed");
     if (std::exchange(started_, true)) return;
-    LiveSource::Informers weak;
+    events = make_events();
+    std::vector<GroupState::Source> sources;
     for (const auto& ns : options_.namespaces) {
       cache::ListWatchOptions list_watch;
       list_watch.label_selector = options_.label_selector;
@@ -88,21 +67,45 @@ void InformerGroup::start(const MakeHandler& make_handler) {
       informer.reflector.expected_api_version = options_.resource.api_version();
       informer.reflector.expected_kind = options_.resource.kind;
       informer.reflector.backoff = options_.backoff;
+      informer.reflector.watch_error_handler = [state = state_, failed = events.failed,
+                                                synced = events.synced, ns,
+                                                index = informers_.size()](
+                                                   std::string_view name, const std::exception& e) {
+        if (is_expired(e)) {
+          spdlog::info("{}: the watch ended, the resourceVersion has expired: {}", name, e.what());
+          return;
+        }
+        const auto failure = failure_of(ns, e);
+        const bool news = state->failed(index, failure, is_refusal(e));
+        failed(failure);
+        if (news) synced();
+      };
       informer.indexers = options_.indexers;
       informers_.push_back(std::make_shared<informer::SharedIndexInformer>(
           std::make_shared<cache::ListWatch>(client_.resource(options_.resource, ns),
                                              std::move(list_watch)),
           std::move(informer), client_.shared_loop(), pool_));
-      weak.push_back(informers_.back());
+      sources.push_back({ns, informers_.back()});
     }
-    live_->set(std::move(weak));
+    state_->set(std::move(sources));
     informers = informers_;
   }
-  for (const auto& informer : informers) {
+  for (std::size_t i = 0; i < informers.size(); ++i) {
     // One that was closed meanwhile takes no handler.
-    if (informer->stopped()) continue;
-    informer->add_handler(make_handler());
-    informer->start();
+    if (informers[i]->stopped()) continue;
+    auto handler = events.make_handler();
+    handler.on_synced = [state = state_, i, synced = events.synced] {
+      state->told(i);
+      synced();
+    };
+    try {
+      informers[i]->add_handler(std::move(handler)).release();
+    } catch (const InvalidArgument&) {
+      // Or just now.
+      if (informers[i]->stopped()) continue;
+      throw;
+    }
+    informers[i]->start();
   }
 }
 
@@ -111,22 +114,12 @@ std::vector<InformerPtr> InformerGroup::informers() const {
   return informers_;
 }
 
-bool InformerGroup::synced() const {
-  if (synced_.load(std::memory_order_acquire)) return true;
-  const std::lock_guard lock(mutex_);
-  if (informers_.empty()) return false;
-  // (A handler may hear of it a moment before the informer says so, or much later.)
-  if (handlers_synced_.load(std::memory_order_acquire) < informers_.size() &&
-      !std::ranges::all_of(informers_, [](const auto& i) { return i->has_synced(); })) {
-    return false;
-  }
-  synced_.store(true, std::memory_order_release);
-  return true;
-}
-
-void InformerGroup::wait_for_sync(const WaitOptions& wait) const {
+void InformerGroup::wait_for_sync(const WaitOptions& wait, Synced what) const {
+  const auto check_open = [&] {
+    if (state_->closed()) throw InvalidArgument("the registry is closed");
+  };
   check_open();
-  if (synced_.load(std::memory_order_acquire)) return;
+  if (what == Synced::kStores ? state_->synced() : state_->missing(what).none) return;
   if (client_.loop().running_in_this_thread()) {
     throw InvalidArgument("waiting for the registry's data on the event loop would block it");
   }
@@ -137,17 +130,28 @@ void InformerGroup::wait_for_sync(const WaitOptions& wait) const {
   timer.async_wait([expired](const boost::system::error_code& error) mutable {
     if (!error) expired.request_stop();
   });
-  const auto informers = this->informers();
-  std::vector<std::string> missing;
-  for (const auto& informer : informers) {
-    if (!informer->wait_for_sync(expired.get_token())) missing.push_back(informer->name());
+  for (;;) {
+    const auto missing = state_->missing(what);
+    check_open();
+    if (missing.none) return;
+    if (missing.all_refused) {
+      throw NotSynced(fmt::format("the registry has no data: the server refuses {}",
+                                  fmt::join(state_->missing_names(), ", ")));
+    }
+    if (expired.stop_requested()) break;
+    std::stop_source look;
+    const std::stop_callback on_expiry(expired.get_token(), [&] { look.request_stop(); });
+    const std::stop_callback on_change(missing.changed, [&] { look.request_stop(); });
+    if (missing.informer) {
+      missing.informer->wait_for_sync(look.get_token());
+    } else {
+      wait_for(look.get_token());
+    }
   }
-  if (missing.empty() && !informers.empty()) return;
-  check_open();
-  throw NotSynced(fmt::format("the registry has no data yet: {} {}", fmt::join(missing, ", "),
-                              wait.stop.stop_requested()
-                                  ? "did not come before the stop"
-                                  : fmt::format("did not come within {} ms", timeout.count())));
+  throw NotSynced(fmt::format(
+      "the registry has no data yet: {} did not come {}", fmt::join(state_->missing_names(), ", "),
+      wait.stop.stop_requested() ? "before the stop"
+                                 : fmt::format("within {} ms", timeout.count())));
 }
 
 std::vector<InformerPtr> InformerGroup::close() {
@@ -157,7 +161,7 @@ std::vector<InformerPtr> InformerGroup::close() {
     closed_ = true;
     informers.swap(informers_);
   }
-  live_->close();
+  state_->close();
   for (const auto& informer : informers) informer->stop();
   return informers;
 }

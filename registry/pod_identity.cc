@@ -7,29 +7,23 @@
 #include <iterator>
 
 #include "lookout/api/error.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::registry {
 namespace {
-
-std::string trimmed(const std::string& text) {
-  constexpr const char* kSpace = " \t\r\n";
-  const auto begin = text.find_first_not_of(kSpace);
-  return begin == std::string::npos ? ""
-                                    : text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
 
 /// Empty if there is no such file.
 std::string file_text(const std::string& dir, const char* name) {
   if (dir.empty()) return {};
   std::ifstream file(dir + "/" + name);
   std::string text(std::istreambuf_iterator<char>(file), {});
-  return trimmed(text);
+  return std::string(base::trim(text));
 }
 
 std::string variable(const PodIdentitySources& sources, const char* name) {
-  if (sources.environment) return trimmed(sources.environment(name).value_or(""));
+  if (sources.environment) return std::string(base::trim(sources.environment(name).value_or("")));
   const char* value = std::getenv(name);
-  return value == nullptr ? "" : trimmed(value);
+  return value == nullptr ? "" : std::string(base::trim(value));
 }
 
 void set_first(std::string& target, const std::function<std::string()>& source) {

@@ -1,8 +1,8 @@
-// What all pods say of themselves.
+// Facts about pods for the registry: the zone label, whether a pod runs and is ready.
 #pragma once
 
-#include "lookout/api/core/v1.h"
 #include "lookout/api/object.h"
+#include "lookout/k8s/core/v1.h"
 
 namespace lookout::registry::detail {
 
@@ -10,13 +10,15 @@ namespace lookout::registry::detail {
 inline constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
 
 inline bool pod_is_running(const api::Object& pod) {
-  return core::v1::Pod(pod).status().phase() == "Running";
+  const k8s::core::v1::Pod typed(pod);
+  return typed.status().phase() == "Running";
 }
 
 /// Its Ready condition holds, and it has not been told to go.
 inline bool pod_is_ready(const api::Object& pod) {
   if (!pod["metadata"]["deletionTimestamp"].as_string().empty()) return false;
-  for (const auto condition : core::v1::Pod(pod).status().conditions()) {
+  const k8s::core::v1::Pod typed(pod);
+  for (const auto condition : typed.status().conditions()) {
     if (condition.type() == "Ready") return condition.status() == "True";
   }
   return false;

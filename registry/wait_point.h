@@ -2,9 +2,6 @@
 #pragma once
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -16,6 +13,7 @@
 #include <stop_token>
 #include <utility>
 
+#include "lookout/base/async_event.h"
 #include "lookout/registry/watcher.h"
 
 namespace lookout::registry::detail {
@@ -30,7 +28,7 @@ class WaitPoint {
   WaitPoint& operator=(const WaitPoint&) = delete;
   virtual ~WaitPoint() = default;
 
-  /// What there is now, if anything.
+  /// The result that is there now, if there is one.
   std::optional<Result> take() {
     const std::lock_guard lock(mutex_);
     return take_locked();
@@ -53,8 +51,8 @@ class WaitPoint {
   }
 
   /// Waits in a coroutine.
-  static rest::Awaitable<Result> async_wait(std::shared_ptr<WaitPoint> self, std::stop_token stop,
-                                            Deadline deadline) {
+  static Awaitable<Result> async_wait(std::shared_ptr<WaitPoint> self, std::stop_token stop,
+                                      Deadline deadline) {
     // Timers belong to one thread at a time, whatever the caller runs on.
     const auto executor = co_await boost::asio::this_coro::executor;
     co_return co_await boost::asio::co_spawn(
@@ -86,13 +84,10 @@ class WaitPoint {
   mutable std::mutex mutex_;
 
  private:
-  static rest::Awaitable<Result> wait_on_strand(std::shared_ptr<WaitPoint> self,
-                                                std::stop_token stop, Deadline deadline) {
-    const auto executor = co_await boost::asio::this_coro::executor;
-    const auto timer = std::make_shared<boost::asio::steady_timer>(executor, deadline);
-    const auto ring = [timer, executor] {
-      boost::asio::post(executor, [timer] { timer->cancel(); });
-    };
+  static Awaitable<Result> wait_on_strand(std::shared_ptr<WaitPoint> self, std::stop_token stop,
+                                          Deadline deadline) {
+    AsyncEvent event(co_await boost::asio::this_coro::executor);
+    const auto ring = [event] { event.ring(); };
     const std::stop_callback on_stop(stop, ring);
     struct WakeGuard {
       WaitPoint& point;
@@ -106,8 +101,7 @@ class WaitPoint {
         co_return Result(NextOutcome::kTimedOut);
       }
       // A ring is posted here, so it cannot come between the look and the wait.
-      boost::system::error_code ignored;
-      co_await timer->async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
+      co_await event.wait(deadline);
     }
   }
 

@@ -2,22 +2,18 @@
 
 #include <utility>
 
+#include "lookout/base/enum_names.h"
+
 namespace lookout::registry {
 
 const char* to_string(NextOutcome outcome) {
-  switch (outcome) {
-    case NextOutcome::kInstances:
-      return "instances";
-    case NextOutcome::kTimedOut:
-      return "timed out";
-    case NextOutcome::kCancelled:
-      return "cancelled";
-    case NextOutcome::kStopped:
-      return "stopped";
-    case NextOutcome::kClosed:
-      return "closed";
-  }
-  return "?";
+  static constexpr auto kNames =
+      base::enum_names<NextOutcome>({{NextOutcome::kInstances, "instances"},
+                                     {NextOutcome::kTimedOut, "timed out"},
+                                     {NextOutcome::kCancelled, "cancelled"},
+                                     {NextOutcome::kStopped, "stopped"},
+                                     {NextOutcome::kClosed, "closed"}});
+  return kNames.name_of(outcome, "?").data();
 }
 
 namespace detail {
@@ -30,7 +26,7 @@ void WatcherCore::ring() {
 }
 
 void WatcherCore::end(NextOutcome reason) {
-  // What is let go may be the last of it: after the lock.
+  // Destroyed after the lock is released: these may be the last references.
   InstanceSetPtr last;
   std::shared_ptr<const Published> published;
   std::unique_lock lock(mutex_);
@@ -45,9 +41,10 @@ std::optional<NextResult> WatcherCore::take_locked() {
   if (end_) return NextResult(*end_);
   if (!std::exchange(rung_, false)) return std::nullopt;
   InstanceSetPtr set = published_->load();
-  const bool news = last_ ? !set->same_instances(*last_) : !set->empty();
+  if (set->version() == 0) return std::nullopt;
+  const bool news = !last_ || !set->same_instances(*last_);
   // Also when it says nothing new: it may be the one to keep.
-  if (last_ || news) last_ = set;
+  last_ = set;
   if (!news) return std::nullopt;
   return NextResult(std::move(set));
 }

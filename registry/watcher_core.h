@@ -1,4 +1,4 @@
-// What a watcher of a service is made of, kept alive by what waits.
+// The state of a watcher of a service. Pending waits keep it alive.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace lookout::registry::detail {
 
-/// Where the newest set of a service is published.
+/// Where the newest set of a service is published. A version of 0 stands for "no data yet".
 using Published = AtomicRef<InstanceSet>;
 
-/// Waits to be rung when there is a new set, and remembers what was taken last. Whoever publishes
-/// rings and goes on; whoever watches takes what is the newest when he comes to it.
+/// Wakes when there is a new set, and remembers the one that was taken last. A publisher rings and
+/// goes on; a watcher takes the set that is newest when it looks.
 class WatcherCore : public WaitPoint<NextResult> {
  public:
   explicit WatcherCore(std::shared_ptr<const Published> published)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -13,21 +14,35 @@ namespace lookout::rest::detail {
 using Kind = TransportError::Kind;
 using std::chrono::steady_clock;
 
-CallControl::CallControl(const CallOptions& options, std::chrono::milliseconds default_timeout,
+namespace {
+
+/// Beyond this, a deadline is none (and could not be added to the time).
+constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
+
+}  // namespace
+
+CallControl::CallControl(const BoundCall& call, std::chrono::milliseconds timeout,
                          std::stop_token closing, boost::asio::any_io_executor executor,
                          std::string description)
-    : token_(options.stop),
-      closing_(std::move(closing)),
+    : closing_(std::move(closing)),
       executor_(std::move(executor)),
       description_(std::move(description)),
-      timer_(std::make_shared<boost::asio::steady_timer>(executor_)),
-      on_stop_(token_, [this] { stop(); }),
-      on_closing_(closing_, [this] { stop(); }) {
-  const auto timeout = options.timeout.count() > 0 ? options.timeout : default_timeout;
-  if (timeout.count() > 0) deadline_ = steady_clock::now() + timeout;
+      timer_(std::make_shared<boost::asio::steady_timer>(executor_)) {
+  if (timeout.count() > 0 && timeout < kLongest) deadline_ = steady_clock::now() + timeout;
+  if (call.binding) stops_ = call.binding->stops;
+  if (call.options.stop.stop_possible()) stops_.push_back(call.options.stop);
+  for (const auto& token : stops_) on_stop_.emplace_back(token, [this] { stop(); });
+  on_stop_.emplace_back(closing_, [this] { stop(); });
 }
 
-CallControl::~CallControl() = default;
+bool CallControl::stop_requested() const {
+  return std::any_of(stops_.begin(), stops_.end(),
+                     [](const std::stop_token& token) { return token.stop_requested(); });
+}
+
+// Whoever lets go of a call (a coroutine that is cancelled, a loop that ends) waits for nothing of
+// it any more: a credential plugin, for one, is ended.
+CallControl::~CallControl() { interruption_.request_stop(); }
 
 void CallControl::stop() {
   boost::asio::post(executor_, [timer = timer_] { timer->cancel(); });
@@ -46,7 +61,7 @@ void CallControl::watch(const std::shared_ptr<HttpExchange>& exchange) {
     exchange_ = exchange;
   }
   // A stop that came just before found nothing to cancel.
-  if (token_.stop_requested() || closing_.stop_requested()) exchange->cancel();
+  if (stop_requested() || closing_.stop_requested()) exchange->cancel();
 }
 
 std::stop_token CallControl::interruption() {
@@ -61,11 +76,11 @@ std::stop_token CallControl::interruption() {
 }
 
 void CallControl::check() const {
-  if (token_.stop_requested() || closing_.stop_requested()) {
+  const bool stopped = stop_requested();
+  if (stopped || closing_.stop_requested()) {
     throw TransportError(
         Kind::kCancelled,
-        fmt::format("{}: {}", description_,
-                    token_.stop_requested() ? "cancelled" : "the client was closed"));
+        fmt::format("{}: {}", description_, stopped ? "cancelled" : "the client was closed"));
   }
   remaining();
 }

@@ -5,15 +5,18 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
-#include "lookout/rest/event_loop.h"
+#include "lookout/base/event_loop.h"
+#include "lookout/rest/detail/http_transport.h"
 #include "lookout/rest/options.h"
-#include "rest/http_transport.h"
+#include "rest/bound_call.h"
 
 namespace lookout::rest::detail {
 
@@ -23,9 +26,9 @@ namespace lookout::rest::detail {
 class CallControl {
  public:
   /// `closing`: the client goes away. `description` ("list pods") is for messages.
-  CallControl(const CallOptions& options, std::chrono::milliseconds default_timeout,
-              std::stop_token closing, boost::asio::any_io_executor executor,
-              std::string description);
+  /// `timeout`: until the deadline; 0 or kNoTimeout: none.
+  CallControl(const BoundCall& call, std::chrono::milliseconds timeout, std::stop_token closing,
+              boost::asio::any_io_executor executor, std::string description);
   ~CallControl();
   CallControl(const CallControl&) = delete;
   CallControl& operator=(const CallControl&) = delete;
@@ -46,9 +49,12 @@ class CallControl {
   const boost::asio::any_io_executor& executor() const { return executor_; }
 
  private:
-  void stop();
+  using OnStop = std::stop_callback<std::function<void()>>;
 
-  std::stop_token token_;
+  void stop();
+  bool stop_requested() const;
+
+  std::vector<std::stop_token> stops_;
   std::stop_token closing_;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   boost::asio::any_io_executor executor_;
@@ -59,8 +65,7 @@ class CallControl {
   std::mutex mutex_;
   std::weak_ptr<HttpExchange> exchange_;  // guarded by mutex_
   // Last: no stop may come before the rest exists or after it is gone.
-  std::stop_callback<std::function<void()>> on_stop_;
-  std::stop_callback<std::function<void()>> on_closing_;
+  std::list<OnStop> on_stop_;
 };
 
 }  // namespace lookout::rest::detail

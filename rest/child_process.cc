@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +13,10 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <optional>
+#include <stop_token>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -21,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// How long a wait for the program may last before time-outs and stop requests are looked at.
+/// How long a wait for the program may last before its end and time-outs are looked at.
 constexpr milliseconds kSlice{50};
 
 class Pipe {
@@ -90,6 +95,32 @@ class SpawnSettings {
   posix_spawnattr_t attributes_;
 };
 
+/// Makes poll() return when a stop is requested.
+class StopSignal {
+ public:
+  explicit StopSignal(const std::stop_token& stop) { on_stop_.emplace(stop, Write{fd_}); }
+  ~StopSignal() {
+    on_stop_.reset();  // waits for one that is writing
+    if (fd_ >= 0) ::close(fd_);
+  }
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  /// Below zero (no descriptor was to be had): poll() takes no notice of it.
+  int fd() const { return fd_; }
+
+ private:
+  struct Write {
+    int fd;
+    void operator()() const {
+      if (fd >= 0) ::eventfd_write(fd, 1);
+    }
+  };
+
+  const int fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  std::optional<std::stop_callback<Write>> on_stop_;
+};
+
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> out;
   out.reserve(texts.size() + 1);
@@ -147,6 +178,36 @@ class Child {
   std::optional<int> status_;
 };
 
+/// Where the shell would find the program. As Go has it, one in a folder that $PATH names relative
+/// to the current directory ("", ".", "bin") is refused: whoever may write where this process was
+/// started would choose what it runs.
+struct Program {
+  std::string path;
+  int error = 0;
+};
+
+Program find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return {name};
+  const char* const variable = std::getenv("PATH");
+  std::string_view folders = variable == nullptr ? "" : variable;
+  int error = ENOENT;
+  for (bool more = true; more;) {
+    const std::size_t colon = folders.find(':');
+    const std::string folder(folders.substr(0, colon));
+    more = colon != std::string_view::npos;
+    if (more) folders.remove_prefix(colon + 1);
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    if (::access(path.c_str(), X_OK) != 0) {
+      error = EACCES;
+    } else {
+      return folder.starts_with('/') ? Program{path} : Program{{}, kRelativeToHere};
+    }
+  }
+  return {{}, error};
+}
+
 enum class Read { kSome, kNothingYet, kEnd };
 
 Read read_some(int fd, std::string& output) {
@@ -168,6 +229,9 @@ ChildResult run_child(const ChildRequest& request) {
     result.status = code;
     return result;
   };
+  if (request.command.empty()) return not_started(ENOENT);
+  const Program program = find_program(request.command.front());
+  if (program.error != 0) return not_started(program.error);
   Pipe pipe;
   if (pipe.error() != 0) return not_started(pipe.error());
   ::fcntl(pipe.read_end(), F_SETFL, O_NONBLOCK);
@@ -178,14 +242,15 @@ ChildResult run_child(const ChildRequest& request) {
   pid_t pid = 0;
   {
     const SpawnSettings settings(pipe, request.share_stdin, own_group);
-    const int code = ::posix_spawnp(&pid, arguments.front(), settings.actions(),
-                                    settings.attributes(), arguments.data(), environment.data());
+    const int code = ::posix_spawn(&pid, program.path.c_str(), settings.actions(),
+                                   settings.attributes(), arguments.data(), environment.data());
     if (code != 0) return not_started(code);
   }
   pipe.close_write_end();
   Child child(pid, own_group);
 
   const Clock::time_point deadline = Clock::now() + request.timeout;
+  const StopSignal stop_signal(request.stop);
   bool open = true;
   while (open || !child.ended()) {
     if (request.stop.stop_requested()) {
@@ -200,8 +265,9 @@ ChildResult run_child(const ChildRequest& request) {
     // pipe by then.
     const bool ended = child.ended();
     if (open) {
-      pollfd wait{.fd = pipe.read_end(), .events = POLLIN, .revents = 0};
-      ::poll(&wait, 1, ended ? 0 : static_cast<int>(kSlice.count()));
+      std::array<pollfd, 2> wait{{{.fd = pipe.read_end(), .events = POLLIN, .revents = 0},
+                                  {.fd = stop_signal.fd(), .events = POLLIN, .revents = 0}}};
+      ::poll(wait.data(), wait.size(), ended ? 0 : static_cast<int>(kSlice.count()));
       const Read read = read_some(pipe.read_end(), result.output);
       if (read == Read::kEnd || (read == Read::kNothingYet && ended)) open = false;
       if (result.output.size() > request.max_output) {

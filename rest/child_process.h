@@ -18,11 +18,14 @@ struct ChildRequest {
   std::stop_token stop;
 };
 
+/// In place of an errno: the program is where $PATH points relative to the current directory.
+inline constexpr int kRelativeToHere = -1;
+
 struct ChildResult {
   enum class End {
     kExited,      // status is what it exited with
     kSignalled,   // status is the signal
-    kNotStarted,  // status is errno
+    kNotStarted,  // status is errno, or kRelativeToHere
     kTimedOut,
     kTooMuchOutput,
     kStopped

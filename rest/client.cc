@@ -8,8 +8,9 @@
 #include <mutex>
 #include <utility>
 
+#include "lookout/api/detail/limits.h"
 #include "lookout/api/protobuf.h"
-#include "rest/async_event.h"
+#include "lookout/base/async_event.h"
 #include "rest/client_impl.h"
 
 namespace lookout::rest {
@@ -17,6 +18,7 @@ namespace {
 
 using detail::CallControl;
 using detail::describe;
+using detail::RateLimiter;
 using detail::Request;
 
 // client-go gives up after as many (rest.Request, maxRetries).
@@ -31,9 +33,9 @@ constexpr std::size_t kQuoted = 200;
 detail::HttpServer server_of(const Config& config) {
   detail::HttpServer server;
   server.url = config.server;
-  server.ca = config.insecure ? std::string() : config.ca();
   server.server_name = config.server_name;
   server.insecure = config.insecure;
+  server.only_tls13 = config.min_tls_version == TlsVersion::k13;
   server.proxy = config.proxy_url;
   // The proxy resolves the server's name, as in client-go; libcurl has a scheme of its own for
   // that.
@@ -44,6 +46,9 @@ detail::HttpServer server_of(const Config& config) {
   server.keepalive_idle = config.keepalive.idle;
   server.keepalive_interval = config.keepalive.interval;
   server.user_timeout = config.keepalive.user_timeout;
+  server.probe_after = config.keepalive.probe_after;
+  server.probe_timeout = config.keepalive.probe_timeout;
+  server.stream_silence = config.keepalive.stream_silence;
   return server;
 }
 
@@ -82,7 +87,7 @@ struct AskedCredential {
     return std::move(credential);
   }
 
-  detail::AsyncEvent event;
+  AsyncEvent event;
   std::mutex mutex;
   std::shared_ptr<const Credential> credential;  // guarded by mutex, as is error
   std::exception_ptr error;
@@ -92,11 +97,8 @@ struct AskedCredential {
 bool renewable(const Config& config) { return config.exec || !config.token_file.empty(); }
 
 /// Whether a failed request may be sent again, and after how long (client-go: rest.withRetry).
-std::optional<std::chrono::seconds> retry_delay(const Request& request,
-                                                const detail::HttpHead& head) {
+std::optional<std::chrono::seconds> retry_delay(const detail::HttpHead& head) {
   if (head.status != 429 && head.status < 500) return std::nullopt;
-  if (request.streaming && head.status >= 500)
-    return std::nullopt;  // the reflector has its own back-off
   return head.retry_after;
 }
 
@@ -105,8 +107,12 @@ std::optional<std::chrono::seconds> retry_delay(const Request& request,
 Client::Impl::Impl(Config config, std::shared_ptr<EventLoop> loop)
     : config_(config.normalized()),
       loop_(loop ? std::move(loop) : std::make_shared<EventLoop>()),
+      ca_(config_),
       credentials_(std::make_shared<Credentials>(config_)),
-      transport_(detail::HttpTransport::create(loop_->context(), server_of(config_))) {}
+      transport_(detail::HttpTransport::create(loop_->context(), server_of(config_))),
+      warnings_(config_.on_warning) {
+  if (config_.qps > 0) limiter_.emplace(config_.qps, config_.burst);
+}
 
 Client::Impl::~Impl() {
   close();
@@ -144,7 +150,7 @@ Awaitable<std::shared_ptr<const Credential>> Client::Impl::credential(CallContro
 }
 
 detail::HttpRequest Client::Impl::prepare(const Request& request, const Credential& credential,
-                                          CallControl& control) const {
+                                          CallControl& control) {
   detail::HttpRequest out;
   out.method = request.method;
   out.target = request.target();
@@ -154,10 +160,38 @@ detail::HttpRequest Client::Impl::prepare(const Request& request, const Credenti
     out.headers.push_back("Authorization: " + credential.authorization);
   for (const auto& [name, value] : config_.as.headers()) out.headers.push_back(name + ": " + value);
   out.body = request.body;
+  out.ca = ca_.current();
   out.certificate = {credential.client_certificate, credential.client_key};
   out.timeout = control.remaining();
+  if (request.lasts.count() > 0) {
+    const auto most =
+        request.lasts + config_.keepalive.probe_after + config_.keepalive.probe_timeout;
+    if (out.timeout.count() == 0 || out.timeout > most) out.timeout = most;
+  }
   out.streaming = request.streaming;
   return out;
+}
+
+Awaitable<void> Client::Impl::wait_for_turn(const Request& request, CallControl& control) {
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(
+      limiter_->reserve(std::chrono::steady_clock::now()));
+  if (wait.count() <= 0) co_return;
+  // Whoever does not wait to the end holds up nobody.
+  struct Place {
+    RateLimiter& limiter;
+    bool taken = false;
+    ~Place() {
+      if (!taken) limiter.give_back();
+    }
+  } place{*limiter_};
+  if (!control.has_time_for(wait)) {
+    throw TransportError(TransportError::Kind::kTimeout,
+                         fmt::format("{}: the limit of {} requests a second leaves no room for it "
+                                     "before its deadline",
+                                     describe(request), config_.qps));
+  }
+  co_await control.sleep(wait);
+  place.taken = true;
 }
 
 Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallControl& control) {
@@ -165,6 +199,8 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
   for (int attempt = 0;; ++attempt) {
     control.check();
     std::optional<std::chrono::seconds> delay;
+    // (client-go limits no watches either.)
+    if (limiter_ && !request.streaming) co_await wait_for_turn(request, control);
     {
       const auto shown = co_await credential(control);
       Answer answer;
@@ -182,8 +218,7 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
           throw;
       }
       if (!delay) {
-        for (const auto& warning : answer.head.warnings)
-          spdlog::warn("{}: the server warns: {}", describe(request), warning);
+        if (!answer.head.warnings.empty()) warnings_.tell(answer.head.warnings, describe(request));
         if (answer.head.status >= 200 && answer.head.status < 300) co_return answer;
         std::string body = co_await read_all(*answer.exchange, kMaxErrorBody);
         if (answer.head.status == 401 && !credentials_renewed && renewable(config_)) {
@@ -191,9 +226,12 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
           credentials_renewed = true;
           delay = std::chrono::seconds(0);
         } else {
-          delay = retry_delay(request, answer.head);
-          if (!delay || attempt >= kMaxRetries || !control.has_time_for(*delay))
-            throw detail::error_from_answer(request, answer.head, std::move(body));
+          delay = retry_delay(answer.head);
+          auto error = detail::error_from_answer(request, answer.head, std::move(body));
+          // (A version that the server has not reached after it has waited for it is no load.)
+          const bool again = delay && attempt < kMaxRetries && control.has_time_for(*delay) &&
+                             !api::is_too_large_resource_version(error);
+          if (!again) throw api::StatusError(std::move(error));
           spdlog::debug("{}: HTTP {}, again in {} s", describe(request), answer.head.status,
                         delay->count());
         }
@@ -249,6 +287,7 @@ Awaitable<api::Object> Client::Impl::read_object(const Request& request, Answer 
     unknown = decoder.unknown_fields();
   } else {
     api::JsonDecoder decoder;
+    decoder.set_max_depth(api::kMaxServedDepth);
     object = decoder.decode(body);
     error = decoder.error();
   }
@@ -273,16 +312,15 @@ Awaitable<api::Object> Client::Impl::get_object(Request request, const api::Reso
         co_await open_objects(request, resource, config_.content_type, {}, control);
     const bool protobuf = answer.encoding.protobuf;
     api::UnknownFields unknown;
-    std::string why;
     try {
       api::Object object = co_await read_object(request, std::move(answer.answer), unknown);
       if (unknown.count == 0) co_return object;
-      why = fmt::format("the schema does not know {}", unknown.first);
+      encodings_.give_up_protobuf(resource,
+                                  fmt::format("the schema does not know {}", unknown.first));
     } catch (const api::DecodeError& e) {
       if (!protobuf) throw;
-      why = e.what();
+      encodings_.avoid_protobuf(resource, e.what());
     }
-    encodings_.give_up_protobuf(resource, why);
   }
 }
 
@@ -296,7 +334,13 @@ Client::Client(Config config, std::shared_ptr<EventLoop> loop) {
 }
 
 ResourceClient Client::resource(api::Resource resource, std::string ns) const {
-  return {impl_, std::move(resource), std::move(ns)};
+  return {impl_, std::move(resource), std::move(ns), binding_};
+}
+
+Client Client::with(const CallOptions& call) const {
+  Client out(*this);
+  out.binding_ = detail::bind(binding_, call);
+  return out;
 }
 
 const Config& Client::config() const { return impl_->config(); }

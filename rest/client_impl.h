@@ -5,15 +5,19 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 
 #include "lookout/rest/client.h"
 #include "lookout/rest/credentials.h"
+#include "lookout/rest/detail/http_transport.h"
+#include "rest/ca_source.h"
 #include "rest/call_control.h"
 #include "rest/encodings.h"
-#include "rest/http_transport.h"
+#include "rest/rate_limiter.h"
 #include "rest/request.h"
+#include "rest/warnings.h"
 
 namespace lookout::rest {
 
@@ -70,14 +74,19 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
                                      api::UnknownFields& unknown);
   Awaitable<std::shared_ptr<const Credential>> credential(detail::CallControl& control);
   detail::HttpRequest prepare(const detail::Request& request, const Credential& credential,
-                              detail::CallControl& control) const;
+                              detail::CallControl& control);
+  /// Where the Config limits the requests.
+  Awaitable<void> wait_for_turn(const detail::Request& request, detail::CallControl& control);
 
   std::stop_source closing_;
   const Config config_;
   const std::shared_ptr<EventLoop> loop_;
+  detail::CaSource ca_;
   const std::shared_ptr<Credentials> credentials_;
   const std::shared_ptr<detail::HttpTransport> transport_;
   detail::Encodings encodings_;
+  detail::Warnings warnings_;
+  std::optional<detail::RateLimiter> limiter_;
   std::once_flag helper_once_;
   std::unique_ptr<boost::asio::thread_pool> helper_;  // for credential plugins, which block
 };

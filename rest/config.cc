@@ -9,10 +9,11 @@
 #include <cstdlib>
 #include <memory>
 
+#include "lookout/base/ascii.h"
+#include "lookout/base/file_reader.h"
 #include "lookout/rest/kubeconfig.h"
 #include "lookout/version.h"
 #include "rest/exec_plugin.h"
-#include "rest/file_reader.h"
 
 namespace lookout::rest {
 namespace {
@@ -22,12 +23,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n\v\f";
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
+/// Go's strings.TrimSpace, as far as it is ASCII.
+std::string_view trimmed(std::string_view text) { return base::trim(text, " \t\r\n\v\f"); }
 
 /// Whether a header can carry the text: no line breaks and other control characters.
 bool fits_header(std::string_view text) {
@@ -40,6 +37,13 @@ bool fits_header(std::string_view text) {
 void check_header(std::string_view text, std::string_view field) {
   if (fits_header(text)) return;
   throw ConfigError(fmt::format("{} holds a line break or another control character", field));
+}
+
+/// Servers take the space around a value away: it would be somebody else's name that arrives.
+void check_identity(std::string_view text, std::string_view field) {
+  check_header(text, field);
+  if (trimmed(text) == text) return;
+  throw ConfigError(fmt::format("{} begins or ends with a space", field));
 }
 
 void check_file(const std::string& path, std::string_view field) {
@@ -138,13 +142,13 @@ void check_impersonation(const Impersonation& as) {
   if (as.user.empty() && !(as.uid.empty() && as.groups.empty() && as.extra.empty())) {
     throw ConfigError("a uid, groups or extra fields to act as are set, but no user");
   }
-  check_header(as.user, "the user to act as");
-  check_header(as.uid, "the uid to act as");
-  for (const std::string& group : as.groups) check_header(group, "a group to act as");
+  check_identity(as.user, "the user to act as");
+  check_identity(as.uid, "the uid to act as");
+  for (const std::string& group : as.groups) check_identity(group, "a group to act as");
   for (const auto& [name, values] : as.extra) {
     for (const std::string& value : values) {
-      check_header(value, fmt::format("the extra field \"{}\" to act with",
-                                      fits_header(name) ? name : "..."));
+      check_identity(value, fmt::format("the extra field \"{}\" to act with",
+                                        fits_header(name) ? name : "..."));
     }
   }
 }
@@ -202,7 +206,7 @@ std::string why_not_in_cluster(const std::string& token_file) {
   for (const char* name : {"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}) {
     if (environment(name).empty()) return fmt::format("${} is not set", name);
   }
-  const detail::FileContent token = detail::read_small_file(token_file, detail::FileKind::kRegular);
+  const FileContent token = read_small_file(token_file, FileKind::kRegular);
   if (!token) return fmt::format("cannot read {}: {}", token_file, token.error);
   if (trimmed(token.text).empty()) return fmt::format("{} is empty", token_file);
   return {};
@@ -281,13 +285,12 @@ Config Config::in_cluster(const std::string& service_account_dir) {
                               environment("KUBERNETES_SERVICE_PORT"));
   config.token_file = token_file;
   const std::string ca_file = service_account_dir + "/ca.crt";
-  if (detail::read_small_file(ca_file, detail::FileKind::kRegular)) config.ca_file = ca_file;
+  if (read_small_file(ca_file, FileKind::kRegular)) config.ca_file = ca_file;
 
   config.default_namespace = environment("POD_NAMESPACE");
   if (config.default_namespace.empty()) {
-    config.default_namespace = trimmed(
-        detail::read_small_file(service_account_dir + "/namespace", detail::FileKind::kRegular)
-            .text);
+    config.default_namespace =
+        trimmed(read_small_file(service_account_dir + "/namespace", FileKind::kRegular).text);
   }
   return config.normalized();
 }
@@ -334,6 +337,7 @@ Config Config::normalized() const {
   check_impersonation(as);
   check_header(user_agent, "user_agent");
   if (timeout < std::chrono::milliseconds::zero()) throw ConfigError("timeout: less than nothing");
+  if (!(qps >= 0) || burst < 1) throw ConfigError("qps: less than nothing, or burst less than 1");
   if (out.default_namespace.empty()) out.default_namespace = "default";
   if (!is_dns_label(out.default_namespace)) {
     throw ConfigError(
@@ -345,10 +349,7 @@ Config Config::normalized() const {
 
 bool Config::uses_tls() const {
   if (has_scheme(server)) {
-    std::string scheme = server.substr(0, server.find("://"));
-    std::transform(scheme.begin(), scheme.end(), scheme.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return scheme == "https";
+    return base::equal_ignoring_case(server.substr(0, server.find("://")), "https");
   }
   return insecure || !ca_data.empty() || !ca_file.empty() || !client_cert_data.empty() ||
          !client_cert_file.empty();
@@ -356,8 +357,9 @@ bool Config::uses_tls() const {
 
 std::string Config::ca() const {
   if (!ca_data.empty() || ca_file.empty()) return ca_data;
-  detail::FileContent file = detail::read_small_file(ca_file, detail::FileKind::kRegular);
+  FileContent file = read_small_file(ca_file, FileKind::kRegular);
   if (!file) throw ConfigError(fmt::format("ca_file: cannot read {}: {}", ca_file, file.error));
+  if (trimmed(file.text).empty()) throw ConfigError(fmt::format("ca_file: {} is empty", ca_file));
   return std::move(file.text);
 }
 

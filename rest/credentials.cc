@@ -1,6 +1,7 @@
 #include "lookout/rest/credentials.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -10,16 +11,15 @@
 #include <string_view>
 #include <utility>
 
-#include "lookout/api/base64.h"
 #include "lookout/api/time.h"
+#include "lookout/base/base64.h"
+#include "lookout/base/watched_file.h"
 #include "rest/exec_plugin.h"
 #include "rest/key_pair.h"
-#include "rest/watched_file.h"
 
 namespace lookout::rest {
 namespace {
 
-using detail::WatchedFile;
 using Time = std::chrono::system_clock::time_point;
 using CredentialPtr = std::shared_ptr<const Credential>;
 
@@ -32,7 +32,7 @@ class AuthorizationSource {
  public:
   explicit AuthorizationSource(const Config& config) : fixed_(bearer(config.bearer_token)) {
     if (!config.username.empty()) {
-      fixed_ = "Basic " + api::encode_base64(config.username + ":" + config.password);
+      fixed_ = "Basic " + encode_base64(config.username + ":" + config.password);
     }
     if (!config.token_file.empty()) file_.emplace(config.token_file);
   }
@@ -194,7 +194,8 @@ class Credentials::Impl {
   void invalidate(const CredentialPtr& used) {
     const std::lock_guard lock(mutex_);
     if (!current_ || used != current_) return;
-    if (plugin_) invalid_ = true;
+    // (A plugin that has just failed is not run again at once.)
+    if (plugin_ && !failed_recently()) invalid_ = true;
     authorization_.expire();
     certificate_.expire();
   }
@@ -252,7 +253,12 @@ class Credentials::Impl {
     } else if (!failure.empty()) {
       failure_ = std::move(failure);
       failed_at_ = options_.now();
-      throw ConfigError(failure_);
+      if (!current_ || expired()) throw ConfigError(failure_);
+      // The server refused what it may take again (it was overtaxed, its clock was wrong): better
+      // than nothing until it expires, as in client-go.
+      spdlog::warn("{}; the credential before stays in use", failure_);
+      invalid_ = false;
+      return true;
     }
     return succeeded_;
   }
@@ -265,10 +271,11 @@ class Credentials::Impl {
         bearer(credential.token), std::move(credential.certificate), std::move(credential.key)});
   }
 
-  bool usable() const {
-    if (!current_ || invalid_) return false;
-    return !expires_ ||
-           std::chrono::time_point_cast<std::chrono::microseconds>(options_.now()) <= *expires_;
+  bool usable() const { return current_ && !invalid_ && !expired(); }
+
+  bool expired() const {
+    return expires_ &&
+           std::chrono::time_point_cast<std::chrono::microseconds>(options_.now()) > *expires_;
   }
 
   bool failed_recently() const {

@@ -1,6 +1,6 @@
 #include "rest/curl_multi.h"
 
-#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -23,17 +23,23 @@ struct CurlMulti::Socket {
   bool writing = false;
 };
 
-std::shared_ptr<CurlMulti> CurlMulti::create(Strand strand, OnDone on_done) {
+std::shared_ptr<CurlMulti> CurlMulti::create(Strand strand, OnDone on_done, OnFailure on_failure) {
   static std::once_flag once;
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
-  return std::shared_ptr<CurlMulti>(new CurlMulti(std::move(strand), std::move(on_done)));
+  return std::shared_ptr<CurlMulti>(
+      new CurlMulti(std::move(strand), std::move(on_done), std::move(on_failure)));
 }
 
-CurlMulti::CurlMulti(Strand strand, OnDone on_done)
+CurlMulti::CurlMulti(Strand strand, OnDone on_done, OnFailure on_failure)
     : strand_(std::move(strand)),
       on_done_(std::move(on_done)),
-      multi_(curl_multi_init()),
+      on_failure_(std::move(on_failure)),
       timer_(strand_) {
+  open();
+}
+
+void CurlMulti::open() {
+  multi_ = curl_multi_init();
   if (multi_ == nullptr) throw std::bad_alloc();
   curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &CurlMulti::on_socket);
   curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
@@ -52,11 +58,23 @@ void CurlMulti::close() {
 }
 
 CURLMcode CurlMulti::add(CURL* easy) {
-  return multi_ == nullptr ? CURLM_BAD_HANDLE : curl_multi_add_handle(multi_, easy);
+  if (multi_ == nullptr) return CURLM_BAD_HANDLE;
+  const CURLMcode code = curl_multi_add_handle(multi_, easy);
+  if (code != CURLM_OK || !failure_) return code;
+  // The timer that would begin it could not be set.
+  failure_ = nullptr;
+  curl_multi_remove_handle(multi_, easy);
+  return CURLM_OUT_OF_MEMORY;
 }
 
 void CurlMulti::remove(CURL* easy) {
-  if (multi_ != nullptr) curl_multi_remove_handle(multi_, easy);
+  if (multi_ == nullptr) return;
+  curl_multi_remove_handle(multi_, easy);
+  if (!failure_) return;
+  // Not at once: whoever removes one transfer does not expect the end of the others.
+  boost::asio::post(strand_, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->begin_anew_if_failed();
+  });
 }
 
 void CurlMulti::resume(CURL* easy) {
@@ -64,27 +82,57 @@ void CurlMulti::resume(CURL* easy) {
   act(CURL_SOCKET_TIMEOUT, 0);
 }
 
+template <class F>
+int CurlMulti::guarded(F f) noexcept {
+  try {
+    f();
+  } catch (...) {
+    // Told libcurl about it, all its transfers would fail without being told so: see
+    // begin_anew_if_failed().
+    failure_ = std::current_exception();
+  }
+  return 0;
+}
+
 int CurlMulti::on_socket(CURL*, curl_socket_t fd, int what, void* self_pointer, void*) {
   auto* self = static_cast<CurlMulti*>(self_pointer);
-  const auto found = self->sockets_.find(fd);
+  return self->guarded([&] { self->want(fd, what); });
+}
+
+void CurlMulti::want(curl_socket_t fd, int what) {
+  const auto found = sockets_.find(fd);
   if (what == CURL_POLL_REMOVE) {
-    if (found != self->sockets_.end()) {
+    if (found != sockets_.end()) {
       // libcurl closes the number next: the descriptor must forget it now, pending waits or not.
       found->second->descriptor.release();
-      self->sockets_.erase(found);
+      sockets_.erase(found);
     }
-    return 0;
+    return;
   }
   std::shared_ptr<Socket> socket;
-  if (found != self->sockets_.end()) {
+  if (found != sockets_.end()) {
     socket = found->second;
   } else {
-    socket = std::make_shared<Socket>(self->strand_, fd);
-    self->sockets_.emplace(fd, socket);
+    socket = std::make_shared<Socket>(strand_, fd);
+    sockets_.emplace(fd, socket);
   }
   socket->wanted = what;
-  self->watch(socket);
-  return 0;
+  watch(socket);
+}
+
+void CurlMulti::begin_anew_if_failed() {
+  if (!failure_ || multi_ == nullptr) return;
+  std::string why = "an unknown failure";
+  try {
+    std::rethrow_exception(std::exchange(failure_, nullptr));
+  } catch (const std::exception& e) {
+    why = e.what();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): as unknown as said above
+  }
+  on_failure_(why);
+  close();
+  failure_ = nullptr;
+  open();
 }
 
 void CurlMulti::watch(const std::shared_ptr<Socket>& socket) {
@@ -112,17 +160,20 @@ void CurlMulti::wait(const std::shared_ptr<Socket>& socket, stream_descriptor::w
 
 int CurlMulti::on_timer(CURLM*, long timeout_ms, void* self_pointer) {
   auto* self = static_cast<CurlMulti*>(self_pointer);
+  return self->guarded([&] { self->set_timer(timeout_ms); });
+}
+
+void CurlMulti::set_timer(long timeout_ms) {
   if (timeout_ms < 0) {
-    self->timer_.cancel();
-    return 0;
+    timer_.cancel();
+    return;
   }
   // libcurl must not be called from here, however short the time.
-  self->timer_.expires_after(std::chrono::milliseconds(timeout_ms));
-  self->timer_.async_wait([weak = self->weak_from_this()](boost::system::error_code error) {
+  timer_.expires_after(std::chrono::milliseconds(timeout_ms));
+  timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
     if (error) return;
     if (const auto owner = weak.lock()) owner->act(CURL_SOCKET_TIMEOUT, 0);
   });
-  return 0;
 }
 
 void CurlMulti::act(curl_socket_t fd, int events) {
@@ -136,7 +187,9 @@ void CurlMulti::act(curl_socket_t fd, int events) {
     const CURLcode result = message->data.result;
     curl_multi_remove_handle(multi_, easy);
     on_done_(easy, result);
+    if (multi_ == nullptr) return;
   }
+  begin_anew_if_failed();
 }
 
 }  // namespace lookout::rest::detail

@@ -7,8 +7,10 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 #include <unordered_map>
 
 namespace lookout::rest::detail {
@@ -20,8 +22,11 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
   /// The handle has been taken out of the multi and belongs to the callee.
   using OnDone = std::function<void(CURL* easy, CURLcode result)>;
+  /// A socket or a timer cannot be waited for (no memory, no room in epoll): transfers would wait
+  /// for ever. The callee gives up and removes all of them; then everything begins anew.
+  using OnFailure = std::function<void(const std::string& why)>;
 
-  static std::shared_ptr<CurlMulti> create(Strand strand, OnDone on_done);
+  static std::shared_ptr<CurlMulti> create(Strand strand, OnDone on_done, OnFailure on_failure);
   ~CurlMulti();
   CurlMulti(const CurlMulti&) = delete;
   CurlMulti& operator=(const CurlMulti&) = delete;
@@ -38,20 +43,29 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
  private:
   struct Socket;
 
-  CurlMulti(Strand strand, OnDone on_done);
+  CurlMulti(Strand strand, OnDone on_done, OnFailure on_failure);
 
+  void open();
   static int on_socket(CURL* easy, curl_socket_t fd, int what, void* self, void* socket);
   static int on_timer(CURLM* multi, long timeout_ms, void* self);
   void watch(const std::shared_ptr<Socket>& socket);
   void wait(const std::shared_ptr<Socket>& socket,
             boost::asio::posix::stream_descriptor::wait_type type);
   void act(curl_socket_t fd, int events);
+  void want(curl_socket_t fd, int what);
+  void set_timer(long timeout_ms);
+  /// Calls `f` for libcurl, through whose frames nothing may be thrown.
+  template <class F>
+  int guarded(F f) noexcept;
+  void begin_anew_if_failed();
 
   Strand strand_;
   OnDone on_done_;
+  OnFailure on_failure_;
   CURLM* multi_ = nullptr;
   boost::asio::steady_timer timer_;
   std::unordered_map<curl_socket_t, std::shared_ptr<Socket>> sockets_;
+  std::exception_ptr failure_;
 };
 
 }  // namespace lookout::rest::detail

@@ -6,7 +6,8 @@
 #include <cctype>
 #include <utility>
 
-#include "lookout/api/meta/v1.h"
+#include "lookout/base/ascii.h"
+#include "lookout/k8s/meta/v1.h"
 
 namespace lookout::rest {
 namespace {
@@ -39,7 +40,7 @@ void add_aggregated(const api::Object& list, std::vector<ApiResource>& out) {
 }
 
 /// An APIResourceList: the resources of one group and version.
-void add_legacy(const meta::v1::APIResourceList& list, std::vector<ApiResource>& out) {
+void add_legacy(const k8s::meta::v1::APIResourceList& list, std::vector<ApiResource>& out) {
   const auto in = api::GroupVersionKind::from(list.group_version(), "");
   for (const auto r : list.resources()) {
     if (r.name().find('/') != std::string_view::npos) continue;
@@ -51,15 +52,10 @@ void add_legacy(const meta::v1::APIResourceList& list, std::vector<ApiResource>&
   }
 }
 
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
-
 bool has_name(const ApiResource& r, std::string_view name) {
-  return equal_ignoring_case(name, r.resource.plural) || equal_ignoring_case(name, r.singular) ||
-         equal_ignoring_case(name, r.resource.kind) ||
+  return base::equal_ignoring_case(name, r.resource.plural) ||
+         base::equal_ignoring_case(name, r.singular) ||
+         base::equal_ignoring_case(name, r.resource.kind) ||
          std::find(r.short_names.begin(), r.short_names.end(), name) != r.short_names.end();
 }
 
@@ -76,12 +72,20 @@ std::vector<ApiResource> discover(const Client& client, const CallOptions& call)
   };
   const auto add_group_version = [&](const std::string& path) {
     try {
-      add_legacy(meta::v1::APIResourceList(fetch(path)), out);
+      add_legacy(k8s::meta::v1::APIResourceList(fetch(path)), out);
     } catch (const api::StatusError& e) {
       spdlog::warn("discovery of {}: {}", path, e.what());
     }
   };
-  const api::Object core = fetch("/api");
+  const api::Object core = [&] {
+    try {
+      return fetch("/api");
+    } catch (const api::StatusError& e) {
+      // A server of aggregated APIs alone has no core group (client-go: downloadLegacy).
+      if (e.code() != 404) throw;
+      return api::Object();
+    }
+  }();
   if (core.kind() == "APIGroupDiscoveryList") {
     add_aggregated(core, out);
   } else {

@@ -16,18 +16,28 @@ std::string key_of(const api::Resource& resource) {
 
 }  // namespace
 
-Encoding Encodings::wanted(ContentType type, const api::Resource& resource,
-                           bool metadata_only) const {
+Encoding Encodings::wanted(ContentType type, const api::Resource& resource, bool metadata_only,
+                           TimePoint now) const {
   if (type == ContentType::kJson) return {};
   if (!metadata_only && !api::has_protobuf(resource.api_version(), resource.kind)) return {};
   const std::lock_guard lock(mutex_);
-  return {!json_only_.contains(key_of(resource)), type == ContentType::kAuto};
+  const std::string key = key_of(resource);
+  const auto until = json_until_.find(key);
+  const bool avoided = until != json_until_.end() && now < until->second;
+  return {!avoided && !json_only_.contains(key), type == ContentType::kAuto};
 }
 
 void Encodings::give_up_protobuf(const api::Resource& resource, std::string_view why) {
   const std::lock_guard lock(mutex_);
   if (json_only_.insert(key_of(resource)).second)
     spdlog::info("{}: asks for JSON from now on: {}", resource.qualified_name(), why);
+}
+
+void Encodings::avoid_protobuf(const api::Resource& resource, std::string_view why, TimePoint now) {
+  const std::lock_guard lock(mutex_);
+  json_until_[key_of(resource)] = now + kAvoided;
+  spdlog::info("{}: asks for JSON for {} minutes: {}", resource.qualified_name(), kAvoided.count(),
+               why);
 }
 
 void Encodings::note_loss(const api::Resource& resource, const api::UnknownFields& fields) {

@@ -1,6 +1,8 @@
 // Which encoding to ask for, resource by resource.
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -9,7 +11,7 @@
 #include "lookout/api/resource.h"
 #include "lookout/api/stream_decoder.h"
 #include "lookout/rest/content_type.h"
-#include "rest/http_transport.h"
+#include "lookout/rest/detail/http_transport.h"
 
 namespace lookout::rest::detail {
 
@@ -23,10 +25,18 @@ struct Encoding {
 /// Remembers of which resources a server's protobuf is no good. Thread-safe.
 class Encodings {
  public:
-  Encoding wanted(ContentType type, const api::Resource& resource, bool metadata_only) const;
+  using TimePoint = std::chrono::steady_clock::time_point;
+  /// For so long one object that cannot be decoded costs its resource protobuf.
+  static constexpr std::chrono::minutes kAvoided{10};
+
+  Encoding wanted(ContentType type, const api::Resource& resource, bool metadata_only,
+                  TimePoint now = std::chrono::steady_clock::now()) const;
 
   /// Asks for no protobuf of the resource from now on. `why` is for the log.
   void give_up_protobuf(const api::Resource& resource, std::string_view why);
+  /// The same for a while: an object could not be decoded, which the next ones can.
+  void avoid_protobuf(const api::Resource& resource, std::string_view why,
+                      TimePoint now = std::chrono::steady_clock::now());
 
   /// Says in the log, once for each resource, that fields are lost.
   void note_loss(const api::Resource& resource, const api::UnknownFields& fields);
@@ -34,6 +44,7 @@ class Encodings {
  private:
   mutable std::mutex mutex_;
   std::set<std::string> json_only_;
+  std::map<std::string, TimePoint> json_until_;
   std::set<std::string> lossy_;
 };
 

@@ -12,7 +12,7 @@
 #include <map>
 #include <system_error>
 
-#include "lookout/api/base64.h"
+#include "lookout/base/base64.h"
 #include "rest/child_process.h"
 #include "rest/key_pair.h"
 
@@ -47,7 +47,7 @@ void write_cluster(JsonWriter& out, const Config& config) {
   write_text(out, "server", config.server);
   write_text_if_any(out, "tls-server-name", config.server_name);
   write_if_true(out, "insecure-skip-tls-verify", config.insecure);
-  write_text_if_any(out, "certificate-authority-data", api::encode_base64(config.ca()));
+  write_text_if_any(out, "certificate-authority-data", encode_base64(config.ca()));
   write_text_if_any(out, "proxy-url", config.proxy_url);
   write_if_true(out, "disable-compression", config.disable_compression);
   const std::string& own = config.exec->cluster_config;
@@ -111,6 +111,9 @@ std::string describe_failure(const ExecConfig& exec, const ExecLimits& limits,
     case End::kNotStarted: {
       if (result.status == E2BIG) {
         return "the arguments and what it is told about the cluster are too long";
+      }
+      if (result.status == kRelativeToHere) {
+        return "$PATH finds it relative to the current directory only; give its whole path";
       }
       if (result.status != ENOENT) return std::generic_category().message(result.status);
       std::string out =

@@ -1,23 +1,32 @@
-#include "rest/http_transport.h"
+#include "lookout/rest/detail/http_transport.h"
 
 #include <curl/curl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <unordered_map>
 
-#include "rest/async_event.h"
+#include "lookout/base/ascii.h"
+#include "lookout/base/async_event.h"
+#include "rest/buffer_pool.h"
+#include "rest/call_from_c.h"
+#include "rest/connection_monitor.h"
 #include "rest/curl_multi.h"
+#include "rest/refused_stream.h"
+#include "rest/server_address.h"
+#include "rest/tls_policy.h"
 
 namespace lookout::rest {
 
@@ -46,35 +55,6 @@ bool is_transient(const std::exception& e) {
 }
 
 namespace detail {
-
-/// Buffers that no exchange needs at the moment: a list in pages, or a watch whose reader catches
-/// up again and again, would otherwise make new ones all the time, and the kernel their pages.
-class BufferPool {
- public:
-  /// One to write into; most likely with room.
-  std::string take() {
-    const std::lock_guard lock(mutex_);
-    if (spare_.empty()) return {};
-    std::string out = std::move(spare_.back());
-    spare_.pop_back();
-    return out;
-  }
-  /// Keeps it if there are few, else frees it.
-  void give(std::string buffer) {
-    if (buffer.capacity() < kSmall || buffer.capacity() > kLarge) return;
-    buffer.clear();
-    const std::lock_guard lock(mutex_);
-    if (spare_.size() < kMost) spare_.push_back(std::move(buffer));
-  }
-
- private:
-  static constexpr std::size_t kMost = 2;
-  static constexpr std::size_t kSmall = 4096;
-  static constexpr std::size_t kLarge = 1u << 20;
-
-  std::mutex mutex_;
-  std::vector<std::string> spare_;
-};
 
 /// What the transport's strand and the reading coroutine share.
 struct HttpExchange::Flow {
@@ -124,53 +104,6 @@ struct HttpExchange::Flow {
 namespace {
 
 using Kind = TransportError::Kind;
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() &&
-         (text.back() == ' ' || text.back() == '\t' || text.back() == '\r' || text.back() == '\n'))
-    text.remove_suffix(1);
-  return text;
-}
-
-bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
-  return text.size() >= prefix.size() &&
-         std::equal(prefix.begin(), prefix.end(), text.begin(), [](char a, char b) {
-           return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-         });
-}
-
-/// The parts of "https://host:8443/prefix" that connecting elsewhere needs.
-struct HostPort {
-  std::string scheme, host, port, path;
-};
-
-HostPort split_url(const std::string& url) {
-  HostPort out;
-  const std::size_t scheme_end = url.find("://");
-  out.scheme = url.substr(0, scheme_end);
-  std::string rest = url.substr(scheme_end == std::string::npos ? 0 : scheme_end + 3);
-  const std::size_t slash = rest.find('/');
-  if (slash != std::string::npos) out.path = rest.substr(slash);
-  rest = rest.substr(0, slash);
-  const std::size_t colon = rest.rfind(':');
-  if (colon != std::string::npos && rest.find(']', colon) == std::string::npos) {
-    out.port = rest.substr(colon + 1);
-    rest = rest.substr(0, colon);
-  } else {
-    out.port = out.scheme == "http" ? "80" : "443";
-  }
-  out.host = rest;
-  return out;
-}
-
-/// Whether the address is one of this machine's own; client-go's proxies are for no such server.
-bool is_loopback(std::string host) {
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  boost::system::error_code no_address;
-  const auto address = boost::asio::ip::make_address(host, no_address);
-  return host == "localhost" || (!no_address && address.is_loopback());
-}
 
 /// What the other side says in TLS when it does not want to go on (RFC 8446, 6.2); with TLS 1.3 it
 /// comes after what this side takes for the end of the handshake.
@@ -237,9 +170,20 @@ Kind kind_of(CURLcode code, CURL* easy, std::string_view text) {
   }
 }
 
+ConnectionMonitor::Port local_port_of(CURL* easy) {
+  long port = 0;
+  curl_easy_getinfo(easy, CURLINFO_LOCAL_PORT, &port);
+  return static_cast<ConnectionMonitor::Port>(std::max(port, 0L));
+}
+
+struct Transfer;
+using Transfers = std::unordered_map<CURL*, std::unique_ptr<Transfer>>;
+
 /// One request on its way; lives on the strand from start to end.
 struct Transfer {
   std::shared_ptr<HttpExchange::Flow> flow;
+  ConnectionMonitor* monitor = nullptr;
+  const Transfers* all = nullptr;  // those of the transport
   HttpRequest request;
   curl_slist* headers = nullptr;
   curl_slist* connect_to = nullptr;
@@ -247,7 +191,15 @@ struct Transfer {
   bool head_done = false;
   std::size_t sent = 0;  // of the body
   bool held = false;     // what arrived last was not taken; libcurl holds it
+  bool probe = false;    // the monitor's question
+  StreamNotes stream;
+  int begun_again = 0;
+  const ConnectionMonitor::TimePoint begun = ConnectionMonitor::Clock::now();
+  ConnectionMonitor::TimePoint heard = ConnectionMonitor::TimePoint::min();
+  ConnectionMonitor::Port lost_port = 0;  // of the connection that was given up
+  std::string lost;                       // why
   char error[CURL_ERROR_SIZE] = {};
+  std::string failure;  // what a callback threw
 
   Transfer() = default;
   Transfer(const Transfer&) = delete;
@@ -258,24 +210,25 @@ struct Transfer {
   }
 
   std::size_t on_header(std::string_view line) {
+    heard = ConnectionMonitor::Clock::now();
     if (line.starts_with("HTTP/")) {
       head = {};
       head.http2 = line.starts_with("HTTP/2");
       const std::size_t space = line.find(' ');
       if (space != std::string_view::npos)
         std::from_chars(line.data() + space + 1, line.data() + line.size(), head.status);
-    } else if (starts_with_ignoring_case(line, "content-type:")) {
-      head.content_type = trim(line.substr(13));
-    } else if (starts_with_ignoring_case(line, "retry-after:")) {
+    } else if (base::starts_with_ignoring_case(line, "content-type:")) {
+      head.content_type = base::trim(line.substr(13));
+    } else if (base::starts_with_ignoring_case(line, "retry-after:")) {
       // A date is possible, too; like client-go, we take numbers only.
-      const std::string_view value = trim(line.substr(12));
+      const std::string_view value = base::trim(line.substr(12));
       std::int32_t seconds = 0;
       const auto parsed = std::from_chars(value.data(), value.data() + value.size(), seconds);
       if (parsed.ec == std::errc{} && parsed.ptr == value.data() + value.size() && seconds >= 0)
         head.retry_after = std::chrono::seconds(seconds);
-    } else if (starts_with_ignoring_case(line, "warning:")) {
-      head.warnings.emplace_back(trim(line.substr(8)));
-    } else if (trim(line).empty() && head.status >= 200 && !head_done) {
+    } else if (base::starts_with_ignoring_case(line, "warning:")) {
+      head.warnings.emplace_back(base::trim(line.substr(8)));
+    } else if (base::trim(line).empty() && head.status >= 200 && !head_done) {
       head_done = true;
       {
         const std::lock_guard lock(flow->mutex);
@@ -294,6 +247,7 @@ struct Transfer {
   }
 
   std::size_t on_body(std::string_view bytes) {
+    heard = ConnectionMonitor::Clock::now();
     bool ring = false;
     {
       const std::lock_guard lock(flow->mutex);
@@ -313,11 +267,17 @@ struct Transfer {
 };
 
 std::size_t header_callback(char* data, std::size_t size, std::size_t count, void* transfer) {
-  return static_cast<Transfer*>(transfer)->on_header({data, size * count});
+  auto* const self = static_cast<Transfer*>(transfer);
+  return call_from_c(self->failure, std::size_t{0}, [&] {
+    return self->on_header({data, size * count});
+  });
 }
 
 std::size_t write_callback(char* data, std::size_t size, std::size_t count, void* transfer) {
-  return static_cast<Transfer*>(transfer)->on_body({data, size * count});
+  auto* const self = static_cast<Transfer*>(transfer);
+  return call_from_c(self->failure, std::size_t{CURL_WRITEFUNC_ERROR}, [&] {
+    return self->on_body({data, size * count});
+  });
 }
 
 std::size_t read_callback(char* out, std::size_t size, std::size_t count, void* transfer) {
@@ -326,16 +286,28 @@ std::size_t read_callback(char* out, std::size_t size, std::size_t count, void* 
 
 /// libcurl sends a request again when a kept connection breaks before the answer: even one that
 /// changes something, and even if the server may have done it. It must not, once it has begun to
-/// send the body: it cannot have the body again.
-int seek_callback(void*, curl_off_t, int) { return CURL_SEEKFUNC_FAIL; }
+/// send the body: it cannot have the body again. It may if the server has refused the stream.
+int seek_callback(void* pointer, curl_off_t offset, int origin) {
+  auto* transfer = static_cast<Transfer*>(pointer);
+  CURL* easy = transfer->flow->easy;
+  if (offset != 0 || origin != SEEK_SET ||
+      (!transfer->stream.never_begun() &&
+       !was_refused(easy, transfer->error, transfer->monitor->socket_of(local_port_of(easy)))))
+    return CURL_SEEKFUNC_FAIL;
+  transfer->sent = 0;
+  return CURL_SEEKFUNC_OK;
+}
 
-int socket_options_callback(void* server_pointer, curl_socket_t fd, curlsocktype) {
-  // Data that nobody acknowledges ends the connection after this time; so do unanswered keep-alive
-  // probes.
-  const auto* server = static_cast<const HttpServer*>(server_pointer);
-  const auto timeout = static_cast<unsigned>(server->user_timeout.count());
-  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
-  return CURL_SOCKOPT_OK;
+int debug_callback(CURL* easy, curl_infotype type, char* data, std::size_t size, void* transfer) {
+  if (type != CURLINFO_TEXT) return 0;
+  auto* const self = static_cast<Transfer*>(transfer);
+  const auto last_begun = self->stream.note({data, size});
+  if (!last_begun) return 0;
+  const ConnectionMonitor::Port port = local_port_of(easy);
+  for (const auto& [other, its] : *self->all) {
+    if (local_port_of(other) == port) its->stream.gone_away(*last_begun);
+  }
+  return 0;
 }
 
 /// libcurl 7.88 does not let go of what it holds for a paused transfer that ends while others use
@@ -359,10 +331,15 @@ class HttpTransport::Impl {
  public:
   Impl(boost::asio::io_context& context, HttpServer server)
       : server_(std::move(server)),
-        local_(is_loopback(split_url(server_.url).host)),
+        direct_(bypasses_environment_proxy(server_.url)),
         strand_(boost::asio::make_strand(context)),
-        multi_(CurlMulti::create(strand_,
-                                 [this](CURL* easy, CURLcode result) { done(easy, result); })) {}
+        multi_(CurlMulti::create(
+            strand_, [this](CURL* easy, CURLcode result) { done(easy, result); },
+            [this](const std::string& why) { fail_all(Kind::kBroken, why); })),
+        monitor_(ConnectionMonitor::create(
+            strand_, {server_.probe_after, server_.probe_timeout, server_.stream_silence},
+            {[this](const auto& visit) { each_transfer(visit); }, [this] { return send_probe(); },
+             [this](ConnectionMonitor::Port port, std::string_view why) { lost(port, why); }})) {}
 
   ~Impl() { close("the client was closed"); }
 
@@ -378,6 +355,13 @@ class HttpTransport::Impl {
     auto transfer = std::make_unique<Transfer>();
     transfer->flow = std::move(flow);
     transfer->request = std::move(request);
+    begin(std::move(transfer));
+  }
+
+  void begin(std::unique_ptr<Transfer> transfer) {
+    monitor_->begun();
+    transfer->monitor = monitor_.get();
+    transfer->all = &transfers_;
     CURL* easy = take_easy();
     set_options(easy, *transfer);
     transfer->flow->easy = easy;
@@ -386,6 +370,7 @@ class HttpTransport::Impl {
       fail(inserted->second.get(),
            TransportError(Kind::kOther, fmt::format("{}: {}", inserted->second->flow->what,
                                                     curl_multi_strerror(code))));
+      if (inserted->second->probe) monitor_->probe_ended(true);  // it has told nothing
       release(easy);
     }
   }
@@ -404,20 +389,70 @@ class HttpTransport::Impl {
 
   void close(std::string_view why) {
     closed_ = true;
-    while (!transfers_.empty()) {
-      const auto it = transfers_.begin();
-      CURL* easy = it->first;
-      multi_->remove(easy);
-      fail(it->second.get(),
-           TransportError(Kind::kCancelled, fmt::format("{}: {}", it->second->flow->what, why)));
-      release(easy);
-    }
+    monitor_->stop();
+    fail_all(Kind::kCancelled, why);
     for (CURL* easy : idle_) curl_easy_cleanup(easy);
     idle_.clear();
     multi_->close();
   }
 
  private:
+  static ConnectionMonitor::Transfer seen(CURL* easy, const Transfer& transfer) {
+    return {local_port_of(easy), transfer.begun, transfer.heard, transfer.request.streaming};
+  }
+
+  void each_transfer(const std::function<void(const ConnectionMonitor::Transfer&)>& visit) {
+    for (const auto& [easy, transfer] : transfers_) {
+      // Nothing can come for those that hold back what has come.
+      if (transfer->held) transfer->heard = ConnectionMonitor::Clock::now();
+      if (!transfer->held && !transfer->probe) visit(seen(easy, *transfer));
+    }
+  }
+
+  bool send_probe() {
+    const auto any = std::find_if(transfers_.begin(), transfers_.end(), [](const auto& entry) {
+      return !entry.second->probe && local_port_of(entry.first) != 0;
+    });
+    if (any == transfers_.end()) return false;
+    // As those that wait: with their certificates it can take their connection.
+    HttpRequest request;
+    request.target = "/version";
+    request.headers = any->second->request.headers;
+    request.certificate = any->second->request.certificate;
+    request.ca = any->second->request.ca;
+    request.timeout = server_.probe_timeout;
+    auto probe = std::make_unique<Transfer>();
+    probe->flow = std::make_shared<HttpExchange::Flow>(
+        strand_, std::weak_ptr<HttpTransport>(), buffers_, "GET " + server_.url + request.target);
+    probe->request = std::move(request);
+    probe->probe = true;
+    begin(std::move(probe));
+    return true;
+  }
+
+  void lost(ConnectionMonitor::Port port, std::string_view why) {
+    for (const auto& [easy, transfer] : transfers_) {
+      if (local_port_of(easy) != port) continue;
+      transfer->lost_port = port;
+      transfer->lost = why;
+    }
+  }
+
+  static int on_socket_opened(void* impl, curl_socket_t fd, curlsocktype) {
+    // Data that nobody acknowledges ends the connection after this time; so do unanswered
+    // keep-alive probes.
+    auto* self = static_cast<Impl*>(impl);
+    const auto timeout = static_cast<unsigned>(self->server_.user_timeout.count());
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+    self->monitor_->opened(fd);
+    return CURL_SOCKOPT_OK;
+  }
+
+  static int on_socket_closed(void* impl, curl_socket_t fd) {
+    static_cast<Impl*>(impl)->monitor_->closed(fd);
+    return ::close(fd);
+  }
+
   static bool is_cancelled(HttpExchange::Flow& flow) {
     const std::lock_guard lock(flow.mutex);
     return flow.cancelled;
@@ -458,17 +493,43 @@ class HttpTransport::Impl {
     transfer->flow->finish(std::move(error));
   }
 
+  void fail_all(Kind kind, std::string_view why) {
+    while (!transfers_.empty()) {
+      const auto it = transfers_.begin();
+      CURL* easy = it->first;
+      multi_->remove(easy);
+      fail(it->second.get(),
+           TransportError(kind, fmt::format("{}: {}", it->second->flow->what, why)));
+      release(easy);
+    }
+  }
+
   void done(CURL* easy, CURLcode result) {
     const auto it = transfers_.find(easy);
     if (it == transfers_.end()) return;
     Transfer& transfer = *it->second;
+    const ConnectionMonitor::Transfer was = seen(easy, transfer);
+    monitor_->ended(was);
+    if (transfer.probe) monitor_->probe_ended(transfer.head_done);
+    // libcurl knows that a refused stream may be sent again; not so if the whole connection goes.
+    constexpr int kMostTries = 5;  // as libcurl's
+    if (result != CURLE_OK && !transfer.head_done && transfer.stream.never_begun() &&
+        kind_of(result, easy, transfer.error) == Kind::kBroken &&
+        ++transfer.begun_again < kMostTries) {
+      transfer.sent = 0;
+      if (multi_->add(easy) == CURLM_OK) return;
+    }
     // libcurl is content with half a head.
     if (result == CURLE_OK && !transfer.head_done) result = CURLE_GOT_NOTHING;
-    if (result == CURLE_OK) {
+    if (was.port != 0 && transfer.lost_port == was.port) {
+      fail(&transfer, TransportError(Kind::kBroken,
+                                     fmt::format("{}: {}", transfer.flow->what, transfer.lost)));
+    } else if (result == CURLE_OK) {
       transfer.flow->easy = nullptr;
       transfer.flow->finish(std::nullopt);
     } else {
       const char* text = transfer.error[0] != '\0' ? transfer.error : curl_easy_strerror(result);
+      if (!transfer.failure.empty()) text = transfer.failure.c_str();
       fail(&transfer, TransportError(kind_of(result, easy, text),
                                      fmt::format("{}: {}", transfer.flow->what, text)));
     }
@@ -483,8 +544,8 @@ class HttpTransport::Impl {
 
     set_address(easy, transfer);
     for (std::string header : request.headers) {
-      // How libcurl has a header without a value written.
-      if (header.ends_with(": ")) header.replace(header.size() - 2, 2, ";");
+      // How libcurl has a header without a value written. (A value may end so, too.)
+      if (header.find(": ") == header.size() - 2) header.replace(header.size() - 2, 2, ";");
       transfer.headers = curl_slist_append(transfer.headers, header.c_str());
     }
     transfer.headers =
@@ -499,7 +560,13 @@ class HttpTransport::Impl {
       set(CURLOPT_READFUNCTION, &read_callback);
       set(CURLOPT_READDATA, &transfer);
       set(CURLOPT_SEEKFUNCTION, &seek_callback);
+      set(CURLOPT_SEEKDATA, &transfer);
       set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+    }
+    if (server_.url.starts_with("https:")) {  // else there is no HTTP/2
+      set(CURLOPT_VERBOSE, 1L);
+      set(CURLOPT_DEBUGFUNCTION, &debug_callback);
+      set(CURLOPT_DEBUGDATA, &transfer);
     }
 
     set(CURLOPT_NOSIGNAL, 1L);
@@ -525,15 +592,19 @@ class HttpTransport::Impl {
     set(CURLOPT_TCP_KEEPALIVE, 1L);
     set(CURLOPT_TCP_KEEPIDLE, static_cast<long>(server_.keepalive_idle.count()));
     set(CURLOPT_TCP_KEEPINTVL, static_cast<long>(server_.keepalive_interval.count()));
-    set(CURLOPT_SOCKOPTFUNCTION, &socket_options_callback);
-    set(CURLOPT_SOCKOPTDATA, const_cast<HttpServer*>(&server_));
+    set(CURLOPT_SOCKOPTFUNCTION, &Impl::on_socket_opened);
+    set(CURLOPT_SOCKOPTDATA, this);
+    set(CURLOPT_CLOSESOCKETFUNCTION, &Impl::on_socket_closed);
+    set(CURLOPT_CLOSESOCKETDATA, this);
 
-    set_tls(easy, request.certificate);
+    set_tls(easy, request);
     if (!server_.proxy.empty()) {
       set(CURLOPT_PROXY, server_.proxy.c_str());
       set(CURLOPT_NOPROXY, "");  // $no_proxy is for proxies that the environment names
-    } else if (local_) {
+    } else if (direct_) {
       set(CURLOPT_PROXY, "");  // not even those that the environment names
+    } else {
+      set(CURLOPT_NOPROXY, "");  // decided above, for the real host
     }
   }
 
@@ -542,20 +613,20 @@ class HttpTransport::Impl {
     if (!server_.server_name.empty()) {
       // The certificate must be for another name: ask for that name, at the address of the real
       // one.
-      const HostPort parts = split_url(server_.url);
-      url = fmt::format("{}://{}:{}{}{}", parts.scheme, server_.server_name, parts.port, parts.path,
-                        transfer.request.target);
-      const std::string route =
-          fmt::format("{}:{}:{}:{}", server_.server_name, parts.port, parts.host, parts.port);
-      transfer.connect_to = curl_slist_append(nullptr, route.c_str());
+      const RenamedServer renamed = rename_server(server_.url, server_.server_name);
+      url = renamed.url + transfer.request.target;
+      transfer.connect_to = curl_slist_append(nullptr, renamed.route.c_str());
       curl_easy_setopt(easy, CURLOPT_CONNECT_TO, transfer.connect_to);
-      transfer.headers = curl_slist_append(
-          transfer.headers, fmt::format("Host: {}:{}", parts.host, parts.port).c_str());
+      transfer.headers = curl_slist_append(transfer.headers, ("Host: " + renamed.host).c_str());
     }
     curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
   }
 
-  void set_tls(CURL* easy, const ClientCertificate& certificate) {
+  void set_tls(CURL* easy, const HttpRequest& request) {
+    const ClientCertificate& certificate = request.certificate;
+    const std::string& ca = request.ca ? *request.ca : server_.ca;
+    curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, &apply_tls_policy);
+    curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, &tls_policy_);
     const auto set_blob = [easy](CURLoption option, const std::string& pem) {
       const curl_blob blob = blob_of(pem);
       curl_easy_setopt(easy, option, &blob);
@@ -563,8 +634,8 @@ class HttpTransport::Impl {
     if (server_.insecure) {
       curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
       curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
-    } else if (!server_.ca.empty()) {
-      set_blob(CURLOPT_CAINFO_BLOB, server_.ca);
+    } else if (!ca.empty()) {
+      set_blob(CURLOPT_CAINFO_BLOB, ca);
       curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
     }
     if (!certificate.certificate.empty()) {
@@ -574,11 +645,13 @@ class HttpTransport::Impl {
   }
 
   const HttpServer server_;
-  const bool local_;
+  const bool direct_;
+  TlsPolicy tls_policy_{server_.only_tls13, !server_.insecure};
   const std::shared_ptr<BufferPool> buffers_ = std::make_shared<BufferPool>();
   CurlMulti::Strand strand_;
   std::shared_ptr<CurlMulti> multi_;
-  std::unordered_map<CURL*, std::unique_ptr<Transfer>> transfers_;
+  const std::shared_ptr<ConnectionMonitor> monitor_;
+  Transfers transfers_;
   std::vector<CURL*> idle_;
   bool closed_ = false;
 };

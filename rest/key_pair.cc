@@ -1,27 +1,14 @@
 #include "rest/key_pair.h"
 
-#include <openssl/bio.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <openssl/x509.h>
 
 #include <limits>
-#include <memory>
+
+#include "rest/openssl_handles.h"
 
 namespace lookout::rest::detail {
 namespace {
-
-template <auto free>
-struct Free {
-  template <class T>
-  void operator()(T* object) const {
-    free(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, Free<BIO_free>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 
 Bio open(const std::string& pem) {
   return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));

@@ -8,15 +8,12 @@
 #include <filesystem>
 #include <set>
 
-#include "lookout/api/base64.h"
-#include "rest/file_reader.h"
-#include "rest/yaml_tree.h"
+#include "lookout/base/base64.h"
+#include "lookout/base/file_reader.h"
+#include "lookout/base/yaml_tree.h"
 
 namespace lookout::rest {
 namespace {
-
-using detail::FileKind;
-using detail::YamlNode;
 
 constexpr std::string_view kExecExtension = "client.authentication.k8s.io/exec";
 
@@ -69,15 +66,15 @@ class Field {
   bool flag() const {
     if (node_ == nullptr) return false;
     expect(YamlNode::Kind::kScalar, "is neither true nor false");
-    if (!node_->quoted && detail::is_yaml_true(node_->text)) return true;
-    if (!node_->quoted && detail::is_yaml_false(node_->text)) return false;
+    if (!node_->quoted && is_yaml_true(node_->text)) return true;
+    if (!node_->quoted && is_yaml_false(node_->text)) return false;
     fail("is neither true nor false");
   }
 
   /// What is written in base64.
   std::string data() const {
     const std::string encoded = text();
-    std::optional<std::string> out = api::decode_base64(encoded);
+    std::optional<std::string> out = decode_base64(encoded);
     if (!out) fail("is no base64");
     return std::move(*out);
   }
@@ -152,7 +149,7 @@ Kubeconfig::Cluster read_cluster(const Field& cluster) {
   cluster["extensions"].for_each_item([&](const Field& extension) {
     if (extension["name"].text() != kExecExtension) return;
     const Field value = extension["extension"];
-    if (value.present()) out.exec_config = detail::to_json(*value.node());
+    if (value.present()) out.exec_config = to_json(*value.node());
   });
   return out;
 }
@@ -221,7 +218,7 @@ std::string known_names(const Entries& entries) {
 
 void check_readable(const std::string& path, std::string_view field, std::string_view owner) {
   if (path.empty()) return;
-  const detail::FileContent file = detail::read_small_file(path, FileKind::kRegular);
+  const FileContent file = read_small_file(path, FileKind::kRegular);
   if (file) return;
   throw ConfigError(fmt::format("{}: {}: cannot read {}: {}", owner, field, path, file.error));
 }
@@ -238,11 +235,11 @@ std::vector<std::string> split_list(std::string_view list) {
   return out;
 }
 
-bool is_missing(const detail::FileContent& file) {
+bool is_missing(const FileContent& file) {
   return file.error_code == ENOENT || file.error_code == ENOTDIR;
 }
 
-Kubeconfig parse_content(const detail::FileContent& content, const std::string& file) {
+Kubeconfig parse_content(const FileContent& content, const std::string& file) {
   if (!content) throw ConfigError(fmt::format("cannot read {}: {}", file, content.error));
   return Kubeconfig::parse(content.text, file);
 }
@@ -291,7 +288,7 @@ Kubeconfig Kubeconfig::parse(std::string_view text, const std::string& file) {
   Kubeconfig out;
   if (!file.empty()) out.files.push_back(file);
   try {
-    const detail::YamlTree tree(text);
+    const YamlTree tree(text);
     const Field root(file, &tree.root(), "");
     if (root.present() && root.node()->kind != YamlNode::Kind::kMap) {
       throw ConfigError(fmt::format("{}: this is no kubeconfig", place({file, root.line()})));
@@ -304,7 +301,7 @@ Kubeconfig Kubeconfig::parse(std::string_view text, const std::string& file) {
     read_entries(root["users"], "user", file, out.users, read_user);
     read_entries(root["contexts"], "context", file, out.contexts, read_context);
     out.current_context = root["current-context"].text();
-  } catch (const detail::YamlError& e) {
+  } catch (const YamlError& e) {
     throw ConfigError(fmt::format("{}: {}", place({file, e.line()}), e.what()));
   }
   if (file.empty()) return out;
@@ -325,13 +322,13 @@ Kubeconfig Kubeconfig::parse(std::string_view text, const std::string& file) {
 }
 
 Kubeconfig Kubeconfig::read(const std::string& file) {
-  return parse_content(detail::read_small_file(file, FileKind::kOrPipe), file);
+  return parse_content(read_small_file(file, FileKind::kOrPipe), file);
 }
 
 Kubeconfig Kubeconfig::read_all(const std::vector<std::string>& files) {
   Kubeconfig out;
   for (const std::string& file : files) {
-    const detail::FileContent content = detail::read_small_file(file, FileKind::kOrPipe);
+    const FileContent content = read_small_file(file, FileKind::kOrPipe);
     if (!is_missing(content)) out.merge(parse_content(content, file));
   }
   return out;

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "lookout/api/base64.h"
+#include "lookout/base/base64.h"
 #include "lookout/rest/kubeconfig.h"
 
 namespace lookout::rest {
@@ -30,7 +30,7 @@ void write_flag(YAML::Emitter& out, const char* key, bool value) {
 void write_pem(YAML::Emitter& out, const std::string& data_key, const std::string& data,
                const char* file_key, const std::string& file) {
   if (!data.empty()) {
-    write_text(out, data_key.c_str(), api::encode_base64(data));
+    write_text(out, data_key.c_str(), encode_base64(data));
   } else if (!file.empty()) {
     write_text(out, file_key, fs::absolute(file).string());
   }

@@ -80,6 +80,13 @@ std::string_view reason_of(int code) {
   }
 }
 
+/// What to say of a 404 where the server does not have the resource at all.
+std::string hint_of_unknown(const Request& request) {
+  if (request.resource.starts_with('/')) return {};
+  return fmt::format("; the server does not know {} in this version of the API: is it installed?",
+                     request.resource);
+}
+
 /// The object in the body of a failure; empty if there is none.
 api::Object decode_status(const HttpHead& head, std::string& body) {
   if (is_protobuf(head)) return api::ProtobufDecoder().decode(body);
@@ -120,6 +127,18 @@ std::string resource_path(const api::Resource& resource, std::string_view ns, st
   return out;
 }
 
+std::string namespace_for(const api::Resource& resource, const std::string& client_namespace,
+                          const api::Object& object) {
+  const std::string_view own = object.ns();
+  if (client_namespace.empty()) return std::string(own);
+  if (resource.namespaced && !own.empty() && own != client_namespace) {
+    throw InvalidArgument(fmt::format("{} {} is in the namespace {}, the client writes to {}",
+                                      resource.qualified_name(), object.name(), own,
+                                      client_namespace));
+  }
+  return client_namespace;
+}
+
 void check_raw_path(std::string_view path) {
   const bool printable =
       std::all_of(path.begin(), path.end(), [](char c) { return c > ' ' && c < 0x7F && c != '#'; });
@@ -130,6 +149,21 @@ void check_raw_path(std::string_view path) {
         "percent-encoded",
         quoted_beginning(path)));
   }
+}
+
+bool is_long_running(std::string_view path) {
+  const std::size_t question = path.find('?');
+  std::string_view query = question == std::string_view::npos ? "" : path.substr(question + 1);
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    if (pair == "watch" || pair == "watch=true" || pair == "watch=1") return true;
+    query.remove_prefix(std::min(query.size(), pair.size() + 1));
+  }
+  path = path.substr(0, question);
+  for (const std::string_view name : {"/log", "/attach", "/exec", "/portforward", "/proxy"}) {
+    if (path.ends_with(name)) return true;
+  }
+  return path.find("/proxy/") != std::string_view::npos;
 }
 
 void check_header_value(std::string_view value) {
@@ -204,6 +238,8 @@ std::string delete_options_body(const DeleteOptions& options) {
 }
 
 api::StatusError error_from_answer(const Request& request, const HttpHead& head, std::string body) {
+  // Of kube-apiserver, where it is no 404 without a Status.
+  constexpr std::string_view kUnknown = "the server could not find the requested resource";
   std::string beginning = body.empty() ? "an empty body" : quoted_beginning(body);
   if (auto status = api::Status::from(decode_status(head, body))) {
     if (status->code == 0) status->code = head.status;
@@ -211,7 +247,8 @@ api::StatusError error_from_answer(const Request& request, const HttpHead& head,
       status->has_details = true;
       status->retry_after_seconds = static_cast<std::int32_t>(head.retry_after->count());
     }
-    return api::StatusError(std::move(*status));
+    const std::string hint = status->message == kUnknown ? hint_of_unknown(request) : "";
+    return {std::move(*status), hint};
   }
   api::Status status;
   status.code = head.status;
@@ -225,7 +262,8 @@ api::StatusError error_from_answer(const Request& request, const HttpHead& head,
   status.message =
       fmt::format("the server answered {} with HTTP {} and no Kubernetes Status but {}",
                   describe(request), head.status, beginning);
-  return api::StatusError(std::move(status));
+  const std::string hint = head.status == 404 ? hint_of_unknown(request) : "";
+  return {std::move(status), hint};
 }
 
 std::string quoted_beginning(std::string_view text, std::size_t limit) {
@@ -250,7 +288,17 @@ std::string describe(const Request& request) {
 }
 
 std::string beginning_of_answer(std::string_view body, std::size_t limit) {
-  return body.empty() ? "it is empty" : "it begins " + quoted_beginning(body, limit);
+  if (body.empty()) return "it is empty";
+  // An object, even half of one, may be a Secret.
+  const std::size_t first = body.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && (body[first] == '{' || body[first] == '['))
+    return "it begins like JSON";
+  const auto is_binary = [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\r' && c != '\n';
+  };
+  if (const auto begin = body.substr(0, limit); std::any_of(begin.begin(), begin.end(), is_binary))
+    return "it is no text";
+  return "it begins " + quoted_beginning(body, limit);
 }
 
 std::string type_of(const HttpHead& head) {

@@ -1,15 +1,17 @@
 // Putting requests together: paths, queries, and errors out of answers.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lookout/api/object.h"
 #include "lookout/api/resource.h"
 #include "lookout/api/status.h"
+#include "lookout/rest/detail/http_transport.h"
 #include "lookout/rest/options.h"
-#include "rest/http_transport.h"
 
 namespace lookout::rest::detail {
 
@@ -22,6 +24,8 @@ struct Request {
   std::string content_type;
   std::string body;
   bool streaming = false;
+  /// How long the server was asked to go on with a watch; 0: it decides.
+  std::chrono::milliseconds lasts{0};
   /// For messages: "list", "pods", "web-1".
   std::string verb;
   std::string resource;
@@ -39,9 +43,18 @@ struct Request {
 std::string resource_path(const api::Resource& resource, std::string_view ns, std::string_view name,
                           std::string_view subresource);
 
+/// The namespace to write an object to: the client's, or the object's own if the client has none.
+/// Throws InvalidArgument if both have one and they differ: a patch would change another object of
+/// the same name.
+std::string namespace_for(const api::Resource& resource, const std::string& client_namespace,
+                          const api::Object& object);
+
 /// Throws InvalidArgument for what is no path (with or without a query) of the server's, and for
 /// what would break out of a header.
 void check_raw_path(std::string_view path);
+/// Whether the answer may go on for ever by its nature: a watch, the log of a pod, a proxy (as
+/// kube-apiserver's BasicLongRunningRequestCheck has it).
+bool is_long_running(std::string_view path);
 void check_header_value(std::string_view value);
 
 void add_list_options(Request& request, const ListOptions& options);
@@ -59,7 +72,7 @@ std::string describe(const Request& request);
 /// The beginning of a text that came from outside, fit for a message.
 std::string quoted_beginning(std::string_view text, std::size_t limit = 200);
 
-/// "it is empty", or "it begins ...".
+/// "it is empty", or "it begins ..."; nothing of what may be an object.
 std::string beginning_of_answer(std::string_view body, std::size_t limit = 200);
 
 /// " (text/html)", or nothing where no type was given.

@@ -9,13 +9,17 @@
 
 #include "lookout/api/error.h"
 #include "lookout/api/protobuf.h"
+#include "lookout/base/enum_names.h"
 #include "lookout/rest/client.h"
 #include "rest/client_impl.h"
+#include "rest/log_stream_impl.h"
+#include "rest/shielded.h"
 #include "rest/watch_stream_impl.h"
 
 namespace lookout::rest {
 namespace {
 
+using detail::BoundCall;
 using detail::CallControl;
 using detail::describe;
 using detail::Request;
@@ -40,31 +44,45 @@ Request make_request(std::string method, std::string verb, const api::Resource& 
 /// other threads relies on it.
 template <class T>
 Awaitable<T> on_strand(const std::shared_ptr<Impl>& client, Awaitable<T> task) {
-  return boost::asio::co_spawn(boost::asio::make_strand(client->loop().context()), std::move(task),
-                               boost::asio::use_awaitable);
+  return boost::asio::co_spawn(boost::asio::make_strand(client->loop().context()),
+                               detail::shielded(std::move(task)), boost::asio::use_awaitable);
 }
 
-Awaitable<api::Object> fetch_object(std::shared_ptr<Impl> client, Request request,
-                                    CallOptions call) {
-  CallControl control(call, client->config().timeout, client->closing(),
+Awaitable<api::Object> fetch_object(std::shared_ptr<Impl> client, Request request, BoundCall call) {
+  CallControl control(call, call.timeout_or(client->config().timeout), client->closing(),
                       co_await boost::asio::this_coro::executor, describe(request));
   co_return co_await client->fetch_object(request, control);
 }
 
+Awaitable<api::Object> send(const std::shared_ptr<Impl>& client, Request request, BoundCall call) {
+  return on_strand(client,
+                   fetch_object(client->shared_from_this(), std::move(request), std::move(call)));
+}
+
+/// Makes it a request that writes `body`.
+template <class Options>
+void carry(Request& request, const Options& options, std::string_view content_type,
+           std::string body) {
+  detail::add_write_options(request, options.dry_run, options.field_manager,
+                            options.field_validation);
+  request.content_type = content_type;
+  request.body = std::move(body);
+}
+
 Awaitable<api::Object> get_object(std::shared_ptr<Impl> client, api::Resource resource,
-                                  Request request, CallOptions call) {
-  CallControl control(call, client->config().timeout, client->closing(),
+                                  Request request, BoundCall call) {
+  CallControl control(call, call.timeout_or(client->config().timeout), client->closing(),
                       co_await boost::asio::this_coro::executor, describe(request));
   co_return co_await client->get_object(std::move(request), resource, control);
 }
 
-Awaitable<std::string> fetch(std::shared_ptr<Impl> client, Request request, CallOptions call) {
-  CallControl control(call, client->config().timeout, client->closing(),
+Awaitable<std::string> fetch(std::shared_ptr<Impl> client, Request request, BoundCall call) {
+  CallControl control(call, call.timeout_or(client->config().timeout), client->closing(),
                       co_await boost::asio::this_coro::executor, describe(request));
   co_return co_await client->fetch(request, control);
 }
 
-Awaitable<void> fetch_nothing(std::shared_ptr<Impl> client, Request request, CallOptions call) {
+Awaitable<void> fetch_nothing(std::shared_ptr<Impl> client, Request request, BoundCall call) {
   co_await fetch(std::move(client), std::move(request), std::move(call));
 }
 
@@ -86,9 +104,10 @@ std::function<void(const api::MalformedObject&)> reporter(DecodeOptions& decode,
                                                           const Request& request) {
   if (decode.on_malformed) return std::move(decode.on_malformed);
   return [what = describe(request)](const api::MalformedObject& malformed) {
-    spdlog::warn("{}: left out an object of {} bytes that cannot be decoded: {}; it begins {}",
-                 what, malformed.bytes, malformed.reason,
-                 detail::quoted_beginning(malformed.excerpt));
+    // Nothing of what it holds: it may be a Secret.
+    spdlog::warn("{}: {}, an object of {} bytes, cannot be decoded: {}", what,
+                 malformed.key.empty() ? "(no name could be read)" : malformed.key, malformed.bytes,
+                 malformed.reason);
   };
 }
 
@@ -114,15 +133,15 @@ Awaitable<void> decode_list(const Request& request, detail::HttpExchange& exchan
 
 Awaitable<ListMeta> list_each(std::shared_ptr<Impl> client, api::Resource resource, Request request,
                               ResourceClient::OnItem on_item, DecodeOptions decode,
-                              CallOptions call) {
-  CallControl control(call, client->config().timeout, client->closing(),
+                              BoundCall call) {
+  CallControl control(call, call.timeout_or(client->config().timeout), client->closing(),
                       co_await boost::asio::this_coro::executor, describe(request));
   const auto report = reporter(decode, request);
   bool handed_out = false;
+  const char* const as = decode.metadata_only ? "PartialObjectMetadataList" : "";
   for (;;) {
     const auto [answer, encoding] = co_await client->open_objects(
-        request, resource, content_type(*client, decode),
-        decode.metadata_only ? "PartialObjectMetadataList" : "", control);
+        request, resource, content_type(*client, decode), as, control);
     ListMeta meta;
     const auto take = [&](api::Object item) {
       handed_out = true;
@@ -130,6 +149,7 @@ Awaitable<ListMeta> list_each(std::shared_ptr<Impl> client, api::Resource resour
     };
     const auto leave_out = [&](const api::MalformedObject& malformed) {
       ++meta.malformed_items;
+      if (!malformed.key.empty()) meta.malformed_keys.push_back(malformed.key);
       report(malformed);
     };
     api::StreamOptions options = stream_options(resource, decode);
@@ -142,7 +162,11 @@ Awaitable<ListMeta> list_each(std::shared_ptr<Impl> client, api::Resource resour
     }
     co_await decode_list(request, *answer.exchange, *decoder);
     if (decoder->would_lose()) {
-      client->encodings().give_up_protobuf(resource, decoder->error());
+      if (decoder->unknown_fields().count > 0) {
+        client->encodings().give_up_protobuf(resource, decoder->error());
+      } else {
+        client->encodings().avoid_protobuf(resource, decoder->error());
+      }
       if (!handed_out) continue;
       throw ListStoppedByLoss(fmt::format("{}: {}; to be asked for again, in JSON",
                                           describe(request), decoder->error()));
@@ -160,7 +184,7 @@ Awaitable<ListMeta> list_each(std::shared_ptr<Impl> client, api::Resource resour
 }
 
 Awaitable<List<>> list_all(std::shared_ptr<Impl> client, api::Resource resource, Request request,
-                           CallOptions call) {
+                           BoundCall call) {
   for (;;) {
     List<> out;
     auto on_item = [&out](api::Object item) { out.items.push_back(std::move(item)); };
@@ -175,7 +199,7 @@ Awaitable<List<>> list_all(std::shared_ptr<Impl> client, api::Resource resource,
 }
 
 Awaitable<WatchStream> watch(std::shared_ptr<Impl> client, api::Resource resource, Request request,
-                             DecodeOptions decode, CallOptions call) {
+                             DecodeOptions decode, BoundCall call) {
   const auto executor = co_await boost::asio::this_coro::executor;
   auto report = reporter(decode, request);
   const ContentType type = content_type(*client, decode);
@@ -186,18 +210,21 @@ Awaitable<WatchStream> watch(std::shared_ptr<Impl> client, api::Resource resourc
   co_return WatchStream(std::move(stream));
 }
 
+Awaitable<LogStream> logs(std::shared_ptr<Impl> client, Request request, std::size_t max_line_bytes,
+                          BoundCall call) {
+  const auto executor = co_await boost::asio::this_coro::executor;
+  auto stream = std::make_shared<LogStream::Impl>(client, call, executor, request, max_line_bytes);
+  co_await stream->open(std::move(request));
+  co_return LogStream(std::move(stream));
+}
+
 std::string_view content_type_of(PatchType type) {
-  switch (type) {
-    case PatchType::kJson:
-      return "application/json-patch+json";
-    case PatchType::kMerge:
-      return "application/merge-patch+json";
-    case PatchType::kStrategicMerge:
-      return "application/strategic-merge-patch+json";
-    case PatchType::kApply:
-      return "application/apply-patch+yaml";
-  }
-  return "";
+  static constexpr auto kNames = base::enum_names<PatchType>(
+      {{PatchType::kJson, "application/json-patch+json"},
+       {PatchType::kMerge, "application/merge-patch+json"},
+       {PatchType::kStrategicMerge, "application/strategic-merge-patch+json"},
+       {PatchType::kApply, "application/apply-patch+yaml"}});
+  return kNames.name_of(type);
 }
 
 void require_name(const std::string& name) {
@@ -207,16 +234,28 @@ void require_name(const std::string& name) {
 }  // namespace
 
 ResourceClient::ResourceClient(std::shared_ptr<Client::Impl> client, api::Resource resource,
-                               std::string ns)
-    : client_(std::move(client)), resource_(std::move(resource)), ns_(std::move(ns)) {}
+                               std::string ns, std::shared_ptr<const detail::Binding> binding)
+    : client_(std::move(client)),
+      resource_(std::move(resource)),
+      ns_(std::move(ns)),
+      binding_(std::move(binding)) {}
+
+ResourceClient ResourceClient::with(const CallOptions& call) const {
+  ResourceClient out(*this);
+  out.binding_ = detail::bind(binding_, call);
+  return out;
+}
+
+EventLoop& ResourceClient::loop() const { return client_->loop(); }
 
 Awaitable<api::Object> ResourceClient::async_get(std::string name, GetOptions options,
                                                  CallOptions call) const {
   require_name(name);
   Request request = make_request("GET", "get", resource_, ns_, std::move(name));
   request.add_query("resourceVersion", options.resource_version);
-  return on_strand(client_, rest::get_object(client_->shared_from_this(), resource_,
-                                             std::move(request), std::move(call)));
+  return on_strand(client_,
+                   rest::get_object(client_->shared_from_this(), resource_, std::move(request),
+                                    BoundCall{std::move(call), binding_}));
 }
 
 api::Object ResourceClient::get(std::string name, GetOptions options, CallOptions call) const {
@@ -227,7 +266,7 @@ Awaitable<List<>> ResourceClient::async_list(ListOptions options, CallOptions ca
   Request request = make_request("GET", "list", resource_, ns_, "");
   detail::add_list_options(request, options);
   return on_strand(client_, list_all(client_->shared_from_this(), resource_, std::move(request),
-                                     std::move(call)));
+                                     BoundCall{std::move(call), binding_}));
 }
 
 List<> ResourceClient::list(ListOptions options, CallOptions call) const {
@@ -239,7 +278,8 @@ Awaitable<ListMeta> ResourceClient::async_list_each(OnItem on_item, ListOptions 
   Request request = make_request("GET", "list", resource_, ns_, "");
   detail::add_list_options(request, options);
   return on_strand(client_, list_each(client_->shared_from_this(), resource_, std::move(request),
-                                      std::move(on_item), std::move(decode), std::move(call)));
+                                      std::move(on_item), std::move(decode),
+                                      BoundCall{std::move(call), binding_}));
 }
 
 Awaitable<WatchStream> ResourceClient::async_watch(ListOptions options, DecodeOptions decode,
@@ -248,8 +288,9 @@ Awaitable<WatchStream> ResourceClient::async_watch(ListOptions options, DecodeOp
   request.add_query("watch", "true");
   detail::add_list_options(request, options);
   request.streaming = true;
+  request.lasts = options.timeout;
   return on_strand(client_, rest::watch(client_->shared_from_this(), resource_, std::move(request),
-                                        std::move(decode), std::move(call)));
+                                        std::move(decode), BoundCall{std::move(call), binding_}));
 }
 
 WatchStream ResourceClient::watch(ListOptions options, DecodeOptions decode,
@@ -257,16 +298,36 @@ WatchStream ResourceClient::watch(ListOptions options, DecodeOptions decode,
   return client_->loop().run(async_watch(std::move(options), std::move(decode), std::move(call)));
 }
 
+Awaitable<LogStream> ResourceClient::async_logs(std::string name, LogOptions options,
+                                                CallOptions call) const {
+  require_name(name);
+  if (options.max_line_bytes == 0) throw InvalidArgument("a line of a log has at least one byte");
+  Request request = make_request("GET", "get logs of", resource_, ns_, std::move(name), "log");
+  request.accept = "text/plain, application/json, */*";
+  request.streaming = true;
+  request.add_query("container", std::move(options.container));
+  if (options.follow) request.add_query("follow", "true");
+  if (options.previous) request.add_query("previous", "true");
+  if (options.timestamps) request.add_query("timestamps", "true");
+  if (options.since.count() > 0)
+    request.add_query("sinceSeconds", std::to_string(options.since.count()));
+  if (options.tail_lines) request.add_query("tailLines", std::to_string(*options.tail_lines));
+  if (options.limit_bytes) request.add_query("limitBytes", std::to_string(*options.limit_bytes));
+  return on_strand(
+      client_, rest::logs(client_->shared_from_this(), std::move(request), options.max_line_bytes,
+                          BoundCall{std::move(call), binding_}));
+}
+
+LogStream ResourceClient::logs(std::string name, LogOptions options, CallOptions call) const {
+  return client_->loop().run(async_logs(std::move(name), std::move(options), std::move(call)));
+}
+
 Awaitable<api::Object> ResourceClient::async_create(api::Object object, CreateOptions options,
                                                     CallOptions call) const {
-  const std::string ns = ns_.empty() ? std::string(object.ns()) : ns_;
+  const std::string ns = detail::namespace_for(resource_, ns_, object);
   Request request = make_request("POST", "create", resource_, ns, "");
-  detail::add_write_options(request, options.dry_run, options.field_manager,
-                            options.field_validation);
-  request.content_type = "application/json";
-  request.body = object.to_json();
-  return on_strand(client_,
-                   fetch_object(client_->shared_from_this(), std::move(request), std::move(call)));
+  carry(request, options, "application/json", object.to_json());
+  return send(client_, std::move(request), BoundCall{std::move(call), binding_});
 }
 
 api::Object ResourceClient::create(const api::Object& object, CreateOptions options,
@@ -279,14 +340,10 @@ Awaitable<api::Object> ResourceClient::async_update(api::Object object, UpdateOp
                                                     CallOptions call) const {
   std::string name(object.name());
   require_name(name);
-  const std::string ns = ns_.empty() ? std::string(object.ns()) : ns_;
+  const std::string ns = detail::namespace_for(resource_, ns_, object);
   Request request = make_request("PUT", "update", resource_, ns, std::move(name), subresource);
-  detail::add_write_options(request, options.dry_run, options.field_manager,
-                            options.field_validation);
-  request.content_type = "application/json";
-  request.body = object.to_json();
-  return on_strand(client_,
-                   fetch_object(client_->shared_from_this(), std::move(request), std::move(call)));
+  carry(request, options, "application/json", object.to_json());
+  return send(client_, std::move(request), BoundCall{std::move(call), binding_});
 }
 
 api::Object ResourceClient::update(const api::Object& object, UpdateOptions options,
@@ -301,13 +358,9 @@ Awaitable<api::Object> ResourceClient::async_patch(std::string name, PatchType t
                                                    CallOptions call) const {
   require_name(name);
   Request request = make_request("PATCH", "patch", resource_, ns_, std::move(name), subresource);
-  detail::add_write_options(request, options.dry_run, options.field_manager,
-                            options.field_validation);
+  carry(request, options, content_type_of(type), std::move(body));
   if (options.force) request.add_query("force", "true");
-  request.content_type = content_type_of(type);
-  request.body = std::move(body);
-  return on_strand(client_,
-                   fetch_object(client_->shared_from_this(), std::move(request), std::move(call)));
+  return send(client_, std::move(request), BoundCall{std::move(call), binding_});
 }
 
 api::Object ResourceClient::patch(std::string name, PatchType type, std::string body,
@@ -317,14 +370,45 @@ api::Object ResourceClient::patch(std::string name, PatchType type, std::string 
                                          std::move(subresource), std::move(call)));
 }
 
+Awaitable<api::Object> ResourceClient::async_get_subresource(std::string name,
+                                                             std::string subresource,
+                                                             CallOptions call) const {
+  require_name(name);
+  Request request = make_request("GET", "get", resource_, ns_, std::move(name), subresource);
+  return send(client_, std::move(request), BoundCall{std::move(call), binding_});
+}
+
+api::Object ResourceClient::get_subresource(std::string name, std::string subresource,
+                                            CallOptions call) const {
+  return client_->loop().run(
+      async_get_subresource(std::move(name), std::move(subresource), std::move(call)));
+}
+
+Awaitable<api::Object> ResourceClient::async_create_subresource(std::string name,
+                                                                std::string subresource,
+                                                                api::Object body,
+                                                                CreateOptions options,
+                                                                CallOptions call) const {
+  require_name(name);
+  Request request = make_request("POST", "create", resource_, ns_, std::move(name), subresource);
+  carry(request, options, "application/json", body.to_json());
+  return send(client_, std::move(request), BoundCall{std::move(call), binding_});
+}
+
+api::Object ResourceClient::create_subresource(std::string name, std::string subresource,
+                                               const api::Object& body, CreateOptions options,
+                                               CallOptions call) const {
+  return client_->loop().run(async_create_subresource(std::move(name), std::move(subresource), body,
+                                                      std::move(options), std::move(call)));
+}
+
 Awaitable<api::Object> ResourceClient::async_remove(std::string name, DeleteOptions options,
                                                     CallOptions call) const {
   require_name(name);
   Request request = make_request("DELETE", "delete", resource_, ns_, std::move(name));
   request.content_type = "application/json";
   request.body = detail::delete_options_body(options);
-  return on_strand(client_,
-                   fetch_object(client_->shared_from_this(), std::move(request), std::move(call)));
+  return send(client_, std::move(request), BoundCall{std::move(call), binding_});
 }
 
 api::Object ResourceClient::remove(std::string name, DeleteOptions options,
@@ -338,8 +422,8 @@ Awaitable<void> ResourceClient::async_remove_collection(DeleteOptions options, L
   detail::add_list_options(request, list);
   request.content_type = "application/json";
   request.body = detail::delete_options_body(options);
-  return on_strand(client_,
-                   fetch_nothing(client_->shared_from_this(), std::move(request), std::move(call)));
+  return on_strand(client_, fetch_nothing(client_->shared_from_this(), std::move(request),
+                                          BoundCall{std::move(call), binding_}));
 }
 
 void ResourceClient::remove_collection(DeleteOptions options, ListOptions list,
@@ -352,12 +436,15 @@ Awaitable<std::string> Client::async_get_raw(std::string path, CallOptions call,
                                              std::string accept) const {
   detail::check_raw_path(path);
   detail::check_header_value(accept);
+  // What takes as long as it takes has no deadline but its own.
+  if (call.timeout.count() == 0 && detail::is_long_running(path)) call.timeout = kNoTimeout;
   Request request;
   request.verb = "get";
   request.resource = path;
   request.path = std::move(path);
   request.accept = std::move(accept);
-  return on_strand(impl_, fetch(impl_->shared_from_this(), std::move(request), std::move(call)));
+  return on_strand(impl_, fetch(impl_->shared_from_this(), std::move(request),
+                                BoundCall{std::move(call), binding_}));
 }
 
 std::string Client::get_raw(std::string path, CallOptions call, std::string accept) const {

@@ -6,8 +6,10 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "lookout/api/error.h"
 #include "lookout/api/json.h"
 #include "lookout/api/protobuf.h"
+#include "rest/shielded.h"
 #include "rest/watch_stream_impl.h"
 
 namespace lookout::rest {
@@ -19,7 +21,7 @@ using Events = std::vector<api::WatchEvent>;
 // The stream may be moved or let go of while these wait.
 
 Awaitable<Events> next_of(std::shared_ptr<WatchStream::Impl> impl, Events reuse) {
-  co_return co_await impl->next(std::move(reuse));
+  co_return co_await detail::shielded(impl->next(std::move(reuse)));
 }
 
 Awaitable<bool> next_into(std::shared_ptr<WatchStream::Impl> impl, Events* events) {
@@ -33,14 +35,13 @@ Awaitable<bool> next_into(std::shared_ptr<WatchStream::Impl> impl, Events* event
 
 WatchStream::Impl::Impl(std::shared_ptr<Client::Impl> client, api::Resource resource,
                         std::function<void(const api::MalformedObject&)> on_malformed,
-                        const CallOptions& call, boost::asio::any_io_executor executor,
+                        const detail::BoundCall& call, boost::asio::any_io_executor executor,
                         const detail::Request& request)
     : client_(std::move(client)),
       resource_(std::move(resource)),
       on_malformed_(std::move(on_malformed)),
       description_(describe(request)),
-      control_(call, std::chrono::milliseconds(0), client_->closing(), std::move(executor),
-               description_) {}
+      control_(call, call.options.timeout, client_->closing(), std::move(executor), description_) {}
 
 void WatchStream::Impl::fail(Kind kind, std::string_view why) const {
   throw TransportError(kind, fmt::format("{}: {}", description_, why));
@@ -48,15 +49,22 @@ void WatchStream::Impl::fail(Kind kind, std::string_view why) const {
 
 Awaitable<void> WatchStream::Impl::open(detail::Request request, api::StreamOptions options,
                                         ContentType type, bool metadata_only) {
-  auto [answer, encoding] = co_await client_->open_objects(
-      request, resource_, type, metadata_only ? "PartialObjectMetadata" : "", control_);
-  const auto take = [this](api::WatchEvent event) { pending_.push_back(std::move(event)); };
+  const char* const as = metadata_only ? "PartialObjectMetadata" : "";
+  auto [answer, encoding] = co_await client_->open_objects(request, resource_, type, as, control_);
+  const auto take = [this](api::WatchEvent event) {
+    if (!undecodable_) pending_.push_back(std::move(event));
+  };
+  const auto refuse = [this](const api::MalformedObject& malformed) {
+    if (undecodable_) return;
+    undecodable_ = malformed;
+    on_malformed_(malformed);
+  };
   options.lossless = encoding.lossless;
   lossy_ = encoding.protobuf && !encoding.lossless;
   if (encoding.protobuf) {
-    decoder_ = std::make_unique<api::ProtobufWatchDecoder>(std::move(options), take, on_malformed_);
+    decoder_ = std::make_unique<api::ProtobufWatchDecoder>(std::move(options), take, refuse);
   } else {
-    decoder_ = std::make_unique<api::JsonWatchDecoder>(std::move(options), take, on_malformed_);
+    decoder_ = std::make_unique<api::JsonWatchDecoder>(std::move(options), take, refuse);
   }
   exchange_ = std::move(answer.exchange);
 }
@@ -65,10 +73,21 @@ Awaitable<Events> WatchStream::Impl::next(Events reuse) {
   pending_ = std::move(reuse);
   pending_.clear();
   while (pending_.empty()) {
+    if (undecodable_) {
+      // What it would have changed is not known, so neither is the state behind it.
+      exchange_->cancel();
+      throw api::DecodeError(fmt::format(
+          "{}: an event of {} bytes{}{} cannot be decoded: {}", description_, undecodable_->bytes,
+          undecodable_->key.empty() ? "" : " for ", undecodable_->key, undecodable_->reason));
+    }
     if (garbled_) {
       if (!decoder_->would_lose()) fail(Kind::kProtocol, decoder_->error());
       // The next watch is in JSON.
-      client_->encodings().give_up_protobuf(resource_, decoder_->error());
+      if (decoder_->unknown_fields().count > 0) {
+        client_->encodings().give_up_protobuf(resource_, decoder_->error());
+      } else {
+        client_->encodings().avoid_protobuf(resource_, decoder_->error());
+      }
       exchange_->cancel();
       break;
     }

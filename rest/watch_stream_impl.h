@@ -19,7 +19,7 @@ namespace lookout::rest {
 class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl> {
  public:
   Impl(std::shared_ptr<Client::Impl> client, api::Resource resource,
-       std::function<void(const api::MalformedObject&)> on_malformed, const CallOptions& call,
+       std::function<void(const api::MalformedObject&)> on_malformed, const detail::BoundCall& call,
        boost::asio::any_io_executor executor, const detail::Request& request);
 
   /// Sends the request and waits for the answer to begin.
@@ -45,7 +45,8 @@ class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl>
   std::vector<api::WatchEvent> pending_;
   std::unique_ptr<api::WatchDecoder> decoder_;
   bool garbled_ = false;  // what came last is no sequence of events: the end
-  bool lossy_ = false;    // what is lost is to be told
+  std::optional<api::MalformedObject> undecodable_;  // the end, too
+  bool lossy_ = false;                               // what is lost is to be told
   std::shared_ptr<detail::HttpExchange> exchange_;
   std::string piece_;
   std::atomic<bool> cancelled_{false};

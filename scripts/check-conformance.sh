@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
-# Checks docs/client-go-conformance.md and docs/apiserver-conformance.md: no row is empty, and every test
-# that they name exists, in the file they name and among the tests of a build (which test.sh then runs).
+# Checks the tables of upstream tests and facts, docs/*-conformance.md, docs/conformance/ and docs/controller-facts.md: no
+# row is empty, and every test that they name exists, in the file they name and among the tests of a build (which test.sh
+# then runs).
 #
-# usage: scripts/check-conformance.sh [BUILD [CLIENT-GO [APISERVER]]]
+# usage: scripts/check-conformance.sh [BUILD [CLIENT-GO [APISERVER [CONTROLLER-RUNTIME [KUBE-RS]]]]]
 #
 #   BUILD      a build with tests; default build/dev
 #   CLIENT-GO  a checkout of client-go, or its git directory: that the rows are its tests; "" for none
 #   APISERVER  the same of k8s.io/apiserver
+#   CONTROLLER-RUNTIME  the same of sigs.k8s.io/controller-runtime
+#   KUBE-RS  the same of github.com/kube-rs/kube
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build=${1:-build/dev}
 client_go=${2:-}
 apiserver=${3:-}
+controller_runtime=${4:-}
+kube_rs=${5:-}
 failures=0
 fail() {
   echo "$*" >&2
@@ -23,11 +28,11 @@ fail() {
 built=$(ctest --test-dir "$build" -N | sed -n 's/^ *Test *#[0-9]*: *//p' |
   sed 's#^[^.]*/\([^./]*\.\)#\1#; s#^\([^./]*\.[^/]*\)/.*#\1#' | sort -u)
 
-# check_table TABLE: its rows and the tests that they name.
+# check_table TABLE [ROWS]: its rows and the tests that they name. ROWS is a pattern for the rows' tests.
 check_table() {
-  local table=$1 rows named row file test
+  local table=$1 tests=${2:-'\(Run\|Test\|Benchmark\|Example\|Fuzz\)'} rows named row file test
   # Rows are "| test | what it pins | ours |".
-  rows=$(grep '^| *\(Run\|Test\|Benchmark\|Example\|Fuzz\)' "$table")
+  rows=$(grep "^| *$tests" "$table" | grep -v '^| test |')
   while IFS= read -r row; do
     fail "$table: an empty cell: $row"
   done < <(awk -F' *[|] *' 'NF != 5 || $2 == "" || $3 == "" || $4 == ""' <<<"$rows")
@@ -65,12 +70,108 @@ check_complete() {
   done < <(comm -13 <(echo "$theirs") <(echo "$ours") | grep .)
 }
 
+# check_rust TABLE CHECKOUT FILES: the rows are the test functions of the checkout's files (a pattern).
+check_rust() {
+  local table=$1 git="git -C $2" files=$3 theirs ours test
+  theirs=$(for file in $($git ls-tree -r HEAD --name-only | grep -E "$files"); do
+    $git show "HEAD:$file" | awk -v file="$file" '
+      /^ *#\[(tokio::)?test/ {is_test = 1}
+      is_test && match($0, /fn [a-z0-9_]+/) {print file, substr($0, RSTART + 3, RLENGTH - 3); is_test = 0}'
+  done | sort)
+  ours=$(awk -F' *[|] *' '/^## /{file = substr($0, 4)} $2 ~ /_/ {print file, $2}' "$table" | sort)
+  while IFS= read -r test; do
+    fail "$table: $test is missing"
+  done < <(comm -23 <(echo "$theirs") <(echo "$ours") | grep .)
+  while IFS= read -r test; do
+    fail "$table: $test: there is no such test, or it is here twice"
+  done < <(comm -13 <(echo "$theirs") <(echo "$ours") | grep .)
+}
+
+# check_ginkgo TABLE CHECKOUT FILE...: the rows under the heading of each file are its tests: those of Go's testing
+# package by their names, those of Ginkgo by the texts of their containers (the outermost aside) and their own. A text
+# that is made by a call is named by its format, one that is a variable by the variable.
+check_ginkgo() {
+  local table=$1 checkout=$2 problem
+  shift 2
+  while IFS= read -r problem; do
+    fail "$table: $problem"
+  done < <(python3 - "$table" "$checkout" "$@" <<'PYTHON'
+import collections, re, subprocess, sys
+
+table, checkout, *files = sys.argv[1:]
+ours, file = {}, None
+for line in open(table, encoding="utf-8"):
+    if line.startswith("## "):
+        file = line[3:].strip()
+    elif line.startswith("| ") and not line.startswith("| test |"):
+        ours.setdefault(file, []).append(line.split(" | ")[0][2:].strip())
+for file in files:
+    text = subprocess.run(["git", "-C", checkout, "show", "HEAD:" + file], check=True, capture_output=True,
+                          text=True).stdout
+    theirs, containers = [], []
+    for line in text.splitlines():
+        found = re.match(r"func ((?:Test|Example|Benchmark|Fuzz)\w*)\(", line)
+        if found:
+            theirs.append(found[1])
+        if line.startswith("func "):
+            containers = []
+        found = re.match(r"(\t*)(?:var _ = )?[FPX]?(DescribeTable|Describe|Context|When|It|Specify|Entry)\((?:fmt\.Sprintf\()?"
+                         r'("(?:[^"\\]|\\.)*"|`[^`]*`|[\w.]+)', line)
+        if not found:
+            continue
+        depth, kind, name = len(found[1]), found[2], found[3].strip('"`').strip().replace("|", "/")
+        containers = [each for each in containers if each[0] < depth]
+        if kind in ("It", "Specify", "Entry"):
+            theirs.append(": ".join([each for _, each in containers[1:]] + [name]))
+        else:
+            containers.append((depth, name))
+    theirs, rows = collections.Counter(theirs), collections.Counter(ours.get(file, []))
+    for test in sorted(theirs - rows):
+        print(f"{file}: {test} is missing")
+    for test in sorted(rows - theirs):
+        print(f"{file}: {test}: there is no such test, or it is here too often")
+PYTHON
+  )
+}
+
 check_table docs/client-go-conformance.md
 check_table docs/apiserver-conformance.md
+check_table docs/controller-conformance.md '[A-Za-z]'
+for table in docs/conformance/*.md; do
+  check_table "$table" '[A-Za-z]'
+done
+check_table docs/kube-rs-conformance.md '[a-z]*_'
+check_table docs/controller-facts.md '[A-Z/]'
 if [[ -n $client_go ]]; then
   check_complete docs/client-go-conformance.md "$client_go" \
-    '^(tools/cache|tools/pager|util/workqueue|informers|listers|(dynamic|metadata)/[a-z]*(informer|lister))/.*_test\.go$' \
+    '^(tools/(cache|events|leaderelection|pager|record|watch)|util/(retry|workqueue)|informers|listers|(dynamic|metadata)/[a-z]*(informer|lister))/.*_test\.go$' \
     'Test|Benchmark|Example|Fuzz'
+fi
+if [[ -n $controller_runtime ]]; then
+  controller_files=$(git -C "$controller_runtime" ls-tree -r HEAD --name-only |
+    grep -E '^pkg/(controller/controllerutil|finalizer|certwatcher|webhook(/admission|/conversion)?)/[^/]*_test\.go$')
+  # shellcheck disable=SC2086  # one argument for each file
+  check_ginkgo docs/controller-conformance.md "$controller_runtime" $controller_files
+
+  # check_tests TABLE FILES: the table has all tests of the files (a pattern).
+  check_tests() {
+    local files
+    files=$(git -C "$controller_runtime" ls-tree -r HEAD --name-only | grep -E "^pkg/($2)_test\.go$")
+    # shellcheck disable=SC2086  # one argument for each file
+    check_ginkgo "docs/conformance/controller-runtime-$1.md" "$controller_runtime" $files
+  }
+  # The packages' folders, one pattern.
+  own='handler|internal/(controller|field/selector|metrics|source)|predicate|reconcile|source'
+  check_tests controllers "builder/(builder_suite|controller|example)|(controller|controller/priorityqueue|$own)/[a-z_]*"
+  own='cluster|healthz|internal/(recorder|syncs)|manager(/internal/integration|/signals)?|metrics(/filters)?'
+  check_tests manager "($own|recorder|scheme)/[a-z_]*"
+  check_tests cache "cache(/internal)?/[a-z_]*"
+  own='client(_suite)?|config/[a-z_]*|dryrun|example|fieldowner|fieldvalidation|interceptor/[a-z_]*|namespaced_client'
+  check_tests client "client/(apiutil/[a-z_]*|$own|options|patch|watch)"
+  check_tests fake "client/fake/[a-z]*"
+fi
+if [[ -n $kube_rs ]]; then
+  check_rust docs/kube-rs-conformance.md "$kube_rs" '^kube-runtime/src/.*\.rs$|^kube/src/mock_tests\.rs$'
 fi
 if [[ -n $apiserver ]]; then
   check_complete docs/apiserver-conformance.md "$apiserver" \

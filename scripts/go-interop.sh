@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds the Go side of the interoperability tests with client-go from Debian's packages, which
 # scripts/client-go.sh prepares: some minutes the first time. Prints where the programs are: DEST, which
-# registers and discovers (tests/interop/go, for registry_program_test), and DEST-informer, an informer that
-# tells what it sees (tests/interop/informer, for go_informer_test).
+# registers and discovers (tests/interop/go, for registry_program_test), DEST-informer, an informer that tells
+# what it sees (tests/interop/informer, for go_informer_test), and DEST-election, a candidate for a Lease
+# (tests/interop/election, for go_election_test).
 #
 # usage: scripts/go-interop.sh [DEST]
 #
@@ -14,5 +15,7 @@ dest=$(realpath -m "${1:-${XDG_CACHE_HOME:-$HOME/.cache}/lookout/go-interop}")
 mkdir -p "$(dirname "$dest")"
 scripts/client-go.sh build tests/interop/go "$dest" >&2
 scripts/client-go.sh build tests/interop/informer "$dest-informer" >&2
+scripts/client-go.sh build tests/interop/election "$dest-election" >&2
 echo "$dest"
 echo "$dest-informer"
+echo "$dest-election"

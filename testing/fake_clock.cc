@@ -4,7 +4,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <utility>
 
-#include "rest/async_event.h"
+#include "lookout/base/async_event.h"
 
 namespace lookout::test {
 
@@ -12,7 +12,7 @@ struct FakeClock::Sleeper {
   Sleeper(boost::asio::any_io_executor executor, TimePoint time)
       : event(std::move(executor)), until(time) {}
 
-  rest::detail::AsyncEvent event;
+  AsyncEvent event;
   const TimePoint until;
 };
 
@@ -40,7 +40,7 @@ Clock::TimePoint FakeClock::now() const {
   return now_;
 }
 
-rest::Awaitable<bool> FakeClock::sleep(Duration duration, std::stop_token stop) {
+Awaitable<bool> FakeClock::sleep(Duration duration, std::stop_token stop) {
   const auto executor = co_await boost::asio::this_coro::executor;
   TimePoint until;
   {

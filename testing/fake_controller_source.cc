@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "lookout/api/status.h"
-#include "rest/async_event.h"
+#include "lookout/base/async_event.h"
 
 namespace lookout::test {
 namespace {
@@ -51,7 +51,7 @@ class FakeControllerSource::Waiter {
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  rest::detail::AsyncEvent event;
+  AsyncEvent event;
 
  private:
   FakeControllerSource& source_;
@@ -104,7 +104,7 @@ class FakeControllerSource::FakeWatcher : public cache::Watcher {
     source_.changed_.notify_all();
   }
 
-  rest::Awaitable<bool> next(std::vector<api::WatchEvent>& events) override {
+  Awaitable<bool> next(std::vector<api::WatchEvent>& events) override {
     const auto ready = [this] {
       idle_ = !ended() && nothing_left();
       if (idle_) source_.changed_.notify_all();
@@ -156,7 +156,7 @@ void FakeControllerSource::ring() {
 }
 
 template <class Ready>
-rest::Awaitable<void> FakeControllerSource::wait(const Ready& ready, std::stop_token stop) {
+Awaitable<void> FakeControllerSource::wait(const Ready& ready, std::stop_token stop) {
   Waiter waiter(*this, co_await boost::asio::this_coro::executor);
   // A copy: the stop may come while the request ends.
   const std::stop_callback on_stop(stop, [event = waiter.event] { event.ring(); });
@@ -300,8 +300,8 @@ bool FakeControllerSource::wait_until_held_up(std::size_t requests) const {
 
 // -------------------------------------------------------------------------------- the requests
 
-rest::Awaitable<void> FakeControllerSource::begin(std::deque<std::exception_ptr>& errors,
-                                                  std::size_t& count, std::stop_token stop) {
+Awaitable<void> FakeControllerSource::begin(std::deque<std::exception_ptr>& errors,
+                                            std::size_t& count, std::stop_token stop) {
   HeldUp held_up(*this);
   const auto ready = [&] {
     if (paused_) held_up.note();
@@ -316,9 +316,8 @@ rest::Awaitable<void> FakeControllerSource::begin(std::deque<std::exception_ptr>
   std::rethrow_exception(error);
 }
 
-rest::Awaitable<rest::ListMeta> FakeControllerSource::list(OnItem on_item,
-                                                           rest::ListOptions options,
-                                                           std::stop_token stop) {
+Awaitable<rest::ListMeta> FakeControllerSource::list(OnItem on_item, rest::ListOptions options,
+                                                     std::stop_token stop) {
   co_await begin(list_errors_, lists_, stop);
   std::vector<api::Object> items;
   rest::ListMeta meta;
@@ -348,8 +347,8 @@ rest::Awaitable<rest::ListMeta> FakeControllerSource::list(OnItem on_item,
   co_return meta;
 }
 
-rest::Awaitable<std::unique_ptr<cache::Watcher>> FakeControllerSource::watch(
-    rest::ListOptions options, std::stop_token stop) {
+Awaitable<std::unique_ptr<cache::Watcher>> FakeControllerSource::watch(rest::ListOptions options,
+                                                                       std::stop_token stop) {
   co_await begin(watch_errors_, watches_, stop);
   const std::lock_guard lock(mutex_);
   const bool stream = options.send_initial_events.value_or(false);

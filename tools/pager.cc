@@ -83,7 +83,11 @@ ListPager::ListPager(PageFunc page, PagerOptions options)
 
 ListPager::ListPager(rest::ResourceClient client, PagerOptions options)
     : ListPager(
-          [client = std::move(client)](const rest::ListOptions& page) { return client.list(page); },
+          [client = std::move(client)](const rest::ListOptions& page, std::stop_token stop) {
+            rest::CallOptions call;
+            call.stop = std::move(stop);
+            return client.list(page, std::move(call));
+          },
           options) {}
 
 ListPager::Result ListPager::list(rest::ListOptions options, std::stop_token stop) const {
@@ -96,7 +100,7 @@ ListPager::Result ListPager::list(rest::ListOptions options, std::stop_token sto
     throw_if_stopped(stop);
     rest::List<> page;
     try {
-      page = page_(options);
+      page = page_(options, stop);
     } catch (const std::exception& e) {
       if (!api::is_resource_expired(e) || !options_.full_list_if_expired ||
           options.continue_token.empty())
@@ -105,7 +109,7 @@ ListPager::Result ListPager::list(rest::ListOptions options, std::stop_token sto
       options.continue_token.clear();
       options.resource_version = version;
       options.resource_version_match = match;
-      result.list = page_(options);
+      result.list = page_(options, stop);
       return result;
     }
     if (!std::exchange(begun, true)) {
@@ -133,7 +137,7 @@ void ListPager::each_list_item(rest::ListOptions options,
     try {
       for (;;) {
         if (over.stop_requested()) break;
-        rest::List<> page = page_(options);
+        rest::List<> page = page_(options, over);
         const std::string next = page.continue_token;
         if (!buffer.put(std::move(page)) || next.empty()) break;
         go_on(options, next);

@@ -8,8 +8,9 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "api/codegen/read_file.h"
+
 namespace lookout::codegen {
-namespace {
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -18,6 +19,8 @@ std::string read_file(const std::filesystem::path& path) {
   out << in.rdbuf();
   return out.str();
 }
+
+namespace {
 
 std::string text(const rapidjson::Value& object, const char* key) {
   auto it = object.FindMember(key);

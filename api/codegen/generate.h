@@ -1,6 +1,7 @@
 // The generator's parts; each returns the text of the files it makes.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,8 +22,12 @@ std::vector<std::string> field_order(const Facts& facts);
 /// include/lookout/api/symbols.h and api/symbol_table.inc.
 Files generate_symbols(const Facts& facts, const WellKnown& well_known);
 
-/// include/lookout/api/<group>/<version>.h and the umbrella header include/lookout/api/types.h.
+/// include/lookout/api/<group>/<version>.h and the umbrella header include/lookout/k8s/types.h.
 Files generate_views(const Facts& facts);
+
+/// include/lookout/api/<group>/<version>_draft.h and the umbrella header
+/// include/lookout/k8s/drafts.h.
+Files generate_drafts(const Facts& facts);
 
 /// api/resource_table.inc.
 Files generate_resources(const Facts& facts);
@@ -32,5 +37,8 @@ Files generate_types(const Facts& facts, const WellKnown& well_known);
 
 /// api/wire_table.inc.
 Files generate_wire(const Facts& facts, const WellKnown& well_known);
+
+/// The text of apiserver/tables/columns.inc from apiserver/tables/columns.json.
+std::string generate_columns(const std::filesystem::path& facts);
 
 }  // namespace lookout::codegen

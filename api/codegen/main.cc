@@ -1,5 +1,6 @@
 // lookout-gen: writes the symbol table, the type table, the table of the protobuf messages, the
-// resource table and the typed views from the schema facts.
+// resource table, the typed views and the drafts from the schema facts; or the table of the columns
+// that kubectl shows.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 #include "api/codegen/facts.h"
 #include "api/codegen/generate.h"
@@ -31,15 +33,22 @@ void write_if_changed(const std::filesystem::path& path, const std::string& text
 int main(int argc, char** argv) {
   using namespace lookout::codegen;
   if (argc != 4) {
-    fmt::print(stderr, "usage: lookout-gen FACTS.json WELL_KNOWN.txt OUTPUT_DIR\n");
+    fmt::print(stderr,
+               "usage: lookout-gen FACTS.json WELL_KNOWN.txt OUTPUT_DIR\n"
+               "       lookout-gen columns COLUMNS.json OUTPUT.inc\n");
     return 2;
   }
   try {
+    if (std::string_view(argv[1]) == "columns") {
+      write_if_changed(argv[3], generate_columns(argv[2]));
+      return 0;
+    }
     const Facts facts = load_facts(argv[1]);
     const WellKnown well_known = load_well_known(argv[2]);
     for (const Files& files :
          {generate_symbols(facts, well_known), generate_types(facts, well_known),
-          generate_wire(facts, well_known), generate_views(facts), generate_resources(facts)}) {
+          generate_wire(facts, well_known), generate_views(facts), generate_drafts(facts),
+          generate_resources(facts)}) {
       for (const auto& [name, text] : files)
         write_if_changed(std::filesystem::path(argv[3]) / name, text);
     }

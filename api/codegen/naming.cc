@@ -12,17 +12,47 @@ bool is_upper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0;
 char to_lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 char to_upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
 
-/// What C++ keeps for itself, and "linux" and "unix", which compilers define in their GNU dialects.
+}  // namespace
+
+/// What C++ keeps for itself, and macros: "linux" and "unix", which compilers define in their GNU
+/// dialects, and those of the C library that look like names.
 bool is_reserved(std::string_view word) {
   static const std::set<std::string_view> kWords = {
-      "and",      "auto",  "bool",    "continue", "default",  "delete",    "double", "enum",
-      "export",   "float", "int",     "linux",    "long",     "namespace", "new",    "not",
-      "operator", "or",    "private", "public",   "requires", "short",     "signed", "static",
-      "template", "this",  "union",   "unix",     "unsigned", "virtual"};
+      "alignas",       "alignof",      "and",
+      "and_eq",        "asm",          "assert",
+      "auto",          "bitand",       "bitor",
+      "bool",          "break",        "case",
+      "catch",         "char",         "char16_t",
+      "char32_t",      "char8_t",      "class",
+      "co_await",      "co_return",    "co_yield",
+      "compl",         "concept",      "const",
+      "const_cast",    "consteval",    "constexpr",
+      "constinit",     "continue",     "decltype",
+      "default",       "delete",       "do",
+      "double",        "dynamic_cast", "else",
+      "enum",          "errno",        "explicit",
+      "export",        "extern",       "false",
+      "float",         "for",          "friend",
+      "goto",          "if",           "inline",
+      "int",           "linux",        "long",
+      "major",         "makedev",      "minor",
+      "mutable",       "namespace",    "new",
+      "noexcept",      "not",          "not_eq",
+      "nullptr",       "operator",     "or",
+      "or_eq",         "private",      "protected",
+      "public",        "register",     "reinterpret_cast",
+      "requires",      "return",       "short",
+      "signed",        "sizeof",       "static",
+      "static_assert", "static_cast",  "struct",
+      "switch",        "template",     "this",
+      "thread_local",  "throw",        "true",
+      "try",           "typedef",      "typeid",
+      "typename",      "union",        "unix",
+      "unsigned",      "using",        "virtual",
+      "void",          "volatile",     "wchar_t",
+      "while",         "xor",          "xor_eq"};
   return kWords.contains(word);
 }
-
-}  // namespace
 
 std::string accessor_name(std::string_view json_name) {
   std::string out;
@@ -48,6 +78,8 @@ std::string accessor_name(std::string_view json_name) {
       out += c;
     }
   }
+  // Every field of that name is a pod's.
+  if (out == "template") return "pod_template";
   if (is_reserved(out)) out += '_';
   return out;
 }

@@ -6,6 +6,10 @@
 
 namespace lookout::codegen {
 
+/// Whether a C++ program cannot have a function of that name: keywords, and macros that the
+/// standard headers or the compiler may define.
+bool is_reserved(std::string_view word);
+
 /// "clusterIPs" -> "cluster_ips", "$ref" -> "dollar_ref", "namespace" -> "namespace_" (C++ keywords
 /// get an underscore).
 std::string accessor_name(std::string_view json_name);
@@ -20,8 +24,9 @@ struct TypeName {
   std::string version;
   std::string name;
 
-  std::string cpp_namespace() const { return group + "::" + version; }
-  std::string header() const { return "lookout/api/" + group + "/" + version + ".h"; }
+  std::string cpp_namespace() const { return "k8s::" + group + "::" + version; }
+  std::string header() const { return "lookout/k8s/" + group + "/" + version + ".h"; }
+  std::string draft_header() const { return "lookout/k8s/" + group + "/" + version + "_draft.h"; }
 };
 TypeName split_type_name(std::string_view full_name);
 

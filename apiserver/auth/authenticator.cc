@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lookout/api/error.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::auth {
 namespace {
@@ -46,28 +47,14 @@ std::optional<std::vector<std::string>> split_csv(std::string_view line) {
   return fields;
 }
 
-std::string_view trim(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
-
-bool equal_ignoring_case(std::string_view a, std::string_view lower) {
-  if (a.size() != lower.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const char c = a[i] >= 'A' && a[i] <= 'Z' ? static_cast<char>(a[i] - 'A' + 'a') : a[i];
-    if (c != lower[i]) return false;
-  }
-  return true;
-}
-
 /// The token of a request; nothing if it has no bearer credentials.
 std::optional<std::string_view> bearer_token(const http::Request& request) {
-  const std::string_view header = trim(request.header("authorization"));
+  const std::string_view header = base::trim(request.header("authorization"));
   const std::size_t space = header.find(' ');
-  if (space == std::string_view::npos || !equal_ignoring_case(header.substr(0, space), "bearer"))
+  if (space == std::string_view::npos ||
+      !base::equal_ignoring_case(header.substr(0, space), "bearer"))
     return std::nullopt;
-  const std::string_view token = trim(header.substr(space + 1));
+  const std::string_view token = base::trim(header.substr(space + 1));
   if (token.empty()) return std::nullopt;
   return token;
 }
@@ -92,7 +79,7 @@ TokenTable TokenTable::parse(std::string_view text, const std::string& name) {
   TokenTable table;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
-    const std::string_view line = trim(text.substr(0, end));
+    const std::string_view line = base::trim(text.substr(0, end));
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
     if (line.empty()) continue;
     const auto fields = split_csv(line);
@@ -110,7 +97,7 @@ TokenTable TokenTable::parse(std::string_view text, const std::string& name) {
       std::string_view groups = (*fields)[3];
       while (!groups.empty()) {
         const std::size_t comma = groups.find(',');
-        if (const auto group = trim(groups.substr(0, comma)); !group.empty())
+        if (const auto group = base::trim(groups.substr(0, comma)); !group.empty())
           user.groups.emplace_back(group);
         groups = comma == std::string_view::npos ? std::string_view{} : groups.substr(comma + 1);
       }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "apiserver/auth/user.h"
-#include "apiserver/http/message.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::auth {
 

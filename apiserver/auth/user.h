@@ -1,6 +1,7 @@
 // Who makes a request.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@ struct User {
   std::string name;
   std::string uid = {};
   std::vector<std::string> groups = {};
+  std::map<std::string, std::vector<std::string>> extra = {};
 
   bool is_anonymous() const { return name == "system:anonymous"; }
 };

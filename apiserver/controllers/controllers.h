@@ -6,31 +6,32 @@
 #include <set>
 #include <string>
 
-#include "apiserver/registry/resource_registry.h"
-#include "apiserver/registry/store.h"
+#include "apiserver/resources/resource_registry.h"
+#include "apiserver/resources/store.h"
 
 namespace lookout::apiserver::controllers {
 
-using storage::Awaitable;
+/// Thrown by a task that need not be begun again.
+struct TaskIsOver {};
 
-/// Makes a coroutine that is begun again whenever it ends.
+/// Makes a coroutine that is begun again whenever it ends, unless by TaskIsOver.
 using MakeTask = std::function<Awaitable<void>()>;
 using Spawn = std::function<void(std::string name, MakeTask make)>;
 
 /// What controllers work with. Must outlive their coroutines.
 struct Context {
-  registry::ResourceRegistry& resources;
-  const registry::Store& store;
+  resources::ResourceRegistry& resources;
+  const resources::Store& store;
   /// Begins another coroutine, which ends with the server; on the controllers' own thread only.
   const Spawn& spawn;
 };
 
 /// Empties namespaces that are being deleted, and lets them go when they are empty.
-Awaitable<void> run_namespace_controller(Context context);
+void begin_namespace_controller(const Context& context);
 
 /// Deletes the instances of custom resources whose definition is being deleted, and lets the
 /// definition go when there are none left.
-Awaitable<void> run_definition_controller(Context context);
+void begin_definition_controller(const Context& context);
 
 /// Deletes objects whose owners are gone, and lets objects go that wait for their dependents to be
 /// deleted or orphaned.

@@ -11,26 +11,25 @@
 
 #include "apiserver/controllers/controllers.h"
 #include "apiserver/controllers/owner_graph.h"
-#include "apiserver/doorbell.h"
+#include "apiserver/names.h"
+#include "apiserver/resources/object_meta.h"
+#include "lookout/base/async_event.h"
 
 namespace lookout::apiserver::controllers {
 namespace {
 
-using api::Object;
 using api::Value;
-using json::Document;
-using registry::kForegroundDeletion;
-using registry::kOrphanDependents;
-using registry::Propagation;
-using registry::ServedResourcePtr;
-using registry::Store;
-using registry::Target;
+using resources::is_deleting;
+using resources::kForegroundDeletion;
+using resources::kOrphanDependents;
+using resources::Propagation;
+using resources::ServedResourcePtr;
+using resources::Store;
+using resources::Target;
 using std::chrono::steady_clock;
 
 /// How soon something is tried again that did not work.
 constexpr std::chrono::milliseconds kRetry{200};
-
-bool is_deleting(const Object& object) { return object["metadata"]["deletionTimestamp"].exists(); }
 
 bool has_finalizer(const Object& object, std::string_view name) {
   for (const Value finalizer : object["metadata"]["finalizers"].elements()) {
@@ -58,7 +57,7 @@ Target target_of(const Reference& reference) {
 
 class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
  public:
-  GarbageCollector(Context context, Doorbell bell) : context_(context), bell_(std::move(bell)) {}
+  GarbageCollector(Context context, AsyncEvent bell) : context_(context), bell_(std::move(bell)) {}
 
   /// Works on what the watches find.
   Awaitable<void> run() {
@@ -87,6 +86,8 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
                        work.reference.name, e.what());
         }
         again = !api::is_not_found(e);
+        // Its watch may have been down when it went.
+        if (!again) forget(work.reference.uid);
       }
       if (again) add(work.reference, steady_clock::now() + kRetry);
     }
@@ -124,6 +125,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
   /// From the present state on, until the watch ends.
   static Awaitable<void> follow(std::shared_ptr<GarbageCollector> self,
                                 ServedResourcePtr resource) {
+    self->expect_served(resource);
     if (!self->begun_.insert(resource->storage).second) {
       // Owners may have gone unnoticed since the last time.
       for (const Reference& reference : self->graph_.all()) self->add(reference);
@@ -135,6 +137,18 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
       more = co_await watch->next(events, storage::Watch::TimePoint::max());
       for (const storage::Event& event : events) self->take(resource, event);
     }
+    self->expect_served(resource);
+  }
+
+  /// Throws TaskIsOver if the definition of the resource has gone.
+  void expect_served(const ServedResourcePtr& resource) {
+    const auto table = context_.resources.table();
+    for (const ServedResourcePtr& one : table->resources()) {
+      if (one->storage == resource->storage) return;
+    }
+    followed_.erase(resource->storage);
+    begun_.erase(resource->storage);
+    throw TaskIsOver();
   }
 
   void take(const ServedResourcePtr& resource, const storage::Event& event) {
@@ -144,11 +158,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
                               std::string(object.uid())};
     const bool definitions = resource->type.plural == "customresourcedefinitions";
     if (event.type == api::EventType::kDeleted) {
-      // Its owners may be waiting for it, and its dependents go with it.
-      for (const std::string& owner : graph_.owners(reference.uid)) add_waiting_owner(owner);
-      graph_.erase(reference.uid);
-      deleting_.erase(reference.uid);
-      for (const Reference& dependent : graph_.dependents(reference.uid)) add(dependent);
+      forget(reference.uid);
     } else {
       // It may no longer keep them from going.
       for (const std::string& owner : graph_.owners(reference.uid)) add_waiting_owner(owner);
@@ -164,6 +174,14 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     if (definitions) bell_.ring_here();
   }
 
+  /// An object has gone: its owners may be waiting for it, and its dependents go with it.
+  void forget(const std::string& uid) {
+    for (const std::string& owner : graph_.owners(uid)) add_waiting_owner(owner);
+    graph_.erase(uid);
+    deleting_.erase(uid);
+    for (const Reference& dependent : graph_.dependents(uid)) add(dependent);
+  }
+
   /// An owner that is being deleted waits for its dependents.
   void add_waiting_owner(const std::string& uid) {
     if (const auto owner = deleting_.find(uid); owner != deleting_.end()) add(owner->second);
@@ -173,7 +191,10 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
   Awaitable<bool> process(const Reference& reference) {
     Target target = target_of(reference);
     const Object object = co_await context_.store.get(std::move(target));
-    if (object.uid() != reference.uid) co_return true;
+    if (object.uid() != reference.uid) {
+      forget(reference.uid);
+      co_return true;
+    }
     if (is_deleting(object)) {
       if (has_finalizer(object, kOrphanDependents)) {
         co_await orphan_dependents(reference);
@@ -232,7 +253,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
       co_return true;
     }
     if (is_deleting(object)) co_return true;
-    registry::DeleteOptions options;
+    resources::DeleteOptions options;
     options.preconditions.uid = reference.uid;
     // As its owner: dependents before the object itself.
     if (any_waiting && graph_.has_dependents(reference.uid)) {
@@ -298,7 +319,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     bool gone = false;
     try {
       Target target = target_of(reference);
-      co_await context_.store.update(std::move(target), std::move(change), registry::Part::kMain,
+      co_await context_.store.update(std::move(target), std::move(change), resources::Part::kMain,
                                      std::move(same));
     } catch (const api::StatusError& e) {
       // Somebody else was faster.
@@ -308,7 +329,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
   }
 
   const Context context_;
-  Doorbell bell_;
+  AsyncEvent bell_;
   OwnerGraph graph_;
   /// Objects that wait for their dependents.
   std::map<std::string, Reference, std::less<>> deleting_;
@@ -317,13 +338,13 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
   std::set<storage::Interface*> followed_;
   /// Those whose objects have been read.
   std::set<storage::Interface*> begun_;
-  std::shared_ptr<const registry::ResourceTable> table_;
+  std::shared_ptr<const resources::ResourceTable> table_;
 };
 
 }  // namespace
 
 Awaitable<void> run_garbage_collector(Context context) {
-  Doorbell bell(co_await boost::asio::this_coro::executor);
+  AsyncEvent bell(co_await boost::asio::this_coro::executor);
   const auto collector = std::make_shared<GarbageCollector>(context, std::move(bell));
   co_await collector->run();
 }

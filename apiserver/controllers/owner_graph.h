@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "apiserver/registry/served_resource.h"
+#include "apiserver/resources/served_resource.h"
 #include "lookout/api/object.h"
 
 namespace lookout::apiserver::controllers {
 
 /// Where an object is found.
 struct Reference {
-  registry::ServedResourcePtr resource;
+  resources::ServedResourcePtr resource;
   std::string ns;
   std::string name;
   std::string uid;

@@ -6,19 +6,21 @@
 #include <vector>
 
 #include "apiserver/controllers/controllers.h"
+#include "apiserver/resources/object_meta.h"
 #include "lookout/api/time.h"
 
 namespace lookout::apiserver::controllers {
 namespace {
 
 using api::Object;
-using registry::Target;
+using resources::is_deleting;
+using resources::Target;
 
 /// Pods that are on their way out.
 storage::Predicate being_deleted() {
   storage::FieldRequirement requirement;
   requirement.read = [](const Object& pod, std::string& /*scratch*/) -> std::string_view {
-    return pod["metadata"]["deletionTimestamp"].exists() ? "yes" : "";
+    return is_deleting(pod) ? "yes" : "";
   };
   requirement.value = "yes";
   storage::Predicate predicate;
@@ -46,8 +48,8 @@ std::chrono::steady_clock::time_point end_of(const Object& pod) {
          (has_grace ? std::chrono::seconds(0) : kPatience);
 }
 
-Awaitable<void> remove(Context context, registry::ServedResourcePtr pods, Doomed pod) {
-  registry::DeleteOptions options;
+Awaitable<void> remove(Context context, resources::ServedResourcePtr pods, Doomed pod) {
+  resources::DeleteOptions options;
   options.grace_period_seconds = 0;
   options.preconditions.uid = pod.uid;
   Target target{pods, pod.ns, pod.name};
@@ -61,7 +63,7 @@ Awaitable<void> remove(Context context, registry::ServedResourcePtr pods, Doomed
 }
 
 /// True if the watch fell behind, and another one has to go on.
-Awaitable<bool> reap(Context context, registry::ServedResourcePtr pods) {
+Awaitable<bool> reap(Context context, resources::ServedResourcePtr pods) {
   storage::WatchOptions options;
   options.predicate = being_deleted();
   const auto watch = co_await pods->storage->watch("", true, std::move(options));
@@ -70,7 +72,9 @@ Awaitable<bool> reap(Context context, registry::ServedResourcePtr pods) {
   const auto next = [&] {
     return doomed.empty() ? storage::Watch::TimePoint::max() : doomed.begin()->first;
   };
-  while (co_await watch->next(events, next())) {
+  for (;;) {
+    const bool more = co_await watch->next(events, next());
+    if (!more) break;
     if (!events.empty() && events.back().type == api::EventType::kError) co_return true;
     for (const storage::Event& event : events) {
       if (event.type == api::EventType::kDeleted) continue;
@@ -92,7 +96,7 @@ Awaitable<bool> reap(Context context, registry::ServedResourcePtr pods) {
 Awaitable<void> run_pod_reaper(Context context) {
   const auto pods = context.resources.table()->find("", "v1", "pods");
   for (bool again = true; again;) {
-    registry::ServedResourcePtr same = pods;
+    resources::ServedResourcePtr same = pods;
     again = co_await reap(context, std::move(same));
   }
 }

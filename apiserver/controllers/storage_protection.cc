@@ -8,20 +8,22 @@
 #include <utility>
 #include <vector>
 
-#include "api/object_editor.h"
 #include "apiserver/controllers/controllers.h"
+#include "apiserver/resources/object_meta.h"
+#include "lookout/api/detail/object_editor.h"
 
 namespace lookout::apiserver::controllers {
 namespace {
 
 using api::Object;
-using registry::Target;
+using resources::is_deleting;
+using resources::Target;
 
 /// How often somebody who is in use is looked at again.
 constexpr std::chrono::seconds kPause{1};
 
 bool is_waiting(const Object& object, std::string_view finalizer) {
-  if (!object["metadata"]["deletionTimestamp"].exists()) return false;
+  if (!is_deleting(object)) return false;
   for (const api::Value one : object["metadata"]["finalizers"].elements()) {
     if (one.as_string() == finalizer) return true;
   }
@@ -56,7 +58,9 @@ Awaitable<bool> is_in_use(Context context, const Object& object) {
   storage::ListResult list =
       co_await pods->storage->list(std::string(object.ns()) + "/", true, std::move(options));
   std::vector<Object> some;
-  while (co_await list.objects->next(some, 100)) {
+  for (;;) {
+    const bool more = co_await list.objects->next(some, 100);
+    if (!more) break;
     for (const Object& pod : some) {
       if (uses(pod, object.name())) co_return true;
     }
@@ -77,17 +81,18 @@ Object without_finalizer(const Object& object, std::string_view finalizer) {
 }
 
 /// True if the object may be there still.
-Awaitable<bool> let_go(Context context, registry::ServedResourcePtr resource, Object object,
+Awaitable<bool> let_go(Context context, resources::ServedResourcePtr resource, Object object,
                        std::string finalizer) {
-  if (co_await is_in_use(context, object)) co_return true;
+  const bool in_use = co_await is_in_use(context, object);
+  if (in_use) co_return true;
   Target target{resource, std::string(object.ns()), std::string(object.name())};
   storage::Preconditions same;
   same.uid = std::string(object.uid());
-  registry::Store::Change change = [finalizer](const Object& present) {
+  resources::Store::Change change = [finalizer](const Object& present) {
     return present ? without_finalizer(present, finalizer) : present;
   };
   try {
-    co_await context.store.update(std::move(target), std::move(change), registry::Part::kMain,
+    co_await context.store.update(std::move(target), std::move(change), resources::Part::kMain,
                                   std::move(same));
   } catch (const api::StatusError& e) {
     if (api::is_not_found(e) || api::is_conflict(e)) co_return false;
@@ -98,7 +103,7 @@ Awaitable<bool> let_go(Context context, registry::ServedResourcePtr resource, Ob
 }
 
 /// True if the watch fell behind, and another one has to go on.
-Awaitable<bool> protect(Context context, registry::ServedResourcePtr resource,
+Awaitable<bool> protect(Context context, resources::ServedResourcePtr resource,
                         std::string finalizer) {
   storage::WatchOptions options;
   options.predicate = waiting_for(finalizer);
@@ -109,7 +114,9 @@ Awaitable<bool> protect(Context context, registry::ServedResourcePtr resource,
     return waiting.empty() ? storage::Watch::TimePoint::max()
                            : std::chrono::steady_clock::now() + kPause;
   };
-  while (co_await watch->next(events, next())) {
+  for (;;) {
+    const bool more = co_await watch->next(events, next());
+    if (!more) break;
     if (!events.empty() && events.back().type == api::EventType::kError) co_return true;
     for (const storage::Event& event : events) {
       const std::string key(event.object.key());
@@ -121,7 +128,7 @@ Awaitable<bool> protect(Context context, registry::ServedResourcePtr resource,
     }
     const std::map<std::string, Object> now = waiting;
     for (const auto& [key, object] : now) {
-      registry::ServedResourcePtr same = resource;
+      resources::ServedResourcePtr same = resource;
       Object one = object;
       std::string name = finalizer;
       const bool stays = co_await let_go(context, std::move(same), std::move(one), std::move(name));
@@ -134,7 +141,7 @@ Awaitable<bool> protect(Context context, registry::ServedResourcePtr resource,
 Awaitable<void> run(Context context, std::string plural, std::string finalizer) {
   const auto resource = context.resources.table()->find("", "v1", plural);
   for (bool again = true; again;) {
-    registry::ServedResourcePtr same = resource;
+    resources::ServedResourcePtr same = resource;
     std::string name = finalizer;
     again = co_await protect(context, std::move(same), std::move(name));
   }

@@ -7,14 +7,16 @@
 #include <set>
 #include <utility>
 
-#include "api/go_text.h"
+#include "apiserver/auth/impersonation.h"
 #include "apiserver/endpoints/discovery.h"
 #include "apiserver/endpoints/openapi.h"
 #include "apiserver/endpoints/output.h"
 #include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/endpoints/yaml.h"
 #include "apiserver/metrics.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/status.h"
+#include "lookout/base/http/web_guard.h"
 #include "lookout/version.h"
 
 namespace lookout::apiserver::endpoints {
@@ -97,7 +99,7 @@ Response version_response() {
 }
 
 /// What clients are told who use resources that have had their time.
-void warn_of_age(const registry::ServedResource* resource, Response& response) {
+void warn_of_age(const resources::ServedResource* resource, Response& response) {
   if (resource == nullptr || !resource->type.group.empty()) return;
   const std::string& plural = resource->type.plural;
   if (plural == "endpoints") {
@@ -114,7 +116,7 @@ Response not_found() { return Response::text(404, "404 page not found\n"); }
 
 }  // namespace
 
-http::Awaitable<Response> ApiHandler::handle(Request request) const {
+Awaitable<Response> ApiHandler::handle(Request request) const {
   ++counters_->requests;
   Metrics::Request measured(*counters_->metrics, request);
   const RequestInfo info = parse_request_info(request);
@@ -124,57 +126,128 @@ http::Awaitable<Response> ApiHandler::handle(Request request) const {
   // Everything of the API comes in YAML, too, except watches.
   const bool in_yaml = is_of_api(request) && info.verb != "watch" && prefers_yaml(request);
   if (in_yaml) request.headers.insert_or_assign("accept", "application/json");
-  std::optional<api::Status> failure;
+  Response response;
+  bool failed = false;
+  std::vector<std::string> warnings;
   try {
+    const auth::User user = admit(request, info);
     turn_body_into_json(request);
-    Response response = co_await answer(request, info);
+    response = co_await answer(request, info, user, warnings);
     if (in_yaml) co_await turn_into_yaml(response);
-    warn_of_age(resource.get(), response);
-    measured.finish(info, resource.get(), response.status);
-    co_return response;
-  } catch (const StatusError& e) {
-    failure = e.status();
-  } catch (const storage::StorageError& e) {
-    // Not answered by the handlers: the storage is away, or what it has cannot be read.
-    spdlog::error("{} {}: {}", request.method, request.target, e.what());
-    const bool away = e.code() == storage::StorageError::Code::kUnreachable ||
-                      e.code() == storage::StorageError::Code::kTimeout;
-    failure = away ? StatusError::timeout(e.what(), 1).status()
-                   : StatusError::internal_error(e.what()).status();
-  } catch (const std::exception& e) {
-    spdlog::error("{} {}: {}", request.method, request.target, e.what());
-    failure = StatusError::internal_error(e.what()).status();
+  } catch (const std::exception&) {
+    response = failure(request);
+    failed = true;
   }
-  ++counters_->failures;
-  spdlog::debug("{} {}: {} {}", request.method, request.target, failure->code, failure->message);
-  Response response = status_response(*failure, prefers_protobuf(request));
-  if (in_yaml) co_await turn_into_yaml(response);
+  if (failed && in_yaml) co_await turn_into_yaml(response);
+  for (const std::string& warning : warnings)
+    response.headers.emplace_back("Warning", warning_header(warning));
   warn_of_age(resource.get(), response);
   measured.finish(info, resource.get(), response.status);
   co_return response;
 }
 
-http::Awaitable<Response> ApiHandler::metrics() const {
+Response ApiHandler::failure(const Request& request) const {
+  api::Status status;
+  try {
+    throw;
+  } catch (const StatusError& e) {
+    status = e.status();
+  } catch (const storage::StorageError& e) {
+    // Not answered by the handlers: the storage is away, or what it has cannot be read.
+    spdlog::error("{} {}: {}", request.method, request.target, e.what());
+    const bool away = e.code() == storage::StorageError::Code::kUnreachable ||
+                      e.code() == storage::StorageError::Code::kTimeout;
+    status = away ? StatusError::timeout(e.what(), 1).status()
+                  : StatusError::internal_error(e.what()).status();
+  } catch (const std::exception& e) {
+    spdlog::error("{} {}: {}", request.method, request.target, e.what());
+    status = StatusError::internal_error(e.what()).status();
+  }
+  ++counters_->failures;
+  spdlog::debug("{} {}: {} {}", request.method, request.target, status.code, status.message);
+  return status_response(status, prefers_protobuf(request));
+}
+
+std::optional<Response> ApiHandler::refuse(const Request& head) const {
+  const RequestInfo info = parse_request_info(head);
+  try {
+    admit(head, info);
+    return std::nullopt;
+  } catch (const std::exception&) {
+    ++counters_->requests;
+    Metrics::Request measured(*counters_->metrics, head);
+    Response response = failure(head);
+    const auto resource = info.is_resource_request
+                              ? resources_.table()->find(info.group, info.version, info.resource)
+                              : nullptr;
+    measured.finish(info, resource.get(), response.status);
+    return response;
+  }
+}
+
+auth::User ApiHandler::admit(const Request& request, const RequestInfo& info) const {
+  if (!authenticator_.demands_credentials() && !is_public(request)) {
+    // What protects the server from web pages: they cannot do without what is refused here.
+    const std::string why = http::why_foreign(request, allowed_hosts_);
+    if (!why.empty()) throw StatusError::forbidden("", "", "", why);
+    // `kubectl create --raw` sends no type; and no page has that name without asking first.
+    const bool is_kubectl = request.header("user-agent").starts_with("kubectl/");
+    if (http::announces_body(request) && request.header("content-type").empty() && !is_kubectl) {
+      api::Status status;
+      status.code = 415;
+      status.reason = api::reason::kUnsupportedMediaType;
+      status.message =
+          "this server asks for no credentials, so it takes no body without a Content-Type";
+      throw StatusError(std::move(status));
+    }
+  }
+  std::optional<auth::User> user = authenticator_.authenticate(request);
+  if (!user) throw StatusError::unauthorized();
+  if (auto other = auth::impersonated(request)) {
+    // Whoever has credentials may do everything, this included.
+    if (user->is_anonymous()) {
+      throw StatusError::forbidden(
+          "", "users", other->name,
+          fmt::format("User {} cannot impersonate resource \"users\" in API group \"\" at the "
+                      "cluster scope",
+                      api::detail::quote(user->name)));
+    }
+    user = std::move(other);
+  }
+  if (user->is_anonymous() && !is_public(request)) throw forbidden(info, *user);
+  return *std::move(user);
+}
+
+Awaitable<void> ApiHandler::count_objects() const {
   const auto table = resources_.table();
   std::set<storage::Interface*> counted;
   for (const auto& resource : table->resources()) {
     if (resource->storage == nullptr || !counted.insert(resource->storage).second) continue;
+    if (resource->storage->known_count()) continue;
     const std::size_t count = co_await resource->storage->count();
     counters_->metrics->set_objects(resource->type.group, resource->type.plural, count);
+  }
+}
+
+Response ApiHandler::metrics() const {
+  const auto table = resources_.table();
+  std::set<storage::Interface*> counted;
+  for (const auto& resource : table->resources()) {
+    if (resource->storage == nullptr || !counted.insert(resource->storage).second) continue;
+    const std::optional<std::size_t> count = resource->storage->known_count();
+    if (count) counters_->metrics->set_objects(resource->type.group, resource->type.plural, *count);
   }
   Response response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   response.body = counters_->metrics->text() + resources_.backend().metrics();
-  co_return response;
+  return response;
 }
 
-http::Awaitable<Response> ApiHandler::answer(const Request& request,
-                                             const RequestInfo& info) const {
-  const std::optional<auth::User> user = authenticator_.authenticate(request);
-  if (!user) throw StatusError::unauthorized();
-  if (user->is_anonymous() && !is_public(request)) throw forbidden(info, *user);
+Awaitable<Response> ApiHandler::answer(const Request& request, const RequestInfo& info,
+                                       const auth::User& user,
+                                       std::vector<std::string>& warnings) const {
   if (Health::is_check(request)) co_return co_await health_.answer(request);
-  if (request.path == "/metrics" && request.method == "GET") co_return co_await metrics();
+  if (request.path == "/metrics" && request.method == "GET") co_return metrics();
   if (!info.is_resource_request) co_return answer_other(request);
   if (info.resource.empty()) co_return not_found();
   const auto table = resources_.table();
@@ -186,7 +259,7 @@ http::Awaitable<Response> ApiHandler::answer(const Request& request,
       if (resource->type.group == info.group && resource->custom) co_return not_found();
     }
   }
-  co_return co_await handler_.handle(request, info, *user);
+  co_return co_await handler_.handle(request, info, user, warnings);
 }
 
 Response ApiHandler::answer_other(const Request& request) const {
@@ -222,6 +295,7 @@ Response ApiHandler::broken_request(int status, const std::string& message) cons
     const std::string limit = fmt::format("limit is {}", max_body_bytes_);
     return status_response(StatusError::request_entity_too_large(limit).status());
   }
+  if (status == 501) return Response::text(501, "501 Not Implemented: " + message);
   if (status == 431) return Response::text(431, "431 Request Header Fields Too Large");
   return Response::text(400, "400 Bad Request: " + message);
 }

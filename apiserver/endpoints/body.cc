@@ -1,20 +1,21 @@
 #include "apiserver/endpoints/body.h"
 
 #include <fmt/format.h>
+#include <rapidjson/error/en.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "api/go_text.h"
-#include "api/object_editor.h"
-#include "apiserver/endpoints/go_json.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/request_info.h"
+#include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/object_editor.h"
 #include "lookout/api/json.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/api/status.h"
 #include "lookout/api/validation.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -41,11 +42,14 @@ std::string summary_of(std::string_view body) {
   return out;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+/// Whether a value of dryRun asks for one. What it may not be is a cause.
+bool is_dry_run(const std::string& value, std::vector<api::StatusCause>& causes) {
+  if (value == "All") return true;
+  causes.push_back({"FieldValueNotSupported",
+                    fmt::format("Unsupported value: []string{{{}}}: supported values: \"All\"",
+                                api::detail::quote(value)),
+                    "dryRun"});
+  return false;
 }
 
 /// Whether Kubernetes has such a kind, lists included.
@@ -58,19 +62,16 @@ bool is_known_kind(const api::GroupVersionKind& type) {
   return api::find_builtin(type.group, type.version, kind) != nullptr;
 }
 
+/// What Go calls the type of a JSON value that is no object; empty for an object, and for what is
+/// no JSON at all.
 std::string_view kind_of_json(std::string_view body) {
-  const std::size_t at = body.find_first_not_of(" \t\r\n");
-  switch (at == std::string_view::npos ? ' ' : body[at]) {
-    case '[':
-      return "array";
-    case '"':
-      return "string";
-    case 't':
-    case 'f':
-      return "bool";
-    default:
-      return "number";
-  }
+  const std::string_view text = base::trim(body);
+  if (text == "true" || text == "false") return "bool";
+  if (text.starts_with('[')) return "array";
+  if (text.starts_with('"')) return "string";
+  if (!text.empty() && text.find_first_not_of("+-.0123456789Ee") == std::string_view::npos)
+    return "number";
+  return {};
 }
 
 Object parse_protobuf(std::string_view body, std::string& error) {
@@ -90,24 +91,21 @@ Object parse(const http::Request& request, std::string& error) {
   const std::string& body = request.body;
   if (sends_protobuf(request)) return parse_protobuf(body, error);
   // To Go, null is an object without members.
-  if (trimmed(body) == "null") return Object::parse("{}");
-  if (const auto syntax = go_json_error(body)) {
-    error = "couldn't get version/kind; json parse error: " + *syntax;
-    return {};
-  }
+  if (base::trim(body) == "null") return Object::parse("{}");
   api::JsonDecoder decoder;
   std::string copy = body;
   Object object = decoder.decode(copy);
   if (object) return object;
-  if (body.find_first_not_of(" \t\r\n") != std::string::npos &&
-      body[body.find_first_not_of(" \t\r\n")] != '{') {
-    error = fmt::format(
-        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of "
-        "type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
-        "\"json:\\\"kind,omitempty\\\"\" }}",
-        kind_of_json(body));
+  const std::string_view kind = kind_of_json(body);
+  error = "couldn't get version/kind; json parse error: ";
+  if (kind.empty()) {
+    error += decoder.error();
   } else {
-    error = decoder.error();
+    error += fmt::format(
+        "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string "
+        "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
+        "\"json:\\\"kind,omitempty\\\"\" }}",
+        kind);
   }
   return {};
 }
@@ -143,7 +141,7 @@ std::string_view go_type(Value value) {
 
 }  // namespace
 
-void check_metadata(const Object& object, const registry::ServedResource& resource) {
+void check_metadata(const Object& object, const resources::ServedResource& resource) {
   const auto fail = [&](Value value, std::string_view field, std::string_view type) {
     return StatusError::bad_request(fmt::format(
         "{0} in version \"{1}\" cannot be handled as a {0}: json: cannot unmarshal {2} into Go "
@@ -190,7 +188,7 @@ void check_metadata(const Object& object, const registry::ServedResource& resour
   }
 }
 
-Object decode_object(const http::Request& request, const registry::ServedResource& resource) {
+Object decode_object(const http::Request& request, const resources::ServedResource& resource) {
   const std::string& body = request.body;
   std::string error;
   Object object = parse(request, error);
@@ -217,10 +215,8 @@ Object decode_object(const http::Request& request, const registry::ServedResourc
     const std::string why =
         known ? fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", gvk.version,
                             gvk.kind, package_of(resource.type.group), resource.type.kind)
-              : fmt::format(
-                    "no kind {} is registered for version {} in scheme "
-                    "\"pkg/api/legacyscheme/scheme.go:30\"",
-                    api::detail::quote(kind), api::detail::quote(api_version));
+              : fmt::format("no kind {} is registered for version {}", api::detail::quote(kind),
+                            api::detail::quote(api_version));
     throw StatusError::bad_request(fmt::format("{} in version {} cannot be handled as a {}: {}",
                                                kind, api::detail::quote(gvk.version),
                                                resource.type.kind, why));
@@ -247,14 +243,28 @@ Object decode_any_object(const http::Request& request, std::string_view kind) {
 }
 
 json::Document decode_json(const std::string& body, std::string_view prefix) {
-  if (const auto syntax = go_json_error(body))
-    throw StatusError::bad_request(std::string(prefix) + *syntax);
-  // Through an object, whose decoder knows the limits.
-  std::string wrapped = R"({"patch":)" + body + "}";
+  const auto fail = [&](std::string_view why) {
+    return StatusError::bad_request(std::string(prefix).append(why));
+  };
+  // The decoder of objects knows the limits.
   api::JsonDecoder decoder;
+  if (base::trim(body).starts_with('{')) {
+    std::string copy = body;
+    const Object object = decoder.decode(copy);
+    if (!object) throw fail(decoder.error());
+    return object.to_document();
+  }
+  // Anything else is put into an object, once it is known to be one value and nothing besides.
+  json::Document document;
+  document.Parse<rapidjson::kParseIterativeFlag>(body.data(), body.size());
+  if (document.HasParseError()) {
+    throw fail(fmt::format("{} at byte {}", rapidjson::GetParseError_En(document.GetParseError()),
+                           document.GetErrorOffset()));
+  }
+  std::string wrapped = R"({"patch":)" + body + "}";
   const Object object = decoder.decode(wrapped);
-  if (!object) throw StatusError::bad_request(std::string(prefix) + decoder.error());
-  json::Document document = object.to_document();
+  if (!object) throw fail(decoder.error());
+  document = object.to_document();
   json::Value patch = std::move(*json::find(document, "patch"));
   static_cast<json::Value&>(document).Swap(patch);
   return document;
@@ -276,15 +286,7 @@ WriteOptions parse_write_options(const http::Request& request, std::string_view 
     break;
   }
   for (const auto& [name, value] : request.query) {
-    if (name != "dryRun") continue;
-    if (value == "All") {
-      options.dry_run = true;
-    } else {
-      causes.push_back({"FieldValueNotSupported",
-                        fmt::format("Unsupported value: []string{{{}}}: supported values: \"All\"",
-                                    api::detail::quote(value)),
-                        "dryRun"});
-    }
+    if (name == "dryRun" && is_dry_run(value, causes)) options.dry_run = true;
   }
   constexpr std::array<std::string_view, 4> kValidations = {"", "Ignore", "Strict", "Warn"};
   const std::string_view validation = request.parameter("fieldValidation").value_or("");
@@ -300,8 +302,8 @@ WriteOptions parse_write_options(const http::Request& request, std::string_view 
   return options;
 }
 
-registry::DeleteOptions parse_delete_options(const http::Request& request) {
-  registry::DeleteOptions options;
+resources::DeleteOptions parse_delete_options(const http::Request& request) {
+  resources::DeleteOptions options;
   std::vector<api::StatusCause> causes;
   std::string policy;
   std::optional<bool> orphan;
@@ -373,21 +375,14 @@ registry::DeleteOptions parse_delete_options(const http::Request& request) {
       std::find(kPolicies.begin(), kPolicies.end() - 1, policy) == kPolicies.end() - 1)
     causes.push_back(rules::not_supported("propagationPolicy", policy, kPolicies));
   if (policy == "Orphan" || orphan.value_or(false)) {
-    options.propagation = registry::Propagation::kOrphan;
+    options.propagation = resources::Propagation::kOrphan;
   } else if (policy == "Foreground") {
-    options.propagation = registry::Propagation::kForeground;
+    options.propagation = resources::Propagation::kForeground;
   } else if (policy == "Background" || orphan) {
-    options.propagation = registry::Propagation::kBackground;
+    options.propagation = resources::Propagation::kBackground;
   }
   for (const std::string& value : dry_run) {
-    if (value == "All") {
-      options.dry_run = true;
-    } else {
-      causes.push_back({"FieldValueNotSupported",
-                        fmt::format("Unsupported value: []string{{{}}}: supported values: \"All\"",
-                                    api::detail::quote(value)),
-                        "dryRun"});
-    }
+    if (is_dry_run(value, causes)) options.dry_run = true;
   }
   if (!causes.empty())
     throw StatusError::invalid("meta.k8s.io", "DeleteOptions", "", std::move(causes));

@@ -5,22 +5,22 @@
 #include <string_view>
 
 #include "apiserver/endpoints/typed_decoding.h"
-#include "apiserver/http/message.h"
 #include "apiserver/json.h"
-#include "apiserver/registry/served_resource.h"
-#include "apiserver/registry/store.h"
+#include "apiserver/resources/served_resource.h"
+#include "apiserver/resources/store.h"
 #include "lookout/api/object.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 
 /// The object in a body, JSON or protobuf: of the resource's kind, in the resource's version, or
 /// without a type, which it is then given. Throws api::StatusError (400) with the API server's
 /// messages.
-api::Object decode_object(const http::Request& request, const registry::ServedResource& resource);
+api::Object decode_object(const http::Request& request, const resources::ServedResource& resource);
 
 /// The server reads metadata itself, so its fields must be what they should be. Throws
 /// api::StatusError (400).
-void check_metadata(const api::Object& object, const registry::ServedResource& resource);
+void check_metadata(const api::Object& object, const resources::ServedResource& resource);
 
 /// Any object (a binding, an eviction, a review). Throws api::StatusError (400).
 api::Object decode_any_object(const http::Request& request, std::string_view kind);
@@ -37,6 +37,6 @@ struct WriteOptions {
 WriteOptions parse_write_options(const http::Request& request, std::string_view kind);
 
 /// From the body, or, without one, from the parameters.
-registry::DeleteOptions parse_delete_options(const http::Request& request);
+resources::DeleteOptions parse_delete_options(const http::Request& request);
 
 }  // namespace lookout::apiserver::endpoints

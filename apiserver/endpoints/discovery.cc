@@ -3,37 +3,29 @@
 #include <fmt/format.h>
 #include <openssl/sha.h>
 #include <rapidjson/document.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "api/json_values.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/json.h"
-#include "lookout/api/base64.h"
+#include "apiserver/names.h"
+#include "lookout/api/detail/json_values.h"
+#include "lookout/base/base64.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
 
-using json::Allocator;
-using json::Document;
 using json::Value;
-using registry::ResourceTable;
-using registry::ServedGroup;
-using registry::ServedResource;
-using registry::ServedResourcePtr;
-using registry::Subresource;
+using resources::ResourceTable;
+using resources::ServedGroup;
+using resources::ServedResource;
+using resources::ServedResourcePtr;
+using resources::Subresource;
 
-std::string to_text(const Document& document) {
-  rapidjson::StringBuffer buffer;
-  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  document.Accept(writer);
-  return std::string(buffer.GetString(), buffer.GetSize()) + "\n";
-}
+std::string to_text(const Document& document) { return json::to_json(document) + "\n"; }
 
 Value array(const std::vector<std::string>& texts, Allocator& allocator) {
   Value out(rapidjson::kArrayType);
@@ -56,7 +48,7 @@ std::string storage_version_hash(const ServedResource& resource) {
   const std::string text = fmt::format("{}/{}/{}", stored.group, stored.version, stored.kind);
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return api::encode_base64({reinterpret_cast<const char*>(digest.data()), 8});
+  return encode_base64({reinterpret_cast<const char*>(digest.data()), 8});
 }
 
 // --- the old form: a request for each group and version

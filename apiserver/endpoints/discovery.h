@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "apiserver/http/message.h"
-#include "apiserver/registry/served_resource.h"
+#include "apiserver/resources/served_resource.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -13,7 +13,7 @@ namespace lookout::apiserver::endpoints {
 /// aggregated form; nothing for other paths and for groups and versions that are not served.
 /// `server_address` is the "host:port" under which the server is known.
 std::optional<http::Response> discover(const http::Request& request,
-                                       const registry::ResourceTable& table,
+                                       const resources::ResourceTable& table,
                                        const std::string& server_address);
 
 }  // namespace lookout::apiserver::endpoints

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/go_text.h"
+#include "lookout/api/detail/go_text.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -20,7 +20,7 @@ bool Health::is_check(const http::Request& request) {
   return first == "healthz" || first == "livez" || first == "readyz";
 }
 
-http::Awaitable<bool> Health::check_storage() const {
+Awaitable<bool> Health::check_storage() const {
   try {
     co_await storage_.check();
     co_return true;
@@ -30,7 +30,7 @@ http::Awaitable<bool> Health::check_storage() const {
   }
 }
 
-http::Awaitable<http::Response> Health::answer(const http::Request& request) const {
+Awaitable<http::Response> Health::answer(const http::Request& request) const {
   const std::string& name = request.segments[0];
   const std::string stored(storage_.name());
   std::vector<std::string> checks = {"ping", "log", stored};

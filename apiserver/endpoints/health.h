@@ -4,8 +4,8 @@
 #include <atomic>
 #include <optional>
 
-#include "apiserver/http/message.h"
 #include "lookout/apiserver/storage/interface.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -20,10 +20,10 @@ class Health {
   void begin_shutdown() { shutting_down_ = true; }
 
   static bool is_check(const http::Request& request);
-  http::Awaitable<http::Response> answer(const http::Request& request) const;
+  Awaitable<http::Response> answer(const http::Request& request) const;
 
  private:
-  http::Awaitable<bool> check_storage() const;
+  Awaitable<bool> check_storage() const;
 
   storage::Backend& storage_;
   std::atomic<bool> shutting_down_{false};

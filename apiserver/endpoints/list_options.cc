@@ -10,15 +10,14 @@
 #include <charconv>
 #include <utility>
 
-#include "api/go_text.h"
-#include "apiserver/endpoints/go_json.h"
 #include "apiserver/endpoints/request_info.h"
 #include "apiserver/json.h"
-#include "apiserver/registry/selectable_fields.h"
-#include "lookout/api/base64.h"
+#include "apiserver/resources/selectable_fields.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/fields.h"
 #include "lookout/api/labels.h"
 #include "lookout/api/validation.h"
+#include "lookout/base/base64.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -92,7 +91,7 @@ void validate_match(const ListOptions& options, std::vector<api::StatusCause>& c
 
 /// Base64 for URLs, without padding.
 std::string encode_base64_url(std::string_view bytes) {
-  std::string out = api::encode_base64(bytes);
+  std::string out = encode_base64(bytes);
   while (out.ends_with('=')) out.pop_back();
   std::replace(out.begin(), out.end(), '+', '-');
   std::replace(out.begin(), out.end(), '/', '_');
@@ -115,7 +114,7 @@ std::string decode_base64_url(std::string_view text) {
   std::replace(padded.begin(), padded.end(), '-', '+');
   std::replace(padded.begin(), padded.end(), '_', '/');
   padded.append((4 - padded.size() % 4) % 4, '=');
-  return api::decode_base64(padded).value_or("");
+  return decode_base64(padded).value_or("");
 }
 
 /// Whether Go's path.Clean leaves the key alone: no empty parts, no dots.
@@ -146,7 +145,7 @@ storage::Revision parse_revision(std::string_view text) {
 }
 
 ListOptions parse_list_options(const http::Request& request,
-                               const registry::ServedResource& resource, bool watch,
+                               const resources::ServedResource& resource, bool watch,
                                const std::string& name) {
   ListOptions options;
   const auto text = [&](std::string_view parameter) {
@@ -193,7 +192,7 @@ ListOptions parse_list_options(const http::Request& request,
       throw StatusError::bad_request("fieldSelector metadata.name doesn't match requested name");
     }
   }
-  options.predicate.fields = registry::field_requirements(resource, fields);
+  options.predicate.fields = resources::field_requirements(resource, fields);
   for (const auto& requirement : fields.requirements()) {
     if (!requirement.equal) continue;
     if (requirement.field == "metadata.name") options.name = requirement.value;
@@ -202,8 +201,8 @@ ListOptions parse_list_options(const http::Request& request,
   return options;
 }
 
-registry::KeyRange key_range(const registry::Target& target, const ListOptions& options) {
-  registry::Target narrow = target;
+resources::KeyRange key_range(const resources::Target& target, const ListOptions& options) {
+  resources::Target narrow = target;
   if (narrow.resource->type.namespaced && narrow.ns.empty() &&
       rules::check_dns1123_label(options.ns).empty())
     narrow.ns = options.ns;
@@ -216,7 +215,7 @@ registry::KeyRange key_range(const registry::Target& target, const ListOptions& 
 }
 
 storage::ListOptions storage_list_options(const ListOptions& options,
-                                          const registry::KeyRange& range) {
+                                          const resources::KeyRange& range) {
   storage::ListOptions out;
   out.predicate = options.predicate;
   const bool any = options.resource_version == "0";
@@ -295,7 +294,6 @@ ContinueToken decode_continue(std::string_view token, std::string_view prefix) {
   } catch (const InvalidArgument& e) {
     throw fail(fmt::format("{}: {}", kBadToken, e.what()));
   }
-  if (const auto error = go_json_error(text)) throw fail(fmt::format("{}: {}", kBadToken, *error));
   json::Document document;
   document.Parse<rapidjson::kParseIterativeFlag>(text.data(), text.size());
   if (document.HasParseError() || !document.IsObject()) throw fail(kBadToken);

@@ -7,9 +7,10 @@
 #include <string>
 #include <string_view>
 
-#include "apiserver/http/message.h"
-#include "apiserver/registry/store.h"
+#include "apiserver/resources/store.h"
 #include "lookout/apiserver/storage/interface.h"
+#include "lookout/base/attributes.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -18,31 +19,31 @@ struct ListOptions {
   storage::Predicate predicate = {};
   bool watch = false;
   bool allow_watch_bookmarks = false;
-  std::string resource_version = {};
-  std::string resource_version_match = {};
+  LOOKOUT_OPTION std::string resource_version = {};
+  LOOKOUT_OPTION std::string resource_version_match = {};
   std::optional<std::int64_t> timeout_seconds = {};
   std::int64_t limit = 0;
-  std::string continue_token = {};
+  LOOKOUT_OPTION std::string continue_token = {};
   std::optional<bool> send_initial_events = {};
   /// What the field selector asks for exactly; empty if it does not.
-  std::string name = {};
-  std::string ns = {};
+  LOOKOUT_OPTION std::string name = {};
+  LOOKOUT_OPTION std::string ns = {};
 };
 
 /// Reads and checks the parameters of a list, a watch or the deletion of a collection. A name in
 /// the path of an old-style watch selects that object. Throws api::StatusError: 400 for what cannot
 /// be read, 422 for what does not go together.
 ListOptions parse_list_options(const http::Request& request,
-                               const registry::ServedResource& resource, bool watch,
+                               const resources::ServedResource& resource, bool watch,
                                const std::string& name);
 
 /// Which keys have to be looked at.
-registry::KeyRange key_range(const registry::Target& target, const ListOptions& options);
+resources::KeyRange key_range(const resources::Target& target, const ListOptions& options);
 
 /// What the storage is asked for. Throws api::StatusError for a resourceVersion or a continue token
 /// that is none.
 storage::ListOptions storage_list_options(const ListOptions& options,
-                                          const registry::KeyRange& range);
+                                          const resources::KeyRange& range);
 storage::WatchOptions storage_watch_options(const ListOptions& options);
 
 /// Where a list goes on, as clients give it back: opaque to them, the API server's own form.

@@ -6,28 +6,15 @@
 #include <cstdlib>
 #include <vector>
 
-#include "api/go_text.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/api/status.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
 
 constexpr std::string_view kJson = "application/json";
-
-std::string_view trim(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
 
 /// Calls `visit` with the parts between separators that are not in quotes.
 template <class Visit>
@@ -36,7 +23,7 @@ void split(std::string_view text, char separator, Visit visit) {
   std::size_t begin = 0;
   for (std::size_t i = 0; i <= text.size(); ++i) {
     if (i == text.size() || (text[i] == separator && !quoted)) {
-      visit(trim(text.substr(begin, i - begin)));
+      visit(base::trim(text.substr(begin, i - begin)));
       begin = i + 1;
     } else if (text[i] == '"') {
       quoted = !quoted;
@@ -109,13 +96,13 @@ std::vector<MediaRange> parse_accept(std::string_view header) {
     bool first = true;
     split(clause, ';', [&](std::string_view part) {
       if (std::exchange(first, false)) {
-        range.type = lower_case(part);
+        range.type = base::lower_case(part);
         return;
       }
       const std::size_t equals = part.find('=');
       if (equals == std::string_view::npos) return;
-      const std::string name = lower_case(trim(part.substr(0, equals)));
-      std::string_view value = trim(part.substr(equals + 1));
+      const std::string name = base::lower_case(base::trim(part.substr(0, equals)));
+      std::string_view value = base::trim(part.substr(equals + 1));
       if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
         value = value.substr(1, value.size() - 2);
       if (name == "q") {
@@ -132,7 +119,7 @@ std::vector<MediaRange> parse_accept(std::string_view header) {
 }
 
 std::string media_type(std::string_view header) {
-  return lower_case(trim(header.substr(0, header.find(';'))));
+  return base::lower_case(base::trim(header.substr(0, header.find(';'))));
 }
 
 OutputFormat negotiate_output(const http::Request& request, bool with_watch, bool is_list,

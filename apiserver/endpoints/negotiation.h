@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "apiserver/endpoints/request_info.h"
-#include "apiserver/http/message.h"
 #include "apiserver/tables/printer.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 

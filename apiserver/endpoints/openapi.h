@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
-#include "apiserver/http/message.h"
 #include "apiserver/openapi/documents.h"
-#include "apiserver/registry/served_resource.h"
+#include "apiserver/resources/served_resource.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 

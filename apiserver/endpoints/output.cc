@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "api/json_writer.h"
-#include "api/object_editor.h"
 #include "apiserver/endpoints/protobuf_output.h"
 #include "apiserver/storage/vector_source.h"
+#include "lookout/api/detail/json_writer.h"
+#include "lookout/api/detail/object_editor.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -38,14 +38,14 @@ api::Object metadata_of(const api::Object& object, const OutputFormat& format) {
 
 class ListStream final : public http::BodyStream {
  public:
-  ListStream(registry::ServedResourcePtr resource, ListHead head,
+  ListStream(resources::ServedResourcePtr resource, ListHead head,
              std::unique_ptr<storage::ObjectSource> source, OutputFormat format)
       : resource_(std::move(resource)),
         head_(std::move(head)),
         source_(std::move(source)),
         format_(format) {}
 
-  http::Awaitable<bool> next(std::vector<http::Piece>& pieces) override {
+  Awaitable<bool> next(std::vector<http::Piece>& pieces) override {
     pieces.clear();
     auto piece = std::make_shared<std::string>();
     if (!std::exchange(begun_, true)) append_head(*piece);
@@ -90,7 +90,8 @@ class ListStream final : public http::BodyStream {
   void append_item(const api::Object& stored, std::string& out) {
     if (!std::exchange(first_, false)) out += ',';
     if (format_.transform == Transform::kPartialMetadata) {
-      api::detail::write_json(metadata_of(stored, format_).body(), out);
+      const api::Object metadata = metadata_of(stored, format_);
+      api::detail::write_json(metadata.body(), out);
       return;
     }
     const api::Object object = resource_->from_storage(stored);
@@ -106,7 +107,7 @@ class ListStream final : public http::BodyStream {
     }
   }
 
-  const registry::ServedResourcePtr resource_;
+  const resources::ServedResourcePtr resource_;
   const ListHead head_;
   const std::unique_ptr<storage::ObjectSource> source_;
   const OutputFormat format_;
@@ -177,7 +178,7 @@ http::Response table_response(int code, const tables::Printer& printer, const ap
   return response;
 }
 
-std::unique_ptr<http::BodyStream> list_stream(registry::ServedResourcePtr resource, ListHead head,
+std::unique_ptr<http::BodyStream> list_stream(resources::ServedResourcePtr resource, ListHead head,
                                               std::unique_ptr<storage::ObjectSource> source,
                                               OutputFormat format) {
   if (format.protobuf) {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "apiserver/endpoints/negotiation.h"
-#include "apiserver/http/message.h"
-#include "apiserver/registry/served_resource.h"
+#include "apiserver/resources/served_resource.h"
 #include "apiserver/tables/printer.h"
 #include "lookout/api/object.h"
 #include "lookout/api/status.h"
 #include "lookout/apiserver/storage/interface.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -35,7 +35,7 @@ struct ListHead {
 };
 
 /// A list that is encoded as the client takes it. Objects of `source` are as stored.
-std::unique_ptr<http::BodyStream> list_stream(registry::ServedResourcePtr resource, ListHead head,
+std::unique_ptr<http::BodyStream> list_stream(resources::ServedResourcePtr resource, ListHead head,
                                               std::unique_ptr<storage::ObjectSource> source,
                                               OutputFormat format);
 

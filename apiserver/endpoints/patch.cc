@@ -7,9 +7,10 @@
 #include <memory>
 #include <utility>
 
-#include "api/go_text.h"
 #include "apiserver/endpoints/body.h"
 #include "apiserver/endpoints/negotiation.h"
+#include "apiserver/names.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/json_patch.h"
 #include "lookout/api/merge_patch.h"
 #include "lookout/api/status.h"
@@ -18,10 +19,6 @@
 
 namespace lookout::apiserver::endpoints {
 namespace {
-
-using api::Object;
-using api::StatusError;
-using json::Document;
 
 /// As the API server's: a patch is small, and every operation costs time.
 constexpr rapidjson::SizeType kMaxOperations = 10000;
@@ -89,7 +86,7 @@ std::string go_text(const json::Value& value) {
 /// What the decoder finds in the outcome of a patch.
 class OutcomeCheck {
  public:
-  OutcomeCheck(registry::ServedResourcePtr resource, FieldValidation validation,
+  OutcomeCheck(resources::ServedResourcePtr resource, FieldValidation validation,
                std::shared_ptr<std::vector<std::string>> warnings)
       : resource_(std::move(resource)), validation_(validation), warnings_(std::move(warnings)) {}
 
@@ -107,8 +104,7 @@ class OutcomeCheck {
           known && patched.api_version() == expected
               ? fmt::format("{} in version {} cannot be handled as a {}", patched.kind(),
                             api::detail::quote(resource_->type.version), resource_->type.kind)
-              : fmt::format("no kind {} is registered for version {} in scheme "
-                            "\"pkg/api/legacyscheme/scheme.go:30\"",
+              : fmt::format("no kind {} is registered for version {}",
                             api::detail::quote(patched.kind()),
                             api::detail::quote(patched.api_version())));
     }
@@ -136,14 +132,14 @@ class OutcomeCheck {
     return StatusError::invalid("", "", "", {api::validation::invalid("patch", value, why)});
   }
 
-  registry::ServedResourcePtr resource_;
+  resources::ServedResourcePtr resource_;
   FieldValidation validation_;
   std::shared_ptr<std::vector<std::string>> warnings_;
 };
 
-registry::Store::Change make_change(Document patch, Apply apply,
-                                    const registry::ServedResourcePtr& resource,
-                                    const OutcomeCheck& check, bool strategic) {
+resources::Store::Change make_change(Document patch, Apply apply,
+                                     const resources::ServedResourcePtr& resource,
+                                     const OutcomeCheck& check, bool strategic) {
   // Changes are copied about; the patch need not be.
   auto shared = std::make_shared<const Document>(std::move(patch));
   const std::string blamed = strategic ? go_text(*shared) : std::string();
@@ -169,10 +165,10 @@ registry::Store::Change make_change(Document patch, Apply apply,
 
 }  // namespace
 
-registry::Store::Change parse_patch(const http::Request& request,
-                                    const registry::ServedResourcePtr& resource,
-                                    FieldValidation validation,
-                                    std::shared_ptr<std::vector<std::string>> warnings) {
+resources::Store::Change parse_patch(const http::Request& request,
+                                     const resources::ServedResourcePtr& resource,
+                                     FieldValidation validation,
+                                     std::shared_ptr<std::vector<std::string>> warnings) {
   const OutcomeCheck check(resource, validation, std::move(warnings));
   const std::string type = media_type(request.header("content-type"));
   if (type == kJsonPatch) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "apiserver/endpoints/typed_decoding.h"
-#include "apiserver/http/message.h"
-#include "apiserver/registry/store.h"
+#include "apiserver/resources/store.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -17,9 +17,9 @@ namespace lookout::apiserver::endpoints {
 ///
 /// What strict decoding finds in the outcome, and was not there before, is refused (422) or added
 /// to `warnings`.
-registry::Store::Change parse_patch(const http::Request& request,
-                                    const registry::ServedResourcePtr& resource,
-                                    FieldValidation validation,
-                                    std::shared_ptr<std::vector<std::string>> warnings);
+resources::Store::Change parse_patch(const http::Request& request,
+                                     const resources::ServedResourcePtr& resource,
+                                     FieldValidation validation,
+                                     std::shared_ptr<std::vector<std::string>> warnings);
 
 }  // namespace lookout::apiserver::endpoints

@@ -8,19 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include "api/go_text.h"
+#include "apiserver/names.h"
+#include "apiserver/resources/object_meta.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/labels.h"
-#include "lookout/api/meta/v1.h"
 #include "lookout/api/time.h"
 #include "lookout/api/validation.h"
+#include "lookout/k8s/meta/v1.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
 
-using api::Object;
-using api::StatusError;
-using json::Allocator;
-using json::Document;
 using json::Value;
 
 /// Says that the pod has been scheduled, in place of what was said about it before.
@@ -53,8 +51,8 @@ void merge_texts(Document& pod, const Object& binding, const char* field, Alloca
 
 }  // namespace
 
-registry::Awaitable<void> bind_pod(const registry::Store& store, registry::Target pod,
-                                   Object binding, bool dry_run) {
+Awaitable<void> bind_pod(const resources::Store& store, resources::Target pod, Object binding,
+                         bool dry_run) {
   const std::string node(binding["target"]["name"].as_string());
   const std::string_view kind = binding["target"]["kind"].as_string();
   std::vector<api::StatusCause> causes;
@@ -77,7 +75,7 @@ registry::Awaitable<void> bind_pod(const registry::Store& store, registry::Targe
     throw StatusError(std::move(status));
   }
   const std::string name = pod.name;
-  registry::Store::Change change = [=](const Object& present) {
+  resources::Store::Change change = [=](const Object& present) {
     const auto conflict = [&](std::string_view why) {
       return StatusError::conflict("", "pods/binding", name, why);
     };
@@ -87,7 +85,7 @@ registry::Awaitable<void> bind_pod(const registry::Store& store, registry::Targe
                       "{}",
                       binding.uid(), present.uid()));
     }
-    if (present["metadata"]["deletionTimestamp"].exists())
+    if (resources::is_deleting(present))
       throw conflict(fmt::format("pod {} is being deleted, cannot be assigned to a host", name));
     if (const auto host = present["spec"]["nodeName"].as_string(); !host.empty())
       throw conflict(fmt::format("pod {} is already assigned to node \"{}\"", name, host));
@@ -100,7 +98,7 @@ registry::Awaitable<void> bind_pod(const registry::Store& store, registry::Targe
     return Object::from(document);
   };
   storage::Preconditions none;
-  co_await store.update(std::move(pod), std::move(change), registry::Part::kWhole, std::move(none),
+  co_await store.update(std::move(pod), std::move(change), resources::Part::kWhole, std::move(none),
                         dry_run);
 }
 
@@ -110,7 +108,7 @@ namespace {
 bool is_free_to_go(const Object& pod) {
   const std::string_view phase = pod["status"]["phase"].as_string();
   return phase == "Pending" || phase == "Succeeded" || phase == "Failed" ||
-         pod["metadata"]["deletionTimestamp"].exists();
+         resources::is_deleting(pod);
 }
 
 StatusError too_disturbing(std::string why, std::int32_t retry_after) {
@@ -150,19 +148,20 @@ Object count_disruption(const Object& budget, const std::string& pod) {
 }
 
 /// The budgets that a pod is under.
-registry::Awaitable<std::vector<std::string>> budgets_of(registry::ServedResourcePtr budgets,
-                                                         Object pod) {
+Awaitable<std::vector<std::string>> budgets_of(resources::ServedResourcePtr budgets, Object pod) {
   storage::ListOptions options;
   storage::ListResult list =
       co_await budgets->storage->list(std::string(pod.ns()) + "/", true, std::move(options));
   std::vector<std::string> names;
   std::vector<Object> some;
-  while (co_await list.objects->next(some, 100)) {
+  for (;;) {
+    const bool more = co_await list.objects->next(some, 100);
+    if (!more) break;
     for (const Object& budget : some) {
       const api::Value selector = budget["spec"]["selector"];
       try {
         if (selector.is_object() &&
-            api::labels::from(meta::v1::LabelSelector(selector)).matches(pod.labels()))
+            api::labels::from(k8s::meta::v1::LabelSelector(selector)).matches(pod.labels()))
           names.emplace_back(budget.name());
       } catch (const api::SelectorError&) {
         // It selects nothing.
@@ -174,13 +173,12 @@ registry::Awaitable<std::vector<std::string>> budgets_of(registry::ServedResourc
 
 }  // namespace
 
-registry::Awaitable<void> evict_pod(const registry::Store& store, registry::Target pod,
-                                    registry::ServedResourcePtr budgets, Object eviction,
-                                    bool dry_run) {
+Awaitable<void> evict_pod(const resources::Store& store, resources::Target pod,
+                          resources::ServedResourcePtr budgets, Object eviction, bool dry_run) {
   if (!eviction.name().empty() && eviction.name() != pod.name)
     throw StatusError::bad_request("name in URL does not match name in Eviction object");
   const api::Value wanted = eviction["deleteOptions"];
-  registry::DeleteOptions options;
+  resources::DeleteOptions options;
   options.grace_period_seconds = wanted["gracePeriodSeconds"].to_int();
   if (const auto uid = wanted["preconditions"]["uid"].to_string_view())
     options.preconditions.uid = std::string(*uid);
@@ -196,12 +194,12 @@ registry::Awaitable<void> evict_pod(const registry::Store& store, registry::Targ
           "support.");
     }
     if (!names.empty()) {
-      registry::Target budget{budgets, pod.ns, names.front()};
-      registry::Store::Change change = [name = pod.name](const Object& before) {
+      resources::Target budget{budgets, pod.ns, names.front()};
+      resources::Store::Change change = [name = pod.name](const Object& before) {
         return count_disruption(before, name);
       };
       storage::Preconditions none;
-      co_await store.update(std::move(budget), std::move(change), registry::Part::kStatus,
+      co_await store.update(std::move(budget), std::move(change), resources::Part::kStatus,
                             std::move(none), dry_run);
     }
   }

@@ -1,22 +1,21 @@
 // Binding and evicting pods.
 #pragma once
 
-#include "apiserver/http/message.h"
-#include "apiserver/registry/store.h"
+#include "apiserver/resources/store.h"
 #include "lookout/api/object.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 
 /// Puts a pod on a node: what a scheduler asks for. Throws api::StatusError.
-registry::Awaitable<void> bind_pod(const registry::Store& store, registry::Target pod,
-                                   api::Object binding, bool dry_run);
+Awaitable<void> bind_pod(const resources::Store& store, resources::Target pod, api::Object binding,
+                         bool dry_run);
 
 /// Deletes a pod, by the wish of somebody who would rather not disturb: a pod that has begun goes
 /// only if its disruption budget (of `budgets`) has a disruption left, which is counted. Throws
 /// api::StatusError.
-registry::Awaitable<void> evict_pod(const registry::Store& store, registry::Target pod,
-                                    registry::ServedResourcePtr budgets, api::Object eviction,
-                                    bool dry_run);
+Awaitable<void> evict_pod(const resources::Store& store, resources::Target pod,
+                          resources::ServedResourcePtr budgets, api::Object eviction, bool dry_run);
 
 /// What is wrong with a request for the log of a pod: 422 for options that cannot be, 400 for a
 /// container that is not there. Throws api::StatusError.

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/object_editor.h"
+#include "lookout/api/detail/object_editor.h"
 #include "lookout/api/protobuf.h"
 
 namespace lookout::apiserver::endpoints {
@@ -18,7 +18,7 @@ constexpr std::size_t kObjectsAtOnce = 64;
 
 class ProtobufListStream final : public http::BodyStream {
  public:
-  ProtobufListStream(registry::ServedResourcePtr resource, ListHead head,
+  ProtobufListStream(resources::ServedResourcePtr resource, ListHead head,
                      std::unique_ptr<storage::ObjectSource> source, const OutputFormat& format)
       : resource_(std::move(resource)),
         head_(std::move(head)),
@@ -28,7 +28,7 @@ class ProtobufListStream final : public http::BodyStream {
         kind_(metadata_only_ ? "PartialObjectMetadata" : resource_->type.kind),
         list_kind_(metadata_only_ ? "PartialObjectMetadataList" : resource_->list_kind) {}
 
-  http::Awaitable<bool> next(std::vector<http::Piece>& pieces) override {
+  Awaitable<bool> next(std::vector<http::Piece>& pieces) override {
     pieces.clear();
     auto piece = std::make_shared<std::string>();
     if (!std::exchange(begun_, true)) {
@@ -49,7 +49,7 @@ class ProtobufListStream final : public http::BodyStream {
 
  private:
   /// Takes all objects from the source: how many bytes they are.
-  http::Awaitable<std::size_t> measure() {
+  Awaitable<std::size_t> measure() {
     const auto executor = co_await boost::asio::this_coro::executor;
     std::size_t total = 0;
     std::string bytes;
@@ -76,7 +76,7 @@ class ProtobufListStream final : public http::BodyStream {
         metadata_only_ ? api::partial_metadata(stored) : resource_->from_storage(stored), out);
   }
 
-  const registry::ServedResourcePtr resource_;
+  const resources::ServedResourcePtr resource_;
   const ListHead head_;
   const std::unique_ptr<storage::ObjectSource> source_;
   const bool metadata_only_;
@@ -105,7 +105,7 @@ bool set_protobuf_body(const api::Object& object, http::Response& response) {
 }
 
 std::unique_ptr<http::BodyStream> protobuf_list_stream(
-    registry::ServedResourcePtr resource, ListHead head,
+    resources::ServedResourcePtr resource, ListHead head,
     std::unique_ptr<storage::ObjectSource> source, const OutputFormat& format) {
   return std::make_unique<ProtobufListStream>(std::move(resource), std::move(head),
                                               std::move(source), format);

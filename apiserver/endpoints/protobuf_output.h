@@ -17,7 +17,7 @@ bool set_protobuf_body(const api::Object& object, http::Response& response);
 /// As list_stream(). A list in protobuf says how long it is before its items come, so all objects
 /// are looked at twice; in memory there is one piece at a time.
 std::unique_ptr<http::BodyStream> protobuf_list_stream(
-    registry::ServedResourcePtr resource, ListHead head,
+    resources::ServedResourcePtr resource, ListHead head,
     std::unique_ptr<storage::ObjectSource> source, const OutputFormat& format);
 
 }  // namespace lookout::apiserver::endpoints

@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "lookout/base/ascii.h"
+
 namespace lookout::apiserver::endpoints {
 namespace {
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return out;
-}
 
 std::string verb_of(std::string_view method) {
   if (method == "POST") return "create";
@@ -26,13 +20,13 @@ std::string verb_of(std::string_view method) {
 }  // namespace
 
 bool is_true(std::string_view parameter) {
-  return parameter != "0" && lower_case(parameter) != "false";
+  return parameter != "0" && base::lower_case(parameter) != "false";
 }
 
 RequestInfo parse_request_info(const http::Request& request) {
   RequestInfo info;
   info.path = request.path;
-  info.verb = lower_case(request.method);
+  info.verb = base::lower_case(request.method);
   std::vector<std::string> parts = request.segments;
   const auto drop = [&](std::size_t count) {
     parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(count));

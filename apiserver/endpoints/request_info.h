@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "apiserver/http/message.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 

@@ -7,28 +7,28 @@
 #include <utility>
 
 #include "apiserver/endpoints/body.h"
+#include "apiserver/endpoints/enforcement.h"
 #include "apiserver/endpoints/list_options.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/output.h"
 #include "apiserver/endpoints/patch.h"
 #include "apiserver/endpoints/pod_subresources.h"
 #include "apiserver/endpoints/protobuf_output.h"
+#include "apiserver/endpoints/request_options.h"
 #include "apiserver/endpoints/reviews.h"
 #include "apiserver/endpoints/scale.h"
 #include "apiserver/endpoints/watch_stream.h"
+#include "apiserver/names.h"
 #include "lookout/api/status.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
 
-using api::Object;
-using api::StatusError;
-using http::Awaitable;
 using http::Request;
 using http::Response;
-using registry::Part;
-using registry::Store;
-using registry::Target;
+using resources::Part;
+using resources::Store;
+using resources::Target;
 
 /// The answers of go-restful, which finds the way of a request in the API server.
 StatusError no_such_route() { return StatusError::generic(404, "", "", "", "", "", 0, false); }
@@ -50,7 +50,7 @@ Object success(const Target& target, const Object& object) {
 }
 
 /// What an object is to the API server: "*core.Pod".
-std::string go_name(const registry::ServedResource& resource) {
+std::string go_name(const resources::ServedResource& resource) {
   const api::Resource& type = resource.type;
   if (resource.custom) return "*unstructured.Unstructured";
   const std::string_view package =
@@ -95,16 +95,23 @@ struct ResourceHandler::Call {
   const Request& request;
   const RequestInfo& info;
   const auth::User& user;
+  std::vector<std::string>& warnings;
   Target target;
-  const registry::Subresource* subresource = nullptr;
+  const resources::Subresource* subresource = nullptr;
 };
+
+admission::WebhookAdmission ResourceHandler::admission_of(const Call& call,
+                                                          admission::RequestOptions options) const {
+  return {webhooks_, *resources_.table(), call.target,       call.subresource,
+          call.user, std::move(options),  call.request.gone, call.warnings};
+}
 
 Target ResourceHandler::route(const Request& request, const RequestInfo& info) const {
   const auto table = resources_.table();
   Target target;
   target.resource = table->find(info.group, info.version, info.resource);
   if (target.resource == nullptr) throw no_such_route();
-  const registry::ServedResource& resource = *target.resource;
+  const resources::ServedResource& resource = *target.resource;
   // Only lists and watches go over all namespaces.
   const bool reading = info.verb == "list" || info.verb == "watch";
   if (info.has_more_parts) throw no_such_route();
@@ -130,7 +137,7 @@ Target ResourceHandler::route(const Request& request, const RequestInfo& info) c
     }
     return target;
   }
-  const registry::Subresource* subresource = resource.find_subresource(info.subresource);
+  const resources::Subresource* subresource = resource.find_subresource(info.subresource);
   if (subresource == nullptr) throw no_such_route();
   const auto& verbs = subresource->verbs;
   if (std::find(verbs.begin(), verbs.end(), info.verb) == verbs.end()) throw no_such_method();
@@ -138,8 +145,9 @@ Target ResourceHandler::route(const Request& request, const RequestInfo& info) c
 }
 
 Awaitable<Response> ResourceHandler::handle(const Request& request, const RequestInfo& info,
-                                            const auth::User& user) const {
-  Call call{request, info, user, route(request, info), nullptr};
+                                            const auth::User& user,
+                                            std::vector<std::string>& warnings) const {
+  Call call{request, info, user, warnings, route(request, info), nullptr};
   if (!info.subresource.empty())
     call.subresource = call.target.resource->find_subresource(info.subresource);
   if (info.verb == "watch") co_return co_await watch(call);
@@ -186,7 +194,7 @@ Awaitable<Response> ResourceHandler::get(const Call& call) const {
 }
 
 Awaitable<Response> ResourceHandler::list(const Call& call) const {
-  const registry::ServedResource& resource = *call.target.resource;
+  const resources::ServedResource& resource = *call.target.resource;
   const OutputFormat format = negotiate_output(call.request, resource.has_verb("watch"), true,
                                                resource.custom, go_name(resource));
   const ListOptions options = parse_list_options(call.request, resource, false, "");
@@ -205,7 +213,7 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
         format);
     co_return nothing;
   }
-  const registry::KeyRange range = key_range(call.target, options);
+  const resources::KeyRange range = key_range(call.target, options);
   storage::ListOptions wanted = storage_list_options(options, range);
   std::optional<StatusError> expired;
   storage::ListResult result;
@@ -233,11 +241,11 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
 }
 
 Awaitable<Response> ResourceHandler::watch(const Call& call) const {
-  const registry::ServedResource& resource = *call.target.resource;
+  const resources::ServedResource& resource = *call.target.resource;
   const OutputFormat format =
       negotiate_output(call.request, true, false, resource.custom, {}, true);
   const ListOptions options = parse_list_options(call.request, resource, true, call.target.name);
-  const registry::KeyRange range = key_range(call.target, options);
+  const resources::KeyRange range = key_range(call.target, options);
   storage::WatchOptions wanted = storage_watch_options(options);
   WatchStreamOptions stream;
   const auto timeout = options.timeout_seconds.value_or(0) > 0
@@ -261,12 +269,15 @@ Awaitable<Response> ResourceHandler::watch(const Call& call) const {
 }
 
 Awaitable<Response> ResourceHandler::create(const Call& call) const {
-  const registry::ServedResource& resource = *call.target.resource;
+  const resources::ServedResource& resource = *call.target.resource;
   const OutputFormat format = negotiate_output(call.request, false, false);
   negotiate_input(call.request, !resource.custom);
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
   Object object = decode_object(call.request, resource);
+  admission::WebhookAdmission admission =
+      admission_of(call, admission_options(call.request, options));
   if (resource.storage == nullptr) {
+    object = co_await admission.admit(std::move(object));
     if (resource.type.plural == "bindings") {
       Target pod = call.target;
       pod.resource = resources_.table()->find("", "v1", "pods");
@@ -285,10 +296,13 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
         "the namespace of the provided object does not match the namespace sent on the request");
   }
   const auto warnings = check_fields(call.request, resource, options.field_validation);
-  const Object created = co_await store_.create(call.target, object, options.dry_run);
+  Target target = call.target;
+  target.admission = &admission;
+  const Object created = co_await store_.create(std::move(target), object, options.dry_run);
   co_await after_write(call);
   Response response = respond(call, 201, created, format);
   add_warnings(warnings, response);
+  add_warnings(unenforced(resource, created), response);
   co_return response;
 }
 
@@ -303,11 +317,14 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
         fmt::format("{}/{} is not served by this server", call.target.resource->type.plural, name));
   }
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
-  const Object body = decode_any_object(call.request, call.subresource->kind.kind);
+  Object body = decode_any_object(call.request, call.subresource->kind.kind);
+  admission::WebhookAdmission admission =
+      admission_of(call, admission_options(call.request, options));
+  body = co_await admission.admit(std::move(body));
   if (name == "binding") {
     co_await bind_pod(store_, call.target, body, options.dry_run);
   } else {
-    registry::ServedResourcePtr budgets =
+    resources::ServedResourcePtr budgets =
         resources_.table()->find("policy", "v1", "poddisruptionbudgets");
     co_await evict_pod(store_, call.target, std::move(budgets), body, options.dry_run);
   }
@@ -348,12 +365,17 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
       : subresource == "finalize" || subresource == "ephemeralcontainers" || subresource == "resize"
           ? Part::kWhole
           : Part::kMain;
-  Store::Updated updated = co_await store_.update(call.target, std::move(wish), part,
+  admission::WebhookAdmission admission =
+      admission_of(call, admission_options(call.request, options));
+  Target target = call.target;
+  target.admission = &admission;
+  Store::Updated updated = co_await store_.update(std::move(target), std::move(wish), part,
                                                   std::move(preconditions), options.dry_run);
   co_await after_write(call);
   const Object shown = scaling ? scale_of(*call.target.resource, updated.object) : updated.object;
   Response response = respond(call, updated.created ? 201 : 200, shown, format);
   add_warnings(*warnings, response);
+  if (part == Part::kMain) add_warnings(unenforced(*call.target.resource, shown), response);
   co_return response;
 }
 
@@ -365,8 +387,11 @@ Awaitable<Response> ResourceHandler::remove(const Call& call) const {
                                                call.info.subresource));
   }
   if (!call.request.body.empty()) negotiate_input(call.request, true);
-  registry::DeleteOptions options = parse_delete_options(call.request);
-  const Store::Deleted deleted = co_await store_.remove(call.target, std::move(options));
+  resources::DeleteOptions options = parse_delete_options(call.request);
+  admission::WebhookAdmission admission = admission_of(call, admission_options(options));
+  Target target = call.target;
+  target.admission = &admission;
+  const Store::Deleted deleted = co_await store_.remove(std::move(target), std::move(options));
   co_await after_write(call);
   const bool shows_object = !deleted.gone || call.target.resource->strategy->returns_deleted_object;
   co_return respond(call, 200, shows_object ? deleted.object : success(call.target, deleted.object),
@@ -374,14 +399,17 @@ Awaitable<Response> ResourceHandler::remove(const Call& call) const {
 }
 
 Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
-  const registry::ServedResource& resource = *call.target.resource;
+  const resources::ServedResource& resource = *call.target.resource;
   const OutputFormat format = negotiate_output(call.request, false, true, resource.custom);
   const ListOptions list = parse_list_options(call.request, resource, false, "");
   if (!call.request.body.empty()) negotiate_input(call.request, true);
-  registry::DeleteOptions options = parse_delete_options(call.request);
+  resources::DeleteOptions options = parse_delete_options(call.request);
   storage::Predicate predicate = list.predicate;
-  std::vector<Object> removed =
-      co_await store_.remove_collection(call.target, std::move(predicate), std::move(options));
+  admission::WebhookAdmission admission = admission_of(call, admission_options(options));
+  Target target = call.target;
+  target.admission = &admission;
+  std::vector<Object> removed = co_await store_.remove_collection(
+      std::move(target), std::move(predicate), std::move(options));
   co_await after_write(call);
   const storage::Revision revision = co_await resource.storage->current_revision();
   for (Object& object : removed) object = resource.to_storage(object);
@@ -398,7 +426,7 @@ Response ResourceHandler::respond(const Call& call, int code, const Object& obje
                                   const OutputFormat& format) {
   if (format.transform != Transform::kTable || object.kind() == "Status")
     return object_response(code, object, format);
-  const registry::ServedResource& resource = *call.target.resource;
+  const resources::ServedResource& resource = *call.target.resource;
   if (call.info.subresource == "scale") {
     const auto printer = tables::Printer::of_builtin("autoscaling", "scale");
     return table_response(code, *printer, object, object, format);
@@ -409,6 +437,9 @@ Response ResourceHandler::respond(const Call& call, int code, const Object& obje
 Awaitable<void> ResourceHandler::after_write(const Call& call) const {
   if (is(call.target, "apiextensions.k8s.io", "customresourcedefinitions"))
     co_await resources_.refresh();
+  if (is(call.target, "admissionregistration.k8s.io", "mutatingwebhookconfigurations") ||
+      is(call.target, "admissionregistration.k8s.io", "validatingwebhookconfigurations"))
+    co_await webhooks_.registry.refresh();
 }
 
 }  // namespace lookout::apiserver::endpoints

@@ -3,14 +3,17 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "apiserver/admission/webhook_admission.h"
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/request_info.h"
-#include "apiserver/http/message.h"
-#include "apiserver/registry/resource_registry.h"
-#include "apiserver/registry/store.h"
+#include "apiserver/resources/resource_registry.h"
+#include "apiserver/resources/store.h"
 #include "apiserver/stats.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -24,39 +27,46 @@ struct WatchLimits {
 class ResourceHandler {
  public:
   /// All must outlive it.
-  ResourceHandler(registry::ResourceRegistry& resources, const registry::Store& store,
-                  const auth::Authenticator& authenticator, WatchLimits limits,
-                  std::shared_ptr<Counters> counters)
+  ResourceHandler(resources::ResourceRegistry& resources, const resources::Store& store,
+                  const admission::Webhooks& webhooks, const auth::Authenticator& authenticator,
+                  WatchLimits limits, std::shared_ptr<Counters> counters)
       : resources_(resources),
         store_(store),
+        webhooks_(webhooks),
         authenticator_(authenticator),
         limits_(limits),
         counters_(std::move(counters)) {}
 
-  http::Awaitable<http::Response> handle(const http::Request& request, const RequestInfo& info,
-                                         const auth::User& user) const;
+  /// What is to be told to the client besides the answer, whatever that is, is added to `warnings`.
+  Awaitable<http::Response> handle(const http::Request& request, const RequestInfo& info,
+                                   const auth::User& user,
+                                   std::vector<std::string>& warnings) const;
 
  private:
   struct Call;
 
   /// The resource, provided that the path and the method make sense for it.
-  registry::Target route(const http::Request& request, const RequestInfo& info) const;
-  http::Awaitable<http::Response> get(const Call& call) const;
-  http::Awaitable<http::Response> list(const Call& call) const;
-  http::Awaitable<http::Response> watch(const Call& call) const;
-  http::Awaitable<http::Response> create(const Call& call) const;
-  http::Awaitable<http::Response> create_subresource(const Call& call) const;
-  http::Awaitable<http::Response> change(const Call& call) const;
-  http::Awaitable<http::Response> remove(const Call& call) const;
-  http::Awaitable<http::Response> remove_collection(const Call& call) const;
+  resources::Target route(const http::Request& request, const RequestInfo& info) const;
+  Awaitable<http::Response> get(const Call& call) const;
+  Awaitable<http::Response> list(const Call& call) const;
+  Awaitable<http::Response> watch(const Call& call) const;
+  Awaitable<http::Response> create(const Call& call) const;
+  Awaitable<http::Response> create_subresource(const Call& call) const;
+  Awaitable<http::Response> change(const Call& call) const;
+  Awaitable<http::Response> remove(const Call& call) const;
+  Awaitable<http::Response> remove_collection(const Call& call) const;
   /// The object in the form that the client wants it in.
   static http::Response respond(const Call& call, int code, const api::Object& object,
                                 const OutputFormat& format);
-  /// Definitions that have changed are served from now on.
-  http::Awaitable<void> after_write(const Call& call) const;
+  /// Who is asked before the request writes.
+  admission::WebhookAdmission admission_of(const Call& call,
+                                           admission::RequestOptions options) const;
+  /// Definitions that have changed are served from now on, and webhooks called.
+  Awaitable<void> after_write(const Call& call) const;
 
-  registry::ResourceRegistry& resources_;
-  const registry::Store& store_;
+  resources::ResourceRegistry& resources_;
+  const resources::Store& store_;
+  const admission::Webhooks& webhooks_;
   const auth::Authenticator& authenticator_;
   const WatchLimits limits_;
   const std::shared_ptr<Counters> counters_;

@@ -26,6 +26,14 @@ Value user_info(const auth::User& user, Allocator& allocator) {
   for (const auto& group : user.groups)
     groups.PushBack(json::copy_text(group, allocator), allocator);
   if (!groups.Empty()) json::set(out, "groups", std::move(groups), allocator);
+  if (!user.extra.empty()) {
+    Value& extra = json::child(out, "extra", allocator);
+    for (const auto& [key, values] : user.extra) {
+      Value list(rapidjson::kArrayType);
+      for (const auto& value : values) list.PushBack(json::copy_text(value, allocator), allocator);
+      json::set(extra, key, std::move(list), allocator);
+    }
+  }
   return out;
 }
 
@@ -60,7 +68,7 @@ void review_rules(Value& status, Allocator& allocator) {
 
 }  // namespace
 
-api::Object answer_review(const registry::ServedResource& resource, const api::Object& review,
+api::Object answer_review(const resources::ServedResource& resource, const api::Object& review,
                           const auth::User& user, const auth::Authenticator& authenticator) {
   json::Document document = review.to_document();
   auto& allocator = document.GetAllocator();

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "apiserver/auth/authenticator.h"
-#include "apiserver/registry/served_resource.h"
+#include "apiserver/resources/served_resource.h"
 #include "lookout/api/object.h"
 
 namespace lookout::apiserver::endpoints {
 
 /// The review with its status filled in. Everybody who has identified themselves may do everything.
-api::Object answer_review(const registry::ServedResource& resource, const api::Object& review,
+api::Object answer_review(const resources::ServedResource& resource, const api::Object& review,
                           const auth::User& user, const auth::Authenticator& authenticator);
 
 }  // namespace lookout::apiserver::endpoints

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "lookout/api/labels.h"
-#include "lookout/api/meta/v1.h"
 #include "lookout/api/validation.h"
+#include "lookout/k8s/meta/v1.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -28,7 +28,7 @@ std::string selector_text(Value selector) {
   try {
     const bool structured =
         selector.contains("matchLabels") || selector.contains("matchExpressions");
-    if (structured) return api::labels::from(meta::v1::LabelSelector(selector)).to_string();
+    if (structured) return api::labels::from(k8s::meta::v1::LabelSelector(selector)).to_string();
     // A plain map, as replication controllers have it.
     std::vector<api::labels::Requirement> requirements;
     for (const auto& [key, value] : selector.members()) {
@@ -44,7 +44,7 @@ std::string selector_text(Value selector) {
 
 }  // namespace
 
-Object scale_of(const registry::ServedResource& resource, const Object& object) {
+Object scale_of(const resources::ServedResource& resource, const Object& object) {
   json::Document scale(rapidjson::kObjectType);
   auto& allocator = scale.GetAllocator();
   json::set(scale, "kind", "Scale", allocator);
@@ -54,7 +54,7 @@ Object scale_of(const registry::ServedResource& resource, const Object& object) 
     const std::string_view text = object["metadata"][field].as_string();
     if (!text.empty()) json::set(metadata, field, text, allocator);
   }
-  const registry::ScalePaths& paths = *resource.scale;
+  const resources::ScalePaths& paths = *resource.scale;
   json::Value& spec = json::child(scale, "spec", allocator);
   if (const auto replicas = at(object, paths.spec_replicas).to_int())
     json::set(spec, "replicas", json::Value(*replicas), allocator);
@@ -67,8 +67,8 @@ Object scale_of(const registry::ServedResource& resource, const Object& object) 
   return Object::from(scale);
 }
 
-registry::Store::Change scale_change(const registry::ServedResourcePtr& resource,
-                                     registry::Store::Change change) {
+resources::Store::Change scale_change(const resources::ServedResourcePtr& resource,
+                                      resources::Store::Change change) {
   return [resource, change = std::move(change)](const Object& present) {
     const Object scale = change(scale_of(*resource, present));
     if (!scale.kind().empty() && scale.kind() != "Scale") {

@@ -9,9 +9,10 @@
 #include <set>
 #include <utility>
 
-#include "api/go_text.h"
-#include "api/type_table.h"
 #include "apiserver/endpoints/negotiation.h"
+#include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/go_values.h"
+#include "lookout/api/detail/type_table.h"
 #include "lookout/api/quantity.h"
 #include "lookout/api/status.h"
 #include "lookout/api/time.h"
@@ -54,20 +55,7 @@ std::string go_type(Type type) {
       break;
   }
   if (!type.name().empty()) return go_name(type.name());
-  switch (type.scalar()) {
-    case Scalar::kBytes:
-      return "[]uint8";
-    case Scalar::kInt32:
-      return "int32";
-    case Scalar::kInt64:
-      return "int64";
-    case Scalar::kDouble:
-      return "float64";
-    case Scalar::kBoolean:
-      return "bool";
-    default:
-      return "string";
-  }
+  return std::string(api::detail::go_scalar_name(type.scalar()));
 }
 
 /// Where Go's base64 decoder gives up, if it does.
@@ -102,7 +90,7 @@ std::optional<std::size_t> bad_base64(std::string_view text) {
 /// Follows a body from its beginning to its end.
 class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower> {
  public:
-  explicit Follower(const registry::ServedResource& resource) {
+  explicit Follower(const resources::ServedResource& resource) {
     const auto& type = resource.type;
     root_.type = Type::of_kind(type.group, type.version, type.kind);
     if (resource.custom) {
@@ -370,7 +358,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
 }  // namespace
 
 DecodingProblems find_decoding_problems(std::string_view json,
-                                        const registry::ServedResource& resource) {
+                                        const resources::ServedResource& resource) {
   Follower follower(resource);
   rapidjson::MemoryStream stream(json.data(), json.size());
   rapidjson::Reader reader;
@@ -380,7 +368,7 @@ DecodingProblems find_decoding_problems(std::string_view json,
 }
 
 std::vector<std::string> check_fields(const http::Request& request,
-                                      const registry::ServedResource& resource,
+                                      const resources::ServedResource& resource,
                                       FieldValidation validation) {
   if (sends_protobuf(request)) return {};
   DecodingProblems problems = find_decoding_problems(request.body, resource);
@@ -404,7 +392,9 @@ std::string warning_header(std::string_view message) {
   std::string quoted;
   for (const char c : message) {
     if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
+    // Names of fields come from clients: no line may end here.
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+    quoted += control ? ' ' : c;
   }
   return "299 - \"" + quoted + "\"";
 }

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "apiserver/http/message.h"
-#include "apiserver/registry/served_resource.h"
+#include "apiserver/resources/served_resource.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -22,7 +22,7 @@ struct DecodingProblems {
 /// Compares a body, which must be valid JSON, with the type of the resource: the built-in one, or
 /// the schema of the custom resource.
 DecodingProblems find_decoding_problems(std::string_view json,
-                                        const registry::ServedResource& resource);
+                                        const resources::ServedResource& resource);
 
 /// fieldValidation: what becomes of what a strict decoder refuses.
 enum class FieldValidation { kIgnore, kWarn, kStrict };
@@ -31,7 +31,7 @@ enum class FieldValidation { kIgnore, kWarn, kStrict };
 /// strict, for fields that are unknown or there twice; warnings about these otherwise. (Bodies in
 /// protobuf have no such fields.)
 std::vector<std::string> check_fields(const http::Request& request,
-                                      const registry::ServedResource& resource,
+                                      const resources::ServedResource& resource,
                                       FieldValidation validation);
 
 /// `strict decoding error: unknown field "a", duplicate field "b"`.

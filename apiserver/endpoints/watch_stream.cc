@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/flat_writer.h"
-#include "api/json_writer.h"
-#include "api/object_editor.h"
 #include "apiserver/endpoints/output.h"
+#include "lookout/api/detail/flat_writer.h"
+#include "lookout/api/detail/json_writer.h"
+#include "lookout/api/detail/object_editor.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/api/symbols.h"
 
@@ -19,7 +19,7 @@ constexpr std::size_t kPieceBytes = 128 * 1024;
 
 }  // namespace
 
-WatchStream::WatchStream(registry::ServedResourcePtr resource,
+WatchStream::WatchStream(resources::ServedResourcePtr resource,
                          std::unique_ptr<storage::Watch> watch, WatchStreamOptions options,
                          std::shared_ptr<Counters> counters)
     : resource_(std::move(resource)),
@@ -37,7 +37,7 @@ WatchStream::WatchStream(registry::ServedResourcePtr resource,
 
 WatchStream::~WatchStream() { --counters_->watches; }
 
-http::Awaitable<bool> WatchStream::next(std::vector<http::Piece>& pieces) {
+Awaitable<bool> WatchStream::next(std::vector<http::Piece>& pieces) {
   pieces.clear();
   if (!std::exchange(prepared_, true)) watch_->on_stuck = cut_off;
   while (pieces.empty()) {

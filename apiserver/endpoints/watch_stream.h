@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "apiserver/endpoints/negotiation.h"
-#include "apiserver/http/message.h"
 #include "apiserver/metrics.h"
-#include "apiserver/registry/served_resource.h"
+#include "apiserver/resources/served_resource.h"
 #include "apiserver/stats.h"
 #include "lookout/apiserver/storage/interface.h"
+#include "lookout/base/attributes.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -21,20 +22,20 @@ struct WatchStreamOptions {
   bool bookmarks = false;
   std::chrono::milliseconds bookmark_interval{60000};
   OutputFormat format = {};
-  std::shared_ptr<WatcherMetrics> metrics = {};
+  LOOKOUT_OPTION std::shared_ptr<WatcherMetrics> metrics = {};
   /// For the log: who watches what.
-  std::string description = {};
+  LOOKOUT_OPTION std::string description = {};
 };
 
 /// Events as lines of JSON, or as frames of protobuf. An event is encoded once for all watches that
 /// show it alike.
 class WatchStream final : public http::BodyStream {
  public:
-  WatchStream(registry::ServedResourcePtr resource, std::unique_ptr<storage::Watch> watch,
+  WatchStream(resources::ServedResourcePtr resource, std::unique_ptr<storage::Watch> watch,
               WatchStreamOptions options, std::shared_ptr<Counters> counters);
   ~WatchStream() override;
 
-  http::Awaitable<bool> next(std::vector<http::Piece>& pieces) override;
+  Awaitable<bool> next(std::vector<http::Piece>& pieces) override;
   void end() override;
   bool is_open_ended() const override { return true; }
   void on_slow_client() override;
@@ -47,7 +48,7 @@ class WatchStream final : public http::BodyStream {
   std::string line(const storage::Event& event);
   api::Object bookmark(const storage::Event& event) const;
 
-  const registry::ServedResourcePtr resource_;
+  const resources::ServedResourcePtr resource_;
   const std::unique_ptr<storage::Watch> watch_;
   const WatchStreamOptions options_;
   const std::shared_ptr<Counters> counters_;

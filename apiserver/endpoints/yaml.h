@@ -2,10 +2,7 @@
 // want in it is turned into it at the end.
 #pragma once
 
-#include <string>
-
-#include "apiserver/http/message.h"
-#include "apiserver/json.h"
+#include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -16,10 +13,8 @@ void turn_body_into_json(http::Request& request);
 /// Whether YAML is the form that the client likes best. Watches are not to be had in it.
 bool prefers_yaml(const http::Request& request);
 
-/// Makes YAML of an answer in JSON. It is read to its end first.
-http::Awaitable<void> turn_into_yaml(http::Response& response);
-
-/// As Go's sigs.k8s.io/yaml writes it: members by name, elements of an array not indented.
-std::string to_yaml(const json::Value& value);
+/// Makes YAML of an answer in JSON, which it reads to its end first. What is nested too deeply for
+/// YAML stays JSON.
+Awaitable<void> turn_into_yaml(http::Response& response);
 
 }  // namespace lookout::apiserver::endpoints

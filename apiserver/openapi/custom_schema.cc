@@ -52,7 +52,7 @@ std::string custom_schema_name(const api::GroupVersionKind& gvk) {
   return out + gvk.version + "." + gvk.kind;
 }
 
-Value add_custom_schema(const registry::ServedResource& resource, Schemas& schemas,
+Value add_custom_schema(const resources::ServedResource& resource, Schemas& schemas,
                         Allocator& allocator) {
   const api::GroupVersionKind gvk = resource.type.gvk();
   const std::string name = custom_schema_name(gvk);

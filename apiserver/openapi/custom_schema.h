@@ -4,7 +4,7 @@
 #include <string>
 
 #include "apiserver/openapi/schemas.h"
-#include "apiserver/registry/served_resource.h"
+#include "apiserver/resources/served_resource.h"
 
 namespace lookout::apiserver::openapi {
 
@@ -13,7 +13,7 @@ std::string custom_schema_name(const api::GroupVersionKind& gvk);
 
 /// Adds the schemas of a custom resource and of its list, if they are not there yet; a reference to
 /// the former. Of what v2 cannot say nothing is said.
-json::Value add_custom_schema(const registry::ServedResource& resource, Schemas& schemas,
+json::Value add_custom_schema(const resources::ServedResource& resource, Schemas& schemas,
                               json::Allocator& allocator);
 
 }  // namespace lookout::apiserver::openapi

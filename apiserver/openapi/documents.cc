@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <openssl/sha.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <array>
 #include <set>
@@ -21,10 +19,7 @@ using json::Document;
 using json::Value;
 
 DocumentText to_text(const Value& document) {
-  rapidjson::StringBuffer buffer;
-  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  document.Accept(writer);
-  return std::make_shared<const std::string>(buffer.GetString(), buffer.GetSize());
+  return std::make_shared<const std::string>(json::to_json(document));
 }
 
 std::string hash_of(std::string_view text) {
@@ -119,7 +114,7 @@ DocumentText Documents::v3_index() {
 }
 
 std::shared_ptr<Documents> DocumentCache::of(
-    const std::shared_ptr<const registry::ResourceTable>& table) {
+    const std::shared_ptr<const resources::ResourceTable>& table) {
   const std::lock_guard lock(mutex_);
   if (!last_ || last_->table() != table.get()) last_ = std::make_shared<Documents>(table);
   return last_;

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "apiserver/openapi/schemas.h"
-#include "apiserver/registry/served_resource.h"
+#include "apiserver/resources/served_resource.h"
 
 namespace lookout::apiserver::openapi {
 
@@ -18,10 +18,10 @@ using DocumentText = std::shared_ptr<const std::string>;
 /// The documents of one table of resources. Safe to use from many threads.
 class Documents {
  public:
-  explicit Documents(std::shared_ptr<const registry::ResourceTable> table)
+  explicit Documents(std::shared_ptr<const resources::ResourceTable> table)
       : table_(std::move(table)) {}
 
-  const registry::ResourceTable* table() const { return table_.get(); }
+  const resources::ResourceTable* table() const { return table_.get(); }
 
   /// Everything, as JSON and in gnostic's encoding.
   DocumentText v2_json();
@@ -35,7 +35,7 @@ class Documents {
   json::Document build(Dialect dialect, std::string_view root_path) const;
   DocumentText v3_locked(const std::string& group_version);
 
-  const std::shared_ptr<const registry::ResourceTable> table_;
+  const std::shared_ptr<const resources::ResourceTable> table_;
   std::mutex mutex_;
   std::map<std::string, DocumentText> made_;
 };
@@ -43,7 +43,7 @@ class Documents {
 /// The documents of whatever is served at the moment.
 class DocumentCache {
  public:
-  std::shared_ptr<Documents> of(const std::shared_ptr<const registry::ResourceTable>& table);
+  std::shared_ptr<Documents> of(const std::shared_ptr<const resources::ResourceTable>& table);
 
  private:
   std::mutex mutex_;

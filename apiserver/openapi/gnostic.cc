@@ -1,8 +1,5 @@
 #include "apiserver/openapi/gnostic.h"
 
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
-
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -61,16 +58,9 @@ Message named(std::string_view name, const Message& value) {
   return out;
 }
 
-std::string to_text(const Value& value) {
-  rapidjson::StringBuffer buffer;
-  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  value.Accept(writer);
-  return {buffer.GetString(), buffer.GetSize()};
-}
-
 Message any(const Value& value) {
   Message out;
-  out.bytes(2, to_text(value));
+  out.bytes(2, json::to_json(value));
   return out;
 }
 

@@ -14,8 +14,8 @@ namespace {
 
 using json::Allocator;
 using json::Value;
-using registry::ServedResource;
-using registry::Subresource;
+using resources::ServedResource;
+using resources::Subresource;
 
 struct Parameter {
   std::string_view name;

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "apiserver/openapi/schemas.h"
-#include "apiserver/registry/served_resource.h"
+#include "apiserver/resources/served_resource.h"
 
 namespace lookout::apiserver::openapi {
 
 /// Adds the paths of a resource and of its subresources to `paths`, and the schemas that they need.
-void add_paths(const registry::ServedResource& resource, Schemas& schemas, json::Value& paths,
+void add_paths(const resources::ServedResource& resource, Schemas& schemas, json::Value& paths,
                json::Allocator& allocator);
 
 }  // namespace lookout::apiserver::openapi

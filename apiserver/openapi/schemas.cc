@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "api/symbol_table.h"
+#include "lookout/api/detail/symbol_table.h"
 
 namespace lookout::apiserver::openapi {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "api/type_table.h"
 #include "apiserver/json.h"
+#include "lookout/api/detail/type_table.h"
 #include "lookout/api/resource.h"
 
 namespace lookout::apiserver::openapi {

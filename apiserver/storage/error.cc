@@ -2,28 +2,21 @@
 
 #include <fmt/format.h>
 
+#include "lookout/base/enum_names.h"
+
 namespace lookout::apiserver::storage {
 namespace {
 
-std::string_view text_of(StorageError::Code code) {
-  switch (code) {
-    case StorageError::Code::kKeyNotFound:
-      return "key not found";
-    case StorageError::Code::kKeyExists:
-      return "key exists";
-    case StorageError::Code::kResourceVersionConflicts:
-      return "resource version conflicts";
-    case StorageError::Code::kInvalidObject:
-      return "invalid object";
-    case StorageError::Code::kUnreachable:
-      return "server unreachable";
-    case StorageError::Code::kTimeout:
-      return "request timeout";
-    case StorageError::Code::kCorruptObject:
-      return "corrupt object";
-  }
-  return "";
-}
+using Code = StorageError::Code;
+
+constexpr auto kTexts =
+    base::enum_names<Code>({{Code::kKeyNotFound, "key not found"},
+                            {Code::kKeyExists, "key exists"},
+                            {Code::kResourceVersionConflicts, "resource version conflicts"},
+                            {Code::kInvalidObject, "invalid object"},
+                            {Code::kUnreachable, "server unreachable"},
+                            {Code::kTimeout, "request timeout"},
+                            {Code::kCorruptObject, "corrupt object"}});
 
 }  // namespace
 
@@ -31,7 +24,7 @@ std::string_view text_of(StorageError::Code code) {
 StorageError::StorageError(Code code, std::string key, Revision revision, std::string detail)
     : Error(fmt::format("StorageError: {}, Code: {}, Key: {}, ResourceVersion: {}, "
                         "AdditionalErrorMsg: {}",
-                        text_of(code), static_cast<int>(code), key, revision,
+                        kTexts.name_of(code), static_cast<int>(code), key, revision,
                         detail.empty() ? "<nil>" : detail)),
       code_(code),
       key_(std::move(key)),

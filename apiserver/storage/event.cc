@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/object_editor.h"
+#include "lookout/api/detail/object_editor.h"
 #include "lookout/api/symbols.h"
 
 namespace lookout::apiserver::storage {

@@ -8,37 +8,53 @@ namespace {
 /// Encoded events of so many changes are kept; older ones are wanted by stragglers only.
 constexpr std::size_t kYoung = 64;
 
+/// What a change keeps that nobody else does: the object before it, and the last state of one that
+/// is gone.
+std::size_t bytes_of(const Change& change) {
+  const bool gone = change.type() == api::EventType::kDeleted;
+  return sizeof(Change) + change.key().size() + change.previous().memory_size() +
+         (gone ? change.object().memory_size() : 0);
+}
+
 }  // namespace
 
-History::History(std::size_t capacity, Revision start)
-    : capacity_(std::max<std::size_t>(capacity, 1)), start_(start) {}
+History::History(HistoryLimits limits, Revision start) : limits_(limits), start_(start) {}
 
-void History::add(ChangePtr change) {
-  if (changes_.size() == capacity_) {
-    const Revision gone = changes_.front()->revision();
-    changes_.pop_front();
-    // As in the API server's watch cache: right before the oldest change that is left; unless one
-    // of the same revision has gone.
-    start_ = std::max(gone, (changes_.empty() ? change : changes_.front())->revision() - 1);
-  }
-  changes_.push_back(std::move(change));
-  if (changes_.size() > kYoung) changes_[changes_.size() - 1 - kYoung]->forget_encodings();
+void History::add(ChangePtr change, TimePoint now) {
+  trim(now);
+  const std::size_t bytes = bytes_of(*change);
+  while (!changes_.empty() && (changes_.size() >= limits_.count || bytes_ + bytes > limits_.bytes))
+    drop_oldest();
+  bytes_ += bytes;
+  changes_.push_back({std::move(change), now});
+  if (changes_.size() > kYoung) changes_[changes_.size() - 1 - kYoung].change->forget_encodings();
+}
+
+void History::trim(TimePoint now) {
+  while (changes_.size() > 1 && now - changes_.front().when > limits_.age) drop_oldest();
+}
+
+void History::drop_oldest() {
+  start_ = changes_.front().change->revision();
+  bytes_ -= bytes_of(*changes_.front().change);
+  changes_.pop_front();
 }
 
 void History::read(Revision revision, std::size_t max, std::vector<ChangePtr>& out) const {
   auto change = std::upper_bound(
       changes_.begin(), changes_.end(), revision,
-      [](Revision r, const ChangePtr& candidate) { return r < candidate->revision(); });
+      [](Revision r, const Entry& candidate) { return r < candidate.change->revision(); });
   for (; change != changes_.end(); ++change) {
     // Who has seen a revision has seen all of it.
-    if (max == 0 && (out.empty() || (*change)->revision() != out.back()->revision())) break;
-    out.push_back(*change);
+    if (max == 0 && (out.empty() || change->change->revision() != out.back()->revision())) break;
+    out.push_back(change->change);
     if (max > 0) --max;
   }
 }
 
 void History::reset(Revision start) {
   changes_.clear();
+  bytes_ = 0;
   start_ = start;
 }
 

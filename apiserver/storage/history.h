@@ -1,6 +1,7 @@
 // The latest changes of a resource.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <vector>
@@ -9,14 +10,26 @@
 
 namespace lookout::apiserver::storage {
 
-/// A window of changes in the order of their revisions. When it is full, the oldest go. Not
-/// thread-safe.
+/// How much of the past is kept. The latest change always is.
+struct HistoryLimits {
+  std::size_t count = 10000;
+  /// Of what is kept for the history alone: objects as they were.
+  std::size_t bytes = 64u << 20;
+  std::chrono::milliseconds age = std::chrono::minutes(10);
+};
+
+/// A window of changes in the order of their revisions. When it is full, or they get old, the
+/// oldest go. Not thread-safe.
 class History {
  public:
-  /// Nothing is known of what came up to `start`.
-  explicit History(std::size_t capacity, Revision start = 0);
+  using TimePoint = std::chrono::steady_clock::time_point;
 
-  void add(ChangePtr change);
+  /// Nothing is known of what came up to `start`.
+  explicit History(HistoryLimits limits, Revision start = 0);
+
+  void add(ChangePtr change, TimePoint now = std::chrono::steady_clock::now());
+  /// Lets go of what is too old.
+  void trim(TimePoint now);
   /// Everything has gone; the window begins after this revision.
   void reset(Revision start);
 
@@ -28,19 +41,29 @@ class History {
   void read(Revision revision, std::size_t max, std::vector<ChangePtr>& out) const;
 
   bool has_after(Revision revision) const {
-    return !changes_.empty() && changes_.back()->revision() > revision;
+    return !changes_.empty() && changes_.back().change->revision() > revision;
   }
   /// Newest first, the changes after `revision`.
   template <class Visit>
   void visit_back_to(Revision revision, Visit visit) const {
     for (auto change = changes_.rbegin();
-         change != changes_.rend() && (*change)->revision() > revision; ++change)
-      visit(**change);
+         change != changes_.rend() && change->change->revision() > revision; ++change)
+      visit(*change->change);
   }
 
+  std::size_t size() const { return changes_.size(); }
+
  private:
-  const std::size_t capacity_;
-  std::deque<ChangePtr> changes_;
+  struct Entry {
+    ChangePtr change;
+    TimePoint when;
+  };
+
+  void drop_oldest();
+
+  const HistoryLimits limits_;
+  std::deque<Entry> changes_;
+  std::size_t bytes_ = 0;
   Revision start_ = 0;
 };
 

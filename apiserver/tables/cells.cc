@@ -6,11 +6,11 @@
 #include <array>
 #include <utility>
 
-#include "api/json_writer.h"
 #include "apiserver/endpoints/output.h"
+#include "lookout/api/detail/json_writer.h"
 #include "lookout/api/labels.h"
-#include "lookout/api/meta/v1.h"
 #include "lookout/api/quantity.h"
+#include "lookout/k8s/meta/v1.h"
 
 namespace lookout::apiserver::tables {
 
@@ -77,7 +77,7 @@ std::string format_labels(Value labels) {
 std::string selector_text(Value selector) {
   if (!selector.is_object()) return "";
   try {
-    return api::labels::from(meta::v1::LabelSelector(selector)).to_string();
+    return api::labels::from(k8s::meta::v1::LabelSelector(selector)).to_string();
   } catch (const api::SelectorError&) {
     return "<invalid>";
   }

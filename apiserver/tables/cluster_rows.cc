@@ -6,6 +6,7 @@
 #include <set>
 
 #include "apiserver/tables/rows.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::tables {
 namespace {
@@ -67,12 +68,6 @@ void node_row(const Object& node, Cells& cells) {
     cells.text(or_else(info[field], "<unknown>"));
 }
 
-std::string_view trim(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
 void event_row(const Object& event, Cells& cells) {
   const Value about = event["involvedObject"];
   const Value series = event["series"];
@@ -104,7 +99,7 @@ void event_row(const Object& event, Cells& cells) {
   cells.text(about["fieldPath"].as_string());
   cells.text(instance.empty() ? std::string(component)
                               : fmt::format("{}, {}", component, instance));
-  cells.text(trim(event["message"].as_string()));
+  cells.text(base::trim(event["message"].as_string()));
   cells.text(first);
   cells.number(count);
   cells.text(event.name());

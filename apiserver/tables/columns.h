@@ -1,6 +1,7 @@
 // The columns in which kinds are shown to people.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +24,9 @@ Column age_column();
 /// When something was made: of kinds without columns of their own.
 Column created_column();
 
-/// The columns of a built-in resource (k8s.io/kubernetes/pkg/printers/internalversion); null for
-/// those that have no columns of their own. The scale of anything is "autoscaling", "scale".
-const std::vector<Column>* columns_of(std::string_view group, std::string_view plural);
+/// The columns of a built-in resource (k8s.io/kubernetes/pkg/printers/internalversion; the facts
+/// are in columns.json); nothing for those that have no columns of their own. The scale of anything
+/// is "autoscaling", "scale".
+std::optional<std::vector<Column>> columns_of(std::string_view group, std::string_view plural);
 
 }  // namespace lookout::apiserver::tables

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "api/go_text.h"
+#include "lookout/api/detail/go_text.h"
 
 namespace lookout::apiserver::tables {
 

@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "api/json_writer.h"
-#include "api/object_editor.h"
 #include "apiserver/endpoints/output.h"
+#include "lookout/api/detail/json_writer.h"
+#include "lookout/api/detail/object_editor.h"
 
 namespace lookout::apiserver::tables {
 namespace {
@@ -50,10 +50,10 @@ void default_row(const Object& object, Cells& cells) {
 std::shared_ptr<const Printer> Printer::of_builtin(std::string_view group,
                                                    std::string_view plural) {
   auto printer = std::make_shared<Printer>();
-  const auto* columns = columns_of(group == "events.k8s.io" ? "" : group, plural);
+  auto columns = columns_of(group == "events.k8s.io" ? "" : group, plural);
   const AppendRow row = find_row(group, plural);
-  if (columns != nullptr && row != nullptr) {
-    printer->columns_ = *columns;
+  if (columns && row != nullptr) {
+    printer->columns_ = std::move(*columns);
     printer->row_ = row;
   } else {
     printer->columns_ = {name_column(), created_column()};

@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "api/object_header.h"
 #include "bench/load/objects.h"
 #include "informer/listener.h"
-#include "lookout/api/core/v1.h"
+#include "lookout/api/detail/object_header.h"
 #include "lookout/api/json.h"
 #include "lookout/api/labels.h"
 #include "lookout/api/protobuf.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/lister/lister.h"
 #include "lookout/tools/cache/indexer.h"
 
@@ -128,7 +128,8 @@ std::size_t store_update() {
 
 std::size_t list() {
   const auto store = filled_store();
-  const lister::Lister<core::v1::Pod> lister(store, api::Resource(core::v1::Pod::kResource));
+  const lister::Lister<k8s::core::v1::Pod> lister(store,
+                                                  api::Resource(k8s::core::v1::Pod::kResource));
   const auto selector = api::labels::parse("app in (search,mail),!canary");
   std::size_t found = 0;
   measured([&] { found = lister.list(selector).size(); });
@@ -137,7 +138,7 @@ std::size_t list() {
 
 /// push() and drain() of the queue are counted, on whatever threads they run.
 std::size_t notification() {
-  const auto loop = std::make_shared<rest::EventLoop>(1);
+  const auto loop = std::make_shared<EventLoop>(1);
   const auto pool = std::make_shared<informer::HandlerPool>(loop);
   std::atomic<std::size_t> handled{0};
   informer::EventHandler<api::Object> handler;
@@ -145,7 +146,7 @@ std::size_t notification() {
     if (handled.fetch_add(1) + 1 == kNotifications) handled.notify_one();
   };
   const auto listener = std::make_shared<informer::detail::Listener>(
-      handler, pool, std::chrono::milliseconds(0), false);
+      handler, pool, loop, std::chrono::milliseconds(0), false);
   const api::Object pod = api::Object::parse(pod_json(1));
   std::vector<cache::Notification> notifications(kNotifications);
   for (auto& notification : notifications) {

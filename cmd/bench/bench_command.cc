@@ -18,8 +18,9 @@ namespace {
 
 struct BenchFlags {
   bench::JobOptions job;
-  /// Of the job "storage", whose defaults are others.
+  /// Of the jobs "storage" and "controller", whose defaults are others.
   bench::JobOptions storage;
+  bench::JobOptions controller;
   lookout::bench::Load load;
   lookout::bench::LoadServerOptions server;
   std::string ca_file;
@@ -52,8 +53,10 @@ int run(const ConnectionFlags& connection, BenchFlags flags, Job job, bool needs
     if (!flags.ca_file.empty()) flags.job.config.ca_file = flags.ca_file;
   }
   StopSignals signals;
-  const bench::Result result =
-      job(job == bench::storage_job ? flags.storage : flags.job, signals.token());
+  const bench::Result result = job(job == bench::storage_job      ? flags.storage
+                                   : job == bench::controller_job ? flags.controller
+                                                                  : flags.job,
+                                   signals.token());
   if (flags.output == "json") {
     fmt::print("{}\n", result.json());
   } else {
@@ -83,6 +86,9 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   flags->job.duration = std::chrono::hours(1);
   flags->job.events = 100'000;
   flags->storage.objects = 500;
+  flags->controller.objects = 10'000;
+  flags->controller.rate = 200;
+  flags->controller.load_time = std::chrono::seconds(5);
 
   const auto add = [&](const char* name, const char* what, Job job, bool needs_server = true) {
     CLI::App* command = group->add_subcommand(name, what);
@@ -157,6 +163,19 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
       ->delimiter(',')
       ->type_name("URL,...");
 
+  CLI::App* controller =
+      add("controller", "A controller: reconciles a second, and how long each change takes",
+          bench::controller_job, false);
+  controller->add_option("--objects", flags->controller.objects, "How many there are")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  controller->add_option("--bytes", flags->controller.object_bytes, "How much data each has")
+      ->capture_default_str();
+  controller->add_option("--rate", flags->controller.rate, "How many changes come a second")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  add_duration(*controller, "--for", flags->controller.load_time, "How long they come: 5s");
+
   CLI::App* server = group->add_subcommand("server", "Serve what the others measure");
   server->add_option("--port", flags->server.port, "On 127.0.0.1; 0 takes a free one");
   server->add_option("--tls-cert", flags->server.cert_file, "Speak TLS, with this certificate")
@@ -176,6 +195,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
       "  lookout bench events --events 100000 --rate 5000\n"
       "  lookout bench store --objects 1000000\n"
       "  lookout bench storage --watchers 200 --rate 2000\n"
+      "  lookout bench controller --objects 10000 -o json\n"
       "  lookout bench sync --kubeconfig ~/.kube/config      # the pods of a real cluster");
 }
 

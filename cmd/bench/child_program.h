@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lookout/base/pinned.h"
+
 namespace lookout::cmd::bench {
 
 /// A program that runs for as long as this object, or this process. What it prints goes to a file.
@@ -34,12 +36,10 @@ class ChildProgram {
 };
 
 /// A folder that goes with this object.
-class ScratchFolder {
+class ScratchFolder : public base::Pinned {
  public:
   ScratchFolder();
   ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
 
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 

@@ -12,7 +12,7 @@
 #include "cmd/bench/usage.h"
 #include "cmd/duration.h"
 #include "lookout/informer/shared_informer_factory.h"
-#include "registry/kratos/pod_reader.h"
+#include "lookout/registry/kratos/registry.h"
 
 namespace lookout::cmd::bench {
 namespace {
@@ -94,7 +94,7 @@ void describe(const char* job, const JobOptions& options, Result& result) {
 api::Projection projection_for(const std::string& keep) {
   if (keep == "all") return {};
   if (keep == "unmanaged") return api::Projection::without_managed_fields();
-  if (keep == "registry") return registry::kratos::PodReader::projection();
+  if (keep == "registry") return registry::kratos::pod_projection();
   throw Error(fmt::format("\"{}\" is none of all, unmanaged, registry", keep));
 }
 
@@ -105,7 +105,7 @@ Result sync_job(const JobOptions& options, std::stop_token stop) {
   const auto informer = informers.of("");
   std::atomic<std::int64_t> added{0};
   informer::EventHandler<api::Object> handler;
-  handler.on_add = [&](const api::Object&, bool) { added.fetch_add(1, std::memory_order_relaxed); };
+  handler.on_add = [&](const api::Object&) { added.fetch_add(1, std::memory_order_relaxed); };
   const auto registration = informer->add_handler(std::move(handler));
   informers.factory().start();
   require(registration.wait_for_sync(stop), "the first list was complete");

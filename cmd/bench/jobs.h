@@ -25,7 +25,7 @@ struct JobOptions {
   std::size_t informers = 1000;
   std::size_t objects = 100'000;
   std::chrono::milliseconds duration{0};
-  // Of storage_job.
+  // Of storage_job and controller_job.
   std::size_t watchers = 200;
   std::size_t writers = 32;
   std::uint64_t rate = 2000;
@@ -55,5 +55,9 @@ Result store_job(const JobOptions& options, std::stop_token stop);
 /// while `writers` connections replace its objects at a rate. How long each change takes from the
 /// sending of the write to each watcher, and what the server needs for it.
 Result storage_job(const JobOptions& options, std::stop_token stop);
+/// A controller over `objects` config maps of a `lookout serve` in a process of its own: reconciles
+/// a second that do nothing, as a function and as a coroutine, and that patch their object; how long
+/// each change takes to its reconcile, at `rate`; as many coroutines waiting as there are objects.
+Result controller_job(const JobOptions& options, std::stop_token stop);
 
 }  // namespace lookout::cmd::bench

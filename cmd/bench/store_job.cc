@@ -16,8 +16,8 @@
 #include "bench/load/stamp.h"
 #include "cmd/bench/jobs.h"
 #include "cmd/bench/usage.h"
-#include "lookout/api/core/v1.h"
 #include "lookout/api/json.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/lister/lister.h"
 #include "lookout/tools/cache/indexer.h"
 
@@ -124,7 +124,8 @@ Result store_job(const JobOptions& options, std::stop_token stop) {
                found += store->get(some(i).ns(), some(i).name()) ? 1u : 0u;
              }));
   result.set("snapshot_ns", each(times, [&](std::size_t) { found += store->snapshot().size(); }));
-  const lister::Lister<core::v1::Pod> lister(store, api::Resource(core::v1::Pod::kResource));
+  const lister::Lister<k8s::core::v1::Pod> lister(store,
+                                                  api::Resource(k8s::core::v1::Pod::kResource));
   const auto selector = api::labels::parse("app=search");
   result.set("list_all_us", each(5, [&](std::size_t) {
                               for (const auto& pod : lister.list()) found += pod ? 1u : 0u;

@@ -2,19 +2,23 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <future>
 #include <memory>
 #include <random>
+#include <stop_token>
 
 #include "cmd/columns.h"
 #include "cmd/commands.h"
 #include "cmd/demo/board.h"
+#include "cmd/demo/controllers.h"
 #include "cmd/demo/workload.h"
 #include "cmd/duration.h"
 #include "cmd/stop_signals.h"
-#include "lookout/api/apps/v1.h"
-#include "lookout/api/core/v1.h"
 #include "lookout/apiserver/server.h"
+#include "lookout/controller/manager.h"
 #include "lookout/informer/shared_informer_factory.h"
+#include "lookout/k8s/apps/v1.h"
+#include "lookout/k8s/core/v1.h"
 
 namespace lookout::cmd {
 namespace {
@@ -27,9 +31,9 @@ struct DemoFlags {
 template <class T>
 void show_on(Board& board, const informer::SharedInformer<T>& informer) {
   const api::Resource resource(T::kResource);
-  const auto detail = [resource](const api::Object& object) {
+  const auto detail = [columns = Columns(resource)](const api::Object& object) {
     // Ready, status and so on: the columns between name and age.
-    const Row row = column_values(resource, object, api::Time{});
+    const Row row = columns.values(object, api::Time{});
     std::string out;
     for (std::size_t i = 1; i + 1 < row.size(); ++i) out += (i == 1 ? "" : "  ") + row[i];
     return out;
@@ -37,16 +41,16 @@ void show_on(Board& board, const informer::SharedInformer<T>& informer) {
   const std::string_view kind = T::kResource.kind;
   informer::EventHandler<T> handler;
   handler.name = "board";
-  handler.on_add = [&board, kind, detail](const T& object, bool) {
+  handler.on_add = [&board, kind, detail](const T& object) {
     board.event("ADDED", kind, object, detail(object));
   };
   handler.on_update = [&board, kind, detail](const T&, const T& object) {
     board.event("MODIFIED", kind, object, detail(object));
   };
-  handler.on_delete = [&board, kind, detail](const T& object, bool) {
+  handler.on_delete = [&board, kind, detail](const T& object) {
     board.event("DELETED", kind, object, detail(object));
   };
-  informer.add_handler(std::move(handler));
+  informer.add_handler(std::move(handler)).release();
 }
 
 struct Comparison {
@@ -77,14 +81,44 @@ Comparison compare(const rest::Client& client, const informer::SharedInformer<T>
   }
 }
 
+/// The cluster's controllers at work, while this object lives.
+class Controllers {
+ public:
+  explicit Controllers(const rest::Client& client)
+      : deployments_(std::random_device{}()), kubelet_(std::random_device{}()), manager_(client) {
+    deployments_.add_to(manager_);
+    kubelet_.add_to(manager_);
+    ended_ = std::async(std::launch::async, [this] { manager_.run(stop_.get_token()); });
+  }
+  ~Controllers() {
+    stop_.request_stop();
+    if (ended_.valid()) ended_.wait();
+  }
+  Controllers(const Controllers&) = delete;
+  Controllers& operator=(const Controllers&) = delete;
+
+  /// Stops them; throws what has ended them before.
+  void stop() {
+    stop_.request_stop();
+    ended_.get();
+  }
+
+ private:
+  DeploymentController deployments_;
+  Kubelet kubelet_;
+  controller::Manager manager_;
+  std::stop_source stop_;
+  std::future<void> ended_;
+};
+
 int run(const DemoFlags& flags) {
   StopSignals signals;
   apiserver::Server server{apiserver::ServerOptions{}};
   const rest::Client client{server.client_config()};
   informer::SharedInformerFactory factory(client);
-  const auto pods = factory.informer<core::v1::Pod>();
-  const auto deployments = factory.informer<apps::v1::Deployment>();
-  const auto services = factory.informer<core::v1::Service>();
+  const auto pods = factory.informer<k8s::core::v1::Pod>();
+  const auto deployments = factory.informer<k8s::apps::v1::Deployment>();
+  const auto services = factory.informer<k8s::core::v1::Service>();
 
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   Board board(server.url(), terminal);
@@ -96,7 +130,9 @@ int run(const DemoFlags& flags) {
 
   const auto begin = std::chrono::steady_clock::now();
   {
+    Controllers controllers(client);
     const Workload workload(client, std::random_device{}());
+    const Columns pod_columns{api::Resource(k8s::core::v1::Pod::kResource)};
     const auto pace = std::chrono::milliseconds(terminal ? 250 : 2000);
     do {
       Board::Figures figures;
@@ -104,13 +140,13 @@ int run(const DemoFlags& flags) {
       figures.services = services.lister().list().size();
       for (const auto& pod : pods.lister().list()) {
         ++figures.pods;
-        ++figures
-              .pods_by_status[column_values(api::Resource(core::v1::Pod::kResource), pod, {})[2]];
+        ++figures.pods_by_status[pod_columns.values(pod, {})[2]];
       }
       board.draw(figures);
       const auto elapsed = std::chrono::steady_clock::now() - begin;
       if (flags.duration.count() > 0 && elapsed >= flags.duration) break;
     } while (wait_for_stop(signals.token(), pace));
+    controllers.stop();
   }
   const auto seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -136,13 +172,17 @@ int run(const DemoFlags& flags) {
 
 void add_demo(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "demo", "Show an informer following a simulated workload on the embedded server");
+      "demo",
+      "Show a controller that runs deployments on the embedded server, and an informer that "
+      "follows");
   const auto flags = std::make_shared<DemoFlags>();
   add_duration(*command, "--for", flags->duration, "End after this time, else on Ctrl-C: 30s");
   command->footer(
-      "A live view on a terminal, plain lines on a pipe. At the end the cache is compared with "
-      "the\n"
-      "server; the exit status is 1 if they differ.\n\n"
+      "Simulated users make and scale deployments; a controller makes their pods, which start, "
+      "run\n"
+      "and crash. A live view on a terminal, plain lines on a pipe. At the end the informer's "
+      "cache\n"
+      "is compared with the server; the exit status is 1 if they differ.\n\n"
       "Examples:\n"
       "  lookout demo\n"
       "  lookout demo --for 30s | grep Pod");

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
+#include <thread>
 #include <utility>
 
 #include "lookout/registry/dubbo/providers.h"
@@ -10,6 +12,12 @@
 #include "lookout/registry/services/registry.h"
 
 namespace lookout::cmd::registry_cmd {
+namespace {
+
+/// Two reports of one object may be told as one: then there is nothing to wait for.
+constexpr std::chrono::milliseconds kTellingTime{200};
+
+}  // namespace
 
 std::string namespace_of(const rest::Client& client, const Flags& flags) {
   if (flags.all_namespaces) return "";
@@ -35,15 +43,18 @@ void probe(const rest::Client& client, const Flags& flags) {
       .list(one);
 }
 
-std::unique_ptr<registry::Discovery> make_discovery(const rest::Client& client, const Flags& flags,
-                                                    bool include_unready) {
+std::unique_ptr<registry::InformerDiscovery> make_discovery(const rest::Client& client,
+                                                            const Flags& flags,
+                                                            bool include_unready,
+                                                            const Told& told) {
   registry::Options options;
   options.ns = namespace_of(client, flags);
   options.label_selector = flags.label_selector;
   options.include_unready = include_unready;
-  options.on_malformed = [](const registry::Malformed& malformed) {
+  options.on_malformed = [told](const registry::Malformed& malformed) {
     fmt::print(stderr, "lookout: left out {}/{}: {}\n", malformed.ns, malformed.name,
                malformed.reason);
+    ++*told;
   };
   if (flags.style == "services") {
     return std::make_unique<registry::services::Registry>(client, std::move(options));
@@ -52,6 +63,14 @@ std::unique_ptr<registry::Discovery> make_discovery(const rest::Client& client, 
     return std::make_unique<registry::dubbo::Providers>(client, options);
   }
   return std::make_unique<registry::kratos::Registry>(client, std::move(options));
+}
+
+void finish_telling(registry::InformerDiscovery& registry, const Told& told) {
+  registry.services();  // waits until everything has been looked at
+  const auto deadline = std::chrono::steady_clock::now() + kTellingTime;
+  while (*told < registry.stats().malformed && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 }  // namespace lookout::cmd::registry_cmd

@@ -1,12 +1,14 @@
 // The registry that the flags mean, for looking.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "cmd/registry/flags.h"
+#include "lookout/registry/informer_discovery.h"
 #include "lookout/registry/pod_identity.h"
-#include "lookout/registry/registry.h"
 #include "lookout/rest/client.h"
 
 namespace lookout::cmd::registry_cmd {
@@ -21,8 +23,15 @@ registry::PodIdentity find_pod(const rest::Client& client, const Flags& flags);
 /// what rest::Client throws.
 void probe(const rest::Client& client, const Flags& flags);
 
+/// How many malformed announcements have been told.
+using Told = std::shared_ptr<std::atomic<std::uint64_t>>;
+
 /// Of style kratos, dubbo or services. Malformed announcements are told on standard error.
-std::unique_ptr<registry::Discovery> make_discovery(const rest::Client& client, const Flags& flags,
-                                                    bool include_unready);
+std::unique_ptr<registry::InformerDiscovery> make_discovery(
+    const rest::Client& client, const Flags& flags, bool include_unready,
+    const Told& told = std::make_shared<Told::element_type>(0));
+
+/// Before the end: what is known to be malformed is told on a thread that may be behind.
+void finish_telling(registry::InformerDiscovery& registry, const Told& told);
 
 }  // namespace lookout::cmd::registry_cmd

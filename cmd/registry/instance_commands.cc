@@ -15,8 +15,8 @@
 #include "cmd/registry/instance_json.h"
 #include "cmd/stop_signals.h"
 #include "cmd/terminal.h"
-#include "lookout/api/core/v1.h"
-#include "lookout/api/meta/v1.h"
+#include "lookout/k8s/core/v1.h"
+#include "lookout/k8s/meta/v1.h"
 #include "lookout/registry/kratos/registry.h"
 
 namespace lookout::cmd::registry_cmd {
@@ -78,7 +78,7 @@ std::string headline(const InstanceSet& set) {
 }
 
 /// Why a pod that announces a kratos service is not served.
-std::string obstacle(const core::v1::Pod& pod) {
+std::string obstacle(const k8s::core::v1::Pod& pod) {
   const auto status = pod.status();
   if (pod.metadata().deletion_timestamp()) return "it is on its way out";
   if (status.phase() != "Running") {
@@ -103,9 +103,9 @@ std::string why_none(const rest::Client& client, const Flags& flags,
     some.limit = 5;
     some.label_selector = fmt::format("{}={}", registry::kratos::kServiceNameLabel, flags.name);
     std::string out = ". It is announced by pods that cannot serve:";
-    const auto pods = client.resource(core::v1::Pod::kResource, namespace_of(client, flags));
+    const auto pods = client.resource(k8s::core::v1::Pod::kResource, namespace_of(client, flags));
     for (const auto& pod : pods.list(some).items) {
-      out += fmt::format("\n  {}: {}", pod.key(), obstacle(core::v1::Pod(pod)));
+      out += fmt::format("\n  {}: {}", pod.key(), obstacle(k8s::core::v1::Pod(pod)));
     }
     return out;
   }
@@ -155,7 +155,7 @@ int deregister_instance(const ConnectionFlags& connection, const Flags& flags) {
   const std::string pod = options.pod.ns + "/" + options.pod.name;
   if (!flags.name.empty()) {
     const auto object =
-        client.resource(core::v1::Pod::kResource, options.pod.ns).get(options.pod.name);
+        client.resource(k8s::core::v1::Pod::kResource, options.pod.ns).get(options.pod.name);
     const auto announced = object.labels()[registry::kratos::kServiceNameLabel].as_string();
     if (announced != flags.name) {
       throw Error(fmt::format("{} announces {}, not {}: nothing was changed", pod,
@@ -170,8 +170,10 @@ int deregister_instance(const ConnectionFlags& connection, const Flags& flags) {
 int get_service(const ConnectionFlags& connection, const Flags& flags) {
   const rest::Client client(connection.config());
   probe(client, flags);
-  const auto registry = make_discovery(client, flags, flags.include_unready);
+  const auto told = std::make_shared<Told::element_type>(0);
+  const auto registry = make_discovery(client, flags, flags.include_unready, told);
   const auto found = registry->get_service(flags.name);
+  finish_telling(*registry, told);
   if (flags.output == "json") {
     fmt::print("{}\n", to_json(*found));
   } else if (found->empty()) {
@@ -186,9 +188,11 @@ int get_service(const ConnectionFlags& connection, const Flags& flags) {
 int list_services(const ConnectionFlags& connection, const Flags& flags) {
   const rest::Client client(connection.config());
   probe(client, flags);
-  const auto registry = make_discovery(client, flags, true);
+  const auto told = std::make_shared<Told::element_type>(0);
+  const auto registry = make_discovery(client, flags, true, told);
   std::vector<registry::InstanceSetPtr> sets;
   for (const auto& name : registry->services()) sets.push_back(registry->get_service(name));
+  finish_telling(*registry, told);
   if (flags.output == "json") {
     fmt::print("{}\n", json_text([&](JsonWriter& writer) {
                  writer.StartArray();

@@ -79,6 +79,15 @@ void refuse(const CLI::App& command, const Flags& flags, const std::string& styl
   }
 }
 
+/// Options that are about instances, where there are only keys.
+void refuse_for_keys(const CLI::App& command) {
+  for (const char* option : {"--selector", "--include-unready"}) {
+    if (command.count(option) > 0) {
+      throw CLI::ValidationError(option, "keys are looked up on all pods that take part");
+    }
+  }
+}
+
 }  // namespace
 
 void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& action) {
@@ -155,6 +164,7 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
       "  lookout registry get --style services -n kube-system kube-dns");
   get->callback([=] {
     check_scope(*flags);
+    if (means_keys()) refuse_for_keys(*get);
     choose(means_keys() ? registry_cmd::dubbo_get : registry_cmd::get_service);
   });
 
@@ -186,6 +196,7 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
       "  lookout registry watch --style dubbo /dubbo/com.example.User");
   watch->callback([=] {
     check_scope(*flags);
+    if (means_keys()) refuse_for_keys(*watch);
     choose(means_keys() ? registry_cmd::dubbo_watch : registry_cmd::watch_service);
   });
 

@@ -44,7 +44,7 @@ ServiceChannel::ServiceChannel(lookout::registry::Discovery& registry, const std
     : credentials_(std::move(credentials)),
       protocol_(std::move(protocol)),
       service_(service_of(target)) {
-  subscription_ = registry.subscribe(service_, [this](const InstanceSetPtr& set) { follow(*set); });
+  subscription_ = registry.follow(service_, [this](const InstanceSetPtr& set) { follow(*set); });
 }
 
 void ServiceChannel::follow(const InstanceSet& set) {

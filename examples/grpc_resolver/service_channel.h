@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,8 @@ class ServiceChannel {
   const std::string service_;
   ByAddress channels_;  // only the callback looks at it
   std::atomic<std::shared_ptr<const List>> list_;
-  mutable std::atomic<std::size_t> next_{0};
+  // Begins anywhere: programs that call only once must not all call the same instance.
+  mutable std::atomic<std::size_t> next_{std::random_device{}()};
   lookout::registry::Subscription subscription_;  // ends first
 };
 

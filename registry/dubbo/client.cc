@@ -12,30 +12,30 @@
 #include <mutex>
 #include <string_view>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/api/status.h"
+#include "lookout/base/enum_names.h"
+#include "lookout/k8s/core/v1.h"
+#include "registry/call_queue.h"
 #include "registry/dubbo/record_set.h"
 #include "registry/informer_group.h"
+#include "registry/user_calls.h"
 
 namespace lookout::registry::dubbo {
 
 const char* to_string(EventType type) {
-  switch (type) {
-    case EventType::kCreate:
-      return "CREATE";
-    case EventType::kUpdate:
-      return "UPDATE";
-    case EventType::kDelete:
-      return "DELETE";
-  }
-  return "?";
+  static constexpr auto kNames = base::enum_names<EventType>({{EventType::kCreate, "CREATE"},
+                                                              {EventType::kUpdate, "UPDATE"},
+                                                              {EventType::kDelete, "DELETE"}});
+  return kNames.name_of(type, "?").data();
 }
 
 namespace detail {
 namespace {
 
+using registry::detail::CallQueue;
 using registry::detail::InformerGroup;
 using registry::detail::InformerGroupOptions;
+using registry::detail::UserCalls;
 
 /// How often a write is tried when others change the pod at the same time.
 constexpr int kAttempts = 20;
@@ -70,7 +70,7 @@ std::vector<std::string> namespaces(const ClientOptions& options, const PodIdent
 
 InformerGroupOptions group_options(const ClientOptions& options, const PodIdentity& pod) {
   InformerGroupOptions out;
-  out.resource = core::v1::Pod::kResource;
+  out.resource = k8s::core::v1::Pod::kResource;
   out.namespaces = namespaces(options, pod);
   out.label_selector = fmt::format("{} in ({},{})", options.label, options.consumer_label_value,
                                    options.provider_label_value);
@@ -116,8 +116,13 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
         pod_(options_.observer ? PodIdentity{}
                                : PodIdentity::find(options_.pod, client_.config().default_namespace,
                                                    options_.pod_sources)),
-        pods_(client_.resource(core::v1::Pod::kResource, pod_.ns)),
-        pool_(std::make_shared<informer::HandlerPool>(client_.shared_loop(), options_.handlers)),
+        pods_(client_.resource(k8s::core::v1::Pod::kResource, pod_.ns)),
+        pool_(std::make_shared<informer::HandlerPool>(client_.shared_loop())),
+        user_pool_(
+            std::make_shared<informer::HandlerPool>(client_.shared_loop(), options_.handlers)),
+        calls_(std::make_shared<UserCalls>()),
+        malformed_reports_(std::make_shared<CallQueue>("on_malformed", user_pool_, calls_)),
+        failure_reports_(std::make_shared<CallQueue>("on_error", user_pool_, calls_)),
         group_(client_, group_options(options_, pod_), pool_) {}
 
   void init() {
@@ -132,7 +137,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
 
   void label_pod() {
     const api::Object pod = pods_.get(pod_.name);
-    // Whoever has labelled the pod knows better.
+    // An existing label was set on purpose.
     if (pod.labels()[options_.label].exists()) return;
     set_label(options_.label,
               options_.role == Role::kConsumer ? options_.consumer_label_value
@@ -162,17 +167,22 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   }
 
   void start() {
-    group_.start([this] { return handler(); });
+    group_.start([this] {
+      registry::detail::InformerGroupEvents events;
+      events.make_handler = [this] { return handler(); };
+      events.failed = [weak = weak_from_this()](const WatchFailure& failure) {
+        if (const auto self = weak.lock()) self->report(failure);
+      };
+      events.synced = [] {};
+      return events;
+    });
   }
 
   const RecordSet& synced_records(const WaitOptions& wait) {
     check_valid();
     start();
-    group_.wait_for_sync(wait);
-    // The handlers may have to catch up with what they are to be told at first.
-    std::unique_lock lock(mutex_);
-    told_.wait(lock, wait.stop, [&] { return told_count_ >= group_size_ || !valid(); });
-    lock.unlock();
+    // Handlers are where records are taken from.
+    group_.wait_for_sync(wait, registry::detail::Synced::kHandlers);
     check_valid();
     return records_;
   }
@@ -193,17 +203,16 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   bool valid() const { return !done_.stop_requested(); }
   std::stop_token done() const { return done_.get_token(); }
   Freshness freshness() const { return group_.freshness()->freshness(); }
+  std::vector<WatchFailure> failures() const { return group_.failures(); }
   const PodIdentity& pod() const { return pod_; }
-  rest::EventLoop& loop() const { return client_.loop(); }
+  EventLoop& loop() const { return client_.loop(); }
 
   void close() {
+    calls_->forbid();
     done_.request_stop();
     records_.end(NextOutcome::kClosed);
-    {
-      const std::lock_guard lock(mutex_);
-      told_.notify_all();
-    }
     group_.close();
+    if (!client_.loop().running_in_this_thread()) calls_->wait();
   }
 
  private:
@@ -243,29 +252,17 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   }
 
   informer::EventHandler<api::Object> handler() {
-    {
-      const std::lock_guard lock(mutex_);
-      ++group_size_;
-    }
     const auto weak = weak_from_this();
     informer::EventHandler<api::Object> handler;
     handler.name = "dubbo registry";
-    handler.on_add = [weak](const api::Object& pod, bool) {
+    handler.on_add = [weak](const api::Object& pod) {
       if (const auto self = weak.lock()) self->take(pod, nullptr);
     };
     handler.on_update = [weak](const api::Object& before, const api::Object& after) {
       if (const auto self = weak.lock()) self->take(after, &before);
     };
-    handler.on_delete = [weak](const api::Object& pod, bool) {
+    handler.on_delete = [weak](const api::Object& pod) {
       if (const auto self = weak.lock()) self->records_.gone(pod.key());
-    };
-    handler.on_synced = [weak] {
-      const auto self = weak.lock();
-      if (!self) return;
-      self->group_.handler_synced();
-      const std::lock_guard lock(self->mutex_);
-      ++self->told_count_;
-      self->told_.notify_all();
     };
     return handler;
   }
@@ -278,24 +275,37 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
         before != nullptr && before->annotations()[options_.annotation].as_string() == text;
     const Records decoded = decode_records(text);
     records_.apply(pod.key(), decoded.records, pod.resource_version());
-    if (same) return;
+    if (same || decoded.defects.empty()) return;
+    std::vector<Malformed> reports;
     for (const auto& defect : decoded.defects) {
-      const Malformed report{std::string(pod.ns()), std::string(pod.name()),
-                             fmt::format("annotation {}: {}", options_.annotation, defect)};
-      if (options_.on_malformed) {
-        options_.on_malformed(report);
-      } else {
-        spdlog::warn("registry: {}/{}: {}", report.ns, report.name, report.reason);
-      }
+      reports.push_back({std::string(pod.ns()), std::string(pod.name()),
+                         fmt::format("annotation {}: {}", options_.annotation, defect)});
+      if (options_.on_malformed) continue;
+      spdlog::warn("registry: {}/{}: {}", reports.back().ns, reports.back().name,
+                   reports.back().reason);
     }
+    if (!options_.on_malformed) return;
+    malformed_reports_->post(pod.key(), [call = options_.on_malformed, reports] {
+      for (const auto& report : reports) call(report);
+    });
   }
 
-  static rest::Awaitable<void> guard(std::weak_ptr<ClientState> weak,
-                                     std::chrono::milliseconds give_up_after,
-                                     std::stop_token stop) {
+  void report(const WatchFailure& failure) {
+    if (!options_.on_error) {
+      spdlog::warn("registry: pods{}{}: {}", failure.ns.empty() ? "" : " in ", failure.ns,
+                   failure.reason);
+      return;
+    }
+    failure_reports_->post(failure.ns, [call = options_.on_error, failure] { call(failure); });
+  }
+
+  static Awaitable<void> guard(std::weak_ptr<ClientState> weak,
+                               std::chrono::milliseconds give_up_after, std::stop_token stop) {
     const auto clock = Clock::real();
     const auto pause = std::max(give_up_after / 8, std::chrono::milliseconds(1));
-    while (co_await clock->sleep(pause, stop)) {
+    for (;;) {
+      const bool awake = co_await clock->sleep(pause, stop);
+      if (!awake) break;
       const auto self = weak.lock();
       if (!self) co_return;
       const Freshness now = self->freshness();
@@ -311,16 +321,15 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   const ClientOptions options_;
   const PodIdentity pod_;
   const rest::ResourceClient pods_;
-  const std::shared_ptr<informer::HandlerPool> pool_;
+  const std::shared_ptr<informer::HandlerPool> pool_;  // of what never blocks
+  const std::shared_ptr<informer::HandlerPool> user_pool_;
+  const std::shared_ptr<UserCalls> calls_;
+  const std::shared_ptr<CallQueue> malformed_reports_;
+  const std::shared_ptr<CallQueue> failure_reports_;
   InformerGroup group_;
   RecordSet records_;
   std::stop_source done_;
   std::mutex writing_;
-
-  std::mutex mutex_;
-  std::condition_variable_any told_;
-  std::size_t group_size_ = 0;  // guarded by mutex_, as is
-  std::size_t told_count_ = 0;  // how many handlers know all there was at first
 };
 
 }  // namespace detail
@@ -348,7 +357,7 @@ NextEvent EventWatcher::next(std::stop_token stop, Deadline deadline) {
   return queue_->wait(std::move(stop), deadline);
 }
 
-rest::Awaitable<NextEvent> EventWatcher::async_next(std::stop_token stop, Deadline deadline) {
+Awaitable<NextEvent> EventWatcher::async_next(std::stop_token stop, Deadline deadline) {
   return detail::EventQueue::async_wait(queue_, std::move(stop), deadline);
 }
 
@@ -392,6 +401,7 @@ bool Client::valid() const { return state_->valid(); }
 std::stop_token Client::done() const { return state_->done(); }
 void Client::close() { state_->close(); }
 Freshness Client::freshness() const { return state_->freshness(); }
+std::vector<WatchFailure> Client::failures() const { return state_->failures(); }
 const PodIdentity& Client::pod() const { return state_->pod(); }
 
 bool validate_client(std::shared_ptr<Client>& client,

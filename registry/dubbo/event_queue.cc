@@ -19,7 +19,7 @@ void EventQueue::push(Event event) {
 }
 
 void EventQueue::compact() {
-  /// What a watcher knows of a key before the first of its events here, and the last of them.
+  /// The events of one key in the queue: the type of the first, and the place of the last.
   struct Span {
     EventType first;
     std::size_t last;

@@ -14,7 +14,7 @@ class ProviderReader : public registry::detail::InstanceReader {
   ProviderReader(std::string annotation, bool include_unready)
       : annotation_(std::move(annotation)), include_unready_(include_unready) {}
 
-  /// What it reads, and nothing else of a pod.
+  /// The fields of a pod that it reads.
   api::Projection projection() const;
 
   void services_of(const api::Object& pod, cache::IndexValues& services) const override;

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "lookout/api/core/v1.h"
+#include "lookout/k8s/core/v1.h"
 #include "registry/dubbo/provider_reader.h"
 #include "registry/hub.h"
 
@@ -14,7 +14,7 @@ namespace {
 registry::detail::HubSource source(const Options& options, const ProviderNames& names) {
   auto reader = std::make_shared<const ProviderReader>(names.annotation, options.include_unready);
   return {
-      .resource = core::v1::Pod::kResource,
+      .resource = k8s::core::v1::Pod::kResource,
       .label_selector = fmt::format("{} in ({},{})", names.label, names.consumer_label_value,
                                     names.provider_label_value),
       .projection = reader->projection(),

@@ -10,8 +10,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "lookout/api/base64.h"
 #include "lookout/api/error.h"
+#include "lookout/base/base64.h"
 
 namespace lookout::registry::dubbo {
 namespace {
@@ -23,7 +23,7 @@ using rapidjson::Value;
 constexpr int kMaxDepth = 64;
 
 std::string encode_base64url(std::string_view bytes) {
-  std::string text = api::encode_base64(bytes);
+  std::string text = encode_base64(bytes);
   std::ranges::replace(text, '+', '-');
   std::ranges::replace(text, '/', '_');
   return text;
@@ -34,7 +34,7 @@ std::optional<std::string> decode_base64url(std::string_view text) {
   std::string standard(text);
   std::ranges::replace(standard, '-', '+');
   std::ranges::replace(standard, '_', '/');
-  return api::decode_base64(standard);
+  return decode_base64(standard);
 }
 
 bool too_deep(std::string_view json) {

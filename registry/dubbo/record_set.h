@@ -43,7 +43,7 @@ class RecordSet {
     std::string pod;
     std::string value;
   };
-  /// What this client has made of a key on its own pod, which the server has yet to confirm.
+  /// This client's own write of a key to its pod, until the server confirms it.
   struct Own {
     Holder holder;
     bool present = true;  // false: it has taken the key off

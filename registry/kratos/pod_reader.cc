@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "lookout/api/core/v1.h"
-#include "lookout/api/meta/v1.h"
+#include "lookout/k8s/core/v1.h"
+#include "lookout/k8s/meta/v1.h"
 #include "lookout/registry/kratos/registry.h"
 #include "registry/pod_state.h"
 #include "registry/string_map.h"
@@ -18,7 +18,7 @@ using detail::StringMap;
 
 constexpr const char* kZoneMetadata = "zone";
 
-/// What kratos takes for "nothing there".
+/// Whether kratos takes the text for an absent value.
 bool stands_for_nothing(std::string_view text) {
   return text.empty() || text == "{}" || text == "null" || text == "nil" || text == "[]";
 }
@@ -34,7 +34,7 @@ bool read_annotation(const api::Object& pod, std::string_view name, StringMap& o
   return false;
 }
 
-std::string protocol_of(const core::v1::ContainerPort& port, const std::string& number,
+std::string protocol_of(const k8s::core::v1::ContainerPort& port, const std::string& number,
                         const StringMap& protocols) {
   if (const auto it = protocols.find(number); it != protocols.end() && !it->second.empty()) {
     return it->second;
@@ -46,7 +46,7 @@ std::string protocol_of(const core::v1::ContainerPort& port, const std::string& 
 
 }  // namespace
 
-const api::Projection& PodReader::projection() {
+const api::Projection& pod_projection() {
   static const auto kProjection = api::Projection::keep(
       {"metadata.labels.kratos-service-id", "metadata.labels.kratos-service-app",
        "metadata.labels.kratos-service-version", "metadata.labels['topology.kubernetes.io/zone']",
@@ -65,7 +65,7 @@ void PodReader::services_of(const api::Object& pod, cache::IndexValues& services
 
 void PodReader::read(const api::Object& object, std::string_view,
                      std::vector<InstancePtr>& instances) const {
-  const core::v1::Pod pod(object);
+  const k8s::core::v1::Pod pod(object);
   const auto status = pod.status();
   if (!detail::pod_is_running(object) || status.pod_ip().empty()) return;
   const bool ready = detail::pod_is_ready(object);

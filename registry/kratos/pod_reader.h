@@ -1,7 +1,6 @@
 // Instances out of pods.
 #pragma once
 
-#include "lookout/api/projection.h"
 #include "registry/hub.h"
 
 namespace lookout::registry::kratos {
@@ -9,9 +8,6 @@ namespace lookout::registry::kratos {
 class PodReader : public detail::InstanceReader {
  public:
   explicit PodReader(bool include_unready) : include_unready_(include_unready) {}
-
-  /// What it reads, and nothing else of a pod.
-  static const api::Projection& projection();
 
   void services_of(const api::Object& pod, cache::IndexValues& services) const override;
   void read(const api::Object& pod, std::string_view service,

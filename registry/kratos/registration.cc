@@ -1,4 +1,4 @@
-// What register and deregister write.
+// The patches of register and deregister.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rapidjson/stringbuffer.h>

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "lookout/api/core/v1.h"
+#include "lookout/k8s/core/v1.h"
 #include "registry/hub.h"
 #include "registry/kratos/pod_reader.h"
 
@@ -13,10 +13,10 @@ namespace {
 
 detail::HubSource source(const Options& options) {
   return {
-      .resource = core::v1::Pod::kResource,
+      .resource = k8s::core::v1::Pod::kResource,
       // A pod that was deregistered keeps the label, without a value.
       .label_selector = fmt::format("{0},{0}!=", kServiceNameLabel),
-      .projection = PodReader::projection(),
+      .projection = pod_projection(),
       .reader = std::make_shared<const PodReader>(options.include_unready),
   };
 }
@@ -36,8 +36,8 @@ void Registry::register_instance(const ServiceInstance& instance, rest::CallOpti
   client_.loop().run(async_register_instance(instance, std::move(call)));
 }
 
-rest::Awaitable<void> Registry::async_register_instance(ServiceInstance instance,
-                                                        rest::CallOptions call) {
+Awaitable<void> Registry::async_register_instance(ServiceInstance instance,
+                                                  rest::CallOptions call) {
   return patch_pod(registration_patch(instance), std::move(call));
 }
 
@@ -45,18 +45,15 @@ void Registry::deregister_instance(const ServiceInstance&, rest::CallOptions cal
   client_.loop().run(async_deregister_instance(std::move(call)));
 }
 
-rest::Awaitable<void> Registry::async_deregister_instance(rest::CallOptions call) {
+Awaitable<void> Registry::async_deregister_instance(rest::CallOptions call) {
   return patch_pod(deregistration_patch(), std::move(call));
 }
 
-rest::Awaitable<void> Registry::patch_pod(std::string patch, rest::CallOptions call) {
+Awaitable<void> Registry::patch_pod(std::string patch, rest::CallOptions call) {
   const PodIdentity here = pod();
-  const auto pods = client_.resource(core::v1::Pod::kResource, here.ns);
-  // (Named: GCC 12 destroys temporaries of aggregates twice around a co_await.)
-  const rest::PatchOptions options;
-  const std::string no_subresource;
-  co_await pods.async_patch(here.name, rest::PatchType::kStrategicMerge, std::move(patch), options,
-                            no_subresource, std::move(call));
+  const auto pods = client_.resource(k8s::core::v1::Pod::kResource, here.ns);
+  co_await pods.async_patch(here.name, rest::PatchType::kStrategicMerge, std::move(patch), {}, {},
+                            std::move(call));
 }
 
 }  // namespace lookout::registry::kratos

@@ -1,6 +1,6 @@
 #include "lookout/registry/services/registry.h"
 
-#include "lookout/api/discovery/v1.h"
+#include "lookout/k8s/discovery/v1.h"
 #include "registry/hub.h"
 #include "registry/services/slice_reader.h"
 
@@ -15,7 +15,7 @@ std::string only_namespace(const Options& options) {
 
 detail::HubSource source(const Options& options) {
   return {
-      .resource = discovery::v1::EndpointSlice::kResource,
+      .resource = k8s::discovery::v1::EndpointSlice::kResource,
       .label_selector = std::string(kServiceNameLabel),
       .projection = SliceReader::projection(),
       .reader = std::make_shared<const SliceReader>(only_namespace(options).empty(),

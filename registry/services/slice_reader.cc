@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lookout/api/discovery/v1.h"
+#include "lookout/k8s/discovery/v1.h"
 #include "lookout/registry/services/registry.h"
 #include "registry/url.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kKubernetesProtocols = "kubernetes.io/";
 
-std::string protocol_of(const discovery::v1::EndpointPort& port) {
+std::string protocol_of(const k8s::discovery::v1::EndpointPort& port) {
   std::string_view protocol = port.app_protocol();
   if (protocol.starts_with(kKubernetesProtocols)) {
     protocol.remove_prefix(kKubernetesProtocols.size());
@@ -25,7 +25,7 @@ std::string protocol_of(const discovery::v1::EndpointPort& port) {
   return std::string(port.protocol().empty() ? "TCP" : port.protocol());
 }
 
-bool is_ready(const discovery::v1::Endpoint& endpoint) {
+bool is_ready(const k8s::discovery::v1::Endpoint& endpoint) {
   const auto conditions = endpoint.conditions();
   return conditions.ready().value_or(true) && !conditions.terminating().value_or(false);
 }
@@ -53,7 +53,7 @@ void SliceReader::services_of(const api::Object& slice, cache::IndexValues& serv
 
 void SliceReader::read(const api::Object& object, std::string_view,
                        std::vector<InstancePtr>& instances) const {
-  const discovery::v1::EndpointSlice slice(object);
+  const k8s::discovery::v1::EndpointSlice slice(object);
   for (const auto endpoint : slice.endpoints()) {
     const bool ready = is_ready(endpoint);
     if ((!ready && !include_unready_) || endpoint.addresses().empty()) continue;

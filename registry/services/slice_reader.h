@@ -11,7 +11,7 @@ class SliceReader : public detail::InstanceReader {
   SliceReader(bool qualified, bool include_unready)
       : qualified_(qualified), include_unready_(include_unready) {}
 
-  /// What it reads, and nothing else of a slice.
+  /// The fields of a slice that it reads.
   static const api::Projection& projection();
 
   void services_of(const api::Object& slice, cache::IndexValues& services) const override;

@@ -1,4 +1,4 @@
-#include "lookout/api/base64.h"
+#include "lookout/base/base64.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,7 @@
 // The usual JSON is taken apart by a parser of our own, what is unusual in it by RapidJSON: both
 // must make the same of the same text.
+#include "api/fast_json.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -50,6 +52,8 @@ constexpr std::string_view kTexts[] = {
     R"("x\"y\\z\/\b\f\n\r\t")",
     R"({"k:{\"name\":\"web\"}":{".":{},"f:image":{}}})",
     R"("\u00e4\ud83d\ude00")",
+    R"("\u0026a\u003C\u003e\u0000\u07ff\u0800\uffff\uD800\uDC00\udbff\udfff")",
+    R"({"\u0062":"\u0063"})",
     "\"\xc3\xa4\xf0\x9f\x98\x80\"",
     R"(0)",
     R"(-0)",
@@ -84,6 +88,12 @@ constexpr std::string_view kTexts[] = {
     R"("\u12")",
     R"("\ud800")",
     R"("\udc00")",
+    R"("\ud800\n")",
+    R"("\ud800\ud800")",
+    R"("\ud800\u0041")",
+    R"("\u00g0")",
+    R"("\u")",
+    R"("\u12)",
     "\"a\nb\"",
     "\"a\x01\"",
     R"(tru)",
@@ -107,6 +117,49 @@ constexpr std::string_view kTexts[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Texts, FastJsonTest, testing::ValuesIn(kTexts));
+
+/// Takes everything.
+struct Listener {
+  bool Null() { return true; }
+  bool Bool(bool) { return true; }
+  bool RawNumber(const char*, unsigned, bool) { return true; }
+  bool String(const char* text, unsigned size, bool) {
+    last.assign(text, size);
+    return true;
+  }
+  bool StartObject() { return true; }
+  bool Key(const char*, unsigned, bool) { return true; }
+  bool EndObject(unsigned) { return true; }
+  bool StartArray() { return true; }
+  bool EndArray(unsigned) { return true; }
+  bool skipping() const { return false; }
+  void skipped() {}
+  std::string last;
+};
+
+// Go writes <, > and & so: the objects that have them are not taken apart twice.
+TEST(FastJson, TakesUnicodeEscapesItself) {
+  Listener listener;
+  detail::FastJson<Listener> parser(listener);
+  std::string text = R"({"a":"x\u0026\u00e4\u20ac\ud83d\ude00y"})";
+  const std::size_t size = text.size();
+  text.append(16, '\0');
+  EXPECT_TRUE(parser.parse({text.data(), size}));
+  EXPECT_EQ(listener.last, "x&\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80y");
+}
+
+// RapidJSON overlooked some, depending on the address.
+TEST(FastJson, ControlCharactersAreRefusedByBothParsersWhereverTheyAre) {
+  for (std::size_t before = 0; before < 40; ++before) {
+    for (char c = 1; c < 0x20; ++c) {
+      const std::string value = '"' + std::string(before, 'x') + c + std::string(20, 'y') + '"';
+      EXPECT_FALSE(decode(value, false)) << before << " " << int{c};
+      EXPECT_FALSE(decode(value, true)) << before << " " << int{c};
+      EXPECT_FALSE(decode("{" + value + ":1}", true)) << before << " " << int{c};
+    }
+  }
+  EXPECT_TRUE(decode("[\n\t\"a\\\"\" ,\r\n\"\\\\\"]", true));
+}
 
 TEST(FastJson, LeavesNoTraceOfWhatItGaveUpOn) {
   // The type that items get by default, and members before the unusual one, once each.

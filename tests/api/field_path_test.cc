@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "lookout/api/error.h"
+#include "tests/support/text_case.h"
 
 namespace lookout::api {
 namespace {
@@ -28,10 +29,7 @@ std::string steps_of(std::string_view text) {
 }
 
 TEST(FieldPathTest, Parses) {
-  const struct {
-    const char* text;
-    const char* steps;
-  } cases[] = {
+  const lookout::test::TextCase cases[] = {
       {"", ""},
       {"a", "<a>"},
       {".a", "<a>"},
@@ -54,10 +52,7 @@ TEST(FieldPathTest, Parses) {
 }
 
 TEST(FieldPathTest, ErrorsSayWhere) {
-  const struct {
-    const char* text;
-    const char* why;
-  } cases[] = {
+  const lookout::test::TextCase cases[] = {
       {".", "expected a name at character 2"},
       {"a.", "expected a name at character 3"},
       {"a..b", "expected a name at character 3"},

@@ -1,4 +1,4 @@
-#include "api/go_text.h"
+#include "lookout/api/detail/go_text.h"
 
 #include <gtest/gtest.h>
 

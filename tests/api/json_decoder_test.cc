@@ -1,6 +1,5 @@
 // Single objects from JSON: what a real server said comes back whole, and what nobody should say
 // is refused.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
@@ -13,13 +12,14 @@
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
 #include "tests/api/recordings.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
+#include "tests/support/text_case.h"
 
 namespace lookout::api {
 namespace {
 
 using namespace std::string_view_literals;
-using testing::AllOf;
-using testing::HasSubstr;
 
 Object decode(std::string_view text) {
   JsonDecoder decoder;
@@ -129,7 +129,7 @@ TEST(JsonDecoderTest, ErrorsSayWhyAndWhere) {
     const char* why;
     const char* where;
   } cases[] = {
-      {"[]", "expected a JSON object", "byte 1"},
+      {"[]", "expected a JSON object", "byte 0"},
       {"{\"a\":1,}", "Missing a name", "byte 7"},
       {"{\"a\":\xFF}", "invalid UTF-8", "byte 5"},
       {"{\"a\":1}\0 "sv, "NUL", "byte 7"},
@@ -170,7 +170,8 @@ TEST(JsonDecoderTest, WhatIsNotUtf8IsRefused) {
   for (const std::string text :
        {"\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
         "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
-    EXPECT_EQ(decode("{\"" + text + "\":\"" + text + "\"}")[text].as_string(), text);
+    EXPECT_EQ(lookout::test::held(decode("{\"" + text + "\":\"" + text + "\"}"))[text].as_string(),
+              text);
   }
 }
 
@@ -317,7 +318,7 @@ TEST(JsonDecoderTest, NumbersThatADocumentCannotHoldComeOutAsTheNearestDouble) {
   const auto via_document = [](const char* json) {
     Object object;
     member(object, json);
-    return Object::from(object.to_document())["v"].to_json();
+    return lookout::test::held(Object::from(object.to_document()))["v"].to_json();
   };
   EXPECT_EQ(via_document("18446744073709551616"), "1.8446744073709552e+19");
   EXPECT_EQ(via_document("1.8e308"), "1.7976931348623157e+308");
@@ -327,10 +328,7 @@ TEST(JsonDecoderTest, NumbersThatADocumentCannotHoldComeOutAsTheNearestDouble) {
 }
 
 TEST(JsonDecoderTest, OfADuplicateTheLastOneCounts) {
-  const struct {
-    const char* json;
-    const char* same;
-  } cases[] = {
+  const lookout::test::TextCase cases[] = {
       {R"({"a":1,"a":2})", R"({"a":2})"},
       {R"({"spec":1,"x":0,"spec":{"y":[]}})", R"({"x":0,"spec":{"y":[]}})"},
       {R"({"kind":"A","kind":"B"})", R"({"kind":"B"})"},

@@ -1,5 +1,4 @@
 // List and watch bodies, whole and in pieces, and what must not bring them down.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
@@ -12,6 +11,7 @@
 #include "tests/api/recordings.h"
 #include "tests/support/allocations.h"
 #include "tests/support/files.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::api {
 namespace {
@@ -21,12 +21,6 @@ using test::decode_list;
 using test::decode_watch;
 using test::DecodedList;
 using test::DecodedWatch;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
-using testing::StartsWith;
 
 StreamOptions limited_to(std::size_t bytes) {
   StreamOptions options;
@@ -284,7 +278,7 @@ TEST(JsonStreamTest, AMalformedItemCostsNoOther) {
   EXPECT_THAT(names_of(list), ElementsAre("a", "b", "c"));
   ASSERT_THAT(list.malformed, SizeIs(3));
   EXPECT_THAT(list.malformed[0].reason, HasSubstr("at byte"));
-  EXPECT_EQ(list.malformed[0].excerpt, "{\"metadata\":{\"name\":\"bad\",}}");
+  EXPECT_EQ(list.malformed[0].key, "") << "who knows what comes behind it";
   EXPECT_EQ(list.malformed[0].bytes, 28u);
   EXPECT_THAT(list.malformed[1].reason, HasSubstr("invalid UTF-8"));
 }
@@ -361,8 +355,6 @@ TEST(JsonStreamTest, WhatIsLargerThanTheLimitIsReportedAndNotKept) {
     ASSERT_THAT(list.malformed, SizeIs(1));
     EXPECT_EQ(list.malformed[0].bytes, big.size());
     EXPECT_EQ(list.malformed[0].reason, "larger than the limit of 1048576 bytes");
-    EXPECT_THAT(list.malformed[0].excerpt,
-                AllOf(StartsWith("{\"metadata\":{\"name\":\"big\"}"), SizeIs(160)));
 
     const auto watch = decode_watch(events, limited_to(kLimit), pieces_of(piece));
     EXPECT_TRUE(watch.complete) << watch.error;
@@ -454,7 +446,6 @@ TEST(JsonStreamTest, AMalformedEventCostsNoOther) {
   EXPECT_EQ(watch.events[1].type, EventType::kDeleted);
   ASSERT_THAT(watch.malformed, SizeIs(3));
   EXPECT_EQ(watch.malformed[0].reason, "unknown event type \"SOMETHING\"");
-  EXPECT_EQ(watch.malformed[0].excerpt, R"({"type":"SOMETHING","object":{}})");
 }
 
 TEST(JsonStreamTest, WhatIsNoWatchIsRefused) {

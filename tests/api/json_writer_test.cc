@@ -1,4 +1,4 @@
-#include "api/json_writer.h"
+#include "lookout/api/detail/json_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "api/flat_writer.h"
+#include "lookout/api/detail/flat_writer.h"
 #include "lookout/api/object.h"
 
 namespace lookout::api {

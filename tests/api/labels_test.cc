@@ -1,74 +1,43 @@
 #include "lookout/api/labels.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
 #include <string>
 #include <vector>
 
-#include "lookout/api/meta/v1.h"
+#include "lookout/k8s/meta/v1.h"
 #include "tests/api/recordings.h"
+#include "tests/api/selector_testing.h"
 #include "tests/support/allocations.h"
 #include "tests/support/files.h"
+#include "tests/support/matchers.h"
+#include "tests/support/text_case.h"
 
 namespace lookout::api {
 namespace {
 
 using labels::Operator;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 Object with_labels(std::string_view labels_json) {
   return Object::parse(R"({"metadata":{"labels":)" + std::string(labels_json) + "}}");
 }
 
 std::string reason_of(std::string_view selector) {
-  try {
-    labels::parse(selector);
-  } catch (const SelectorError& e) {
-    return e.reason();
-  }
-  return "";
+  return test::refusal_by([&] { labels::parse(selector); });
 }
 
 std::string reason_of(std::string key, Operator op, std::vector<std::string> values) {
-  try {
-    labels::Requirement(std::move(key), op, std::move(values));
-  } catch (const SelectorError& e) {
-    return e.reason();
-  }
-  return "";
+  return test::refusal_by([&] { labels::Requirement(std::move(key), op, std::move(values)); });
 }
 
 TEST(LabelsTest, AnswersLikeARealServer) {
-  const auto folder = lookout::test::testdata("kube-1.36/selectors");
-  const auto list = test::decode_list(lookout::test::read_file(folder / "pods.json"));
-  ASSERT_EQ(list.items.size(), 10u);
-  const auto cases = test::parse_json(lookout::test::read_file(folder / "label.json"));
-  for (const auto& one : cases.GetArray()) {
-    const std::string text = one["selector"].GetString();
-    SCOPED_TRACE(text);
-    if (one["code"].GetInt() != 200) {
-      EXPECT_EQ(reason_of(text), one["message"].GetString());
-      continue;
-    }
-    const auto selector = labels::parse(text);
-    std::vector<std::string> expected;
-    for (const auto& name : one["names"].GetArray()) expected.emplace_back(name.GetString());
-    std::vector<std::string> actual;
-    for (const auto& pod : list.items) {
-      if (selector.matches(pod)) actual.emplace_back(pod.name());
-    }
-    EXPECT_EQ(actual, expected);
-  }
+  test::expect_recorded_answers("label.json",
+                                [](const std::string& text) { return labels::parse(text); });
 }
 
 TEST(LabelsTest, ParsesToTheCanonicalText) {
-  const struct {
-    const char* text;
-    const char* canonical;
-  } cases[] = {
+  const lookout::test::TextCase cases[] = {
       {"", ""},
       {"  ", ""},
       {"app", "app"},
@@ -147,15 +116,8 @@ TEST(LabelsTest, RefusesInTheServersWords) {
 }
 
 TEST(LabelsTest, AnErrorSaysWhere) {
-  try {
-    labels::parse("app=web,tier frontend");
-    FAIL();
-  } catch (const SelectorError& e) {
-    EXPECT_EQ(e.position(), 13u);
-    EXPECT_THAT(e.what(), HasSubstr("\"app=web,tier frontend\""));
-    EXPECT_THAT(e.what(), HasSubstr("found 'frontend'"));
-    EXPECT_THAT(e.what(), HasSubstr("at character 14"));
-  }
+  test::expect_refusal_at(13, {"\"app=web,tier frontend\"", "found 'frontend'", "at character 14"},
+                          [] { labels::parse("app=web,tier frontend"); });
 }
 
 TEST(LabelsTest, ARequirementIsChecked) {
@@ -282,7 +244,7 @@ TEST(LabelsTest, FromSetWantsAllOfThem) {
 TEST(LabelsTest, FromALabelSelectorOfTheApi) {
   const auto convert = [](std::string_view json) {
     const Object object = Object::parse(R"({"spec":{"selector":)" + std::string(json) + "}}");
-    return labels::from(meta::v1::LabelSelector(object["spec"]["selector"]));
+    return labels::from(k8s::meta::v1::LabelSelector(object["spec"]["selector"]));
   };
   EXPECT_EQ(convert(R"({"matchLabels":{"b":"1","a":"2"},"matchExpressions":[)"
                     R"({"key":"c","operator":"In","values":["y","x"]},)"
@@ -292,7 +254,7 @@ TEST(LabelsTest, FromALabelSelectorOfTheApi) {
             "a=2,b=1,c in (x,y),d notin (z),e,!f");
   EXPECT_TRUE(convert("{}").empty());
   EXPECT_FALSE(convert("null").matches(Object()));
-  EXPECT_FALSE(labels::from(meta::v1::LabelSelector()).matches(Object()));
+  EXPECT_FALSE(labels::from(k8s::meta::v1::LabelSelector()).matches(Object()));
   const auto reason = [&](std::string_view json) {
     try {
       convert(json);

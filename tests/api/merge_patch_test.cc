@@ -10,6 +10,7 @@
 #include "lookout/api/error.h"
 #include "tests/api/recordings.h"
 #include "tests/support/files.h"
+#include "tests/support/nested.h"
 
 namespace lookout::api {
 namespace {
@@ -166,10 +167,7 @@ TEST(MergePatchTest, NullsOfTheTargetStateComeOutAsAbsent) {
 
 TEST(MergePatchTest, NestingIsLimited) {
   const auto nested = [](std::size_t depth, const char* open, const char* close) {
-    std::string text;
-    for (std::size_t i = 0; i < depth; ++i) text += open;
-    text += "1";
-    for (std::size_t i = 0; i < depth; ++i) text += close;
+    const std::string text = lookout::test::nested_json(depth, open, close);
     Document document;
     document.Parse<rapidjson::kParseIterativeFlag>(text.c_str());
     EXPECT_FALSE(document.HasParseError());
@@ -184,6 +182,17 @@ TEST(MergePatchTest, NestingIsLimited) {
       EXPECT_THROW(create_merge_patch(nested(depth, open, close), empty), DecodeError);
     }
   }
+}
+
+TEST(MergePatchTest, APatchBetweenWideObjectsTakesNoQuadraticTime) {
+  constexpr int kMembers = 200000;
+  std::string members;
+  for (int i = 0; i < kMembers; ++i) members += ",\"k" + std::to_string(i) + "\":1";
+  const Document before =
+      test::parse_json(R"({"a":{"x":1)" + members + R"(},"b":[{"y":1)" + members + "}]}");
+  const Document after =
+      test::parse_json(R"({"a":{"x":2)" + members + R"(},"b":[{"y":1)" + members + "}]}");
+  EXPECT_EQ(create_merge_patch(before, after), test::parse_json(R"({"a":{"x":2}})"));
 }
 
 TEST(MergePatchTest, AWidePatchTakesNoQuadraticTime) {

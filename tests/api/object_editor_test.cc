@@ -1,4 +1,4 @@
-#include "api/object_editor.h"
+#include "lookout/api/detail/object_editor.h"
 
 #include <gtest/gtest.h>
 

@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "lookout/api/error.h"
-#include "lookout/api/meta/v1.h"
+#include "lookout/k8s/meta/v1.h"
 #include "tests/api/recordings.h"
 #include "tests/support/allocations.h"
+#include "tests/support/held.h"
 
 namespace lookout::api {
 namespace {
@@ -207,7 +208,7 @@ TEST(ObjectTest, WhatJsonCannotSayIsRefused) {
   EXPECT_THROW(from(std::numeric_limits<double>::infinity()), DecodeError);
   EXPECT_THROW(from(std::numeric_limits<double>::quiet_NaN()), DecodeError);
   EXPECT_THROW(from(rapidjson::StringRef("\xFF")), DecodeError);
-  EXPECT_EQ(from(1.5)["a"].as_double(), 1.5);
+  EXPECT_EQ(lookout::test::held(from(1.5))["a"].as_double(), 1.5);
   rapidjson::Document key(rapidjson::kObjectType);
   key.AddMember(rapidjson::StringRef("\xFF"), 1, key.GetAllocator());
   EXPECT_THROW(Object::from(key), DecodeError);

@@ -1,6 +1,5 @@
 #include "lookout/api/projection.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -9,12 +8,12 @@
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
 #include "tests/api/recordings.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::api {
 namespace {
 
 using namespace std::string_view_literals;
-using testing::HasSubstr;
 
 Object decode(const Projection& projection, std::string_view text) {
   JsonDecoder decoder(projection);
@@ -251,11 +250,20 @@ TEST(ProjectionTest, WhatMakesNoSenseIsRefused) {
   }
 }
 
-TEST(ProjectionTest, CopiesAreEqualOthersAreNot) {
-  const auto one = Projection::keep({"spec"});
+TEST(ProjectionTest, IsEqualToWhatKeepsTheSame) {
+  const auto one = Projection::keep({"spec", "metadata.labels"});
   const auto copy = one;
   EXPECT_EQ(one, copy);
+  EXPECT_EQ(one, Projection::keep({"metadata.labels", "spec"}));
+  EXPECT_EQ(one, Projection::keep({"spec.nodeName", "spec", "spec.hostname", "metadata.labels",
+                                   "metadata.name"}));
   EXPECT_NE(one, Projection::keep({"spec"}));
+  EXPECT_NE(one, Projection::keep({"spec.nodeName", "metadata.labels"}));
+  EXPECT_NE(one, Projection());
+  EXPECT_EQ(Projection::without_managed_fields(), Projection::drop({"metadata.managedFields"}));
+  EXPECT_NE(Projection::keep({"status"}), Projection::drop({"status"}));
+  EXPECT_NE(Projection::keep({}), Projection());
+  EXPECT_EQ(Projection::drop({}), Projection());
   EXPECT_EQ(Projection(), Projection());
   EXPECT_TRUE(Projection().keeps_everything());
   EXPECT_FALSE(one.keeps_everything());

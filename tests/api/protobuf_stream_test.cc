@@ -1,5 +1,4 @@
 // Lists and watches in protobuf, as their bytes come in.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -8,6 +7,7 @@
 #include "lookout/api/protobuf.h"
 #include "tests/api/protobuf_bytes.h"
 #include "tests/api/recordings.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::api {
 namespace {
@@ -20,8 +20,6 @@ using test::DecodedList;
 using test::DecodedWatch;
 using test::enveloped;
 using test::number_field;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 const std::vector<Projection>& projections() {
   static const std::vector<Projection> kProjections = {
@@ -128,7 +126,7 @@ TEST(ProtobufListDecoderTest, AMalformedItemCostsNoOther) {
     ASSERT_EQ(list.malformed.size(), 1u);
     EXPECT_THAT(list.malformed[0].reason, StartsWith("Pod: field 1"));
     EXPECT_EQ(list.malformed[0].bytes, bad.size());
-    EXPECT_EQ(list.malformed[0].excerpt, bad);
+    EXPECT_EQ(list.malformed[0].key, "");
   }
 }
 
@@ -143,7 +141,6 @@ TEST(ProtobufListDecoderTest, AnItemBeyondTheLimitIsSteppedOver) {
     ASSERT_EQ(list.malformed.size(), 1u);
     EXPECT_THAT(list.malformed[0].reason, HasSubstr("limit of 100 bytes"));
     EXPECT_EQ(list.malformed[0].bytes, 1000u + 6u);
-    EXPECT_EQ(list.malformed[0].excerpt.size(), 160u);
   }
 }
 

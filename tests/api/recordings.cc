@@ -1,20 +1,20 @@
 #include "tests/api/recordings.h"
 
 #include <gtest/gtest.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <memory>
 
+#include "lookout/api/detail/json_values.h"
 #include "lookout/api/protobuf.h"
 #include "tests/support/files.h"
 
 namespace lookout::api {
 
 bool operator==(const MalformedObject& a, const MalformedObject& b) {
-  return a.reason == b.reason && a.excerpt == b.excerpt && a.bytes == b.bytes;
+  return a.reason == b.reason && a.key == b.key && a.bytes == b.bytes;
 }
 bool operator==(const WatchEvent& a, const WatchEvent& b) {
   return a.type == b.type && a.object == b.object;
@@ -70,12 +70,7 @@ rapidjson::Document parse_json(std::string_view text) {
   return document;
 }
 
-std::string to_json(const rapidjson::Value& value) {
-  rapidjson::StringBuffer out;
-  rapidjson::Writer<rapidjson::StringBuffer> writer(out);
-  value.Accept(writer);
-  return {out.GetString(), out.GetSize()};
-}
+std::string to_json(const rapidjson::Value& value) { return detail::to_json(value); }
 
 std::vector<std::string> recorded_items(const std::string& name) {
   rapidjson::Document list = parse_json(list_body(name));
@@ -119,28 +114,37 @@ Pieces cut_at(std::size_t position) {
   };
 }
 
+bool Decoded::operator==(const Decoded&) const = default;
 bool DecodedList::operator==(const DecodedList&) const = default;
 bool DecodedWatch::operator==(const DecodedWatch&) const = default;
 
 namespace {
 
+/// Decodes a body. What the decoder says of it goes to `out`, its values to `take`.
+template <class Decoder, class Take>
+std::unique_ptr<Decoder> decode_by(std::string_view body, const StreamOptions& options,
+                                   const Pieces& pieces, Decoded& out, const Take& take) {
+  auto decoder = std::make_unique<Decoder>(
+      options, take, [&](const MalformedObject& malformed) { out.malformed.push_back(malformed); });
+  pieces(body, [&](std::string_view piece) { return decoder->feed(piece); });
+  out.complete = decoder->finish();
+  out.error = decoder->error();
+  out.unknown = decoder->unknown_fields();
+  out.would_lose = decoder->would_lose();
+  return decoder;
+}
+
 template <class Decoder>
 DecodedList decode_list_by(std::string_view body, const StreamOptions& options,
                            const Pieces& pieces) {
   DecodedList out;
-  Decoder decoder(
-      options, [&](Object object) { out.items.push_back(std::move(object)); },
-      [&](const MalformedObject& malformed) { out.malformed.push_back(malformed); });
-  pieces(body, [&](std::string_view piece) { return decoder.feed(piece); });
-  out.complete = decoder.finish();
-  out.error = decoder.error();
-  out.api_version = decoder.api_version();
-  out.kind = decoder.kind();
-  out.resource_version = decoder.resource_version();
-  out.continue_token = decoder.continue_token();
-  out.remaining_item_count = decoder.remaining_item_count();
-  out.unknown = decoder.unknown_fields();
-  out.would_lose = decoder.would_lose();
+  const auto decoder = decode_by<Decoder>(
+      body, options, pieces, out, [&](Object object) { out.items.push_back(std::move(object)); });
+  out.api_version = decoder->api_version();
+  out.kind = decoder->kind();
+  out.resource_version = decoder->resource_version();
+  out.continue_token = decoder->continue_token();
+  out.remaining_item_count = decoder->remaining_item_count();
   return out;
 }
 
@@ -148,14 +152,8 @@ template <class Decoder>
 DecodedWatch decode_watch_by(std::string_view body, const StreamOptions& options,
                              const Pieces& pieces) {
   DecodedWatch out;
-  Decoder decoder(
-      options, [&](WatchEvent event) { out.events.push_back(std::move(event)); },
-      [&](const MalformedObject& malformed) { out.malformed.push_back(malformed); });
-  pieces(body, [&](std::string_view piece) { return decoder.feed(piece); });
-  out.complete = decoder.finish();
-  out.error = decoder.error();
-  out.unknown = decoder.unknown_fields();
-  out.would_lose = decoder.would_lose();
+  decode_by<Decoder>(body, options, pieces, out,
+                     [&](WatchEvent event) { out.events.push_back(std::move(event)); });
   return out;
 }
 

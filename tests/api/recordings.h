@@ -40,18 +40,24 @@ Pieces in_one_piece();
 Pieces byte_by_byte();
 Pieces cut_at(std::size_t position);
 
-struct DecodedList {
-  std::vector<Object> items;
+/// What a decoder says of any body.
+struct Decoded {
   std::vector<MalformedObject> malformed;
   bool complete = false;
   std::string error;
+  UnknownFields unknown;
+  bool would_lose = false;
+
+  bool operator==(const Decoded& other) const;
+};
+
+struct DecodedList : Decoded {
+  std::vector<Object> items;
   std::string api_version;
   std::string kind;
   std::string resource_version;
   std::string continue_token;
   std::optional<std::int64_t> remaining_item_count;
-  UnknownFields unknown;
-  bool would_lose = false;
 
   bool operator==(const DecodedList& other) const;
 };
@@ -60,13 +66,8 @@ DecodedList decode_list(std::string_view body, const StreamOptions& options = {}
 DecodedList decode_protobuf_list(std::string_view body, const StreamOptions& options = {},
                                  const Pieces& pieces = in_one_piece());
 
-struct DecodedWatch {
+struct DecodedWatch : Decoded {
   std::vector<WatchEvent> events;
-  std::vector<MalformedObject> malformed;
-  bool complete = false;
-  std::string error;
-  UnknownFields unknown;
-  bool would_lose = false;
 
   bool operator==(const DecodedWatch& other) const;
 };

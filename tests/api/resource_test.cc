@@ -1,22 +1,19 @@
 #include "lookout/api/resource.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
 #include <set>
 #include <string>
 
-#include "lookout/api/apps/v1.h"
-#include "lookout/api/core/v1.h"
+#include "lookout/k8s/apps/v1.h"
+#include "lookout/k8s/core/v1.h"
 #include "tests/api/recordings.h"
 #include "tests/support/files.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::api {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 TEST(ResourceTest, AllBuiltInResourcesAreThere) {
   EXPECT_EQ(schema_version(), "1.36");
@@ -98,17 +95,17 @@ TEST(ResourceTest, UsersMayNameItAsTheyLike) {
 }
 
 TEST(ResourceTest, TypesKnowTheirResource) {
-  const Resource pods(core::v1::Pod::kResource);
+  const Resource pods(k8s::core::v1::Pod::kResource);
   EXPECT_EQ(pods, Resource("", "v1", "Pod", "pods", true));
   EXPECT_EQ(pods.api_version(), "v1");
   EXPECT_EQ(pods.qualified_name(), "pods");
   EXPECT_EQ(pods.root_path(), "/api/v1");
   EXPECT_EQ(pods.gvk(), (GroupVersionKind{"", "v1", "Pod"}));
-  const Resource deployments(apps::v1::Deployment::kResource);
+  const Resource deployments(k8s::apps::v1::Deployment::kResource);
   EXPECT_EQ(deployments.api_version(), "apps/v1");
   EXPECT_EQ(deployments.qualified_name(), "deployments.apps");
   EXPECT_EQ(deployments.root_path(), "/apis/apps/v1");
-  EXPECT_FALSE(core::v1::Node::kResource.namespaced);
+  EXPECT_FALSE(k8s::core::v1::Node::kResource.namespaced);
 }
 
 TEST(ResourceTest, GroupVersionKinds) {

@@ -1,4 +1,4 @@
-#include "api/structural_scanner.h"
+#include "lookout/base/structural_scanner.h"
 
 #include <gtest/gtest.h>
 

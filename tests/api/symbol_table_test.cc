@@ -1,4 +1,4 @@
-#include "api/symbol_table.h"
+#include "lookout/api/detail/symbol_table.h"
 
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "api/encoding.h"
+#include "lookout/api/detail/encoding.h"
 #include "lookout/api/object.h"
 #include "lookout/api/symbol.h"
 #include "lookout/api/symbols.h"

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "tests/support/text_case.h"
+
 namespace lookout::api {
 namespace {
 
@@ -17,10 +19,7 @@ std::string read(std::string_view text) {
 }
 
 TEST(TimeTest, ReadsRfc3339) {
-  const struct {
-    const char* text;
-    const char* utc;
-  } cases[] = {
+  const lookout::test::TextCase cases[] = {
       {"2026-11-20T11:14:57Z", "2026-11-20T11:14:57.000000Z"},
       {"2026-11-20t11:14:57z", "2026-11-20T11:14:57.000000Z"},
       {"2026-11-20T11:14:57.1Z", "2026-11-20T11:14:57.100000Z"},

@@ -1,4 +1,4 @@
-#include "api/type_table.h"
+#include "lookout/api/detail/type_table.h"
 
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "api/symbol_table.h"
+#include "lookout/api/detail/symbol_table.h"
 #include "lookout/api/resource.h"
 #include "tests/api/recordings.h"
 #include "tests/support/files.h"

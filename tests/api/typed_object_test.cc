@@ -1,21 +1,19 @@
 // The generated views, over what a real server sent.
 #include "lookout/api/typed_object.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "lookout/api/types.h"
+#include "lookout/k8s/types.h"
 #include "tests/api/recordings.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::api {
 namespace {
-
-using testing::ElementsAre;
-using testing::SizeIs;
 
 /// The first object of a recorded list, as that type; checks that they belong together.
 template <ResourceObject T>
@@ -46,7 +44,7 @@ std::vector<std::string> texts(const ListView<std::string_view>& list) {
 }
 
 TEST(TypedObjectTest, Pod) {
-  const auto pod = recorded<core::v1::Pod>();
+  const auto pod = recorded<k8s::core::v1::Pod>();
   EXPECT_EQ(pod.key(), "shop2/p0");
   EXPECT_EQ(pod.metadata().labels()["app"], "web");
   EXPECT_EQ(format_time(*pod.metadata().creation_timestamp()), "2026-11-20T11:14:57Z");
@@ -75,62 +73,72 @@ TEST(TypedObjectTest, Pod) {
 }
 
 TEST(TypedObjectTest, Workloads) {
-  const auto deployment = recorded<apps::v1::Deployment>();
+  const auto deployment = recorded<k8s::apps::v1::Deployment>();
   EXPECT_EQ(deployment.spec().replicas(), 3);
   EXPECT_EQ(deployment.spec().selector().match_labels()["app"], "web");
   EXPECT_EQ(deployment.spec().strategy().rolling_update().max_surge().scaled(3, true), 1);
   EXPECT_EQ(deployment.metadata().annotations()["note"], "first\nsecond");
-  const auto container = deployment.spec().template_().spec().containers()[0];
+  const auto container = deployment.spec().pod_template().spec().containers()[0];
   EXPECT_EQ(container.resources().limits()["memory"].value(), 128 << 20);
   EXPECT_EQ(container.resources().requests()["cpu"].milli_value(), 100);
   EXPECT_EQ(container.env()[1].value_from().secret_key_ref().key(), "user");
   EXPECT_EQ(container.readiness_probe().http_get().port().string_value(), "http");
   EXPECT_EQ(container.readiness_probe().period_seconds(), 5);
 
-  EXPECT_EQ(recorded<apps::v1::DaemonSet>()
+  EXPECT_EQ(lookout::test::held(recorded<k8s::apps::v1::DaemonSet>())
                 .spec()
                 .update_strategy()
                 .rolling_update()
                 .max_unavailable()
                 .int_value(),
             1);
-  EXPECT_EQ(recorded<apps::v1::DaemonSet>().status().number_ready(), 0);
-  EXPECT_EQ(recorded<apps::v1::ReplicaSet>().spec().template_().metadata().labels()["app"], "rs");
+  EXPECT_EQ(lookout::test::held(recorded<k8s::apps::v1::DaemonSet>()).status().number_ready(), 0);
+  EXPECT_EQ(lookout::test::held(recorded<k8s::apps::v1::ReplicaSet>())
+                .spec()
+                .pod_template()
+                .metadata()
+                .labels()["app"],
+            "rs");
 
-  const auto set = recorded<apps::v1::StatefulSet>();
+  const auto set = recorded<k8s::apps::v1::StatefulSet>();
   EXPECT_EQ(set.spec().service_name(), "db");
   const auto claim = set.spec().volume_claim_templates()[0];
   EXPECT_EQ(claim.metadata().name(), "data");
   EXPECT_THAT(texts(claim.spec().access_modes()), ElementsAre("ReadWriteOnce"));
   EXPECT_EQ(claim.spec().resources().requests()["storage"], Quantity::parse("1Gi"));
 
-  const auto job = recorded<batch::v1::Job>();
+  const auto job = recorded<k8s::batch::v1::Job>();
   EXPECT_EQ(job.spec().backoff_limit(), 2);
   EXPECT_TRUE(job.spec().suspend() == false);
-  EXPECT_THAT(texts(job.spec().template_().spec().containers()[0].command()),
+  EXPECT_THAT(texts(job.spec().pod_template().spec().containers()[0].command()),
               ElementsAre("sh", "-c", "exit 0"));
-  EXPECT_EQ(recorded<batch::v1::CronJob>().spec().schedule(), "0 3 * * *");
-  EXPECT_EQ(recorded<batch::v1::CronJob>()
+  EXPECT_EQ(lookout::test::held(recorded<k8s::batch::v1::CronJob>()).spec().schedule(),
+            "0 3 * * *");
+  EXPECT_EQ(lookout::test::held(recorded<k8s::batch::v1::CronJob>())
                 .spec()
                 .job_template()
                 .spec()
-                .template_()
+                .pod_template()
                 .spec()
                 .restart_policy(),
             "Never");
 
-  const auto scaler = recorded<autoscaling::v2::HorizontalPodAutoscaler>();
+  const auto scaler = recorded<k8s::autoscaling::v2::HorizontalPodAutoscaler>();
   EXPECT_EQ(scaler.spec().scale_target_ref().name(), "web");
   EXPECT_EQ(scaler.spec().max_replicas(), 5);
   EXPECT_EQ(scaler.spec().metrics()[0].resource().target().average_utilization(), 80);
   EXPECT_TRUE(scaler.status().current_metrics().empty());
 
-  EXPECT_EQ(recorded<policy::v1::PodDisruptionBudget>().spec().min_available().scaled(5, true), 3);
-  EXPECT_EQ(recorded<scheduling::v1::PriorityClass>().value(), 1000);
+  EXPECT_EQ(lookout::test::held(recorded<k8s::policy::v1::PodDisruptionBudget>())
+                .spec()
+                .min_available()
+                .scaled(5, true),
+            3);
+  EXPECT_EQ(recorded<k8s::scheduling::v1::PriorityClass>().value(), 1000);
 }
 
 TEST(TypedObjectTest, Networking) {
-  const auto service = recorded<core::v1::Service>();
+  const auto service = recorded<k8s::core::v1::Service>();
   EXPECT_EQ(service.spec().cluster_ip(), "10.0.158.239");
   EXPECT_EQ(service.spec().selector()["app"], "web");
   EXPECT_THAT(
@@ -139,7 +147,7 @@ TEST(TypedObjectTest, Networking) {
   EXPECT_TRUE(service.status().load_balancer());
   EXPECT_TRUE(service.status().load_balancer().ingress().empty());
 
-  const auto slice = recorded<discovery::v1::EndpointSlice>();
+  const auto slice = recorded<k8s::discovery::v1::EndpointSlice>();
   EXPECT_EQ(slice.address_type(), "IPv4");
   EXPECT_EQ(slice.endpoints()[0].addresses()[0], "10.1.2.3");
   EXPECT_TRUE(slice.endpoints()[0].conditions().ready() == true);
@@ -147,51 +155,72 @@ TEST(TypedObjectTest, Networking) {
   EXPECT_EQ(slice.endpoints()[0].zone(), "sh001");
   EXPECT_EQ(slice.ports()[0].port(), 80);
 
-  EXPECT_EQ(recorded<core::v1::Endpoints>().subsets()[0].addresses()[0].ip(), "10.1.2.3");
-  const auto ingress = recorded<networking::v1::Ingress>();
+  EXPECT_EQ(
+      lookout::test::held(recorded<k8s::core::v1::Endpoints>()).subsets()[0].addresses()[0].ip(),
+      "10.1.2.3");
+  const auto ingress = recorded<k8s::networking::v1::Ingress>();
   EXPECT_EQ(ingress.spec().rules()[0].host(), "shop.example");
   EXPECT_EQ(ingress.spec().rules()[0].http().paths()[0].backend().service().port().number(), 80);
-  const auto policy = recorded<networking::v1::NetworkPolicy>();
+  const auto policy = recorded<k8s::networking::v1::NetworkPolicy>();
   EXPECT_THAT(texts(policy.spec().policy_types()), ElementsAre("Ingress"));
   EXPECT_TRUE(policy.spec().pod_selector());
   EXPECT_TRUE(policy.spec().ingress().empty());
 }
 
 TEST(TypedObjectTest, ConfigurationAndStorage) {
-  const auto config = recorded<core::v1::ConfigMap>();
+  const auto config = recorded<k8s::core::v1::ConfigMap>();
   EXPECT_TRUE(config.immutable() == false);
   EXPECT_EQ(config.data()["app.properties"],
             "color=blue\nquote=\"q\"\nunicode=\xC3\xA9\xE6\xBC\xA2\xE5\xAD\x97\xF0\x9F\x9A\x80\n");
   EXPECT_EQ(config.data().find("empty"), "");
   EXPECT_EQ(config.data().find("none"), std::nullopt);
   EXPECT_EQ(config.binary_data()["blob"].decode(), std::string("\0\x01\x02\x03\x04\xFF", 6));
-  EXPECT_EQ(recorded<core::v1::Secret>().data()["password"].decode(), "p@ss");
-  EXPECT_EQ(recorded<core::v1::Secret>().type(), "Opaque");
+  EXPECT_EQ(lookout::test::held(recorded<k8s::core::v1::Secret>()).data()["password"].decode(),
+            "p@ss");
+  EXPECT_EQ(recorded<k8s::core::v1::Secret>().type(), "Opaque");
 
-  EXPECT_EQ(recorded<core::v1::PersistentVolume>().spec().capacity()["storage"].to_string(),
+  EXPECT_EQ(lookout::test::held(recorded<k8s::core::v1::PersistentVolume>())
+                .spec()
+                .capacity()["storage"]
+                .to_string(),
             "10Gi");
-  EXPECT_EQ(recorded<core::v1::PersistentVolume>().spec().host_path().path(), "/data");
-  EXPECT_TRUE(recorded<core::v1::PersistentVolume>().status().last_phase_transition_time());
-  EXPECT_EQ(recorded<core::v1::PersistentVolumeClaim>().status().phase(), "Pending");
-  EXPECT_THAT(texts(recorded<core::v1::PersistentVolumeClaim>().metadata().finalizers()),
+  EXPECT_EQ(
+      lookout::test::held(recorded<k8s::core::v1::PersistentVolume>()).spec().host_path().path(),
+      "/data");
+  EXPECT_TRUE(lookout::test::held(recorded<k8s::core::v1::PersistentVolume>())
+                  .status()
+                  .last_phase_transition_time());
+  EXPECT_EQ(lookout::test::held(recorded<k8s::core::v1::PersistentVolumeClaim>()).status().phase(),
+            "Pending");
+  EXPECT_THAT(texts(lookout::test::held(recorded<k8s::core::v1::PersistentVolumeClaim>())
+                        .metadata()
+                        .finalizers()),
               ElementsAre("kubernetes.io/pvc-protection"));
-  EXPECT_EQ(recorded<storage::v1::StorageClass>().provisioner(), "example.com/fast");
-  EXPECT_EQ(recorded<core::v1::ResourceQuota>().spec().hard()["requests.cpu"].value(), 4);
-  EXPECT_EQ(recorded<core::v1::LimitRange>().spec().limits()[0].default_()["cpu"].milli_value(),
+  EXPECT_EQ(recorded<k8s::storage::v1::StorageClass>().provisioner(), "example.com/fast");
+  EXPECT_EQ(lookout::test::held(recorded<k8s::core::v1::ResourceQuota>())
+                .spec()
+                .hard()["requests.cpu"]
+                .value(),
+            4);
+  EXPECT_EQ(lookout::test::held(recorded<k8s::core::v1::LimitRange>())
+                .spec()
+                .limits()[0]
+                .default_()["cpu"]
+                .milli_value(),
             500);
 }
 
 TEST(TypedObjectTest, TheCluster) {
-  const auto node = recorded<core::v1::Node>();
+  const auto node = recorded<k8s::core::v1::Node>();
   EXPECT_EQ(node.spec().pod_cidr(), "10.1.0.0/24");
   EXPECT_THAT(collect(node.spec().taints(), [](const auto& t) { return t.key(); }),
               ElementsAre("dedicated", "node.kubernetes.io/not-ready"));
   EXPECT_EQ(node.status().daemon_endpoints().kubelet_endpoint().port(), 0);
-  EXPECT_EQ(recorded<core::v1::Namespace>().status().phase(), "Active");
-  EXPECT_EQ(recorded<core::v1::ServiceAccount>().name(), "robot");
-  EXPECT_TRUE(recorded<core::v1::ServiceAccount>().secrets().empty());
+  EXPECT_EQ(lookout::test::held(recorded<k8s::core::v1::Namespace>()).status().phase(), "Active");
+  EXPECT_EQ(recorded<k8s::core::v1::ServiceAccount>().name(), "robot");
+  EXPECT_TRUE(lookout::test::held(recorded<k8s::core::v1::ServiceAccount>()).secrets().empty());
 
-  const auto event = recorded<core::v1::Event>();
+  const auto event = recorded<k8s::core::v1::Event>();
   EXPECT_EQ(event.involved_object().name(), "web");
   EXPECT_EQ(event.reason(), "Scaled");
   EXPECT_EQ(event.count(), 2);
@@ -199,17 +228,19 @@ TEST(TypedObjectTest, TheCluster) {
   EXPECT_FALSE(event.event_time()) << "null";
   EXPECT_EQ(event.source().component(), "deployment-controller");
 
-  const auto lease = recorded<coordination::v1::Lease>();
+  const auto lease = recorded<k8s::coordination::v1::Lease>();
   EXPECT_EQ(lease.spec().holder_identity(), "a");
   EXPECT_EQ(lease.spec().lease_duration_seconds(), 15);
   EXPECT_EQ(format_micro_time(*lease.spec().renew_time()), "2026-11-20T10:00:10.654321Z");
 
-  EXPECT_THAT(texts(recorded<rbac::v1::Role>().rules()[0].verbs()),
+  EXPECT_THAT(texts(lookout::test::held(recorded<k8s::rbac::v1::Role>()).rules()[0].verbs()),
               ElementsAre("get", "list", "watch"));
-  EXPECT_EQ(recorded<rbac::v1::RoleBinding>().role_ref().name(), "reader");
-  EXPECT_EQ(recorded<rbac::v1::RoleBinding>().subjects()[0].kind(), "ServiceAccount");
+  EXPECT_EQ(lookout::test::held(recorded<k8s::rbac::v1::RoleBinding>()).role_ref().name(),
+            "reader");
+  EXPECT_EQ(lookout::test::held(recorded<k8s::rbac::v1::RoleBinding>()).subjects()[0].kind(),
+            "ServiceAccount");
 
-  const auto crd = recorded<apiextensions::v1::CustomResourceDefinition>();
+  const auto crd = recorded<k8s::apiextensions::v1::CustomResourceDefinition>();
   EXPECT_EQ(crd.spec().names().plural(), "crontabs");
   EXPECT_TRUE(crd.spec().versions()[0].served());
   EXPECT_EQ(crd.status().conditions()[1].type(), "Established");
@@ -235,7 +266,7 @@ TEST(TypedObjectTest, ACustomResource) {
 }
 
 TEST(TypedObjectTest, AnEmptyOneReadsAsAbsent) {
-  const core::v1::Pod pod;
+  const k8s::core::v1::Pod pod;
   EXPECT_FALSE(pod);
   EXPECT_EQ(pod.key(), "");
   EXPECT_FALSE(pod.spec());
@@ -246,7 +277,7 @@ TEST(TypedObjectTest, AnEmptyOneReadsAsAbsent) {
 }
 
 TEST(TypedObjectTest, WhatDoesNotFitReadsAsAbsent) {
-  const core::v1::Pod pod(Object::parse(
+  const k8s::core::v1::Pod pod(Object::parse(
       R"({"kind":"Pod","spec":{"containers":"none","nodeName":7,"priority":"high","hostNetwork":1},)"
       R"("metadata":{"creationTimestamp":"yesterday","labels":["x"],"generation":1e30}})"));
   EXPECT_TRUE(pod.spec().containers().empty());

@@ -1,19 +1,16 @@
 #include "lookout/api/validation.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <string>
 
+#include "tests/support/matchers.h"
+
 namespace lookout::api {
 namespace {
 
 using namespace validation;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::SizeIs;
-using testing::StartsWith;
 
 std::string of(char c, std::size_t n) { return std::string(n, c); }
 

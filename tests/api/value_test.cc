@@ -1,6 +1,5 @@
 #include "lookout/api/value.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,11 +9,12 @@
 #include "lookout/api/field_path.h"
 #include "lookout/api/object.h"
 #include "lookout/api/symbols.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
+#include "tests/support/text_case.h"
 
 namespace lookout::api {
 namespace {
-
-using testing::ElementsAre;
 
 const Object& sample() {
   static const Object object = Object::parse(
@@ -91,10 +91,7 @@ TEST(ValueTest, FindsMembersAndElements) {
 }
 
 TEST(ValueTest, FollowsPaths) {
-  const struct {
-    const char* path;
-    const char* json;
-  } cases[] = {
+  const lookout::test::TextCase cases[] = {
       {".spec.containers[0].image", "\"i\""},
       {"spec.containers[1].name", "\"b\""},
       {"metadata.labels['app.kubernetes.io/name']", "\"web\""},
@@ -159,7 +156,7 @@ TEST(ValueTest, EqualityIsThatOfKindAndContent) {
 TEST(ValueTest, PrintsJson) {
   EXPECT_EQ(Value().to_json(), "null");
   EXPECT_EQ(sample()["spec"]["containers"].to_json(), R"([{"name":"a","image":"i"},{"name":"b"}])");
-  EXPECT_EQ(Object::parse(R"({"a":"\u0000\u001f\"\\\/é"})")["a"].to_json(),
+  EXPECT_EQ(lookout::test::held(Object::parse(R"({"a":"\u0000\u001f\"\\\/é"})"))["a"].to_json(),
             R"("\u0000\u001F\"\\/é")");
 }
 

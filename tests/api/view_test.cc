@@ -1,6 +1,5 @@
 #include "lookout/api/view.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -10,11 +9,10 @@
 #include <vector>
 
 #include "lookout/api/object.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::api {
 namespace {
-
-using testing::ElementsAre;
 
 /// A value from its JSON, good for the rest of the test.
 class ViewTest : public testing::Test {

@@ -1,5 +1,4 @@
 // Who makes a request: tokens, client certificates, and nobody.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lookout/api/status.h"
@@ -9,13 +8,13 @@
 #include "tests/rest/certificates.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::apiserver {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
-using testing::Not;
 
 const api::Resource kPods{"", "v1", "Pod", "pods", true};
 
@@ -113,7 +112,7 @@ TEST_P(AuthorizationHeaders, AreReadAsKubeApiserverDoes) {
                                  {{"Authorization", header}});
   EXPECT_EQ(answer.code, code) << answer.body;
   if (code != 200) {
-    EXPECT_EQ(api::Object::parse(answer.body)["kind"].as_string(), "Status");
+    EXPECT_EQ(lookout::test::held(api::Object::parse(answer.body))["kind"].as_string(), "Status");
     EXPECT_THAT(answer.body, Not(HasSubstr("secret")));
   }
 }
@@ -128,6 +127,65 @@ INSTANTIATE_TEST_SUITE_P(Server, AuthorizationHeaders,
                                          HeaderCase{"Bearer", 403}, HeaderCase{"Bearer ", 403},
                                          HeaderCase{"Basic c2VjcmV0", 403},
                                          HeaderCase{"secret", 403}, HeaderCase{"", 403}));
+
+TEST_F(Authentication, WhoHasCredentialsMayActAsSomebodyElse) {
+  ServerOptions options = tls_options();
+  options.token_file = file("tokens", "secret,ann,1\n");
+  server_ = std::make_unique<Server>(options);
+  const auto as = [&](const std::function<void(rest::Impersonation&)>& change) {
+    return who_am_i(with([&](rest::Config& config) {
+      config.bearer_token = "secret";
+      change(config.as);
+    }));
+  };
+  EXPECT_EQ(as([](auto&) {}), "ann [system:authenticated]");
+  EXPECT_EQ(as([](auto& to) { to.user = "bob"; }), "bob [system:authenticated]");
+  EXPECT_EQ(as([](auto& to) {
+              to.user = "bob";
+              to.groups = {"cn=a, dc=b", "dev"};
+            }),
+            "bob [cn=a, dc=b dev system:authenticated]");
+  EXPECT_EQ(as([](auto& to) { to.user = "system:serviceaccount:shop:cart"; }),
+            "system:serviceaccount:shop:cart [system:serviceaccounts system:serviceaccounts:shop "
+            "system:authenticated]");
+  // Somebody who has not said who they are may see nothing.
+  EXPECT_EQ(code_for(with([](rest::Config& config) {
+              config.bearer_token = "secret";
+              config.as.user = "system:anonymous";
+            })),
+            403);
+}
+
+TEST_F(Authentication, ImpersonationIsCompleteOrRefused) {
+  ServerOptions options;
+  options.token_file = file("tokens", "secret,ann,1\n");
+  server_ = std::make_unique<Server>(options);
+  const auto review = [&](HttpClient::Headers headers) {
+    headers.emplace_back("Authorization", "Bearer secret");
+    headers.emplace_back("Content-Type", "application/json");
+    return http(server_->port(), "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "{}",
+                headers);
+  };
+  const HttpAnswer all = review({{"Impersonate-User", "bob"},
+                                 {"Impersonate-Uid", "7"},
+                                 {"Impersonate-Extra-Example.com%2fscopes", "view"},
+                                 {"Impersonate-Extra-Example.com%2fscopes", "edit"}});
+  ASSERT_EQ(all.code, 201) << all.body;
+  EXPECT_EQ(lookout::test::held(api::Object::parse(all.body))["status"]["userInfo"].to_json(),
+            R"({"username":"bob","uid":"7","groups":["system:authenticated"],)"
+            R"("extra":{"example.com/scopes":["view","edit"]}})");
+  for (const HttpClient::Headers& half : {HttpClient::Headers{{"Impersonate-Group", "dev"}},
+                                          {{"Impersonate-Uid", "7"}},
+                                          {{"Impersonate-Extra-Scopes", "view"}}}) {
+    const HttpAnswer answer = review(half);
+    EXPECT_EQ(answer.code, 400);
+    EXPECT_THAT(answer.body, HasSubstr("without impersonating a user"));
+  }
+  const HttpAnswer nobody =
+      http(server_->port(), "GET", "/api/v1/pods", "", {{"Impersonate-User", "bob"}});
+  EXPECT_EQ(nobody.code, 403);
+  EXPECT_THAT(nobody.body, HasSubstr("cannot impersonate"));
+}
 
 TEST_F(Authentication, NobodySeesMoreThanHealthAndVersion) {
   ServerOptions options;
@@ -182,7 +240,7 @@ TEST_F(Authentication, GarbageInsteadOfAHandshakeHarmsNobody) {
   for (int i = 0; i < 100'000; ++i) noise += static_cast<char>(i * 7919 % 251);
   const std::string hello("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
   for (const std::string& bytes :
-       {std::string("GET /api HTTP/1.1\r\nHost: x\r\n\r\n"), noise, hello + noise,
+       {std::string("GET /api HTTP/1.1\r\nHost: localhost\r\n\r\n"), noise, hello + noise,
         // These wait for more, and so does the server, for as long as it is ready to.
         hello, std::string("\x16"), std::string()}) {
     HttpClient client(server_->port());

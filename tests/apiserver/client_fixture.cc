@@ -1,6 +1,7 @@
 #include "tests/apiserver/client_fixture.h"
 
 #include "lookout/api/merge_patch.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::apiserver {
 
@@ -14,13 +15,8 @@ api::Object changed(const api::Object& object, const std::string& patch) {
 }
 
 api::Status status_of(const std::function<void()>& operation) {
-  try {
-    operation();
-  } catch (const api::StatusError& e) {
-    return e.status();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
+  const auto error = lookout::test::thrown<api::StatusError>(operation);
+  return error ? error->status() : api::Status{};
 }
 
 }  // namespace lookout::apiserver

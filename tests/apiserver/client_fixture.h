@@ -25,6 +25,12 @@ inline const api::Resource kSecrets{"", "v1", "Secret", "secrets", true};
 inline const api::Resource kServices{"", "v1", "Service", "services", true};
 inline const api::Resource kLeases{"coordination.k8s.io", "v1", "Lease", "leases", true};
 inline const api::Resource kDeployments{"apps", "v1", "Deployment", "deployments", true};
+/// The definition of the kind Thing of example.com, up to what its version v1 says beyond that it
+/// is served and stored.
+inline constexpr const char* kThingDefinition = R"({"metadata":{"name":"things.example.com"},
+  "spec":{"group":"example.com","scope":"Namespaced",
+    "names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
+    "versions":[{"name":"v1","served":true,"storage":true,)";
 inline const api::Resource kDefinitions{"apiextensions.k8s.io", "v1", "CustomResourceDefinition",
                                         "customresourcedefinitions", false};
 

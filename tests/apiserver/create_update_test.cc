@@ -9,6 +9,7 @@
 
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/support/held.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -115,14 +116,14 @@ TEST_F(CreateAndUpdate, AnUpdateOfAnOldVersionIsAConflict) {
       status_of([&] { in(kConfigMaps).update(changed(created, R"({"data":{"key":"ours"}})")); });
   EXPECT_EQ(status.code, 409);
   EXPECT_EQ(status.reason, "Conflict");
-  EXPECT_EQ(in(kConfigMaps).get("c")["data"]["key"].as_string(), "theirs");
+  EXPECT_EQ(lookout::test::held(in(kConfigMaps).get("c"))["data"]["key"].as_string(), "theirs");
 }
 
 TEST_F(CreateAndUpdate, AnUpdateWithoutVersionIsUnconditional) {
   const Object created = in(kConfigMaps).create(config_map("c"));
   in(kConfigMaps).update(changed(created, R"({"data":{"key":"theirs"}})"));
   in(kConfigMaps).update(config_map("c", "ours"));
-  EXPECT_EQ(in(kConfigMaps).get("c")["data"]["key"].as_string(), "ours");
+  EXPECT_EQ(lookout::test::held(in(kConfigMaps).get("c"))["data"]["key"].as_string(), "ours");
 }
 
 TEST_F(CreateAndUpdate, SomeKindsDemandAVersion) {
@@ -140,7 +141,7 @@ TEST_F(CreateAndUpdate, SomeKindsAreCreatedByAnUpdate) {
       http.request("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l",
                    R"({"metadata":{"name":"l"},"spec":{"holderIdentity":"me"}})");
   EXPECT_EQ(answer.code, 201) << answer.body;
-  EXPECT_EQ(in(kLeases).get("l")["spec"]["holderIdentity"].as_string(), "me");
+  EXPECT_EQ(lookout::test::held(in(kLeases).get("l"))["spec"]["holderIdentity"].as_string(), "me");
   EXPECT_EQ(status_of([&] { in(kConfigMaps).update(config_map("c")); }).code, 404);
 }
 
@@ -204,12 +205,12 @@ TEST_F(CreateAndUpdate, TheNameOfTheObjectMustBeThatOfThePath) {
   const auto put = [&](const std::string& metadata) {
     return Object::parse(http.request("PUT", path, R"({"metadata":{)" + metadata + "}}").body);
   };
-  EXPECT_EQ(put(R"("name":"d")")["message"].as_string(),
+  EXPECT_EQ(lookout::test::held(put(R"("name":"d")"))["message"].as_string(),
             "the name of the object (d) does not match the name on the URL (c)");
-  EXPECT_EQ(put("")["message"].as_string(),
+  EXPECT_EQ(lookout::test::held(put(""))["message"].as_string(),
             "the name of the object (c based on URL) was undeterminable: name must be provided");
   EXPECT_EQ(
-      put(R"("name":"c","namespace":"other")")["message"].as_string(),
+      lookout::test::held(put(R"("name":"c","namespace":"other")"))["message"].as_string(),
       "the namespace of the provided object does not match the namespace sent on the request");
 }
 
@@ -241,12 +242,10 @@ TEST_F(CreateAndUpdate, StatusAndSpecAreChangedSeparately) {
       main, R"({"spec":{"nodeName":"n"},"status":{"phase":"Running","podIP":"10.0.0.1"}})"));
   EXPECT_EQ(status["status"]["podIP"].as_string(), "10.0.0.1");
   EXPECT_FALSE(status["spec"].contains("nodeName"));
-  EXPECT_EQ(pods()
-                .patch("p", rest::PatchType::kMerge, R"({"status":{"phase":"Succeeded"}})", {},
-                       "status")["status"]["phase"]
-                .as_string(),
-            "Succeeded");
-  EXPECT_EQ(pods().get("p")["status"]["podIP"].as_string(), "10.0.0.1");
+  const Object succeeded = pods().patch("p", rest::PatchType::kMerge,
+                                        R"({"status":{"phase":"Succeeded"}})", {}, "status");
+  EXPECT_EQ(succeeded["status"]["phase"].as_string(), "Succeeded");
+  EXPECT_EQ(lookout::test::held(pods().get("p"))["status"]["podIP"].as_string(), "10.0.0.1");
 }
 
 TEST_F(CreateAndUpdate, WritersThatTryAgainAllGetThrough) {
@@ -268,7 +267,7 @@ TEST_F(CreateAndUpdate, WritersThatTryAgainAllGetThrough) {
     });
   }
   for (auto& writer : writers) writer.join();
-  EXPECT_EQ(in(kConfigMaps).get("c")["data"]["n"].as_string(), "100");
+  EXPECT_EQ(lookout::test::held(in(kConfigMaps).get("c"))["data"]["n"].as_string(), "100");
 }
 
 TEST_F(CreateAndUpdate, ConcurrentPatchesAllCount) {
@@ -284,7 +283,7 @@ TEST_F(CreateAndUpdate, ConcurrentPatchesAllCount) {
     });
   }
   for (auto& writer : writers) writer.join();
-  EXPECT_EQ(in(kConfigMaps).get("c")["data"].size(), 101u);
+  EXPECT_EQ(lookout::test::held(in(kConfigMaps).get("c"))["data"].size(), 101u);
 }
 
 struct InvalidCase {
@@ -425,7 +424,8 @@ TEST_F(CreateAndUpdate, AutoscalersSpeakBothVersions) {
           "scaleTargetRef":{"kind":"Deployment","name":"d"}}})"));
   const Object newer = in(v2).get("h");
   EXPECT_EQ(newer["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"].as_int(), 70);
-  EXPECT_EQ(in(v1).get("h")["spec"]["targetCPUUtilizationPercentage"].as_int(), 70);
+  EXPECT_EQ(lookout::test::held(in(v1).get("h"))["spec"]["targetCPUUtilizationPercentage"].as_int(),
+            70);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/support/held.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -92,7 +93,7 @@ TEST_F(CustomResources, AllVersionsShowTheSameObjects) {
   ASSERT_TRUE(event);
   EXPECT_EQ(event->object, beta);
   in(kBetaTabs).update(changed(beta, R"({"spec":{"cronSpec":"2"}})"));
-  EXPECT_EQ(in(kTabs).get("a")["spec"]["cronSpec"].as_string(), "2");
+  EXPECT_EQ(lookout::test::held(in(kTabs).get("a"))["spec"]["cronSpec"].as_string(), "2");
   EXPECT_EQ(status_of([&] { in(kTabs).create(tab("b", "", "v1beta1")); }).message,
             "the API version in the data (stable.example.com/v1beta1) does not match the expected "
             "API version (stable.example.com/v1)");
@@ -112,11 +113,14 @@ TEST_F(CustomResources, FieldsOfTheDefinitionCanBeSelected) {
 TEST_F(CustomResources, CanBeScaled) {
   in(kTabs).create(tab("a", R"("replicas":3)"));
   const std::string path = "/apis/stable.example.com/v1/namespaces/default/crontabs/a/scale";
-  EXPECT_EQ(Object::parse(http(server_.port(), "GET", path).body)["spec"]["replicas"].as_int(), 3);
+  EXPECT_EQ(
+      lookout::test::held(Object::parse(http(server_.port(), "GET", path).body))["spec"]["replicas"]
+          .as_int(),
+      3);
   const auto answer = http(server_.port(), "PATCH", path, R"({"spec":{"replicas":4}})",
                            {{"Content-Type", "application/merge-patch+json"}});
   EXPECT_EQ(answer.code, 200) << answer.body;
-  EXPECT_EQ(in(kTabs).get("a")["spec"]["replicas"].as_int(), 4);
+  EXPECT_EQ(lookout::test::held(in(kTabs).get("a"))["spec"]["replicas"].as_int(), 4);
   EXPECT_EQ(http(server_.port(), "GET",
                  "/apis/stable.example.com/v1beta1/namespaces/default/crontabs/a/scale")
                 .code,
@@ -125,10 +129,8 @@ TEST_F(CustomResources, CanBeScaled) {
 
 TEST_F(CustomResources, KnowJsonAndMergePatchesOnly) {
   in(kTabs).create(tab("a"));
-  EXPECT_EQ(in(kTabs)
-                .patch("a", rest::PatchType::kMerge, R"({"spec":{"x":[1]}})")["spec"]["x"][0]
-                .as_int(),
-            1);
+  const Object patched = in(kTabs).patch("a", rest::PatchType::kMerge, R"({"spec":{"x":[1]}})");
+  EXPECT_EQ(patched["spec"]["x"][0].as_int(), 1);
   EXPECT_EQ(status_of([&] { in(kTabs).patch("a", rest::PatchType::kStrategicMerge, "{}"); }).code,
             415);
 }

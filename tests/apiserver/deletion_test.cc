@@ -1,11 +1,18 @@
 // Deleting objects, namespaces and definitions.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <boost/asio/this_coro.hpp>
+#include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "lookout/base/async_event.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/apiserver/wrapped_backend.h"
+#include "tests/support/held.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -112,10 +119,14 @@ TEST_F(Deletion, APodOnANodeGetsItsGracePeriod) {
   rest::DeleteOptions longer;
   longer.grace_period_seconds = 7200;
   pods().remove("p", longer);
-  EXPECT_EQ(pods().get("p")["metadata"]["deletionGracePeriodSeconds"].as_int(), 3600);
+  EXPECT_EQ(lookout::test::held(pods().get("p"))["metadata"]["deletionGracePeriodSeconds"].as_int(),
+            3600);
   rest::DeleteOptions shorter;
   shorter.grace_period_seconds = 60;
-  EXPECT_EQ(pods().remove("p", shorter)["metadata"]["deletionGracePeriodSeconds"].as_int(), 60);
+  EXPECT_EQ(
+      lookout::test::held(pods().remove("p", shorter))["metadata"]["deletionGracePeriodSeconds"]
+          .as_int(),
+      60);
   rest::DeleteOptions now;
   now.grace_period_seconds = 0;
   pods().remove("p", now);
@@ -233,7 +244,8 @@ class InUse : public ClientTest {
 };
 
 TEST_F(InUse, AClaimThatNobodyUsesGoes) {
-  EXPECT_EQ(claim("c")["metadata"]["finalizers"].to_json(), R"(["kubernetes.io/pvc-protection"])");
+  EXPECT_EQ(lookout::test::held(claim("c"))["metadata"]["finalizers"].to_json(),
+            R"(["kubernetes.io/pvc-protection"])");
   in(claims_).remove("c");
   EXPECT_TRUE(eventually([&] { return is_gone("c"); }));
 }
@@ -242,9 +254,34 @@ TEST_F(InUse, AClaimGoesWithTheLastPodThatUsesIt) {
   claim("c");
   pods().create(pod("p", R"(,"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"c"}}])"));
   in(claims_).remove("c");
-  EXPECT_TRUE(in(claims_).get("c")["metadata"]["deletionTimestamp"].exists());
+  EXPECT_TRUE(lookout::test::held(in(claims_).get("c"))["metadata"]["deletionTimestamp"].exists());
   pods().remove("p");
   EXPECT_TRUE(eventually([&] { return is_gone("c"); }));
+}
+
+// One that takes long does not keep the others from going.
+TEST(NamespacesBesideEachOther, AreEmptied) {
+  const auto backend = std::make_shared<WrappedBackend>("configmaps");
+  const auto held = std::make_shared<std::atomic<int>>(0);
+  // Until two others are there, too.
+  backend->on_list = [held](std::string key) -> Awaitable<void> {
+    if (!key.starts_with("n-")) co_return;
+    ++*held;
+    AsyncEvent bell(co_await boost::asio::this_coro::executor);
+    while (*held < 3)
+      co_await bell.wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
+  };
+  ServerOptions options;
+  options.storage = backend;
+  Server server(options);
+  const rest::Client client(server.client_config());
+  const auto namespaces = client.resource(kNamespaces);
+  for (const char* name : {"n-1", "n-2", "n-3"}) {
+    namespaces.create(json(R"({"metadata":{"name":")" + std::string(name) + "\"}}"));
+    client.resource(kConfigMaps, name).create(config_map("a"));
+  }
+  for (const char* name : {"n-1", "n-2", "n-3"}) namespaces.remove(name);
+  EXPECT_TRUE(eventually([&] { return namespaces.list().items.size() == 4; }));
 }
 
 }  // namespace

@@ -1,14 +1,11 @@
 // Which resources are encrypted, and with what.
 #include "lookout/apiserver/encryption.h"
 
-#include <gmock/gmock.h>
+#include "tests/support/matchers.h"
+#include "tests/support/text_case.h"
 
 namespace lookout::apiserver {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 // 16 and 32 bytes.
 constexpr const char* kShort = "c2VjcmV0IGlzIHNlY3VyZQ==";
@@ -84,12 +81,7 @@ TEST(EncryptionConfigTest, TheFirstEntryThatCoversAResourceDecides) {
   EXPECT_THAT(written(encryption, "secrets"), StartsWith("k8s:enc:aesgcm:v1:k:"));
 }
 
-struct Wrong {
-  const char* name;
-  std::string text;
-  const char* message;
-};
-void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
+using Wrong = lookout::test::NamedTextCase;
 
 class WrongEncryptionConfigTest : public testing::TestWithParam<Wrong> {};
 
@@ -98,7 +90,7 @@ TEST_P(WrongEncryptionConfigTest, IsRefusedWithoutRepeatingKeys) {
     read_encryption_config(GetParam().text);
     FAIL();
   } catch (const Error& e) {
-    EXPECT_THAT(e.what(), HasSubstr(GetParam().message));
+    EXPECT_THAT(e.what(), HasSubstr(GetParam().expected));
     EXPECT_THAT(e.what(), Not(HasSubstr("c2Vj")));
   }
 }

@@ -5,6 +5,7 @@
 
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/support/held.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -28,7 +29,7 @@ class FieldValidation : public ClientTest {
     return http(server_.port(), "POST", kDeploymentPath + parameter, body);
   }
   static std::string message(const HttpAnswer& answer) {
-    return std::string(json(answer.body)["message"].as_string());
+    return std::string(lookout::test::held(json(answer.body))["message"].as_string());
   }
 };
 
@@ -106,7 +107,7 @@ class Misfits : public FieldValidation, public testing::WithParamInterface<Misfi
 TEST_P(Misfits, AreRefusedInGosWords) {
   const auto answer = post(deployment(GetParam().spec, GetParam().container), "Ignore");
   EXPECT_EQ(answer.code, 400);
-  EXPECT_EQ(json(answer.body)["reason"].as_string(), "BadRequest");
+  EXPECT_EQ(lookout::test::held(json(answer.body))["reason"].as_string(), "BadRequest");
   EXPECT_EQ(message(answer),
             std::string(R"(Deployment in version "v1" cannot be handled as a Deployment: )") +
                 GetParam().message);
@@ -141,11 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
                "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"}));
 
 TEST_F(FieldValidation, KnowsTheSchemasOfCustomResources) {
-  all(kDefinitions).create(json(R"({
-    "metadata":{"name":"things.example.com"},
-    "spec":{"group":"example.com","scope":"Namespaced",
-      "names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
-      "versions":[{"name":"v1","served":true,"storage":true,
+  all(kDefinitions).create(json(std::string(kThingDefinition) + R"(
         "schema":{"openAPIV3Schema":{"type":"object","properties":{
           "spec":{"type":"object","properties":{
             "map":{"type":"object","additionalProperties":{"type":"object","properties":{"a":{"type":"string"}}}},

@@ -1,10 +1,13 @@
 // What becomes of objects when their owners are deleted.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/apiserver/wrapped_backend.h"
+#include "tests/support/held.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -73,8 +76,10 @@ TEST_F(GarbageCollection, LeavesWhatHasAnotherOwner) {
     const Object child = in(kConfigMaps).get("child");
     return child["metadata"]["ownerReferences"].size() == 1;
   }));
-  EXPECT_EQ(in(kConfigMaps).get("child")["metadata"]["ownerReferences"][0]["name"].as_string(),
-            "second");
+  EXPECT_EQ(
+      lookout::test::held(in(kConfigMaps).get("child"))["metadata"]["ownerReferences"][0]["name"]
+          .as_string(),
+      "second");
 }
 
 TEST_F(GarbageCollection, LeavesWhatNamesAnOwnerOfAnUnknownKind) {
@@ -102,8 +107,10 @@ TEST_F(GarbageCollection, InTheForegroundDeletesTheOwnerLast) {
   const Object waiting = in(kConfigMaps).get("owner");
   EXPECT_TRUE(waiting["metadata"].contains("deletionTimestamp"));
   EXPECT_EQ(waiting["metadata"]["finalizers"].to_json(), R"(["foregroundDeletion"])");
-  EXPECT_TRUE(eventually(
-      [&] { return in(kConfigMaps).get("child")["metadata"].contains("deletionTimestamp"); }));
+  EXPECT_TRUE(eventually([&] {
+    return lookout::test::held(in(kConfigMaps).get("child"))["metadata"].contains(
+        "deletionTimestamp");
+  }));
   EXPECT_TRUE(exists("owner"));
   in(kConfigMaps).patch("child", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
   EXPECT_TRUE(eventually([&] { return !exists("owner") && !exists("child") && !exists("loose"); }));
@@ -120,7 +127,8 @@ TEST_F(GarbageCollection, OrphansWhatIsToStay) {
   create_owned("child", owner);
   remove(owner, rest::PropagationPolicy::kOrphan);
   EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
-  EXPECT_FALSE(in(kConfigMaps).get("child")["metadata"].contains("ownerReferences"));
+  EXPECT_FALSE(
+      lookout::test::held(in(kConfigMaps).get("child"))["metadata"].contains("ownerReferences"));
 }
 
 TEST_F(GarbageCollection, DoesWhatTheFinalizersOfTheOwnerSay) {
@@ -149,11 +157,7 @@ TEST_F(GarbageCollection, KnowsTheOldWayToSayOrphan) {
 }
 
 TEST_F(GarbageCollection, LooksAfterCustomResources) {
-  all(kDefinitions).create(json(R"({
-    "metadata":{"name":"things.example.com"},
-    "spec":{"group":"example.com","scope":"Namespaced",
-      "names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
-      "versions":[{"name":"v1","served":true,"storage":true,
+  all(kDefinitions).create(json(std::string(kThingDefinition) + R"(
         "schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
   const api::Resource things("example.com", "v1", "Thing", "things", true);
   const Object owner = in(things).create(
@@ -172,6 +176,44 @@ TEST_F(GarbageCollection, TakesPodsOfWhatIsDeleted) {
                      R"(]},"spec":{"containers":[{"name":"main","image":"nginx"}]}})"));
   remove(owner, rest::PropagationPolicy::kForeground);
   EXPECT_TRUE(eventually([&] { return !exists("owner") && !exists(kPods, "p"); }));
+}
+
+// The collector sees what there is through watches, which may be down while something goes.
+TEST(GarbageCollectionAfterACut, AnOwnerDoesNotWaitForWhatWentUnseen) {
+  const auto backend = std::make_shared<WrappedBackend>("configmaps");
+  ServerOptions options;
+  options.storage = backend;
+  Server server(options);
+  const rest::Client client(server.client_config());
+  const auto maps = client.resource(kConfigMaps, "default");
+  const auto owned = [&](const std::string& name, const std::string& owner,
+                         const std::string& uid) {
+    return maps.create(
+        json(R"({"metadata":{"name":")" + name +
+             R"(","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":")" + owner +
+             R"(","uid":")" + uid + R"(","blockOwnerDeletion":true}]}})"));
+  };
+  const auto exists = [&](const std::string& name) {
+    try {
+      maps.get(name);
+      return true;
+    } catch (const api::StatusError& e) {
+      return !api::is_not_found(e);
+    }
+  };
+  const Object owner = maps.create(config_map("owner"));
+  owned("child", "owner", std::string(owner.uid()));
+  // When this one has gone, the collector knows the child.
+  owned("orphan", "nobody", "no-uid");
+  ASSERT_TRUE(eventually([&] { return !exists("orphan"); }));
+  backend->cut_watches();
+  maps.remove("child");
+  rest::DeleteOptions foreground;
+  foreground.propagation_policy = rest::PropagationPolicy::kForeground;
+  maps.remove("owner", foreground);
+  EXPECT_TRUE(exists("owner"));
+  backend->reconnect();
+  EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // What the server says of itself: its health, and its numbers.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
@@ -8,12 +7,11 @@
 
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/support/bounded_wait.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::apiserver {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
 
 class Health : public ClientTest {
  protected:
@@ -52,7 +50,7 @@ TEST(Shutdown, IsAnnouncedBeforeAnythingFails) {
     stopping.set_value();
     server.stop();
   });
-  stopping.get_future().wait();
+  test::wait_for(stopping.get_future());
   EXPECT_TRUE(test::eventually([&] { return answers("/readyz").code == 500; }));
   EXPECT_EQ(answers("/readyz").body,
             "[+]ping ok\n[+]log ok\n[+]storage ok\n[-]shutdown failed: reason withheld\n"
@@ -105,7 +103,8 @@ TEST_F(Health, HasNumbers) {
 
 TEST_F(Health, CountsWatchers) {
   HttpClient client(server_.port());
-  client.send("GET /api/v1/configmaps?watch=1&resourceVersion=0 HTTP/1.1\r\nHost: x\r\n\r\n");
+  client.send(
+      "GET /api/v1/configmaps?watch=1&resourceVersion=0 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   in(kConfigMaps).create(config_map("a"));
   const std::string labels = R"(kind="ConfigMap",version="v1"})";
   EXPECT_TRUE(eventually([&] {

@@ -1,5 +1,4 @@
 // Clients that do not keep to HTTP, and requests that no good client makes.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -12,6 +11,7 @@
 #include "lookout/apiserver/server.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 #include "tests/support/own_resources.h"
 #include "tests/support/sanitizers.h"
 
@@ -20,8 +20,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::AnyOf;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 constexpr const char* kConfigMaps = "/api/v1/namespaces/default/configmaps";
 const HttpClient::Headers kJson = {{"Content-Type", "application/json"}};
@@ -93,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
         Garbage{"Zeros", std::string(64, '\0')}, Garbage{"OneWord", "HELLO\r\n\r\n"},
         Garbage{"NoVersion", "GET /api\r\n\r\n"},
         Garbage{"OtherProtocol", "GET /api ICY/1.0\r\n\r\n"},
-        Garbage{"ControlCharacters", "GET /a\x01pi HTTP/1.1\r\nHost: x\r\n\r\n"},
+        Garbage{"ControlCharacters", "GET /a\x01pi HTTP/1.1\r\nHost: localhost\r\n\r\n"},
         Garbage{"HeaderWithoutColon", "GET /api HTTP/1.1\r\nHost x\r\n\r\n"},
         Garbage{"BlankBeforeColon", "GET /api HTTP/1.1\r\nHost : x\r\n\r\n"},
         Garbage{"ControlInHeader", "GET /api HTTP/1.1\r\nHost: a\x01z\r\n\r\n"},
@@ -107,6 +105,10 @@ INSTANTIATE_TEST_SUITE_P(
         Garbage{"LengthAndChunks",
                 "POST /api HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
                 "0\r\n\r\nGET /version HTTP/1.1\r\n\r\n"},
+        Garbage{"NoHost", "GET /api HTTP/1.1\r\n\r\nGET /version HTTP/1.1\r\n\r\n"},
+        Garbage{"TwoHosts", "GET /api HTTP/1.1\r\nHost: localhost\r\nHost: other\r\n\r\n"},
+        Garbage{"OldProtocolWithChunks",
+                "POST /api HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
         Garbage{"ChunkSizeIsNoNumber",
                 "POST /api HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"},
         Garbage{"ChunkSizeIsNegative",
@@ -116,18 +118,39 @@ INSTANTIATE_TEST_SUITE_P(
                 "fffffffffffffffff\r\n"},
         Garbage{"ChunkWithoutItsEnd",
                 "POST /api HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabcdef\r\n"},
-        Garbage{"TargetIsNoPath", "GET api HTTP/1.1\r\nHost: x\r\n\r\n"},
-        Garbage{"TargetIsAStar", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n"},
-        Garbage{"HalfAnEscape", "GET /api%2 HTTP/1.1\r\nHost: x\r\n\r\n"},
-        Garbage{"WrongEscape", "GET /api/%zz HTTP/1.1\r\nHost: x\r\n\r\n"},
-        Garbage{"WrongEscapeInQuery", "GET /api?a=%g0 HTTP/1.1\r\nHost: x\r\n\r\n"}),
+        Garbage{"TargetIsNoPath", "GET api HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+        Garbage{"TargetIsAStar", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+        Garbage{"HalfAnEscape", "GET /api%2 HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+        Garbage{"WrongEscape", "GET /api/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+        Garbage{"WrongEscapeInQuery", "GET /api?a=%g0 HTTP/1.1\r\nHost: localhost\r\n\r\n"}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
+
+/// The body's end cannot be known, and what is in it must not be taken for the next request.
+TEST_F(HostileHttp, UnknownTransferEncodingsCloseTheConnection) {
+  for (const char* encoding :
+       {"gzip", "identity", "gzip, chunked", "chunked, gzip", "chunked, chunked", "xchunked", ""}) {
+    for (const char* tokens : {"", "Connection: keep-alive\r\n"}) {
+      HttpClient client(port());
+      client.send(std::string("POST ") + kConfigMaps +
+                  " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + tokens +
+                  "Transfer-Encoding: " + encoding +
+                  "\r\n\r\nGET /version HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      const std::string answer = client.read_to_end();
+      EXPECT_THAT(answer, AnyOf(StartsWith("HTTP/1.1 501 Not Implemented\r\n"),
+                                StartsWith("HTTP/1.1 400 Bad Request\r\n")))
+          << encoding;
+      EXPECT_THAT(answer, HasSubstr("\r\nConnection: close\r\n"));
+      EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos) << answer;
+    }
+  }
+  expect_well();
+}
 
 // --- Too much -----------------------------------------------------------------------------------
 
 TEST_F(HostileHttp, HeadersHaveALimit) {
   for (const std::string& head :
-       {"GET /api HTTP/1.1\r\nHost: x\r\nCookie: " + std::string(200'000, 'a'),
+       {"GET /api HTTP/1.1\r\nHost: localhost\r\nCookie: " + std::string(200'000, 'a'),
         "GET /" + std::string(200'000, 'a') + " HTTP/1.1\r\n", std::string(200'000, 'G')}) {
     HttpClient client(port());
     client.send(head);
@@ -150,7 +173,7 @@ TEST_F(HostileHttp, AnAnnouncedBodyThatIsTooLargeIsRefusedBeforeItComes) {
   for (int i = 0; i < kClients; ++i) {
     HttpClient client(port());
     client.send(std::string("POST ") + kConfigMaps +
-                " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 "Content-Length: 1073741824\r\n\r\n{");
     const HttpAnswer answer = client.read_answer();
     ASSERT_EQ(answer.code, 413);
@@ -166,7 +189,7 @@ TEST_F(HostileHttp, AnAnnouncedBodyThatIsTooLargeIsRefusedBeforeItComes) {
 TEST_F(HostileHttp, ABodyInChunksThatBecomesTooLargeIsRefused) {
   HttpClient client(port());
   client.send(std::string("POST ") + kConfigMaps +
-              " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+              " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
               "Transfer-Encoding: chunked\r\n\r\n");
   // The server may have closed before all of it is written, but its answer must be readable.
   std::thread writer([&] {
@@ -228,11 +251,13 @@ TEST_F(HostileHttp, AHeadMustComeInItsTimeHoweverManyTryIt) {
 TEST_F(HostileHttp, ABodyMustComeInItsTime) {
   HttpClient announced(port());
   announced.send(std::string("POST ") + kConfigMaps +
-                 " HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+                 " HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                 "application/json\r\nContent-Length: 100000\r\n\r\n");
   EXPECT_EQ(dribble(announced, " "), "");
   HttpClient in_chunks(port());
   in_chunks.send(std::string("POST ") + kConfigMaps +
-                 " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+                 " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                 "Transfer-Encoding: chunked\r\n\r\n");
   EXPECT_EQ(dribble(in_chunks, "1\r\n \r\n"), "");
   announced.close();
   in_chunks.close();
@@ -269,7 +294,7 @@ TEST_F(IdleHttp, WatchesMayBeQuiet) {
 
 TEST_F(HostileHttp, AClientThatHasSaidEverythingStillGetsItsAnswer) {
   HttpClient client(port());
-  client.send(std::string("GET ") + kConfigMaps + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  client.send(std::string("GET ") + kConfigMaps + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
   client.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send);
   EXPECT_EQ(client.read_answer().code, 200);
   EXPECT_EQ(client.read_to_end(), "");
@@ -289,10 +314,10 @@ TEST_F(HostileHttp, RequestsThatComeTogetherAreAnsweredInOrder) {
   for (int i = 0; i < kRequests; ++i) {
     const std::string body = config_map("c" + std::to_string(i));
     all += std::string("POST ") + kConfigMaps +
-           " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-           body;
+           " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
+           std::to_string(body.size()) + "\r\n\r\n" + body;
     all += std::string("GET ") + kConfigMaps + "/c" + std::to_string(i) +
-           " HTTP/1.1\r\nHost: x\r\n\r\n";
+           " HTTP/1.1\r\nHost: localhost\r\n\r\n";
   }
   HttpClient client(port());
   client.send(all);
@@ -316,7 +341,8 @@ TEST_F(HostileHttp, AnswersToOneClientDoNotPileUp) {
               201);
   }
   std::thread writer([&] {
-    const std::string list = std::string("GET ") + kConfigMaps + " HTTP/1.1\r\nHost: x\r\n\r\n";
+    const std::string list =
+        std::string("GET ") + kConfigMaps + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
     for (int i = 0; i < 50; ++i) client.send(list);
   });
   for (int i = 0; i < 50; ++i) ASSERT_GT(client.read_answer().body.size(), 2'000'000u);
@@ -329,8 +355,8 @@ TEST_F(HostileHttp, AnswersToOneClientDoNotPileUp) {
 
 TEST_F(HostileHttp, HeadHasNoBody) {
   HttpClient client(port());
-  client.send(std::string("HEAD ") + kConfigMaps + " HTTP/1.1\r\nHost: x\r\n\r\n" +
-              "GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  client.send(std::string("HEAD ") + kConfigMaps + " HTTP/1.1\r\nHost: localhost\r\n\r\n" +
+              "GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   const std::string answers = client.read_to_end();
   const std::size_t end = answers.find("\r\n\r\n");
   ASSERT_NE(end, std::string::npos);
@@ -343,7 +369,8 @@ TEST_F(HostileHttp, ContinuesWhenAsked) {
   HttpClient client(port());
   const std::string body = config_map("a");
   client.send(std::string("POST ") + kConfigMaps +
-              " HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: " +
+              " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: "
+              "100-continue\r\nContent-Length: " +
               std::to_string(body.size()) + "\r\n\r\n");
   EXPECT_EQ(client.read_some(), "HTTP/1.1 100 Continue\r\n\r\n");
   client.send(body);
@@ -389,7 +416,7 @@ INSTANTIATE_TEST_SUITE_P(
     Http, OddPaths,
     testing::Values(
         PathCase{"GET", "/api/v1/%70ods", 200},
-        PathCase{"GET", "http://other.host/api/v1/pods", 200},
+        PathCase{"GET", "http://127.0.0.1/api/v1/pods", 200},
         PathCase{"GET", "/api/v1/pods?limit=%31", 200},
         PathCase{"GET", "/api/v1/namespaces/default/../kube-system/secrets/hidden", 404},
         PathCase{"GET", "/api/v1/namespaces/default/%2e%2e/kube-system/secrets", 404},
@@ -450,14 +477,15 @@ std::string nested(std::size_t depth, char open, char close) {
 INSTANTIATE_TEST_SUITE_P(
     Http, OddBodies,
     testing::Values(
-        BodyCase{"Nothing", " ", 400, "unexpected end of JSON input"},
-        BodyCase{"Text", "hello", 400, "invalid character 'h' looking for beginning of value"},
-        BodyCase{"Yaml", "metadata:\n  name: a\n", 400, "invalid character 'm'"},
+        BodyCase{"Nothing", " ", 400, "json parse error: unexpected end of JSON input"},
+        BodyCase{"Text", "hello", 400, "json parse error: Invalid value. at byte 0"},
+        BodyCase{"Yaml", "metadata:\n  name: a\n", 400,
+                 "json parse error: Invalid value. at byte 0"},
         BodyCase{"AList", "[]", 400, "cannot unmarshal array"},
         BodyCase{"AString", R"("x")", 400, "cannot unmarshal string"},
-        BodyCase{"Cut", R"({"metadata":{"name":"a")", 400, "unexpected end of JSON input"},
-        BodyCase{"More", config_map("a") + "}", 400, "invalid character '}' after top-level value"},
-        BodyCase{"Two", config_map("a") + config_map("b"), 400, "after top-level value"},
+        BodyCase{"Cut", R"({"metadata":{"name":"a")", 400, "json parse error: "},
+        BodyCase{"More", config_map("a") + "}", 400, "json parse error: "},
+        BodyCase{"Two", config_map("a") + config_map("b"), 400, "json parse error: "},
         BodyCase{"DeepObjects", nested(5000, '{', '}'), 400, "deep"},
         BodyCase{"DeepLists", nested(5000, '[', ']'), 400, "deep"},
         BodyCase{"VeryDeepLists", nested(1'000'000, '[', ']'), 400, "deep"},

@@ -6,18 +6,13 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "lookout/base/ascii.h"
+
 namespace lookout::apiserver {
 namespace {
 
 namespace asio = boost::asio;
 namespace beast_http = boost::beast::http;
-
-std::string lower_case(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -32,9 +27,16 @@ void HttpClient::send(std::string_view bytes) { asio::write(socket_, asio::buffe
 
 HttpAnswer HttpClient::request(const std::string& method, const std::string& target,
                                const std::string& body, const Headers& headers) {
-  std::string text = method + " " + target + " HTTP/1.1\r\nHost: test\r\n";
-  for (const auto& [name, value] : headers) text += name + ": " + value + "\r\n";
-  if (!body.empty()) text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
+  std::string text = method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n";
+  bool typed = false;
+  for (const auto& [name, value] : headers) {
+    text += name + ": " + value + "\r\n";
+    typed = typed || name == "Content-Type";
+  }
+  if (!body.empty()) {
+    if (!typed) text += "Content-Type: application/json\r\n";
+    text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
+  }
   send(text + "\r\n" + body);
   return read_answer();
 }
@@ -46,7 +48,7 @@ HttpAnswer HttpClient::read_answer() {
   HttpAnswer answer;
   answer.code = static_cast<int>(parser.get().result_int());
   for (const auto& field : parser.get())
-    answer.headers[lower_case(std::string(field.name_string()))] = std::string(field.value());
+    answer.headers[base::lower_case(std::string(field.name_string()))] = std::string(field.value());
   answer.body = std::move(parser.get().body());
   return answer;
 }

@@ -27,6 +27,7 @@ class HttpClient {
 
   explicit HttpClient(std::uint16_t port);
 
+  /// Without a Content-Type of its own a body is JSON.
   HttpAnswer request(const std::string& method, const std::string& target,
                      const std::string& body = {}, const Headers& headers = {});
   HttpAnswer get(const std::string& target, const Headers& headers = {}) {

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "lookout/api/base64.h"
+#include "lookout/base/base64.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/support/held.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -51,7 +52,9 @@ TEST_F(Lists, SayTheirTypeAndItemsDoNot) {
   EXPECT_FALSE(list["metadata"].contains("continue"));
 }
 
-TEST_F(Lists, AnEmptyListIsAList) { EXPECT_EQ(get("")["items"].kind(), api::Value::Kind::kArray); }
+TEST_F(Lists, AnEmptyListIsAList) {
+  EXPECT_EQ(lookout::test::held(get(""))["items"].kind(), api::Value::Kind::kArray);
+}
 
 TEST_F(Lists, PagesShowOneMomentAndCountTheRest) {
   create(7);
@@ -111,12 +114,13 @@ TEST_F(Lists, AForgottenMomentGivesATokenToGoOnWith) {
 
 TEST_F(Lists, TokensAreForTheirOwnCollection) {
   const auto token = [](const std::string& text) {
-    std::string out = api::encode_base64(text);
+    std::string out = encode_base64(text);
     while (out.ends_with('=')) out.pop_back();
     return out;
   };
   const auto message = [&](const std::string& text) {
-    return std::string(get("limit=1&continue=" + token(text))["message"].as_string());
+    return std::string(
+        lookout::test::held(get("limit=1&continue=" + token(text)))["message"].as_string());
   };
   EXPECT_EQ(message(R"({"v":"meta.k8s.io/v1","rv":1,"start":"../kube-system/x"})"),
             "invalid continue token: continue key is not valid: ../kube-system/x");
@@ -130,14 +134,16 @@ TEST_F(Lists, TokensAreForTheirOwnCollection) {
             "invalid continue token: continue key is not valid: encoded start key empty (version "
             "meta.k8s.io/v1)");
   EXPECT_EQ(
-      get("limit=1&continue=!!!")["message"].as_string(),
+      lookout::test::held(get("limit=1&continue=!!!"))["message"].as_string(),
       "invalid continue token: continue key is not valid: illegal base64 data at input byte 0");
   // A token that is fine, with a version beside it.
   create(3);
   rest::ListOptions options;
   options.limit = 1;
   const auto page = in(kConfigMaps).list(options);
-  EXPECT_EQ(get("limit=1&resourceVersion=5&continue=" + page.continue_token)["message"].as_string(),
+  EXPECT_EQ(lookout::test::held(
+                get("limit=1&resourceVersion=5&continue=" + page.continue_token))["message"]
+                .as_string(),
             "specifying resource version is not allowed when using continue");
 }
 
@@ -170,7 +176,7 @@ TEST_F(Lists, ExactVersionsAreOfThePast) {
 
 TEST_F(Lists, OptionsThatDoNotGoTogetherAreRefused) {
   const auto message = [&](const std::string& query) {
-    return std::string(get(query)["message"].as_string());
+    return std::string(lookout::test::held(get(query))["message"].as_string());
   };
   EXPECT_EQ(message("resourceVersion=0&resourceVersionMatch=Exact"),
             "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: "

@@ -24,6 +24,7 @@
 #include "tests/apiserver/http_client.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
+#include "tests/support/held.h"
 #include "tests/support/own_resources.h"
 #include "tests/support/sanitizers.h"
 
@@ -61,7 +62,7 @@ class RawWatch {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (fd_ < 0 || connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
       throw std::system_error(errno, std::generic_category(), "connect");
-    const std::string request = "GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n";
+    const std::string request = "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
     if (send(fd_, request.data(), request.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(request.size()))
       throw std::system_error(errno, std::generic_category(), "send");
@@ -286,7 +287,8 @@ TEST_F(ManyWatches, WhoNeverReadsIsCutOffWhenChangesAreForgotten) {
       continue;
     }
     const auto lines = test::lines(watch->body());
-    EXPECT_EQ(api::Object::parse(lines.back())["object"]["code"].as_int(), 410);
+    EXPECT_EQ(lookout::test::held(api::Object::parse(lines.back()))["object"]["code"].as_int(),
+              410);
   }
   EXPECT_EQ(server_->stats().slow_watchers, cut_off);
 }

@@ -9,6 +9,7 @@
 
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/support/held.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -55,7 +56,7 @@ TEST_F(OpenApi, HasADocumentForEveryGroupAndVersion) {
     found.emplace(name);
     const std::string url(entry["serverRelativeURL"].as_string());
     EXPECT_EQ(url.find("/openapi/v3/" + std::string(name) + "?hash="), 0u) << url;
-    EXPECT_EQ(get(url)["openapi"].as_string(), "3.0.0");
+    EXPECT_EQ(lookout::test::held(get(url))["openapi"].as_string(), "3.0.0");
   }
   EXPECT_EQ(found, expected);
   EXPECT_EQ(http(server_.port(), "GET", "/openapi/v3/apis/nobody/v1").code, 404);
@@ -198,7 +199,7 @@ TEST_F(OpenApi, SpeaksTheProtobufOfGoClients) {
     schemas[pair.find(1)->second] = pair.find(2)->second;
   }
   EXPECT_EQ(fields_of(schemas.at("io.k8s.api.core.v1.PodSpec")).find(19)->second, "containers");
-  EXPECT_EQ(schemas.size(), get("/openapi/v2")["definitions"].size());
+  EXPECT_EQ(schemas.size(), lookout::test::held(get("/openapi/v2"))["definitions"].size());
   const auto pod = fields_of(schemas.at("io.k8s.api.core.v1.Pod"));
   const auto extension = fields_of(pod.find(31)->second);
   EXPECT_EQ(extension.find(1)->second, "x-kubernetes-group-version-kind");

@@ -1,5 +1,4 @@
 // Patches over HTTP, as a real kube-apiserver answered them.
-#include <gmock/gmock.h>
 
 #include <string>
 
@@ -7,11 +6,11 @@
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/files.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::apiserver {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr const char* kPath = "/apis/apps/v1/namespaces/default/deployments";
 
@@ -52,7 +51,7 @@ TEST_F(Patches, DoWhatTheyDidOnARealServer) {
                                  R"({"metadata":{"namespace":"default"}})");
       EXPECT_EQ(comparable(api::Object::parse(answer.body)), comparable(after));
     } else {
-      EXPECT_EQ(api::Object::parse(answer.body)["message"].as_string(),
+      EXPECT_EQ(lookout::test::held(api::Object::parse(answer.body))["message"].as_string(),
                 one["status"]["message"].as_string());
     }
     ++compared;
@@ -79,8 +78,9 @@ TEST_P(WrongPatches, AreRefusedAndChangeNothing) {
   const auto& [type, body, code, message] = GetParam();
   const HttpAnswer answer = patch("web", type, body);
   EXPECT_EQ(answer.code, code);
-  EXPECT_THAT(std::string(api::Object::parse(answer.body)["message"].as_string()),
-              HasSubstr(message));
+  EXPECT_THAT(
+      std::string(lookout::test::held(api::Object::parse(answer.body))["message"].as_string()),
+      HasSubstr(message));
   EXPECT_EQ(in(kDeployments).get("web"), created);
 }
 

@@ -1,17 +1,16 @@
 // What the server answers to clients that take protobuf.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lookout/api/protobuf.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::apiserver {
 namespace {
 
 using api::Object;
-using testing::HasSubstr;
 
 const std::string kProtobuf(api::kProtobufMediaType);
 const std::string kMaps = "/api/v1/namespaces/default/configmaps";

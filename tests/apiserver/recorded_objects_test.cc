@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/json_values.h"
+#include "lookout/api/detail/json_values.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/support/files.h"
 

@@ -6,6 +6,7 @@
 #include "lookout/apiserver/storage/memory.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/support/held.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -17,11 +18,7 @@ const api::Resource kThings("example.com", "v1", "Thing", "things", true);
 class CustomSchema : public ClientTest {
  protected:
   CustomSchema() {
-    all(kDefinitions).create(json(R"({
-      "metadata":{"name":"things.example.com"},
-      "spec":{"group":"example.com","scope":"Namespaced",
-        "names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
-        "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
+    all(kDefinitions).create(json(std::string(kThingDefinition) + R"("subresources":{"status":{}},
           "schema":{"openAPIV3Schema":{"type":"object","required":["spec"],"properties":{
             "status":{"type":"object","properties":{"phase":{"type":"string"}}},
             "spec":{"type":"object","required":["when"],"properties":{
@@ -62,11 +59,7 @@ class Definitions : public ClientTest {};
 class CombinedSchema : public ClientTest {
  protected:
   CombinedSchema() {
-    all(kDefinitions).create(json(R"({
-      "metadata":{"name":"things.example.com"},
-      "spec":{"group":"example.com","scope":"Namespaced",
-        "names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
-        "versions":[{"name":"v1","served":true,"storage":true,
+    all(kDefinitions).create(json(std::string(kThingDefinition) + R"(
           "schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
             "properties":{
               "one":{"type":"string"},"other":{"type":"string"},
@@ -245,7 +238,7 @@ TEST_P(LackingObjects, AreRefused) {
   const auto answer =
       http(server_.port(), "POST", GetParam().path, Object::from(document).to_json());
   EXPECT_EQ(answer.code, 422);
-  const std::string message(json(answer.body)["message"].as_string());
+  const std::string message(lookout::test::held(json(answer.body))["message"].as_string());
   EXPECT_EQ(message.substr(message.find("is invalid: ") + 12), GetParam().causes);
 }
 
@@ -303,7 +296,8 @@ TEST_F(Status, IsThereFromTheBeginning) {
           "template":{"metadata":{"labels":{"a":"b"}},
                       "spec":{"containers":[{"name":"main","image":"nginx"}]}}}})"));
   EXPECT_TRUE(created["status"].is_object());
-  EXPECT_TRUE(in(kLeases).create(json(R"({"metadata":{"name":"l"}})"))["spec"].is_object());
+  EXPECT_TRUE(lookout::test::held(in(kLeases).create(json(R"({"metadata":{"name":"l"}})")))["spec"]
+                  .is_object());
 }
 
 TEST(Restart, MakesOldResourceVersionsExpire) {
@@ -312,9 +306,9 @@ TEST(Restart, MakesOldResourceVersionsExpire) {
   std::string version;
   {
     Server before(options);
-    version =
-        json(http(before.port(), "GET", "/api/v1/namespaces").body)["metadata"]["resourceVersion"]
-            .as_string();
+    version = lookout::test::held(json(
+        http(before.port(), "GET", "/api/v1/namespaces").body))["metadata"]["resourceVersion"]
+                  .as_string();
     EXPECT_GE(std::stoi(version), 100);
   }
   options.first_revision = 1000;
@@ -322,11 +316,31 @@ TEST(Restart, MakesOldResourceVersionsExpire) {
   const auto watch =
       http(after.port(), "GET",
            "/api/v1/namespaces?watch=1&timeoutSeconds=10&resourceVersion=" + version);
-  EXPECT_EQ(json(watch.body)["object"]["code"].as_int(), 410);
+  EXPECT_EQ(lookout::test::held(json(watch.body))["object"]["code"].as_int(), 410);
   const auto list =
       http(after.port(), "GET",
            "/api/v1/namespaces?resourceVersionMatch=Exact&resourceVersion=" + version);
   EXPECT_EQ(list.code, 410);
+}
+
+// The clock was put back, say.
+TEST(Restart, AWatchFromAVersionOfAnotherFutureIsToldSo) {
+  ServerOptions options;
+  options.first_revision = 100;
+  options.future_wait = std::chrono::milliseconds(50);
+  Server server(options);
+  const auto watch = http(server.port(), "GET",
+                          "/api/v1/namespaces?watch=1&timeoutSeconds=60&resourceVersion=5000");
+  EXPECT_EQ(watch.code, 200);
+  const Object event = json(watch.body);
+  EXPECT_EQ(event["type"].as_string(), "ERROR");
+  EXPECT_EQ(event["object"]["code"].as_int(), 504);
+  EXPECT_EQ(event["object"]["reason"].as_string(), "Timeout");
+  EXPECT_NE(watch.body.find(R"("reason":"ResourceVersionTooLarge")"), std::string::npos)
+      << watch.body;
+  const auto list = http(server.port(), "GET", "/api/v1/namespaces?resourceVersion=5000");
+  EXPECT_EQ(list.code, 504);
+  EXPECT_NE(list.body.find("Too large resource version: 5000"), std::string::npos) << list.body;
 }
 
 TEST(Restart, RevisionsOfTimeGrow) {
@@ -335,8 +349,10 @@ TEST(Restart, RevisionsOfTimeGrow) {
   using namespace std::chrono_literals;
   const sys_days begin = 2026y / 11 / 20;
   const auto one = storage::revision_of_time(begin);
-  EXPECT_EQ(storage::revision_of_time(begin + seconds(60)), one + 600);
-  EXPECT_LT(storage::revision_of_time(begin + std::chrono::years(2)), 999999999u);
+  // No server makes as many changes in the meantime.
+  EXPECT_EQ(storage::revision_of_time(begin + seconds(60)), one + 60'000'000);
+  // JavaScript's numbers hold it.
+  EXPECT_LT(storage::revision_of_time(begin + std::chrono::years(200)), 1ull << 53);
   EXPECT_EQ(storage::revision_of_time({}), 1u);
 }
 

@@ -7,6 +7,7 @@
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/files.h"
+#include "tests/support/held.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -74,7 +75,9 @@ TEST_F(Watches, OfOneObjectByFieldOrByPath) {
   EXPECT_EQ(take(watch, 2), (Told{"ADDED b", "MODIFIED b"}));
   const Told by_path = lines("/api/v1/watch/namespaces/default/configmaps/b?timeoutSeconds=1");
   ASSERT_EQ(by_path.size(), 1u);
-  EXPECT_EQ(Object::parse(by_path[0])["object"]["metadata"]["name"].as_string(), "b");
+  EXPECT_EQ(
+      lookout::test::held(Object::parse(by_path[0]))["object"]["metadata"]["name"].as_string(),
+      "b");
 }
 
 TEST_F(Watches, EndAfterTheirTimeWithABookmark) {

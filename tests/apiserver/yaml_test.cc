@@ -1,18 +1,16 @@
 // YAML as bodies and as answers.
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::apiserver {
 namespace {
-
-using testing::HasSubstr;
-using testing::StartsWith;
 
 constexpr const char* kMaps = "/api/v1/namespaces/default/configmaps";
 
@@ -46,7 +44,8 @@ TEST_F(Yaml, IsTakenAndGiven) {
                                        "    two\n"
                                        "kind: ConfigMap\n"
                                        "metadata:\n"));
-  EXPECT_EQ(in(kConfigMaps).get("m")["data"]["lines"].as_string(), "one\ntwo\n");
+  EXPECT_EQ(lookout::test::held(in(kConfigMaps).get("m"))["data"]["lines"].as_string(),
+            "one\ntwo\n");
   EXPECT_EQ(ask("PUT", std::string(kMaps) + "/m", created.body).code, 200);
 }
 

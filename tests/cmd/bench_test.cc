@@ -1,11 +1,12 @@
 // lookout bench: that it measures what it says, not how fast that is.
 #include "tests/cmd/cmd_fixture.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::cmd {
 namespace {
 
 using testing::Gt;
-using testing::HasSubstr;
 
 class Bench : public testing::Test {
  protected:
@@ -38,7 +39,8 @@ TEST_F(Bench, SyncsEachTypeOfObjectByListAndAsAStream) {
 
 TEST_F(Bench, KeepsWhatItIsToldTo) {
   const auto bytes = [&](const char* keep) {
-    return measure({"sync", "--objects", "50", "--keep", keep})["object_bytes"].as_int();
+    return lookout::test::held(measure({"sync", "--objects", "50", "--keep", keep}))["object_bytes"]
+        .as_int();
   };
   EXPECT_THAT(bytes("all"), Gt(bytes("unmanaged")));
   EXPECT_THAT(bytes("unmanaged"), Gt(bytes("registry")));
@@ -50,6 +52,18 @@ TEST_F(Bench, SeesEveryEvent) {
     EXPECT_EQ(figures["events"].as_int(), 500);
     EXPECT_EQ(figures["objects"].as_int(), 30) << "changes, no new objects";
   }
+}
+
+TEST_F(Bench, RunsAControllerOverAllObjects) {
+  const auto figures =
+      measure({"controller", "--objects", "60", "--rate", "100", "--for", "200ms"});
+  EXPECT_EQ(figures["objects"].as_int(), 60);
+  for (const char* name : {"noop_per_s", "noop_coroutine_per_s", "patch_per_s", "patch_cpu_us",
+                           "latency_p50_ms", "latency_p99_ms"}) {
+    EXPECT_THAT(figures[name].as_double(), Gt(0)) << name;
+  }
+  EXPECT_EQ(figures["waiting"].as_int(), 60);
+  EXPECT_THAT(figures["waiting_threads"].as_int(), Gt(0));
 }
 
 TEST_F(Bench, LoadsAServerOnEtcdAndMissesNothing) {
@@ -77,7 +91,7 @@ TEST_F(Bench, GivesEachOfManyInformersItsOwnNamespace) {
 }
 
 TEST_F(Bench, MeasuresTheStore) {
-  EXPECT_EQ(measure({"store", "--objects", "1000"})["objects"].as_int(), 1000);
+  EXPECT_EQ(lookout::test::held(measure({"store", "--objects", "1000"}))["objects"].as_int(), 1000);
 }
 
 TEST_F(Bench, RefusesWhatThereIsNot) {

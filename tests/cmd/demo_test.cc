@@ -1,5 +1,4 @@
 // lookout demo.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -7,13 +6,12 @@
 
 #include "tests/cmd/program.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::cmd {
 namespace {
 
 using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::MatchesRegex;
 
 constexpr const char* kEvent =
     "[0-9:]{8} (ADDED|MODIFIED|DELETED) +(Pod|Deployment|Service) +shop/.*";

@@ -2,14 +2,11 @@
 #include <yaml-cpp/yaml.h>
 
 #include "tests/cmd/cmd_fixture.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::cmd {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::MatchesRegex;
 
 class Get : public CmdTest {
  protected:
@@ -107,7 +104,7 @@ TEST_F(Get, ShowsJson) {
   // Also when there is nothing.
   const auto none = lookout({"get", "pods", "-l", "app=none", "-o", "json"});
   EXPECT_EQ(none.status, 0);
-  EXPECT_EQ(api::Object::parse(none.output)["items"].size(), 0u);
+  EXPECT_EQ(lookout::test::held(api::Object::parse(none.output))["items"].size(), 0u);
 }
 
 TEST_F(Get, ShowsYaml) {

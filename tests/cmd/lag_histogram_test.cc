@@ -1,12 +1,11 @@
 // What lookout bench says of many durations.
 #include "cmd/bench/lag_histogram.h"
 
-#include <gmock/gmock.h>
+#include "tests/support/matchers.h"
 
 namespace lookout::cmd::bench {
 namespace {
 
-using testing::AllOf;
 using testing::Ge;
 using testing::Le;
 

@@ -59,6 +59,8 @@ ServeProcess::ServeProcess(const ProgramEnvironment& environment,
   if (!serves || url_.empty()) throw std::runtime_error("lookout serve: " + output());
 }
 
+void ServeProcess::kill() { process_->signal(SIGKILL); }
+
 int ServeProcess::terminate() {
   process_->signal(SIGTERM);
   return process_->wait();

@@ -57,8 +57,11 @@ class ServeProcess {
   const std::string& url() const { return url_; }
   /// All that it has printed.
   std::string output() const { return read_file(log_); }
+  void signal(int number) { process_->signal(number); }
   /// Asks it to end; its exit status.
   int terminate();
+  /// SIGKILL: as if the machine had gone.
+  void kill();
 
  private:
   TempDir dir_;

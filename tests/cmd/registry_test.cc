@@ -5,15 +5,12 @@
 
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::cmd {
 namespace {
 
 using test::eventually;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 constexpr const char* kUserKey =
     "/dubbo/com.example.User/providers/dubbo%3A%2F%2F10.0.0.1%3A20000%2FUser%3Fversion%3D1.0";
@@ -27,6 +24,15 @@ rapidjson::Document parse(const std::string& json) {
 
 class RegistryCmd : public CmdTest {
  protected:
+  /// A command of the registry that goes on, with one registered instance of "web".
+  test::Process start_with_one_instance(std::vector<std::string> arguments,
+                                        const std::filesystem::path& log) {
+    run_pod("web-1", "10.0.0.1");
+    EXPECT_EQ(registry({"register", "web", "--pod", "web-1"}).status, 0);
+    arguments.insert(arguments.begin(), {"--server", server_.url(), "registry"});
+    return environment_.start(test::lookout_program(), arguments, log);
+  }
+
   /// A pod that runs, as its kubelet says.
   void run_pod(const std::string& name, const std::string& ip, bool ready = true) const {
     create("pods", "default",
@@ -120,6 +126,20 @@ TEST_F(RegistryCmd, SaysWhyNothingIsFound) {
   EXPECT_THAT(registry({"get", "other", "-A"}).errors, HasSubstr("`lookout registry ls -A`"));
 }
 
+TEST_F(RegistryCmd, TellsOfAnnouncementsThatCannotBeRead) {
+  run_pod("web-1", "10.0.0.1");
+  EXPECT_EQ(registry({"register", "web", "--pod", "web-1"}).status, 0);
+  client_.resource(kPods, "default")
+      .patch("web-1", rest::PatchType::kMerge,
+             R"({"metadata":{"annotations":{"kratos-service-metadata":"{oops"}}})");
+  for (int i = 0; i < 10; ++i) {
+    const auto result = registry(i % 2 == 0 ? std::vector<std::string>{"ls"}
+                                            : std::vector<std::string>{"get", "web"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_THAT(result.errors, HasSubstr("lookout: left out default/web-1: annotation kratos-"));
+  }
+}
+
 TEST_F(RegistryCmd, TextOfPodsGivesTheTerminalNoOrders) {
   run_pod("web-1", "10.0.0.1");
   EXPECT_EQ(registry({"register", "web", "--pod", "web-1", "--metadata", "a=\x1b[2J"}).status, 0);
@@ -160,6 +180,9 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"register", "web", "--pod", "web-1", "--value", "x"}, 2, "only --style dubbo"},
         Wrong{{"register", "/k", "--style", "dubbo", "--id", "1"}, 2, "only --style kratos"},
         Wrong{{"deregister", "--style", "dubbo", "--pod", "web-1"}, 2, "NAME"},
+        Wrong{{"get", "--style", "dubbo", "/k", "-l", "a=b"}, 2, "--selector: keys are"},
+        Wrong{{"watch", "--style", "dubbo", "/k", "--include-unready"}, 2, "--include-unready"},
+        Wrong{{"register", "web", "--pod", "web-1", "--version", "v1"}, 2, "--version"},
         Wrong{{"serve", "--listen", "8002"}, 2, "is no address such as"},
         Wrong{{"register", "web"}, 1, "--pod NAME"},
         Wrong{{"register", "web", "--pod", "nope"}, 1, "\"nope\" not found"},
@@ -168,12 +191,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"serve", "--listen", "no.such.address:0"}, 1, "choose another address"}));
 
 TEST_F(RegistryCmd, WatchTellsEachChange) {
-  run_pod("web-1", "10.0.0.1");
-  EXPECT_EQ(registry({"register", "web", "--pod", "web-1"}).status, 0);
   const auto log = environment_.home() / "watch.log";
-  auto watch = environment_.start(
-      test::lookout_program(),
-      {"--server", server_.url(), "registry", "watch", "web", "-o", "json"}, log);
+  auto watch = start_with_one_instance({"watch", "web", "-o", "json"}, log);
   const auto said = [&](const std::string& text) {
     return eventually([&] { return test::read_file(log).find(text) != std::string::npos; });
   };
@@ -185,12 +204,8 @@ TEST_F(RegistryCmd, WatchTellsEachChange) {
 }
 
 TEST_F(RegistryCmd, ServesAPageUntilItIsTold) {
-  run_pod("web-1", "10.0.0.1");
-  EXPECT_EQ(registry({"register", "web", "--pod", "web-1"}).status, 0);
   const auto log = environment_.home() / "serve.log";
-  auto serve = environment_.start(
-      test::lookout_program(),
-      {"--server", server_.url(), "registry", "serve", "--listen", "127.0.0.1:0"}, log);
+  auto serve = start_with_one_instance({"serve", "--listen", "127.0.0.1:0"}, log);
   ASSERT_TRUE(eventually([&] { return test::read_file(log).ends_with("/\n"); }));
   const std::string said = test::read_file(log);
   EXPECT_THAT(said, StartsWith("Serving services (kratos, namespace default, http"));

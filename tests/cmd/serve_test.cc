@@ -4,13 +4,10 @@
 #include "lookout/rest/kubeconfig.h"
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/rest/certificates.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::cmd {
 namespace {
-
-using testing::HasSubstr;
-using testing::MatchesRegex;
-using testing::StartsWith;
 
 class Serve : public testing::Test {
  protected:
@@ -180,6 +177,34 @@ INSTANTIATE_TEST_SUITE_P(
                    1,
                    "/none.csv"}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
+
+TEST_F(Serve, WarnsWhoeverIsServedWithoutCredentials) {
+  for (const char* listen : {":0", "0.0.0.0:0"}) {
+    test::ServeProcess open(environment_, {}, listen);
+    EXPECT_THAT(open.output(), HasSubstr("no\nlookout: credentials are asked for"));
+    EXPECT_THAT(open.output(), HasSubstr(", and at every other address of this machine, objects"));
+    // The address that is printed is one that works.
+    EXPECT_THAT(open.url(), StartsWith("http://127.0.0.1:"));
+    const auto result = lookout({"get", "ns", "default", "-o", "name", "--server", open.url()});
+    EXPECT_EQ(result.output, "namespace/default\n") << result.errors;
+  }
+  test::ServeProcess with_tokens(
+      environment_, {"--token-file", file("tokens.csv", "secret,ann,1\n")}, "0.0.0.0:0");
+  EXPECT_THAT(with_tokens.output(), Not(HasSubstr("credentials")));
+}
+
+TEST_F(Serve, IsServedUnderNamesThatAreAllowed) {
+  test::ServeProcess serve(environment_,
+                           {"--allow-host", "lookout.test", "--allow-host", "other.test"});
+  const auto code_of = [&](const std::string& host) {
+    return test::run_command({"curl", "--silent", "--output", "/dev/null", "--write-out",
+                              "%{http_code}", "--header", "Host: " + host, serve.url() + "/api"})
+        .output;
+  };
+  EXPECT_EQ(code_of("lookout.test"), "200");
+  EXPECT_EQ(code_of("other.test:8001"), "200");
+  EXPECT_EQ(code_of("evil.test"), "403");
+}
 
 TEST_F(Serve, SaysThatThePortIsTaken) {
   const apiserver::Server server;

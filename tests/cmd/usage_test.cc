@@ -1,16 +1,12 @@
 // What all commands have in common: help, wrong usage, servers that are not there.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/cmd/program.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::cmd {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 using Arguments = std::vector<std::string>;
 
 class Usage : public testing::Test {
@@ -64,6 +60,70 @@ TEST_F(Usage, SaysItsVersion) {
   const auto result = lookout({"--version"});
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.output, testing::MatchesRegex("lookout [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+/// All commands, with what they cannot do without.
+std::vector<Arguments> commands() {
+  return {{"serve"},
+          {"get", "pods"},
+          {"watch", "pods"},
+          {"demo"},
+          {"registry", "register", "web"},
+          {"registry", "deregister", "web"},
+          {"registry", "get", "web"},
+          {"registry", "ls"},
+          {"registry", "watch", "web"},
+          {"registry", "serve"},
+          {"bench", "sync"},
+          {"bench", "events"},
+          {"bench", "informers"},
+          {"bench", "soak"},
+          {"bench", "store"},
+          {"bench", "storage"},
+          {"bench", "controller"},
+          {"bench", "server"}};
+}
+
+TEST_F(Usage, AnOptionThatACommandDoesNotHaveIsWrongUsage) {
+  for (const auto& command : commands()) {
+    const bool client = command[0] != "serve" && command[0] != "demo" && command[1] != "store" &&
+                        command[1] != "storage" && command[1] != "controller" &&
+                        !(command[0] == "bench" && command[1] == "server");
+    std::vector<Arguments> wrong = {{"--version", "v1"}, {"--nonsense", "x"}};
+    if (command[0] != "watch") wrong.push_back({"--metrics-listen", "127.0.0.1:0"});
+    if (!client) {
+      wrong.push_back({"--server", "http://127.0.0.1:1"});
+      wrong.push_back({"--kubeconfig", "/none"});
+      wrong.push_back({"--context", "x"});
+      wrong.push_back({"--content-type", "json"});
+    }
+    if (command[0] != "registry") wrong.push_back({"--style", "kratos"});
+    for (const auto& options : wrong) {
+      for (const bool behind : {true, false}) {
+        if (!behind && command[0] != "serve") continue;
+        Arguments arguments = command;
+        arguments.insert(behind ? arguments.end() : arguments.begin(), options.begin(),
+                         options.end());
+        const auto result = lookout(arguments);
+        EXPECT_EQ(result.status, 2) << testing::PrintToString(arguments);
+        EXPECT_EQ(result.output, "") << testing::PrintToString(arguments);
+        EXPECT_NE(result.errors, "");
+      }
+    }
+  }
+}
+
+TEST_F(Usage, TheVersionOfAServiceIsNotThatOfTheProgram) {
+  const auto result = lookout({"registry", "register", "web", "--pod", "p", "--version", "v1"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.output, "");
+  EXPECT_THAT(result.errors, HasSubstr("--version"));
+  for (const Arguments& arguments :
+       {Arguments{"--version", "--server", "http://127.0.0.1:1"},
+        Arguments{"-v", "off", "--version"}, Arguments{"--version", "get"}}) {
+    EXPECT_EQ(lookout(arguments).status, 2) << testing::PrintToString(arguments);
+    EXPECT_EQ(lookout(arguments).output, "");
+  }
 }
 
 struct Wrong {

@@ -6,15 +6,12 @@
 #include "lookout/apiserver/storage/memory.h"
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/support/eventually.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::cmd {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::MatchesRegex;
-using testing::UnorderedElementsAre;
 using Lines = std::vector<std::string>;
 
 class Watch : public CmdTest {
@@ -108,7 +105,7 @@ TEST_F(Watch, ShowsOneJsonObjectALine) {
   EXPECT_EQ(modified["object"]["kind"].as_string(), "Pod");
   EXPECT_EQ(modified["resourceVersion"].as_string(),
             modified["object"]["metadata"]["resourceVersion"].as_string());
-  EXPECT_NE(api::Object::parse(lines[3])["resourceVersion"].as_string(), "");
+  EXPECT_NE(lookout::test::held(api::Object::parse(lines[3]))["resourceVersion"].as_string(), "");
 }
 
 struct Selection {

@@ -1,7 +1,6 @@
 // client-go's cache contract against the embedded server and against a real kube-apiserver: the
 // same scenarios for both, over a connection that can be cut.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,30 +13,27 @@
 #include <string>
 #include <vector>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/apiserver/server.h"
 #include "lookout/apiserver/storage/memory.h"
 #include "lookout/informer/shared_informer_factory.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/rest/client.h"
 #include "lookout/tools/cache/lister_watcher.h"
 #include "tests/e2e/kube_apiserver.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
 #include "tests/support/tcp_relay.h"
 
 namespace lookout {
 namespace {
 
 using namespace std::chrono_literals;
-using core::v1::ConfigMap;
 using informer::SharedIndexInformer;
+using k8s::core::v1::ConfigMap;
 using test::eventually;
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
 using testing::Ge;
-using testing::IsEmpty;
-using testing::Not;
-using testing::UnorderedElementsAre;
 
 // ----------------------------------------------------------------------------------- the servers
 
@@ -125,11 +121,12 @@ class Story {
   informer::EventHandler<T> handler(std::string name = "story") {
     informer::EventHandler<T> out;
     out.name = std::move(name);
-    out.on_add = [this](const T& object, bool initial) {
+    out.on_add = [this](const T& object, informer::Origin origin) {
       const std::lock_guard lock(mutex_);
       if (!known_.emplace(object.name(), object.resource_version()).second)
         errors_.push_back(fmt::format("{} added twice", object.name()));
-      events_.push_back(fmt::format("+{}{}", object.name(), initial ? "i" : ""));
+      events_.push_back(
+          fmt::format("+{}{}", object.name(), origin == informer::Origin::kInitialList ? "i" : ""));
     };
     out.on_update = [this](const T& before, const T& after) {
       const std::lock_guard lock(mutex_);
@@ -140,11 +137,12 @@ class Story {
       version = after.resource_version();
       events_.push_back(fmt::format("{}{}", same ? "=" : "~", after.name()));
     };
-    out.on_delete = [this](const T& last, bool unknown) {
+    out.on_delete = [this](const T& last, informer::FinalState final_state) {
       const std::lock_guard lock(mutex_);
       if (known_.erase(std::string(last.name())) == 0)
         errors_.push_back(fmt::format("{} deleted, but not known", last.name()));
-      events_.push_back(fmt::format("-{}{}", last.name(), unknown ? "?" : ""));
+      events_.push_back(fmt::format("-{}{}", last.name(),
+                                    final_state == informer::FinalState::kUnknown ? "?" : ""));
     };
     return out;
   }
@@ -215,7 +213,7 @@ class ContractTest : public testing::TestWithParam<Kind> {
     ns_ = make_namespace(name);
   }
   std::string make_namespace(const std::string& name) const {
-    direct_->resource<core::v1::Namespace>().create(api::Object::parse(fmt::format(
+    direct_->resource<k8s::core::v1::Namespace>().create(api::Object::parse(fmt::format(
         R"({{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{}"}}}})", name)));
     return name;
   }
@@ -331,7 +329,7 @@ TEST_P(ContractTest, MakesPages) {
   options.page_size = 7;
   const auto informer = informer_with(options);
   Story story;
-  informer->add_handler(story.handler());
+  informer->add_handler(story.handler()).release();
   informer->start();
   ASSERT_TRUE(informer->wait_for_sync());
   create("new");
@@ -358,7 +356,8 @@ TEST_P(ContractTest, HandlersComeAndGo) {
   create("c");
   EXPECT_TRUE(eventually([&] { return early.has("+c"); }));
   EXPECT_FALSE(removed.has("+c"));
-  EXPECT_TRUE(informer.add_handler(late.handler<ConfigMap>("late")).wait_for_sync());
+  const auto told_late = informer.add_handler(late.handler<ConfigMap>("late"));
+  EXPECT_TRUE(told_late.wait_for_sync());
   EXPECT_THAT(late.events(), UnorderedElementsAre("+ai", "+bi", "+ci"));
   remove("b");
   paint("c", "blue");
@@ -374,7 +373,7 @@ TEST_P(ContractTest, FiltersFollowWhatObjectsBecome) {
   Story story;
   auto handler = story.handler<ConfigMap>();
   handler.filter = [](const ConfigMap& map) { return map.labels()["colour"].as_string() == "red"; };
-  informer.add_handler(std::move(handler));
+  informer.add_handler(std::move(handler)).release();
   factory.start();
   ASSERT_TRUE(factory.wait_for_cache_sync());
   paint("in", "blue");   // leaves
@@ -395,8 +394,8 @@ TEST_P(ContractTest, ResyncsAskTheServerForNothing) {
   const auto informer = factory.informer<ConfigMap>();
   Story story;
   Story never;
-  informer.add_handler(story.handler<ConfigMap>());
-  informer.add_handler(never.handler<ConfigMap>(), {.resync_period = 0ms});
+  informer.add_handler(story.handler<ConfigMap>()).release();
+  informer.add_handler(never.handler<ConfigMap>(), {.resync_period = 0ms}).release();
   factory.start();
   ASSERT_TRUE(factory.wait_for_cache_sync());
   const auto lists = informer.untyped_informer().stats().lists.load();
@@ -414,7 +413,7 @@ TEST_P(ContractTest, AConnectionThatBreaksLosesNothing) {
   informer::SharedInformerFactory factory(*client_, here());
   const auto informer = factory.informer<ConfigMap>();
   Story story;
-  informer.add_handler(story.handler<ConfigMap>());
+  informer.add_handler(story.handler<ConfigMap>()).release();
   factory.start();
   ASSERT_TRUE(factory.wait_for_cache_sync());
   const auto& stats = informer.untyped_informer().stats();
@@ -443,7 +442,7 @@ TEST_P(ContractTest, WhatWasMissedIsFoundByANewList) {
   informer::SharedInformerFactory factory(*client_, here());
   const auto informer = factory.informer<ConfigMap>();
   Story story;
-  informer.add_handler(story.handler<ConfigMap>());
+  informer.add_handler(story.handler<ConfigMap>()).release();
   factory.start();
   ASSERT_TRUE(factory.wait_for_cache_sync());
   const auto& stats = informer.untyped_informer().stats();
@@ -471,7 +470,7 @@ TEST_P(ContractTest, AServerThatCrashesIsFollowedWhenItIsBack) {
   informer::SharedInformerFactory factory(*client_, here());
   const auto informer = factory.informer<ConfigMap>();
   Story story;
-  informer.add_handler(story.handler<ConfigMap>());
+  informer.add_handler(story.handler<ConfigMap>()).release();
   factory.start();
   ASSERT_TRUE(factory.wait_for_cache_sync());
   server_->kill();
@@ -496,7 +495,7 @@ TEST_P(ContractTest, ScopesAreWhatTheServerSelects) {
   const auto mine = factory.informer<ConfigMap>({.ns = ns_});
   const auto red = factory.informer<ConfigMap>({.ns = ns_, .label_selector = "colour=red"});
   const auto named = factory.informer<ConfigMap>({.field_selector = "metadata.name=x"});
-  const auto namespaces = factory.informer<core::v1::Namespace>();
+  const auto namespaces = factory.informer<k8s::core::v1::Namespace>();
   factory.start();
   ASSERT_TRUE(factory.wait_for_cache_sync());
   const auto keys = [](const auto& informer) {
@@ -534,7 +533,8 @@ TEST_P(ContractTest, KeepsMetadataOnlyOrWhatAProjectionSays) {
   for (const auto& informer : {metadata, some}) {
     EXPECT_TRUE(eventually([&] {
       return informer->store().size() == 2 &&
-             informer->store().get(ns_, "x").labels()["colour"].as_string() == "blue";
+             lookout::test::held(informer->store().get(ns_, "x")).labels()["colour"].as_string() ==
+                 "blue";
     }));
   }
 }
@@ -573,7 +573,7 @@ TEST_P(ContractTest, FollowsCustomResources) {
                              values.add(std::to_string(object["spec"]["size"].as_int()));
                            }}});
   Story story;
-  informer->add_handler(story.handler());
+  informer->add_handler(story.handler()).release();
   factory.start();
   ASSERT_TRUE(factory.wait_for_cache_sync());
   widgets.create(widget("second", 2));
@@ -617,7 +617,7 @@ TEST_P(ContractTest, WatchesThatEndAndBookmarksCostNoList) {
   options.min_watch_timeout = 3s;  // a real server sends a bookmark shortly before the end
   const auto informer = informer_with(options);
   Story story;
-  informer->add_handler(story.handler());
+  informer->add_handler(story.handler()).release();
   informer->start();
   ASSERT_TRUE(informer->wait_for_sync());
   const auto& stats = informer->stats();
@@ -661,11 +661,11 @@ TEST_P(ContractTest, ACoalescingHandlerIsToldOfTheLatest) {
   std::promise<void> go;
   const auto gone = go.get_future().share();
   auto handler = slow.handler<ConfigMap>();
-  handler.on_add = [gone, add = handler.on_add](const ConfigMap& map, bool initial) {
-    gone.wait();
-    add(map, initial);
+  handler.on_add = [gone, add = handler.on_add](const ConfigMap& map, informer::Origin origin) {
+    test::wait_for(gone);
+    add(map, origin);
   };
-  informer.add_handler(quick.handler<ConfigMap>());
+  informer.add_handler(quick.handler<ConfigMap>()).release();
   const auto held_up = informer.add_handler(std::move(handler), {.coalesce = true});
   factory.start();
   ASSERT_TRUE(factory.wait_for_cache_sync());

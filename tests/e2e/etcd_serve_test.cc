@@ -1,22 +1,20 @@
 // Several `lookout serve --storage etcd` over one etcd: each is a whole server, and all are one.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/informer/shared_informer_factory.h"
+#include "lookout/k8s/core/v1.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/cmd/program.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
+#include "tests/support/matchers.h"
 
 namespace lookout {
 namespace {
 
-using core::v1::ConfigMap;
+using k8s::core::v1::ConfigMap;
 using test::eventually;
-using testing::HasSubstr;
-using testing::Not;
 
 api::Object map(const std::string& name, int value) {
   return api::Object::parse(fmt::format(

@@ -19,11 +19,12 @@
 #include <set>
 #include <thread>
 
-#include "lookout/api/core/v1.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/rest/client.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/cmd/program.h"
 #include "tests/support/eventually.h"
+#include "tests/support/go_program.h"
 
 namespace lookout {
 namespace {
@@ -32,18 +33,6 @@ using test::eventually;
 using State = std::map<std::string, std::uint64_t>;
 
 constexpr std::size_t kRound = 30;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-/// Where scripts/go-interop.sh puts it.
-std::string go_program() {
-  if (auto named = variable("LOOKOUT_GO_INFORMER"); !named.empty()) return named;
-  const std::string cache = variable("XDG_CACHE_HOME");
-  return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/lookout/go-interop-informer";
-}
 
 std::uint64_t number_of(std::string_view text) {
   return text.empty() ? 0 : std::stoull(std::string(text));
@@ -85,7 +74,7 @@ class Writer {
 
  private:
   void run() {
-    const auto pods = client_->resource(core::v1::Pod::kResource, "default");
+    const auto pods = client_->resource(k8s::core::v1::Pod::kResource, "default");
     std::mt19937 random(static_cast<unsigned>(id_));
     for (int i = 0; !stop_; ++i) {
       const std::string name = fmt::format("w{}-{}", id_, random() % 5);
@@ -251,7 +240,7 @@ class GoInformerTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
-    program_ = go_program();
+    program_ = lookout::test::go_program("LOOKOUT_GO_INFORMER", "go-interop-informer");
     if (access(program_.c_str(), X_OK) != 0) {
       GTEST_SKIP() << "there is no Go program: scripts/go-interop.sh builds it";
     }
@@ -300,7 +289,7 @@ class GoInformerTest : public testing::Test {
     config.server = url;
     const rest::Client client(config);
     State out;
-    for (const auto& pod : client.resource(core::v1::Pod::kResource, "").list().items)
+    for (const auto& pod : client.resource(k8s::core::v1::Pod::kResource, "").list().items)
       out[pod.key()] = number_of(pod.resource_version());
     return out;
   }

@@ -9,6 +9,7 @@
 
 #include "lookout/rest/client.h"
 #include "tests/support/eventually.h"
+#include "tests/support/held.h"
 
 namespace lookout::test {
 namespace {
@@ -103,6 +104,8 @@ void KubeApiserver::start() {
 }
 
 void KubeApiserver::kill() { server_->signal(SIGKILL); }
+void KubeApiserver::freeze() { server_->signal(SIGSTOP); }
+void KubeApiserver::thaw() { server_->signal(SIGCONT); }
 
 void KubeApiserver::compact() {
   const auto ask = [this](const std::string& what, const std::string& body) {
@@ -111,7 +114,8 @@ void KubeApiserver::compact() {
     if (answer.status != 0) throw std::runtime_error("etcd refuses " + what);
     return api::Object::parse(answer.output);
   };
-  const std::string revision(ask("maintenance/status", "{}")["header"]["revision"].as_string());
+  const std::string revision(
+      lookout::test::held(ask("maintenance/status", "{}"))["header"]["revision"].as_string());
   ask("kv/compaction", fmt::format(R"({{"revision":"{}"}})", revision));
 }
 

@@ -26,6 +26,10 @@ class KubeApiserver {
   /// Ends it as a crash would.
   void kill();
 
+  /// SIGSTOP and SIGCONT: a server that does not answer, but keeps its connections.
+  void freeze();
+  void thaw();
+
   /// Has etcd forget its history up to now. (What the API server has cached of it lasts until its
   /// end.)
   void compact();

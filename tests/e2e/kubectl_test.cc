@@ -2,30 +2,26 @@
 //
 // Runs the kubectl on the PATH, and those that $LOOKOUT_KUBECTL names, separated by colons; each
 // with objects in memory and in etcd.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 #include <tuple>
 
+#include "tests/apiserver/test_webhook.h"
 #include "tests/cmd/program.h"
 #include "tests/e2e/served_storage.h"
 #include "tests/rest/certificates.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 
 namespace lookout {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
 using testing::IsSupersetOf;
-using testing::Not;
-using testing::StartsWith;
-using testing::UnorderedElementsAre;
 using Words = std::vector<std::string>;
 
 Words kubectls() {
@@ -491,6 +487,40 @@ TEST_P(Kubectl, UsesTheKubeconfigThatServeWrites) {
   where_.insert(where_.end(), {"--client-certificate", file("ann.crt", ann.certificate),
                                "--client-key", file("ann.key", ann.key)});
   EXPECT_THAT(names({"get", "ns"}), Contains("default"));
+}
+
+TEST_P(Kubectl, HearsWhatWebhooksSay) {
+  const apiserver::TestWebhook hook([](const api::Object& review) -> std::optional<std::string> {
+    if (review["request"]["name"].as_string() == "bad") {
+      return apiserver::review_answer(
+          review, R"("allowed":false,"status":{"message":"no bad ones","code":403})");
+    }
+    return apiserver::review_answer(
+        review,
+        R"("allowed":true,"warnings":["this is an old way"],"patchType":"JSONPatch",)"
+        R"("patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL2RhdGEvYWRkZWQiLCJ2YWx1ZSI6InllcyJ9XQ==")");
+  });
+  const std::string hooks =
+      apiserver::webhook("check.example.com", hook.client_config(),
+                         apiserver::rule("", "v1", "configmaps", R"("CREATE","UPDATE")"));
+  ok({"create", "-f",
+      file("hooks.json",
+           R"({"apiVersion":"admissionregistration.k8s.io/v1","metadata":{"name":"a"},)"
+           R"("kind":"MutatingWebhookConfiguration","webhooks":[)" +
+               hooks + "]}")});
+  EXPECT_THAT(refused({"create", "-f", file("bad.yaml", config_map("bad", "a: b"))}),
+              HasSubstr("admission webhook \"check.example.com\" denied the request: no bad ones"));
+  const auto created = kubectl({"create", "-f", file("good.yaml", config_map("good", "a: b"))});
+  EXPECT_EQ(created.status, 0) << created.errors;
+  EXPECT_THAT(created.errors, HasSubstr("Warning: this is an old way"));
+  EXPECT_EQ(ok({"get", "configmap", "good", path(".data.added")}), "yes");
+  // A dry run asks, too, and writes nothing.
+  const auto dry = kubectl({"create", "--dry-run=server", path(".data.added"), "-f",
+                            file("dry.yaml", config_map("dry", "a: b"))});
+  EXPECT_EQ(dry.output, "yes") << dry.errors;
+  EXPECT_THAT(refused({"get", "configmap", "dry"}), HasSubstr("not found"));
+  ok({"delete", "mutatingwebhookconfiguration", "a"});
+  ok({"create", "-f", file("bad.yaml", config_map("bad", "a: b"))});
 }
 
 INSTANTIATE_TEST_SUITE_P(E2e, Kubectl,

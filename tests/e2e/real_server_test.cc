@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <random>
 #include <thread>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/informer/shared_informer_factory.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/rest/client.h"
 #include "tests/e2e/kube_apiserver.h"
 #include "tests/support/eventually.h"
@@ -18,7 +22,7 @@
 namespace lookout {
 namespace {
 
-using core::v1::Pod;
+using k8s::core::v1::Pod;
 
 constexpr std::size_t kPods = 5000;
 constexpr int kChanges = 2000;
@@ -30,9 +34,9 @@ class Witness {
   informer::EventHandler<Pod> handler(std::string name) {
     informer::EventHandler<Pod> out;
     out.name = std::move(name);
-    out.on_add = [this](const Pod& pod, bool) { add(pod); };
+    out.on_add = [this](const Pod& pod) { add(pod); };
     out.on_update = [this](const Pod& before, const Pod& after) { update(before, after); };
-    out.on_delete = [this](const Pod& last, bool unknown) { remove(last, unknown); };
+    out.on_delete = [this](const Pod& last, informer::FinalState state) { remove(last, state); };
     return out;
   }
 
@@ -70,11 +74,12 @@ class Witness {
     it->second = after.resource_version();
   }
 
-  void remove(const Pod& last, bool unknown) {
+  void remove(const Pod& last, informer::FinalState state) {
     const std::lock_guard lock(mutex_);
     const auto it = versions_.find(last.key());
     if (it == versions_.end()) return complain("deleted before it was added: " + last.key());
-    if (!unknown && number(last.resource_version()) < number(it->second)) {
+    if (state == informer::FinalState::kKnown &&
+        number(last.resource_version()) < number(it->second)) {
       complain("the deletion went back: " + last.key());
     }
     versions_.erase(it);
@@ -152,10 +157,15 @@ class RealServerTest : public testing::Test {
     }
   }
 
+  /// Writes to the server, disturbs it twice meanwhile, and compares a cache and what handlers saw
+  /// with its state in the end.
+  void compare_under_writes(const std::function<void()>& disturb);
+
   std::optional<test::KubeApiserver> server_;
+  std::uint64_t watches_ = 0;
 };
 
-TEST_F(RealServerTest, TheCacheEqualsTheServerAfterRestartsUnderWrites) {
+void RealServerTest::compare_under_writes(const std::function<void()>& disturb) {
   const rest::Client client{server_->config()};
   create_pods(client, kPods);
 
@@ -164,11 +174,11 @@ TEST_F(RealServerTest, TheCacheEqualsTheServerAfterRestartsUnderWrites) {
   informer.add_index("node", [](const Pod& pod) { return pod.spec().node_name(); });
   Witness first;
   Witness second;
-  informer.add_handler(first.handler("first"));
+  informer.add_handler(first.handler("first")).release();
   factory.start();
   ASSERT_TRUE(factory.wait_for_cache_sync());
   EXPECT_GE(informer.untyped_informer().store().size(), kPods);
-  informer.add_handler(second.handler("second"));  // late: told of everything first
+  informer.add_handler(second.handler("second")).release();  // late: told of everything first
 
   std::atomic<int> done{0};
   std::vector<std::jthread> writers;
@@ -182,8 +192,7 @@ TEST_F(RealServerTest, TheCacheEqualsTheServerAfterRestartsUnderWrites) {
   }
   for (const int at : {kChanges / 3, kChanges * 2 / 3}) {
     ASSERT_TRUE(test::eventually([&] { return done >= at; }, std::chrono::minutes(5)));
-    server_->kill();
-    server_->start();
+    disturb();
   }
   for (auto& writer : writers) writer.join();
 
@@ -217,7 +226,26 @@ TEST_F(RealServerTest, TheCacheEqualsTheServerAfterRestartsUnderWrites) {
   }
   for (const auto& [node, count] : by_node)
     EXPECT_EQ(informer.by_index("node", node).size(), count) << node;
-  EXPECT_GE(informer.untyped_informer().stats().watches, 3u) << "the server was restarted twice";
+  watches_ = informer.untyped_informer().stats().watches;
+}
+
+TEST_F(RealServerTest, TheCacheEqualsTheServerAfterRestartsUnderWrites) {
+  compare_under_writes([&] {
+    server_->kill();
+    server_->start();
+  });
+  EXPECT_GE(watches_, 3u) << "the server was restarted twice";
+}
+
+// Longer than 75 s, the default of Keepalive::stream_silence, the informer connects anew.
+TEST_F(RealServerTest, TheCacheEqualsTheServerAfterItWasFrozenUnderWrites) {
+  const char* seconds = std::getenv("LOOKOUT_FREEZE_SECONDS");
+  const std::chrono::seconds time(seconds != nullptr ? std::atoi(seconds) : 5);
+  compare_under_writes([&] {
+    server_->freeze();
+    std::this_thread::sleep_for(time);
+    server_->thaw();
+  });
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "api/encoding.h"
+#include "lookout/api/detail/encoding.h"
 #include "lookout/api/json.h"
 #include "tests/fuzz/fuzzing.h"
 

@@ -1,28 +1,15 @@
 // List bodies in protobuf: the pieces in which they come must not matter, nothing is lost without
 // being counted, and what is decoded is encoded again.
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "lookout/api/json.h"
 #include "lookout/api/protobuf.h"
-#include "tests/fuzz/fuzzing.h"
+#include "tests/fuzz/stream_fuzzing.h"
 
 using namespace lookout;
 using fuzz::require;
 
 namespace {
-
-struct Result {
-  std::vector<std::string> told;  // items and complaints, in order
-  bool complete = false;
-  bool would_lose = false;
-  std::size_t lost = 0;
-  std::string error;
-  std::string list;
-
-  bool operator==(const Result&) const = default;
-};
 
 void check(const api::Object& object) {
   std::string text = object.to_json();
@@ -42,33 +29,6 @@ void check(const api::Object& object) {
   require(decoder.decode(again) == first);
 }
 
-template <class Feeder>
-Result decode(const api::StreamOptions& options, bool deep, Feeder feeder) {
-  Result out;
-  api::ProtobufListDecoder decoder(
-      options,
-      [&](const api::Object& object) {
-        if (deep) check(object);
-        out.told.push_back(object.to_json());
-      },
-      [&](const api::MalformedObject& malformed) {
-        require(malformed.excerpt.size() <= malformed.bytes);
-        out.told.push_back(malformed.reason + malformed.excerpt + std::to_string(malformed.bytes));
-      });
-  feeder(decoder);
-  out.complete = decoder.finish();
-  out.error = decoder.error();
-  out.would_lose = decoder.would_lose();
-  out.lost = decoder.unknown_fields().count;
-  require(out.complete == out.error.empty());
-  require(!out.would_lose || !out.complete);
-  out.list = std::string(decoder.api_version()) + '\n' + std::string(decoder.kind()) + '\n' +
-             std::string(decoder.resource_version()) + '\n' +
-             std::string(decoder.continue_token()) +
-             std::to_string(decoder.remaining_item_count().value_or(-1));
-  return out;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -79,11 +39,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       options.max_object_bytes = limit;
       options.lossless = lossless;
       const bool deep = limit > 100 && !lossless;
-      const Result whole = decode(options, deep, [&](auto& decoder) { decoder.feed(body); });
-      const Result pieces = decode(options, false, [&](auto& decoder) {
-        fuzz::feed_in_pieces(body, [&](std::string_view piece) { decoder.feed(piece); });
-      });
-      require(whole == pieces);
+      const auto whole =
+          fuzz::decode_both_ways<api::ProtobufListDecoder>(options, body, [&](const auto& object) {
+            if (deep) check(object);
+          });
       require(!lossless || !whole.complete || whole.lost == 0);
     }
   }

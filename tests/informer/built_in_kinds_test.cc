@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "lookout/api/types.h"
 #include "lookout/informer/shared_informer_factory.h"
+#include "lookout/k8s/types.h"
 
 namespace lookout::informer {
 namespace {
@@ -16,29 +16,33 @@ template <class... T>
 struct Types {};
 
 using Watchable = Types<
-    admissionregistration::v1::MutatingAdmissionPolicy,
-    admissionregistration::v1::MutatingAdmissionPolicyBinding,
-    admissionregistration::v1::MutatingWebhookConfiguration,
-    admissionregistration::v1::ValidatingAdmissionPolicy,
-    admissionregistration::v1::ValidatingAdmissionPolicyBinding,
-    admissionregistration::v1::ValidatingWebhookConfiguration,
-    apiextensions::v1::CustomResourceDefinition, apiregistration::v1::APIService,
-    apps::v1::ControllerRevision, apps::v1::DaemonSet, apps::v1::Deployment, apps::v1::ReplicaSet,
-    apps::v1::StatefulSet, autoscaling::v1::HorizontalPodAutoscaler,
-    autoscaling::v2::HorizontalPodAutoscaler, batch::v1::CronJob, batch::v1::Job,
-    certificates::v1::CertificateSigningRequest, coordination::v1::Lease, core::v1::ConfigMap,
-    core::v1::Endpoints, core::v1::Event, core::v1::LimitRange, core::v1::Namespace, core::v1::Node,
-    core::v1::PersistentVolume, core::v1::PersistentVolumeClaim, core::v1::Pod,
-    core::v1::PodTemplate, core::v1::ReplicationController, core::v1::ResourceQuota,
-    core::v1::Secret, core::v1::Service, core::v1::ServiceAccount, discovery::v1::EndpointSlice,
-    events::v1::Event, flowcontrol::v1::FlowSchema, flowcontrol::v1::PriorityLevelConfiguration,
-    networking::v1::IPAddress, networking::v1::Ingress, networking::v1::IngressClass,
-    networking::v1::NetworkPolicy, networking::v1::ServiceCIDR, node::v1::RuntimeClass,
-    policy::v1::PodDisruptionBudget, rbac::v1::ClusterRole, rbac::v1::ClusterRoleBinding,
-    rbac::v1::Role, rbac::v1::RoleBinding, resource::v1::DeviceClass, resource::v1::ResourceClaim,
-    resource::v1::ResourceClaimTemplate, resource::v1::ResourceSlice, scheduling::v1::PriorityClass,
-    storage::v1::CSIDriver, storage::v1::CSINode, storage::v1::CSIStorageCapacity,
-    storage::v1::StorageClass, storage::v1::VolumeAttachment, storage::v1::VolumeAttributesClass>;
+    k8s::admissionregistration::v1::MutatingAdmissionPolicy,
+    k8s::admissionregistration::v1::MutatingAdmissionPolicyBinding,
+    k8s::admissionregistration::v1::MutatingWebhookConfiguration,
+    k8s::admissionregistration::v1::ValidatingAdmissionPolicy,
+    k8s::admissionregistration::v1::ValidatingAdmissionPolicyBinding,
+    k8s::admissionregistration::v1::ValidatingWebhookConfiguration,
+    k8s::apiextensions::v1::CustomResourceDefinition, k8s::apiregistration::v1::APIService,
+    k8s::apps::v1::ControllerRevision, k8s::apps::v1::DaemonSet, k8s::apps::v1::Deployment,
+    k8s::apps::v1::ReplicaSet, k8s::apps::v1::StatefulSet,
+    k8s::autoscaling::v1::HorizontalPodAutoscaler, k8s::autoscaling::v2::HorizontalPodAutoscaler,
+    k8s::batch::v1::CronJob, k8s::batch::v1::Job, k8s::certificates::v1::CertificateSigningRequest,
+    k8s::coordination::v1::Lease, k8s::core::v1::ConfigMap, k8s::core::v1::Endpoints,
+    k8s::core::v1::Event, k8s::core::v1::LimitRange, k8s::core::v1::Namespace, k8s::core::v1::Node,
+    k8s::core::v1::PersistentVolume, k8s::core::v1::PersistentVolumeClaim, k8s::core::v1::Pod,
+    k8s::core::v1::PodTemplate, k8s::core::v1::ReplicationController, k8s::core::v1::ResourceQuota,
+    k8s::core::v1::Secret, k8s::core::v1::Service, k8s::core::v1::ServiceAccount,
+    k8s::discovery::v1::EndpointSlice, k8s::events::v1::Event, k8s::flowcontrol::v1::FlowSchema,
+    k8s::flowcontrol::v1::PriorityLevelConfiguration, k8s::networking::v1::IPAddress,
+    k8s::networking::v1::Ingress, k8s::networking::v1::IngressClass,
+    k8s::networking::v1::NetworkPolicy, k8s::networking::v1::ServiceCIDR,
+    k8s::node::v1::RuntimeClass, k8s::policy::v1::PodDisruptionBudget, k8s::rbac::v1::ClusterRole,
+    k8s::rbac::v1::ClusterRoleBinding, k8s::rbac::v1::Role, k8s::rbac::v1::RoleBinding,
+    k8s::resource::v1::DeviceClass, k8s::resource::v1::ResourceClaim,
+    k8s::resource::v1::ResourceClaimTemplate, k8s::resource::v1::ResourceSlice,
+    k8s::scheduling::v1::PriorityClass, k8s::storage::v1::CSIDriver, k8s::storage::v1::CSINode,
+    k8s::storage::v1::CSIStorageCapacity, k8s::storage::v1::StorageClass,
+    k8s::storage::v1::VolumeAttachment, k8s::storage::v1::VolumeAttributesClass>;
 
 std::string path(const api::ResourceType& type) {
   const api::Resource resource(type);

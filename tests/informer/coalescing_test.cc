@@ -1,5 +1,4 @@
 // Handlers that want to know how things are, not all that happened.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
@@ -9,15 +8,12 @@
 #include "tests/informer/recorder.h"
 #include "tests/support/eventually.h"
 #include "tests/support/gate.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::informer {
 namespace {
 
-using namespace std::chrono_literals;
-using lookout::test::eventually;
 using lookout::test::Gate;
-using test::Recorder;
-using testing::ElementsAre;
 
 class CoalescingTest : public test::InformerTest {
  protected:
@@ -25,12 +21,12 @@ class CoalescingTest : public test::InformerTest {
   HandlerRegistration add_slow(SharedIndexInformer& informer) {
     auto handler = recorder_.handler();
     handler.filter = filter_;
-    handler.on_add = [this, add = handler.on_add](const api::Object& object, bool initial) {
+    handler.on_add = [this, add = handler.on_add](const api::Object& object, Origin origin) {
       if (object.name() == "first") {
         held_up_.open();
         EXPECT_TRUE(go_on_.wait());
       }
-      add(object, initial);
+      add(object, origin);
     };
     return informer.add_handler(std::move(handler), {.coalesce = true});
   }
@@ -40,7 +36,7 @@ class CoalescingTest : public test::InformerTest {
     source_->put("a/first");  // 101
     ASSERT_TRUE(held_up_.wait());
   }
-  /// What it is told when it goes on.
+  /// The notifications that it gets when it goes on.
   Recorder::Events rest() {
     settle();
     go_on_.open();
@@ -138,7 +134,7 @@ TEST_F(CoalescingTest, TheFirstListStaysInitial) {
 
 TEST_F(CoalescingTest, OthersAreToldEverything) {
   begin();
-  informer_->add_handler(other_.handler());
+  informer_->add_handler(other_.handler()).release();
   other_.wait(1);
   source_->put("a/x");  // 102
   source_->put("a/x");  // 103

@@ -1,5 +1,4 @@
 // Handlers that are taken out with what is queued for them.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,29 +9,39 @@
 #include "lookout/api/error.h"
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 #include "tests/support/gate.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::informer {
 namespace {
 
-using namespace std::chrono_literals;
 using lookout::test::Gate;
-using test::Recorder;
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 class HandlerEndTest : public test::InformerTest {
  protected:
   /// A handler that is held up in its first call.
   EventHandler<api::Object> slow() {
     auto handler = recorder_.handler();
-    handler.on_add = [this, add = handler.on_add](const api::Object& object, bool initial) {
+    handler.on_add = [this, add = handler.on_add](const api::Object& object, Origin origin) {
       held_up_.open();
       EXPECT_TRUE(go_on_.wait());
-      add(object, initial);
+      add(object, origin);
     };
     return handler;
+  }
+  /// Runs an informer with a handler that is held up by the first of two objects, and another one
+  /// that has had both.
+  HandlerRegistration hold_up() {
+    auto& informer = run();
+    auto registration = informer.add_handler(slow());
+    informer.add_handler(other_.handler()).release();
+    source_->put("a/x");
+    source_->put("a/y");
+    other_.wait(2);
+    EXPECT_TRUE(held_up_.wait());
+    return registration;
   }
 
   Recorder recorder_;
@@ -42,13 +51,7 @@ class HandlerEndTest : public test::InformerTest {
 };
 
 TEST_F(HandlerEndTest, ADetachedHandlerIsToldWhatIsQueuedAndNothingMore) {
-  auto& informer = run();
-  auto registration = informer.add_handler(slow());
-  informer.add_handler(other_.handler());
-  source_->put("a/x");
-  source_->put("a/y");
-  other_.wait(2);
-  ASSERT_TRUE(held_up_.wait());
+  auto registration = hold_up();
   registration.detach();
   registration.detach();
   source_->put("a/z");
@@ -60,17 +63,11 @@ TEST_F(HandlerEndTest, ADetachedHandlerIsToldWhatIsQueuedAndNothingMore) {
 }
 
 TEST_F(HandlerEndTest, ADrainWaitsUntilTheHandlerIsIdle) {
-  auto& informer = run();
-  auto registration = informer.add_handler(slow());
-  informer.add_handler(other_.handler());
-  source_->put("a/x");
-  source_->put("a/y");
-  other_.wait(2);
-  ASSERT_TRUE(held_up_.wait());
+  auto registration = hold_up();
   auto drained = std::async(std::launch::async, [&] { registration.drain(); });
   EXPECT_EQ(drained.wait_for(0s), std::future_status::timeout);
   go_on_.open();
-  drained.get();
+  lookout::test::get(drained);
   EXPECT_THAT(recorder_.events(), ElementsAre("+a/x@101", "+a/y@102"));
 }
 
@@ -95,10 +92,10 @@ TEST_F(HandlerEndTest, AHandlerMayDrainItself) {
   HandlerRegistration registration;
   Gate added;
   auto handler = recorder_.handler();
-  handler.on_add = [&, add = handler.on_add](const api::Object& object, bool initial) {
+  handler.on_add = [&, add = handler.on_add](const api::Object& object, Origin origin) {
     EXPECT_TRUE(added.wait());
     registration.drain();
-    add(object, initial);
+    add(object, origin);
   };
   registration = informer.add_handler(std::move(handler));
   added.open();
@@ -115,15 +112,15 @@ TEST_F(HandlerEndTest, ARemovalEndsADrain) {
   ASSERT_TRUE(held_up_.wait());
   auto drained = std::async(std::launch::async, [&] { registration.drain(); });
   auto removed = std::async(std::launch::async, [&] { registration.remove(); });
-  drained.get();
+  lookout::test::get(drained);
   go_on_.open();
-  removed.get();
+  lookout::test::get(removed);
 }
 
 TEST_F(HandlerEndTest, AHandlerThatThrowsIsDrainedToo) {
   auto& informer = run();
-  auto registration = informer.add_handler(
-      {.on_add = [](const api::Object&, bool) { throw std::runtime_error("no"); }});
+  auto registration =
+      informer.add_handler({.on_add = [](const api::Object&) { throw std::runtime_error("no"); }});
   source_->put("a/x");
   source_->put("a/y");
   settle();
@@ -145,7 +142,7 @@ TEST_F(HandlerEndTest, TransformAndErrorHandlerCanBeSetBeforeTheStart) {
   source_->fail_watch(api::StatusError::too_many_requests("not now", 1));
   informer.start();
   settle();
-  EXPECT_THAT(failed.get_future().get(), testing::HasSubstr("not now"));
+  EXPECT_THAT(lookout::test::get(failed.get_future()), testing::HasSubstr("not now"));
   EXPECT_EQ(informer.store().get("a", "x").resource_version(), "7");
   EXPECT_THROW(informer.set_transform({}), InvalidArgument);
   EXPECT_THROW(informer.set_watch_error_handler({}), InvalidArgument);
@@ -177,7 +174,7 @@ TEST_F(HandlerEndTest, AStoppedInformerTakesNothing) {
   auto& informer = run();
   informer.stop();
   EXPECT_TRUE(informer.stopped());
-  EXPECT_THROW(informer.add_handler({}), InvalidArgument);
+  EXPECT_THROW(informer.add_handler({}).release(), InvalidArgument);
   EXPECT_THROW(informer.add_indexers({{"x", cache::index_by_namespace}}), InvalidArgument);
 }
 

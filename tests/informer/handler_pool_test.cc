@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 #include "tests/support/own_resources.h"
 
@@ -19,14 +20,14 @@ using lookout::test::eventually;
 
 class HandlerPoolTest : public testing::Test {
  protected:
-  HandlerPool& make(unsigned threads, unsigned max_threads = 64) {
+  HandlerPool& make(unsigned threads, unsigned max_threads = 0) {
     options_.threads = threads;
-    options_.max_threads = max_threads;
+    if (max_threads != 0) options_.max_threads = max_threads;
     pool_ = std::make_unique<HandlerPool>(loop_, options_);
     return *pool_;
   }
 
-  const std::shared_ptr<rest::EventLoop> loop_ = std::make_shared<rest::EventLoop>(1);
+  const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(1);
   HandlerPoolOptions options_;
   std::unique_ptr<HandlerPool> pool_;
 };
@@ -45,7 +46,7 @@ TEST_F(HandlerPoolTest, RunsEveryTaskOnce) {
       done.count_down();
     });
   }
-  done.wait();
+  lookout::test::wait_for(done);
   EXPECT_EQ(runs, 1000);
 }
 
@@ -55,22 +56,24 @@ TEST_F(HandlerPoolTest, AFewThreadsServeManyTasks) {
   EXPECT_EQ(pool.threads(), 0u) << "no thread before there is something to do";
   std::latch done(1000);
   for (int i = 0; i < 1000; ++i) pool.post([&] { done.count_down(); });
-  done.wait();
+  lookout::test::wait_for(done);
   EXPECT_LE(pool.threads(), 2u);
 }
 
 TEST_F(HandlerPoolTest, GrowsForTasksThatAreHeldUp) {
+  options_.shrink_after = 1h;
   auto& pool = make(1);
   std::latch together(5);
   std::latch done(5);
   for (int i = 0; i < 5; ++i) {
     pool.post([&] {
-      together.arrive_and_wait();  // goes on when all five are here
+      together.count_down();
+      lookout::test::wait_for(together);  // goes on when all five are here
+      EXPECT_EQ(pool.threads(), 5u);
       done.count_down();
     });
   }
-  done.wait();
-  EXPECT_GE(pool.threads(), 1u);
+  lookout::test::wait_for(done);
 }
 
 TEST_F(HandlerPoolTest, ATaskThatIsHeldUpHoldsUpNobody) {
@@ -79,12 +82,37 @@ TEST_F(HandlerPoolTest, ATaskThatIsHeldUpHoldsUpNobody) {
     std::promise<void> second;
     std::promise<void> first;
     pool.post([&] {
-      second.get_future().wait();
+      lookout::test::wait_for(second.get_future());
       first.set_value();
     });
     pool.post([&] { second.set_value(); });
-    first.get_future().wait();
+    lookout::test::wait_for(first.get_future());
   }
+}
+
+// A handler has one task at a time: each gets its turn, however many others block.
+TEST_F(HandlerPoolTest, HoweverManyBlockTheOthersGoOn) {
+  constexpr int kBlocked = 150;
+  options_.grow_after = 1ms;
+  auto& pool = make(2);
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
+  std::latch blocked(kBlocked);
+  std::latch left(kBlocked);
+  for (int i = 0; i < kBlocked; ++i) {
+    pool.post([&] {
+      blocked.count_down();
+      lookout::test::wait_for(gone);
+      left.count_down();
+    });
+  }
+  std::promise<void> another;
+  pool.post([&] { another.set_value(); });
+  lookout::test::wait_for(another.get_future());
+  lookout::test::wait_for(blocked);
+  EXPECT_GE(pool.threads(), static_cast<unsigned>(kBlocked));
+  go.set_value();
+  lookout::test::wait_for(left);
 }
 
 TEST_F(HandlerPoolTest, GrowsUpToALimit) {
@@ -98,7 +126,7 @@ TEST_F(HandlerPoolTest, GrowsUpToALimit) {
     pool.post([&] {
       const int now = ++inside;
       for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) continue;
-      gone.wait();
+      lookout::test::wait_for(gone);
       --inside;
       done.count_down();
     });
@@ -106,7 +134,7 @@ TEST_F(HandlerPoolTest, GrowsUpToALimit) {
   EXPECT_TRUE(eventually([&] { return inside == 3; }));
   EXPECT_EQ(pool.threads(), 3u);
   go.set_value();
-  done.wait();
+  lookout::test::wait_for(done);
   EXPECT_EQ(most, 3);
 }
 
@@ -115,8 +143,12 @@ TEST_F(HandlerPoolTest, ShrinksWhenThereIsNothingToDo) {
   auto& pool = make(1);
   for (int round = 0; round < 3; ++round) {
     const auto together = std::make_shared<std::latch>(4);
-    for (int i = 0; i < 4; ++i) pool.post([together] { together->arrive_and_wait(); });
-    together->wait();
+    for (int i = 0; i < 4; ++i)
+      pool.post([together] {
+        together->count_down();
+        lookout::test::wait_for(*together);
+      });
+    lookout::test::wait_for(*together);
     EXPECT_TRUE(eventually([&] { return pool.threads() == 1; }));
   }
   const auto threads = lookout::test::thread_count();
@@ -142,10 +174,10 @@ TEST_F(HandlerPoolTest, ItsEndWaitsForWhatRunsAndDropsWhatDoesNot) {
   std::atomic<bool> ran{false};
   pool.post([&] {
     begun.set_value();
-    dropped.get_future().wait();
+    lookout::test::wait_for(dropped.get_future());
     finished = true;
   });
-  begun.get_future().wait();
+  lookout::test::wait_for(begun.get_future());
   auto held = std::make_shared<Dropped>([&] {
     EXPECT_LE(pool.threads(), 1u);  // the pool can be asked, whatever is going on
     dropped.set_value();
@@ -163,11 +195,11 @@ TEST_F(HandlerPoolTest, ATaskMayHoldTheLastReference) {
     std::promise<void> let_go;
     std::promise<void> ended;
     auto held = std::make_shared<Dropped>([&] { ended.set_value(); });
-    pool->post([pool, held, &let_go] { let_go.get_future().wait(); });
+    pool->post([pool, held, &let_go] { lookout::test::wait_for(let_go.get_future()); });
     held.reset();
     pool.reset();
     let_go.set_value();
-    ended.get_future().wait();
+    lookout::test::wait_for(ended.get_future());
   }
 }
 

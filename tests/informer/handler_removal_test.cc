@@ -1,4 +1,3 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,21 +7,19 @@
 #include "lookout/api/error.h"
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::informer {
 namespace {
 
-using test::Recorder;
-using testing::ElementsAre;
-using testing::IsEmpty;
-
 class HandlerRemovalTest : public test::InformerTest {
  protected:
   /// What a handler refers to, so that a call after its end shows.
-  static std::function<void(const api::Object&, bool)> counting(
+  static std::function<void(const api::Object&)> counting(
       const std::shared_ptr<std::atomic<int>>& count) {
-    return [count](const api::Object&, bool) { ++*count; };
+    return [count](const api::Object&) { ++*count; };
   }
 };
 
@@ -31,7 +28,7 @@ TEST_F(HandlerRemovalTest, ARemovedHandlerIsToldNothingMore) {
   Recorder kept;
   auto& informer = run();
   auto registration = informer.add_handler(removed.handler());
-  informer.add_handler(kept.handler());
+  informer.add_handler(kept.handler()).release();
   source_->put("a/x");
   removed.wait(1);
   registration.remove();
@@ -78,13 +75,13 @@ TEST_F(HandlerRemovalTest, WaitsForTheCallThatIsRunning) {
   std::promise<void> begun;
   std::promise<void> go;
   std::atomic<bool> finished{false};
-  auto registration = informer.add_handler({.on_add = [&](const api::Object&, bool) {
+  auto registration = informer.add_handler({.on_add = [&](const api::Object&) {
     begun.set_value();
-    go.get_future().wait();
+    lookout::test::wait_for(go.get_future());
     finished = true;
   }});
   source_->put("a/x");
-  begun.get_future().wait();
+  lookout::test::wait_for(begun.get_future());
   std::thread remover([&] {
     registration.remove();
     EXPECT_TRUE(finished);
@@ -100,20 +97,19 @@ TEST_F(HandlerRemovalTest, FromInsideItself) {
   std::promise<HandlerRegistration> given;
   std::promise<void> removed;
   std::atomic<int> calls{0};
-  auto registration = informer.add_handler({.on_add = [&](const api::Object&, bool) {
+  auto registration = informer.add_handler({.on_add = [&](const api::Object&) {
     ++calls;
-    given.get_future().get().remove();
+    lookout::test::get(given.get_future()).remove();
     removed.set_value();
   }});
-  given.set_value(registration);
+  given.set_value(std::move(registration));
   Recorder other;
-  informer.add_handler(other.handler());
+  informer.add_handler(other.handler()).release();
   source_->put("a/x");
-  removed.get_future().wait();
+  lookout::test::wait_for(removed.get_future());
   source_->put("a/y");
   other.wait(2);
   EXPECT_EQ(calls, 1);
-  registration.remove();
 }
 
 TEST_F(HandlerRemovalTest, OfAnotherFromInsideAHandler) {
@@ -123,14 +119,17 @@ TEST_F(HandlerRemovalTest, OfAnotherFromInsideAHandler) {
   source_->put("a/x");
   victim.wait(1);
   std::promise<void> removed;
-  informer.add_handler({.on_add = [&, first = true](const api::Object&, bool) mutable {
-    if (!std::exchange(first, false)) return;
-    registration.remove();
-    removed.set_value();
-  }});
-  removed.get_future().wait();
+  informer
+      .add_handler({.on_add =
+                        [&, first = true](const api::Object&) mutable {
+                          if (!std::exchange(first, false)) return;
+                          registration.remove();
+                          removed.set_value();
+                        }})
+      .release();
+  lookout::test::wait_for(removed.get_future());
   Recorder last;
-  informer.add_handler(last.handler());
+  informer.add_handler(last.handler()).release();
   source_->put("a/y");
   last.wait_for("+a/y@102");
   EXPECT_THAT(victim.events(), ElementsAre("+a/x@101"));
@@ -186,7 +185,7 @@ TEST_F(HandlerRemovalTest, ByManyAtATimeUntilTheEnd) {
       try {
         for (unsigned i = t;; ++i) {
           if (mine.size() < 3 || i % 3 != 0) {
-            mine.push_back(informer.add_handler({.on_add = [](const api::Object&, bool) {}}));
+            mine.push_back(informer.add_handler({.on_add = [](const api::Object&) {}}));
           } else {
             // Each is removed in one of the three ways.
             auto& one = mine[i % mine.size()];
@@ -224,12 +223,12 @@ TEST_F(HandlerRemovalTest, WhileALateHandlerIsToldOfWhatIsThere) {
   std::promise<void> begun;
   std::promise<void> go;
   std::atomic<int> calls{0};
-  auto registration = informer.add_handler({.on_add = [&](const api::Object&, bool) {
+  auto registration = informer.add_handler({.on_add = [&](const api::Object&) {
     if (++calls > 1) return;
     begun.set_value();
-    go.get_future().wait();
+    lookout::test::wait_for(go.get_future());
   }});
-  begun.get_future().wait();
+  lookout::test::wait_for(begun.get_future());
   std::thread remover([&] { registration.remove(); });
   EXPECT_TRUE(lookout::test::eventually([&] { return registration.backlog() == 0; }));
   go.set_value();
@@ -245,8 +244,11 @@ TEST_F(HandlerRemovalTest, EndsWaitingForSync) {
   auto registration = informer.add_handler(recorder.handler());
   informer.start();
   auto synced = std::async(std::launch::async, [&] { return registration.wait_for_sync(); });
+  // (Nearly always it waits by then; and one that begins later must end as well.)
+  EXPECT_EQ(synced.wait_for(std::chrono::milliseconds(10)), std::future_status::timeout);
   registration.remove();
-  EXPECT_FALSE(synced.get());
+  EXPECT_FALSE(lookout::test::get(synced));
+  EXPECT_FALSE(registration.wait_for_sync());
 }
 
 TEST_F(HandlerRemovalTest, WhatAHandlerRefersToGoesWithTheRegistration) {

@@ -1,5 +1,4 @@
 // What handlers are told, whatever they do.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,19 +8,14 @@
 
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::informer {
 namespace {
 
-using namespace std::chrono_literals;
-using lookout::test::eventually;
 using lookout::test::PodSpec;
-using test::Recorder;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 class HandlersTest : public test::InformerTest {};
 
@@ -40,7 +34,7 @@ TEST_F(HandlersTest, AFilterTurnsUpdatesIntoAdditionsAndDeletions) {
   auto handler = recorder.handler();
   handler.filter = is_on("n1");
   auto& informer = make();
-  informer.add_handler(std::move(handler));
+  informer.add_handler(std::move(handler)).release();
   informer.start();
   settle();
   source_->put("a/in", on("n1"));   // 103
@@ -72,7 +66,7 @@ TEST_F(HandlersTest, EveryAdditionHasItsDeletionWhateverTheLastStateLooksLike) {
   Recorder recorder;
   auto handler = recorder.handler();
   handler.filter = [](const api::Object& object) { return object.resource_version() == "101"; };
-  run().add_handler(std::move(handler));
+  run().add_handler(std::move(handler)).release();
   source_->put("a/x");
   source_->remove("a/x");
   EXPECT_THAT(recorder.wait(2), ElementsAre("+a/x@101", "-a/x@102"));
@@ -80,9 +74,9 @@ TEST_F(HandlersTest, EveryAdditionHasItsDeletionWhateverTheLastStateLooksLike) {
 
 TEST_F(HandlersTest, FunctionsMayBeMissing) {
   auto& informer = make();
-  informer.add_handler({});
+  informer.add_handler({}).release();
   std::atomic<int> asked{0};
-  informer.add_handler({.filter = [&](const api::Object&) { return ++asked > 0; }});
+  informer.add_handler({.filter = [&](const api::Object&) { return ++asked > 0; }}).release();
   informer.start();
   settle();
   source_->put("a/x", on("n1"));
@@ -144,17 +138,18 @@ TEST_P(HandlerExceptionTest, IsCountedAndTheHandlerGoesOn) {
     if (object.name() == "bad") maybe_throw(Throws::kFilter);
     return true;
   };
-  handler.on_add = [&, f = handler.on_add](const api::Object& object, bool initial) {
+  handler.on_add = [&, f = handler.on_add](const api::Object& object, Origin origin) {
     if (object.name() == "bad") maybe_throw(Throws::kAdd);
-    f(object, initial);
+    f(object, origin);
   };
   handler.on_update = [&, f = handler.on_update](const api::Object& a, const api::Object& b) {
     if (b.name() == "bad") maybe_throw(Throws::kUpdate);
     f(a, b);
   };
-  handler.on_delete = [&, f = handler.on_delete](const api::Object& object, bool unknown) {
+  handler.on_delete = [&, f = handler.on_delete](const api::Object& object,
+                                                 FinalState final_state) {
     if (object.name() == "bad") maybe_throw(Throws::kDelete);
-    f(object, unknown);
+    f(object, final_state);
   };
   handler.on_synced = [&] { maybe_throw(Throws::kSynced); };
   auto& informer = make();
@@ -216,19 +211,19 @@ TEST_F(HandlersTest, OnesThatAreHeldUpDelayNobodyElse) {
     auto& recorder = *recorders.emplace_back(std::make_unique<Recorder>());
     auto handler = recorder.handler();
     handler.on_add = [&, f = handler.on_add, first = true](const api::Object& object,
-                                                           bool initial) mutable {
+                                                           Origin origin) mutable {
       if (std::exchange(first, false)) {
         stuck.count_down();
-        gone.wait();
+        lookout::test::wait_for(gone);
       }
-      f(object, initial);
+      f(object, origin);
     };
     held_up.push_back(informer.add_handler(std::move(handler)));
   }
   Recorder quick;
   const auto registration = informer.add_handler(quick.handler());
   source_->put("a/0");
-  stuck.wait();
+  lookout::test::wait_for(stuck);
   EXPECT_GT(pool_->threads(), 2u) << "the pool has grown";
   for (int i = 1; i < 100; ++i) source_->put("a/" + std::to_string(i));
   settle();
@@ -249,7 +244,7 @@ TEST_F(HandlersTest, APoolThatHasNoThreadForThemDelaysNothingElse) {
   options.threads = options.max_threads = 1;
   pool_ = std::make_shared<HandlerPool>(loop_, options);
   std::promise<void> go;
-  pool_->post([&] { go.get_future().wait(); });
+  pool_->post([&] { lookout::test::wait_for(go.get_future()); });
   source_->put("a/x");
   Recorder recorder;
   auto& informer = make();
@@ -273,11 +268,16 @@ TEST_F(HandlersTest, ThePoolShrinksWhenTheyGoOn) {
   // Theirs, too: a handler may still be in it when the test ends.
   const auto together = std::make_shared<std::latch>(6);
   for (int i = 0; i < 6; ++i) {
-    informer.add_handler(
-        {.on_add = [together](const api::Object&, bool) { together->arrive_and_wait(); }});
+    informer
+        .add_handler({.on_add =
+                          [together](const api::Object&) {
+                            together->count_down();
+                            lookout::test::wait_for(*together);
+                          }})
+        .release();
   }
   source_->put("a/x");
-  together->wait();
+  lookout::test::wait_for(*together);
   EXPECT_TRUE(eventually([&] { return pool_->threads() == options.threads; }));
 }
 
@@ -287,12 +287,12 @@ TEST_F(HandlersTest, ALateOneCountsWhatItHasYetToBeTold) {
   std::promise<void> begun;
   std::promise<void> go;
   const auto registration =
-      informer.add_handler({.on_add = [&, first = true](const api::Object&, bool) mutable {
+      informer.add_handler({.on_add = [&, first = true](const api::Object&) mutable {
         if (!std::exchange(first, false)) return;
         begun.set_value();
-        go.get_future().wait();
+        lookout::test::wait_for(go.get_future());
       }});
-  begun.get_future().wait();
+  lookout::test::wait_for(begun.get_future());
   EXPECT_EQ(registration.backlog(), 50u);
   EXPECT_FALSE(registration.has_synced());
   go.set_value();
@@ -307,39 +307,45 @@ TEST_F(HandlersTest, AreCalledOneAtATimeAndInOrder) {
   struct State {
     std::atomic<int> inside{0};
     std::map<std::string, std::string> versions;
+    int newest = 0;
     std::promise<void> done;
   };
   std::vector<std::unique_ptr<State>> states;
   auto& informer = run();
   for (int i = 0; i < kHandlers; ++i) {
     State& state = *states.emplace_back(std::make_unique<State>());
-    const auto alone = [&state](auto call) {
+    const auto alone = [&state](const api::Object& object, auto call) {
       EXPECT_EQ(++state.inside, 1);
+      // Of all objects together.
+      const int version = std::stoi(std::string(object.resource_version()));
+      EXPECT_GT(version, std::exchange(state.newest, version));
       call();
       --state.inside;
     };
-    informer.add_handler(
-        {.on_add =
-             [&state, alone](const api::Object& object, bool) {
-               alone([&] {
-                 EXPECT_TRUE(
-                     state.versions.emplace(object.key(), object.resource_version()).second);
-                 if (object.name() == "last") state.done.set_value();
-               });
-             },
-         .on_update =
-             [&state, alone](const api::Object& before, const api::Object& after) {
-               alone([&] {
-                 EXPECT_EQ(std::exchange(state.versions[after.key()], after.resource_version()),
-                           before.resource_version());
-                 EXPECT_LT(std::stoi(std::string(before.resource_version())),
-                           std::stoi(std::string(after.resource_version())));
-               });
-             },
-         .on_delete =
-             [&state, alone](const api::Object& object, bool) {
-               alone([&] { EXPECT_EQ(state.versions.erase(object.key()), 1u); });
-             }});
+    informer
+        .add_handler(
+            {.on_add =
+                 [&state, alone](const api::Object& object) {
+                   alone(object, [&] {
+                     EXPECT_TRUE(
+                         state.versions.emplace(object.key(), object.resource_version()).second);
+                     if (object.name() == "last") state.done.set_value();
+                   });
+                 },
+             .on_update =
+                 [&state, alone](const api::Object& before, const api::Object& after) {
+                   alone(after, [&] {
+                     EXPECT_EQ(std::exchange(state.versions[after.key()], after.resource_version()),
+                               before.resource_version());
+                     EXPECT_LT(std::stoi(std::string(before.resource_version())),
+                               std::stoi(std::string(after.resource_version())));
+                   });
+                 },
+             .on_delete =
+                 [&state, alone](const api::Object& object) {
+                   alone(object, [&] { EXPECT_EQ(state.versions.erase(object.key()), 1u); });
+                 }})
+        .release();
   }
   for (int i = 0; i < kChanges; ++i) {
     const std::string key = "a/" + std::to_string(i * 7 % kObjects);
@@ -351,7 +357,7 @@ TEST_F(HandlersTest, AreCalledOneAtATimeAndInOrder) {
   }
   source_->put("a/last");
   for (const auto& state : states) {
-    state->done.get_future().wait();
+    lookout::test::wait_for(state->done.get_future());
     std::map<std::string, std::string> expected;
     for (const auto& [key, object] : source_->contents()) expected[key] = object.resource_version();
     EXPECT_EQ(state->versions, expected);

@@ -8,6 +8,8 @@
 
 #include "lookout/informer/shared_index_informer.h"
 #include "lookout/testing/fake_clock.h"
+#include "tests/informer/recorder.h"
+#include "tests/support/eventually.h"
 #include "tests/support/fake_source.h"
 
 namespace lookout::informer::test {
@@ -27,7 +29,7 @@ class InformerTest : public testing::Test {
     clock_->skip_sleeps_below(std::chrono::seconds(9));
   }
 
-  /// What handlers of derived fixtures refer to goes after it.
+  /// Before the members of derived fixtures go, to which handlers refer.
   void TearDown() override {
     if (informer_) informer_->shutdown();
   }
@@ -60,9 +62,18 @@ class InformerTest : public testing::Test {
   const std::shared_ptr<FakeClock> clock_ = std::make_shared<FakeClock>();
   const std::shared_ptr<FakeSource> source_ = std::make_shared<FakeSource>();
   InformerOptions options_;
-  std::shared_ptr<rest::EventLoop> loop_ = std::make_shared<rest::EventLoop>(2);
+  std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(2);
   std::shared_ptr<HandlerPool> pool_ = std::make_shared<HandlerPool>(loop_);
   std::unique_ptr<SharedIndexInformer> informer_;
 };
 
 }  // namespace lookout::informer::test
+
+namespace lookout::informer {
+
+// The names that tests of informers use.
+using namespace std::chrono_literals;
+using lookout::test::eventually;
+using test::Recorder;
+
+}  // namespace lookout::informer

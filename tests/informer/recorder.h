@@ -24,14 +24,14 @@ class Recorder {
   EventHandler<api::Object> handler(std::string name = "recorder") {
     EventHandler<api::Object> out;
     out.name = std::move(name);
-    out.on_add = [notes = notes_](const api::Object& object, bool initial) {
-      notes->add("+" + text(object) + (initial ? "i" : ""));
+    out.on_add = [notes = notes_](const api::Object& object, Origin origin) {
+      notes->add("+" + text(object) + (origin == Origin::kInitialList ? "i" : ""));
     };
     out.on_update = [notes = notes_](const api::Object& before, const api::Object& after) {
       notes->add("~" + text(before) + ">" + std::string(after.resource_version()));
     };
-    out.on_delete = [notes = notes_](const api::Object& last, bool unknown) {
-      notes->add("-" + text(last) + (unknown ? "?" : ""));
+    out.on_delete = [notes = notes_](const api::Object& last, FinalState final_state) {
+      notes->add("-" + text(last) + (final_state == FinalState::kUnknown ? "?" : ""));
     };
     return out;
   }

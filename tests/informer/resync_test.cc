@@ -1,23 +1,15 @@
 // Handlers that are told of everything again, each in its own time.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::informer {
 namespace {
 
-using namespace std::chrono_literals;
-using lookout::test::eventually;
 using std::chrono::milliseconds;
-using test::Recorder;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Not;
-using testing::UnorderedElementsAre;
 
 class ResyncTest : public test::InformerTest {
  protected:
@@ -87,9 +79,9 @@ TEST_F(ResyncTest, EachHandlerIsToldInItsOwnTime) {
   Recorder every_two;
   Recorder every_three;
   Recorder never;
-  informer.add_handler(every_two.handler());
-  informer.add_handler(every_three.handler(), {.resync_period = 3s});
-  informer.add_handler(never.handler(), {.resync_period = 0s});
+  informer.add_handler(every_two.handler()).release();
+  informer.add_handler(every_three.handler(), {.resync_period = 3s}).release();
+  informer.add_handler(never.handler(), {.resync_period = 0s}).release();
   informer.start();
   settle();
   // The informer looks every two seconds: at 2, 4, 6 ...
@@ -122,7 +114,8 @@ TEST_F(ResyncTest, ALateHandlersTimeBeginsWhenItComes) {
   expect_look_after(10s);
   clock_->advance(9s);
   Recorder late;
-  EXPECT_TRUE(informer.add_handler(late.handler()).wait_for_sync());
+  const auto registration = informer.add_handler(late.handler());
+  EXPECT_TRUE(registration.wait_for_sync());
   clock_->advance(1s);
   expect_look_after(10s);
   EXPECT_THAT(late.events(), ElementsAre("+a/x@101i"));
@@ -138,8 +131,8 @@ TEST_F(ResyncTest, ANewListTellsOfWhatHasNotChangedOnlyThoseWhoResync) {
   auto& informer = make_with(10s);
   Recorder resyncs;
   Recorder never;
-  informer.add_handler(resyncs.handler());
-  informer.add_handler(never.handler(), {.resync_period = 0s});
+  informer.add_handler(resyncs.handler()).release();
+  informer.add_handler(never.handler(), {.resync_period = 0s}).release();
   informer.start();
   settle();
   expect_look_after(10s);
@@ -165,7 +158,7 @@ TEST_F(ResyncTest, TheInformersOwnConditionIsAskedToo) {
   source_->put("a/x");
   auto& informer = make_with(10s);
   Recorder recorder;
-  informer.add_handler(recorder.handler());
+  informer.add_handler(recorder.handler()).release();
   informer.start();
   settle();
   for (int i = 0; i < 2; ++i) {

@@ -1,31 +1,29 @@
 #include "lookout/informer/shared_index_informer.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
 #include <thread>
+#include <vector>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
 #include "lookout/informer/shared_informer.h"
+#include "lookout/k8s/core/v1.h"
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
 #include "tests/support/own_resources.h"
 
 namespace lookout::informer {
 namespace {
 
-using namespace std::chrono_literals;
 using lookout::test::pod;
 using test::FakeClock;
 using test::FakeSource;
-using test::Recorder;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 std::map<std::string, api::Object> contents(const cache::Indexer& store) {
   std::map<std::string, api::Object> out;
@@ -67,6 +65,40 @@ TEST_F(SharedIndexInformerTest, TellsItsHandlers) {
   source_->remove("a/x");
   EXPECT_THAT(recorder.wait(4), ElementsAre("+a/x@101i", "+a/y@102", "~a/x@101>103", "-a/x@104"));
   EXPECT_EQ(registration.exceptions(), 0u);
+}
+
+TEST_F(SharedIndexInformerTest, AHandlerMayDeleteWhatItIsToldOf) {
+  constexpr int kThreads = 3;
+  Recorder recorder;
+  auto& informer = make();
+  auto handler = recorder.handler();
+  handler.on_update = [&, on_update = handler.on_update](const api::Object& before,
+                                                         const api::Object& after) {
+    on_update(before, after);
+    source_->remove(after.key());
+  };
+  const auto registration = informer.add_handler(std::move(handler));
+  informer.start();
+  ASSERT_TRUE(registration.wait_for_sync());
+  std::vector<std::jthread> threads;
+  threads.reserve(kThreads);
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, key = "a/" + std::to_string(i)] {
+      source_->put(key);
+      source_->put(key);
+    });
+  }
+  threads.clear();
+  const auto events = recorder.wait(3 * kThreads);
+  for (int i = 0; i < kThreads; ++i) {
+    std::string story;
+    for (const auto& event : events) {
+      if (event.substr(1, 3) == "a/" + std::to_string(i)) story += event[0];
+    }
+    EXPECT_EQ(story, "+~-") << i;
+  }
+  settle();
+  EXPECT_EQ(informer.store().size(), 0u);
 }
 
 TEST_F(SharedIndexInformerTest, NothingHappensBeforeTheStart) {
@@ -115,6 +147,29 @@ TEST_F(SharedIndexInformerTest, IsNotSyncedBeforeTheListIsComplete) {
   EXPECT_THAT(recorder.events(), ElementsAre("+a/x@101i")) << "synced comes after what it is about";
 }
 
+TEST_F(SharedIndexInformerTest, SeveralMayWaitForTheFirstList) {
+  source_->put("a/x");
+  source_->pause();
+  auto& informer = make();
+  const auto registration = informer.add_handler({});
+  std::vector<std::future<bool>> waiting;
+  waiting.reserve(4);
+  for (int i = 0; i < 2; ++i) {
+    waiting.push_back(
+        std::async(std::launch::async, [&informer] { return informer.wait_for_sync(); }));
+    waiting.push_back(
+        std::async(std::launch::async, [&registration] { return registration.wait_for_sync(); }));
+  }
+  informer.start();
+  ASSERT_TRUE(source_->wait_until_held_up());
+  for (auto& each : waiting) EXPECT_EQ(each.wait_for(1ms), std::future_status::timeout);
+  source_->resume();
+  for (auto& each : waiting) EXPECT_TRUE(lookout::test::get(each));
+  // Afterwards nobody waits.
+  EXPECT_TRUE(informer.wait_for_sync());
+  EXPECT_TRUE(registration.wait_for_sync());
+}
+
 // -------------------------------------------------------------------------------- late handlers
 
 TEST_F(SharedIndexInformerTest, ALateHandlerIsFirstToldOfWhatIsThere) {
@@ -142,7 +197,7 @@ TEST_F(SharedIndexInformerTest, HandlersAddedInABurstMissNothing) {
   });
   std::deque<Recorder> recorders;
   while (!done) {
-    informer.add_handler(recorders.emplace_back().handler());
+    informer.add_handler(recorders.emplace_back().handler()).release();
     if (recorders.size() > 50) std::this_thread::yield();
     if (recorders.size() > 200) break;
   }
@@ -178,7 +233,7 @@ TEST_F(SharedIndexInformerTest, ADeletionThatWasMissedIsToldWithTheLastKnownStat
   source_->put("a/stays");    // 102
   source_->put("a/changes");  // 103
   Recorder recorder;
-  run().add_handler(recorder.handler());
+  run().add_handler(recorder.handler()).release();
   recorder.wait(3);
   while_away([&] {
     source_->remove("a/gone");
@@ -195,7 +250,7 @@ TEST_F(SharedIndexInformerTest, ADeletionThatWasMissedIsToldWithTheLastKnownStat
 TEST_F(SharedIndexInformerTest, AnObjectThatWasReplacedWhileNobodyLookedIsUpdated) {
   source_->put("a/x");  // 101
   Recorder recorder;
-  run().add_handler(recorder.handler());
+  run().add_handler(recorder.handler()).release();
   recorder.wait(1);
   while_away([&] {
     source_->remove("a/x");
@@ -207,7 +262,7 @@ TEST_F(SharedIndexInformerTest, AnObjectThatWasReplacedWhileNobodyLookedIsUpdate
 TEST_F(SharedIndexInformerTest, GoesOnAfterALostConnection) {
   Recorder recorder;
   auto& informer = run();
-  informer.add_handler(recorder.handler());
+  informer.add_handler(recorder.handler()).release();
   for (int i = 0; i < 5; ++i) {
     source_->put("a/x");
     settle();
@@ -241,9 +296,30 @@ TEST_F(SharedIndexInformerTest, GoesOnAfterErrors) {
   EXPECT_EQ(errors.size(), 4u);
 }
 
+TEST_F(SharedIndexInformerTest, SaysWhyItDoesNotFollowTheServerUntilItDoes) {
+  options_.reflector.use_watch_list = false;
+  auto& informer = make();
+  EXPECT_FALSE(informer.last_failure().has_value());
+  std::vector<cache::ReflectorFailure> failures;
+  informer.set_watch_error_handler([&](std::string_view, const std::exception&) {
+    failures.push_back(informer.last_failure().value_or(cache::ReflectorFailure{}));
+  });
+  source_->fail_list(rest::TransportError(rest::TransportError::Kind::kRefused, "refused"));
+  source_->fail_list(api::StatusError::forbidden("", "pods", "", "not you"));
+  informer.start();
+  settle();
+  ASSERT_EQ(failures.size(), 2u);
+  EXPECT_EQ(failures[0].message, "refused");
+  EXPECT_EQ(failures[0].status, 0);
+  EXPECT_NE(failures[1].message.find("not you"), std::string::npos);
+  EXPECT_EQ(failures[1].status, 403);
+  EXPECT_TRUE(informer.live_since().has_value());
+  EXPECT_FALSE(informer.last_failure().has_value());
+}
+
 TEST_F(SharedIndexInformerTest, WhatIsSaidTwiceIsNoSecondAddition) {
   Recorder recorder;
-  run().add_handler(recorder.handler());
+  run().add_handler(recorder.handler()).release();
   source_->put("a/x");  // 101
   source_->repeat();
   source_->put("a/x");  // 102
@@ -252,7 +328,7 @@ TEST_F(SharedIndexInformerTest, WhatIsSaidTwiceIsNoSecondAddition) {
 
 TEST_F(SharedIndexInformerTest, AnObjectThatComesAgainIsANewOne) {
   Recorder recorder;
-  run().add_handler(recorder.handler());
+  run().add_handler(recorder.handler()).release();
   source_->put("a/x");
   source_->remove("a/x");
   source_->put("a/x");
@@ -265,13 +341,16 @@ TEST_F(SharedIndexInformerTest, AResyncTellsEverythingAgain) {
   const auto x = source_->put("a/x");
   std::promise<bool> same;
   auto& informer = make();
-  informer.add_handler({.on_update = [&](const api::Object& before, const api::Object& after) {
-    same.set_value(before.same(after) && after == x);
-  }});
+  informer
+      .add_handler({.on_update =
+                        [&](const api::Object& before, const api::Object& after) {
+                          same.set_value(before.same(after) && after == x);
+                        }})
+      .release();
   informer.start();
   settle();
   clock_->advance(10min);
-  EXPECT_TRUE(same.get_future().get());
+  EXPECT_TRUE(lookout::test::get(same.get_future()));
   EXPECT_EQ(source_->watches(), 1u);
 }
 
@@ -308,6 +387,34 @@ TEST_F(SharedIndexInformerTest, KeepsWhatTheTransformMakes) {
     EXPECT_EQ(object.annotations()["note"].as_string(), "transformed");
 }
 
+TEST_F(SharedIndexInformerTest, HandlersAreToldWhatTheTransformMakes) {
+  options_.transform = [](const api::Object& object) {
+    return pod(object.key(), object.resource_version(),
+               {{}, {}, "made of " + std::string(object.annotations()["note"].as_string())});
+  };
+  const auto note = [](const api::Object& object) {
+    return object.key() + ": " + std::string(object.annotations()["note"].as_string());
+  };
+  Recorder recorder;
+  auto& informer = make();
+  auto registration = informer.add_handler(
+      {.on_add = [&](const api::Object& o) { recorder.note("+" + note(o)); },
+       .on_update =
+           [&](const api::Object& before, const api::Object& after) {
+             recorder.note("~" + note(before) + " > " + note(after));
+           },
+       .on_delete = [&](const api::Object& last) { recorder.note("-" + note(last)); }});
+  source_->put("a/x", {{}, {}, "1"});
+  informer.start();
+  settle();
+  source_->put("a/x", {{}, {}, "2"});
+  source_->remove("a/x");
+  settle();
+  EXPECT_THAT(recorder.wait(3), ElementsAre("+a/x: made of 1", "~a/x: made of 1 > a/x: made of 2",
+                                            "-a/x: made of 2"));
+  registration.remove();
+}
+
 TEST_F(SharedIndexInformerTest, TheStoreKnowsItsVersionWhateverTheTransformKeeps) {
   options_.transform = [](const api::Object& object) { return pod(object.key(), ""); };
   source_->put("a/x");  // 101
@@ -329,18 +436,20 @@ TEST_F(SharedIndexInformerTest, LeavesOutObjectsOfAnotherKind) {
   source_->put("a/y");
   settle();
   EXPECT_EQ(informer.store().size(), 0u);
-  EXPECT_EQ(informer.stats().skipped, 2u);
+  EXPECT_GE(informer.stats().skipped, 2u);
+  EXPECT_FALSE(informer.live()) << "it does not have what the server has";
+  EXPECT_GE(informer.stats().unreadable, 1u);
 }
 
 TEST_F(SharedIndexInformerTest, HasATypedSkin) {
   source_->put("shop/x", {{{"app", "web"}, {"tier", "front"}}, "n1", {}});
   source_->put("shop/y", {{{"app", "db"}}, "n1", {}});
   source_->put("bank/z", {{{"app", "web"}}, "n2", {}});
-  const SharedInformer<core::v1::Pod> pods(
+  const SharedInformer<k8s::core::v1::Pod> pods(
       std::make_shared<SharedIndexInformer>(source_, options_, loop_, pool_),
-      core::v1::Pod::kResource);
-  pods.add_index("node", [](const core::v1::Pod& p) { return p.spec().node_name(); });
-  pods.add_index("labels", [](const core::v1::Pod& p) {
+      k8s::core::v1::Pod::kResource);
+  pods.add_index("node", [](const k8s::core::v1::Pod& p) { return p.spec().node_name(); });
+  pods.add_index("labels", [](const k8s::core::v1::Pod& p) {
     std::vector<std::string> out;
     for (const auto& [name, value] : p.labels().members())
       out.push_back(std::string(name) + "=" + std::string(value.as_string()));
@@ -348,22 +457,116 @@ TEST_F(SharedIndexInformerTest, HasATypedSkin) {
   });
   std::promise<std::string> added;
   const auto registration = pods.add_handler(
-      {.filter = [](const core::v1::Pod& p) { return p.spec().node_name() == "n2"; },
-       .on_add = [&](const core::v1::Pod& p,
-                     bool initial) { added.set_value(p.key() + (initial ? " initial" : "")); }});
+      {.filter = [](const k8s::core::v1::Pod& p) { return p.spec().node_name() == "n2"; },
+       .on_add =
+           [&](const k8s::core::v1::Pod& p, Origin origin) {
+             added.set_value(p.key() + (origin == Origin::kInitialList ? " initial" : ""));
+           }});
   pods.start();
   EXPECT_TRUE(pods.wait_for_sync());
   EXPECT_TRUE(registration.wait_for_sync());
   EXPECT_TRUE(pods.has_synced());
-  EXPECT_EQ(added.get_future().get(), "bank/z initial");
+  EXPECT_EQ(lookout::test::get(added.get_future()), "bank/z initial");
   std::vector<std::string> on_n1;
   for (const auto& p : pods.by_index("node", "n1")) on_n1.push_back(p.key());
   EXPECT_THAT(on_n1, UnorderedElementsAre("shop/x", "shop/y"));
   EXPECT_EQ(pods.by_index("labels", "app=web").size(), 2u);
-  EXPECT_EQ(pods.lister().ns("shop").get("x").spec().node_name(), "n1");
+  EXPECT_EQ(lookout::test::held(pods.lister().ns("shop").get("x")).spec().node_name(), "n1");
   EXPECT_EQ(&pods.untyped_informer().store(), pods.untyped_informer().shared_store().get());
   pods.stop();
   EXPECT_TRUE(pods.untyped_informer().stopped());
+}
+
+TEST_F(SharedIndexInformerTest, TypedHandlersAreToldOfEverything) {
+  using k8s::core::v1::Pod;
+  options_.reflector.resync_period = 1h;
+  const SharedInformer<Pod> pods(
+      std::make_shared<SharedIndexInformer>(source_, options_, loop_, pool_), Pod::kResource);
+  Recorder recorder;
+  std::promise<void> synced;
+  source_->put("a/x", {{}, "n1", {}});
+  const auto told = pods.add_handler(
+      {.on_add =
+           [&](const Pod& p, Origin origin) {
+             recorder.note("+" + p.key() +
+                           (origin == Origin::kInitialList ? " at first on " : " on ") +
+                           std::string(p.spec().node_name()));
+           },
+       .on_update =
+           [&](const Pod& before, const Pod& after) {
+             recorder.note("~" + after.key() + " from " + std::string(before.spec().node_name()) +
+                           " to " + std::string(after.spec().node_name()));
+           },
+       .on_delete =
+           [&](const Pod& last, FinalState final_state) {
+             recorder.note("-" + last.key() +
+                           (final_state == FinalState::kUnknown ? " perhaps on " : " on ") +
+                           std::string(last.spec().node_name()));
+           },
+       .on_synced = [&] { synced.set_value(); },
+       .name = "typed"});
+  // Any of the functions may be missing.
+  Recorder updates;
+  const auto some = pods.add_handler({.on_update = [&](const Pod&, const Pod& after) {
+    updates.note(std::string(after.spec().node_name()));
+  }});
+  // With a filter, and with options.
+  Recorder on_n2;
+  const auto filtered =
+      pods.add_handler({.filter = [](const Pod& p) { return p.spec().node_name() == "n2"; },
+                        .on_add = [&](const Pod& p) { on_n2.note("+" + p.key()); },
+                        .on_update = [&](const Pod&, const Pod& p) { on_n2.note("~" + p.key()); },
+                        .on_delete = [&](const Pod& p) { on_n2.note("-" + p.key()); }},
+                       {.resync_period = 2h});
+  EXPECT_EQ(told.name(), "typed");
+  EXPECT_EQ(told.resync_period(), 1h);
+  EXPECT_EQ(filtered.resync_period(), 2h);
+  pods.start();
+  lookout::test::wait_for(synced.get_future());
+  settle();
+  source_->put("a/x", {{}, "n2", {}});
+  source_->put("a/y", {{}, "n3", {}});
+  source_->remove("a/x");
+  settle();
+  while_away([&] { source_->remove("a/y"); });
+  EXPECT_THAT(recorder.wait(5), ElementsAre("+a/x at first on n1", "~a/x from n1 to n2",
+                                            "+a/y on n3", "-a/x on n2", "-a/y perhaps on n3"));
+  EXPECT_THAT(updates.wait(1), ElementsAre("n2"));
+  EXPECT_THAT(on_n2.wait(2), ElementsAre("+a/x", "-a/x"));
+  EXPECT_EQ(told.exceptions() + some.exceptions(), 0u);
+  pods.untyped_informer().shutdown();
+}
+
+TEST_F(SharedIndexInformerTest, AHandlerMayBeAddedByAnotherThreadWhileItStarts) {
+  source_->put("a/x");
+  for (int round = 0; round < 50; ++round) {
+    Recorder recorder;
+    auto& informer = make();
+    std::thread adder([&] { informer.add_handler(recorder.handler()).release(); });
+    informer.start();
+    adder.join();
+    EXPECT_THAT(recorder.wait(1), ElementsAre("+a/x@101i"));
+    informer.shutdown();
+    EXPECT_EQ(recorder.events().size(), 1u);
+  }
+}
+
+TEST_F(SharedIndexInformerTest, OrWhileItStartsAndStops) {
+  for (int round = 0; round < 50; ++round) {
+    auto& informer = make();
+    std::thread adder([&] {
+      try {
+        informer.add_handler({.on_add = [](const api::Object&) {}}).wait_for_sync();
+      } catch (const InvalidArgument&) {
+        // It came too late.
+      }
+    });
+    std::thread starter([&] { informer.start(); });
+    informer.stop();
+    adder.join();
+    starter.join();
+    informer.shutdown();
+  }
 }
 
 // -------------------------------------------------------------------------------------- the end
@@ -382,7 +585,7 @@ TEST_F(SharedIndexInformerTest, AStopEndsItForGood) {
   informer.start();
   source_->put("a/y");
   EXPECT_EQ(informer.store().size(), 1u);
-  EXPECT_THROW(informer.add_handler({}), InvalidArgument);
+  EXPECT_THROW(informer.add_handler({}).release(), InvalidArgument);
 }
 
 TEST_F(SharedIndexInformerTest, AStopDeliversWhatIsQueued) {
@@ -390,17 +593,17 @@ TEST_F(SharedIndexInformerTest, AStopDeliversWhatIsQueued) {
   std::promise<void> begun;
   std::promise<void> go;
   auto handler = recorder.handler();
-  handler.on_add = [&, on_add = handler.on_add](const api::Object& object, bool initial) {
+  handler.on_add = [&, on_add = handler.on_add](const api::Object& object, Origin origin) {
     if (object.key() == "a/0") {
       begun.set_value();
-      go.get_future().wait();
+      lookout::test::wait_for(go.get_future());
     }
-    on_add(object, initial);
+    on_add(object, origin);
   };
   auto& informer = run();
-  informer.add_handler(std::move(handler));
+  informer.add_handler(std::move(handler)).release();
   for (int i = 0; i < 10; ++i) source_->put("a/" + std::to_string(i));
-  begun.get_future().wait();
+  lookout::test::wait_for(begun.get_future());
   settle();
   informer.stop();
   go.set_value();
@@ -418,8 +621,8 @@ TEST_F(SharedIndexInformerTest, AStopEndsWaiting) {
       std::async(std::launch::async, [&] { return registration.wait_for_sync(); });
   ASSERT_TRUE(source_->wait_until_held_up());
   informer.shutdown();
-  EXPECT_FALSE(informer_synced.get());
-  EXPECT_FALSE(handler_synced.get());
+  EXPECT_FALSE(lookout::test::get(informer_synced));
+  EXPECT_FALSE(lookout::test::get(handler_synced));
   EXPECT_EQ(informer.store().size(), 0u);
 }
 
@@ -431,7 +634,7 @@ TEST_F(SharedIndexInformerTest, AStopTokenEndsWaiting) {
   auto synced =
       std::async(std::launch::async, [&] { return informer.wait_for_sync(stop.get_token()); });
   stop.request_stop();
-  EXPECT_FALSE(synced.get());
+  EXPECT_FALSE(lookout::test::get(synced));
 }
 
 TEST_F(SharedIndexInformerTest, ShutsDownWhereverItIs) {
@@ -441,8 +644,8 @@ TEST_F(SharedIndexInformerTest, ShutsDownWhereverItIs) {
     options_.reflector.resync_period = round % 2 == 0 ? 1h : 0h;
     std::atomic<int> calls{0};
     make();
-    const auto count = [&](const api::Object&, bool) { ++calls; };
-    informer_->add_handler({.on_add = count});
+    const auto count = [&](const api::Object&) { ++calls; };
+    informer_->add_handler({.on_add = count}).release();
     informer_->start();
     for (int i = 0; i < round; ++i) std::this_thread::yield();
     informer_->shutdown();
@@ -455,7 +658,7 @@ TEST_F(SharedIndexInformerTest, ShutsDownWhereverItIs) {
 
 TEST_F(SharedIndexInformerTest, NothingIsLeftOfOneThatWasNeverStarted) {
   const std::weak_ptr<FakeSource> source = source_;
-  make().add_handler({});
+  make().add_handler({}).release();
   const auto held = source.use_count();
   informer_.reset();
   EXPECT_LT(source.use_count(), held);
@@ -481,7 +684,7 @@ TEST_F(SharedIndexInformerTest, ReferencesGoInAnyOrder) {
 TEST_F(SharedIndexInformerTest, LeavesNoThread) {
   const auto before = lookout::test::thread_count();
   {
-    const auto loop = std::make_shared<rest::EventLoop>(3);
+    const auto loop = std::make_shared<EventLoop>(3);
     const auto pool = std::make_shared<HandlerPool>(loop);
     SharedIndexInformer informer(source_, options_, loop, pool);
     Recorder recorder;
@@ -502,12 +705,12 @@ TEST_F(SharedIndexInformerTest, OnTheEventLoopNothingWaitsForItself) {
     EXPECT_THROW(informer.shutdown(), InvalidArgument);
     EXPECT_TRUE(informer.wait_for_sync()) << "no need to wait";
     SharedIndexInformer fresh(source_, options_, loop_, pool_);
-    fresh.add_handler({});
+    fresh.add_handler({}).release();
     fresh.start();
     EXPECT_THROW(fresh.wait_for_sync(), InvalidArgument);
     done.set_value();
   });  // the end of `fresh`, too
-  done.get_future().wait();
+  lookout::test::wait_for(done.get_future());
 }
 
 TEST_F(SharedIndexInformerTest, AHandlerMayHoldTheLastReference) {
@@ -516,16 +719,19 @@ TEST_F(SharedIndexInformerTest, AHandlerMayHoldTheLastReference) {
     std::promise<void> handed_over;
     std::promise<void> gone;
     const auto slot = std::make_shared<std::shared_ptr<SharedIndexInformer>>();
-    informer->add_handler({.on_add = [&, slot](const api::Object&, bool) {
-      handed_over.get_future().wait();
-      slot->reset();
-      gone.set_value();
-    }});
+    informer
+        ->add_handler({.on_add =
+                           [&, slot](const api::Object&) {
+                             lookout::test::wait_for(handed_over.get_future());
+                             slot->reset();
+                             gone.set_value();
+                           }})
+        .release();
     source_->put("only/x");
     informer->start();
     *slot = std::move(informer);
     handed_over.set_value();
-    gone.get_future().wait();
+    lookout::test::wait_for(gone.get_future());
     source_->remove("only/x");
   }
 }
@@ -533,7 +739,7 @@ TEST_F(SharedIndexInformerTest, AHandlerMayHoldTheLastReference) {
 TEST_F(SharedIndexInformerTest, AThousandShareAFewThreads) {
   for (int i = 0; i < 10; ++i) source_->put("a/" + std::to_string(i));
   const auto before = lookout::test::thread_count();
-  const auto loop = std::make_shared<rest::EventLoop>();
+  const auto loop = std::make_shared<EventLoop>();
   const auto pool = std::make_shared<HandlerPool>(loop);
   std::vector<std::unique_ptr<SharedIndexInformer>> informers;
   std::atomic<int> additions{0};
@@ -541,7 +747,7 @@ TEST_F(SharedIndexInformerTest, AThousandShareAFewThreads) {
   for (int i = 0; i < 1000; ++i) {
     informers.push_back(std::make_unique<SharedIndexInformer>(source_, options_, loop, pool));
     registrations.push_back(
-        informers.back()->add_handler({.on_add = [&](const api::Object&, bool) { ++additions; }}));
+        informers.back()->add_handler({.on_add = [&](const api::Object&) { ++additions; }}));
     informers.back()->start();
   }
   for (const auto& registration : registrations) ASSERT_TRUE(registration.wait_for_sync());

@@ -1,5 +1,5 @@
 // Uses a little of everything that an installed Lookout has.
-#include <lookout/api/apps/v1.h>
+#include <lookout/k8s/apps/v1.h>
 #include <lookout/lookout.h>
 #include <lookout/version.h>
 #include <rapidjson/document.h>
@@ -8,7 +8,7 @@
 
 int main() {
   using namespace lookout;
-  const apps::v1::Deployment deployment(api::Object::parse(
+  const k8s::apps::v1::Deployment deployment(api::Object::parse(
       R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","labels":{"app":"web"}},"spec":{"replicas":3}})"));
   const bool read = deployment.spec().replicas() == 3 &&
                     api::labels::parse("app=web").matches(deployment) &&
@@ -19,7 +19,7 @@ int main() {
   const informer::SharedInformerFactory factory{client};
   bool refused = false;
   try {
-    client.resource<apps::v1::Deployment>().list();
+    client.resource<k8s::apps::v1::Deployment>().list();
   } catch (const std::exception& e) {
     refused = rest::is_connection_refused(e);
   }

@@ -1,25 +1,23 @@
 #include "lookout/lister/lister.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ranges>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
+#include "lookout/k8s/core/v1.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
 #include "tests/support/objects.h"
 
 namespace lookout::lister {
 namespace {
 
 using api::labels::parse;
-using core::v1::Node;
-using core::v1::Pod;
+using k8s::core::v1::Node;
+using k8s::core::v1::Pod;
 using test::pod;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 static_assert(std::ranges::input_range<ListRange<Pod>>);
 static_assert(std::same_as<std::ranges::range_value_t<ListRange<Pod>>, Pod>);
@@ -136,7 +134,7 @@ TEST_F(ListerTest, OfSeveralIndexesByLabelTheOneThatHasTheFewestIsUsed) {
 }
 
 TEST_F(ListerTest, FindsByName) {
-  EXPECT_EQ(pods_.ns("shop").get("db").spec().node_name(), "n1");
+  EXPECT_EQ(lookout::test::held(pods_.ns("shop").get("db")).spec().node_name(), "n1");
   EXPECT_EQ(pods_.ns("shop").find("db").key(), "shop/db");
   EXPECT_FALSE(pods_.ns("bank").find("db"));
   EXPECT_FALSE(pods_.find("db")) << "it lives in a namespace";

@@ -76,7 +76,7 @@ class FakeDiscovery : public Discovery {
     NextResult next(std::stop_token, Deadline) override {
       return NextResult(NextOutcome::kStopped);
     }
-    rest::Awaitable<NextResult> async_next(std::stop_token, Deadline) override {
+    Awaitable<NextResult> async_next(std::stop_token, Deadline) override {
       co_return NextResult(NextOutcome::kStopped);
     }
     InstanceSetPtr latest() const override { return discovery_.latest(service_); }

@@ -1,20 +1,20 @@
 // Feeds and policies, on a discovery that finds what the test says.
 #include "lookout/registry/balancer.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "registry/atomic_ref.h"
 #include "tests/support/allocations.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::registry {
 namespace {
 
-using testing::ElementsAre;
 using testing::Pair;
 using Counts = std::map<std::string, int>;
 
@@ -35,7 +35,14 @@ class FixedDiscovery : public Discovery {
   Freshness freshness() const override { return {true, {}}; }
   void close() override {}
 
+  /// Those without an endpoint get one.
   void publish(std::vector<ServiceInstance> instances) {
+    for (auto& instance : instances) {
+      if (instance.endpoints.empty()) instance.endpoints = {"http://10.0.0.1:80"};
+    }
+    publish_as_they_are(std::move(instances));
+  }
+  void publish_as_they_are(std::vector<ServiceInstance> instances) {
     std::vector<InstancePtr> shared;
     for (auto& instance : instances) {
       shared.push_back(std::make_shared<const ServiceInstance>(std::move(instance)));
@@ -58,6 +65,12 @@ ServiceInstance in_zone(const std::string& id, const std::string& zone) {
 }
 ServiceInstance weighing(const std::string& id, const std::string& weight) {
   return {.id = id, .metadata = {{"weight", weight}}};
+}
+
+/// Begins at the first instance.
+BalancerPolicy from_the_first(BalancerPolicy policy = {}) {
+  policy.seed = 0;
+  return policy;
 }
 
 Counts count(const Balancer& balancer, int picks) {
@@ -85,10 +98,92 @@ TEST(BalancerTest, WithoutInstancesThereIsNoPick) {
 TEST(BalancerTest, RoundRobinTakesOneAfterTheOther) {
   FixedDiscovery discovery;
   discovery.publish({{.id = "1"}, {.id = "2"}, {.id = "3"}});
-  const Balancer balancer(discovery, "web");
+  const Balancer balancer(discovery, "web", from_the_first());
   std::string order;
   for (int i = 0; i < 6; ++i) order += balancer.pick()->id;
   EXPECT_EQ(order, "123123");
+}
+
+TEST(BalancerTest, ProgramsThatPickOnceDoNotAllPickTheSame) {
+  FixedDiscovery discovery;
+  discovery.publish(
+      {in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b"), in_zone("b2", "b")});
+  for (const auto& policy : {BalancerPolicy::round_robin(), BalancerPolicy::weighted(),
+                             BalancerPolicy::zones(), BalancerPolicy::zones("a")}) {
+    Counts firsts;
+    for (int i = 0; i < 400; ++i) ++firsts[Balancer(discovery, "web", policy).pick()->id];
+    // (Each gets a quarter, or half; that one gets none of 400 does not happen.)
+    EXPECT_EQ(firsts.size(), policy.local_zone.empty() ? 4u : 2u);
+  }
+  BalancerPolicy seeded;
+  seeded.seed = 6;
+  EXPECT_EQ(Balancer(discovery, "web", seeded).pick()->id, "b1") << "tests know where it begins";
+}
+
+TEST(BalancerTest, AMissingWeightCountsOneHundred) {
+  FixedDiscovery discovery;
+  discovery.publish({weighing("a", "300"), {.id = "b"}, weighing("c", "?")});
+  const Balancer balancer(discovery, "web", BalancerPolicy::weighted());
+  EXPECT_THAT(count(balancer, 500), ElementsAre(Pair("a", 300), Pair("b", 100), Pair("c", 100)));
+}
+
+TEST(BalancerTest, WhatHasNoEndpointIsNotPicked) {
+  FixedDiscovery discovery;
+  discovery.publish_as_they_are({in_zone("a", "a"), {.id = "b", .endpoints = {"http://h:1"}}});
+  for (const auto& policy : {BalancerPolicy::round_robin(), BalancerPolicy::weighted(),
+                             BalancerPolicy::zones(), BalancerPolicy::zones("a")}) {
+    EXPECT_THAT(count(Balancer(discovery, "web", policy), 10), ElementsAre(Pair("b", 10)));
+  }
+}
+
+TEST(BalancerTest, PicksOneThatHasNotBeenTried) {
+  const std::vector<ServiceInstance> all = {
+      in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b"), {.id = "c", .zone = "c"}};
+  for (const auto& policy : {BalancerPolicy::round_robin(), BalancerPolicy::weighted(),
+                             BalancerPolicy::zones(), BalancerPolicy::zones("a")}) {
+    FixedDiscovery discovery;
+    discovery.publish(all);
+    const Balancer balancer(discovery, "web", policy);
+    // Calls of several threads, of which each picks until there is no other.
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&] {
+        for (int call = 0; call < 200; ++call) {
+          std::vector<Pick> tried;
+          std::set<std::string> ids;
+          while (const Pick pick = balancer.pick(tried)) {
+            EXPECT_TRUE(ids.insert(pick->id).second) << pick->id << " again";
+            if (!policy.local_zone.empty() && tried.size() < 2) {
+              EXPECT_EQ(pick->zone, "a");
+            }
+            tried.push_back(pick);
+          }
+          EXPECT_EQ(ids.size(), 4u);
+        }
+      });
+    }
+    threads.clear();
+    // Known by its key, whatever has become of it meanwhile.
+    const std::vector<Pick> tried = {balancer.pick(), Pick()};
+    std::vector<ServiceInstance> changed = all;
+    for (auto& instance : changed) instance.version = "v2";
+    discovery.publish(changed);
+    for (int i = 0; i < 20; ++i) EXPECT_NE(balancer.pick(tried)->id, tried[0]->id);
+  }
+}
+
+TEST(BalancerTest, CallsThatFailElsewhereAreSpread) {
+  FixedDiscovery discovery;
+  discovery.publish({{.id = "1"}, {.id = "2"}, {.id = "3"}});
+  const Balancer balancer(discovery, "web");
+  // One thread, one of three instances broken: both others get their share of its calls.
+  Counts seconds;
+  for (int call = 0; call < 3000; ++call) {
+    const Pick first = balancer.pick();
+    if (first->id == "2") ++seconds[balancer.pick(std::vector{first})->id];
+  }
+  EXPECT_GT(seconds["1"], 200);
+  EXPECT_GT(seconds["3"], 200);
 }
 
 TEST(BalancerTest, WeightsAreKeptExactlyAndSpread) {
@@ -135,7 +230,7 @@ TEST(BalancerTest, ZonesGetEqualShares) {
 TEST(BalancerTest, TheZoneThatWasNotUsedForLongestComesFirst) {
   FixedDiscovery discovery;
   discovery.publish({in_zone("a", "a"), in_zone("b", "b"), in_zone("c", "c")});
-  const Balancer balancer(discovery, "web", BalancerPolicy::zones());
+  const Balancer balancer(discovery, "web", from_the_first(BalancerPolicy::zones()));
   EXPECT_EQ(balancer.pick()->id, "a");
   EXPECT_EQ(balancer.pick()->id, "b");
   // A change of the set does not forget who is next, and a zone that is new has never been used.

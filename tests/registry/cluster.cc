@@ -4,8 +4,8 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/apiserver/storage/memory.h"
+#include "lookout/k8s/core/v1.h"
 
 namespace lookout::registry::test {
 namespace {
@@ -57,11 +57,11 @@ Cluster::Cluster(apiserver::ServerOptions options)
       }()) {}
 
 rest::ResourceClient Cluster::pods(const std::string& ns) const {
-  return client_.resource(core::v1::Pod::kResource, ns);
+  return client_.resource(k8s::core::v1::Pod::kResource, ns);
 }
 
 void Cluster::create_namespace(const std::string& ns) const {
-  client_.resource(core::v1::Namespace::kResource)
+  client_.resource(k8s::core::v1::Namespace::kResource)
       .create(api::Object::parse(fmt::format(R"({{"metadata":{{"name":"{}"}}}})", ns)));
 }
 

@@ -13,10 +13,15 @@
 #include "lookout/apiserver/server.h"
 #include "lookout/registry/registry.h"
 #include "lookout/rest/client.h"
+#include "tests/support/eventually.h"
+#include "tests/support/gate.h"
 
 namespace lookout::registry::test {
 
+// The names that tests of registries use.
 using namespace std::chrono_literals;
+using lookout::test::eventually;
+using lookout::test::Gate;
 
 /// Far longer than anything takes that works.
 inline constexpr auto kLong = 60s;

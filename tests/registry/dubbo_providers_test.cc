@@ -1,5 +1,4 @@
 // Providers of dubbo services as instances.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -10,15 +9,13 @@
 #include "registry/dubbo/provider_reader.h"
 #include "tests/registry/cluster.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::registry::dubbo {
 namespace {
 
 using namespace registry::test;
-using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 constexpr const char* kUser = "com.example.User";
 

@@ -1,5 +1,4 @@
 // The dubbo client: records in annotations, and events of them.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,27 +7,26 @@
 #include <mutex>
 #include <thread>
 
-#include "lookout/api/base64.h"
 #include "lookout/api/status.h"
+#include "lookout/base/base64.h"
 #include "lookout/registry/dubbo/client.h"
-#include "lookout/registry/dubbo/mock_client.h"
+#include "lookout/testing/mock_dubbo_client.h"
 #include "tests/registry/cluster.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
+#include "tests/support/notes.h"
 
 namespace lookout::registry::dubbo {
 namespace {
 
 using namespace registry::test;
-using lookout::test::eventually;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
 
 constexpr const char* kAnnotation = "dubbo.io/annotation";
 constexpr const char* kLabel = "dubbo.io/label";
 
-/// What a dubbo-go provider writes, as Go's encoders print it.
+/// The record of a dubbo-go provider, as Go's encoders print it.
 constexpr const char* kService = "/dubbo/com.example.UserProvider/providers";
 constexpr const char* kProvider =
     "/dubbo/com.example.UserProvider/providers/"
@@ -41,7 +39,7 @@ constexpr const char* kWrittenByGo =
     "widiI6IiJ9XQ==";
 
 std::string base64url(std::string json) {
-  std::string text = api::encode_base64(json);
+  std::string text = encode_base64(json);
   std::ranges::replace(text, '+', '-');
   std::ranges::replace(text, '/', '_');
   return text;
@@ -149,8 +147,7 @@ class DubboTest : public testing::Test {
     out.pod = {"default", pod};
     out.pod_sources.environment = [](const std::string&) { return std::nullopt; };
     out.on_malformed = [this](const Malformed& malformed) {
-      const std::lock_guard lock(mutex_);
-      reports_.push_back(malformed.name + ": " + malformed.reason);
+      reports_.add(malformed.name + ": " + malformed.reason);
     };
     return out;
   }
@@ -161,14 +158,9 @@ class DubboTest : public testing::Test {
   void write(const std::string& pod, const std::vector<Record>& records) {
     cluster_.annotate(pod, kAnnotation, encode_records(records));
   }
-  std::vector<std::string> reports() {
-    const std::lock_guard lock(mutex_);
-    return reports_;
-  }
 
   Cluster cluster_;
-  std::mutex mutex_;
-  std::vector<std::string> reports_;
+  lookout::test::Notes reports_;
 };
 
 TEST_F(DubboTest, LabelsItsPodByItsRole) {
@@ -177,15 +169,18 @@ TEST_F(DubboTest, LabelsItsPodByItsRole) {
   provider.role = Role::kProvider;
   Client first(cluster_.client(), options());
   Client second(cluster_.client(), provider);
-  EXPECT_EQ(cluster_.pods().get("self").labels()[kLabel].as_string(), "dubbo.io.consumer");
-  EXPECT_EQ(cluster_.pods().get("other").labels()[kLabel].as_string(), "dubbo.io.provider");
-  EXPECT_EQ(cluster_.pods().get("other").labels()["app"].as_string(), "x");
+  EXPECT_EQ(lookout::test::held(cluster_.pods().get("self")).labels()[kLabel].as_string(),
+            "dubbo.io.consumer");
+  EXPECT_EQ(lookout::test::held(cluster_.pods().get("other")).labels()[kLabel].as_string(),
+            "dubbo.io.provider");
+  EXPECT_EQ(lookout::test::held(cluster_.pods().get("other")).labels()["app"].as_string(), "x");
 }
 
 TEST_F(DubboTest, ALabelThatIsThereStays) {
   cluster_.label("self", kLabel, "dubbo.io-value");
   Client client(cluster_.client(), options());
-  EXPECT_EQ(cluster_.pods().get("self").labels()[kLabel].as_string(), "dubbo.io-value");
+  EXPECT_EQ(lookout::test::held(cluster_.pods().get("self")).labels()[kLabel].as_string(),
+            "dubbo.io-value");
   EXPECT_TRUE(client.valid());
 }
 
@@ -211,9 +206,10 @@ TEST_F(DubboTest, WritesWhatGoReads) {
   client.create(kService, "");
   client.create(kProvider, "");
   client.create(kProvider, "");
-  EXPECT_EQ(cluster_.pods().get("self").annotations()[kAnnotation].as_string(), kWrittenByGo);
+  EXPECT_EQ(lookout::test::held(cluster_.pods().get("self")).annotations()[kAnnotation].as_string(),
+            kWrittenByGo);
   client.set_label("app", "x");
-  EXPECT_EQ(cluster_.pods().get("self").labels()["app"].as_string(), "x");
+  EXPECT_EQ(lookout::test::held(cluster_.pods().get("self")).labels()["app"].as_string(), "x");
 }
 
 TEST_F(DubboTest, ReadsWhatGoWrites) {
@@ -265,7 +261,7 @@ TEST_F(DubboTest, WritersOfOnePodLoseNothing) {
   const auto pod = cluster_.pods().get("self");
   EXPECT_THAT(decode_records(pod.annotations()[kAnnotation].as_string()).records,
               SizeIs(4 * kEach));
-  // What the other has written comes by way of the server.
+  // The other client's records come by way of the server.
   EXPECT_TRUE(eventually([&] { return first.get_children("w").size() == 4 * kEach; }));
 }
 
@@ -315,7 +311,7 @@ TEST_F(DubboTest, TellsWhatComesChangesAndGoes) {
   EXPECT_EQ(told(all.next_for(kLong)), "CREATE ab=1");
   write("p", {{"a", "2"}, {"ab", "1"}});
   EXPECT_EQ(told(all.next_for(kLong)), "UPDATE a=2");
-  // What an annotation no longer has is gone: dubbo-go never says so.
+  // A record that leaves the annotation is deleted; dubbo-go never reports that.
   write("p", {{"ab", "1"}});
   EXPECT_EQ(told(all.next_for(kLong)), "DELETE a=2");
   cluster_.remove_pod("p");
@@ -401,10 +397,10 @@ TEST_F(DubboTest, MalformedRecordsAreReportedAndSpoilNothingElse) {
   EXPECT_THAT(client.get_children(""), ElementsAre(Record{"a", "1"}, Record{"b", ""}));
   cluster_.label("bad", "note", "x");
   write("good", {{"a", "2"}});
-  ASSERT_TRUE(eventually([&] { return client.get("a") == "2"; }));
-  EXPECT_THAT(reports(), testing::UnorderedElementsAre(
-                             "half: annotation dubbo.io/annotation: record 1 is no object",
-                             "bad: annotation dubbo.io/annotation: it is not base64url"));
+  ASSERT_TRUE(eventually([&] { return client.get("a") == "2" && reports_.all().size() >= 2; }));
+  EXPECT_THAT(reports_.all(), testing::UnorderedElementsAre(
+                                  "half: annotation dubbo.io/annotation: record 1 is no object",
+                                  "bad: annotation dubbo.io/annotation: it is not base64url"));
 }
 
 TEST_F(DubboTest, AWatcherThatDoesNotReadHoldsUpNobody) {
@@ -431,7 +427,7 @@ TEST_F(DubboTest, CoroutinesWaitToo) {
   auto future = boost::asio::co_spawn(cluster_.client().loop().context(), watcher.async_next(),
                                       boost::asio::use_future);
   client.create("a", "1");
-  EXPECT_EQ(told(future.get()), "CREATE a=1");
+  EXPECT_EQ(told(lookout::test::get(future)), "CREATE a=1");
 }
 
 TEST_F(DubboTest, SurvivesTheServer) {
@@ -503,7 +499,7 @@ TEST_F(DubboTest, GivesUpWhenToldTo) {
 }
 
 TEST(DubboMockClient, IsACluster) {
-  MockClient mock(api::Object::parse(
+  lookout::test::MockDubboClient mock(api::Object::parse(
       R"({"items":[{"metadata":{"name":"server","namespace":"team","resourceVersion":"517460",
           "uid":"f4fc811c","labels":{"dubbo.io/label":"dubbo.io.provider"},
           "annotations":{"dubbo.io/annotation":"W3siayI6Ii9kdWJiby9jb20uZXhhbXBsZS5Vc2VyUHJvdmlkZXIvcHJvdmlkZXJzIiwidiI6IiJ9LHsiayI6Ii9kdWJiby9jb20uZXhhbXBsZS5Vc2VyUHJvdmlkZXIvcHJvdmlkZXJzL2R1YmJvJTNBJTJGJTJGMTcyLjE3LjAuNiUzQTIwMDAwJTJGVXNlclByb3ZpZGVyJTNGaW50ZXJmYWNlJTNEY29tLmV4YW1wbGUuVXNlclByb3ZpZGVyJTI2c2lkZSUzRHByb3ZpZGVyIiwidiI6IiJ9XQ=="}},

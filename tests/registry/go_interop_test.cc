@@ -2,7 +2,6 @@
 // `lookout serve`. Needs the program: scripts/go-interop.sh builds it, $LOOKOUT_GO_INTEROP names
 // it.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 #include <unistd.h>
@@ -11,36 +10,24 @@
 #include <cstdlib>
 #include <optional>
 
-#include "lookout/api/core/v1.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/registry/dubbo/client.h"
 #include "lookout/registry/kratos/registry.h"
 #include "tests/cmd/program.h"
 #include "tests/registry/cluster.h"
 #include "tests/support/eventually.h"
+#include "tests/support/go_program.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::registry {
 namespace {
 
 using namespace registry::test;
-using lookout::test::eventually;
-using testing::ElementsAre;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-/// Where scripts/go-interop.sh puts it.
-std::string go_program() {
-  if (auto named = variable("LOOKOUT_GO_INTEROP"); !named.empty()) return named;
-  const std::string cache = variable("XDG_CACHE_HOME");
-  return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/lookout/go-interop";
-}
 
 class GoInteropTest : public testing::Test {
  protected:
   void SetUp() override {
-    program_ = go_program();
+    program_ = lookout::test::go_program("LOOKOUT_GO_INTEROP", "go-interop");
     if (access(program_.c_str(), X_OK) != 0) {
       GTEST_SKIP() << "there is no Go program: scripts/go-interop.sh builds it";
     }
@@ -50,7 +37,7 @@ class GoInteropTest : public testing::Test {
     client_.emplace(config);
   }
 
-  /// What the Go program prints.
+  /// The output of the Go program.
   std::string go(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), {"-server", serve_->url()});
     const auto result = environment_.run(program_, arguments);
@@ -59,7 +46,7 @@ class GoInteropTest : public testing::Test {
   }
 
   void create_pod(const std::string& name, const std::string& ip) const {
-    const auto pods = client_->resource(core::v1::Pod::kResource, "default");
+    const auto pods = client_->resource(k8s::core::v1::Pod::kResource, "default");
     pods.create(api::Object::parse(
         R"({"metadata":{"name":")" + name +
         R"("},"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":8000},
@@ -83,7 +70,7 @@ class GoInteropTest : public testing::Test {
 
 TEST_F(GoInteropTest, AServiceInGoIsFoundHere) {
   create_pod("go", "10.0.0.1");
-  const auto created = client_->resource(core::v1::Pod::kResource, "default").get("go");
+  const auto created = client_->resource(k8s::core::v1::Pod::kResource, "default").get("go");
   kratos::Registry registry(*client_);
   auto watcher = registry.watch("greeter");
   go({"kratos", "register", "default/go", "go-1", "greeter", "v1.2.3",
@@ -96,7 +83,7 @@ TEST_F(GoInteropTest, AServiceInGoIsFoundHere) {
                              .version = "v1.2.3",
                              .metadata = {{"zone", "sh001"}, {"note", "<a&b>"}},
                              .endpoints = {"http://10.0.0.1:8000", "grpc://10.0.0.1:9000"}}));
-  const auto after = client_->resource(core::v1::Pod::kResource, "default").get("go");
+  const auto after = client_->resource(k8s::core::v1::Pod::kResource, "default").get("go");
   EXPECT_EQ(after["metadata"]["creationTimestamp"].as_string(),
             created["metadata"]["creationTimestamp"].as_string());
   go({"kratos", "deregister", "default/go"});
@@ -127,7 +114,7 @@ TEST_F(GoInteropTest, BothFollowEachOther) {
   const auto log = environment_.home() / "watch";
   const auto go_watch =
       environment_.start(program_, {"-server", serve_->url(), "kratos", "watch", "greeter"}, log);
-  // What the Go program was told last.
+  // The last set that the Go program got.
   const auto told = [&] {
     const std::string text = lookout::test::read_file(log);
     const auto end = text.rfind('\n');
@@ -157,7 +144,7 @@ TEST_F(GoInteropTest, BothFollowEachOther) {
   EXPECT_TRUE(eventually([&] { return tells_of(4, "go-1"); })) << told();
   rest::DeleteOptions now;
   now.grace_period_seconds = 0;
-  client_->resource(core::v1::Pod::kResource, "default").remove("go-0", now);
+  client_->resource(k8s::core::v1::Pod::kResource, "default").remove("go-0", now);
   EXPECT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 3; }));
   EXPECT_TRUE(eventually([&] { return tells_of(3, "cpp-1"); })) << told();
 }

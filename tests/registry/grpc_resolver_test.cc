@@ -77,7 +77,7 @@ class GrpcResolverTest : public testing::Test {
                             .name = "greeter",
                             .endpoints = {fmt::format("grpc://0.0.0.0:{}", server.port())}});
   }
-  /// Who answers; what went wrong if nobody does.
+  /// The instance that answers, or the error if none does.
   static std::string greet(const ServiceChannel& channel) {
     lookout::examples::GreetRequest request;
     request.set_name("you");

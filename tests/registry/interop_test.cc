@@ -1,19 +1,18 @@
-// What the Go libraries send and read, to the byte, against what is sent and read here. A Go
+// The bytes that the Go libraries send and read, against those that are sent and read here. A Go
 // program in tests/interop/go prints the same (go_interop_test.cc).
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
-#include "lookout/api/core/v1.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/registry/dubbo/client.h"
 #include "lookout/registry/kratos/registry.h"
 #include "tests/registry/cluster.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::registry {
 namespace {
 
 using namespace registry::test;
-using testing::ElementsAre;
 
 // --------------------------------------------------------------------------------------- kratos
 

@@ -1,6 +1,5 @@
 // The kratos registry against a server: what it writes, what it finds, what it announces.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -16,19 +15,16 @@
 #include "lookout/api/status.h"
 #include "lookout/registry/kratos/registry.h"
 #include "tests/registry/cluster.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 #include "tests/support/gate.h"
+#include "tests/support/matchers.h"
+#include "tests/support/notes.h"
 
 namespace lookout::registry::kratos {
 namespace {
 
 using namespace registry::test;
-using lookout::test::eventually;
-using lookout::test::Gate;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 class KratosTest : public testing::Test {
  protected:
@@ -36,23 +32,17 @@ class KratosTest : public testing::Test {
     return Registry(cluster_.client(), std::move(options));
   }
 
-  /// What came of malformed pods.
+  /// Reports about malformed pods.
   Options reporting() {
     Options options;
     options.on_malformed = [this](const Malformed& malformed) {
-      const std::lock_guard lock(mutex_);
-      reports_.push_back(fmt::format("{}/{}: {}", malformed.ns, malformed.name, malformed.reason));
+      reports_.add(fmt::format("{}/{}: {}", malformed.ns, malformed.name, malformed.reason));
     };
     return options;
   }
-  std::vector<std::string> reports() {
-    const std::lock_guard lock(mutex_);
-    return reports_;
-  }
 
   Cluster cluster_;
-  std::mutex mutex_;
-  std::vector<std::string> reports_;
+  lookout::test::Notes reports_;
 };
 
 // ------------------------------------------------------------------------------------ registering
@@ -121,6 +111,30 @@ TEST_F(KratosTest, WhatIsRegisteredIsFound) {
   EXPECT_EQ((*set)[0].zone, "sh001");
   registry.deregister_instance(instance);
   EXPECT_TRUE(next_that(watcher, [](const auto& s) { return s.empty(); }));
+}
+
+TEST_F(KratosTest, CoroutinesRegisterWithoutOptions) {
+  cluster_.create_pod("hello", {});
+  Registry registry(cluster_.client(), on_pod("hello"));
+  auto labels = boost::asio::co_spawn(
+      cluster_.client().loop().context(),
+      [&]() -> Awaitable<std::vector<std::string>> {
+        const auto pods = cluster_.pods();
+        const rest::GetOptions get;
+        const rest::CallOptions call;
+        std::vector<std::string> out;
+        ServiceInstance instance;
+        instance.name = "hello";
+        co_await registry.async_register_instance(std::move(instance));
+        const auto registered = co_await pods.async_get("hello", get, call);
+        out.emplace_back(registered.labels()["kratos-service-app"].as_string());
+        co_await registry.async_deregister_instance();
+        const auto gone = co_await pods.async_get("hello", get, call);
+        out.emplace_back(gone.labels()["kratos-service-app"].as_string());
+        co_return out;
+      },
+      boost::asio::use_future);
+  EXPECT_THAT(lookout::test::get(labels), ElementsAre("hello", ""));
 }
 
 struct Refused {
@@ -279,7 +293,7 @@ TEST_F(KratosTest, TakesWhatKratosTakesForNothing) {
     EXPECT_THAT(instance.metadata, IsEmpty());
     EXPECT_THAT(instance.endpoints, ElementsAre("TCP://10.0.0.1:80"));
   }
-  EXPECT_THAT(reports(), IsEmpty());
+  EXPECT_THAT(reports_.all(), IsEmpty());
 }
 
 TEST_F(KratosTest, ServesWhatRunsAndIsReady) {
@@ -358,9 +372,9 @@ TEST_F(KratosTest, AMalformedPodIsReportedAndCostsNobodyElseAnything) {
 
   Registry registry(cluster_.client(), reporting());
   EXPECT_THAT(ids(*registry.get_service("web")), ElementsAre("good"));
-  EXPECT_TRUE(eventually([&] { return reports().size() == 3; }));
+  EXPECT_TRUE(eventually([&] { return reports_.all().size() == 3; }));
   EXPECT_THAT(
-      reports(),
+      reports_.all(),
       UnorderedElementsAre(
           HasSubstr(
               "default/bad: annotation kratos-service-metadata: the value of \"weight\" is no"),
@@ -373,8 +387,8 @@ TEST_F(KratosTest, AMalformedPodIsReportedAndCostsNobodyElseAnything) {
   cluster_.annotate("bad", "kratos-service-metadata", R"({"weight":"5"})");
   cluster_.annotate("worse", "kratos-service-protocols", R"({"80":"http"} x)");
   EXPECT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 2; }));
-  EXPECT_TRUE(eventually([&] { return reports().size() == 4; }));
-  EXPECT_THAT(reports().back(), HasSubstr("default/worse"));
+  EXPECT_TRUE(eventually([&] { return reports_.all().size() == 4; }));
+  EXPECT_THAT(reports_.all().back(), HasSubstr("default/worse"));
   EXPECT_EQ(registry.stats().malformed, 4u);
 }
 
@@ -405,13 +419,32 @@ TEST_F(KratosTest, TheFirstSetComesAtOnceIfThereIsOne) {
   EXPECT_EQ(watcher.latest(), first.set());
 }
 
-TEST_F(KratosTest, WithoutInstancesTheFirstSetIsWaitedFor) {
+TEST_F(KratosTest, ThatThereIsNoInstanceIsAnnouncedOnce) {
   Registry registry(cluster_.client());
+  auto early = registry.watch("web");
   registry.get_service("web");
+  auto late = registry.watch("web");
+  Gate told;
+  const auto subscription = registry.subscribe("web", [&](const InstanceSetPtr& set) {
+    EXPECT_TRUE(set->empty());
+    told.open();
+  });
+  for (auto* watcher : {&early, &late}) {
+    const auto first = watcher->next_for(kLong);
+    ASSERT_TRUE(first) << to_string(first.outcome());
+    EXPECT_TRUE(first->empty());
+    EXPECT_EQ(watcher->next_for(1ms).outcome(), NextOutcome::kTimedOut) << "it is still empty";
+  }
+  EXPECT_TRUE(told.wait());
+}
+
+TEST_F(KratosTest, BeforeThereIsDataNothingIsAnnounced) {
+  cluster_.stop_server();
+  Registry registry(cluster_.client());
   auto watcher = registry.watch("web");
-  EXPECT_EQ(watcher.next_for(1ms).outcome(), NextOutcome::kTimedOut);
-  cluster_.create_pod("web-1", kratos_pod("web", "1"));
-  EXPECT_TRUE(watcher.next_for(kLong));
+  EXPECT_TRUE(registry.latest("web")->empty());
+  EXPECT_EQ(watcher.next_for(100ms).outcome(), NextOutcome::kTimedOut)
+      << "that nothing is known does not mean that there is nothing";
 }
 
 struct Departure {
@@ -510,6 +543,7 @@ TEST_F(KratosTest, ASetThatIsAsItWasIsNotAnnouncedAgain) {
 TEST_F(KratosTest, EachEndIsToldFromTheOthers) {
   Registry registry(cluster_.client());
   auto watcher = registry.watch("web");
+  EXPECT_TRUE(watcher.next_for(kLong));
   EXPECT_EQ(watcher.next({}, std::chrono::steady_clock::now()).outcome(), NextOutcome::kTimedOut);
   std::stop_source stop;
   stop.request_stop();
@@ -529,6 +563,7 @@ TEST_F(KratosTest, EachEndWakesTheOneWhoWaits) {
   for (const auto end : {NextOutcome::kCancelled, NextOutcome::kStopped, NextOutcome::kClosed}) {
     Registry registry(cluster_.client());
     auto watcher = registry.watch("web");
+    ASSERT_TRUE(watcher.next_for(kLong));
     std::stop_source stop;
     std::latch waiting(1);
     NextOutcome outcome = NextOutcome::kInstances;
@@ -536,7 +571,7 @@ TEST_F(KratosTest, EachEndWakesTheOneWhoWaits) {
       waiting.count_down();
       outcome = watcher.next(stop.get_token()).outcome();
     });
-    waiting.wait();
+    lookout::test::wait_for(waiting);
     if (end == NextOutcome::kCancelled) stop.request_stop();
     if (end == NextOutcome::kStopped) watcher.stop();
     if (end == NextOutcome::kClosed) registry.close();
@@ -560,9 +595,10 @@ TEST_F(KratosTest, AWatcherMayOutliveTheRegistry) {
 TEST_F(KratosTest, CoroutinesWaitToo) {
   Registry registry(cluster_.client());
   auto watcher = registry.watch("web");
+  ASSERT_TRUE(watcher.next_for(kLong));
   auto future = boost::asio::co_spawn(
       cluster_.client().loop().context(),
-      [&]() -> rest::Awaitable<std::vector<NextOutcome>> {
+      [&]() -> Awaitable<std::vector<NextOutcome>> {
         std::vector<NextOutcome> out;
         out.push_back(
             (co_await watcher.async_next({}, std::chrono::steady_clock::now())).outcome());
@@ -577,7 +613,7 @@ TEST_F(KratosTest, CoroutinesWaitToo) {
   cluster_.create_pod("web-1", kratos_pod("web", "1"));
   ASSERT_TRUE(eventually([&] { return registry.stats().announced == 1; }));
   registry.close();
-  const auto outcomes = future.get();
+  const auto outcomes = lookout::test::get(future);
   EXPECT_EQ(outcomes[0], NextOutcome::kTimedOut);
   EXPECT_EQ(outcomes[1], NextOutcome::kCancelled);
   EXPECT_EQ(outcomes.back(), NextOutcome::kClosed);
@@ -586,10 +622,11 @@ TEST_F(KratosTest, CoroutinesWaitToo) {
 TEST_F(KratosTest, ACoroutineIsWokenByWhatItWaitsFor) {
   Registry registry(cluster_.client());
   auto watcher = registry.watch("web");
+  ASSERT_TRUE(watcher.next_for(kLong));
   auto future = boost::asio::co_spawn(cluster_.client().loop().context(), watcher.async_next(),
                                       boost::asio::use_future);
   cluster_.create_pod("web-1", kratos_pod("web", "1"));
-  const auto result = future.get();
+  const auto result = lookout::test::get(future);
   ASSERT_TRUE(result);
   EXPECT_THAT(ids(*result), ElementsAre("1"));
 }
@@ -681,8 +718,7 @@ TEST_F(KratosTest, ASetRemembersWhatHasNotChanged) {
   EXPECT_EQ(diff(nullptr, *after).added.size(), 2u);
 }
 
-// ------------------------------------------------------------------------------------ when it
-// breaks
+// ------------------------------------------------------------------------------- when it breaks
 
 TEST_F(KratosTest, WithoutTheServerTheLastSetIsServedAndMarkedStale) {
   cluster_.create_pod("a", kratos_pod("web", "a"));

@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "lookout/api/core/v1.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/registry/kratos/registry.h"
 #include "tests/e2e/kube_apiserver.h"
 #include "tests/registry/cluster.h"
@@ -59,7 +59,7 @@ class OutageTest : public testing::Test {
   }
 
   rest::ResourceClient pods() const {
-    return client_->resource(core::v1::Pod::kResource, "default");
+    return client_->resource(k8s::core::v1::Pod::kResource, "default");
   }
   static std::string service(int n) { return fmt::format("service-{}", n % kServices); }
   static std::string pod_name(int n) { return fmt::format("pod-{}", n); }

@@ -15,8 +15,8 @@
 #include <set>
 #include <thread>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/apiserver/storage/memory.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/registry/kratos/registry.h"
 #include "registry/kratos/pod_reader.h"
 #include "registry/pod_state.h"
@@ -45,7 +45,7 @@ const int kChanges = kFullScale ? 30'000 : kSanitized ? 1500 : 8000;
 std::string service_name(int n) { return fmt::format("service-{}", n); }
 std::string pod_name(int n) { return fmt::format("pod-{}", n); }
 
-/// What instances look like to these tests: "pod ip version metadata".
+/// The text of an instance in these tests: "pod ip version metadata".
 using Seen = std::set<std::string>;
 
 Seen seen(const InstanceSet& set) {
@@ -62,7 +62,7 @@ Seen seen(const InstanceSet& set) {
 std::map<std::string, Seen> truth(const Cluster& cluster) {
   std::map<std::string, Seen> out;
   for (const auto& item : cluster.pods().list().items) {
-    const core::v1::Pod pod(item);
+    const k8s::core::v1::Pod pod(item);
     if (pod.status().phase() != "Running" || !detail::pod_is_ready(item)) continue;
     if (!item["metadata"]["deletionTimestamp"].as_string().empty()) continue;
     const std::string service(item.labels()["kratos-service-app"].as_string());
@@ -267,7 +267,7 @@ TEST_F(ScaleTest, WatchersLeaveNothingBehind) {
   done = true;
   threads.clear();
   EXPECT_EQ(cluster_.server().stats().watches, 1) << "all watchers share one informer";
-  // What is being computed keeps its service for a moment.
+  // A set that is being computed keeps its service for a moment.
   EXPECT_TRUE(eventually([&] { return registry.stats().followed == 0; }));
   EXPECT_EQ(registry.stats().watchers, 0u);
 }
@@ -328,7 +328,7 @@ TEST_F(ForgetfulServerTest, AfterAnAbsenceEverythingHasChanged) {
     elsewhere.storage = cluster_.storage();
     apiserver::Server server(elsewhere);
     const rest::Client client(server.client_config());
-    const auto pods = client.resource(core::v1::Pod::kResource, "default");
+    const auto pods = client.resource(k8s::core::v1::Pod::kResource, "default");
     for (int n = 0; n < kFew; ++n) {
       pods.patch(
           pod_name(n), rest::PatchType::kMerge,
@@ -356,7 +356,7 @@ TEST(RegistryProjectionTest, KeepsLittleOfAPod) {
   api::JsonDecoder everything;
   std::string all = created;
   const auto whole = everything.decode(all);
-  api::JsonDecoder some(PodReader::projection());
+  api::JsonDecoder some(pod_projection());
   std::string again = created;
   const auto kept = some.decode(again);
   ASSERT_TRUE(whole) << everything.error();

@@ -25,15 +25,15 @@
 //     ReadsWhatGoWrites a missed deletion is dropped                              here lists and
 //     watches stay pinned to the first version        here an annotation that goes leaves its
 //     records                here watchers are never removed                                here
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/apiserver/storage/memory.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/registry/dubbo/client.h"
 #include "lookout/registry/kratos/registry.h"
 #include "tests/registry/cluster.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 #include "tests/support/own_resources.h"
 #include "tests/support/sanitizers.h"
 
@@ -41,10 +41,7 @@ namespace lookout::registry {
 namespace {
 
 using namespace registry::test;
-using lookout::test::eventually;
 using lookout::test::kSanitized;
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 /// A server that remembers so little that whoever was away must list anew.
 class SeedDefectsTest : public testing::Test {
@@ -69,7 +66,7 @@ class SeedDefectsTest : public testing::Test {
       options.storage = cluster_.storage();
       apiserver::Server server(options);
       const rest::Client client(server.client_config());
-      const auto pods = client.resource(core::v1::Pod::kResource, "default");
+      const auto pods = client.resource(k8s::core::v1::Pod::kResource, "default");
       change(pods);
       pods.create(api::Object::parse(
           R"({"metadata":{"name":"noise"},"spec":{"containers":[{"name":"c","image":"i"}]}})"));

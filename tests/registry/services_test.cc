@@ -1,19 +1,18 @@
 // Kubernetes services by their EndpointSlices.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lookout/api/discovery/v1.h"
+#include "lookout/k8s/discovery/v1.h"
 #include "lookout/registry/balancer.h"
 #include "lookout/registry/services/registry.h"
 #include "tests/registry/cluster.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::registry::services {
 namespace {
 
 using namespace registry::test;
-using testing::ElementsAre;
 
 class ServicesTest : public testing::Test {
  protected:
@@ -31,7 +30,7 @@ class ServicesTest : public testing::Test {
                             fmt::format(R"({{"endpoints":{}}})", endpoints));
   }
   rest::ResourceClient slices(const std::string& ns) const {
-    return cluster_.client().resource(discovery::v1::EndpointSlice::kResource, ns);
+    return cluster_.client().resource(k8s::discovery::v1::EndpointSlice::kResource, ns);
   }
   static Options in(const std::string& ns) {
     Options out;

@@ -1,5 +1,4 @@
 // Stops, deadlines and the end of the client, whatever a call is waiting for.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -13,14 +12,14 @@
 #include "tests/rest/client_testing.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
+#include "tests/support/matchers.h"
 #include "tests/support/own_resources.h"
 
 namespace lookout::test {
 namespace {
 
-using core::v1::Pod;
+using k8s::core::v1::Pod;
 using rest::Client;
-using testing::HasSubstr;
 
 /// Something that never comes, and how to know that a call waits for it.
 class Obstacle {
@@ -123,9 +122,9 @@ const Phase kPhases[] = {
     {"Credential", [] { return std::make_unique<Thinking>(); }},
 };
 
-rest::Awaitable<void> wait_for(rest::Awaitable<api::Object> get) { co_await std::move(get); }
+Awaitable<void> wait_for(Awaitable<api::Object> get) { co_await std::move(get); }
 
-rest::Awaitable<void> wait_for(rest::Awaitable<rest::WatchStream> opening) {
+Awaitable<void> wait_for(Awaitable<rest::WatchStream> opening) {
   auto watch = co_await std::move(opening);
   std::vector<api::WatchEvent> events;
   co_await watch.async_next(events);
@@ -151,22 +150,20 @@ void call_blocking(const Client& client, bool watches, const rest::CallOptions& 
 
 class CancellationTest : public testing::TestWithParam<Phase> {
  protected:
-  static void SetUpTestSuite() {
-    // What is set up once for all clients is no leak.
-    HttpServer server(HttpServer::answering([](const HttpRequest&) { return HttpResponse{}; }));
-    Client{config_for(server)}.get_raw("/");
-  }
+  static void SetUpTestSuite() { set_up_what_clients_share(); }
 
   void TearDown() override {
     obstacle_.reset();
-    EXPECT_TRUE(eventually([&] { return thread_count() == threads_; }))
-        << thread_count() << " threads, not " << threads_;
-    EXPECT_TRUE(eventually([&] { return open_descriptors() == descriptors_; }))
-        << open_descriptors() << " descriptors, not " << descriptors_;
+    resources_.expect_return();
   }
 
-  const std::size_t threads_ = thread_count();
-  const std::size_t descriptors_ = open_descriptors();
+  /// How a blocking call ends.
+  static std::optional<Kind> end_of_call(const Client& client, const std::stop_source& stop) {
+    return kind_thrown(
+        [&] { call_blocking(client, GetParam().watches, {.stop = stop.get_token()}); });
+  }
+
+  const ResourceMark resources_;
   std::unique_ptr<Obstacle> obstacle_ = GetParam().make();
 };
 
@@ -180,9 +177,7 @@ TEST_P(CancellationTest, AStopEndsABlockingCall) {
     obstacle_->wait_until_reached();
     stop.request_stop();
   });
-  EXPECT_EQ(
-      kind_thrown([&] { call_blocking(client, GetParam().watches, {.stop = stop.get_token()}); }),
-      Kind::kCancelled);
+  EXPECT_EQ(end_of_call(client, stop), Kind::kCancelled);
 }
 
 TEST_P(CancellationTest, AStopEndsACoroutine) {
@@ -198,9 +193,7 @@ TEST_P(CancellationTest, AStopBeforeTheCallLetsItDoNothing) {
   const Client client{obstacle_->config()};
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_EQ(
-      kind_thrown([&] { call_blocking(client, GetParam().watches, {.stop = stop.get_token()}); }),
-      Kind::kCancelled);
+  EXPECT_EQ(end_of_call(client, stop), Kind::kCancelled);
 }
 
 TEST_P(CancellationTest, ADeadlineEndsTheCall) {

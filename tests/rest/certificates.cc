@@ -1,27 +1,19 @@
 #include "tests/rest/certificates.h"
 
-#include <openssl/bio.h>
-#include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
 #include <atomic>
-#include <memory>
 #include <stdexcept>
+
+#include "rest/openssl_handles.h"
 
 namespace lookout::test {
 namespace {
 
-template <auto free>
-struct Free {
-  template <class T>
-  void operator()(T* object) const {
-    free(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, Free<BIO_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
+using rest::detail::Bio;
+using rest::detail::Certificate;
+using rest::detail::Key;
 
 void check(bool ok) {
   if (!ok) throw std::runtime_error("OpenSSL failed");
@@ -32,8 +24,6 @@ std::string text_of(const Bio& bio) {
   const long size = BIO_get_mem_data(bio.get(), &data);
   return {data, static_cast<std::size_t>(size)};
 }
-
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
 
 void add_extension(X509* certificate, int id, const std::string& value) {
   X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, id, value.c_str());

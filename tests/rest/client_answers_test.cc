@@ -1,5 +1,4 @@
 // What becomes of the server's answers: objects, errors, and attempts to try again.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
@@ -11,17 +10,15 @@
 
 #include "tests/rest/client_testing.h"
 #include "tests/support/files.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::test {
 namespace {
 
 using api::DecodeError;
 using api::StatusError;
-using core::v1::Pod;
+using k8s::core::v1::Pod;
 using rest::Client;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 /// Answers each request with the next of some responses, the last of them again and again.
 class AnswersInTurn {
@@ -59,8 +56,8 @@ const Verb kVerbs[] = {
     {"get",
      [](const Client& c, rest::CallOptions o) { c.resource<Pod>("shop").get("web", {}, o); }},
     {"list", [](const Client& c, rest::CallOptions o) { c.resource<Pod>("shop").list({}, o); }},
-    {"watch",
-     [](const Client& c, rest::CallOptions o) { c.resource<Pod>("shop").watch({}, {}, o); }},
+    {"watch", [](const Client& c,
+                 rest::CallOptions o) { c.resource<Pod>("shop").dynamic().watch({}, {}, o); }},
     {"create",
      [](const Client& c, rest::CallOptions o) {
        c.resource<Pod>("shop").create(api::Object::parse(pod_json("web")), {}, o);
@@ -94,8 +91,7 @@ class EveryVerbAnswerTest : public testing::TestWithParam<Verb> {
 INSTANTIATE_TEST_SUITE_P(Verbs, EveryVerbAnswerTest, testing::ValuesIn(kVerbs),
                          [](const auto& test) { return test.param.name; });
 
-// -----------------------------------------------------------------------------------------
-// Failures
+// ---------------------------------------------------------------------------------------- Failures
 
 TEST_P(EveryVerbAnswerTest, AStatusBecomesAStatusErrorWithAllThatItSays) {
   constexpr std::string_view kBody =
@@ -150,6 +146,25 @@ TEST(ClientAnswersTest, EveryRecordedStatusComesThroughWhole) {
     ++failures;
   }
   EXPECT_GE(failures, 5);
+}
+
+// As kube-apiserver answers for a resource that it does not have, and as others do.
+TEST(ClientAnswersTest, AResourceThatTheServerDoesNotKnowIsAskedAbout) {
+  for (const auto& [body, type] :
+       {std::pair<std::string, std::string>{"404 page not found\n", "text/plain"},
+        {status_json(404, "NotFound", "the server could not find the requested resource"),
+         "application/json"}}) {
+    HttpServer server(HttpServer::answering([&](const HttpRequest&) -> HttpResponse {
+      return {.status = 404, .body = body, .content_type = type};
+    }));
+    const Client client{config_for(server)};
+    const api::Resource crontabs("stable.example.com", "v1", "CronTab", "crontabs", true);
+    const auto error = thrown<StatusError>([&] { client.resource(crontabs, "shop").list(); });
+    ASSERT_TRUE(error);
+    EXPECT_TRUE(api::is_not_found(*error));
+    EXPECT_THAT(error->what(),
+                AllOf(HasSubstr("crontabs.stable.example.com"), HasSubstr("is it installed?")));
+  }
 }
 
 TEST(ClientAnswersTest, AStatusWithoutCodeHasThatOfTheAnswer) {
@@ -213,8 +228,7 @@ TEST_P(OddBodyTest, IsQuotedFromItsBeginningInAnErrorOfBoundedLength) {
   EXPECT_TRUE(api::is_unexpected_server_error(*error));
 }
 
-// -----------------------------------------------------------------------------------------
-// Success that makes no sense
+// --------------------------------------------------------------------- Success that makes no sense
 
 struct OddObject {
   const char* name;
@@ -234,16 +248,16 @@ INSTANTIATE_TEST_SUITE_P(
         OddObject{"Truncated",
                   R"({"kind":"Pod","metadata":{)",
                   "application/json",
-                  {R"({\"kind\":\"Pod\")"}},
+                  {"like JSON", "unexpected end"}},
         OddObject{"Malformed",
                   R"({"kind":"Pod","metadata":nonsense})",
                   "application/json",
-                  {"nonsense", "26"}},
-        OddObject{"Array", "[]", "application/json", {"[]"}},
+                  {"like JSON", "byte 26"}},
+        OddObject{"Array", "[]", "application/json", {"like JSON"}},
         OddObject{"Protobuf",
                   std::string("k8s\0\n\x0b", 6),
                   "application/vnd.kubernetes.protobuf",
-                  {"application/vnd.kubernetes.protobuf", R"(k8s\x00\n\x0b)"}}),
+                  {"application/vnd.kubernetes.protobuf", "no text"}}),
     [](const auto& test) { return test.param.name; });
 
 TEST_P(OddObjectTest, IsADecodeErrorThatNamesWhatAndWhere) {
@@ -309,8 +323,7 @@ TEST(ClientAnswersTest, InterimAnswersAreStepsOnTheWay) {
   EXPECT_EQ(client.resource<Pod>("shop").get("web").name(), "web");
 }
 
-// -----------------------------------------------------------------------------------------
-// Again, because the server says so
+// --------------------------------------------------------------- Again, because the server says so
 
 HttpResponse come_back(int status, const std::string& when, const char* reason = "") {
   return {.status = status,
@@ -343,13 +356,8 @@ TEST_P(EveryVerbAnswerTest, ServerErrorsAreTriedAgainOnlyIfTheServerAsksForIt) {
   for (const int status : {500, 503, 504}) {
     SCOPED_TRACE(status);
     AnswersInTurn asked{come_back(status, "0"), {.body = list_json({})}};
-    // For watches, reflectors have a back-off of their own.
-    if (is("watch")) {
-      EXPECT_THROW(call(asked.client()), StatusError);
-    } else {
-      call(asked.client());
-      EXPECT_EQ(asked.requests().size(), 2u);
-    }
+    call(asked.client());
+    EXPECT_EQ(asked.requests().size(), 2u);
     AnswersInTurn not_asked{{.status = status, .body = status_json(status, "", "")}};
     EXPECT_THROW(call(not_asked.client()), StatusError);
     EXPECT_EQ(not_asked.requests().size(), 1u);
@@ -407,13 +415,14 @@ TEST(ClientAnswersTest, AStopEndsThePause) {
     stop.request_stop();
   });
   const Client client{config_for(server)};
-  EXPECT_EQ(
-      kind_thrown([&] { client.resource<Pod>("shop").get("web", {}, {.stop = stop.get_token()}); }),
-      Kind::kCancelled);
+  EXPECT_EQ(kind_thrown([&] {
+              client.resource<Pod>("shop").get(
+                  "web", {}, {.stop = stop.get_token(), .timeout = rest::kNoTimeout});
+            }),
+            Kind::kCancelled);
 }
 
-// -----------------------------------------------------------------------------------------
-// Again, because the connection broke
+// ------------------------------------------------------------- Again, because the connection broke
 
 /// Breaks the first `broken` connections after having read a request, answers on the others.
 class BreaksAtFirst {
@@ -539,8 +548,7 @@ TEST(ClientAnswersTest, WhatIsNoHttpIsAProtocolError) {
   }
 }
 
-// -----------------------------------------------------------------------------------------
-// Again, with other credentials
+// ------------------------------------------------------------------- Again, with other credentials
 
 HttpServer::Handler wants_token(std::string token, std::atomic<int>& requests) {
   return [token = std::move(token), &requests](const HttpRequest& request) -> HttpResponse {

@@ -8,31 +8,25 @@
 #include <future>
 
 #include "tests/rest/client_testing.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 #include "tests/support/own_resources.h"
 
 namespace lookout::test {
 namespace {
 
-using core::v1::Pod;
+using k8s::core::v1::Pod;
 using rest::Client;
 using Events = std::vector<api::WatchEvent>;
 
 /// Every test must leave as many threads and descriptors as there were.
 class ClientLifetimeTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    // What is set up once for all clients is no leak.
-    HttpServer server(HttpServer::answering([](const HttpRequest&) { return HttpResponse{}; }));
-    Client{config_for(server)}.get_raw("/");
-  }
+  static void SetUpTestSuite() { set_up_what_clients_share(); }
 
   void TearDown() override {
     server_.reset();
-    EXPECT_TRUE(eventually([&] { return thread_count() == threads_; }))
-        << thread_count() << " threads, not " << threads_;
-    EXPECT_TRUE(eventually([&] { return open_descriptors() == descriptors_; }))
-        << open_descriptors() << " descriptors, not " << descriptors_;
+    resources_.expect_return();
   }
 
   rest::Config config() const { return config_for(*server_); }
@@ -44,8 +38,7 @@ class ClientLifetimeTest : public testing::Test {
                                  boost::asio::use_future);
   }
 
-  const std::size_t threads_ = thread_count();
-  const std::size_t descriptors_ = open_descriptors();
+  const ResourceMark resources_;
   Gate more_;
   /// Watches begin with one event, and go on with another.
   std::unique_ptr<HttpServer> server_ = std::make_unique<HttpServer>([this](HttpConnection& c) {
@@ -78,12 +71,12 @@ TEST_F(ClientLifetimeTest, AClientWithWatchesOpenEndsThem) {
   {
     const Client client{config()};
     for (std::size_t i = 0; i < kMany; ++i) {
-      watches.push_back(client.resource<Pod>("shop").watch());
+      watches.push_back(client.resource<Pod>("shop").dynamic().watch());
       ASSERT_TRUE(watches.back().next());
       waiting.push_back(wait_for_event(client, watches.back(), events[i]));
     }
   }
-  for (auto& each : waiting) EXPECT_EQ(kind_thrown([&] { each.get(); }), Kind::kCancelled);
+  for (auto& each : waiting) EXPECT_EQ(kind_thrown([&] { test::get(each); }), Kind::kCancelled);
   EXPECT_TRUE(eventually([&] { return server_->open_connections() == 0; }));
   for (auto& watch : watches) EXPECT_EQ(kind_thrown([&] { watch.next(); }), Kind::kCancelled);
 }
@@ -104,8 +97,8 @@ TEST_F(ClientLifetimeTest, AClientMayEndOnItsOwnLoop) {
     auto& context = client->loop().context();
     boost::asio::co_spawn(
         context,
-        [](std::unique_ptr<Client> last, rest::Awaitable<rest::WatchStream> opening,
-           std::shared_ptr<std::promise<void>> done) -> rest::Awaitable<void> {
+        [](std::unique_ptr<Client> last, Awaitable<rest::WatchStream> opening,
+           std::shared_ptr<std::promise<void>> done) -> Awaitable<void> {
           auto watch = co_await std::move(opening);
           Events events;
           co_await watch.async_next(events);
@@ -121,79 +114,78 @@ TEST_F(ClientLifetimeTest, AClientMayEndOnItsOwnLoop) {
         }(std::move(client), std::move(call), gone),
         boost::asio::detached);
   }
-  gone->get_future().get();
+  test::get(gone->get_future());
 }
 
 TEST_F(ClientLifetimeTest, ClientsThatComeAndGoLeaveNothing) {
   for (int i = 0; i < 30; ++i) {
-    const Client client{config(), std::make_shared<rest::EventLoop>(1)};
+    const Client client{config(), std::make_shared<EventLoop>(1)};
     client.resource<Pod>("shop").get("web");
-    auto watch = client.resource<Pod>("shop").watch();
+    auto watch = client.resource<Pod>("shop").dynamic().watch();
     EXPECT_TRUE(watch.next());
   }
 }
 
 TEST_F(ClientLifetimeTest, ClientsOfOneLoopShareItsThreads) {
-  auto loop = std::make_shared<rest::EventLoop>(1);
+  auto loop = std::make_shared<EventLoop>(1);
   std::vector<Client> clients;
   for (int i = 0; i < 20; ++i) clients.emplace_back(config(), loop);
-  auto survivor = clients.back().resource<Pod>("shop").watch();
-  auto other = clients.front().resource<Pod>("shop").watch();
+  auto survivor = clients.back().resource<Pod>("shop").dynamic().watch();
+  auto other = clients.front().resource<Pod>("shop").dynamic().watch();
   EXPECT_TRUE(survivor.next());
   EXPECT_TRUE(other.next());
   // One thread of the loop; the server has one to accept and up to two for each of its connections.
-  EXPECT_LE(thread_count(), threads_ + 2 + 2 * 2);
+  EXPECT_LE(thread_count(), resources_.threads() + 2 + 2 * 2);
   clients.erase(clients.begin(), clients.end() - 1);
   EXPECT_EQ(kind_thrown([&] { other.next(); }), Kind::kCancelled);
   more_.open();
   EXPECT_TRUE(survivor.next());
 }
 
-// -----------------------------------------------------------------------------------------
-// Streams
+// ----------------------------------------------------------------------------------------- Streams
 
 TEST_F(ClientLifetimeTest, LettingGoOfAStreamEndsTheCoroutineThatWaits) {
   const Client client{config()};
   Events events;
   std::future<bool> waiting;
   {
-    auto watch = client.resource<Pod>("shop").watch();
+    auto watch = client.resource<Pod>("shop").dynamic().watch();
     ASSERT_TRUE(watch.next());
     waiting = wait_for_event(client, watch, events);
   }
-  EXPECT_EQ(kind_thrown([&] { waiting.get(); }), Kind::kCancelled);
+  EXPECT_EQ(kind_thrown([&] { test::get(waiting); }), Kind::kCancelled);
   EXPECT_TRUE(eventually([&] { return server_->open_connections() == 0; }));
 }
 
 TEST_F(ClientLifetimeTest, AStreamMayBeMovedWhileACoroutineWaits) {
   const Client client{config()};
-  auto watch = std::make_unique<rest::WatchStream>(client.resource<Pod>("shop").watch());
+  auto watch = std::make_unique<rest::WatchStream>(client.resource<Pod>("shop").dynamic().watch());
   ASSERT_TRUE(watch->next());
   Events events;
   auto waiting = wait_for_event(client, *watch, events);
   rest::WatchStream moved = std::move(*watch);
   watch.reset();
   more_.open();
-  EXPECT_TRUE(waiting.get());
+  EXPECT_TRUE(test::get(waiting));
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].object.name(), "second");
 }
 
 TEST_F(ClientLifetimeTest, AssigningAnotherWatchEndsTheOneBefore) {
   const Client client{config()};
-  auto watch = client.resource<Pod>("shop").watch();
+  auto watch = client.resource<Pod>("shop").dynamic().watch();
   ASSERT_TRUE(watch.next());
   Events events;
   auto waiting = wait_for_event(client, watch, events);
-  watch = client.resource<Pod>("shop").watch();
-  EXPECT_EQ(kind_thrown([&] { waiting.get(); }), Kind::kCancelled);
+  watch = client.resource<Pod>("shop").dynamic().watch();
+  EXPECT_EQ(kind_thrown([&] { test::get(waiting); }), Kind::kCancelled);
   EXPECT_TRUE(watch.next());
   EXPECT_TRUE(eventually([&] { return server_->open_connections() == 1; }));
 }
 
 TEST_F(ClientLifetimeTest, CancelEndsWhatWaitsAndWhatComesLater) {
   const Client client{config()};
-  auto watch = client.resource<Pod>("shop").watch();
+  auto watch = client.resource<Pod>("shop").dynamic().watch();
   ASSERT_TRUE(watch.next());
   {
     std::jthread canceller([&] { watch.cancel(); });
@@ -207,14 +199,14 @@ TEST_F(ClientLifetimeTest, CancelEndsWhatWaitsAndWhatComesLater) {
 
 TEST_F(ClientLifetimeTest, CancelComesBeforeEventsThatAreThereAlready) {
   const Client client{config()};
-  auto watch = client.resource<Pod>("shop").watch();
+  auto watch = client.resource<Pod>("shop").dynamic().watch();
   watch.cancel();
   EXPECT_EQ(kind_thrown([&] { watch.next(); }), Kind::kCancelled);
 }
 
 TEST_F(ClientLifetimeTest, AStopEndsTheBlockingWaitForAnEvent) {
   const Client client{config()};
-  auto watch = client.resource<Pod>("shop").watch();
+  auto watch = client.resource<Pod>("shop").dynamic().watch();
   ASSERT_TRUE(watch.next());
   std::jthread waiter([&](std::stop_token stop) {
     EXPECT_EQ(kind_thrown([&] { watch.next(stop); }), Kind::kCancelled);

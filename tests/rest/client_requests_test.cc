@@ -1,20 +1,22 @@
 // What the client sends: methods, paths, queries, headers and bodies.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <mutex>
 
-#include "lookout/api/apps/v1.h"
+#include "lookout/k8s/apps/v1.h"
+#include "lookout/k8s/authentication/v1.h"
+#include "lookout/k8s/core/v1.h"
+#include "lookout/rest/subresources.h"
 #include "lookout/version.h"
 #include "tests/rest/client_testing.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::test {
 namespace {
 
-using core::v1::Namespace;
-using core::v1::Pod;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using k8s::core::v1::Namespace;
+using k8s::core::v1::Pod;
 
 /// Notes every request and answers with something that passes for an object and for a list.
 class ClientRequestsTest : public testing::Test {
@@ -50,6 +52,19 @@ struct RequestCase {
   const char* content_type = "";
   std::string body = {};
 };
+
+RequestCase deletion(const char* name, rest::PropagationPolicy policy,
+                     const std::string& policy_text) {
+  return {
+      name,
+      [policy](const rest::Client& c) {
+        c.resource<Pod>("shop").remove("web-1", {.propagation_policy = policy});
+      },
+      "DELETE",
+      "/api/v1/namespaces/shop/pods/web-1",
+      "application/json",
+      R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":")" + policy_text + R"("})"};
+}
 
 void PrintTo(const RequestCase& c, std::ostream* out) { *out << c.name; }
 
@@ -107,7 +122,7 @@ const RequestCase kRequests[] = {
      [](const rest::Client& c) { c.resource<Namespace>("ignored").get("shop"); }, "GET",
      "/api/v1/namespaces/shop"},
     {"GetInAGroup",
-     [](const rest::Client& c) { c.resource<apps::v1::Deployment>("shop").get("web"); }, "GET",
+     [](const rest::Client& c) { c.resource<k8s::apps::v1::Deployment>("shop").get("web"); }, "GET",
      "/apis/apps/v1/namespaces/shop/deployments/web"},
     {"GetCustomResource", [](const rest::Client& c) { c.resource(kCronTabs, "shop").get("daily"); },
      "GET", "/apis/stable.example.com/v1/namespaces/shop/crontabs/daily"},
@@ -122,14 +137,16 @@ const RequestCase kRequests[] = {
     {"ListWithEveryOption",
      [](const rest::Client& c) { c.resource<Pod>("shop").list(all_list_options()); }, "GET",
      "/api/v1/namespaces/shop/pods?" ALL_LIST_OPTIONS},
-    {"Watch", [](const rest::Client& c) { c.resource<Pod>("shop").watch(); }, "GET",
+    {"Watch", [](const rest::Client& c) { c.resource<Pod>("shop").dynamic().watch(); }, "GET",
      "/api/v1/namespaces/shop/pods?watch=true"},
     {"WatchWithEveryOption",
-     [](const rest::Client& c) { c.resource<Pod>().watch(all_list_options()); }, "GET",
+     [](const rest::Client& c) { c.resource<Pod>().dynamic().watch(all_list_options()); }, "GET",
      "/api/v1/pods?watch=true&" ALL_LIST_OPTIONS},
     {"WatchWithInitialEvents",
-     [](const rest::Client& c) { c.resource<Pod>().watch({.send_initial_events = true}); }, "GET",
-     "/api/v1/pods?watch=true&sendInitialEvents=true"},
+     [](const rest::Client& c) {
+       c.resource<Pod>().dynamic().watch({.send_initial_events = true});
+     },
+     "GET", "/api/v1/pods?watch=true&sendInitialEvents=true"},
     {"Create", [](const rest::Client& c) { c.resource<Pod>("shop").create(kPod); }, "POST",
      "/api/v1/namespaces/shop/pods", "application/json", kPod.to_json()},
     {"CreateInTheNamespaceOfTheObject",
@@ -185,6 +202,26 @@ const RequestCase kRequests[] = {
      "/api/v1/namespaces/shop/pods/"
      "web-1?dryRun=All&fieldManager=me&fieldValidation=Ignore&force=true",
      "application/apply-patch+yaml", "kind: Pod\n"},
+    {"PatchApplyOfAStatus",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").patch("web-1", rest::PatchType::kApply, "kind: Pod\n",
+                                     {.dry_run = true, .field_manager = "me"}, "status");
+     },
+     "PATCH", "/api/v1/namespaces/shop/pods/web-1/status?dryRun=All&fieldManager=me",
+     "application/apply-patch+yaml", "kind: Pod\n"},
+    {"PatchApplyOfAScale",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").patch("web", rest::PatchType::kApply, "kind: Scale\n",
+                                     {.field_manager = "me"}, "scale");
+     },
+     "PATCH", "/api/v1/namespaces/shop/pods/web/scale?fieldManager=me",
+     "application/apply-patch+yaml", "kind: Scale\n"},
+    {"Apply",
+     [](const rest::Client& c) {
+       c.resource<Pod>("shop").apply(kPod, {.field_manager = "me", .force = true});
+     },
+     "PATCH", "/api/v1/namespaces/shop/pods/web-1?fieldManager=me&force=true",
+     "application/apply-patch+yaml", kPod.to_json()},
     {"Delete", [](const rest::Client& c) { c.resource<Pod>("shop").remove("web-1"); }, "DELETE",
      "/api/v1/namespaces/shop/pods/web-1", "application/json",
      R"({"kind":"DeleteOptions","apiVersion":"v1"})"},
@@ -201,20 +238,8 @@ const RequestCase kRequests[] = {
      R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,)"
      R"("preconditions":{"uid":"a\"b","resourceVersion":"7"},"propagationPolicy":"Foreground",)"
      R"("dryRun":["All"]})"},
-    {"DeleteOrphaning",
-     [](const rest::Client& c) {
-       c.resource<Pod>("shop").remove("web-1",
-                                      {.propagation_policy = rest::PropagationPolicy::kOrphan});
-     },
-     "DELETE", "/api/v1/namespaces/shop/pods/web-1", "application/json",
-     R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Orphan"})"},
-    {"DeleteInTheBackground",
-     [](const rest::Client& c) {
-       c.resource<Pod>("shop").remove("web-1",
-                                      {.propagation_policy = rest::PropagationPolicy::kBackground});
-     },
-     "DELETE", "/api/v1/namespaces/shop/pods/web-1", "application/json",
-     R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"})"},
+    deletion("DeleteOrphaning", rest::PropagationPolicy::kOrphan, "Orphan"),
+    deletion("DeleteInTheBackground", rest::PropagationPolicy::kBackground, "Background"),
     {"DeleteCollection",
      [](const rest::Client& c) {
        c.resource<Pod>("shop").remove_collection({.grace_period_seconds = 5},
@@ -300,6 +325,21 @@ TEST_F(ClientRequestsTest, SubresourcesMayBePaths) {
   EXPECT_EQ(last().target, "/api/v1/namespaces/shop/pods/web-1/proxy/metrics");
 }
 
+TEST_F(ClientRequestsTest, ATokenIsMadeBelowItsServiceAccount) {
+  const rest::Client client{config()};
+  rest::TokenOptions options;
+  options.audiences = {"vault"};
+  options.lifetime = std::chrono::minutes(10);
+  const auto accounts = client.resource<k8s::core::v1::ServiceAccount>("shop");
+  rest::create_token(accounts.dynamic(), "robot", options);
+  EXPECT_EQ(last().method, "POST");
+  EXPECT_EQ(last().target, "/api/v1/namespaces/shop/serviceaccounts/robot/token");
+  for (const char* part : {R"("kind":"TokenRequest")", R"("audiences":["vault"])",
+                           R"("expirationSeconds":600)", R"("name":"robot")"}) {
+    EXPECT_THAT(last().body, testing::HasSubstr(part));
+  }
+}
+
 TEST_F(ClientRequestsTest, TheUserAgentSaysWhoAsks) {
   rest::Config named = config();
   rest::Client{named}.get_raw("/version");
@@ -344,7 +384,7 @@ TEST_F(ClientRequestsTest, CompressedAnswersAreAskedForUnlessTurnedOffOrStreamed
   const rest::Client client{config()};
   client.resource<Pod>("shop").list();
   EXPECT_EQ(last().header("Accept-Encoding"), "gzip");
-  client.resource<Pod>("shop").watch();
+  client.resource<Pod>("shop").dynamic().watch();
   EXPECT_EQ(last().header("Accept-Encoding"), "");
   rest::Config plain = config();
   plain.disable_compression = true;
@@ -373,11 +413,9 @@ TEST_F(ClientRequestsTest, RequestsInARowUseOneConnection) {
   EXPECT_EQ(server_.connections(), 1);
 }
 
-// GCC 12 destroys some temporaries of co_await expressions twice; those of default arguments must
-// not be among them.
 TEST_F(ClientRequestsTest, CoroutinesMayLeaveOptionsOut) {
   const rest::Client client{config()};
-  auto calls = [](rest::Client inner) -> rest::Awaitable<void> {
+  auto calls = [](rest::Client inner) -> Awaitable<void> {
     const auto pods = inner.resource<Pod>("shop").dynamic();
     const api::Object pod = api::Object::parse(pod_json("web-1"));
     co_await pods.async_get("web-1");
@@ -396,7 +434,7 @@ TEST_F(ClientRequestsTest, CoroutinesMayLeaveOptionsOut) {
 
 TEST_F(ClientRequestsTest, BlockingCallsOnTheLoopAreRefused) {
   const rest::Client client{config()};
-  auto on_loop = [](rest::Client inner) -> rest::Awaitable<std::string> {
+  auto on_loop = [](rest::Client inner) -> Awaitable<std::string> {
     try {
       inner.resource<Pod>("shop").get("web-1");
     } catch (const InvalidArgument& e) {

@@ -1,5 +1,7 @@
 #include "tests/rest/client_testing.h"
 
+#include "lookout/base/enum_names.h"
+
 namespace lookout::test {
 
 rest::Config config_for(const HttpServer& server, const CertificateAuthority* authority) {
@@ -38,6 +40,24 @@ std::string status_json(int code, const std::string& reason, const std::string& 
          message + R"(","reason":")" + reason + R"(","code":)" + std::to_string(code) + "}";
 }
 
+void set_up_what_clients_share() {
+  HttpServer server(HttpServer::answering([](const HttpRequest&) { return HttpResponse{}; }));
+  rest::Client{config_for(server)}.get_raw("/");
+}
+
+void answer_watches(HttpConnection& connection, std::atomic<int>& requests,
+                    const std::function<void()>& then) {
+  while (const auto request = connection.read_request()) {
+    ++requests;
+    if (request->target.find("watch=true") != std::string::npos) {
+      connection.begin_chunks();
+      connection.chunk(event_json("ADDED", "first"));
+      then();
+    }
+    connection.wait_for_close();
+  }
+}
+
 std::optional<Kind> kind_thrown(const std::function<void()>& f) {
   const auto error = thrown<rest::TransportError>(f);
   if (!error) return std::nullopt;
@@ -45,25 +65,15 @@ std::optional<Kind> kind_thrown(const std::function<void()>& f) {
 }
 
 std::string to_string(Kind kind) {
-  switch (kind) {
-    case Kind::kRefused:
-      return "kRefused";
-    case Kind::kUnreachable:
-      return "kUnreachable";
-    case Kind::kTls:
-      return "kTls";
-    case Kind::kTimeout:
-      return "kTimeout";
-    case Kind::kBroken:
-      return "kBroken";
-    case Kind::kCancelled:
-      return "kCancelled";
-    case Kind::kProtocol:
-      return "kProtocol";
-    case Kind::kOther:
-      return "kOther";
-  }
-  return "?";
+  static constexpr auto kNames = base::enum_names<Kind>({{Kind::kRefused, "kRefused"},
+                                                         {Kind::kUnreachable, "kUnreachable"},
+                                                         {Kind::kTls, "kTls"},
+                                                         {Kind::kTimeout, "kTimeout"},
+                                                         {Kind::kBroken, "kBroken"},
+                                                         {Kind::kCancelled, "kCancelled"},
+                                                         {Kind::kProtocol, "kProtocol"},
+                                                         {Kind::kOther, "kOther"}});
+  return std::string(kNames.name_of(kind, "?"));
 }
 
 }  // namespace lookout::test

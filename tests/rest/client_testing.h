@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <ostream>
@@ -13,13 +14,14 @@
 #include <utility>
 #include <vector>
 
-#include "lookout/api/core/v1.h"
 #include "lookout/api/status.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/rest/client.h"
 #include "tests/rest/certificates.h"
 #include "tests/support/gate.h"
 #include "tests/support/http_server.h"
 #include "tests/support/process.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::test {
 
@@ -37,20 +39,14 @@ std::string event_json(const std::string& type, const std::string& name,
 std::string list_json(const std::vector<std::string>& items, const std::string& metadata = "{}");
 std::string status_json(int code, const std::string& reason, const std::string& message);
 
-/// What `f` throws, if it is an E.
-template <class E>
-std::optional<E> thrown(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e;
-  } catch (const std::exception& e) {
-    ADD_FAILURE() << "threw something else: " << e.what();
-    return std::nullopt;
-  }
-  ADD_FAILURE() << "threw nothing";
-  return std::nullopt;
-}
+/// Makes a client do something, so that what is set up once for all clients counts as no leak.
+void set_up_what_clients_share();
+
+/// Answers watches with one event, `then` whatever there is to add, and everything else never.
+/// Counts the requests.
+void answer_watches(
+    HttpConnection& connection, std::atomic<int>& requests,
+    const std::function<void()>& then = [] {});
 
 /// The kind of the TransportError that `f` throws.
 std::optional<Kind> kind_thrown(const std::function<void()>& f);

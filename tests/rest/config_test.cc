@@ -1,24 +1,18 @@
 #include "lookout/rest/config.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lookout/rest/kubeconfig.h"
 #include "lookout/version.h"
 #include "tests/rest/environment.h"
 #include "tests/support/files.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::rest {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::Pair;
-using ::testing::StartsWith;
-using ::testing::ThrowsMessage;
+using testing::Pair;
+using testing::ThrowsMessage;
 
 TEST(ConfigTest, UserAgentNamesVersionSystemAndMachine) {
   EXPECT_THAT(Config{}.user_agent, StartsWith("lookout/" + std::string(kVersion) + " ("));
@@ -129,6 +123,15 @@ INSTANTIATE_TEST_SUITE_P(
         ConflictCase{"LineBreakInGroup", {.as = {.user = "a", .groups = {"\n"}}}, "group"},
         ConflictCase{
             "LineBreakInExtra", {.as = {.user = "a", .extra = {{"scopes", {"b\n"}}}}}, "scopes"},
+        ConflictCase{
+            "SpaceBehindUser", {.as = {.user = "jane: "}}, "user to act as begins or ends"},
+        ConflictCase{"SpaceBeforeUid", {.as = {.user = "a", .uid = " 1"}}, "uid to act as begins"},
+        ConflictCase{"SpaceBehindGroup", {.as = {.user = "a", .groups = {"g "}}}, "group"},
+        ConflictCase{"SpaceBehindExtra",
+                     {.as = {.user = "a", .extra = {{"scopes", {"b "}}}}},
+                     "\"scopes\" to act with begins or ends"},
+        ConflictCase{"NegativeRate", {.qps = -1}, "qps"},
+        ConflictCase{"NoBurst", {.qps = 1, .burst = 0}, "burst"},
         ConflictCase{"LineBreakInUserAgent", {.user_agent = "a\nb"}, "user_agent"},
         ConflictCase{"NulInPath", {.ca_file = std::string("/a\0b", 4)}, "ca_file"},
         ConflictCase{"ProxyWithoutScheme", {.proxy_url = "proxy:3128"}, "proxy_url"},

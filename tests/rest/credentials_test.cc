@@ -13,10 +13,11 @@
 #include <latch>
 #include <thread>
 
-#include "lookout/api/base64.h"
 #include "lookout/api/time.h"
+#include "lookout/base/base64.h"
 #include "tests/rest/certificates.h"
 #include "tests/rest/environment.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/files.h"
 
 namespace lookout::rest {
@@ -449,6 +450,23 @@ TEST_F(ExecTest, IsRunAgainAfterARefusal) {
   EXPECT_EQ(runs(), 2U);
 }
 
+// The refusal may have been a mistake of the server's.
+TEST_F(ExecTest, AFailureAfterARefusalLeavesWhatIsStillValid) {
+  answer(R"({"token":"one","expirationTimestamp":")" + in(60s) + "\"}");
+  const auto first = credentials().current();
+  write_plugin("exit 1");
+  credentials().invalidate(first);
+  EXPECT_EQ(credentials().try_current(), nullptr);
+  EXPECT_EQ(credentials().current(), first);
+  EXPECT_EQ(credentials().try_current(), first);
+  // Refused again within the second that a failure holds, it is not run again.
+  credentials().invalidate(first);
+  EXPECT_EQ(credentials().try_current(), first);
+  EXPECT_EQ(runs(), 2U);
+  pass(61s);
+  EXPECT_THROW(credentials().current(), ConfigError);
+}
+
 TEST_F(ExecTest, GivesACertificate) {
   const test::KeyPair pair = test::make_certificate("jane");
   const auto json = [](const std::string& text) {
@@ -495,6 +513,23 @@ TEST_F(ExecTest, IsFoundOnThePath) {
   Config config = this->config();
   config.exec->command = "plugin";
   EXPECT_EQ(Credentials(config).current()->authorization, "Bearer one");
+}
+
+// As Go has it: not what lies about where this program was started.
+TEST_F(ExecTest, IsNotFoundRelativeToTheCurrentDirectory) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(path(""));
+  Config relative = config();
+  relative.exec->command = "plugin";
+  for (const char* folders : {"", ".", ":/usr/bin", "/usr/bin:", "/usr/bin:./", "../"}) {
+    const test::ScopedEnv env("PATH", folders);
+    EXPECT_THAT([&] { Credentials(relative).current(); },
+                testing::ThrowsMessage<ConfigError>(testing::AnyOf(
+                    testing::HasSubstr("relative to the current"), testing::HasSubstr("no such"))))
+        << folders;
+  }
+  std::filesystem::current_path(before);
+  EXPECT_EQ(runs(), 0U);
 }
 
 TEST_F(ExecTest, IsToldWhatItNeeds) {
@@ -716,7 +751,7 @@ TEST_F(SlowExecTest, ManyCallersShareOneRun) {
     });
   }
   started();
-  calling.wait();
+  test::wait_for(calling);
   EXPECT_TRUE(credentials().would_block());
   EXPECT_EQ(credentials().try_current(), nullptr);
   go();

@@ -1,7 +1,6 @@
 // What a server says that it has.
 #include "lookout/rest/discovery.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,17 +8,14 @@
 #include "lookout/apiserver/server.h"
 #include "tests/rest/client_testing.h"
 #include "tests/support/files.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::test {
 namespace {
 
 using rest::ApiResource;
 using rest::Client;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsSupersetOf;
-using testing::Not;
 
 enum class Kube { kAggregated, kLegacy };
 
@@ -134,6 +130,19 @@ TEST(DiscoveryTest, AServerThatRefusesIsAnError) {
   EXPECT_THROW(rest::discover(Client{config_for(server)}), api::StatusError);
 }
 
+TEST(DiscoveryTest, AServerWithoutACoreGroupHasTheOthers) {
+  HttpServer server(HttpServer::answering([](const HttpRequest& request) -> HttpResponse {
+    if (request.target != "/apis")
+      return {.status = 404, .body = status_json(404, "NotFound", "no")};
+    return {.body = R"({"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"x.test"},)"
+                    R"("versions":[{"version":"v1","resources":[{"resource":"things",)"
+                    R"("responseKind":{"kind":"Thing"},"scope":"Namespaced"}]}]}]})"};
+  }));
+  const auto found = rest::discover(Client{config_for(server)});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].resource.plural, "things");
+}
+
 TEST(DiscoveryTest, AnswersThatAreNoDiscoveryAreAnErrorOrNothing) {
   for (const char* body : {"", "[]", "null", "<html>", R"({"kind":)"}) {
     HttpServer server(
@@ -152,8 +161,7 @@ TEST(DiscoveryTest, AnswersThatAreNoDiscoveryAreAnErrorOrNothing) {
   }
 }
 
-// -----------------------------------------------------------------------------------------
-// Names
+// ------------------------------------------------------------------------------------------- Names
 
 struct Name {
   const char* given;
@@ -188,8 +196,7 @@ TEST_P(ResourceNameTest, MeansOneResource) {
             GetParam().found == nullptr ? "nothing" : GetParam().found);
 }
 
-// -----------------------------------------------------------------------------------------
-// The embedded server
+// ----------------------------------------------------------------------------- The embedded server
 
 TEST(DiscoveryTest, TheEmbeddedServerHasWhatTheRecordedOneHas) {
   const apiserver::Server server;

@@ -20,7 +20,7 @@
 namespace lookout::test {
 namespace {
 
-using core::v1::Pod;
+using k8s::core::v1::Pod;
 using rest::Client;
 using std::chrono::steady_clock;
 
@@ -145,7 +145,7 @@ TEST_P(HalfOpenTest, AWatchOfAServerThatVanishedBreaksInTime) {
   rest::Config config = config_for(*server);
   config.keepalive = GetParam().keepalive;
   const Client client{config};
-  auto watch = client.resource<Pod>("shop").watch();
+  auto watch = client.resource<Pod>("shop").dynamic().watch();
   ASSERT_TRUE(watch.next());
 
   network.connect(false);
@@ -160,7 +160,7 @@ TEST_P(HalfOpenTest, AWatchOfAServerThatVanishedBreaksInTime) {
                  static_cast<int>(std::chrono::round<std::chrono::seconds>(took).count()));
 
   network.connect(true);
-  auto again = client.resource<Pod>("shop").watch({}, {}, {.stop = watchdog.stop()});
+  auto again = client.resource<Pod>("shop").dynamic().watch({}, {}, {.stop = watchdog.stop()});
   EXPECT_TRUE(again.next(watchdog.stop()));
 }
 

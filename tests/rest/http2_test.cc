@@ -9,12 +9,13 @@
 #include "tests/rest/client_testing.h"
 #include "tests/rest/gzip.h"
 #include "tests/rest/nghttpx.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 
 namespace lookout::test {
 namespace {
 
-using core::v1::Pod;
+using k8s::core::v1::Pod;
 using rest::Client;
 
 // Whatever takes longer hangs.
@@ -49,7 +50,7 @@ class Http2Test : public testing::Test {
   }
 
   template <class T>
-  static std::future<T> start(const Client& client, rest::Awaitable<T> call) {
+  static std::future<T> start(const Client& client, Awaitable<T> call) {
     return boost::asio::co_spawn(client.loop().context(), std::move(call), boost::asio::use_future);
   }
 
@@ -63,7 +64,7 @@ class Http2Test : public testing::Test {
     }
     std::vector<rest::WatchStream> out;
     out.reserve(begun.size());
-    for (auto& watch : begun) out.push_back(watch.get());
+    for (auto& watch : begun) out.push_back(test::get(watch));
     return out;
   }
 
@@ -176,7 +177,7 @@ TEST_F(Http2Test, ALostConnectionEndsAllItsWatchesAndTheNextRequestMakesAnother)
 
 TEST_F(Http2Test, AStreamThatIsResetEndsOneWatch) {
   const Client client{config()};
-  auto endless = client.resource<Pod>("shop").watch({.label_selector = "endless"});
+  auto endless = client.resource<Pod>("shop").dynamic().watch({.label_selector = "endless"});
   auto watches = open_watches(client, 1);
   expect_event(watches[0], api::EventType::kAdded, 0);
   ASSERT_TRUE(endless.next());
@@ -213,7 +214,7 @@ TEST_F(Http2Test, AfterGoawayRequestsUseAnotherConnectionAndWatchesGoOn) {
 
 TEST_F(Http2Test, AWatchThatNobodyReadsHoldsUpNothingElse) {
   const Client client{config()};
-  auto endless = client.resource<Pod>("shop").watch({.label_selector = "endless"});
+  auto endless = client.resource<Pod>("shop").dynamic().watch({.label_selector = "endless"});
   ASSERT_TRUE(eventually([&] {
     const HttpConnection* c = endless_;
     return c != nullptr && c->stalled();
@@ -241,7 +242,7 @@ TEST_F(Http2Test, AWatchThatEndsUnreadLeavesNothingBehind) {
   expect_event(other[0], api::EventType::kAdded, 0);
   for (int round = 0; round < 2; ++round) {
     endless_ = nullptr;
-    auto endless = client.resource<Pod>("shop").watch({.label_selector = "endless"});
+    auto endless = client.resource<Pod>("shop").dynamic().watch({.label_selector = "endless"});
     ASSERT_TRUE(eventually([&] {
       const HttpConnection* c = endless_;
       return c != nullptr && c->stalled();

@@ -1,27 +1,20 @@
 #include "lookout/rest/kubeconfig.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <thread>
 
-#include "lookout/api/base64.h"
+#include "lookout/base/base64.h"
 #include "tests/rest/environment.h"
 #include "tests/support/files.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::rest {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::StartsWith;
-using ::testing::ThrowsMessage;
-using ::testing::UnorderedElementsAre;
+using testing::ThrowsMessage;
 
 constexpr const char* kSmall = R"(
 clusters: [{name: c, cluster: {server: 'https://host'}}]

@@ -2,16 +2,19 @@
 // instead.
 #include "lookout/api/protobuf.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <mutex>
 #include <vector>
 
-#include "lookout/api/core/v1.h"
+#include "lookout/k8s/core/v1.h"
+#include "rest/encodings.h"
 #include "tests/api/protobuf_bytes.h"
 #include "tests/rest/client_testing.h"
 #include "tests/support/files.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::test {
 namespace {
@@ -19,13 +22,9 @@ namespace {
 using api::test::bytes_field;
 using api::test::enveloped;
 using api::test::number_field;
-using core::v1::Pod;
+using k8s::core::v1::Pod;
 using rest::Client;
 using rest::ContentType;
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 constexpr const char* kBoth = "application/vnd.kubernetes.protobuf,application/json";
 constexpr const char* kJson = "application/json";
@@ -117,7 +116,7 @@ TEST_F(ProtobufTest, WatchesAreTheSameAsTheirJson) {
   const auto told = [&](ContentType type) {
     std::vector<std::string> out;
     const Client client(config(type));
-    auto stream = client.resource<Pod>().watch();
+    auto stream = client.resource<Pod>().dynamic().watch();
     while (const auto event = stream.next()) {
       if (event->type != api::EventType::kBookmark)
         out.push_back(std::string(to_string(event->type)) + event->object.to_json());
@@ -258,7 +257,8 @@ TEST_F(ProtobufTest, AnObjectThatWouldLoseSomethingIsAskedForInJson) {
     protobuf_ = enveloped("v1", "Pod", pod_bytes("a", newer()));
     json_ = kJsonPod;
     const Client client(config(type));
-    EXPECT_EQ(client.resource<Pod>("shop").get("a")["spec"]["newer"].as_int(), 1);
+    EXPECT_EQ(lookout::test::held(client.resource<Pod>("shop").get("a"))["spec"]["newer"].as_int(),
+              1);
   }
   EXPECT_THAT(accepted(), ElementsAre(kBoth, kJson, kBoth, kJson));
 }
@@ -271,7 +271,7 @@ TEST_F(ProtobufTest, AWatchEndsBeforeALossAndTheNextIsJson) {
   const Client client(config(ContentType::kAuto));
   const auto told = [&] {
     std::vector<std::string> out;
-    auto stream = client.resource<Pod>("shop").watch();
+    auto stream = client.resource<Pod>("shop").dynamic().watch();
     while (const auto event = stream.next()) out.emplace_back(event->object.name());
     EXPECT_FALSE(stream.next()) << "the end stays the end";
     return out;
@@ -288,7 +288,7 @@ TEST_F(ProtobufTest, WhoWantsProtobufLosesAndIsToldHowMuch) {
   EXPECT_THAT(names(list), ElementsAre("a", "b"));
   EXPECT_EQ(list.unknown_fields, 2u);
   protobuf_ = event_bytes("ADDED", pod_bytes("a", newer()));
-  auto stream = client.resource<Pod>("shop").watch();
+  auto stream = client.resource<Pod>("shop").dynamic().watch();
   EXPECT_TRUE(stream.next());
   EXPECT_FALSE(stream.next());
 }
@@ -300,6 +300,21 @@ TEST_F(ProtobufTest, OneCallMayWantSomethingElse) {
   client.loop().run(client.resource<Pod>().dynamic().async_list_each(
       [](const api::Object&) {}, {}, {.content_type = ContentType::kProtobuf}));
   EXPECT_THAT(accepted(), ElementsAre(kBoth));
+}
+
+TEST(EncodingsTest, OneObjectThatCannotBeDecodedDoesNotCostProtobufForGood) {
+  rest::detail::Encodings encodings;
+  const api::Resource pods(Pod::kResource);
+  const auto now = std::chrono::steady_clock::now();
+  const auto asks_for_protobuf = [&](std::chrono::minutes later) {
+    return encodings.wanted(ContentType::kAuto, pods, false, now + later).protobuf;
+  };
+  EXPECT_TRUE(asks_for_protobuf(std::chrono::minutes(0)));
+  encodings.avoid_protobuf(pods, "too deep", now);
+  EXPECT_FALSE(asks_for_protobuf(std::chrono::minutes(9)));
+  EXPECT_TRUE(asks_for_protobuf(std::chrono::minutes(10)));
+  encodings.give_up_protobuf(pods, "a field that nobody knows");
+  EXPECT_FALSE(asks_for_protobuf(std::chrono::hours(1000)));
 }
 
 }  // namespace

@@ -1,19 +1,17 @@
 // Going through an HTTP proxy, or past it.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <mutex>
 
 #include "tests/rest/client_testing.h"
 #include "tests/rest/environment.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::test {
 namespace {
 
-using core::v1::Pod;
+using k8s::core::v1::Pod;
 using rest::Client;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 /// Answers absolute URIs itself, and lets every CONNECT lead to one server.
 class ProxyTest : public testing::Test {
@@ -165,6 +163,17 @@ TEST_F(ProxyTest, NoProxyIsForProxiesOfTheEnvironment) {
   EXPECT_EQ(ask(config), "direct");
 }
 
+// The certificate's name is not where the server is.
+TEST_F(ProxyTest, NoProxyIsAboutTheAddressNotTheNameInTheCertificate) {
+  rest::Config config = through_proxy("https://10.1.2.3:6443");
+  config.proxy_url = "";
+  config.server_name = "kube.test";
+  const ScopedEnv env("https_proxy", proxy_.url());
+  const ScopedEnv no_proxy("no_proxy", "kube.test");
+  EXPECT_EQ(ask(config), "by tunnel");
+  EXPECT_THAT(targets(), ElementsAre("CONNECT 10.1.2.3:6443"));
+}
+
 // As in client-go: such a cluster is on this machine, and the proxy is not.
 TEST_F(ProxyTest, LoopbackGoesPastTheProxyOfTheEnvironment) {
   const ScopedEnv env("http_proxy", proxy_.url());
@@ -194,7 +203,7 @@ TEST_F(ProxyTest, WatchesGoThroughTunnels) {
   rest::Config config = config_for(server, &authority_);
   config.proxy_url = proxy.url();
   const Client client{config};
-  auto watch = client.resource<Pod>("shop").watch();
+  auto watch = client.resource<Pod>("shop").dynamic().watch();
   const auto event = watch.next();
   ASSERT_TRUE(event);
   EXPECT_EQ(event->object.name(), "web");

@@ -1,5 +1,4 @@
 // TLS: whom the client trusts, and how it identifies itself.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -9,16 +8,14 @@
 #include "tests/rest/environment.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::test {
 namespace {
 
 using rest::Client;
 using rest::TransportError;
-using testing::AllOf;
 using testing::AnyOf;
-using testing::HasSubstr;
-using testing::Not;
 
 /// Answers every request and notes who asked, and for whom.
 class TlsServer {
@@ -190,12 +187,19 @@ TEST_F(TlsTest, InsecureChecksNothing) {
   EXPECT_EQ(ask(config), "ok");
 }
 
+/// For a client that has a certificate.
+rest::Config config_as(const KeyPair& client, const HttpServer& server,
+                       const CertificateAuthority& authority) {
+  rest::Config config = config_for(server, &authority);
+  config.client_cert_data = client.certificate;
+  config.client_key_data = client.key;
+  return config;
+}
+
 TEST_F(TlsTest, AClientShowsItsCertificate) {
   TlsServer server(mutual());
   const KeyPair jane = other_->issue({.common_name = "jane"});
-  rest::Config config = config_for(*server, authority_.get());
-  config.client_cert_data = jane.certificate;
-  config.client_key_data = jane.key;
+  rest::Config config = config_as(jane, *server, *authority_);
   EXPECT_EQ(ask(config), "ok");
   EXPECT_EQ(server.last().client_name, "jane");
 
@@ -256,9 +260,7 @@ TEST_F(TlsTest, ServersWithoutAlpnAreSpokenToInHttp1) {
 TEST_F(TlsTest, NoKeyAppearsInAnError) {
   TlsServer server(mutual());
   const KeyPair jane = other_->issue({.common_name = "jane"});
-  rest::Config config = config_for(*server, other_.get());
-  config.client_cert_data = jane.certificate;
-  config.client_key_data = jane.key;
+  rest::Config config = config_as(jane, *server, *other_);
   config.bearer_token = "secret-token";
   const auto error = thrown<TransportError>([&] { ask(config); });
   ASSERT_TRUE(error);

@@ -1,19 +1,17 @@
 // The events of a watch, however they come in.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/rest/client_testing.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::test {
 namespace {
 
+using namespace std::string_literals;
 using api::EventType;
-using core::v1::Pod;
+using k8s::core::v1::Pod;
 using rest::Client;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 /// A server whose watches send these chunks, and how it all ends.
 class Watched {
@@ -27,7 +25,7 @@ class Watched {
         }) {}
 
   rest::WatchStream watch(rest::DecodeOptions decode = {}) const {
-    return client_.resource<Pod>("shop").watch({}, std::move(decode));
+    return client_.resource<Pod>("shop").dynamic().watch({}, std::move(decode));
   }
 
  private:
@@ -115,19 +113,61 @@ TEST(WatchStreamTest, WhatAreNoEventsIsAProtocolErrorAfterTheEvents) {
   EXPECT_THAT(error->what(), HasSubstr("watch pods"));
 }
 
-TEST(WatchStreamTest, AnObjectThatIsTooLargeIsReportedAndLeftOut) {
+TEST(WatchStreamTest, AnEventThatCannotBeDecodedIsReportedAndEndsTheWatch) {
   std::string large = event_json("ADDED", "large");
   large.insert(large.find("\"name\""),
                "\"annotations\":{\"x\":\"" + std::string(5000, 'x') + "\"},");
   const Watched server({kAdded, large, kDeleted});
   std::vector<std::size_t> reported;
-  EXPECT_THAT(all(server.watch({.max_object_bytes = 1000,
-                                .on_malformed =
-                                    [&](const api::MalformedObject& malformed) {
-                                      reported.push_back(malformed.bytes);
-                                    }})),
-              ElementsAre("ADDED web", "DELETED web"));
+  auto watch = server.watch(
+      {.max_object_bytes = 1000, .on_malformed = [&](const api::MalformedObject& malformed) {
+         reported.push_back(malformed.bytes);
+       }});
+  ASSERT_TRUE(watch.next()) << "what came before it";
+  for (int i = 0; i < 2; ++i) {
+    const auto error = thrown<api::DecodeError>([&] { watch.next(); });
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->what(), AllOf(HasSubstr("watch pods"), HasSubstr("larger than the limit")));
+  }
   EXPECT_THAT(reported, ElementsAre(testing::Gt(5000u)));
+}
+
+/// It may be a Secret.
+TEST(WatchStreamTest, NoMessageHasTheContentOfAnObject) {
+  const std::string secret = R"({"type":"ADDED","object":{"metadata":{"name":"web","namespace":)"
+                             R"("shop"},"data":{"password":"swordfish","x":1e400}}})";
+  const Watched server({secret});
+  auto watch = server.watch();
+  const auto error = thrown<api::DecodeError>([&] { watch.next(); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("shop/web"), testing::Not(HasSubstr("swordfish"))));
+
+  for (const std::string& body : {std::string(R"({"items":[{"data":{"password":"swordfish"}}])"),
+                                  std::string(" [\"swordfish\"]"), "k8s\0swordfish"s}) {
+    HttpServer lists(
+        HttpServer::answering([&](const HttpRequest&) { return HttpResponse{.body = body}; }));
+    const Client client{config_for(lists)};
+    for (const auto& call :
+         {std::function<void()>([&] { client.resource<Pod>("shop").list(); }),
+          std::function<void()>([&] { client.resource<Pod>("shop").get("web"); })}) {
+      const auto refused = thrown<api::DecodeError>(call);
+      ASSERT_TRUE(refused);
+      EXPECT_THAT(refused->what(), testing::Not(HasSubstr("swordfish")));
+    }
+  }
+}
+
+TEST(WatchStreamTest, TheItemsThatAListLeavesOutAreNamed) {
+  const HttpServer server(HttpServer::answering([](const HttpRequest&) {
+    return HttpResponse{
+        .body = list_json({R"({"metadata":{"name":"a","namespace":"shop"},"x":[1e400]})",
+                           R"({"metadata":{"name":"b",}})", pod_json("c")})};
+  }));
+  const Client client{config_for(server)};
+  const auto list = client.resource<Pod>("shop").dynamic().list();
+  EXPECT_EQ(list.items.size(), 1u);
+  EXPECT_EQ(list.malformed_items, 2u);
+  EXPECT_THAT(list.malformed_keys, ElementsAre("shop/a"));
 }
 
 TEST(WatchStreamTest, AReaderThatIsSlowSlowsTheServerDown) {
@@ -145,7 +185,7 @@ TEST(WatchStreamTest, AReaderThatIsSlowSlowsTheServerDown) {
     c.wait_for_close();
   });
   const Client client{config_for(server)};
-  auto watch = client.resource<Pod>("shop").watch();
+  auto watch = client.resource<Pod>("shop").dynamic().watch();
   ASSERT_TRUE(eventually([&] { return connection.load()->stalled(); }))
       << "40 MB were taken in though nobody wants them";
   EXPECT_LT(connection.load()->written(), kEvents * kBytes / 2);

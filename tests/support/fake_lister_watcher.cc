@@ -3,7 +3,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <utility>
 
-#include "rest/async_event.h"
+#include "lookout/base/async_event.h"
 
 namespace lookout::test {
 
@@ -18,7 +18,7 @@ class FakeListerWatcher::FakeWatcher : public cache::Watcher {
     source_.watching_ = false;
   }
 
-  rest::Awaitable<bool> next(std::vector<api::WatchEvent>& events) override {
+  Awaitable<bool> next(std::vector<api::WatchEvent>& events) override {
     if (next_) co_return next_(events);
     source_.watching_ = true;
     const auto ready = [this] { return !source_.steps_.empty(); };
@@ -48,8 +48,8 @@ void FakeListerWatcher::ring() {
 }
 
 template <class Ready>
-rest::Awaitable<void> FakeListerWatcher::wait(const Ready& ready, std::stop_token stop) {
-  rest::detail::AsyncEvent event(co_await boost::asio::this_coro::executor);
+Awaitable<void> FakeListerWatcher::wait(const Ready& ready, std::stop_token stop) {
+  AsyncEvent event(co_await boost::asio::this_coro::executor);
   ring_ = [event] { event.ring(); };
   const std::stop_callback on_stop(stop, [event] { event.ring(); });
   while (!ready() && !stop.stop_requested()) co_await event.wait();
@@ -58,8 +58,8 @@ rest::Awaitable<void> FakeListerWatcher::wait(const Ready& ready, std::stop_toke
     throw rest::TransportError(rest::TransportError::Kind::kCancelled, "stopped");
 }
 
-rest::Awaitable<rest::ListMeta> FakeListerWatcher::list(OnItem on_item, rest::ListOptions options,
-                                                        std::stop_token stop) {
+Awaitable<rest::ListMeta> FakeListerWatcher::list(OnItem on_item, rest::ListOptions options,
+                                                  std::stop_token stop) {
   lists_.push_back(options);
   const auto ready = [this] { return !lists_to_come_.empty(); };
   co_await wait(ready, stop);
@@ -71,13 +71,14 @@ rest::Awaitable<rest::ListMeta> FakeListerWatcher::list(OnItem on_item, rest::Li
   meta.resource_version = answer.page.resource_version;
   meta.continue_token = answer.page.continue_token;
   meta.malformed_items = answer.page.malformed_items;
+  meta.malformed_keys = answer.page.malformed_keys;
   meta.api_version = answer.page.api_version;
   meta.kind = answer.page.kind;
   co_return meta;
 }
 
-rest::Awaitable<std::unique_ptr<cache::Watcher>> FakeListerWatcher::watch(rest::ListOptions options,
-                                                                          std::stop_token stop) {
+Awaitable<std::unique_ptr<cache::Watcher>> FakeListerWatcher::watch(rest::ListOptions options,
+                                                                    std::stop_token stop) {
   watches_.push_back(options);
   const auto ready = [this] { return !watches_to_come_.empty(); };
   co_await wait(ready, stop);

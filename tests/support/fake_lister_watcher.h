@@ -25,6 +25,7 @@ class FakeListerWatcher : public cache::ListerWatcher {
     std::size_t malformed_items = 0;
     std::string api_version = "v1";
     std::string kind = "PodList";
+    std::vector<std::string> malformed_keys = {};
   };
   using NextEvents = std::function<bool(std::vector<api::WatchEvent>&)>;
 
@@ -64,10 +65,10 @@ class FakeListerWatcher : public cache::ListerWatcher {
   void support_watch_list() { supports_watch_list_ = true; }
   bool supports_watch_list() const override { return supports_watch_list_; }
 
-  rest::Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
-                                       std::stop_token stop) override;
-  rest::Awaitable<std::unique_ptr<cache::Watcher>> watch(rest::ListOptions options,
-                                                         std::stop_token stop) override;
+  Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
+                                 std::stop_token stop) override;
+  Awaitable<std::unique_ptr<cache::Watcher>> watch(rest::ListOptions options,
+                                                   std::stop_token stop) override;
 
  private:
   class FakeWatcher;
@@ -87,7 +88,7 @@ class FakeListerWatcher : public cache::ListerWatcher {
   void ring();
   /// Waits until `ready` holds; throws if it is stopped before.
   template <class Ready>
-  rest::Awaitable<void> wait(const Ready& ready, std::stop_token stop);
+  Awaitable<void> wait(const Ready& ready, std::stop_token stop);
 
   std::deque<ListAnswer> lists_to_come_;
   std::deque<WatchAnswer> watches_to_come_;

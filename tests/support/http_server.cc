@@ -20,14 +20,10 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "lookout/base/ascii.h"
+
 namespace lookout::test {
 namespace {
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
 
 template <class T>
 std::shared_ptr<T> from_pem(const std::string& pem, T* (*read)(BIO*, T**, pem_password_cb*, void*),
@@ -64,7 +60,7 @@ SSL* ssl_of(void* ssl) { return static_cast<SSL*>(ssl); }
 std::vector<std::string> HttpRequest::all(std::string_view name) const {
   std::vector<std::string> out;
   for (const auto& [key, value] : headers)
-    if (equal_ignoring_case(key, name)) out.push_back(value);
+    if (base::equal_ignoring_case(key, name)) out.push_back(value);
   return out;
 }
 
@@ -74,8 +70,7 @@ std::string HttpRequest::header(std::string_view name) const {
   return values.empty() ? "" : values.front();
 }
 
-// -----------------------------------------------------------------------------------------
-// HttpConnection
+// ---------------------------------------------------------------------------------- HttpConnection
 
 struct HttpConnection::Tls {
   explicit Tls(const HttpServerTls& options)
@@ -322,8 +317,7 @@ void HttpConnection::tunnel_to(int port) {
   ::close(other);
 }
 
-// -----------------------------------------------------------------------------------------
-// HttpServer
+// -------------------------------------------------------------------------------------- HttpServer
 
 HttpServer::HttpServer(Script script, std::optional<HttpServerTls> tls, const std::string& address)
     : script_(std::move(script)), address_(address) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 
 #include "lookout/api/status.h"
@@ -108,9 +109,10 @@ class Fate {
 /// not know, an update that begins where the last state ended, a deletion of what it knew.
 class Told {
  public:
-  void add(const api::Object& object) {
+  void add(const api::Object& object, bool initial = false) {
     EXPECT_TRUE(known_.emplace(object.key(), version(object)).second)
         << object.key() << " added twice";
+    if (!initial) note(version(object));
   }
   void update(const api::Object& before, const api::Object& after) {
     const auto it = known_.find(after.key());
@@ -118,9 +120,11 @@ class Told {
     EXPECT_EQ(it->second, version(before)) << after.key() << " updated from another state";
     EXPECT_GE(version(after), it->second) << after.key() << " went back in time";
     it->second = version(after);
+    if (version(before) != version(after)) note(version(after));
   }
   void remove(const api::Object& object) {
     EXPECT_EQ(known_.erase(object.key()), 1u) << object.key() << " deleted, but not known";
+    note(version(object));
   }
 
   bool knows(const api::Object& object) const {
@@ -128,12 +132,27 @@ class Told {
     return it != known_.end() && it->second == version(object);
   }
   std::size_t size() const { return known_.size(); }
+  std::set<std::string> keys() const {
+    std::set<std::string> out;
+    for (const auto& [key, version] : known_) out.insert(key);
+    return out;
+  }
+  /// Whether all news came in the order in which they happened, whichever objects they are of: so
+  /// it must be as long as a watch brings them. (A list brings what it has in any order.)
+  bool in_order() const { return in_order_; }
 
  private:
+  void note(std::uint64_t version) {
+    in_order_ = in_order_ && version > newest_;
+    newest_ = version;
+  }
+
   static std::uint64_t version(const api::Object& object) {
     return std::stoull(std::string(object.resource_version()));
   }
   std::map<std::string, std::uint64_t> known_;
+  std::uint64_t newest_ = 0;
+  bool in_order_ = true;
 };
 
 }  // namespace lookout::test

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "api/object_header.h"
+#include "lookout/api/detail/object_header.h"
 
 namespace lookout::test {
 namespace {

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -11,7 +12,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -23,6 +26,10 @@ extern char** environ;  // NOLINT(readability-redundant-declaration)
 
 namespace lookout::test {
 namespace {
+
+/// What no program takes that a test waits for. Shorter than ctest's own limit, so that the test is
+/// the one that says so.
+constexpr std::chrono::seconds kLongestRun{240};
 
 std::vector<char*> arguments(const std::vector<std::string>& command) {
   std::vector<char*> out;
@@ -97,7 +104,16 @@ void Process::signal(int number) {
 
 int Process::wait() {
   if (pid_ >= 0) {
-    while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+    const auto deadline = std::chrono::steady_clock::now() + kLongestRun;
+    while (waitpid(pid_, &status_, WNOHANG) == 0) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        std::fprintf(stderr, "process %d does not end, and is killed\n", pid_);
+        kill(pid_, SIGKILL);
+        while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+        }
+        break;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     pid_ = -1;
   }
@@ -111,7 +127,19 @@ CommandResult run_command(const std::vector<std::string>& command, bool with_err
   close(ends[1]);
   CommandResult result;
   char buffer[65536];
-  for (ssize_t n = 0; (n = read(ends[0], buffer, sizeof buffer)) > 0;) {
+  const auto deadline = std::chrono::steady_clock::now() + kLongestRun;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    pollfd output{ends[0], POLLIN, 0};
+    if (left.count() <= 0 || poll(&output, 1, static_cast<int>(left.count())) == 0) {
+      kill(pid, SIGKILL);
+      result.output += "\n*** " + command[0] + " does not end, and is killed ***\n";
+      break;
+    }
+    const ssize_t n = read(ends[0], buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
     result.output.append(buffer, static_cast<std::size_t>(n));
   }
   close(ends[0]);

@@ -8,11 +8,15 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
 #include <future>
 #include <thread>
 #include <vector>
+
+#include "tests/support/bounded_wait.h"
 
 namespace lookout::test {
 namespace asio = boost::asio;
@@ -35,16 +39,17 @@ class TcpRelay::Impl {
 
   int port() const { return acceptor_.local_endpoint().port(); }
 
-  void set_cut(bool cut) {
+  void set(bool cut, bool frozen) {
     std::promise<void> done;
     asio::post(context_, [&] {
       cut_ = cut;
+      frozen_ = frozen;
       if (cut) {
         for (const auto& pair : pairs_) pair->close();
       }
       done.set_value();
     });
-    done.get_future().wait();
+    wait_for(done.get_future());
   }
 
  private:
@@ -80,11 +85,16 @@ class TcpRelay::Impl {
   }
 
   /// The pair of the two sockets must live so long.
-  static asio::awaitable<void> copy(tcp::socket& from, tcp::socket& to) {
+  asio::awaitable<void> copy(tcp::socket& from, tcp::socket& to) {
     std::array<char, 16384> buffer;
+    asio::steady_timer pause(context_);
     for (;;) {
       const std::size_t size =
           co_await from.async_read_some(asio::buffer(buffer), asio::use_awaitable);
+      while (frozen_) {
+        pause.expires_after(std::chrono::milliseconds(1));
+        co_await pause.async_wait(asio::use_awaitable);
+      }
       co_await asio::async_write(to, asio::buffer(buffer, size), asio::use_awaitable);
     }
   }
@@ -93,6 +103,7 @@ class TcpRelay::Impl {
   asio::io_context context_{1};
   tcp::acceptor acceptor_;
   bool cut_ = false;
+  bool frozen_ = false;
   std::vector<std::shared_ptr<Pair>> pairs_;
   std::jthread thread_;
 };
@@ -100,7 +111,8 @@ class TcpRelay::Impl {
 TcpRelay::TcpRelay(int to) : impl_(std::make_unique<Impl>(to)) {}
 TcpRelay::~TcpRelay() = default;
 int TcpRelay::port() const { return impl_->port(); }
-void TcpRelay::cut() { impl_->set_cut(true); }
-void TcpRelay::mend() { impl_->set_cut(false); }
+void TcpRelay::cut() { impl_->set(true, false); }
+void TcpRelay::freeze() { impl_->set(false, true); }
+void TcpRelay::mend() { impl_->set(false, false); }
 
 }  // namespace lookout::test

@@ -17,6 +17,8 @@ class TcpRelay {
 
   /// All connections break, and new ones do at once. Returns when that is so.
   void cut();
+  /// Nothing is passed on any more, and no connection breaks: neither side can tell.
+  void freeze();
   void mend();
 
  private:

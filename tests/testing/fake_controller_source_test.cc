@@ -1,19 +1,17 @@
 #include "lookout/testing/fake_controller_source.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "lookout/rest/event_loop.h"
+#include "lookout/base/event_loop.h"
+#include "tests/support/matchers.h"
 #include "tests/support/objects.h"
 
 namespace lookout::test {
 namespace {
 
 using api::EventType;
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 class FakeControllerSourceTest : public testing::Test {
  protected:
@@ -21,7 +19,7 @@ class FakeControllerSourceTest : public testing::Test {
   std::vector<std::string> watch(rest::ListOptions options, std::size_t reads) {
     return loop_.run(read(std::move(options), reads));
   }
-  rest::Awaitable<std::vector<std::string>> read(rest::ListOptions options, std::size_t reads) {
+  Awaitable<std::vector<std::string>> read(rest::ListOptions options, std::size_t reads) {
     std::vector<std::string> out;
     const auto watcher = co_await source_.watch(std::move(options), {});
     for (; reads > 0; --reads) {
@@ -39,10 +37,8 @@ class FakeControllerSourceTest : public testing::Test {
     co_return out;
   }
   /// What a watch from version 101 brings once this has happened.
-  rest::Awaitable<std::vector<std::string>> watch_until(std::function<void()> end) {
-    rest::ListOptions options;  // not in braces: GCC 12 would destroy them twice
-    options.resource_version = "101";
-    const auto watcher = co_await source_.watch(options, std::stop_token());
+  Awaitable<std::vector<std::string>> watch_until(std::function<void()> end) {
+    const auto watcher = co_await source_.watch({.resource_version = "101"}, std::stop_token());
     end();
     std::vector<std::string> out;
     std::vector<api::WatchEvent> events;
@@ -56,8 +52,7 @@ class FakeControllerSourceTest : public testing::Test {
   std::vector<std::string> list(rest::ListOptions options, rest::ListMeta* meta = nullptr) {
     return loop_.run(read_list(std::move(options), meta));
   }
-  rest::Awaitable<std::vector<std::string>> read_list(rest::ListOptions options,
-                                                      rest::ListMeta* meta) {
+  Awaitable<std::vector<std::string>> read_list(rest::ListOptions options, rest::ListMeta* meta) {
     std::vector<std::string> out;
     const auto got = co_await source_.list(
         [&](const api::Object& item) { out.push_back(item.key()); }, std::move(options), {});
@@ -66,7 +61,7 @@ class FakeControllerSourceTest : public testing::Test {
   }
 
   FakeControllerSource source_;
-  rest::EventLoop loop_{1};
+  EventLoop loop_{1};
 };
 
 TEST_F(FakeControllerSourceTest, NumbersVersionsAndWatchesFromAnyOfThem) {

@@ -8,6 +8,7 @@
 
 #include "lookout/api/status.h"
 #include "tests/support/eventually.h"
+#include "tests/support/gate.h"
 #include "tests/support/objects.h"
 
 namespace lookout::pager {
@@ -19,7 +20,7 @@ class Pages {
   explicit Pages(int objects, int expires_on_page = 0)
       : objects_(objects), expires_on_page_(expires_on_page) {}
 
-  rest::List<> operator()(const rest::ListOptions& options) {
+  rest::List<> operator()(const rest::ListOptions& options, const std::stop_token&) {
     const std::lock_guard lock(mutex_);
     requests_.push_back(options);
     if (static_cast<int>(requests_.size()) == expires_on_page_)
@@ -140,6 +141,38 @@ TEST(ListPagerEachTest, AStopEndsIt) {
                rest::TransportError);
   EXPECT_EQ(seen, 3);
   EXPECT_THROW(ListPager(std::ref(pages)).list({}, stop.get_token()), rest::TransportError);
+}
+
+/// A page that the server never sends.
+TEST(ListPagerEachTest, APageThatIsUnderWayIsToldToEnd) {
+  Pages pages(51);
+  const auto first_only = [&](const rest::ListOptions& options, const std::stop_token& stop) {
+    if (options.continue_token.empty()) return pages(options, stop);
+    test::Gate stopped;
+    const std::stop_callback on_stop(stop, [&] { stopped.open(); });
+    EXPECT_TRUE(stopped.wait()) << "nobody told it";
+    throw rest::TransportError(rest::TransportError::Kind::kCancelled, "stopped");
+  };
+  int seen = 0;
+  EXPECT_THROW(ListPager(first_only, {.page_size = 10})
+                   .each_list_item({},
+                                   [&](const api::Object&) {
+                                     if (++seen == 3) throw std::runtime_error("enough");
+                                   }),
+               std::runtime_error);
+  std::stop_source stop;
+  seen = 0;
+  EXPECT_THROW(ListPager(first_only, {.page_size = 10})
+                   .each_list_item(
+                       {},
+                       [&](const api::Object&) {
+                         if (++seen == 10) stop.request_stop();
+                       },
+                       stop.get_token()),
+               rest::TransportError);
+  const std::jthread stopper([&] { stop.request_stop(); });
+  EXPECT_THROW(ListPager(first_only, {.page_size = 10}).list({}, stop.get_token()),
+               rest::TransportError);
 }
 
 TEST(ListPagerEachTest, ReadsAheadAsFarAsItMay) {

@@ -3,7 +3,27 @@
 #include <chrono>
 #include <utility>
 
+#include "lookout/tools/cache/snapshot.h"
+
 namespace lookout::cache {
+namespace {
+
+/// Whether an update from `before` to `now` tells nothing new.
+bool is_sync(DeltaType cause, const api::Object& before, const api::Object& now) {
+  switch (cause) {
+    case DeltaType::kSync:
+      return true;
+    case DeltaType::kReplaced:
+      return before == now;
+    default:
+      // The server may send an object again. (A transform may have taken the resourceVersion out;
+      // then it is unknown, and the server's word counts.)
+      return !now.resource_version().empty() &&
+             before.resource_version() == now.resource_version() && before == now;
+  }
+}
+
+}  // namespace
 
 Controller::Controller(Indexer& store, TransformFunc transform, OnChanges on_changes)
     : store_(store), queue_(store, std::move(transform)), on_changes_(std::move(on_changes)) {}
@@ -23,8 +43,15 @@ void Controller::remove(const api::Object& object) {
   queue_.remove(object);
   note_queued();
 }
+void Controller::remove_missed(const api::Object& last) {
+  queue_first_list();
+  queue_.remove_missed(last);
+  note_queued();
+}
 void Controller::replace(std::vector<api::Object> objects, const std::string&) {
   queue_first_list();
+  // (What could not be transformed is empty.)
+  std::erase_if(objects, [](const api::Object& object) { return !object; });
   if (!queue_.populated() && store_.size() == 0 && !objects.empty()) {
     first_list_ = std::move(objects);
   } else {
@@ -36,6 +63,13 @@ void Controller::resync() {
   queue_first_list();
   queue_.resync();
   note_queued();
+}
+
+std::vector<api::Object> Controller::objects() const {
+  std::vector<api::Object> out;
+  const Snapshot snapshot = store_.snapshot();
+  for (const auto& object : snapshot.objects()) out.push_back(object);
+  return out;
 }
 
 void Controller::queue_first_list() {
@@ -66,32 +100,38 @@ void Controller::apply_queued(const std::string& resource_version) {
     }
     queue_.skip_first_list();
   }
-  Deltas deltas;
+  Delta delta;
   bool initial = false;
-  while (queue_.pop(deltas, initial)) {
-    for (Delta& delta : deltas) {
-      const bool deleted = delta.type == DeltaType::kDeleted;
-      Notification notification;
-      notification.type = deleted ? Notification::Type::kDelete : Notification::Type::kAdd;
-      notification.object = delta.object;
-      notification.initial = initial;
-      notification.final_state_unknown = delta.final_state_unknown;
-      notifications.push_back(std::move(notification));
-      changes.push_back({deleted ? StoreChange::Type::kRemove : StoreChange::Type::kPut,
-                         std::move(delta.object)});
-    }
+  while (queue_.pop(delta, initial)) {
+    const bool deleted = delta.type == DeltaType::kDeleted;
+    Notification notification;
+    notification.type = deleted ? Notification::Type::kDelete : Notification::Type::kAdd;
+    notification.cause = delta.type;
+    notification.object = delta.object;
+    notification.initial = initial;
+    notification.final_state_unknown = delta.final_state_unknown;
+    notifications.push_back(std::move(notification));
+    changes.push_back(
+        {deleted ? StoreChange::Type::kRemove : StoreChange::Type::kPut, std::move(delta.object)});
   }
   std::vector<api::Object> met = store_.apply(changes, resource_version);
+  std::size_t told = 0;
   for (std::size_t i = 0; i < notifications.size(); ++i) {
     Notification& notification = notifications[i];
-    if (!met[i]) continue;
-    notification.initial = false;
-    if (notification.type == Notification::Type::kAdd) {
-      notification.type = Notification::Type::kUpdate;
-      notification.sync = met[i].resource_version() == notification.object.resource_version();
+    if (met[i]) {
+      notification.initial = false;
+      if (notification.type == Notification::Type::kAdd) {
+        notification.type = Notification::Type::kUpdate;
+        notification.sync = is_sync(notification.cause, met[i], notification.object);
+      }
+      notification.before = std::move(met[i]);
+    } else if (notification.type == Notification::Type::kDelete) {
+      continue;  // nobody has been told of it
     }
-    notification.before = std::move(met[i]);
+    if (told != i) notifications[told] = std::move(notification);
+    ++told;
   }
+  notifications.resize(told);
   on_changes_(std::move(notifications));
 }
 

@@ -2,133 +2,152 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cstddef>
+#include <exception>
+#include <ranges>
+#include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 namespace lookout::cache {
 namespace {
 
-constexpr std::size_t kBucketsToKeep = 1024;
+constexpr std::size_t kRoomToKeep = 1024;
 
 }  // namespace
 
 DeltaFifo::DeltaFifo(const Indexer& known, TransformFunc transform)
     : known_(known), transform_(std::move(transform)) {}
 
-void DeltaFifo::add(const api::Object& object) {
+void DeltaFifo::add(const api::Object& object) { receive(DeltaType::kAdded, object); }
+void DeltaFifo::update(const api::Object& object) { receive(DeltaType::kUpdated, object); }
+void DeltaFifo::remove(const api::Object& object) { receive(DeltaType::kDeleted, object); }
+
+void DeltaFifo::remove_missed(const api::Object& last) {
+  known_.require_key(last);
   populated_ = true;
-  queue(DeltaType::kAdded, object);
+  // (As after a list: the store's own, which has been transformed.)
+  if (api::Object known = last_known(last))
+    deltas_.push_back({DeltaType::kDeleted, std::move(known), true});
 }
 
-void DeltaFifo::update(const api::Object& object) {
+void DeltaFifo::receive(DeltaType type, const api::Object& object) {
+  known_.require_key(object);
   populated_ = true;
-  queue(DeltaType::kUpdated, object);
-}
-
-void DeltaFifo::remove(const api::Object& object) {
-  populated_ = true;
-  const std::string key = known_.key_of(object);
-  if (!items_.contains(key) && !known_.get_by_key(key)) return;
-  queue(DeltaType::kDeleted, object);
+  if (!transform_) {
+    deltas_.push_back({type, object});
+  } else if (api::Object kept = transformed(object)) {
+    deltas_.push_back({type, std::move(kept)});
+  } else if (type == DeltaType::kDeleted) {
+    // It is gone, whatever the transform says of its last state.
+    if (api::Object last = last_known(object)) deltas_.push_back({type, std::move(last), true});
+  }
 }
 
 api::Object DeltaFifo::prepare(const api::Object& object) const {
-  const std::string key = known_.key_of(object);
-  api::Object kept = transform_ ? transformed(object, key) : object;
+  known_.require_key(object);
+  api::Object kept = transform_ ? transformed(object) : object;
   // A list brings much that the store has already.
-  api::Object known = known_.get_by_key(key);
-  return known == kept ? known : kept;
+  api::Object known = known_.get(object);
+  return !kept || known == kept ? known : kept;
 }
 
 void DeltaFifo::replace(const std::vector<api::Object>& objects) {
   std::vector<api::Object> prepared;
   prepared.reserve(objects.size());
-  for (const auto& object : objects) prepared.push_back(prepare(object));
+  for (const auto& object : objects) {
+    api::Object kept = prepare(object);
+    prepared.push_back(kept ? std::move(kept) : last_known(object));
+  }
   replace_prepared(prepared);
 }
 
 void DeltaFifo::replace_prepared(const std::vector<api::Object>& objects) {
-  if (items_.empty() && known_.size() == 0) {
-    // The first list: nothing can be missing in it.
-    for (const auto& object : objects) queue(DeltaType::kReplaced, object);
-    if (!populated_) initial_count_ = items_.size();
-    populated_ = true;
-    return;
+  const std::size_t before = size();
+  if (before > 0 || known_.size() > 0) {
+    std::unordered_set<std::string> keys;
+    keys.reserve(objects.size());
+    for (const auto& object : objects) {
+      if (object) keys.insert(known_.key_of(object));
+    }
+    // The last of what is queued for each that the list lacks.
+    std::unordered_map<std::string, Delta> missing;
+    for (const auto& delta : queued()) {
+      std::string key = known_.key_of(delta.object);
+      if (!keys.contains(key)) missing.insert_or_assign(std::move(key), delta);
+    }
+    // Deletions come before additions.
+    for (auto& [key, last] : missing) {
+      if (last.type == DeltaType::kDeleted) continue;
+      deltas_.push_back({DeltaType::kDeleted, std::move(last.object), true});
+    }
+    for (const auto& object : known_.snapshot().objects()) {
+      const std::string key = known_.key_of(object);
+      if (!keys.contains(key) && !missing.contains(key))
+        deltas_.push_back({DeltaType::kDeleted, object, true});
+    }
   }
-  std::unordered_set<std::string> keys;
-  keys.reserve(objects.size());
-  for (const auto& object : objects) keys.insert(known_.key_of(object));
-
-  std::vector<api::Object> gone;
-  for (const auto& [key, deltas] : items_) {
-    if (!keys.contains(key)) gone.push_back(deltas.back().object);
+  for (const auto& object : objects) {
+    if (object) deltas_.push_back({DeltaType::kReplaced, object});
   }
-  for (const auto& object : known_.snapshot().objects()) {
-    const std::string key = known_.key_of(object);
-    if (!keys.contains(key) && !items_.contains(key)) gone.push_back(object);
-  }
-  // What is gone goes before what has come.
-  for (const auto& object : gone) queue(DeltaType::kDeleted, object, true);
-  for (const auto& object : objects) queue(DeltaType::kReplaced, object);
-
-  if (!populated_) initial_count_ = keys.size() + gone.size();
+  if (!populated_) initial_count_ = size() - before;
   populated_ = true;
 }
 
 void DeltaFifo::resync() {
+  std::unordered_set<std::string> keys;
+  for (const auto& delta : queued()) keys.insert(known_.key_of(delta.object));
   for (const auto& object : known_.snapshot().objects()) {
-    if (!items_.contains(known_.key_of(object))) queue(DeltaType::kSync, object);
+    if (keys.empty() || !keys.contains(known_.key_of(object)))
+      deltas_.push_back({DeltaType::kSync, object});
   }
 }
 
-bool DeltaFifo::pop(Deltas& deltas, bool& initial) {
-  if (queue_.empty()) return false;
-  const auto item = items_.find(*queue_.front());
-  queue_.pop_front();
-  initial = !has_synced();
-  if (initial_count_ > 0) --initial_count_;
-  deltas = std::move(item->second);
-  items_.erase(item);
-  // A list leaves a large table behind.
-  if (items_.empty() && items_.bucket_count() > kBucketsToKeep) items_ = {};
+bool DeltaFifo::pop(Delta& delta, bool& initial) {
+  if (size() == 0) return false;
+  delta = std::move(deltas_[next_++]);
+  initial = initial_count_ > 0;
+  if (initial) --initial_count_;
+  if (size() > 0) {
+    // (The controller empties it each time.)
+    if (next_ >= kRoomToKeep && next_ >= size()) {
+      deltas_.erase(deltas_.begin(), deltas_.begin() + static_cast<std::ptrdiff_t>(next_));
+      next_ = 0;
+    }
+    return true;
+  }
+  next_ = 0;
+  deltas_.clear();
+  // A list leaves much room behind.
+  if (deltas_.capacity() > kRoomToKeep) std::vector<Delta>().swap(deltas_);
   return true;
 }
 
-void DeltaFifo::queue(DeltaType type, const api::Object& object, bool final_state_unknown) {
-  std::string key = known_.key_of(object);
-  // What comes out of the store has been transformed when it went in, and a list is prepared.
-  const bool fresh = transform_ && type != DeltaType::kSync && type != DeltaType::kReplaced &&
-                     !final_state_unknown;
-  api::Object kept = fresh ? transformed(object, key) : object;
-  const auto [item, inserted] = items_.try_emplace(std::move(key));
-  if (inserted) queue_.push_back(&item->first);
-  item->second.push_back({type, std::move(kept), final_state_unknown});
-  merge_deletions(item->second);
+api::Object DeltaFifo::last_known(const api::Object& object) const {
+  const std::string key = known_.key_of(object);
+  for (const Delta& delta : queued() | std::views::reverse) {
+    if (known_.key_of(delta.object) != key) continue;
+    return delta.type == DeltaType::kDeleted ? api::Object{} : delta.object;
+  }
+  return known_.get_by_key(key);
 }
 
-api::Object DeltaFifo::transformed(const api::Object& object, std::string_view key) const {
+api::Object DeltaFifo::transformed(const api::Object& object) const {
+  const std::string key = known_.key_of(object);
   std::string why;
   try {
     api::Object out = transform_(object);
     if (out && known_.key_of(out) == key) return out;
-    why = out ? "it changed the key to " + known_.key_of(out) : "it returned no object";
+    why = out ? "it changed the key" : "it returned no object";
   } catch (const std::exception& e) {
     why = e.what();
   } catch (...) {
     why = "it threw something that is no std::exception";
   }
-  spdlog::error("transform of {} failed, the object is taken as it came: {}", key, why);
-  return object;
-}
-
-void DeltaFifo::merge_deletions(Deltas& deltas) {
-  if (deltas.size() < 2) return;
-  Delta& last = deltas.back();
-  Delta& before = deltas[deltas.size() - 2];
-  if (last.type != DeltaType::kDeleted || before.type != DeltaType::kDeleted) return;
-  // The first was the deletion, unless it does not know the final state.
-  if (before.final_state_unknown) before = std::move(last);
-  deltas.pop_back();
+  transform_failures_.fetch_add(1, std::memory_order_relaxed);
+  spdlog::error("transform of {} failed, the change is dropped: {}", key, why);
+  return {};
 }
 
 }  // namespace lookout::cache

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tools/cache/map_parts.h"
+
 namespace lookout::cache {
 
 ExpirationCache::ExpirationCache(std::unique_ptr<ExpirationPolicy> policy, KeyFunc key_func,
@@ -36,43 +38,57 @@ void ExpirationCache::replace(const std::vector<api::Object>& objects,
 }
 
 api::Object ExpirationCache::get(const api::Object& object) {
-  const std::string key = key_func_(object);
-  const std::lock_guard lock(mutex_);
-  return get_or_expire(key);
+  return get_by_key(key_func_(object));
 }
 
 api::Object ExpirationCache::get_by_key(std::string_view key) {
-  const std::lock_guard lock(mutex_);
-  return get_or_expire(std::string(key));
-}
-
-api::Object ExpirationCache::get_or_expire(const std::string& key) {
-  const auto at = entries_.find(key);
-  if (at == entries_.end()) return {};
-  if (!policy_->is_expired(at->second.object, clock_->now() - at->second.since))
-    return at->second.object;
-  entries_.erase(at);
-  return {};
+  std::pair<std::string, Entry> found(std::string(key), Entry{});
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = entries_.find(found.first);
+    if (at == entries_.end()) return {};
+    found.second = at->second;
+  }
+  const auto left = without_expired({std::move(found)});
+  return left.empty() ? api::Object{} : left.front();
 }
 
 std::vector<api::Object> ExpirationCache::list() {
-  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<std::string, Entry>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.assign(entries_.begin(), entries_.end());
+  }
+  return without_expired(all);
+}
+
+std::vector<api::Object> ExpirationCache::without_expired(
+    const std::vector<std::pair<std::string, Entry>>& entries) {
+  // The policy is the program's: it is asked without the lock.
   const auto now = clock_->now();
   std::vector<api::Object> out;
-  std::erase_if(entries_, [&](const auto& entry) {
-    if (policy_->is_expired(entry.second.object, now - entry.second.since)) return true;
-    out.push_back(entry.second.object);
-    return false;
-  });
+  std::vector<const std::pair<std::string, Entry>*> expired;
+  for (const auto& entry : entries) {
+    if (policy_->is_expired(entry.second.object, now - entry.second.since)) {
+      expired.push_back(&entry);
+    } else {
+      out.push_back(entry.second.object);
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  for (const auto* entry : expired) {
+    // Unless something else has come there meanwhile.
+    const auto at = entries_.find(entry->first);
+    if (at != entries_.end() && at->second.object.same(entry->second.object) &&
+        at->second.since == entry->second.since)
+      entries_.erase(at);
+  }
   return out;
 }
 
 std::vector<std::string> ExpirationCache::list_keys() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::string> out;
-  out.reserve(entries_.size());
-  for (const auto& [key, entry] : entries_) out.push_back(key);
-  return out;
+  return detail::keys_of(entries_);
 }
 
 void ExpirationCache::set_resource_version(std::string resource_version) {

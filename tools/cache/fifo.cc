@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tools/cache/map_parts.h"
+
 namespace lookout::cache {
 
 void Fifo::add(const api::Object& object) {
@@ -31,7 +33,7 @@ void Fifo::replace(const std::vector<api::Object>& objects) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   if (!std::exchange(populated_, true)) initial_count_ = items.size();
-  // What waits already keeps its place.
+  // Items that wait already keep their places.
   std::deque<std::string> queue;
   for (auto& key : queue_) {
     if (items.contains(key) && items_.erase(key) > 0) queue.push_back(std::move(key));
@@ -91,18 +93,12 @@ api::Object Fifo::get_by_key(std::string_view key) const {
 
 std::vector<api::Object> Fifo::list() const {
   const std::lock_guard lock(mutex_);
-  std::vector<api::Object> out;
-  out.reserve(items_.size());
-  for (const auto& [key, object] : items_) out.push_back(object);
-  return out;
+  return detail::values_of(items_);
 }
 
 std::vector<std::string> Fifo::list_keys() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::string> out;
-  out.reserve(items_.size());
-  for (const auto& [key, object] : items_) out.push_back(key);
-  return out;
+  return detail::keys_of(items_);
 }
 
 std::size_t Fifo::size() const {

@@ -121,6 +121,9 @@ struct PreparedChange {
   std::uint32_t hash = 0;
   IndexedValues before_values;
   IndexedValues after_values;
+
+  /// The very object that is there is put again.
+  bool changes_nothing() const { return after && before.same(after); }
 };
 
 void release_object(void* header) {
@@ -252,6 +255,7 @@ class Indexer::Impl {
     if (expected && version != *expected) return std::nullopt;
     ValueTable values;
     for (auto& change : prepared) {
+      if (change.changes_nothing()) continue;
       change.before_values = index_values(*definitions, change.before, values);
       change.after_values = index_values(*definitions, change.after, values);
     }
@@ -351,6 +355,7 @@ class Indexer::Impl {
     auto next = std::make_unique<State>(*current);
     if (resource_version) next->resource_version = *resource_version;
     for (auto& change : changes) {
+      if (change.changes_nothing()) continue;
       if (change.after) {
         put(*next, change, values, edit);
       } else if (change.before) {
@@ -563,7 +568,11 @@ api::Object Indexer::get_by_key(std::string_view key) const {
   return impl_->look([&](const State& state) { return impl_->core().find_key(state, key); });
 }
 
-api::Object Indexer::get(const api::Object& object) const { return get_by_key(key_of(object)); }
+api::Object Indexer::get(const api::Object& object) const {
+  if (impl_->core().key_func) return get_by_key(key_of(object));
+  require_key(object);
+  return get(object.ns(), object.name());
+}
 
 std::size_t Indexer::size() const {
   return impl_->read([](const State& state) { return state.size; });
@@ -627,8 +636,17 @@ std::string Indexer::resource_version() const {
 }
 
 std::string Indexer::key_of(const api::Object& object) const { return impl_->key_of(object); }
+void Indexer::require_key(const api::Object& object) const {
+  if (impl_->core().key_func || object.name().empty()) impl_->key_of(object);
+}
 void Indexer::add_indexers(Indexers indexers) { impl_->add_indexers(indexers); }
 
+IndexHandle Indexer::add_index(std::string name, IndexFunc function) {
+  Indexers one;
+  one.emplace(name, std::move(function));
+  add_indexers(std::move(one));
+  return {*this, std::move(name)};
+}
 std::vector<std::string> Indexer::indexers() const {
   const auto definitions = impl_->read([](const State& state) { return state.definitions; });
   std::vector<std::string> out;

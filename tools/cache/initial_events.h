@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lookout/api/object.h"
-#include "lookout/tools/clock.h"
+#include "lookout/base/clock.h"
 
 namespace lookout::cache {
 
@@ -20,8 +20,9 @@ namespace lookout::cache {
 /// event of another kind comes.
 class InitialEvents {
  public:
-  /// An addition or a change.
+  /// An addition or a change. An empty handle (a transform failed) leaves things as they are.
   void put(api::Object object, bool added) {
+    if (!object) return;
     if (!added) index();
     if (indexed_) {
       const auto [at, inserted] = positions_.try_emplace(object.key(), objects_.size());
@@ -64,7 +65,7 @@ class InitialEvents {
 /// is missing.
 inline constexpr std::chrono::seconds kInitialEventsPatience{10};
 
-/// What to say of it; `last_event` is empty if nothing has come at all.
+/// The text of the warning. `last_event` is empty if no event has come.
 std::string initial_events_warning(std::string_view reflector, Clock::TimePoint begin,
                                    std::optional<Clock::TimePoint> last_event,
                                    Clock::TimePoint now);

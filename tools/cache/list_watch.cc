@@ -1,3 +1,4 @@
+#include <chrono>
 #include <utility>
 
 #include "lookout/tools/cache/lister_watcher.h"
@@ -5,10 +6,13 @@
 namespace lookout::cache {
 namespace {
 
+// A server ends a list after a minute (kube-apiserver --request-timeout); a large one may need it.
+constexpr std::chrono::minutes kListTimeout{2};
+
 class StreamWatcher : public Watcher {
  public:
   explicit StreamWatcher(rest::WatchStream stream) : stream_(std::move(stream)) {}
-  rest::Awaitable<bool> next(std::vector<api::WatchEvent>& events) override {
+  Awaitable<bool> next(std::vector<api::WatchEvent>& events) override {
     return stream_.async_next(events);
   }
 
@@ -27,17 +31,18 @@ void ListWatch::complete(rest::ListOptions& options) const {
   if (options_.tweak) options_.tweak(options);
 }
 
-rest::Awaitable<rest::ListMeta> ListWatch::list(OnItem on_item, rest::ListOptions options,
-                                                std::stop_token stop) {
+Awaitable<rest::ListMeta> ListWatch::list(OnItem on_item, rest::ListOptions options,
+                                          std::stop_token stop) {
   complete(options);
   rest::CallOptions call;
   call.stop = std::move(stop);
+  call.timeout = kListTimeout;
   return client_.async_list_each(std::move(on_item), std::move(options), options_.decode,
                                  std::move(call));
 }
 
-rest::Awaitable<std::unique_ptr<Watcher>> ListWatch::watch(rest::ListOptions options,
-                                                           std::stop_token stop) {
+Awaitable<std::unique_ptr<Watcher>> ListWatch::watch(rest::ListOptions options,
+                                                     std::stop_token stop) {
   complete(options);
   rest::CallOptions call;
   call.stop = std::move(stop);

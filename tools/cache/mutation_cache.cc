@@ -9,7 +9,7 @@
 namespace lookout::cache {
 namespace {
 
-/// What is no number is older than all that are.
+/// A version that is not a number is older than all that are.
 std::uint64_t version(const api::Object& object) {
   const std::string_view text = object.resource_version();
   std::uint64_t out = 0;
@@ -67,19 +67,27 @@ api::Object MutationCache::get(std::string_view key) {
 }
 
 std::vector<api::Object> MutationCache::by_index(std::string_view index, std::string_view value) {
-  const std::lock_guard lock(mutex_);
   std::vector<api::Object> out;
-  std::unordered_set<std::string> keys;
-  for (const auto& object : store_->snapshot().by_index(index, value)) {
-    const auto place = keys.insert(object.key()).first;
-    out.push_back(newer(*place, object));
+  std::vector<api::Object> added;  // and perhaps not of this value
+  {
+    const std::lock_guard lock(mutex_);
+    std::unordered_set<std::string> keys;
+    for (const auto& object : store_->snapshot().by_index(index, value)) {
+      const auto place = keys.insert(object.key()).first;
+      out.push_back(newer(*place, object));
+    }
+    if (!options_.include_adds) return out;
+    const auto now = clock_->now();
+    for (const auto& entry : entries_) {
+      if (!entry.deleted && entry.expires > now && !keys.contains(entry.key))
+        added.push_back(entry.object);
+    }
   }
-  if (!options_.include_adds) return out;
-  const auto now = clock_->now();
-  for (const auto& entry : entries_) {
-    if (entry.deleted || entry.expires <= now || keys.contains(entry.key)) continue;
-    const auto values = store_->values_of(index, entry.object);
-    if (std::find(values.begin(), values.end(), value) != values.end()) out.push_back(entry.object);
+  // Index functions are the program's: they are asked without the lock.
+  for (auto& object : added) {
+    const auto values = store_->values_of(index, object);
+    if (std::find(values.begin(), values.end(), value) != values.end())
+      out.push_back(std::move(object));
   }
   return out;
 }

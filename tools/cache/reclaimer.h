@@ -142,7 +142,7 @@ class Reclaimer {
   /// allocated lies in its part of the heap: while another thread frees that, piece after piece,
   /// the writer waits for malloc's lock, for half a millisecond and more.
   void reclaim(bool leave_to_writer);
-  /// What has been retired and is in no list yet. Under the mutex.
+  /// Moves retired pieces that are in no list yet into one. Under the mutex.
   void bury_all();
   /// Takes what no guard protects out of the first portions of the limbo; the others of these go to
   /// its end. Under the mutex.

@@ -4,19 +4,21 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <map>
 #include <utility>
 
+#include "lookout/api/error.h"
 #include "lookout/api/status.h"
-#include "rest/async_event.h"
+#include "lookout/base/async_event.h"
 #include "tools/cache/initial_events.h"
 #include "tools/cache/retry_with_deadline.h"
+#include "tools/cache/side_task.h"
+#include "tools/cache/unreadable.h"
 
 namespace lookout::cache {
 
-/// What is known of a stream that brings initial events.
+/// The progress of a stream of initial events.
 struct Silence {
   Clock::TimePoint begin;
   std::optional<Clock::TimePoint> last_event;
@@ -30,7 +32,7 @@ class Reflector::OpenWatch {
 
   bool has_events() const { return next < events.size(); }
   /// False at the end of the watch.
-  rest::Awaitable<bool> read() {
+  Awaitable<bool> read() {
     next = 0;
     events.clear();
     co_return co_await watcher->next(events);
@@ -56,6 +58,9 @@ class VeryShortWatch : public Error {
 
 /// No Retry-After of a server keeps a reflector waiting longer.
 constexpr std::chrono::minutes kLongestWait{2};
+
+/// As long as the same error is logged only once.
+constexpr std::chrono::seconds kLogAgain{30};
 
 /// Internal errors that come after so long count as the first ones again.
 constexpr std::chrono::minutes kInternalErrorReset{1};
@@ -94,12 +99,17 @@ Clock::Duration wait_asked_for(const std::exception& e) {
 
 double seconds(Clock::Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-void log_error(std::string_view name, const std::exception& e) {
-  if (is_expired(e)) {
-    spdlog::info("{}: the watch ended, the resourceVersion has expired: {}", name, e.what());
-  } else {
-    spdlog::warn("{}: {}", name, e.what());
-  }
+/// While the server is away nothing is lost by asking often: it does not notice.
+BackoffOptions for_refused(BackoffOptions options) {
+  options.max = options.initial;
+  return options;
+}
+
+/// Lists are dear, and the watch goes on between them.
+BackoffOptions for_unreadable(BackoffOptions options) {
+  options.max *= 10;
+  options.reset_after = std::max(options.reset_after, 4 * options.max);
+  return options;
 }
 
 }  // namespace
@@ -115,41 +125,48 @@ Reflector::Reflector(std::shared_ptr<ListerWatcher> source, ReflectorStore& stor
       store_(store),
       options_(completed(std::move(options))),
       clock_(options_.clock ? options_.clock : Clock::real()),
+      refused_backoff_(for_refused(options_.backoff), clock_),
+      unreadable_backoff_(for_unreadable(options_.backoff), clock_),
       random_(std::random_device{}()),
       last_activity_(clock_->now()) {}
 
-rest::Awaitable<void> Reflector::run(std::stop_token stop) {
+Awaitable<void> Reflector::run(std::stop_token stop) {
   const auto self = shared_from_this();
   const auto executor = co_await boost::asio::this_coro::executor;
-  rest::detail::AsyncEvent resync_ended(executor);
-  bool resyncing = options_.resync_period.count() > 0;
-  if (resyncing) {
-    boost::asio::co_spawn(executor, resync_loop(stop), [&](std::exception_ptr) {
-      resyncing = false;
-      resync_ended.ring();
-    });
+  std::optional<SideTask> resync;
+  if (options_.resync_period.count() > 0) {
+    resync.emplace(executor, stop, self,
+                   [this](std::stop_token over) { return resync_loop(std::move(over)); });
   }
   Backoff backoff(options_.backoff, clock_);
   while (!stop.stop_requested()) {
-    Clock::Duration asked{};
+    std::optional<Clock::Duration> pause;
     try {
       co_await list_and_watch(stop, backoff);
     } catch (const std::exception& e) {
       set_live(false);
-      asked = wait_asked_for(e);
       if (!stop.stop_requested()) handle_error(e);
+      pause = pause_after(e, backoff);
     } catch (...) {
       set_live(false);
       handle_error(Error("something was thrown that is no std::exception"));
     }
-    co_await clock_->sleep(std::max(backoff.next(), asked), stop);
+    const Clock::Duration wait = pause ? *pause : backoff.next();
+    co_await clock_->sleep(wait, stop);
   }
   set_live(false);
-  while (resyncing) co_await resync_ended.wait();
+  if (resync) co_await resync->end();
 }
 
-rest::Awaitable<void> Reflector::resync_loop(std::stop_token stop) {
-  while (co_await clock_->sleep(options_.resync_period, stop)) {
+Clock::Duration Reflector::pause_after(const std::exception& error, Backoff& backoff) {
+  Backoff& used = rest::is_connection_refused(error) ? refused_backoff_ : backoff;
+  return std::max(used.next(), wait_asked_for(error));
+}
+
+Awaitable<void> Reflector::resync_loop(std::stop_token stop) {
+  for (;;) {
+    const bool due = co_await clock_->sleep(options_.resync_period, stop);
+    if (!due) break;
     if (!listed_) continue;
     try {
       if (options_.should_resync && !options_.should_resync()) continue;
@@ -163,25 +180,67 @@ rest::Awaitable<void> Reflector::resync_loop(std::stop_token stop) {
   }
 }
 
-rest::Awaitable<void> Reflector::list_and_watch(std::stop_token stop, Backoff& backoff) {
-  std::unique_ptr<OpenWatch> open;
-  if (options_.use_watch_list && source_->supports_watch_list()) {
-    open = co_await stream_state(stop);
-    if (stop.stop_requested()) co_return;
+Awaitable<void> Reflector::list_and_watch(std::stop_token stop, Backoff& backoff) {
+  while (!stop.stop_requested()) {
+    std::unique_ptr<OpenWatch> open;
+    if (options_.use_watch_list && source_->supports_watch_list()) {
+      open = co_await stream_state(stop);
+      if (stop.stop_requested()) co_return;
+    }
+    if (!open) co_await list(stop);
+    if (complete_) {
+      unreadable_backoff_.reset();
+      co_await watch(std::move(open), stop, backoff);
+      co_return;
+    }
+    open.reset();
+    co_await watch_for_a_while(stop, backoff);
   }
-  if (!open) co_await list(stop);
-  co_await watch(std::move(open), stop, backoff);
 }
 
-void Reflector::replace(std::vector<api::Object> objects, std::string resource_version,
-                        Clock::TimePoint begin) {
+Awaitable<void> Reflector::watch_for_a_while(std::stop_token stop, Backoff& backoff) {
+  const auto executor = co_await boost::asio::this_coro::executor;
+  std::stop_source enough;
+  const std::stop_callback forward(stop, [&enough] { enough.request_stop(); });
+  const auto ring = [this, enough](std::stop_token over) -> Awaitable<void> {
+    return stop_after(unreadable_backoff_.next(), enough, std::move(over));
+  };
+  SideTask timer(executor, stop, shared_from_this(), ring);
+  std::exception_ptr failed;
+  try {
+    co_await watch(nullptr, enough.get_token(), backoff);
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  co_await timer.end();
+  if (failed) std::rethrow_exception(failed);
+}
+
+Awaitable<void> Reflector::stop_after(Clock::Duration wait, std::stop_source what,
+                                      std::stop_token stop) {
+  const bool slept = co_await clock_->sleep(wait, std::move(stop));
+  if (slept) what.request_stop();
+}
+
+void Reflector::replace(std::vector<api::Object> objects, const Unreadable& unreadable,
+                        std::string resource_version, Clock::TimePoint begin) {
+  unreadable.keep_known(objects, store_);
+  complete_ = unreadable.empty();
+  stats_.unreadable.store(unreadable.count(), std::memory_order_relaxed);
+  if (!complete_) {
+    const std::string example = unreadable.example();
+    handle_error(Error(fmt::format(
+        "{} of the objects of the server cannot be read{}{}; what is known of them stays, and the "
+        "server will be asked again",
+        unreadable.count(), example.empty() ? "" : ", one is ", example)));
+  }
   stats_.list_seconds.observe(seconds(clock_->now() - begin));
   stats_.list_items.observe(static_cast<double>(objects.size()));
   resource_version_unavailable_ = false;
   listed_ = true;
   resource_version_ = resource_version;
   store_.replace(std::move(objects), resource_version);
-  // Before anybody can be told that there is a list.
+  // Before any handler gets objects of the list.
   set_live(true);
   store_.flush(resource_version);
   set_last_sync(std::move(resource_version));
@@ -190,8 +249,7 @@ void Reflector::replace(std::vector<api::Object> objects, std::string resource_v
 // ---------------------------------------------------------------------------------------------
 // the state as a stream
 
-rest::Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(
-    std::stop_token stop) {
+Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(std::stop_token stop) {
   int cut_short = 0;
   while (!stop.stop_requested()) {
     rest::ListOptions options;
@@ -204,14 +262,16 @@ rest::Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(
     try {
       auto open = co_await open_watch(std::move(options), stop);
       InitialEvents initial;
+      Unreadable unreadable;
       std::string resource_version;
-      const bool complete = co_await read_initial_events(*open, initial, resource_version, stop);
+      const bool complete =
+          co_await read_initial_events(*open, initial, unreadable, resource_version, stop);
       if (complete) {
         std::vector<api::Object> objects = initial.take();
         if (options_.check_consistency) co_await check_consistency(objects, resource_version, stop);
         stats_.streamed_lists.fetch_add(1, std::memory_order_relaxed);
         ordered_ = true;  // what follows comes in the order of resourceVersions
-        replace(std::move(objects), std::move(resource_version), open->begin);
+        replace(std::move(objects), unreadable, std::move(resource_version), open->begin);
         co_return open;
       }
       // The server ended the watch before it had said everything. Once may be chance.
@@ -233,29 +293,26 @@ rest::Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(
   co_return nullptr;
 }
 
-rest::Awaitable<bool> Reflector::read_initial_events(OpenWatch& watch, InitialEvents& initial,
-                                                     std::string& resource_version,
-                                                     std::stop_token stop) {
+Awaitable<bool> Reflector::read_initial_events(OpenWatch& watch, InitialEvents& initial,
+                                               Unreadable& unreadable,
+                                               std::string& resource_version,
+                                               std::stop_token stop) {
   const auto executor = co_await boost::asio::this_coro::executor;
   const auto silence = std::make_shared<Silence>(Silence{watch.begin, {}});
-  std::stop_source over;
-  rest::detail::AsyncEvent warning_ended(executor);
-  bool warning = true;
-  boost::asio::co_spawn(executor, warn_of_silence(silence, over.get_token()),
-                        [&](std::exception_ptr) {
-                          warning = false;
-                          warning_ended.ring();
-                        });
+  SideTask warning(executor, stop, shared_from_this(), [this, silence](std::stop_token over) {
+    return warn_of_silence(silence, std::move(over));
+  });
   bool complete = false;
   std::exception_ptr failed;
   try {
     while (!complete && !stop.stop_requested()) {
-      if (const bool more = co_await watch.read(); !more) break;
+      const bool more = co_await read(watch);
+      if (!more) break;
       note_activity();
       silence->last_event = clock_->now();
       while (!complete && watch.has_events()) {
         const api::WatchEvent& event = watch.events[watch.next++];
-        if (!check(event)) continue;
+        if (!check(event, &unreadable)) continue;
         ++watch.count;
         if (event.type == api::EventType::kBookmark) {
           complete = ends_initial_events(event.object);
@@ -270,16 +327,17 @@ rest::Awaitable<bool> Reflector::read_initial_events(OpenWatch& watch, InitialEv
   } catch (...) {
     failed = std::current_exception();
   }
-  over.request_stop();
-  while (warning) co_await warning_ended.wait();
+  co_await warning.end();
   if (failed) std::rethrow_exception(failed);
   co_return complete;
 }
 
-rest::Awaitable<void> Reflector::warn_of_silence(std::shared_ptr<const Silence> silence,
-                                                 std::stop_token stop) {
+Awaitable<void> Reflector::warn_of_silence(std::shared_ptr<const Silence> silence,
+                                           std::stop_token stop) {
   auto patience = Clock::Duration(kInitialEventsPatience);
-  while (co_await clock_->sleep(patience, stop)) {
+  for (;;) {
+    const bool due = co_await clock_->sleep(patience, stop);
+    if (!due) break;
     const auto now = clock_->now();
     const auto silent = now - silence->last_event.value_or(silence->begin);
     patience = kInitialEventsPatience;
@@ -292,21 +350,25 @@ rest::Awaitable<void> Reflector::warn_of_silence(std::shared_ptr<const Silence> 
   }
 }
 
-rest::Awaitable<void> Reflector::check_consistency(const std::vector<api::Object>& streamed,
-                                                   const std::string& resource_version,
-                                                   std::stop_token stop) {
+Awaitable<void> Reflector::check_consistency(const std::vector<api::Object>& streamed,
+                                             const std::string& resource_version,
+                                             std::stop_token stop) {
   std::map<std::string, api::Object> missing;
   for (const auto& object : streamed) missing[object.key()] = object;
   std::string difference;
   auto on_item = [&](api::Object item) {
-    if (!acceptable(item, "list")) return;
+    if (!acceptable(item, "list", nullptr)) return;
     const std::string key = item.key();
+    const api::Object kept = store_.prepare(std::move(item));
     const auto at = missing.find(key);
-    if (at == missing.end()) {
+    if (!kept) {
+      // Nothing is kept of it, as a transform fails, say: nor was there of what was streamed,
+      // unless of an earlier version.
+      if (at != missing.end()) missing.erase(at);
+    } else if (at == missing.end()) {
       difference = fmt::format("{} was not streamed", key);
     } else {
-      if (at->second != store_.prepare(std::move(item)))
-        difference = fmt::format("{} was streamed with other content", key);
+      if (at->second != kept) difference = fmt::format("{} was streamed with other content", key);
       missing.erase(at);
     }
   };
@@ -338,29 +400,31 @@ std::string Reflector::relist_resource_version() const {
   return resource_version_.empty() ? "0" : resource_version_;
 }
 
-rest::Awaitable<void> Reflector::list(std::stop_token stop) {
+Awaitable<void> Reflector::list(std::stop_token stop) {
   const auto begin = clock_->now();
   std::vector<api::Object> items;
+  Unreadable unreadable;
   std::string resource_version;
   for (bool again = true; again;) {
     again = false;
     items.clear();
+    unreadable.clear();
     rest::ListOptions options;
     options.resource_version = relist_resource_version();
     try {
-      resource_version = co_await list_pages(options, items, stop);
+      resource_version = co_await list_pages(options, items, unreadable, stop);
     } catch (const std::exception& e) {
       if (!is_unavailable(e) || resource_version_unavailable_) throw;
       resource_version_unavailable_ = true;
       again = true;
     }
   }
-  replace(std::move(items), std::move(resource_version), begin);
+  replace(std::move(items), unreadable, std::move(resource_version), begin);
 }
 
-rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
-                                                   std::vector<api::Object>& items,
-                                                   std::stop_token stop) {
+Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
+                                             std::vector<api::Object>& items,
+                                             Unreadable& unreadable, std::stop_token stop) {
   const std::string requested = options.resource_version;
   if (options_.page_size > 0) {
     options.limit = options_.page_size;
@@ -369,7 +433,7 @@ rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
   }
   // (Otherwise the server's cache has it all, and pages would make it ask the storage.)
   auto on_item = [&](api::Object item) {
-    if (acceptable(item, "list")) items.push_back(store_.prepare(std::move(item)));
+    if (acceptable(item, "list", &unreadable)) items.push_back(store_.prepare(std::move(item)));
   };
   stats_.lists.fetch_add(1, std::memory_order_relaxed);
   bool paged = false;       // the server has made pages
@@ -387,6 +451,7 @@ rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
     if (expired) {
       // The pages took longer than the server keeps history: all at once, then.
       items.clear();
+      unreadable.clear();
       options.limit = 0;
       options.continue_token.clear();
       options.resource_version = requested;
@@ -398,6 +463,8 @@ rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
                               options_.type_description, meta.api_version, meta.kind));
     }
     stats_.skipped.fetch_add(meta.malformed_items, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < meta.malformed_items; ++i)
+      unreadable.add(i < meta.malformed_keys.size() ? meta.malformed_keys[i] : std::string());
     if (meta.continue_token.empty()) {
       if (requested == "0" && paged) paginated_ = true;
       co_return meta.resource_version;
@@ -413,8 +480,8 @@ rest::Awaitable<std::string> Reflector::list_pages(rest::ListOptions options,
 // -----------------------------------------------------------------------------------------
 // watching
 
-rest::Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::open_watch(
-    rest::ListOptions options, std::stop_token stop) {
+Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::open_watch(rest::ListOptions options,
+                                                                       std::stop_token stop) {
   options.allow_watch_bookmarks = true;
   std::uniform_real_distribution<double> spread(1.0, 2.0);
   options.timeout = std::chrono::seconds(static_cast<std::int64_t>(
@@ -427,8 +494,8 @@ rest::Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::open_watch(
   co_return std::make_unique<OpenWatch>(std::move(watcher), begin);
 }
 
-rest::Awaitable<void> Reflector::watch(std::unique_ptr<OpenWatch> open, std::stop_token stop,
-                                       Backoff& backoff) {
+Awaitable<void> Reflector::watch(std::unique_ptr<OpenWatch> open, std::stop_token stop,
+                                 Backoff& backoff) {
   RetryWithDeadline internal_errors(options_.max_internal_error_retry, kInternalErrorReset,
                                     api::is_internal_error, clock_);
   while (!stop.stop_requested()) {
@@ -448,20 +515,35 @@ rest::Awaitable<void> Reflector::watch(std::unique_ptr<OpenWatch> open, std::sto
       internal_errors.failed(e);
       // A server that does not answer, or not yet, most likely still has our resourceVersion when
       // it does: no need for a new list.
+      // The server's history has begun anew: not even a list can begin there.
+      if (api::is_too_large_resource_version(e)) resource_version_unavailable_ = true;
       const bool again = rest::is_transient(e) || api::is_too_many_requests(e) ||
                          (api::is_internal_error(e) && internal_errors.should_retry());
       if (!again) throw;
       set_live(false);
-      stats_.errors.fetch_add(1, std::memory_order_relaxed);
-      spdlog::debug("{}: {}", name(), e.what());
-      wait = std::max(backoff.next(), wait_asked_for(e));
+      if (dynamic_cast<const rest::TransportError*>(&e) != nullptr) {
+        handle_error(e);
+      } else {
+        note_failure(e);
+        spdlog::debug("{}: {}", name(), e.what());
+      }
+      wait = pause_after(e, backoff);
     }
     open.reset();
     if (wait.count() > 0) co_await clock_->sleep(wait, stop);
   }
 }
 
-rest::Awaitable<void> Reflector::follow(OpenWatch& watch, std::stop_token stop) {
+Awaitable<bool> Reflector::read(OpenWatch& watch) {
+  try {
+    co_return co_await watch.read();
+  } catch (const api::DecodeError&) {
+    stats_.skipped.fetch_add(1, std::memory_order_relaxed);
+    throw;
+  }
+}
+
+Awaitable<void> Reflector::follow(OpenWatch& watch, std::stop_token stop) {
   struct AtEnd {
     ~AtEnd() {
       reflector.stats_.watch_seconds.observe(seconds(reflector.clock_->now() - watch.begin));
@@ -472,15 +554,16 @@ rest::Awaitable<void> Reflector::follow(OpenWatch& watch, std::stop_token stop) 
   } const at_end{*this, watch};
 
   bool more = true;
+  std::optional<rest::TransportError> broken;
   while (more && !stop.stop_requested()) {
     if (!watch.has_events()) {
       try {
-        more = co_await watch.read();
+        more = co_await read(watch);
       } catch (const rest::TransportError& e) {
         if (stop.stop_requested()) co_return;
         set_live(false);
         // The server went away, perhaps in the middle of an event: what was whole has been taken.
-        spdlog::debug("{}: {}", name(), e.what());
+        broken = e;
         more = false;
       }
       if (!more || watch.events.empty()) continue;
@@ -490,40 +573,46 @@ rest::Awaitable<void> Reflector::follow(OpenWatch& watch, std::stop_token stop) 
     try {
       while (watch.has_events()) {
         const api::WatchEvent& event = watch.events[watch.next++];
-        watch.count += take(event) ? 1u : 0u;
+        watch.count += take(event, *watch.watcher) ? 1u : 0u;
       }
     } catch (...) {
       failed = std::current_exception();
     }
-    // What came before an error still counts.
+    // Events before an error still count.
     store_.flush(resource_version_);
     set_last_sync(resource_version_);
     if (failed) std::rethrow_exception(failed);
   }
   if (watch.count == 0 && clock_->now() - watch.begin < std::chrono::seconds(1)) {
     stats_.short_watches.fetch_add(1, std::memory_order_relaxed);
-    throw VeryShortWatch("the watch lasted less than a second and brought nothing");
+    const std::chrono::duration<double> lasted = clock_->now() - watch.begin;
+    throw VeryShortWatch(
+        fmt::format("very short watch: closed after {:.1f} s, no events received{}", lasted.count(),
+                    broken ? fmt::format(" ({})", broken->what()) : ""));
   }
+  if (broken) handle_error(*broken);
 }
 
-bool Reflector::check(const api::WatchEvent& event) {
+bool Reflector::check(const api::WatchEvent& event, Unreadable* unreadable) {
   if (event.type == api::EventType::kError) {
     auto status = api::Status::from(event.object);
-    if (!status)
-      throw Error(fmt::format("an error event without a Status: {}", event.object.to_json()));
+    if (!status) {
+      throw Error(fmt::format("an error event without a Status but with {} {}",
+                              event.object.api_version(), event.object.kind()));
+    }
     throw api::StatusError(std::move(*status));
   }
   if (event.type == api::EventType::kBookmark) {
     stats_.bookmarks.fetch_add(1, std::memory_order_relaxed);
   } else {
-    if (!acceptable(event.object, "watch")) return false;
+    if (!acceptable(event.object, "watch", unreadable)) return false;
     stats_.events.fetch_add(1, std::memory_order_relaxed);
   }
   return true;
 }
 
-bool Reflector::take(const api::WatchEvent& event) {
-  if (!check(event)) return false;
+bool Reflector::take(const api::WatchEvent& event, const Watcher& watcher) {
+  if (!check(event, nullptr)) return false;
   switch (event.type) {
     case api::EventType::kAdded:
       store_.add(event.object);
@@ -532,7 +621,11 @@ bool Reflector::take(const api::WatchEvent& event) {
       store_.update(event.object);
       break;
     case api::EventType::kDeleted:
-      store_.remove(event.object);
+      if (watcher.missed(event.object)) {
+        store_.remove_missed(event.object);
+      } else {
+        store_.remove(event.object);
+      }
       break;
     case api::EventType::kBookmark:
     case api::EventType::kError:
@@ -544,13 +637,15 @@ bool Reflector::take(const api::WatchEvent& event) {
   return true;
 }
 
-bool Reflector::acceptable(const api::Object& object, std::string_view where) {
+bool Reflector::acceptable(const api::Object& object, std::string_view where,
+                           Unreadable* unreadable) {
   const bool expected = options_.expected_kind.empty()
                             ? !is_table(object.api_version(), object.kind())
                             : object.kind() == options_.expected_kind &&
                                   object.api_version() == options_.expected_api_version;
   if (expected && !object.name().empty()) return true;
   stats_.skipped.fetch_add(1, std::memory_order_relaxed);
+  if (unreadable != nullptr) unreadable->add(object.name().empty() ? std::string() : object.key());
   if (!expected) {
     spdlog::error("{}: expected {} in the {}, left out {} {} {}", options_.name,
                   options_.type_description, where, object.api_version(), object.kind(),
@@ -563,9 +658,9 @@ bool Reflector::acceptable(const api::Object& object, std::string_view where) {
 }
 
 void Reflector::handle_error(const std::exception& error) {
-  stats_.errors.fetch_add(1, std::memory_order_relaxed);
+  note_failure(error);
   if (!options_.watch_error_handler) {
-    log_error(options_.name, error);
+    log_error(error);
     return;
   }
   try {
@@ -574,6 +669,33 @@ void Reflector::handle_error(const std::exception& error) {
     spdlog::error("{}: the watch error handler threw: {}", options_.name, e.what());
   } catch (...) {
     spdlog::error("{}: the watch error handler threw", options_.name);
+  }
+}
+
+void Reflector::note_failure(const std::exception& error) {
+  stats_.errors.fetch_add(1, std::memory_order_relaxed);
+  const auto* const answer = dynamic_cast<const api::StatusError*>(&error);
+  auto failure = std::make_unique<ReflectorFailure>();
+  failure->message = error.what();
+  failure->status = answer == nullptr ? 0 : answer->code();
+  failure->at = clock_->now();
+  const std::lock_guard lock(mutex_);
+  failure_ = std::move(failure);
+}
+
+void Reflector::log_error(const std::exception& error) {
+  const auto now = clock_->now();
+  // A server that is away is asked every second.
+  if (error.what() == logged_error_ && now - logged_at_ < kLogAgain) {
+    spdlog::debug("{}: {}", name(), error.what());
+    return;
+  }
+  logged_error_ = error.what();
+  logged_at_ = now;
+  if (is_expired(error)) {
+    spdlog::info("{}: the watch ended, the resourceVersion has expired: {}", name(), error.what());
+  } else {
+    spdlog::warn("{}: {}", name(), error.what());
   }
 }
 
@@ -591,12 +713,21 @@ void Reflector::set_last_sync(std::string resource_version) {
 
 void Reflector::note_activity() { last_activity_.store(clock_->now(), std::memory_order_relaxed); }
 void Reflector::set_live(bool live) {
+  live = live && complete_;
+  if (live) {
+    const std::lock_guard lock(mutex_);
+    failure_ = nullptr;
+  }
   if (live == this->live()) return;
   live_since_.store(live ? clock_->now() : kNotLive, std::memory_order_relaxed);
 }
 std::optional<Clock::TimePoint> Reflector::live_since() const {
   const auto since = live_since_.load(std::memory_order_relaxed);
   return since == kNotLive ? std::nullopt : std::optional(since);
+}
+std::optional<ReflectorFailure> Reflector::last_failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_ ? std::optional(*failure_) : std::nullopt;
 }
 Clock::TimePoint Reflector::last_activity() const {
   return last_activity_.load(std::memory_order_relaxed);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "lookout/tools/clock.h"
+#include "lookout/base/clock.h"
 
 namespace lookout::cache {
 

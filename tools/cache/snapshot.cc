@@ -2,7 +2,7 @@
 
 #include <variant>
 
-#include "api/object_header.h"
+#include "lookout/api/detail/object_header.h"
 #include "tools/cache/store_state.h"
 
 namespace lookout::cache {
@@ -135,7 +135,7 @@ bool Snapshot::has_index(std::string_view index) const {
   return false;
 }
 
-const std::string& Snapshot::resource_version() const {
+const std::string& Snapshot::resource_version() const& {
   static const std::string kNone;
   return pin_ ? pin_->state->resource_version : kNone;
 }

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "api/popcount.h"
+#include "lookout/base/popcount.h"
 #include "tools/cache/reclaimer.h"
 
 namespace lookout::cache::detail {
@@ -170,20 +170,18 @@ class Trie {
     return 1u << (hash >> shift & 31u);
   }
   static std::uint32_t index_of(std::uint32_t bits, std::uint32_t bit) {
-    return static_cast<std::uint32_t>(api::detail::popcount(bits & (bit - 1)));
+    return static_cast<std::uint32_t>(popcount(bits & (bit - 1)));
   }
   static std::uint32_t entry_count(const Node* node, unsigned shift) {
     return shift >= kHashBits ? node->entry_bits
-                              : static_cast<std::uint32_t>(api::detail::popcount(node->entry_bits));
+                              : static_cast<std::uint32_t>(popcount(node->entry_bits));
   }
   static std::uint32_t child_count(const Node* node, unsigned shift) {
-    return shift >= kHashBits ? 0
-                              : static_cast<std::uint32_t>(api::detail::popcount(node->child_bits));
+    return shift >= kHashBits ? 0 : static_cast<std::uint32_t>(popcount(node->child_bits));
   }
   static Node** children(const Node* node, bool list) {
     const std::uint32_t n =
-        list ? node->entry_bits
-             : static_cast<std::uint32_t>(api::detail::popcount(node->entry_bits));
+        list ? node->entry_bits : static_cast<std::uint32_t>(popcount(node->entry_bits));
     return reinterpret_cast<Node**>(const_cast<Entry*>(node->entries() + n));
   }
 
@@ -227,8 +225,8 @@ class Trie {
   /// is new (then `entry` or `child` is put there) or gone.
   static Node* reshape(Node* node, std::uint32_t entry_bits, std::uint32_t child_bits,
                        const Entry* entry, Node* child, Edit& edit) {
-    const auto entries = static_cast<std::uint32_t>(api::detail::popcount(entry_bits));
-    const auto child_nodes = static_cast<std::uint32_t>(api::detail::popcount(child_bits));
+    const auto entries = static_cast<std::uint32_t>(popcount(entry_bits));
+    const auto child_nodes = static_cast<std::uint32_t>(popcount(child_bits));
     Node* out = allocate(entries, child_nodes, edit);
     out->entry_bits = entry_bits;
     out->child_bits = child_bits;
@@ -243,7 +241,7 @@ class Trie {
   static void merge(const T* from, std::uint32_t from_bits, T* to, std::uint32_t to_bits,
                     const T* added) {
     const std::uint32_t changed = from_bits ^ to_bits;
-    const auto n = static_cast<std::size_t>(api::detail::popcount(from_bits));
+    const auto n = static_cast<std::size_t>(popcount(from_bits));
     if (changed == 0) {
       if (n > 0) std::memcpy(to, from, n * sizeof(T));
       return;
@@ -357,7 +355,7 @@ class Trie {
       const Entry existing = node->entries()[index_of(node->entry_bits, bit)];
       if (!match(existing)) return node;
       erased = existing;
-      if (api::detail::popcount(node->entry_bits) + api::detail::popcount(node->child_bits) == 1) {
+      if (popcount(node->entry_bits) + popcount(node->child_bits) == 1) {
         drop(node, edit);
         return nullptr;
       }
@@ -369,7 +367,7 @@ class Trie {
     Node* child = erase_at(before, hash, shift + kBits, match, edit, erased);
     if (!erased) return node;
     if (child == nullptr) {
-      if (node->entry_bits == 0 && api::detail::popcount(node->child_bits) == 1) {
+      if (node->entry_bits == 0 && popcount(node->child_bits) == 1) {
         drop(node, edit);
         return nullptr;
       }

@@ -6,18 +6,19 @@
 #include <atomic>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <charconv>
+#include <cmath>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <utility>
 #include <vector>
 
-#include "apiserver/doorbell.h"
 #include "apiserver/storage/cacher/revision_waiters.h"
 #include "apiserver/storage/memory/memory_watch.h"
 #include "apiserver/storage/memory/object_source.h"
+#include "apiserver/storage/revision.h"
 #include "lookout/api/status.h"
+#include "lookout/base/async_event.h"
 
 namespace lookout::apiserver::storage::cacher {
 namespace {
@@ -33,12 +34,16 @@ constexpr std::chrono::milliseconds kLongestPause{2000};
 constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLongestLook{300};
 constexpr std::chrono::milliseconds kPoll{5};
+constexpr std::chrono::milliseconds kReadyPoll{10};
+constexpr int kRetryAfterSeconds = 1;
+/// Looking whether anything has changed is as much work for etcd as reading so much of a resource.
+constexpr std::size_t kShare = 10;
+/// How many times in a row a watch is silent until it is looked at whether it may be.
+constexpr int kSilencesToLook = 10;
 
-Revision revision_of(const api::Object& object) {
-  const std::string_view text = object.resource_version();
-  Revision revision = 0;
-  std::from_chars(text.data(), text.data() + text.size(), revision);
-  return revision;
+/// As resource handlers would say it.
+api::Object unreadable_status(const char* why) {
+  return api::StatusError::internal_error(why).status().to_object();
 }
 
 }  // namespace
@@ -74,6 +79,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     client_->spawn(strand, follow(shared_from_this()));
   }
 
+  void trim() { table_->trim(steady_clock::now()); }
   void close() {
     stop_.request_stop();
     store_->close();
@@ -81,29 +87,73 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     waiters_.close();
   }
 
+  bool closed() const { return stop_.stop_requested(); }
+  /// (Nothing is taken over once it is closed.)
+  void clear() {
+    usable_ = false;
+    table_->replace({}, table_->current_revision());
+  }
   TimePoint deadline() const { return steady_clock::now() + options_.future_wait; }
+  std::chrono::milliseconds future_wait() const { return options_.future_wait; }
 
-  /// Whether there is a state at all, or comes in time.
-  Awaitable<bool> filled(TimePoint until) {
-    const bool there = co_await waiters_.reached(1, until);
-    co_return there&& usable();
+  /// Throws 429 if there is no state. One that has not been missing for long is waited for.
+  Awaitable<void> expect_state() {
+    if (usable()) co_return;
+    const TimePoint since = missing_since();
+    const TimePoint until = since + options_.future_wait;
+    AsyncEvent bell(co_await boost::asio::this_coro::executor);
+    while (!usable() && !closed()) {
+      const TimePoint now = steady_clock::now();
+      if (now >= until) {
+        throw api::StatusError::too_many_requests("storage is (re)initializing",
+                                                  retry_after(now - since));
+      }
+      co_await bell.wait(std::min(until, now + kReadyPoll));
+    }
   }
   Awaitable<bool> reached(Revision revision, TimePoint until) {
     return waiters_.reached(revision, until);
   }
+  /// How far etcd has come; perhaps not all that far, but not less than `asked`.
+  Awaitable<Revision> newest(Revision asked) {
+    const Revision known = client_->newest_known();
+    if (known >= asked) co_return known;
+    co_return co_await store_->current_revision();
+  }
 
   /// A state that is not older than `revision`; nothing if it does not come in time.
   Awaitable<std::optional<Moment>> moment(Revision revision, TimePoint until) {
-    if (!co_await filled(until)) co_return std::nullopt;
     for (auto look = kFirstLook; usable(); look = std::min(look * 2, kLongestLook)) {
-      if (co_await reached(revision, std::min(until, steady_clock::now() + look)))
-        co_return table_->now();
-      if (stop_.stop_requested()) break;
-      auto verified = co_await verified_moment(revision);
-      if (verified) co_return verified;
+      const bool there = co_await reached(revision, std::min(until, steady_clock::now() + look));
+      if (there) co_return table_->now();
+      if (closed()) break;
+      co_await verify(revision);
+      if (table_->current_revision() >= revision) continue;
       if (steady_clock::now() >= until) break;
     }
     co_return std::nullopt;
+  }
+
+  /// Whether the table shows the state at a revision.
+  bool is_at(Revision revision) const { return table_->current_revision() >= revision; }
+  /// Whether a list is less work for the storage than looking whether anything has changed, for
+  /// which it looks at all that there is.
+  bool is_little(const std::string& key, bool recursive, const ListOptions& options) const {
+    Moment now = table_->now();
+    const std::size_t all = now.count();
+    std::size_t some = 1;
+    if (recursive) {
+      some = memory::MomentCursor(std::move(now), key, options.start_key).remaining();
+      if (options.limit > 0 && options.predicate.accepts_everything())
+        some = std::min(some, options.limit);
+    }
+    return some * kShare < all;
+  }
+
+  /// How many objects there are, if there is a state.
+  std::optional<std::size_t> count() const {
+    if (!usable()) return std::nullopt;
+    return table_->size();
   }
 
   /// After a write: what is read here next is not older.
@@ -120,37 +170,45 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   Revision written() const { return written_.load(std::memory_order_relaxed); }
 
  private:
-  /// The table as it is, if the storage says that nothing has changed up to `revision` at least.
-  Awaitable<std::optional<Moment>> verified_moment(Revision revision) {
-    Doorbell bell(co_await boost::asio::this_coro::executor);
-    for (;;) {
-      Moment moment = table_->now();
+  /// Asks the storage whether nothing has changed since what the table shows; then the table shows
+  /// what is there now, and everybody who waits for that has it. Many ask at once: one goes and
+  /// looks for all.
+  Awaitable<void> verify(Revision revision) {
+    AsyncEvent bell(co_await boost::asio::this_coro::executor);
+    for (bool mine = false; !mine;) {
+      if (table_->current_revision() >= revision || closed()) co_return;
       {
         const std::lock_guard lock(mutex_);
-        // Many ask at once: one goes and looks for all.
-        if (verified_of_ == moment.revision && verified_ >= revision) {
-          moment.revision = verified_;
-          co_return moment;
-        }
-        if (!verifying_) {
-          verifying_ = true;
-          break;
-        }
+        mine = !std::exchange(verifying_, true);
       }
-      co_await bell.wait(steady_clock::now() + kPoll);
-      if (stop_.stop_requested()) co_return std::nullopt;
+      if (!mine) co_await bell.wait(steady_clock::now() + kPoll);
     }
     const Verifying end(*this);
-    Moment moment = table_->now();
+    co_await is_unchanged();
+  }
+
+  Awaitable<bool> is_unchanged() {
+    const Moment moment = table_->now();
     const std::optional<Revision> verified =
-        co_await store_->unchanged_since(moment.revision, moment.items.size());
-    if (!verified) co_return std::nullopt;
+        co_await store_->unchanged_since(moment.revision, moment.count());
+    if (!verified) co_return false;
+    table_->advance(*verified, moment.epoch);
+    waiters_.notify();
+    co_return true;
+  }
+
+  /// Since when nothing can be served.
+  TimePoint missing_since() {
     const std::lock_guard lock(mutex_);
-    verified_of_ = moment.revision;
-    verified_ = *verified;
-    if (*verified < revision) co_return std::nullopt;
-    moment.revision = *verified;
-    co_return moment;
+    if (!missing_since_) missing_since_ = steady_clock::now();
+    return *missing_since_;
+  }
+
+  /// In seconds (cacher.go: calculateRetryAfterForUnreadyCache): a second at first, half a minute
+  /// after one.
+  static int retry_after(steady_clock::duration missing) {
+    const double seconds = std::chrono::duration<double>(missing).count();
+    return static_cast<int>(std::clamp(std::exp(0.06 * seconds), 1.0, 30.0));
   }
 
   struct Verifying {
@@ -175,16 +233,12 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
         const Revision before = self->table_->current_revision();
         filled = co_await self->watch();
         if (self->table_->current_revision() > before) pause = kFirstPause;
-      } catch (const StorageError& e) {
-        why = e.what();
-        // Who would list now, gets the error.
-        if (e.code() == StorageError::Code::kCorruptObject) self->give_up();
       } catch (const std::exception& e) {
         why = e.what();
       }
       if (self->stop_.stop_requested()) co_return;
       if (!why.empty()) spdlog::warn("watch cache: {}: {}", self->table_->prefix(), why);
-      Doorbell bell(co_await boost::asio::this_coro::executor);
+      AsyncEvent bell(co_await boost::asio::this_coro::executor);
       const std::stop_callback wake(self->stop_.get_token(), [bell] { bell.ring(); });
       if (!self->stop_.stop_requested()) co_await bell.wait(steady_clock::now() + pause);
       pause = std::min(pause * 2, kLongestPause);
@@ -197,61 +251,76 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
       items.push_back(
           std::make_shared<const Item>(Item{std::move(key), std::move(object), revision}));
     };
+    memory::Unreadable unreadable;
+    etcd3::Store::TakeUnreadable note = [&](std::string key, const StorageError& why) {
+      spdlog::warn("watch cache: {}: {}", table_->prefix(), why.what());
+      unreadable.insert_or_assign(std::move(key), unreadable_status(why.what()));
+    };
     const etcd3::Lineage lineage = client_->lineage();
-    const Revision revision = co_await store_->read_all(std::move(take));
+    const Revision revision = co_await store_->read_all(std::move(take), std::move(note));
     if (!client_->is_now(lineage)) throw Error("another etcd came while it was read");
+    if (closed()) co_return;
     if (lineage_ == 0 || lineage_ == lineage.number) {
-      table_->replace(items, revision);
+      table_->replace(items, revision, std::move(unreadable));
     } else {
-      begin_again(items, revision);
+      begin_again(items, revision, std::move(unreadable));
     }
     filled_ = lineage;
     lineage_.store(lineage.number, std::memory_order_release);
     usable_ = true;
-    if (auto* metrics = store_->metrics()) metrics->cache_filled(revision, options_.history);
+    {
+      const std::lock_guard lock(mutex_);
+      missing_since_.reset();
+    }
+    if (auto* metrics = store_->metrics()) metrics->cache_filled(revision, options_.history.count);
     waiters_.notify();
     spdlog::debug("watch cache: {}: {} objects at revision {}", table_->prefix(), items.size(),
                   revision);
   }
 
   /// With what has no past in common with what was there.
-  void begin_again(const std::vector<ItemPtr>& items, Revision revision) {
+  void begin_again(const std::vector<ItemPtr>& items, Revision revision,
+                   memory::Unreadable unreadable) {
     lost_ = std::max(lost_.load(), table_->current_revision());
-    table_->restart(items, revision);
+    table_->restart(items, revision, std::move(unreadable));
     if (written_ > revision) written_ = revision;
-    const std::lock_guard lock(mutex_);
-    verified_of_ = 0;
-    verified_ = 0;
   }
 
   /// Follows the changes until the watch ends. False if the table has to be filled again.
   Awaitable<bool> watch() {
     const auto executor = co_await boost::asio::this_coro::executor;
-    const std::unique_ptr<Watch> watch =
+    const std::unique_ptr<etcd3::FeedingWatch> watch =
         store_->watch_all(table_->current_revision(), filled_, executor);
     etcd3::ResourceMetrics* const metrics = store_->metrics();
     std::vector<Event> events;
     std::vector<Table::Change> changes;
-    for (;;) {
-      if (!co_await watch->next(events, steady_clock::now() + options_.silence)) break;
-      if (events.empty() && !co_await is_right_to_be_silent()) {
-        // It is late, and comes in the meantime, or it does not come at all.
-        if (!co_await watch->next(events, deadline())) break;
+    for (int silences = 0;;) {
+      bool open = co_await watch->next(events, steady_clock::now() + options_.silence);
+      if (!open) break;
+      silences = events.empty() ? silences + 1 : 0;
+      bool late = false;
+      if (events.empty()) late = !co_await is_right_to_be_silent(*watch, silences);
+      if (late) {
+        // It comes in the meantime, or it does not come at all.
+        open = co_await watch->next(events, deadline());
+        if (!open) break;
         if (events.empty()) {
           spdlog::warn("watch cache: {}: the watch hangs", table_->prefix());
           break;
         }
       }
       for (Event& event : events) {
-        if (event.type == api::EventType::kError) co_return take_error(event);
+        const bool unreadable = event.type == api::EventType::kError && event.change != nullptr;
+        if (event.type == api::EventType::kError && !unreadable) co_return take_error(event);
         if (event.type == api::EventType::kBookmark) {
           table_->advance(event.revision);
           if (metrics != nullptr) metrics->cache_at(event.revision);
           continue;
         }
         if (metrics != nullptr) metrics->cache_event(event.revision);
-        changes.push_back(
-            {event.change->key(), std::move(event.object), event.type == api::EventType::kDeleted});
+        if (unreadable) warn(event.object);
+        changes.push_back({event.change->key(), std::move(event.object),
+                           event.change->type() == api::EventType::kDeleted, unreadable});
         if (event.revision_continues) continue;
         table_->apply(std::exchange(changes, {}), event.revision);
       }
@@ -260,23 +329,27 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     co_return true;
   }
 
-  Awaitable<bool> is_right_to_be_silent() {
-    const Moment moment = table_->now();
-    const auto unchanged = co_await store_->unchanged_since(moment.revision, moment.items.size());
-    co_return unchanged.has_value();
+  Awaitable<bool> is_right_to_be_silent(etcd3::FeedingWatch& watch, int silences) {
+    // Where nobody has written anything, there is nothing to look for.
+    const Revision newest = co_await store_->current_revision();
+    if (table_->current_revision() >= newest) co_return true;
+    // A member that answers tells its watches what there is; that they are told is looked at less
+    // often, as etcd has to look at every object for that.
+    if (silences % kSilencesToLook != 0) co_return co_await watch.is_served();
+    co_return co_await is_unchanged();
   }
 
-  bool take_error(const Event& event) {
-    const auto status = api::Status::from(event.object);
-    const std::string message = status ? status->message : std::string("the watch failed");
+  std::string warn(const api::Object& error) const {
+    const auto status = api::Status::from(error);
+    std::string message = status ? status->message : std::string("the watch failed");
     spdlog::warn("watch cache: {}: {}", table_->prefix(), message);
+    return message;
+  }
+
+  bool take_error(const Event& event) const {
+    const std::string message = warn(event.object);
     // A member without a leader, say: another one goes on from here. Anything else needs the state.
     return message.find("etcdserver: no leader") != std::string::npos;
-  }
-
-  void give_up() {
-    usable_ = false;
-    table_->forget();
   }
 
   const std::shared_ptr<etcd3::Client> client_;
@@ -292,10 +365,25 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   etcd3::Lineage filled_;                  // of the coroutine that fills it
 
   std::mutex mutex_;
-  bool verifying_ = false;    // guarded by mutex_, as are those below
-  Revision verified_of_ = 0;  // the table's state at this revision
-  Revision verified_ = 0;     // was still so at this one
+  bool verifying_ = false;  // guarded by mutex_, as are those below
+  std::optional<TimePoint> missing_since_ = steady_clock::now();
 };
+
+namespace {
+
+/// If the answer would leave out what is there and cannot be read.
+void expect_readable(const Moment& moment, const std::string& key, bool recursive,
+                     const std::string& start = {}) {
+  const api::Object* const why = moment.unreadable_in(key, recursive, start);
+  if (why == nullptr) return;
+  throw api::StatusError(api::Status::from(*why).value());
+}
+
+api::StatusError too_large(Revision asked, Revision newest) {
+  return api::StatusError::too_large_resource_version(asked, newest, kRetryAfterSeconds);
+}
+
+}  // namespace
 
 Cacher::Cacher(std::shared_ptr<etcd3::Client> client, std::shared_ptr<etcd3::Store> store,
                Options options)
@@ -306,10 +394,13 @@ Cacher::Cacher(std::shared_ptr<etcd3::Client> client, std::shared_ptr<etcd3::Sto
 Cacher::~Cacher() { close(); }
 
 void Cacher::close() { core_->close(); }
+void Cacher::trim() { core_->trim(); }
+void Cacher::clear() { core_->clear(); }
 
 const std::string& Cacher::prefix() const { return core_->store().prefix(); }
 Awaitable<Revision> Cacher::current_revision() { return core_->store().current_revision(); }
 Awaitable<std::size_t> Cacher::count() { return core_->store().count(); }
+std::optional<std::size_t> Cacher::known_count() const { return core_->count(); }
 
 Awaitable<api::Object> Cacher::create(std::string key, api::Object object) {
   api::Object stored = co_await core_->store().create(std::move(key), std::move(object));
@@ -339,8 +430,8 @@ Awaitable<api::Object> Cacher::remove(std::string key, Preconditions preconditio
 Awaitable<api::Object> Cacher::get(std::string key, Revision not_older_than) {
   if (not_older_than != 0 && core_->usable() &&
       core_->table()->current_revision() >= std::max(not_older_than, core_->written())) {
-    const ItemPtr item = core_->table()->find(key);
-    co_return item == nullptr ? api::Object() : item->object;
+    const std::optional<ItemPtr> item = core_->table()->find_readable(key);
+    if (item) co_return *item == nullptr ? api::Object() : (*item)->object;
   }
   co_return co_await core_->store().get(std::move(key), not_older_than);
 }
@@ -352,11 +443,29 @@ Awaitable<ListResult> Cacher::list(std::string key, bool recursive, ListOptions 
     const bool there = co_await core_->reached(options.revision, steady_clock::now() + kFirstLook);
     if (there && core_->usable()) moment = core_->table()->at(options.revision);
   } else {
+    // A page of everything is no burden for the storage (cacher.go:
+    // shouldDelegateListOnNotReadyCache).
+    const bool page = options.limit > 0 && options.predicate.accepts_everything();
+    if (!page) co_await core_->expect_state();
     const bool latest = options.match == VersionMatch::kLatest;
-    const Revision revision = latest ? co_await core_->store().current_revision()
-                                     : std::max(options.revision, core_->written());
-    moment = co_await core_->moment(revision, core_->deadline());
+    if (core_->usable()) {
+      const Revision revision = latest ? co_await core_->store().current_revision()
+                                       : std::max(options.revision, core_->written());
+      const bool elsewhere =
+          latest && !core_->is_at(revision) && core_->is_little(key, recursive, options);
+      if (!elsewhere) moment = co_await core_->moment(revision, core_->deadline());
+      if (!moment && !latest) {
+        // It has been waited for.
+        const Revision newest = co_await core_->newest(options.revision);
+        if (newest < options.revision) throw too_large(options.revision, newest);
+      }
+    }
   }
+  // (One of the past that cannot be read now: etcd has it, and says what it was then.)
+  if (moment && options.match == VersionMatch::kExact &&
+      moment->unreadable_in(key, recursive, options.start_key) != nullptr)
+    moment.reset();
+  if (moment) expect_readable(*moment, key, recursive, options.start_key);
   if (!moment) {
     co_return co_await core_->store().list(std::move(key), recursive, std::move(options));
   }
@@ -369,13 +478,18 @@ Awaitable<std::unique_ptr<Watch>> Cacher::watch(std::string key, bool recursive,
   std::optional<Moment> start;
   if (options.start == WatchOptions::Start::kState) {
     Revision revision = options.revision;
+    co_await core_->expect_state();
     if (revision == 0) revision = co_await core_->store().current_revision();
     start = co_await core_->moment(revision, core_->deadline());
+    // Not for the storage: a watch there would stay for its whole life.
+    if (!start && !core_->closed()) throw too_large(revision, core_->table()->current_revision());
+    if (start) expect_readable(*start, key, recursive);
   } else {
     Revision revision = options.revision;
     if (options.start == WatchOptions::Start::kNow)
       revision = co_await core_->store().current_revision();
-    const bool there = co_await core_->filled(core_->deadline());
+    if (!core_->is_of_another_etcd()) co_await core_->expect_state();
+    const bool there = core_->usable();
     if (there || core_->is_of_another_etcd()) {
       start = core_->table()->now();
       start->revision = revision;
@@ -386,12 +500,15 @@ Awaitable<std::unique_ptr<Watch>> Cacher::watch(std::string key, bool recursive,
     }
   }
   if (!start) {
-    // It may be that the revision lies in the future; that is for the storage to say.
+    // It has been closed: so is what the storage gives.
     co_return co_await core_->store().watch(std::move(key), recursive, std::move(options));
   }
   const auto executor = co_await boost::asio::this_coro::executor;
+  memory::Patience patience{core_->future_wait(),
+                            [core = core_](Revision asked) { return core->newest(asked); }};
   co_return std::make_unique<memory::MemoryWatch>(core_->table(), executor, std::move(key),
-                                                  recursive, std::move(options), std::move(*start));
+                                                  recursive, std::move(options), std::move(*start),
+                                                  std::move(patience));
 }
 
 }  // namespace lookout::apiserver::storage::cacher

@@ -2,17 +2,19 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "apiserver/storage/etcd3/store.h"
+#include "apiserver/storage/history.h"
 #include "apiserver/storage/memory/table.h"
 #include "lookout/apiserver/storage/interface.h"
 
 namespace lookout::apiserver::storage::cacher {
 
 struct Options {
-  /// How many changes are remembered.
-  std::size_t history = 10000;
+  /// What is remembered.
+  HistoryLimits history = {};
   /// How long a request waits for a revision, or for the cache to be filled.
   std::chrono::milliseconds future_wait{3000};
   /// After so long without an event the storage is asked whether there should have been one: a
@@ -28,6 +30,13 @@ struct Options {
 /// table does not notice what changes elsewhere in the storage, though, so a revision may never
 /// come by its own watch: if it is late, the storage is asked whether anything has changed here
 /// since.
+///
+/// Without a state (it has not been read yet), watches and lists are refused with 429, as
+/// kube-apiserver does, so that they do not all go to the storage; only pages of everything do.
+///
+/// A value that cannot be read does not take the others with it. Lists and watches that would
+/// contain it fail with an error that names its key; so do requests for it. Everything else is
+/// served. (In kube-apiserver one such value keeps the whole cache from serving.)
 ///
 /// The watch goes on where it was when connections break or etcd restarts. If etcd has forgotten
 /// that place, the table is filled again, and its watchers get 410. So it is if another etcd comes
@@ -51,9 +60,14 @@ class Cacher final : public Interface {
                                           WatchOptions options) override;
   Awaitable<Revision> current_revision() override;
   Awaitable<std::size_t> count() override;
+  std::optional<std::size_t> known_count() const override;
+  /// Forgets the past that is older than Options says.
+  void trim();
 
   /// Ends all watches. From any thread.
   void close();
+  /// After close(): lets go of the state. Lists go to the storage.
+  void clear();
 
  private:
   class Core;

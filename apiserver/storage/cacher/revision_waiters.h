@@ -7,8 +7,8 @@
 #include <list>
 #include <mutex>
 
-#include "apiserver/doorbell.h"
 #include "lookout/apiserver/storage/error.h"
+#include "lookout/base/async_event.h"
 
 namespace lookout::apiserver::storage::cacher {
 
@@ -21,12 +21,12 @@ class RevisionWaiters {
   explicit RevisionWaiters(std::function<Revision()> current) : current_(std::move(current)) {}
 
   /// Whether the counter reaches `revision` before `until`.
-  rest::Awaitable<bool> reached(Revision revision, TimePoint until) {
+  Awaitable<bool> reached(Revision revision, TimePoint until) {
     if (current_() >= revision) co_return true;
     const Waiting waiting(*this, revision, co_await boost::asio::this_coro::executor);
     while (current_() < revision && !closed()) {
       if (std::chrono::steady_clock::now() >= until) co_return false;
-      Doorbell bell = waiting.bell();
+      AsyncEvent bell = waiting.bell();
       co_await bell.wait(until);
     }
     co_return current_() >= revision;
@@ -51,7 +51,7 @@ class RevisionWaiters {
  private:
   struct Entry {
     Revision revision;
-    Doorbell bell;
+    AsyncEvent bell;
   };
 
   class Waiting {
@@ -59,7 +59,7 @@ class RevisionWaiters {
     Waiting(RevisionWaiters& all, Revision revision, boost::asio::any_io_executor executor)
         : all_(all) {
       const std::lock_guard lock(all_.mutex_);
-      at_ = all_.entries_.insert(all_.entries_.end(), {revision, Doorbell(std::move(executor))});
+      at_ = all_.entries_.insert(all_.entries_.end(), {revision, AsyncEvent(std::move(executor))});
     }
     ~Waiting() {
       const std::lock_guard lock(all_.mutex_);
@@ -67,7 +67,7 @@ class RevisionWaiters {
     }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
-    const Doorbell& bell() const { return at_->bell; }
+    const AsyncEvent& bell() const { return at_->bell; }
 
    private:
     RevisionWaiters& all_;

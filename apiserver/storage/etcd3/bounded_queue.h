@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "apiserver/doorbell.h"
+#include "lookout/base/async_event.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 
@@ -29,7 +29,7 @@ class BoundedQueue {
         not_empty_(std::move(consumer)) {}
 
   /// By the producer: waits for room. False if the queue has been cancelled.
-  rest::Awaitable<bool> push(T item, std::size_t weight) {
+  Awaitable<bool> push(T item, std::size_t weight) {
     for (;;) {
       {
         const std::lock_guard lock(mutex_);
@@ -55,7 +55,7 @@ class BoundedQueue {
   /// By the consumer: puts up to `max` items into `out`, in place of what was there; none if
   /// `until` comes first. False when the queue has been finished and is empty, or has been
   /// cancelled.
-  rest::Awaitable<bool> pop(std::vector<T>& out, std::size_t max, TimePoint until) {
+  Awaitable<bool> pop(std::vector<T>& out, std::size_t max, TimePoint until) {
     out.clear();
     for (;;) {
       {
@@ -119,8 +119,8 @@ class BoundedQueue {
   std::size_t weight_ = 0;
   bool finished_ = false;
   bool cancelled_ = false;
-  Doorbell not_full_;
-  std::optional<Doorbell> not_empty_;
+  AsyncEvent not_full_;
+  std::optional<AsyncEvent> not_empty_;
 };
 
 }  // namespace lookout::apiserver::storage::etcd3

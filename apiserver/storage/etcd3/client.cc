@@ -13,8 +13,8 @@
 #include <optional>
 #include <utility>
 
-#include "apiserver/doorbell.h"
-#include "rest/file_reader.h"
+#include "lookout/base/async_event.h"
+#include "lookout/base/file_reader.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
@@ -32,7 +32,7 @@ constexpr std::size_t kQuoted = 200;
 
 std::string read_pem(const std::string& path) {
   if (path.empty()) return {};
-  auto file = rest::detail::read_small_file(path, rest::detail::FileKind::kOrPipe);
+  auto file = read_small_file(path, FileKind::kOrPipe);
   if (!file) throw Error(fmt::format("cannot read {}: {}", path, file.error));
   return std::move(file.text);
 }
@@ -66,16 +66,20 @@ std::string json_of(std::initializer_list<std::pair<const char*, std::string>> m
 
 api::DecodeError no_answer(const std::string& endpoint, const char* path, const std::string& why,
                            const std::string& beginning) {
-  return api::DecodeError(
-      fmt::format("{}{} did not answer as an etcd does: {}; it began with \"{}\"", endpoint, path,
-                  why, beginning));
+  // What looks like an etcd's answer may hold somebody's secrets.
+  const bool is_json = beginning.starts_with('{');
+  return api::DecodeError(fmt::format("{}{} did not answer as an etcd does: {}{}", endpoint, path,
+                                      why, is_json ? "" : "; it began with \"" + beginning + "\""));
 }
 
 /// What remains of an answer that went wrong, for its reason.
 EtcdError error_of(const HttpHead& head, const Message& message) {
   if (message.failed) return message.failure();
-  return {head.status >= 500 ? EtcdError::kUnavailable : EtcdError::kUnknown,
-          fmt::format("etcd answered with HTTP status {}", head.status)};
+  const int code = head.status >= 500   ? EtcdError::kUnavailable
+                   : head.status == 401 ? EtcdError::kUnauthenticated
+                   : head.status == 403 ? EtcdError::kPermissionDenied
+                                        : EtcdError::kUnknown;
+  return {code, fmt::format("etcd answered with HTTP status {}", head.status)};
 }
 
 }  // namespace
@@ -86,7 +90,7 @@ bool is_unavailable(const std::exception& e) {
   return rest::is_transient(e);
 }
 
-Client::Client(const EtcdOptions& options, rest::EventLoop& loop)
+Client::Client(const EtcdOptions& options, EventLoop& loop)
     : options_(options), context_(loop.context()) {
   if (options_.endpoints.empty()) throw Error("no endpoint of an etcd was given");
   if (options_.cert_file.empty() != options_.key_file.empty())
@@ -278,7 +282,7 @@ struct Client::Slot {
   }
 
   std::mutex mutex;
-  std::optional<Doorbell> bell;  // guarded by mutex, as are those below
+  std::optional<AsyncEvent> bell;  // guarded by mutex, as are those below
   std::optional<Answer> answer;
   std::exception_ptr failure;
   bool done = false;
@@ -286,7 +290,7 @@ struct Client::Slot {
 
 Awaitable<Client::Answer> Client::call(Call call) {
   const auto executor = co_await boost::asio::this_coro::executor;
-  Doorbell bell(executor);
+  AsyncEvent bell(executor);
   const auto slot = std::make_shared<Slot>(executor);
   slot->bell = bell;
   // Whatever becomes of this coroutine, nobody rings it any more when it has gone.
@@ -319,7 +323,7 @@ Awaitable<Client::Answer> Client::carry_out(const Call& call) {
   std::string refused;
   bool renewed = false;
   for (std::size_t tries = 1;; ++tries) {
-    const std::size_t at = endpoint();
+    const std::size_t at = call.only.value_or(endpoint());
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_clock::now());
     std::string shown;
@@ -343,13 +347,13 @@ Awaitable<Client::Answer> Client::carry_out(const Call& call) {
         again = true;
       } else if (e.is_transient()) {
         leave(at, e.what());
-        again = reads;
+        again = reads && !call.only;
       }
     } catch (const TransportError& e) {
       failure = std::current_exception();
       if (rest::is_transient(e)) {
         leave(at, e.what());
-        again = reads || was_not_sent(e);
+        again = (reads || was_not_sent(e)) && !call.only;
       }
     }
     // With every member tried, there is no hurry.
@@ -357,7 +361,7 @@ Awaitable<Client::Answer> Client::carry_out(const Call& call) {
     const auto now = steady_clock::now();
     if (!again || now + (pause ? kPause : kPause * 0) >= deadline) std::rethrow_exception(failure);
     if (pause) {
-      Doorbell bell(co_await boost::asio::this_coro::executor);
+      AsyncEvent bell(co_await boost::asio::this_coro::executor);
       co_await bell.wait(now + kPause);
     }
   }
@@ -378,6 +382,28 @@ Awaitable<RangeResponse> Client::range(RangeRequest request,
   out.count = static_cast<std::size_t>(std::max<std::int64_t>(answer.message.count, 0));
   out.more = answer.message.more;
   co_return out;
+}
+
+Awaitable<bool> Client::answers(std::size_t endpoint_index) {
+  RangeRequest request;
+  request.key = "/";
+  request.count_only = true;
+  Call range;
+  range.linearizable = true;
+  range.only = endpoint_index;
+  range.path = "/v3/kv/range";
+  range.body = to_json(request);
+  try {
+    co_await call(std::move(range));
+  } catch (const rest::TransportError&) {
+    co_return false;
+  } catch (const EtcdError& e) {
+    // Whoever refuses is there.
+    co_return !e.is_transient();
+  } catch (const api::DecodeError&) {
+    co_return false;
+  }
+  co_return true;
 }
 
 Awaitable<TxnResponse> Client::txn(std::string request) {
@@ -488,6 +514,7 @@ Awaitable<std::unique_ptr<WatchConnection>> WatchConnection::open(std::shared_pt
     std::string shown;
     try {
       shown = co_await client->token(at, std::move(no_longer));
+      out->token_ = shown;
       HttpRequest http = client->prepare("/v3/watch", to_json(request), shown);
       // A member that has lost its leader ends the watch (clientv3.WithRequireLeader).
       http.headers.push_back("Grpc-Metadata-hasleader: true");
@@ -517,6 +544,14 @@ Awaitable<std::unique_ptr<WatchConnection>> WatchConnection::open(std::shared_pt
       throw;
     }
   }
+}
+
+bool WatchConnection::renew_token(const EtcdError& refusal) {
+  if (token_.empty()) return false;
+  // Up to 3.4.21 and 3.5.7 etcd says of a bad token, too, that something is not permitted.
+  if (!refusal.is_bad_token() && !refusal.is_permission_denied()) return false;
+  client_->forget_token(token_);
+  return true;
 }
 
 Awaitable<bool> WatchConnection::read(Piece& piece) {

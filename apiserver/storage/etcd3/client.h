@@ -17,13 +17,11 @@
 #include "apiserver/storage/etcd3/messages.h"
 #include "apiserver/storage/etcd3/metrics.h"
 #include "lookout/apiserver/storage/etcd3.h"
+#include "lookout/base/event_loop.h"
 #include "lookout/rest/credentials.h"
-#include "lookout/rest/event_loop.h"
-#include "rest/http_transport.h"
+#include "lookout/rest/detail/http_transport.h"
 
 namespace lookout::apiserver::storage::etcd3 {
-
-using rest::Awaitable;
 
 /// What a range or a transaction gives.
 struct RangeResponse {
@@ -78,6 +76,10 @@ class WatchConnection {
   Awaitable<bool> read(Piece& piece);
   /// Which endpoint it leads to.
   const std::string& endpoint() const { return endpoint_; }
+  std::size_t endpoint_index() const { return endpoint_index_; }
+  /// After etcd has refused the watch within the stream: true if the token may be why. The next
+  /// connection shows a new one.
+  bool renew_token(const EtcdError& refusal);
 
  private:
   WatchConnection(std::shared_ptr<Client> client, std::size_t endpoint_index);
@@ -90,6 +92,7 @@ class WatchConnection {
   Piece piece_;
   MessageReader reader_;
   const Seen seen_;
+  std::string token_;
   std::string buffer_;
 };
 
@@ -107,7 +110,7 @@ class WatchConnection {
 /// api::DecodeError for answers that are none of etcd's.
 class Client : public std::enable_shared_from_this<Client> {
  public:
-  Client(const EtcdOptions& options, rest::EventLoop& loop);
+  Client(const EtcdOptions& options, EventLoop& loop);
   ~Client();
 
   const EtcdOptions& options() const { return options_; }
@@ -119,10 +122,14 @@ class Client : public std::enable_shared_from_this<Client> {
   Lineage lineage() const;
   bool is_now(const Lineage& lineage) const { return lineage.number == lineage_number(); }
   std::uint64_t lineage_number() const { return lineage_.load(std::memory_order_acquire); }
+  /// As far as etcd is known to have come in it.
+  Revision newest_known() const { return seen().revision; }
 
   /// With a `timeout` of its own, instead of the one of the options.
   Awaitable<RangeResponse> range(RangeRequest request,
                                  std::optional<std::chrono::milliseconds> timeout = {});
+  /// Whether one member answers, and has a leader: one small request, without another try.
+  Awaitable<bool> answers(std::size_t endpoint_index);
   /// With the requests of messages.h.
   Awaitable<TxnResponse> txn(std::string request);
   Awaitable<Revision> put(std::string key, std::string value, std::int64_t lease = 0);
@@ -155,6 +162,8 @@ class Client : public std::enable_shared_from_this<Client> {
     /// The revision of the answer is not older than that of any answer that came before the call.
     bool linearizable = false;
     std::chrono::milliseconds timeout{0};
+    /// Only this member is asked, once.
+    std::optional<std::size_t> only = {};
   };
   struct Answer {
     Message message;

@@ -4,14 +4,20 @@
 
 #include <variant>
 
-#include "api/json_writer.h"
-#include "api/object_editor.h"
+#include "lookout/api/detail/json_writer.h"
+#include "lookout/api/detail/limits.h"
+#include "lookout/api/detail/object_editor.h"
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
 #include "lookout/api/symbols.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
+
+/// A real kube-apiserver may have written what it reads.
+struct Decoder : api::JsonDecoder {
+  Decoder() { set_max_depth(api::kMaxServedDepth); }
+};
 
 class JsonCodec final : public Codec {
  public:
@@ -30,7 +36,7 @@ class JsonCodec final : public Codec {
       throw api::DecodeError(
           "it is protobuf: start kube-apiserver with --storage-media-type=application/json");
     }
-    thread_local api::JsonDecoder decoder;
+    thread_local Decoder decoder;
     const api::Object object = decoder.decode(value);
     if (!object) throw api::DecodeError(decoder.error());
     return at_revision(object, revision);

@@ -4,7 +4,7 @@
 
 #include <boost/asio/this_coro.hpp>
 
-#include "apiserver/doorbell.h"
+#include "lookout/base/async_event.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
@@ -34,7 +34,7 @@ Awaitable<Revision> compact_once(std::shared_ptr<Client> client, CompactorState&
 Awaitable<void> run_compactor(std::shared_ptr<Client> client, std::chrono::milliseconds interval,
                               std::stop_token stop) {
   CompactorState state;
-  Doorbell bell(co_await boost::asio::this_coro::executor);
+  AsyncEvent bell(co_await boost::asio::this_coro::executor);
   const std::stop_callback wake(stop, [bell] { bell.ring(); });
   auto next = std::chrono::steady_clock::now() + interval;
   while (!stop.stop_requested()) {

@@ -70,7 +70,7 @@ class EtcdBackend::Impl {
     resource.store = std::make_shared<etcd3::Store>(std::move(context), leases_, ttl);
     if (options.watch_cache) {
       cacher::Options cache;
-      cache.history = options.history;
+      cache.history = {options.history, options.history_bytes, options.history_age};
       cache.future_wait = options.future_wait;
       resource.cache = std::make_unique<cacher::Cacher>(client_, resource.store, cache);
     }
@@ -94,6 +94,24 @@ class EtcdBackend::Impl {
   std::string metrics() const { return client_->metrics().text(); }
   Awaitable<void> compact(Revision revision) { return client_->compact(revision); }
 
+  void release(std::string_view place) {
+    const std::lock_guard lock(mutex_);
+    const auto at = resources_.find(place);
+    if (at == resources_.end()) return;
+    at->second.close();
+    if (at->second.cache != nullptr) at->second.cache->clear();
+    // Somebody may still be using it; there is hardly anything left of it.
+    released_.push_back(std::move(at->second));
+    resources_.erase(at);
+  }
+
+  void maintain() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [place, resource] : resources_) {
+      if (resource.cache != nullptr) resource.cache->trim();
+    }
+  }
+
   void close() {
     stop_.request_stop();
     const std::lock_guard lock(mutex_);
@@ -116,13 +134,14 @@ class EtcdBackend::Impl {
   };
 
   const std::string prefix_;
-  rest::EventLoop loop_;
+  EventLoop loop_;
   const std::shared_ptr<etcd3::Client> client_;
   const std::shared_ptr<etcd3::LeaseManager> leases_;
   std::stop_source stop_;
   std::mutex mutex_;
   bool closed_ = false;
   std::map<std::string, Resource, std::less<>> resources_;
+  std::vector<Resource> released_;
 };
 
 EtcdBackend::EtcdBackend(EtcdOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -133,10 +152,12 @@ Interface& EtcdBackend::resource(std::string_view place, std::chrono::seconds tt
   return impl_->resource(place, ttl, group_resource);
 }
 
+void EtcdBackend::release(std::string_view place) { impl_->release(place); }
 Awaitable<Revision> EtcdBackend::current_revision() { return impl_->current_revision(); }
 Awaitable<void> EtcdBackend::check() { co_await impl_->current_revision(kCheckTimeout); }
 std::string EtcdBackend::metrics() const { return impl_->metrics(); }
 Awaitable<void> EtcdBackend::compact(Revision revision) { return impl_->compact(revision); }
 void EtcdBackend::close() { impl_->close(); }
+void EtcdBackend::maintain() { impl_->maintain(); }
 
 }  // namespace lookout::apiserver::storage

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <utility>
 
-#include "lookout/api/base64.h"
+#include "lookout/base/base64.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 
@@ -36,6 +36,11 @@ bool EtcdError::is_bad_token() const {
   return code_ == kUnauthenticated || text.find("invalid auth token") != std::string_view::npos ||
          text.find("revision of auth store is old") != std::string_view::npos ||
          text.find("user name is empty") != std::string_view::npos;
+}
+
+bool EtcdError::is_permission_denied() const {
+  return code_ == kPermissionDenied ||
+         std::string_view(what()).find("etcdserver: permission denied") != std::string_view::npos;
 }
 
 EtcdError Message::failure() const {
@@ -134,7 +139,7 @@ void MessageReader::end_value() {
 }
 
 void MessageReader::bytes(std::string& out, std::string_view text) {
-  auto decoded = api::decode_base64(text);
+  auto decoded = decode_base64(text);
   if (!decoded) {
     error_ = "a key or a value that is no base64";
     return;
@@ -221,15 +226,27 @@ void MessageReader::scalar(std::string_view text) {
         number(message_.ttl, text);
       } else if (name == "version") {
         message_.version = text;
-      } else if (name == "error") {
-        message_.failed = true;
-        message_.error = text;
-      } else if (name == "code") {
-        number(message_.code, text);
+      } else if (level.place == Place::kRoot) {
+        failure(name, text);
       }
       return;
     case Place::kOther:
       return;
+  }
+}
+
+/// A request that failed: {"error":...,"message":...,"code":...} up to etcd 3.5, where both texts
+/// are the same; {"code":...,"message":...,"details":[...]} (a google.rpc.Status) from 3.6 on.
+void MessageReader::failure(const std::string& name, std::string_view text) {
+  if (name == "error") {
+    message_.failed = true;
+    message_.error = text;
+  } else if (name == "message") {
+    message_.failed = true;
+    if (message_.error.empty()) message_.error = text;
+  } else if (name == "code") {
+    message_.failed = true;
+    number(message_.code, text);
   }
 }
 
@@ -253,7 +270,7 @@ class Request {
  public:
   Request() { writer_.StartObject(); }
   Request& bytes(const char* name, std::string_view value) {
-    return text(name, api::encode_base64(value));
+    return text(name, encode_base64(value));
   }
   Request& text(const char* name, std::string_view value) {
     writer_.Key(name);

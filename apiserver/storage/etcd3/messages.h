@@ -47,6 +47,7 @@ class EtcdError : public Error {
   bool is_transient() const;
   /// A token that is missing or no longer good.
   bool is_bad_token() const;
+  bool is_permission_denied() const;
 
  private:
   int code_;
@@ -147,6 +148,7 @@ class MessageReader final : private JsonTokens::Handler {
 
   Place place_of_child() const;
   void scalar(std::string_view text);
+  void failure(const std::string& name, std::string_view text);
   void bytes(std::string& out, std::string_view text);
   template <class Number>
   void number(Number& out, std::string_view text);

@@ -2,23 +2,10 @@
 
 #include <prometheus/text_serializer.h>
 
+#include "apiserver/metric_families.h"
+
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
-
-/// Those of kube-apiserver, in seconds.
-const prometheus::Histogram::BucketBoundaries& buckets() {
-  static const prometheus::Histogram::BucketBoundaries kBuckets = {
-      0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2,
-      3,     4,     5,    6,   8,   10,  15,  20,  30,  45,   60};
-  return kBuckets;
-}
-
-Metrics::Counters& counters(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-}
-Metrics::Gauges& gauges(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-}
 
 prometheus::Labels labels_of(std::string_view group_resource) {
   const std::size_t dot = group_resource.find('.');
@@ -35,10 +22,8 @@ Metrics::Metrics()
       request_errors(counters(registry, "etcd_request_errors_total",
                               "Etcd failed request counts for each operation and object type.")),
       request_durations(
-          prometheus::BuildHistogram()
-              .Name("etcd_request_duration_seconds")
-              .Help("Etcd request latency in seconds for each operation and object type.")
-              .Register(registry)),
+          histograms(registry, "etcd_request_duration_seconds",
+                     "Etcd request latency in seconds for each operation and object type.")),
       bookmarks(counters(registry, "etcd_bookmark_counts",
                          "Number of etcd bookmarks (progress notify events) split by kind.")),
       events(counters(registry, "apiserver_storage_events_received_total",
@@ -85,7 +70,7 @@ void ResourceMetrics::request(const char* operation, std::chrono::steady_clock::
   labels["operation"] = operation;
   all_.requests.Add(labels).Increment();
   if (failed) all_.request_errors.Add(labels).Increment();
-  all_.request_durations.Add(labels, buckets())
+  all_.request_durations.Add(labels, duration_buckets())
       .Observe(std::chrono::duration<double>(taken).count());
 }
 

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
-#include <charconv>
 #include <mutex>
 #include <set>
 #include <utility>
 
-#include "apiserver/doorbell.h"
+#include "apiserver/storage/revision.h"
 #include "apiserver/storage/vector_source.h"
 #include "lookout/api/status.h"
+#include "lookout/base/async_event.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
@@ -27,17 +27,6 @@ constexpr std::chrono::milliseconds kPoll{50};
 constexpr int kRetryAfterSeconds = 1;
 // How often a list begins again that etcd forgets while it is read.
 constexpr int kListTries = 5;
-
-Revision revision_of(const api::Object& object) {
-  const std::string_view text = object.resource_version();
-  Revision revision = 0;
-  std::from_chars(text.data(), text.data() + text.size(), revision);
-  return revision;
-}
-
-}  // namespace
-
-namespace {
 
 /// Counts a request to etcd, from its making to its end.
 class Measured {
@@ -61,60 +50,54 @@ class Measured {
 
 }  // namespace
 
-/// A list as it is read: page by page, all at one revision.
-class Store::Pages {
+/// A whole range as it is read, object by object.
+class Store::ObjectPages {
  public:
-  Pages(Store& store, std::string start, std::string end, Revision revision)
-      : store_(store), start_(std::move(start)), end_(std::move(end)), revision_(revision) {}
+  ObjectPages(Store& store, std::string start, std::string end, Revision revision)
+      : context_(*store.context_),
+        pages_(store.pages_of(std::move(start), std::move(end), revision)) {}
 
-  Revision revision() const { return revision_; }
+  Revision revision() const { return pages_.revision(); }
   std::size_t fetched() const { return fetched_; }
 
-  /// The next object with its key. False at the end.
-  Awaitable<bool> next_item(const TakeItem& take) {
+  /// The next object with its key. False at the end. Without `unreadable`, what cannot be decoded
+  /// is an error.
+  Awaitable<bool> next_item(const TakeItem& take, const TakeUnreadable& unreadable = {}) {
     while (at_ == page_.size()) {
-      if (last_) co_return false;
+      if (!pages_.more()) co_return false;
       co_await read_page();
     }
     KeyValue& kv = page_[at_++];
-    const Context& context = *store_.context_;
-    api::Object object = context.decode(kv.key, std::move(kv.value), kv.mod_revision).object;
-    take(context.relative(kv.key), std::move(object), kv.mod_revision);
+    api::Object object;
+    try {
+      object = context_.decode(kv.key, std::move(kv.value), kv.mod_revision).object;
+    } catch (const StorageError& e) {
+      if (!unreadable || e.code() != Code::kCorruptObject) throw;
+      unreadable(context_.relative(kv.key), e);
+      co_return true;
+    }
+    take(context_.relative(kv.key), std::move(object), kv.mod_revision);
     co_return true;
   }
 
  private:
   Awaitable<void> read_page() {
-    RangeRequest request;
-    request.key = start_;
-    request.range_end = end_;
-    request.limit = limit_;
-    request.revision = revision_;
-    RangeResponse answer =
-        co_await store_.range("list", std::move(request), store_.context_->prefix);
-    if (revision_ == 0) revision_ = answer.revision;
-    if (answer.kvs.empty() && answer.more)
-      throw Error("no results were found, but etcd indicated there were more values remaining");
+    RangeResponse answer = co_await pages_.next(limit_);
     page_ = std::move(answer.kvs);
     at_ = 0;
-    last_ = !answer.more;
     fetched_ += page_.size();
-    if (page_.empty()) co_return;
-    start_ = page_.back().key + '\0';
     std::size_t bytes = 1;
     for (const KeyValue& kv : page_) bytes += kv.key.size() + kv.value.size();
-    limit_ = std::clamp<std::size_t>(kPageBytes * page_.size() / bytes, 10, kPage * 4);
+    if (!page_.empty())
+      limit_ = std::clamp<std::size_t>(kPageBytes * page_.size() / bytes, 10, kPage * 4);
   }
 
-  Store& store_;
-  std::string start_;
-  const std::string end_;
-  Revision revision_;
+  const Context& context_;
+  RangePages pages_;
   std::size_t limit_ = kPage;
   std::vector<KeyValue> page_;
   std::size_t at_ = 0;
   std::size_t fetched_ = 0;
-  bool last_ = false;
 };
 
 /// The watches that are open, so that they can be ended.
@@ -141,7 +124,7 @@ class Store::OpenWatches {
   std::set<Watch*> watches_;
 };
 
-class Store::CountedWatch final : public Watch {
+class Store::CountedWatch final : public FeedingWatch {
  public:
   CountedWatch(std::shared_ptr<OpenWatches> all, std::shared_ptr<const Context> context,
                WatchSpec spec, boost::asio::any_io_executor reader)
@@ -156,10 +139,54 @@ class Store::CountedWatch final : public Watch {
   }
   void request_bookmark() override { watch_.request_bookmark(); }
   void cancel() override { watch_.cancel(); }
+  Awaitable<bool> is_served() override { return watch_.is_served(); }
 
  private:
   const std::shared_ptr<OpenWatches> all_;
   EtcdWatch watch_;
+};
+
+/// What a write goes by: the present state, or one that a cache has, which may be the present one
+/// no longer.
+class Store::Basis {
+ public:
+  Basis(Store& store, std::string whole, api::Object cached)
+      : store_(store), whole_(std::move(whole)) {
+    if (cached) state_ = {cached, revision_of(cached), false};
+  }
+
+  const State& state() const { return state_; }
+
+  /// Looks the state up if no cache had it.
+  Awaitable<void> begin() {
+    if (!state_.object) co_await look();
+  }
+
+  /// Whether the present state is another one than what the caller went by. If so, that is the
+  /// state now.
+  Awaitable<bool> has_changed() {
+    if (is_current_) co_return false;
+    const Revision looked_at = state_.revision;
+    co_await look();
+    co_return state_.revision != looked_at;
+  }
+
+  /// What etcd had in the place of the state.
+  void replace(std::vector<KeyValue> kvs) {
+    state_ = store_.state_of(whole_, std::move(kvs));
+    is_current_ = true;
+  }
+
+ private:
+  Awaitable<void> look() {
+    state_ = co_await store_.fetch(whole_);
+    is_current_ = true;
+  }
+
+  Store& store_;
+  const std::string whole_;
+  State state_;
+  bool is_current_ = false;
 };
 
 Store::Store(std::shared_ptr<const Context> context, std::shared_ptr<LeaseManager> leases,
@@ -197,6 +224,13 @@ Awaitable<RangeResponse> Store::range(const char* operation, RangeRequest reques
     failure = std::current_exception();
   }
   rethrow_as_storage_error(failure, whole, asked);
+}
+
+RangePages Store::pages_of(std::string start, std::string end, Revision revision) {
+  const auto ask = [this](RangeRequest request) {
+    return range("list", std::move(request), context_->prefix);
+  };
+  return {ask, std::move(start), std::move(end), revision};
 }
 
 Awaitable<TxnResponse> Store::txn(const char* operation, std::string request,
@@ -258,7 +292,7 @@ Awaitable<std::size_t> Store::count() {
 /// Somebody else may have it from another server.
 Awaitable<Revision> Store::wait_for(Revision revision) {
   const auto deadline = steady_clock::now() + context_->client->options().future_wait;
-  Doorbell bell(co_await boost::asio::this_coro::executor);
+  AsyncEvent bell(co_await boost::asio::this_coro::executor);
   for (;;) {
     const Revision current = co_await current_revision();
     if (current >= revision) co_return current;
@@ -298,41 +332,33 @@ Awaitable<ListResult> Store::list(std::string key, bool recursive, ListOptions o
   const std::string end = prefix_end(prefix);
   if (options.limit == 0)
     co_return co_await list_all(std::move(start), end, at, std::move(options.predicate));
-  ListResult result;
   std::size_t fetched = 0;
   std::size_t evaluated = 0;
   std::vector<api::Object> page;
   std::size_t chunk = options.limit;
-  result.revision = at;
-  for (bool more = true; more && page.size() < options.limit;) {
-    RangeRequest request;
-    request.key = start;
-    request.range_end = end;
-    request.limit = chunk;
-    request.revision = result.revision;
-    RangeResponse answer = co_await range("list", std::move(request), context_->prefix);
+  ListResult result;
+  RangePages ranges = pages_of(std::move(start), end, at);
+  while (ranges.more() && page.size() < options.limit) {
+    RangeResponse answer = co_await ranges.next(chunk);
     fetched += answer.kvs.size();
-    if (result.revision == 0) result.revision = answer.revision;
-    if (answer.kvs.empty() && answer.more)
-      throw Error("no results were found, but etcd indicated there were more values remaining");
     std::size_t looked_at = 0;
     for (KeyValue& kv : answer.kvs) {
       if (page.size() == options.limit) break;
       ++looked_at;
-      start = kv.key + '\0';
       api::Object object = context_->decode(kv.key, std::move(kv.value), kv.mod_revision).object;
       if (options.predicate.matches(object)) page.push_back(std::move(object));
     }
     evaluated += looked_at;
-    more = answer.more || looked_at < answer.kvs.size();
+    const bool more = answer.more || looked_at < answer.kvs.size();
     if (more && page.size() == options.limit) {
-      result.continue_key = context_->relative(start);
+      result.continue_key = context_->relative(answer.kvs[looked_at - 1].key + '\0');
       if (options.predicate.accepts_everything())
         result.remaining = static_cast<std::int64_t>(answer.count - looked_at);
     }
     // A selection that few objects belong to should not take one request for each of them.
     chunk = std::min(chunk * 2, kMaxPage);
   }
+  result.revision = ranges.revision();
   if (context_->metrics != nullptr) context_->metrics->list(fetched, evaluated, page.size());
   result.objects = std::make_unique<VectorSource>(std::move(page));
   co_return result;
@@ -361,14 +387,14 @@ Awaitable<ListResult> Store::list_one(std::string key, Revision at, Predicate pr
 Awaitable<ListResult> Store::list_all(std::string start, std::string end, Revision at,
                                       Predicate predicate) {
   for (int tries = 1;; ++tries) {
-    Pages pages(*this, start, end, at);
+    ObjectPages pages(*this, start, end, at);
     std::vector<api::Object> found;
     const TakeItem take = [&](const std::string& /*key*/, api::Object object, Revision) {
       if (predicate.matches(object)) found.push_back(std::move(object));
     };
     std::exception_ptr forgotten;
     try {
-      while (co_await pages.next_item(take)) continue;
+      for (bool more = true; more;) more = co_await pages.next_item(take);
     } catch (const api::StatusError& e) {
       if (at != 0 || tries == kListTries || !api::is_resource_expired(e)) throw;
       forgotten = std::current_exception();
@@ -394,13 +420,10 @@ Awaitable<api::Object> Store::update_from(api::Object cached, std::string key,
                                           bool create_if_absent, Preconditions preconditions,
                                           Update update) {
   const std::string whole = checked_key(key);
-  State state{cached, cached ? revision_of(cached) : 0, false};
-  bool is_current = false;
-  if (!cached) {
-    state = co_await fetch(whole);
-    is_current = true;
-  }
+  Basis basis(*this, whole, std::move(cached));
+  co_await basis.begin();
   for (;;) {
+    const State& state = basis.state();
     if (!state.object && !create_if_absent) throw StorageError(Code::kKeyNotFound, whole);
     api::Object after;
     std::exception_ptr refusal;
@@ -408,24 +431,17 @@ Awaitable<api::Object> Store::update_from(api::Object cached, std::string key,
       if (state.object) preconditions.check(whole, state.object);
       after = update(state.object);
     } catch (...) {
-      if (is_current) throw;
       refusal = std::current_exception();
     }
     if (refusal) {
       // It may have been refused for what is no longer so.
-      const Revision looked_at = state.revision;
-      state = co_await fetch(whole);
-      is_current = true;
-      if (state.revision == looked_at) std::rethrow_exception(refusal);
+      const bool changed = co_await basis.has_changed();
+      if (!changed) std::rethrow_exception(refusal);
       continue;
     }
     if (state.object && at_revision(after, state.revision) == state.object) {
-      if (!is_current) {
-        const Revision looked_at = state.revision;
-        state = co_await fetch(whole);
-        is_current = true;
-        if (state.revision != looked_at) continue;
-      }
+      const bool changed = co_await basis.has_changed();
+      if (changed) continue;
       // What would be written in another way today is written, even unchanged.
       if (!state.stale) co_return state.object;
     }
@@ -433,8 +449,7 @@ Awaitable<api::Object> Store::update_from(api::Object cached, std::string key,
     TxnResponse answer = co_await txn(
         "update", optimistic_put(whole, context_->encode(whole, after), state.revision, id), whole);
     if (answer.succeeded) co_return at_revision(after, answer.revision);
-    state = state_of(whole, std::move(answer.kvs));
-    is_current = true;
+    basis.replace(std::move(answer.kvs));
   }
 }
 
@@ -448,33 +463,26 @@ Awaitable<api::Object> Store::remove(std::string key, Preconditions precondition
 Awaitable<api::Object> Store::remove_from(api::Object cached, std::string key,
                                           Preconditions preconditions, Validate validate) {
   const std::string whole = checked_key(key);
-  State state{cached, cached ? revision_of(cached) : 0, false};
-  bool is_current = false;
-  if (!cached) {
-    state = co_await fetch(whole);
-    is_current = true;
-  }
+  Basis basis(*this, whole, std::move(cached));
+  co_await basis.begin();
   for (;;) {
+    const State& state = basis.state();
     if (!state.object) throw StorageError(Code::kKeyNotFound, whole);
     std::exception_ptr refusal;
     try {
       preconditions.check(whole, state.object);
       if (validate) validate(state.object);
     } catch (...) {
-      if (is_current) throw;
       refusal = std::current_exception();
     }
     if (refusal) {
-      const Revision looked_at = state.revision;
-      state = co_await fetch(whole);
-      is_current = true;
-      if (state.revision == looked_at) std::rethrow_exception(refusal);
+      const bool changed = co_await basis.has_changed();
+      if (!changed) std::rethrow_exception(refusal);
       continue;
     }
     TxnResponse answer = co_await txn("delete", optimistic_delete(whole, state.revision), whole);
     if (answer.succeeded) co_return at_revision(state.object, answer.revision);
-    state = state_of(whole, std::move(answer.kvs));
-    is_current = true;
+    basis.replace(std::move(answer.kvs));
   }
 }
 
@@ -502,20 +510,21 @@ Awaitable<std::unique_ptr<Watch>> Store::watch(std::string key, bool recursive,
   co_return std::make_unique<CountedWatch>(watches_, context_, std::move(spec), reader);
 }
 
-Awaitable<Revision> Store::read_all(TakeItem take) {
+Awaitable<Revision> Store::read_all(TakeItem take, TakeUnreadable unreadable) {
   const std::string prefix = context_->prefix + "/";
-  Pages pages(*this, prefix, prefix_end(prefix), 0);
-  while (co_await pages.next_item(take)) continue;
+  ObjectPages pages(*this, prefix, prefix_end(prefix), 0);
+  for (bool more = true; more;) more = co_await pages.next_item(take, unreadable);
   co_return pages.revision();
 }
 
-std::unique_ptr<Watch> Store::watch_all(Revision revision, Lineage lineage,
-                                        boost::asio::any_io_executor reader) {
+std::unique_ptr<FeedingWatch> Store::watch_all(Revision revision, Lineage lineage,
+                                               boost::asio::any_io_executor reader) {
   WatchSpec spec;
   spec.key = context_->prefix + "/";
   spec.revision = revision;
   spec.lineage = std::move(lineage);
   spec.progress_notify = true;
+  spec.tell_unreadable = true;
   return std::make_unique<CountedWatch>(watches_, context_, std::move(spec), std::move(reader));
 }
 

@@ -10,10 +10,18 @@
 
 #include "apiserver/storage/etcd3/context.h"
 #include "apiserver/storage/etcd3/lease_manager.h"
+#include "apiserver/storage/etcd3/range_pages.h"
 #include "apiserver/storage/etcd3/watcher.h"
 #include "lookout/apiserver/storage/interface.h"
 
 namespace lookout::apiserver::storage::etcd3 {
+
+/// The watch that feeds a cache.
+class FeedingWatch : public Watch {
+ public:
+  /// Whether the member of etcd that the events come from answers.
+  virtual Awaitable<bool> is_served() = 0;
+};
 
 /// Every operation asks etcd, and sees what was written last, by whomever.
 class Store final : public Interface {
@@ -43,13 +51,16 @@ class Store final : public Interface {
 
   /// All objects at one moment, in the order of their keys (relative ones).
   using TakeItem = std::function<void(std::string key, api::Object object, Revision revision)>;
-  Awaitable<Revision> read_all(TakeItem take);
+  using TakeUnreadable = std::function<void(std::string key, const StorageError& why)>;
+  Awaitable<Revision> read_all(TakeItem take, TakeUnreadable unreadable);
   /// A watch of everything behind `revision`, to which etcd has come in that history, with
-  /// bookmarks when etcd notifies of progress.
-  std::unique_ptr<Watch> watch_all(Revision revision, Lineage lineage,
-                                   boost::asio::any_io_executor reader);
+  /// bookmarks when etcd notifies of progress. Values that cannot be decoded do not end it: see
+  /// WatchSpec::tell_unreadable.
+  std::unique_ptr<FeedingWatch> watch_all(Revision revision, Lineage lineage,
+                                          boost::asio::any_io_executor reader);
   /// Whether nothing has changed since `revision`, when there were `count` objects: the moment up
-  /// to which that is so, or nothing. One request, whatever else happens in etcd.
+  /// to which that is so, or nothing. One request, whatever else happens in etcd, for which etcd
+  /// has to look at every object of the resource.
   Awaitable<std::optional<Revision>> unchanged_since(Revision revision, std::size_t count);
 
   /// Ends all watches, and those to come. From any thread.
@@ -63,7 +74,8 @@ class Store final : public Interface {
     Revision revision = 0;  // 0: is not there
     bool stale = false;     // to be written again, even as it is
   };
-  class Pages;
+  class Basis;
+  class ObjectPages;
   class OpenWatches;
   class CountedWatch;
 
@@ -77,6 +89,7 @@ class Store final : public Interface {
   // With the name of the operation for metrics.
   Awaitable<RangeResponse> range(const char* operation, RangeRequest request,
                                  const std::string& whole);
+  RangePages pages_of(std::string start, std::string end, Revision revision);
   Awaitable<TxnResponse> txn(const char* operation, std::string request, const std::string& whole);
   std::string checked_key(const std::string& key) const;
 

@@ -15,6 +15,7 @@
 
 #include "apiserver/storage/etcd3/block_logger.h"
 #include "apiserver/storage/etcd3/bounded_queue.h"
+#include "apiserver/storage/etcd3/range_pages.h"
 #include "lookout/api/status.h"
 
 namespace lookout::apiserver::storage::etcd3 {
@@ -30,6 +31,10 @@ constexpr std::size_t kOutgoing = 100;
 constexpr std::size_t kMaxWaitingBytes = 32u << 20;
 constexpr std::size_t kBatch = 16;
 constexpr std::size_t kInitialPage = 500;
+// How often in a row a watch shows a new token that etcd refuses all the same: a member that lags
+// behind does not know it yet.
+constexpr int kTokenTries = 5;
+constexpr std::chrono::milliseconds kFuturePoll{50};
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 
@@ -112,6 +117,19 @@ api::Object status_of(const std::exception_ptr& failure) {
   }
 }
 
+/// A value that cannot be read, and nothing else.
+bool is_unreadable(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const StorageError& e) {
+    return e.code() == StorageError::Code::kCorruptObject;
+  } catch (const CorruptDeletion&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 /// What happens to watches.
 bool is_expiry(const std::exception_ptr& failure) {
   try {
@@ -120,6 +138,8 @@ bool is_expiry(const std::exception_ptr& failure) {
     return true;
   } catch (const EtcdError& e) {
     return e.is_compacted();
+  } catch (const api::StatusError& e) {
+    return api::is_too_large_resource_version(e);
   } catch (...) {
     return false;
   }
@@ -174,8 +194,13 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   }
 
   BoundedQueue<Event>& outgoing() { return outgoing_; }
-  /// Where the watch began; 0 if that is not known yet.
-  Revision known() const { return known_.load(std::memory_order_acquire); }
+  Awaitable<bool> is_served() const {
+    const std::size_t at = member_;
+    if (at == kNoMember) co_return true;
+    const bool answers = co_await context_->client->answers(at);
+    // It may have gone to another one meanwhile.
+    co_return answers || member_ != at;
+  }
   void set_on_stuck(std::function<void()> callback) {
     const std::lock_guard lock(mutex_);
     on_stuck_ = std::move(callback);
@@ -187,9 +212,10 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   static Awaitable<void> read(std::shared_ptr<Channel> self) {
     std::exception_ptr failure;
     try {
-      if (self->spec_.initial_events) co_await self->read_state();
-      if (self->spec_.initial_events_end) {
-        Incoming end = progress(self->passed_, true);
+      if (self->spec_.initial_events) {
+        co_await self->read_state();
+        // Behind the present objects, so that no bookmark overtakes them.
+        Incoming end = progress(self->passed_, self->spec_.initial_events_end);
         co_await self->queue(std::move(end));
       }
       co_await self->follow();
@@ -226,19 +252,13 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
 
   /// Page by page at one revision.
   Awaitable<void> read_state() {
-    std::string from = spec_.key;
-    Revision at = spec_.revision;
-    while (!stop_.stop_requested()) {
-      RangeRequest request;
-      request.key = from;
-      request.range_end = range_end_;
-      request.limit = spec_.recursive ? kInitialPage : 0;
-      request.revision = at;
-      RangeResponse page = co_await context_->client->range(std::move(request));
-      if (page.kvs.empty() && page.more)
-        throw Error("no results were found, but etcd indicated there were more values remaining");
-      at = at == 0 ? page.revision : at;
-      if (!page.kvs.empty()) from = page.kvs.back().key + '\0';
+    const auto ask = [this](RangeRequest request) {
+      return context_->client->range(std::move(request));
+    };
+    RangePages pages(ask, spec_.key, range_end_, spec_.revision);
+    const std::size_t limit = spec_.recursive ? kInitialPage : 0;
+    while (pages.more() && !stop_.stop_requested()) {
+      RangeResponse page = co_await pages.next(limit);
       for (KeyValue& kv : page.kvs) {
         Incoming event;
         event.key = std::move(kv.key);
@@ -248,11 +268,9 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
         event.initial = true;
         co_await queue(std::move(event));
       }
-      if (!page.more) break;
     }
-    passed_ = at;
-    proven_ = at;
-    known_ = at;
+    passed_ = pages.revision();
+    proven_ = pages.revision();
     expect_lineage();
   }
 
@@ -262,15 +280,28 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
 
   /// A member that has not come as far as this watch may be late, or may be another one. One that
   /// was restored may have kept its name and its cluster's.
+  /// Nor does etcd say anything of a watch that begins in the future.
   Awaitable<void> check_beginning(Revision revision) {
     expect_lineage();
-    if (revision >= proven_) co_return;
-    RangeRequest request;
-    request.key = spec_.key;
-    request.count_only = true;
-    const RangeResponse now = co_await context_->client->range(std::move(request));
-    expect_lineage();
-    if (now.revision < proven_) throw OtherHistory();
+    const auto until = steady_clock::now() + context_->client->options().future_wait;
+    while (revision < std::max(proven_, passed_) && !stop_.stop_requested()) {
+      RangeRequest request;
+      request.key = spec_.key;
+      request.count_only = true;
+      const RangeResponse now = co_await context_->client->range(std::move(request));
+      expect_lineage();
+      if (now.revision < proven_) throw OtherHistory();
+      if (now.revision >= passed_) co_return;
+      if (steady_clock::now() >= until)
+        throw api::StatusError::too_large_resource_version(passed_, now.revision, 1);
+      co_await sleep(kFuturePoll);
+    }
+  }
+
+  Awaitable<void> sleep(steady_clock::duration time) {
+    AsyncEvent bell(reading_);
+    const std::stop_callback wake(stop_.get_token(), [bell] { bell.ring(); });
+    if (!stop_.stop_requested()) co_await bell.wait(steady_clock::now() + time);
   }
 
   /// The changes, over as many connections as it takes.
@@ -278,7 +309,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     auto pause = kFirstPause;
     while (!stop_.stop_requested()) {
       const Revision before = passed_;
-      std::string why = "the stream ended";
+      std::string why = "the stream ended or its token was refused";
       bool opened = false;
       try {
         co_await follow_connection(opened);
@@ -294,9 +325,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
       pending_.reset();
       if (opened || passed_ > before) pause = kFirstPause;
       spdlog::debug("etcd watch: {}: again from revision {}: {}", spec_.key, passed_ + 1, why);
-      Doorbell bell(reading_);
-      const std::stop_callback wake(stop_.get_token(), [bell] { bell.ring(); });
-      if (!stop_.stop_requested()) co_await bell.wait(steady_clock::now() + pause);
+      co_await sleep(pause);
       pause = std::min(pause * 2, kLongestPause);
     }
   }
@@ -309,15 +338,28 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     request.progress = true;
     const auto connection =
         co_await WatchConnection::open(context_->client, std::move(request), cut_.get_token());
+    struct Here {
+      Here(std::atomic<std::size_t>& where, std::size_t member) : member_(where) { where = member; }
+      ~Here() { member_ = kNoMember; }
+      std::atomic<std::size_t>& member_;
+    };
+    const Here here(member_, connection->endpoint_index());
     WatchConnection::Piece piece;
-    while (co_await connection->read(piece)) {
+    for (;;) {
+      const bool more = co_await connection->read(piece);
+      if (!more) break;
       for (auto& item : piece) {
         if (auto* event = std::get_if<KeyEvent>(&item)) {
           co_await take_event(std::move(*event));
         } else {
           const Message& message = std::get<Message>(item);
-          opened = opened || message.created;
-          if (message.created) co_await check_beginning(message.revision);
+          if (is_refusal(message) && again_with_a_new_token(*connection, message.failure()))
+            co_return;
+          if (message.created && !message.canceled) {
+            opened = true;
+            refusals_ = 0;
+            co_await check_beginning(message.revision);
+          }
           co_await end_frame(message);
         }
         if (stop_.stop_requested()) co_return;
@@ -336,9 +378,21 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     pending_ = incoming(std::move(event));
   }
 
+  static bool is_refusal(const Message& message) {
+    return message.failed || message.canceled || message.compact_revision != 0;
+  }
+
+  /// etcd looks at the token after it has said HTTP 200. A permission that a new token does not
+  /// give is not there.
+  bool again_with_a_new_token(WatchConnection& connection, const EtcdError& refusal) {
+    const int tries = refusal.is_bad_token() ? kTokenTries : 1;
+    if (refusals_ >= tries || !connection.renew_token(refusal)) return false;
+    ++refusals_;
+    return true;
+  }
+
   Awaitable<void> end_frame(const Message& message) {
-    if (message.failed || message.canceled || message.compact_revision != 0)
-      throw message.failure();
+    if (is_refusal(message)) throw message.failure();
     if (message.fragment) co_return;
     co_await pass_pending(true);
     const bool notification = message.events == 0 && !message.created;
@@ -371,23 +425,31 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   static Awaitable<void> process(std::shared_ptr<Channel> self) {
     std::vector<Incoming> batch;
     bool more = true;
-    while (more && co_await self->incoming_.pop(batch, kBatch, steady_clock::time_point::max())) {
+    while (more) {
+      more = co_await self->incoming_.pop(batch, kBatch, steady_clock::time_point::max());
+      if (!more) break;
       for (Incoming& raw : batch) {
         const std::size_t weight = raw.weight();
         Event event;
         bool wanted = true;
         try {
           if (raw.failure) std::rethrow_exception(raw.failure);
-          wanted = self->transform(std::move(raw), event);
+          wanted = self->transform(raw, event);
         } catch (...) {
+          const std::exception_ptr failure = std::current_exception();
           event = {};
-          event.object = status_of(std::current_exception());
-          more = false;
-          self->tell_if_stuck();
+          event.object = status_of(failure);
+          if (self->spec_.tell_unreadable && !raw.failure && is_unreadable(failure)) {
+            self->name_unreadable(raw, event);
+          } else {
+            more = false;
+            self->tell_if_stuck();
+          }
         }
         if (!wanted) continue;
         const auto before = steady_clock::now();
-        if (!co_await self->outgoing_.push(std::move(event), weight)) more = false;
+        const bool pushed = co_await self->outgoing_.push(std::move(event), weight);
+        if (!pushed) more = false;
         const auto now = steady_clock::now();
         self->slow_reader_.record_wait(now - before, now);
         if (!more) break;
@@ -404,8 +466,16 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     if (on_stuck_) on_stuck_();
   }
 
+  void name_unreadable(const Incoming& raw, Event& event) const {
+    event.revision = raw.revision;
+    event.revision_continues = raw.revision_continues;
+    const api::EventType type = raw.deleted ? api::EventType::kDeleted : api::EventType::kError;
+    event.change = std::make_shared<const Change>(raw.revision, type, context_->relative(raw.key),
+                                                  event.object, api::Object());
+  }
+
   /// False if the event is none for this watch.
-  bool transform(Incoming raw, Event& event) const {
+  bool transform(Incoming& raw, Event& event) const {
     event.revision = raw.revision;
     event.revision_continues = raw.revision_continues;
     if (raw.progress) {
@@ -463,7 +533,8 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   std::stop_source cut_;
   const std::stop_callback<std::function<void()>> cut_at_stop_;
   const std::stop_callback<std::function<void()>> cut_at_end_of_lineage_;
-  std::atomic<Revision> known_{0};
+  static constexpr std::size_t kNoMember = static_cast<std::size_t>(-1);
+  std::atomic<std::size_t> member_{kNoMember};
   std::mutex mutex_;
   std::function<void()> on_stuck_;  // guarded by mutex_
 
@@ -479,6 +550,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   Revision begun_ = 0;
   std::set<std::string> begun_keys_;
   std::optional<Incoming> pending_;
+  int refusals_ = 0;
 };
 
 EtcdWatch::EtcdWatch(std::shared_ptr<const Context> context, WatchSpec spec,
@@ -492,6 +564,8 @@ EtcdWatch::~EtcdWatch() { channel_->leave(); }
 
 void EtcdWatch::cancel() { channel_->cancel(); }
 
+Awaitable<bool> EtcdWatch::is_served() { return channel_->is_served(); }
+
 Awaitable<bool> EtcdWatch::next(std::vector<Event>& events, TimePoint until) {
   if (on_stuck && !std::exchange(on_stuck_set_, true)) {
     channel_->set_on_stuck([this] { on_stuck(); });
@@ -501,8 +575,9 @@ Awaitable<bool> EtcdWatch::next(std::vector<Event>& events, TimePoint until) {
   do {
     more = co_await channel_->outgoing().pop(events, kOutgoing, until);
     for (const Event& event : events) {
+      // (Present objects come in the order of their keys.)
       const bool past = event.change != nullptr || event.type == api::EventType::kBookmark;
-      if (past) seen_ = std::max(seen_, event.revision);
+      if (past && !event.revision_continues) seen_ = std::max(seen_, event.revision);
     }
     const bool had_some = !events.empty();
     if (!progress_notify_) {
@@ -513,11 +588,10 @@ Awaitable<bool> EtcdWatch::next(std::vector<Event>& events, TimePoint until) {
     if (!had_some || !events.empty()) break;
   } while (more);
   if (more && events.empty() && std::exchange(bookmark_requested_, false)) {
-    const Revision revision = std::max(seen_, channel_->known());
-    if (revision != 0) {
+    if (seen_ != 0) {
       Event& bookmark = events.emplace_back();
       bookmark.type = api::EventType::kBookmark;
-      bookmark.revision = revision;
+      bookmark.revision = seen_;
     }
   }
   co_return more;

@@ -30,6 +30,9 @@ struct WatchSpec {
   /// this, they are told when a bookmark is asked for.
   bool progress_notify = false;
   Predicate predicate = {};
+  /// A value that cannot be decoded does not end the watch: it is told as a kError whose `change`
+  /// names the key (its type is kDeleted if the key is gone and its last value cannot be decoded).
+  bool tell_unreadable = false;
   /// The history that `revision` belongs to, if that is known: etcd has come as far as that in it.
   /// Otherwise it is taken for one of the present history, and may lie in its future.
   std::optional<Lineage> lineage = {};
@@ -41,9 +44,10 @@ struct WatchSpec {
 /// the rest.
 ///
 /// A connection that breaks is replaced by another one, where need be to another member, which goes
-/// on right behind what came last: nothing is lost or repeated. What ends the watch, with exactly
-/// one error event behind everything that came before it:
+/// on right behind what came last: nothing is lost or repeated. So it is with one whose token is no
+/// longer good. The watch ends, with exactly one error event behind everything that came before it:
 ///   - etcd has forgotten the revision (410 Expired);
+///   - it does not come as far within EtcdOptions::future_wait (504, "Too large resource version");
 ///   - another etcd is there, or the same one restored to an older state (410 Expired);
 ///   - the member has lost its leader ("etcdserver: no leader"): the watch would hear nothing;
 ///   - a value that cannot be decoded (500, which names the key);
@@ -60,6 +64,8 @@ class EtcdWatch final : public Watch {
   /// It says what has come: etcd may be ahead.
   void request_bookmark() override { bookmark_requested_ = true; }
   void cancel() override;
+  /// Whether the member that the events come from answers; true while there is no connection.
+  Awaitable<bool> is_served();
 
   class Channel;
 

@@ -14,6 +14,10 @@ namespace {
 // Where the API server keeps its objects in etcd.
 constexpr std::string_view kRoot = "/registry/";
 
+HistoryLimits limits_of(const MemoryOptions& options) {
+  return {options.history, options.history_bytes, options.history_age};
+}
+
 }  // namespace
 
 class MemoryBackend::Impl {
@@ -26,7 +30,7 @@ class MemoryBackend::Impl {
     if (at == resources_.end()) {
       auto table =
           std::make_shared<memory::Table>(std::string(kRoot).append(place), revision_,
-                                          options_.history, ttl, options_.first_revision - 1);
+                                          limits_of(options_), ttl, options_.first_revision - 1);
       at = resources_
                .emplace(place, std::make_unique<memory::MemoryResource>(std::move(table), options_))
                .first;
@@ -55,10 +59,8 @@ class MemoryBackend::Impl {
 };
 
 Revision revision_of_time(std::chrono::system_clock::time_point now) {
-  constexpr std::chrono::sys_days kBegin = std::chrono::year(2026) / 1 / 1;
-  constexpr Revision kPerSecond = 10;
-  const auto passed = std::chrono::floor<std::chrono::seconds>(now - kBegin).count();
-  return passed <= 0 ? 1 : static_cast<Revision>(passed) * kPerSecond;
+  const auto passed = std::chrono::floor<std::chrono::microseconds>(now.time_since_epoch()).count();
+  return passed <= 0 ? 1 : static_cast<Revision>(passed);
 }
 
 MemoryBackend::MemoryBackend(MemoryOptions options) : impl_(std::make_unique<Impl>(options)) {}
@@ -73,6 +75,12 @@ Awaitable<Revision> MemoryBackend::current_revision() { co_return impl_->current
 
 void MemoryBackend::close() {
   impl_->for_each_table([](memory::Table& table) { table.close(); });
+}
+
+void MemoryBackend::maintain() {
+  expire();
+  const auto now = std::chrono::steady_clock::now();
+  impl_->for_each_table([&](memory::Table& table) { table.trim(now); });
 }
 
 void MemoryBackend::expire(std::chrono::steady_clock::time_point now) {

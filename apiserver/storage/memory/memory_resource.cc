@@ -3,10 +3,10 @@
 #include <boost/asio/this_coro.hpp>
 #include <utility>
 
-#include "apiserver/doorbell.h"
 #include "apiserver/storage/memory/memory_watch.h"
 #include "apiserver/storage/memory/object_source.h"
 #include "lookout/api/status.h"
+#include "lookout/base/async_event.h"
 
 namespace lookout::apiserver::storage::memory {
 namespace {
@@ -19,7 +19,7 @@ constexpr int kRetryAfterSeconds = 1;
 // Rare: a client that knows of a revision has it from here.
 Awaitable<void> MemoryResource::wait_for(Revision revision) {
   if (revision <= table_->current_revision()) co_return;
-  Doorbell bell(co_await boost::asio::this_coro::executor);
+  AsyncEvent bell(co_await boost::asio::this_coro::executor);
   const auto deadline = std::chrono::steady_clock::now() + options_.future_wait;
   while (revision > table_->current_revision()) {
     const auto now = std::chrono::steady_clock::now();
@@ -90,8 +90,9 @@ Awaitable<std::unique_ptr<Watch>> MemoryResource::watch(std::string key, bool re
                                                         WatchOptions options) {
   if (options.start == WatchOptions::Start::kState) co_await wait_for(options.revision);
   const auto executor = co_await boost::asio::this_coro::executor;
+  Patience patience{options_.future_wait, {}};
   co_return std::make_unique<MemoryWatch>(table_, executor, std::move(key), recursive,
-                                          std::move(options), table_->now());
+                                          std::move(options), table_->now(), std::move(patience));
 }
 
 Awaitable<Revision> MemoryResource::current_revision() { co_return table_->current_revision(); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "apiserver/storage/memory/table.h"
@@ -27,6 +28,7 @@ class MemoryResource final : public Interface {
                                           WatchOptions options) override;
   Awaitable<Revision> current_revision() override;
   Awaitable<std::size_t> count() override;
+  std::optional<std::size_t> known_count() const override { return table_->size(); }
 
   Table& table() { return *table_; }
 

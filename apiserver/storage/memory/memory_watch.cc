@@ -1,10 +1,12 @@
 #include "apiserver/storage/memory/memory_watch.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
-#include <charconv>
+#include <algorithm>
 #include <utility>
 
+#include "apiserver/storage/revision.h"
 #include "lookout/api/status.h"
 
 namespace lookout::apiserver::storage::memory {
@@ -12,19 +14,17 @@ namespace {
 
 /// So much is read at once: enough to write many events in one go, little enough to let others in.
 constexpr std::size_t kBatch = 100;
-
-Revision revision_of(const api::Object& object) {
-  const std::string_view text = object.resource_version();
-  Revision revision = 0;
-  std::from_chars(text.data(), text.data() + text.size(), revision);
-  return revision;
-}
+constexpr int kRetryAfterSeconds = 1;
 
 }  // namespace
 
 MemoryWatch::MemoryWatch(std::shared_ptr<Table> table, boost::asio::any_io_executor executor,
-                         std::string key, bool recursive, WatchOptions options, Moment start)
-    : table_(std::move(table)), doorbell_(std::move(executor)) {
+                         std::string key, bool recursive, WatchOptions options, Moment start,
+                         Patience patience)
+    : table_(std::move(table)),
+      doorbell_(std::move(executor)),
+      asked_(options.revision),
+      patience_(std::move(patience)) {
   watcher_.scope = std::move(key);
   watcher_.recursive = recursive;
   watcher_.epoch = start.epoch;
@@ -41,7 +41,9 @@ MemoryWatch::MemoryWatch(std::shared_ptr<Table> table, boost::asio::any_io_execu
       break;
     }
     case WatchOptions::Start::kRevision:
-      watcher_.cursor = options.revision;
+      watcher_.cursor = asked_;
+      if (asked_ > table_->current_revision())
+        begins_until_ = std::chrono::steady_clock::now() + patience_.wait;
       break;
     case WatchOptions::Start::kNow:
       watcher_.cursor = start.revision;
@@ -64,9 +66,38 @@ Awaitable<bool> MemoryWatch::next(std::vector<Event>& events, TimePoint until) {
   for (;;) {
     if (ended_ || watcher_.cancelled) co_return false;
     if (state_ ? read_state(events) : read_changes(events)) co_return true;
-    if (std::chrono::steady_clock::now() >= until) co_return true;
-    co_await doorbell_.wait(until);
+    const auto now = std::chrono::steady_clock::now();
+    if (begins_until_ && now >= *begins_until_) {
+      const bool begun = co_await has_begun(events);
+      if (!begun) co_return true;
+      continue;
+    }
+    if (now >= until) co_return true;
+    const TimePoint wake = begins_until_ ? std::min(until, *begins_until_) : until;
+    co_await doorbell_.wait(wake);
   }
+}
+
+Awaitable<bool> MemoryWatch::has_begun(std::vector<Event>& events) {
+  Revision newest = table_->current_revision();
+  if (asked_ > newest && patience_.newest) {
+    try {
+      newest = co_await patience_.newest(asked_);
+    } catch (const StorageError& e) {
+      // The storage is away; it will say when it is there again.
+      spdlog::debug("a watch from revision {} waits: {}", asked_, e.what());
+      begins_until_ = std::chrono::steady_clock::now() + patience_.wait;
+      co_return true;
+    }
+  }
+  begins_until_.reset();
+  if (asked_ <= newest) co_return true;
+  ended_ = true;
+  Event& error = events.emplace_back();
+  error.object = api::StatusError::too_large_resource_version(asked_, newest, kRetryAfterSeconds)
+                     .status()
+                     .to_object();
+  co_return false;
 }
 
 /// Present objects, some at a time; true, since there is always more to come.
@@ -111,6 +142,12 @@ bool MemoryWatch::read_changes(std::vector<Event>& events) {
       case Table::Reading::kChanges:
         for (const ChangePtr& change : changes_) {
           const api::EventType type = watcher_.event_type(*change);
+          if (type == api::EventType::kError) {
+            ended_ = true;
+            Event& error = events.emplace_back();
+            error.object = change->object();
+            return true;
+          }
           if (type != api::EventType::kBookmark) events.push_back(event_of(change, type));
         }
         break;

@@ -4,13 +4,23 @@
 #include <mutex>
 #include <utility>
 
-#include "api/object_editor.h"
+#include "lookout/api/detail/object_editor.h"
+#include "lookout/api/status.h"
 #include "lookout/api/symbols.h"
 
 namespace lookout::apiserver::storage::memory {
 
+const api::Object* Moment::unreadable_in(const std::string& key, bool recursive,
+                                         const std::string& start) const {
+  if (unreadable == nullptr) return nullptr;
+  const auto first = unreadable->lower_bound(recursive ? std::max(key, start) : key);
+  if (first == unreadable->end()) return nullptr;
+  const bool in = recursive ? first->first.starts_with(key) : first->first == key;
+  return in ? &first->second : nullptr;
+}
+
 Table::Table(std::string prefix, std::shared_ptr<std::atomic<Revision>> revision,
-             std::size_t history, std::chrono::seconds ttl, Revision first)
+             HistoryLimits history, std::chrono::seconds ttl, Revision first)
     : prefix_(std::move(prefix)),
       revision_(std::move(revision)),
       ttl_(ttl),
@@ -22,26 +32,33 @@ ItemPtr Table::find(std::string_view key) const {
   return item == nullptr ? nullptr : *item;
 }
 
+std::optional<ItemPtr> Table::find_readable(std::string_view key) const {
+  const std::shared_lock lock(mutex_);
+  if (unreadable_ != nullptr && unreadable_->contains(key)) return std::nullopt;
+  const ItemPtr* item = items_.find(key);
+  return item == nullptr ? nullptr : *item;
+}
+
 std::size_t Table::size() const {
   const std::shared_lock lock(mutex_);
-  return items_.size();
+  return items_.size() + (unreadable_ != nullptr ? unreadable_->size() : 0);
 }
 
 // Every change of this table up to the counter's present value has been made: a change takes its
 // number with the table locked.
 Moment Table::now() const {
   const std::shared_lock lock(mutex_);
-  return {items_.snapshot(), current_revision(), nullptr, epoch_};
+  return {items_.snapshot(), current_revision(), nullptr, epoch_, unreadable_};
 }
 
 std::optional<Moment> Table::at(Revision revision) const {
   const std::shared_lock lock(mutex_);
-  if (revision < history_.start()) return std::nullopt;
+  if (revision < history_.start() || revision < readable_since_) return std::nullopt;
   auto undone = std::make_shared<Moment::Undone>();
   history_.visit_back_to(revision, [&](const storage::Change& change) {
     undone->insert_or_assign(change.key(), change.previous());
   });
-  return Moment{items_.snapshot(), revision, std::move(undone), epoch_};
+  return Moment{items_.snapshot(), revision, std::move(undone), epoch_, unreadable_};
 }
 
 std::optional<api::Object> Table::commit(const std::string& key, const ItemPtr& expected,
@@ -76,46 +93,80 @@ void Table::apply(std::vector<Change> changes, Revision revision) {
   {
     const std::unique_lock lock(mutex_);
     if (revision <= current_revision()) return;
-    for (Change& change : changes) {
-      const ItemPtr* present = items_.find(change.key);
-      const api::Object before = present == nullptr ? api::Object() : (*present)->object;
-      if (change.deleted && !before) continue;
-      const api::EventType type = change.deleted ? api::EventType::kDeleted
-                                  : before       ? api::EventType::kModified
-                                                 : api::EventType::kAdded;
-      if (change.deleted) {
-        items_.erase(change.key);
-      } else {
-        items_.put(std::make_shared<const Item>(Item{change.key, change.object, revision}));
-      }
-      history_.add(std::make_shared<const storage::Change>(revision, type, std::move(change.key),
-                                                           std::move(change.object), before));
-    }
+    for (Change& change : changes) apply_locked(std::move(change), revision);
     revision_->store(revision, std::memory_order_release);
   }
   dispatch();
 }
 
-void Table::replace(const std::vector<ItemPtr>& items, Revision revision) {
+void Table::apply_locked(Change change, Revision revision) {
+  const ItemPtr* present = items_.find(change.key);
+  const api::Object before = present == nullptr ? api::Object() : (*present)->object;
+  const bool was_unreadable = end_unreadable(change.key, revision);
+  if (change.deleted && !before && !was_unreadable) return;
+  api::EventType type = change.deleted ? api::EventType::kDeleted
+                        : before       ? api::EventType::kModified
+                                       : api::EventType::kAdded;
+  if (change.unreadable && !change.deleted) {
+    auto unreadable =
+        unreadable_ ? std::make_shared<Unreadable>(*unreadable_) : std::make_shared<Unreadable>();
+    unreadable->insert_or_assign(change.key, change.object);
+    unreadable_ = std::move(unreadable);
+    items_.erase(change.key);
+    // Whoever watches has been told when it began.
+    if (was_unreadable) return;
+    type = api::EventType::kError;
+  } else if (change.deleted) {
+    items_.erase(change.key);
+    // Without a last state nobody can be told properly: a list tells what is left.
+    if (change.unreadable || was_unreadable) {
+      type = api::EventType::kError;
+      if (!change.unreadable) {
+        change.object = api::StatusError::expired("an object is gone that could not be read before")
+                            .status()
+                            .to_object();
+      }
+    }
+  } else {
+    items_.put(std::make_shared<const Item>(Item{change.key, change.object, revision}));
+  }
+  history_.add(std::make_shared<const storage::Change>(revision, type, std::move(change.key),
+                                                       std::move(change.object), before));
+}
+
+/// Whether the key was unreadable; now it is not, or not as it was.
+bool Table::end_unreadable(const std::string& key, Revision revision) {
+  if (unreadable_ == nullptr || !unreadable_->contains(key)) return false;
+  auto left = std::make_shared<Unreadable>(*unreadable_);
+  left->erase(key);
+  unreadable_ = left->empty() ? nullptr : std::shared_ptr<const Unreadable>(std::move(left));
+  readable_since_ = revision;
+  return true;
+}
+
+void Table::replace(const std::vector<ItemPtr>& items, Revision revision, Unreadable unreadable) {
   {
     const std::unique_lock lock(mutex_);
-    take_over(items, revision);
+    take_over(items, revision, std::move(unreadable));
   }
   ring_expired();
 }
 
-void Table::restart(const std::vector<ItemPtr>& items, Revision revision) {
+void Table::restart(const std::vector<ItemPtr>& items, Revision revision, Unreadable unreadable) {
   const std::lock_guard watchers_lock(watchers_.mutex());
   {
     const std::unique_lock lock(mutex_);
-    take_over(items, revision);
+    take_over(items, revision, std::move(unreadable));
     ++epoch_;
   }
   dispatched_ = revision;
   watchers_.lose_all();
 }
 
-void Table::take_over(const std::vector<ItemPtr>& items, Revision revision) {
+void Table::take_over(const std::vector<ItemPtr>& items, Revision revision, Unreadable unreadable) {
+  unreadable_ =
+      unreadable.empty() ? nullptr : std::make_shared<const Unreadable>(std::move(unreadable));
+  readable_since_ = 0;
   items_ = OrderedItems();
   for (const ItemPtr& item : items) items_.put(item);
   history_.reset(revision);
@@ -127,12 +178,10 @@ void Table::advance(Revision revision) {
   if (revision > current_revision()) revision_->store(revision, std::memory_order_release);
 }
 
-void Table::forget() {
-  {
-    const std::unique_lock lock(mutex_);
-    history_.reset(current_revision() + 1);
-  }
-  ring_expired();
+void Table::advance(Revision revision, std::uint64_t epoch) {
+  const std::unique_lock lock(mutex_);
+  if (epoch == epoch_ && revision > current_revision())
+    revision_->store(revision, std::memory_order_release);
 }
 
 void Table::ring_expired() {
@@ -155,6 +204,16 @@ void Table::expire(Clock::time_point now) {
     const ItemPtr item = find(expiry.key);
     if (item != nullptr && item->revision == expiry.revision) commit(expiry.key, item, {});
   }
+}
+
+void Table::trim(Clock::time_point now) {
+  {
+    const std::unique_lock lock(mutex_);
+    const Revision start = history_.start();
+    history_.trim(now);
+    if (history_.start() == start) return;
+  }
+  ring_expired();
 }
 
 void Table::add(Watcher& watcher) {

@@ -6,6 +6,8 @@ namespace lookout::apiserver::storage::memory {
 
 api::EventType Watcher::event_type(const Change& change) const {
   if (!covers(change.key())) return api::EventType::kBookmark;
+  // Nobody knows whether a predicate would match what cannot be read.
+  if (change.type() == api::EventType::kError) return api::EventType::kError;
   // Without a predicate there is nothing to find out.
   if (predicate.accepts_everything()) return change.type();
   const bool is_in =

@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "lookout/api/base64.h"
 #include "lookout/api/error.h"
+#include "lookout/base/base64.h"
 
 namespace lookout::cmd::registry_cmd {
 namespace {
@@ -22,8 +22,8 @@ std::string hash_of(std::string_view html, const char* element) {
   const std::string_view content = html.substr(from + begin.size(), to - from - begin.size());
   std::array<unsigned char, 32> digest{};
   EVP_Digest(content.data(), content.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
-  return "'sha256-" +
-         api::encode_base64({reinterpret_cast<const char*>(digest.data()), digest.size()}) + "'";
+  return "'sha256-" + encode_base64({reinterpret_cast<const char*>(digest.data()), digest.size()}) +
+         "'";
 }
 
 }  // namespace

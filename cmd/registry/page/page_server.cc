@@ -6,19 +6,16 @@
 #include <boost/asio/this_coro.hpp>
 #include <utility>
 
-#include "apiserver/doorbell.h"
-#include "apiserver/http/server.h"
 #include "cmd/registry/instance_json.h"
 #include "cmd/registry/page/catalog.h"
 #include "cmd/registry/page/document.h"
-#include "cmd/registry/page/host_check.h"
 #include "cmd/registry/page/update.h"
+#include "lookout/base/async_event.h"
+#include "lookout/base/http/server.h"
+#include "lookout/base/http/web_guard.h"
 
 namespace lookout::cmd::registry_cmd {
 namespace {
-
-namespace http = apiserver::http;
-using rest::Awaitable;
 
 /// What is handed to a connection at a time: a browser has the write timeout for each.
 constexpr std::size_t kPieceSize = 64 * 1024;
@@ -29,7 +26,7 @@ constexpr int kRetryMs = 1000;
 class EventStream final : public http::BodyStream {
  public:
   EventStream(Catalog& catalog, UpdateEncoder& encoder, std::string greeting,
-              std::chrono::milliseconds heartbeat, apiserver::Doorbell bell)
+              std::chrono::milliseconds heartbeat, AsyncEvent bell)
       : catalog_(catalog),
         encoder_(encoder),
         heartbeat_(heartbeat),
@@ -82,7 +79,7 @@ class EventStream final : public http::BodyStream {
   Catalog& catalog_;
   UpdateEncoder& encoder_;
   const std::chrono::milliseconds heartbeat_;
-  apiserver::Doorbell bell_;
+  AsyncEvent bell_;
   CatalogStatePtr known_;     // what the browser knows once `text_` has been sent
   UpdateEncoder::Text text_;  // that is under way; null if nothing is
   std::size_t sent_ = 0;      // how much of it
@@ -111,9 +108,7 @@ class PageServer::Impl {
   std::uint16_t port() const { return server_.port(); }
   std::size_t connections() const { return server_.connections(); }
   std::string url() const {
-    const std::string& address = options_.listen.address;
-    const bool v6 = address.find(':') != std::string::npos;
-    return fmt::format("http://{}{}{}:{}/", v6 ? "[" : "", address, v6 ? "]" : "", port());
+    return fmt::format("http://{}:{}/", http::host_for_clients(options_.listen.address), port());
   }
 
   void stop(std::chrono::milliseconds grace) {
@@ -153,7 +148,7 @@ class PageServer::Impl {
   http::Response answer_on(const boost::asio::any_io_executor& executor,
                            const http::Request& request) {
     const auto host = request.header("host");
-    if (!host_is_allowed(host, options_.allowed_hosts)) {
+    if (!http::host_is_allowed(host, options_.allowed_hosts)) {
       return refusal(403, fmt::format("This page is not served under the name \"{}\". Use an "
                                       "address, localhost, or start it with --allow-host.",
                                       host));
@@ -191,7 +186,7 @@ class PageServer::Impl {
     });
     response.stream = std::make_unique<EventStream>(
         catalog_, encoder_, fmt::format("retry: {}\n{}", kRetryMs, encode_event("about", about)),
-        options_.heartbeat, apiserver::Doorbell(executor));
+        options_.heartbeat, AsyncEvent(executor));
     return response;
   }
 

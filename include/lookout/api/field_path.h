@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "lookout/base/attributes.h"
+
 namespace lookout::api {
 
 /// A parsed path: ".spec.containers[0].image", "metadata.labels['app.kubernetes.io/name']",
@@ -25,7 +27,7 @@ class FieldPath {
   /// Throws InvalidArgument that says at which character the path stops making sense.
   explicit FieldPath(std::string_view text);
 
-  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<Step>& steps() const LOOKOUT_LIFETIME_BOUND { return steps_; }
 
  private:
   std::vector<Step> steps_;

@@ -9,6 +9,7 @@
 #include "lookout/api/field_path.h"
 #include "lookout/api/labels.h"
 #include "lookout/api/object.h"
+#include "lookout/base/attributes.h"
 
 /// Field selectors with the syntax and the semantics of k8s.io/apimachinery/pkg/fields.
 namespace lookout::api::fields {
@@ -36,10 +37,14 @@ class Selector {
   bool matches(const Object& object) const;
 
   bool empty() const { return requirements_.empty(); }
-  const std::vector<Requirement>& requirements() const { return requirements_; }
+  const std::vector<Requirement>& requirements() const LOOKOUT_LIFETIME_BOUND {
+    return requirements_;
+  }
 
   /// The canonical text; parse() reads it back.
   std::string to_string() const;
+  /// The same, where text is wanted: `pods.list({.field_selector = selector})`.
+  operator std::string() const { return to_string(); }  // NOLINT(google-explicit-constructor)
 
  private:
   /// Where a field is: the names on the way to it as objects store them, or, for a path with

@@ -9,15 +9,15 @@ namespace lookout::api {
 
 /// Names a resource as URLs do: {"apps", "v1", "deployments"}. The core group is "".
 struct GroupVersionResource {
-  std::string group;
-  std::string version;
-  std::string resource;
+  LOOKOUT_OPTION std::string group;
+  LOOKOUT_OPTION std::string version;
+  LOOKOUT_OPTION std::string resource;
 
   friend bool operator==(const GroupVersionResource&, const GroupVersionResource&) = default;
 };
 
-/// What is needed to list and watch it. Of a resource that is not built in the kind is unknown, and
-/// it counts as namespaced: good for all namespaces together, whether it has any or not.
+/// The resource as lists and watches need it. The kind of a resource that is not built in is
+/// unknown, and it counts as namespaced, which is right for requests to all namespaces.
 inline Resource resource_for(const GroupVersionResource& gvr) {
   for (const ResourceInfo& info : builtin_resources()) {
     if (info.group == gvr.group && info.version == gvr.version && info.plural == gvr.resource)

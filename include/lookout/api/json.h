@@ -11,6 +11,7 @@
 #include "lookout/api/projection.h"
 #include "lookout/api/stream_decoder.h"
 #include "lookout/api/watch.h"
+#include "lookout/base/attributes.h"
 
 namespace lookout::api {
 
@@ -30,7 +31,12 @@ class JsonDecoder {
   /// UTF-8 or has a number far beyond the range of a double (1e400); error() then says why and at
   /// which byte.
   Object decode(std::string& json);
-  const std::string& error() const;
+  const std::string& error() const LOOKOUT_LIFETIME_BOUND;
+  /// "namespace/name" of what has just been refused, where its metadata can be read; else empty.
+  std::string refused_key() const;
+
+  /// The nesting limit; 1000 by default. Code that recurses over deeper objects needs stack for it.
+  void set_max_depth(std::size_t levels);
 
   /// For the stream decoders: one watch event, `{"type":...,"object":{...}}`. Nothing when
   /// malformed. Errors and bookmarks are kept whole whatever the projection.
@@ -41,43 +47,17 @@ class JsonDecoder {
   std::unique_ptr<Impl> impl_;
 };
 
-/// List bodies in JSON.
-class JsonListDecoder final : public ListDecoder {
+/// List bodies in JSON. Items may be nested as deeply as kube-apiserver lets them be, 10,000
+/// levels; so may the objects of a watch.
+class JsonListDecoder final : public ListDecoderOfEncoding {
  public:
   JsonListDecoder(StreamOptions options, OnItem on_item, OnMalformed on_malformed);
-  ~JsonListDecoder() override;
-  JsonListDecoder(const JsonListDecoder&) = delete;
-  JsonListDecoder& operator=(const JsonListDecoder&) = delete;
-
-  bool feed(std::string_view bytes) override;
-  bool finish() override;
-  const std::string& error() const override;
-  std::string_view api_version() const override;
-  std::string_view kind() const override;
-  std::string_view resource_version() const override;
-  std::string_view continue_token() const override;
-  std::optional<std::int64_t> remaining_item_count() const override;
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
 };
 
 /// Watch bodies in JSON: one object after another.
-class JsonWatchDecoder final : public WatchDecoder {
+class JsonWatchDecoder final : public DecoderOfEncoding<WatchDecoder> {
  public:
   JsonWatchDecoder(StreamOptions options, OnEvent on_event, OnMalformed on_malformed);
-  ~JsonWatchDecoder() override;
-  JsonWatchDecoder(const JsonWatchDecoder&) = delete;
-  JsonWatchDecoder& operator=(const JsonWatchDecoder&) = delete;
-
-  bool feed(std::string_view bytes) override;
-  bool finish() override;
-  const std::string& error() const override;
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace lookout::api

@@ -16,7 +16,7 @@ class PatchError : public Error {
   using Error::Error;
 };
 
-/// What a patch may copy in all, so that a small one cannot make an object of any size.
+/// The most that a patch may copy in all. A small patch cannot make an object of any size.
 inline constexpr std::size_t kMaxPatchCopyBytes = 3u << 20;
 
 /// Changes `target` by the operations of `patch`, one after another; a later one may undo what an

@@ -11,8 +11,9 @@
 
 #include "lookout/api/error.h"
 #include "lookout/api/object.h"
+#include "lookout/base/attributes.h"
 
-namespace lookout::meta::v1 {
+namespace lookout::k8s::meta::v1 {
 class LabelSelector;
 }
 
@@ -26,7 +27,7 @@ class SelectorError : public Error {
   SelectorError(std::string reason, std::string_view selector, std::size_t position);
 
   /// The reason in the API server's own words ("found ',', expected: identifier ...").
-  const std::string& reason() const { return reason_; }
+  const std::string& reason() const LOOKOUT_LIFETIME_BOUND { return reason_; }
   /// Where in the selector, counted in bytes from 0.
   std::size_t position() const { return position_; }
 
@@ -58,10 +59,10 @@ class Requirement {
   /// Throws SelectorError where Kubernetes would refuse the key, the values or their number.
   Requirement(std::string key, Operator op, std::vector<std::string> values);
 
-  const std::string& key() const { return key_; }
+  const std::string& key() const LOOKOUT_LIFETIME_BOUND { return key_; }
   Operator op() const { return op_; }
   /// Sorted, each once.
-  const std::vector<std::string>& values() const { return values_; }
+  const std::vector<std::string>& values() const LOOKOUT_LIFETIME_BOUND { return values_; }
 
   /// `labels` is metadata.labels of an object, or absent. Allocates nothing. As in Kubernetes, an
   /// absent label satisfies kNotEquals, kNotIn and kDoesNotExist; kGreaterThan and kLessThan
@@ -92,10 +93,14 @@ class Selector {
 
   /// Whether it matches everything because it asks for nothing.
   bool empty() const { return requirements_.empty() && !nothing_; }
-  const std::vector<Requirement>& requirements() const { return requirements_; }
+  const std::vector<Requirement>& requirements() const LOOKOUT_LIFETIME_BOUND {
+    return requirements_;
+  }
 
   /// The canonical text (requirements sorted by key, as Go prints them); parse() reads it back.
   std::string to_string() const;
+  /// The same, where text is wanted: `pods.list({.label_selector = selector})`.
+  operator std::string() const { return to_string(); }  // NOLINT(google-explicit-constructor)
 
  private:
   friend Selector nothing();
@@ -117,6 +122,6 @@ Selector from_set(std::initializer_list<std::pair<std::string_view, std::string_
 /// From a metav1.LabelSelector (matchLabels and matchExpressions), as client-go's
 /// LabelSelectorAsSelector: an absent one matches nothing, an empty one everything. Throws
 /// SelectorError.
-Selector from(const meta::v1::LabelSelector& selector);
+Selector from(const k8s::meta::v1::LabelSelector& selector);
 
 }  // namespace lookout::api::labels

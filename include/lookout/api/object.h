@@ -10,8 +10,9 @@
 
 #include "lookout/api/resource.h"
 #include "lookout/api/value.h"
+#include "lookout/base/attributes.h"
 
-namespace lookout::meta::v1 {
+namespace lookout::k8s::meta::v1 {
 class ObjectMeta;
 }
 
@@ -27,6 +28,14 @@ struct ObjectHeader;
 /// The content never changes, so handles may be copied to any thread and read there without locks;
 /// a copy is a counter increment. The memory goes when the last handle goes. Views into an object
 /// (Value, std::string_view, typed views) are good as long as some handle to it lives.
+///
+/// A view must not be taken of a temporary handle, so that does not compile: name the object first.
+///
+///     client.get("web").spec().replicas();                     // error: spec() is deleted
+///     const auto web = client.get("web");                      // right
+///     for (auto container : web.spec().pod_template().spec().containers()) ...
+///
+/// Text of a temporary handle is a std::string of its own: `auto name = client.get("web").name();`.
 ///
 /// Everything that was in the JSON is kept, including fields that no schema knows, except the order
 /// of an object's members and the way numbers and strings were spelled; of a name that occurs twice
@@ -67,31 +76,46 @@ class Object {
   explicit operator bool() const { return header_ != nullptr; }
 
   /// Identity, each O(1). Empty if the object has none.
-  std::string_view ns() const;
-  std::string_view name() const;
-  std::string_view uid() const;
-  std::string_view resource_version() const;
+  std::string_view ns() const& LOOKOUT_LIFETIME_BOUND;
+  std::string ns() const&& { return std::string(ns()); }
+  std::string_view name() const& LOOKOUT_LIFETIME_BOUND;
+  std::string name() const&& { return std::string(name()); }
+  std::string_view uid() const& LOOKOUT_LIFETIME_BOUND;
+  std::string uid() const&& { return std::string(uid()); }
+  std::string_view resource_version() const& LOOKOUT_LIFETIME_BOUND;
+  std::string resource_version() const&& { return std::string(resource_version()); }
   /// "namespace/name", or "name" for what lives in no namespace: client-go's MetaNamespaceKeyFunc.
   std::string key() const;
 
   /// "v1", "apps/v1" ... and "Pod", "Deployment" ...
-  std::string_view api_version() const;
-  std::string_view kind() const;
+  std::string_view api_version() const& LOOKOUT_LIFETIME_BOUND;
+  std::string api_version() const&& { return std::string(api_version()); }
+  std::string_view kind() const& LOOKOUT_LIFETIME_BOUND;
+  std::string kind() const&& { return std::string(kind()); }
   GroupVersionKind gvk() const;
 
   /// metadata.labels and metadata.annotations, as maps; labels are found in O(1).
-  Value labels() const;
-  Value annotations() const;
-  /// Typed metadata; include <lookout/api/meta/v1.h> to call it.
-  meta::v1::ObjectMeta metadata() const;
+  Value labels() const& LOOKOUT_LIFETIME_BOUND;
+  Value labels() const&& = delete;
+  Value annotations() const& LOOKOUT_LIFETIME_BOUND;
+  Value annotations() const&& = delete;
+  /// Typed metadata; include <lookout/k8s/meta/v1.h> to call it.
+  k8s::meta::v1::ObjectMeta metadata() const& LOOKOUT_LIFETIME_BOUND;
+  k8s::meta::v1::ObjectMeta metadata() const&& = delete;
 
   /// The whole content.
-  Value body() const;
-  Value operator[](std::string_view key) const { return body()[key]; }
-  Value operator[](const char* key) const { return body()[key]; }
-  Value operator[](Symbol key) const { return body()[key]; }
-  Value at(std::string_view path) const { return body().at(path); }
-  Value at(const FieldPath& path) const { return body().at(path); }
+  Value body() const& LOOKOUT_LIFETIME_BOUND;
+  Value body() const&& = delete;
+  Value operator[](std::string_view key) const& LOOKOUT_LIFETIME_BOUND { return body()[key]; }
+  Value operator[](std::string_view key) const&& = delete;
+  Value operator[](const char* key) const& LOOKOUT_LIFETIME_BOUND { return body()[key]; }
+  Value operator[](const char* key) const&& = delete;
+  Value operator[](Symbol key) const& LOOKOUT_LIFETIME_BOUND { return body()[key]; }
+  Value operator[](Symbol key) const&& = delete;
+  Value at(std::string_view path) const& LOOKOUT_LIFETIME_BOUND { return body().at(path); }
+  Value at(std::string_view path) const&& = delete;
+  Value at(const FieldPath& path) const& LOOKOUT_LIFETIME_BOUND { return body().at(path); }
+  Value at(const FieldPath& path) const&& = delete;
 
   /// Bytes of memory that the object takes, allocator overhead aside.
   std::size_t memory_size() const;
@@ -110,7 +134,7 @@ class Object {
     object.header_ = header;
     return object;
   }
-  const detail::ObjectHeader* header() const { return header_; }
+  const detail::ObjectHeader* header() const LOOKOUT_LIFETIME_BOUND { return header_; }
 
  private:
   static bool equal(const Object& a, const Object& b);

@@ -12,11 +12,12 @@
 #include "lookout/api/projection.h"
 #include "lookout/api/stream_decoder.h"
 #include "lookout/api/watch.h"
+#include "lookout/base/attributes.h"
 
 namespace lookout::api {
 
 inline constexpr std::string_view kProtobufMediaType = "application/vnd.kubernetes.protobuf";
-/// What every object in this encoding begins with.
+/// Every object in this encoding begins with these bytes.
 inline constexpr std::string_view kProtobufMagic{"k8s\0", 4};
 
 /// Whether `bytes` begin as an object in this encoding does.
@@ -35,9 +36,9 @@ bool has_protobuf(std::string_view api_version, std::string_view kind);
 /// that the schema does not know, as those of a newer server, are lost: without the schema they
 /// have no names. unknown_fields() tells.
 ///
-/// Text that is not UTF-8 gets U+FFFD in place of the wrong bytes, as it does in Go. Of a scalar
-/// that is given several times the last one counts; a message that is given several times, which
-/// protobuf would merge and no Kubernetes encoder writes, is refused.
+/// Text that is not UTF-8 gets U+FFFD in place of the wrong bytes, as it does in Go. If a
+/// scalar is given several times, the last one counts. A message that is given several times is
+/// refused: protobuf would merge it, and no Kubernetes encoder writes it.
 class ProtobufDecoder {
  public:
   explicit ProtobufDecoder(Projection projection = {});
@@ -58,10 +59,10 @@ class ProtobufDecoder {
   /// bookmarks are kept whole whatever the projection.
   std::optional<WatchEvent> decode_event(std::string_view bytes);
 
-  const std::string& error() const;
+  const std::string& error() const LOOKOUT_LIFETIME_BOUND;
 
-  /// What the last object has lost. What the projection would not have kept does not count.
-  const UnknownFields& unknown_fields() const;
+  /// The fields that the last object has lost, without those that the projection drops.
+  const UnknownFields& unknown_fields() const LOOKOUT_LIFETIME_BOUND;
 
  private:
   class Impl;
@@ -70,49 +71,18 @@ class ProtobufDecoder {
 
 /// List bodies in protobuf: an envelope around a list of a built-in kind, or around a
 /// PartialObjectMetadataList.
-class ProtobufListDecoder final : public ListDecoder {
+class ProtobufListDecoder final : public ListDecoderOfEncoding {
  public:
-  ProtobufListDecoder(StreamOptions options, OnItem on_item, OnMalformed on_malformed);
-  ~ProtobufListDecoder() override;
-  ProtobufListDecoder(const ProtobufListDecoder&) = delete;
-  ProtobufListDecoder& operator=(const ProtobufListDecoder&) = delete;
-
-  bool feed(std::string_view bytes) override;
-  bool finish() override;
-  const std::string& error() const override;
-  std::string_view api_version() const override;
-  std::string_view kind() const override;
-  std::string_view resource_version() const override;
-  std::string_view continue_token() const override;
-  std::optional<std::int64_t> remaining_item_count() const override;
-  UnknownFields unknown_fields() const override;
-  bool would_lose() const override;
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  ProtobufListDecoder(const StreamOptions& options, OnItem on_item, OnMalformed on_malformed);
 };
 
 /// Watch bodies in protobuf: frames of four bytes of length, big-endian, and an event.
-class ProtobufWatchDecoder final : public WatchDecoder {
+class ProtobufWatchDecoder final : public DecoderOfEncoding<WatchDecoder> {
  public:
-  ProtobufWatchDecoder(StreamOptions options, OnEvent on_event, OnMalformed on_malformed);
-  ~ProtobufWatchDecoder() override;
-  ProtobufWatchDecoder(const ProtobufWatchDecoder&) = delete;
-  ProtobufWatchDecoder& operator=(const ProtobufWatchDecoder&) = delete;
-
-  bool feed(std::string_view bytes) override;
-  bool finish() override;
-  const std::string& error() const override;
-  UnknownFields unknown_fields() const override;
-  bool would_lose() const override;
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  ProtobufWatchDecoder(const StreamOptions& options, OnEvent on_event, OnMalformed on_malformed);
 };
 
-/// What a list says about itself in its encoding.
+/// The metadata of an encoded list.
 struct ProtobufListMeta {
   std::string_view resource_version;
   std::string_view continue_token = {};
@@ -123,7 +93,7 @@ struct ProtobufListMeta {
 /// in the order of their numbers, names of maps sorted, zeroes written where Go has no pointer.
 /// Reusable (the buffers stay between calls), not thread-safe.
 ///
-/// What the schema has no number for cannot be encoded: fields that it does not know, and values of
+/// A field without a number cannot be encoded. Fields that the schema does not know, and values of
 /// another type than it says, are left out and counted. The object then gets a field of a number
 /// that no schema has, so that a reader who may not lose anything (StreamOptions::lossless) asks
 /// for it in JSON; others step over it.

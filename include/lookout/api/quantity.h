@@ -16,8 +16,8 @@ class Quantity {
   enum class Format { kDecimalExponent, kBinarySI, kDecimalSI };
 
   Quantity() = default;
-  /// Nothing if the text is no quantity. What is too large becomes the largest: 2^63 - 1 with a
-  /// binary suffix, as in Kubernetes, and 10^28 otherwise.
+  /// Nothing if the text is no quantity. A quantity that is too large becomes the largest: 2^63 - 1
+  /// with a binary suffix, as in Kubernetes, and 10^28 otherwise.
   static std::optional<Quantity> parse(std::string_view text);
 
   /// The amount in units, or in thousandths, rounded up; the largest number if it does not fit.

@@ -7,13 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "lookout/base/attributes.h"
+
 namespace lookout::api {
 
 /// Names a type: {"apps", "v1", "Deployment"}. The core group is "".
 struct GroupVersionKind {
-  std::string group;
-  std::string version;
-  std::string kind;
+  LOOKOUT_OPTION std::string group;
+  LOOKOUT_OPTION std::string version;
+  LOOKOUT_OPTION std::string kind;
 
   /// "apps/v1", or "v1" for the core group.
   std::string api_version() const;
@@ -25,7 +27,7 @@ struct GroupVersionKind {
   static GroupVersionKind from(std::string_view api_version, std::string_view kind);
 };
 
-/// What a client must know to reach objects of one type, as constants: every generated type T has a
+/// The constants with which a client reaches objects of one type: every generated type T has a
 /// T::kResource. For types that are only known at run time there is Resource, which owns its
 /// strings.
 struct ResourceType {

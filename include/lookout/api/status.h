@@ -1,4 +1,4 @@
-// What an API server answers when it does not do what it was asked.
+// The answer of an API server that refuses a request, or fails.
 #pragma once
 
 #include <chrono>
@@ -11,6 +11,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/api/object.h"
+#include "lookout/base/attributes.h"
 
 namespace lookout::api {
 
@@ -63,7 +64,7 @@ struct Status {
   std::int32_t retry_after_seconds = 0;
   /// Whether there is a `details` member at all, even an empty one.
   bool has_details = false;
-  /// Of a continued list that took too long (410): a token to go on with, at the price of an
+  /// For a continued list that took too long (410): a token that continues it, at the price of an
   /// inconsistent list.
   std::string continue_token;
 
@@ -80,10 +81,12 @@ struct Status {
 class StatusError : public Error {
  public:
   explicit StatusError(Status status);
+  /// With a hint behind what the Status says.
+  StatusError(Status status, const std::string& hint);
 
-  const Status& status() const { return status_; }
+  const Status& status() const LOOKOUT_LIFETIME_BOUND { return status_; }
   std::int32_t code() const { return status_.code; }
-  const std::string& reason() const { return status_.reason; }
+  const std::string& reason() const LOOKOUT_LIFETIME_BOUND { return status_.reason; }
 
   /// The errors of k8s.io/apimachinery/pkg/api/errors, for servers and for tests. `resource` is the
   /// plural ("pods"), `group` its API group ("" for core).
@@ -116,7 +119,7 @@ class StatusError : public Error {
   static StatusError request_entity_too_large(std::string_view message);
   static StatusError internal_error(std::string_view message);
   static StatusError service_unavailable(std::string_view message);
-  /// What client and server make of an HTTP status that came without a Status object
+  /// The error for an HTTP status that came without a Status object, as client and server make it
   /// (NewGenericServerResponse). `verb` is the HTTP method; `resource` and `name` may be empty;
   /// `unexpected` says that `server_message` did not come from an API server.
   static StatusError generic(int code, std::string_view verb, std::string_view group,

@@ -1,4 +1,4 @@
-// What typed views are made of.
+// The base of generated views.
 #pragma once
 
 #include <concepts>
@@ -54,8 +54,8 @@ class IntOrString {
   explicit operator bool() const { return value_.exists() && !value_.is_null(); }
   bool is_int() const { return value_.is_number(); }
   bool is_string() const { return value_.is_string(); }
-  /// The number, or the number that the string spells; 0 if it spells none. What does not fit
-  /// becomes the nearest number that does.
+  /// The number, or the number that the string spells; 0 if it spells none. A number that
+  /// does not fit becomes the nearest one that does.
   std::int32_t int_value() const;
   /// The string; empty if it is a number.
   std::string_view string_value() const { return value_.as_string(); }
@@ -106,7 +106,7 @@ T from_value(Value value) {
     const std::int64_t number = value.as_int();
     return std::in_range<T>(number) ? static_cast<T>(number) : T{};
   } else if constexpr (std::same_as<T, std::optional<std::int32_t>>) {
-    // What does not fit reads as absent.
+    // A number that does not fit reads as absent.
     const auto number = value.to_int();
     return number && std::in_range<std::int32_t>(*number)
                ? std::optional(static_cast<std::int32_t>(*number))

@@ -7,7 +7,7 @@
 
 namespace lookout::api {
 
-/// What happened to an object, as the API server says it (metav1.WatchEvent).
+/// The change of an object, as the API server names it (metav1.WatchEvent).
 enum class EventType {
   kAdded,
   kModified,

@@ -18,7 +18,7 @@ using Encryption =
 /// Reads the text of an EncryptionConfiguration (apiserver.config.k8s.io/v1), as kube-apiserver has
 /// it behind --encryption-provider-config: the first entry whose resources have the resource counts
 /// ("secrets", "deployments.apps", "*.apps", "*."  for the core group, "*.*"), and of it the first
-/// provider writes and all read. Of the providers, aesgcm and identity are known. Throws
+/// provider writes and all read. The known providers are aesgcm and identity. Throws
 /// lookout::Error, which repeats nothing of the keys.
 Encryption read_encryption_config(std::string_view text);
 /// The same from a file.

@@ -1,16 +1,29 @@
-// What a program wants to be told.
+// The functions of a program that an informer calls.
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "lookout/api/object.h"
+#include "lookout/base/attributes.h"
+#include "lookout/informer/handler_function.h"
 
 namespace lookout::informer {
+
+/// Why an object is added (client-go's isInInitialList).
+enum class Origin {
+  kInitialList,  ///< it was there when the handler was added, or when the informer began
+  kChange        ///< it came later, or a change of it made it pass the filter
+};
+
+/// Whether a deleted object is in its final state (client-go's DeletedFinalStateUnknown).
+enum class FinalState {
+  kKnown,   ///< the deletion was seen: the object is as it was at the end
+  kUnknown  ///< the deletion was missed: the object is in its last known state
+};
 
 /// The functions of one handler (client-go's ResourceEventHandlerFuncs, with the filter of its
 /// FilteringResourceEventHandler). Any of them may be empty.
@@ -22,28 +35,31 @@ namespace lookout::informer {
 /// With a filter, an object that begins to pass it is added and one that ceases to is deleted.
 template <class T>
 struct EventHandler {
-  std::function<bool(const T& object)> filter = {};
-  /// `initial`: the object was there when the handler was added or when the informer began.
-  std::function<void(const T& object, bool initial)> on_add = {};
-  std::function<void(const T& before, const T& after)> on_update = {};
-  /// `final_state_unknown`: the deletion itself was missed; `last` may not be the last version.
-  std::function<void(const T& last, bool final_state_unknown)> on_delete = {};
-  /// Called once, when all that was there at first has been told.
-  std::function<void()> on_synced = {};
+  LOOKOUT_OPTION HandlerFunction<HandlerPart::kFilter, bool(const T& object)> filter = {};
+  /// A function of the object alone will do: `[](const Pod& pod) { ... }`.
+  LOOKOUT_OPTION HandlerFunction<HandlerPart::kAdd, void(const T& object, Origin origin)> on_add =
+      {};
+  LOOKOUT_OPTION HandlerFunction<HandlerPart::kUpdate, void(const T& before, const T& after)>
+      on_update = {};
+  /// A function of the object alone will do here, too.
+  LOOKOUT_OPTION HandlerFunction<HandlerPart::kDelete, void(const T& last, FinalState final_state)>
+      on_delete = {};
+  /// Called once, after the handler has got every initial object.
+  LOOKOUT_OPTION HandlerFunction<HandlerPart::kSynced, void()> on_synced = {};
   /// For logs and metrics; by default made of the informer's.
-  std::string name = {};
+  LOOKOUT_OPTION std::string name = {};
 };
 
-/// How a handler is told.
+/// How notifications reach a handler.
 struct HandlerOptions {
-  /// How often it is told of everything again (an update from each object to itself); 0: never. By
-  /// default what the informer says. An informer that runs looks after this in steps of its own
+  /// The time between resyncs (an update from each object to itself); 0: never. The informer has
+  /// the default. A running informer looks for due resyncs in steps of its own
   /// (SharedIndexInformer::resync_check_period()), and never if it was made without a resync
   /// period.
   std::optional<std::chrono::milliseconds> resync_period = {};
-  /// Whether it is told of the latest state only of what has changed again before it came to it. A
-  /// slow handler then has no more to do than there are objects: an object that came and went
-  /// meanwhile is not told of at all, one that went and came again is an update.
+  /// Coalesces: delivers only an object's latest queued state. The queue of a slow handler is then
+  /// never longer than the number of objects. An object that came and went meanwhile is not
+  /// delivered at all; one that went and came again is an update.
   bool coalesce = false;
 };
 
@@ -62,8 +78,8 @@ EventHandler<api::Object> untyped(EventHandler<T> handler) {
       };
     }
     if (handler.on_add) {
-      out.on_add = [f = std::move(handler.on_add)](const api::Object& object, bool initial) {
-        f(T(object), initial);
+      out.on_add = [f = std::move(handler.on_add)](const api::Object& object, Origin origin) {
+        f(T(object), origin);
       };
     }
     if (handler.on_update) {
@@ -73,8 +89,9 @@ EventHandler<api::Object> untyped(EventHandler<T> handler) {
       };
     }
     if (handler.on_delete) {
-      out.on_delete = [f = std::move(handler.on_delete)](const api::Object& last, bool unknown) {
-        f(T(last), unknown);
+      out.on_delete = [f = std::move(handler.on_delete)](const api::Object& last,
+                                                         FinalState final_state) {
+        f(T(last), final_state);
       };
     }
     return out;

@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "lookout/api/typed_object.h"
@@ -17,62 +18,78 @@
 
 namespace lookout::informer {
 
-/// A function that files an object of type T under one value (anything that reads as text) or under
-/// several (a range of such).
+/// A function that files an object of type T under one value (anything that reads as text, or a
+/// whole number), under none (an empty std::optional of such) or under several (a range of such).
 template <class T, class F>
 cache::IndexFunc index_func(F function) {
   return [function = std::move(function)](const api::Object& object, cache::IndexValues& values) {
     auto&& result = function(T(object));
-    if constexpr (std::convertible_to<decltype(result), std::string_view>) {
+    if constexpr (std::convertible_to<decltype(result), std::string_view> ||
+                  cache::IndexKey<std::remove_cvref_t<decltype(result)>>) {
       values.add(result);
+    } else if constexpr (requires { result.has_value(); }) {
+      if (result.has_value()) values.add(*result);
     } else {
       for (const auto& value : result) values.add(value);
     }
   };
 }
 
-/// A SharedIndexInformer for objects of type T. A small value: copies are the same informer.
+namespace detail {
+[[noreturn]] void throw_no_informer();
+}  // namespace detail
+
+/// A SharedIndexInformer for objects of type T. A small value: copies are the same informer. It may
+/// outlive the factory that it comes from; the informer is shut down then, and its store stays.
 template <class T>
 class SharedInformer {
  public:
+  /// None: a member that is assigned later. Calls throw InvalidArgument until then.
+  SharedInformer() = default;
   SharedInformer(std::shared_ptr<SharedIndexInformer> informer, api::Resource resource)
       : informer_(std::move(informer)), resource_(std::move(resource)) {}
 
   /// See EventHandler; see SharedIndexInformer::add_handler.
   HandlerRegistration add_handler(EventHandler<T> handler, HandlerOptions options = {}) const {
-    return informer_->add_handler(untyped(std::move(handler)), options);
+    return untyped_informer().add_handler(untyped(std::move(handler)), options);
   }
 
-  /// Finds objects by what `function` says of them: by_index(name, value). May be added at any
-  /// time.
+  /// Finds objects by what `function` says of them: see index_func(). May be added at any time.
+  /// The index that is returned finds them, and so does by_index(name, value).
   template <class F>
-  void add_index(std::string name, F function) const {
-    informer_->add_indexers({{std::move(name), index_func<T>(std::move(function))}});
+  lister::Index<T> add_index(std::string name, F function) const {
+    untyped_informer().add_indexers({{name, index_func<T>(std::move(function))}});
+    return {informer_->shared_store(), std::move(name)};
   }
 
   /// Listers find by this label at once: list(parse("app=web")). May be added at any time.
-  void add_label_index(std::string_view label) const {
-    informer_->add_indexers({cache::index_by_label(label)});
+  lister::Index<T> add_label_index(std::string_view label) const {
+    untyped_informer().add_indexers({cache::index_by_label(label)});
+    return {informer_->shared_store(), cache::label_index_name(label)};
   }
 
-  lister::Lister<T> lister() const { return {informer_->shared_store(), resource_}; }
+  lister::Lister<T> lister() const { return {untyped_informer().shared_store(), resource_}; }
   lister::ListRange<T> by_index(std::string_view index, std::string_view value) const {
     return lister().by_index(index, value);
   }
 
-  void start() const { informer_->start(); }
-  void stop() const { informer_->stop(); }
-  bool has_synced() const { return informer_->has_synced(); }
+  void start() const { untyped_informer().start(); }
+  void stop() const { untyped_informer().stop(); }
+  bool has_synced() const { return untyped_informer().has_synced(); }
   bool wait_for_sync(std::stop_token stop = {}) const {
-    return informer_->wait_for_sync(std::move(stop));
+    return untyped_informer().wait_for_sync(std::move(stop));
   }
 
   bool live(Clock::Duration within = std::chrono::minutes(2)) const {
-    return informer_->live(within);
+    return untyped_informer().live(within);
   }
 
   /// The same without types.
-  SharedIndexInformer& untyped_informer() const { return *informer_; }
+  SharedIndexInformer& untyped_informer() const {
+    if (!informer_) detail::throw_no_informer();
+    return *informer_;
+  }
+  explicit operator bool() const { return informer_ != nullptr; }
 
  private:
   std::shared_ptr<SharedIndexInformer> informer_;

@@ -1,9 +1,6 @@
 // Reading what an informer keeps.
 #pragma once
 
-#include <concepts>
-#include <cstddef>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,74 +9,13 @@
 #include "lookout/api/labels.h"
 #include "lookout/api/object.h"
 #include "lookout/api/resource.h"
+#include "lookout/base/attributes.h"
+#include "lookout/lister/index.h"
+#include "lookout/lister/list_range.h"
 #include "lookout/tools/cache/indexer.h"
 #include "lookout/tools/cache/snapshot.h"
 
 namespace lookout::lister {
-
-/// The objects of a snapshot that a selector selects, as T; in no particular order. Lazy: nothing
-/// is copied, the selector is asked while one iterates. To be iterated while it lives; it holds its
-/// snapshot, so the store may change meanwhile.
-template <class T>
-class ListRange {
- public:
-  class iterator {
-   public:
-    using value_type = T;
-    using difference_type = std::ptrdiff_t;
-    using iterator_concept = std::input_iterator_tag;
-
-    iterator() = default;
-    iterator(cache::ObjectRange::iterator at, const ListRange& range)
-        : at_(std::move(at)), range_(&range) {
-      skip();
-    }
-    T operator*() const { return T(*at_); }
-    iterator& operator++() {
-      ++at_;
-      skip();
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    friend bool operator==(const iterator& it, std::default_sentinel_t end) {
-      return it.at_ == end;
-    }
-
-   private:
-    void skip() {
-      if (range_->takes_all()) return;
-      while (at_ != std::default_sentinel && !range_->takes(*at_)) ++at_;
-    }
-
-    cache::ObjectRange::iterator at_;
-    const ListRange* range_ = nullptr;
-  };
-
-  /// `ns`: the only namespace that counts; empty if all do.
-  ListRange(cache::ObjectRange objects, api::labels::Selector selector, std::string ns = {})
-      : objects_(std::move(objects)), selector_(std::move(selector)), ns_(std::move(ns)) {}
-
-  iterator begin() const { return iterator(objects_.begin(), *this); }
-  std::default_sentinel_t end() const { return {}; }
-  bool empty() const { return begin() == end(); }
-  /// Counts them: O(n) with a selector.
-  std::size_t size() const {
-    if (takes_all()) return objects_.size();
-    std::size_t n = 0;
-    for (auto it = begin(); it != end(); ++it) ++n;
-    return n;
-  }
-
- private:
-  bool takes_all() const { return selector_.empty() && ns_.empty(); }
-  bool takes(const api::Object& object) const {
-    return (ns_.empty() || object.ns() == ns_) && selector_.matches(object);
-  }
-
-  cache::ObjectRange objects_;
-  api::labels::Selector selector_;
-  std::string ns_;
-};
 
 namespace detail {
 /// Throws api::StatusError, as client-go's listers do.
@@ -144,6 +80,9 @@ class Lister {
   ListRange<T> by_index(std::string_view index, std::string_view value) const {
     return {store_->snapshot().by_index(index, value), {}};
   }
+
+  /// The index of that name, to be held. Throws InvalidArgument if the store has none.
+  Index<T> index(std::string name) const { return {store_, std::move(name)}; }
 
   /// For types that live in no namespace.
   T find(std::string_view name) const { return T(store_->get({}, name)); }

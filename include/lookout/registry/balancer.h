@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "lookout/registry/instance_set.h"
 #include "lookout/registry/registry.h"
@@ -62,15 +65,19 @@ struct BalancerPolicy {
     kZones
   };
   Kind kind = Kind::kRoundRobin;
-  /// Of kWeighted: where the weight is, a whole number up to 65535. Instances without one, or with
-  /// one that cannot be read, weigh `default_weight`; those that weigh 0 are not chosen.
+  /// kWeighted: the metadata key of the weight, a whole number up to 65535. Instances without one,
+  /// or with one that cannot be read, weigh `default_weight` (100, as in kratos and dubbo); those
+  /// that weigh 0 are not chosen.
   std::string weight_key = "weight";
-  std::uint32_t default_weight = 1;
-  /// Of kZones.
+  std::uint32_t default_weight = 100;
+  /// kZones: the zone that is preferred.
   std::string local_zone = {};
+  /// Where it begins. By default anywhere, so that programs that pick only once do not all pick the
+  /// same instance; tests give a number.
+  std::optional<std::uint64_t> seed = {};
 
   static BalancerPolicy round_robin() { return {}; }
-  static BalancerPolicy weighted(std::string key = "weight", std::uint32_t default_weight = 1) {
+  static BalancerPolicy weighted(std::string key = "weight", std::uint32_t default_weight = 100) {
     return {
         .kind = Kind::kWeighted, .weight_key = std::move(key), .default_weight = default_weight};
   }
@@ -79,8 +86,8 @@ struct BalancerPolicy {
   }
 };
 
-/// Chooses among the instances of a service that are ready. pick() takes no lock and allocates
-/// nothing; what a policy needs is worked out when the set changes.
+/// Chooses among the instances of a service that are ready and have an endpoint. pick() takes no
+/// lock and allocates nothing; what a policy needs is worked out when the set changes.
 ///
 ///     registry::Balancer balancer(registry, "web", registry::BalancerPolicy::zones("sh001"));
 ///     if (const auto pick = balancer.pick()) call(pick->endpoints.front());
@@ -91,8 +98,13 @@ class Balancer {
   Balancer(Balancer&&) noexcept;
   Balancer& operator=(Balancer&&) noexcept;
 
-  /// From any thread.
+  /// From any thread. Threads that share a balancer share its order: what one thread picks next is
+  /// not what comes after its last pick.
   Pick pick() const;
+  /// One that is none of `tried`, whatever the set has become since (instances are told apart by
+  /// their keys); nothing if there is no other. For calls that ask another instance when one has
+  /// failed. With a local zone of which all have been tried, one of another zone.
+  Pick pick(std::span<const Pick> tried) const;
   /// The set that picks are made of.
   InstanceSetPtr load() const;
 

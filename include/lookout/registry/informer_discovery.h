@@ -14,8 +14,8 @@ namespace detail {
 class Hub;
 }
 
-/// What the backends for pods and services have in common. It begins to watch objects when it is
-/// first asked, keeps of them only what instances are made of, and follows them until it is closed.
+/// The common part of the backends for pods and services. It starts to watch objects on the first
+/// request, keeps only the fields that instances need, and follows the objects until it is closed.
 class InformerDiscovery : public Discovery {
  public:
   ~InformerDiscovery() override;
@@ -29,10 +29,14 @@ class InformerDiscovery : public Discovery {
   InstanceSetPtr latest(const std::string& name) override;
   Watcher watch(const std::string& name) override;
   Subscription subscribe(const std::string& name, SetCallback callback) override;
+  Subscription follow(const std::string& name, SetCallback callback) override;
   std::vector<std::string> services(WaitOptions wait) override;
   Freshness freshness() const override;
   void close() override;
 
+  /// The namespaces that are not followed at present, with the last failure of each; empty if all
+  /// are, or have not failed yet.
+  std::vector<WatchFailure> failures() const;
   DiscoveryStats stats() const;
 
  protected:

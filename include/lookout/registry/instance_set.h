@@ -18,11 +18,11 @@ namespace lookout::registry {
 
 /// Whether what is known follows the cluster, and since when it does or does not.
 struct Freshness {
-  /// False: the API server cannot be reached, or has not been heard yet. What was known last is
-  /// still served.
+  /// False: the API server cannot be reached, or has not been heard yet. The last known set
+  /// is still served.
   bool live = false;
-  /// Of live data: since when it has been live. Of stale data: the last sign of life from the
-  /// server.
+  /// Live data: the time since which it has been live. Stale data: the time of the last answer of
+  /// the server.
   std::chrono::system_clock::time_point since = {};
 };
 
@@ -73,7 +73,7 @@ class InstanceSet final : public detail::Counted {
                              std::vector<InstancePtr> instances,
                              std::shared_ptr<const FreshnessSource> freshness = nullptr);
   const std::string& service() const { return service_; }
-  /// Of two sets of a service from one registry, the one with the larger number is the newer.
+  /// The greater of two versions is newer, for sets of one service from one registry.
   std::uint64_t version() const { return version_; }
 
   std::size_t size() const { return instances_.size(); }
@@ -100,7 +100,7 @@ class InstanceSet final : public detail::Counted {
   const std::shared_ptr<const FreshnessSource> freshness_;
 };
 
-/// What is different from one set to another. Instances are told apart by their keys.
+/// The difference between two sets. Keys identify instances.
 struct InstanceDiff {
   struct Change {
     InstancePtr before;

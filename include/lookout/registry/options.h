@@ -1,4 +1,4 @@
-// What is to be discovered, and how.
+// Options of discovery.
 #pragma once
 
 #include <chrono>
@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "lookout/base/attributes.h"
+#include "lookout/base/backoff.h"
 #include "lookout/informer/handler_pool.h"
 #include "lookout/registry/pod_identity.h"
-#include "lookout/tools/backoff.h"
 
 namespace lookout::registry {
 
@@ -21,29 +22,48 @@ struct Malformed {
   std::string reason;  ///< which annotation, and what is wrong with it
 };
 
-/// What backends for pods and services understand; all of it has defaults.
+/// A namespace cannot be listed or watched. It is tried again, with back-off; what was known of it
+/// last is still served.
+struct WatchFailure {
+  std::string ns = {};      ///< empty: all namespaces
+  std::string reason = {};  ///< what the server said, or why it could not be reached
+  int code = 0;             ///< of the server's answer (403); 0 if there was none
+};
+
+/// The threads that callbacks run on. They are their own: whatever callbacks do, informers, sets,
+/// watchers, feeds and balancers go on. Each callback that is blocked holds one thread, and the
+/// pool grows by another (HandlerPoolOptions::grow_after); when as many as `max_threads` are
+/// blocked at a time, further callbacks wait.
+inline constexpr informer::HandlerPoolOptions kCallbackThreads{.max_threads = 1024};
+
+/// The options of the backends for pods and services. Each has a default.
 struct Options {
   /// Where to look: in this namespace, in these, or, with neither, in all.
-  std::string ns = {};
-  std::vector<std::string> namespaces = {};
+  LOOKOUT_OPTION std::string ns = {};
+  LOOKOUT_OPTION std::vector<std::string> namespaces = {};
   /// Only objects with these labels, too: "env=prod,tier in (a,b)". The server does the selecting.
-  std::string label_selector = {};
+  LOOKOUT_OPTION std::string label_selector = {};
   /// Instances that are not ready, or on their way out, are found as well; `ready` tells.
   bool include_unready = false;
-  /// Told once of every version of an object that is malformed, on a thread that may be blocked.
-  /// The default logs a warning.
-  std::function<void(const Malformed&)> on_malformed = {};
+  /// Told once of every version of an object that is malformed, one at a time, on a thread that may
+  /// be blocked: meanwhile of each object only the newest report is kept, and of 10,000 objects at
+  /// most. The default logs a warning.
+  LOOKOUT_OPTION std::function<void(const Malformed&)> on_malformed = {};
+  /// Told of every list or watch that fails, in the same way; of each namespace the newest failure
+  /// is kept. The default logs a warning. InformerDiscovery::failures() says how things are now.
+  LOOKOUT_OPTION std::function<void(const WatchFailure&)> on_error = {};
   /// How long the first call waits for the first data.
   std::chrono::milliseconds sync_timeout{30'000};
-  informer::HandlerPoolOptions handlers = {};
+  /// The threads of callbacks, on_malformed and on_error.
+  informer::HandlerPoolOptions handlers = kCallbackThreads;
   /// Between attempts to reach the server.
   BackoffOptions backoff = {};
 
   /// The pod that register_instance() announces on; what is empty is found when it is needed
   /// (PodIdentity::find), with the client's default namespace as the last resort. Only registrars
   /// look at it.
-  PodIdentity pod = {};
-  PodIdentitySources pod_sources = {};
+  LOOKOUT_OPTION PodIdentity pod = {};
+  LOOKOUT_OPTION PodIdentitySources pod_sources = {};
 
   /// `ns` and `namespaces` together; one empty name if that means all.
   std::vector<std::string> all_namespaces() const;

@@ -5,28 +5,31 @@
 #include <optional>
 #include <string>
 
+#include "lookout/base/attributes.h"
+
 namespace lookout::registry {
 
 /// Where the identity of the pod is looked for.
 struct PodIdentitySources {
   /// Reads an environment variable; the default reads the process's own.
-  std::function<std::optional<std::string>(const std::string& name)> environment = {};
+  LOOKOUT_OPTION std::function<std::optional<std::string>(const std::string& name)> environment =
+      {};
   /// A downward API volume with files "name" and "namespace".
-  std::string downward_api_dir = "/etc/podinfo";
+  LOOKOUT_OPTION std::string downward_api_dir = "/etc/podinfo";
   /// The file "namespace" in it is the pod's.
-  std::string service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
+  LOOKOUT_OPTION std::string service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
 };
 
 /// The pod that a registrar announces on.
 struct PodIdentity {
-  std::string ns = {};
-  std::string name = {};
+  LOOKOUT_OPTION std::string ns = {};
+  LOOKOUT_OPTION std::string name = {};
 
   friend bool operator==(const PodIdentity&, const PodIdentity&) = default;
 
-  /// What is set in `given` stays. The name is the first of: $POD_NAME, the downward API's file,
-  /// $HOSTNAME (which kubelet sets to the pod's name, unless it has a hostname of its own or uses
-  /// the node's network). The namespace: $POD_NAMESPACE, the downward API's file, the service
+  /// Fields that are set in `given` stay. The name is the first of: $POD_NAME, the downward API's
+  /// file, $HOSTNAME (which kubelet sets to the pod's name, unless it has a hostname of its own or
+  /// uses the node's network). The namespace: $POD_NAMESPACE, the downward API's file, the service
   /// account's file, $NAMESPACE, `fallback_ns`. Throws Error that says what was looked for if one
   /// of them is not found.
   static PodIdentity find(const PodIdentity& given, const std::string& fallback_ns = {},

@@ -8,26 +8,28 @@
 #include <vector>
 
 #include "lookout/api/error.h"
+#include "lookout/base/attributes.h"
 #include "lookout/registry/instance_set.h"
 #include "lookout/registry/watcher.h"
 #include "lookout/rest/options.h"
 
 namespace lookout::registry {
 
-/// What was to be registered cannot be; what() names the field and the rule that it breaks.
+/// The instance cannot be registered. what() names the field and the rule that it breaks.
 class RegistrationError : public Error {
  public:
   using Error::Error;
 };
 
-/// What waiting for the first data is limited by.
+/// The limits of a wait for the first data.
 struct WaitOptions {
-  std::stop_token stop = {};
+  LOOKOUT_OPTION std::stop_token stop = {};
   /// 0: the registry's own limit.
   std::chrono::milliseconds timeout{0};
 };
 
-/// There was no data in time.
+/// There was no data in time. what() names what did not come, and the last answer of the server, or
+/// why there was none.
 class NotSynced : public Error {
  public:
   using Error::Error;
@@ -55,7 +57,9 @@ class Discovery {
 
   /// The instances now; an empty set if there is no such service. The first call waits until the
   /// first data is there: throws NotSynced if that does not come in time or a stop is requested.
-  /// Must not be called on the event loop.
+  /// A namespace that the server refuses (forbidden, for example) is not waited for; if it refuses
+  /// all of them, that is NotSynced at once, with the reasons. Must not be called on the event
+  /// loop.
   virtual InstanceSetPtr get_service(const std::string& name, WaitOptions wait) = 0;
   InstanceSetPtr get_service(const std::string& name) { return get_service(name, {}); }
 
@@ -65,6 +69,11 @@ class Discovery {
   /// Throws InvalidArgument if the registry is closed, as subscribe() does.
   virtual Watcher watch(const std::string& name) = 0;
   virtual Subscription subscribe(const std::string& name, SetCallback callback) = 0;
+  /// As subscribe(), for callbacks that return soon and never block (feeds and balancers): they do
+  /// not wait for a thread when all that callbacks have are blocked.
+  virtual Subscription follow(const std::string& name, SetCallback callback) {
+    return subscribe(name, std::move(callback));
+  }
 
   /// The names of all services that are announced, sorted, those without a ready instance included;
   /// waits and throws as get_service().
@@ -73,7 +82,9 @@ class Discovery {
 
   virtual Freshness freshness() const = 0;
 
-  /// Ends all watchers and subscriptions, and what runs behind them. Doing it again does nothing.
+  /// Ends all watchers and subscriptions, and what runs behind them. Waits for calls of user code
+  /// that are running, unless it is called by one of them or on the event loop: once it has
+  /// returned there are no more. Doing it again changes nothing, but waits as well.
   virtual void close() = 0;
 };
 

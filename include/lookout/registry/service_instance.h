@@ -8,8 +8,8 @@
 
 namespace lookout::registry {
 
-/// What an instance announces of itself (kratos' registry.ServiceInstance), and what discovery
-/// found out about it besides. A plain value.
+/// The announcement of an instance (kratos' registry.ServiceInstance), with the facts that
+/// discovery adds. A plain value.
 struct ServiceInstance {
   // --- Announced.
 
@@ -19,11 +19,11 @@ struct ServiceInstance {
   std::string name = {};
   std::string version = {};
   std::map<std::string, std::string> metadata = {};
-  /// "http://10.1.2.3:8000", "grpc://[fd00::1]:9000". What is registered may have any host
-  /// ("http://0.0.0.0:8000"): only protocol and port count, the address is the pod's.
+  /// "http://10.1.2.3:8000", "grpc://[fd00::1]:9000". An instance that registers may have
+  /// any host ("http://0.0.0.0:8000"): only protocol and port count, the address is the pod's.
   std::vector<std::string> endpoints = {};
 
-  // --- Found out by discovery; of no meaning when registering.
+  // --- Set by discovery; ignored by registration.
 
   /// The object it was found in: "namespace/name" of the pod.
   std::string origin = {};
@@ -32,7 +32,7 @@ struct ServiceInstance {
   /// False only if one has asked for instances that are not ready.
   bool ready = true;
 
-  /// What tells this instance from the others of its service: the origin, or, without one, the id.
+  /// Identifies the instance within its service: the origin, or, without one, the id.
   const std::string& key() const { return origin.empty() ? id : origin; }
 
   /// The same announcement: id, name, version, metadata, and the same endpoints in any order

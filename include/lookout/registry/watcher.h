@@ -7,8 +7,8 @@
 #include <stop_token>
 #include <utility>
 
+#include "lookout/base/event_loop.h"
 #include "lookout/registry/instance_set.h"
-#include "lookout/rest/event_loop.h"
 
 namespace lookout::registry {
 
@@ -45,21 +45,21 @@ class NextResult {
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kNoDeadline = Deadline::max();
 
-/// What a backend implements so that its services can be watched; Watcher says what the functions
-/// do.
+/// The interface of a backend whose services can be watched. Watcher documents the functions.
 class WatcherBackend {
  public:
   virtual ~WatcherBackend() = default;
   virtual NextResult next(std::stop_token stop, Deadline deadline) = 0;
-  virtual rest::Awaitable<NextResult> async_next(std::stop_token stop, Deadline deadline) = 0;
+  virtual Awaitable<NextResult> async_next(std::stop_token stop, Deadline deadline) = 0;
   virtual InstanceSetPtr latest() const = 0;
   virtual void stop() = 0;
 };
 
-/// Follows one service. The first next() returns at once if there are instances; each later one
-/// waits until the set is another than the one that was returned last, and returns the newest. What
-/// happens in between is coalesced: a watcher that is slow misses states, never the last one, and
-/// keeps nobody waiting. A set that is equal to the last one is not returned again.
+/// Follows one service. The first next() returns as soon as there is data, an empty set if the
+/// service has no instances; each later one waits until the set is another than the one that was
+/// returned last, and returns the newest. It coalesces: a slow watcher skips intermediate sets but
+/// always gets the last one, and delays nobody else. A set that is equal to the
+/// last one is not returned again.
 ///
 /// Letting go of a watcher stops it; nothing of it stays behind. It may outlive its registry.
 /// next() and async_next() are for one caller at a time; stop() may be called from any thread.
@@ -87,10 +87,13 @@ class Watcher {
   }
 
   /// The same for coroutines, on any executor.
-  rest::Awaitable<NextResult> async_next(std::stop_token stop = {},
-                                         Deadline deadline = kNoDeadline) {
+  Awaitable<NextResult> async_next(std::stop_token stop, Deadline deadline) {
     return backend_->async_next(std::move(stop), deadline);
   }
+  Awaitable<NextResult> async_next(std::stop_token stop) {
+    return async_next(std::move(stop), kNoDeadline);
+  }
+  Awaitable<NextResult> async_next() { return async_next(std::stop_token()); }
 
   /// The set as it is now, without waiting and without taking it; never null.
   InstanceSetPtr latest() const { return backend_->latest(); }
@@ -103,7 +106,9 @@ class Watcher {
 };
 
 /// Called with the newest set whenever it is another than the last time; under the rules of
-/// Watcher. Calls come one at a time, on threads that may be blocked. An exception is logged.
+/// Watcher. Calls come one at a time, on threads that may be blocked: one that is held up gets the
+/// newest set when it returns, and keeps nobody else waiting (Options::handlers). An exception is
+/// logged.
 using SetCallback = std::function<void(const InstanceSetPtr& set)>;
 
 /// A callback that is called as long as this lives.

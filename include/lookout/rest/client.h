@@ -11,21 +11,24 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/api/declared.h"
 #include "lookout/api/json.h"
 #include "lookout/api/object.h"
 #include "lookout/api/projection.h"
 #include "lookout/api/resource.h"
 #include "lookout/api/status.h"
 #include "lookout/api/typed_object.h"
+#include "lookout/base/attributes.h"
+#include "lookout/base/event_loop.h"
 #include "lookout/rest/config.h"
 #include "lookout/rest/error.h"
-#include "lookout/rest/event_loop.h"
+#include "lookout/rest/log_stream.h"
 #include "lookout/rest/options.h"
 #include "lookout/rest/watch_stream.h"
 
 namespace lookout::rest {
 
-/// What a list says about itself.
+/// The metadata of a list.
 struct ListMeta {
   std::string resource_version;
   /// Set if there are more pages: give it back in ListOptions.
@@ -35,6 +38,8 @@ struct ListMeta {
   std::string kind;
   /// How many items could not be decoded and were left out (each has been reported).
   std::size_t malformed_items = 0;
+  /// Their keys, "namespace/name" or "name", where those could be read.
+  std::vector<std::string> malformed_keys;
   /// How many fields have been lost because the schema does not know them: only with
   /// ContentType::kProtobuf.
   std::size_t unknown_fields = 0;
@@ -52,11 +57,24 @@ struct DecodeOptions {
   bool metadata_only = false;
   /// Nothing: that of the Config.
   std::optional<ContentType> content_type = {};
-  api::Projection projection = {};
+  LOOKOUT_OPTION api::Projection projection = {};
   std::size_t max_object_bytes = api::kDefaultMaxObjectBytes;
-  /// Told of every object that cannot be decoded and is left out; the default logs a warning.
-  std::function<void(const api::MalformedObject&)> on_malformed = {};
+  /// Told of every object that cannot be decoded: an item that a list leaves out, or the event that
+  /// ends a watch. The default logs a warning.
+  LOOKOUT_OPTION std::function<void(const api::MalformedObject&)> on_malformed = {};
 };
+
+}  // namespace lookout::rest
+
+namespace lookout::api {
+class ObjectDraft;
+}
+
+namespace lookout::rest {
+
+namespace detail {
+struct Binding;
+}
 
 class ResourceClient;
 template <api::ResourceObject T>
@@ -70,9 +88,9 @@ class TypedClient;
 /// api::DecodeError when the answer makes no sense. An answer that asks to come back later (429 or
 /// 5xx with Retry-After) is retried up to 10 times, as client-go does.
 ///
-/// GCC 12 destroys options twice that are written in braces within a co_await expression. Give them
-/// a name: `ListOptions page{.limit = 5}; co_await pods.async_list(page);`. (What is left out is
-/// not affected.)
+/// When Asio cancels a coroutine that awaits one (`call || timer`), the call ends as with a stop:
+/// it throws a TransportError of kind kCancelled. A wait for events that ends so loses none of
+/// them.
 ///
 /// Blocking functions must not be called on a thread of the event loop (InvalidArgument). When the
 /// last copy goes, what is under way is cancelled.
@@ -82,14 +100,28 @@ class Client {
   /// configuration cannot work; connects when it is first used.
   explicit Client(Config config, std::shared_ptr<EventLoop> loop = nullptr);
 
-  /// Objects of a built-in or hand-written type: client.resource<core::v1::Pod>("shop").list(). An
+  /// Objects of a built-in or hand-written type: client.resource<k8s::core::v1::Pod>("shop").list(). An
   /// empty namespace means all namespaces for lists and watches, and is right for cluster-scoped
   /// types.
   template <api::ResourceObject T>
   TypedClient<T> resource(std::string ns = {}) const;
+  /// For any other type: no call, but an error in words.
+  template <class T>
+    requires(!api::ResourceObject<T>)
+  void resource(const std::string& = {}) const {
+    static_assert(api::explain_resource_object<T>());
+  }
 
   /// Objects of a type that is known at run time.
   ResourceClient resource(api::Resource resource, std::string ns = {}) const;
+
+  /// The same client, whose calls all end with `call.stop` and have `call.timeout` as their
+  /// deadline unless they name another (watches have none). Cheap: it shares everything, and what
+  /// is made of it (ResourceClient, informers) is bound, too. Stops add up; a call's own comes to
+  /// them.
+  ///
+  ///   const auto bound = client.with({.stop = stop, .timeout = 10s});
+  Client with(const CallOptions& call) const;
 
   /// GET of any path ("/version", "/readyz?verbose"); the body as text. Throws InvalidArgument if
   /// it does not begin with '/', or is not encoded as URLs are.
@@ -98,36 +130,47 @@ class Client {
   Awaitable<std::string> async_get_raw(std::string path, CallOptions call = CallOptions(),
                                        std::string accept = "application/json, */*") const;
 
-  const Config& config() const;
+  const Config& config() const LOOKOUT_LIFETIME_BOUND;
   EventLoop& loop() const;
-  const std::shared_ptr<EventLoop>& shared_loop() const;
+  const std::shared_ptr<EventLoop>& shared_loop() const LOOKOUT_LIFETIME_BOUND;
 
   class Impl;
   /// For the library.
-  const std::shared_ptr<Impl>& impl() const { return impl_; }
+  const std::shared_ptr<Impl>& impl() const LOOKOUT_LIFETIME_BOUND { return impl_; }
 
  private:
   std::shared_ptr<Impl> impl_;
+  std::shared_ptr<const detail::Binding> binding_;
 };
 
 /// The verbs for one resource in one namespace (or all). A small value; it shares the client's
 /// connections.
 ///
 /// Names and bodies are checked by the server, but what would be the path of something else is
-/// refused here (InvalidArgument): names that are empty or contain '/' or '%', and objects of a
-/// namespaced resource without a namespace. `subresource` is empty or such as "status".
+/// refused here (InvalidArgument): names that are empty or contain '/' or '%', objects of a
+/// namespaced resource without a namespace, and objects of another namespace than the client's.
+/// `subresource` is empty or such as "status".
 class ResourceClient {
  public:
   using OnItem = std::function<void(api::Object)>;
 
-  ResourceClient(std::shared_ptr<Client::Impl> client, api::Resource resource, std::string ns);
+  ResourceClient(std::shared_ptr<Client::Impl> client, api::Resource resource, std::string ns,
+                 std::shared_ptr<const detail::Binding> binding = nullptr);
 
-  const api::Resource& resource() const { return resource_; }
-  const std::string& ns() const { return ns_; }
+  /// As Client::with().
+  ResourceClient with(const CallOptions& call) const;
+
+  const api::Resource& resource() const LOOKOUT_LIFETIME_BOUND { return resource_; }
+  const std::string& ns() const LOOKOUT_LIFETIME_BOUND { return ns_; }
+  EventLoop& loop() const;
 
   api::Object get(std::string name, GetOptions options = {}, CallOptions call = {}) const;
   Awaitable<api::Object> async_get(std::string name, GetOptions options = GetOptions(),
                                    CallOptions call = CallOptions()) const;
+  /// The same; an empty object if the server has none of that name.
+  api::Object find(std::string name, GetOptions options = {}, CallOptions call = {}) const;
+  Awaitable<api::Object> async_find(std::string name, GetOptions options = GetOptions(),
+                                    CallOptions call = CallOptions()) const;
 
   /// One page, or all if the options set no limit.
   List<> list(ListOptions options = {}, CallOptions call = {}) const;
@@ -147,12 +190,26 @@ class ResourceClient {
                                      DecodeOptions decode = DecodeOptions(),
                                      CallOptions call = CallOptions()) const;
 
+  /// The log of a container of a pod; see LogStream. Throws api::StatusError if there is none to
+  /// read (a container that has not started: 400). For resources that have a "log" subresource.
+  LogStream logs(std::string name, LogOptions options = {}, CallOptions call = {}) const;
+  Awaitable<LogStream> async_logs(std::string name, LogOptions options = LogOptions(),
+                                  CallOptions call = CallOptions()) const;
+
   /// The object as the server stored it. A namespace in the object is used if the client has none.
   api::Object create(const api::Object& object, CreateOptions options = {},
                      CallOptions call = {}) const;
   Awaitable<api::Object> async_create(api::Object object, CreateOptions options = CreateOptions(),
                                       CallOptions call = CallOptions()) const;
 
+  api::Object create(const api::ObjectDraft& draft, CreateOptions options = {},
+                     CallOptions call = {}) const;
+  Awaitable<api::Object> async_create(const api::ObjectDraft& draft,
+                                      CreateOptions options = CreateOptions(),
+                                      CallOptions call = CallOptions()) const;
+
+  /// Replaces the whole object. Refused with a conflict if somebody has written it since the one
+  /// that it was made from was read (metadata.resourceVersion).
   api::Object update(const api::Object& object, UpdateOptions options = {},
                      std::string subresource = {}, CallOptions call = {}) const;
   Awaitable<api::Object> async_update(api::Object object, UpdateOptions options = UpdateOptions(),
@@ -162,6 +219,71 @@ class ResourceClient {
                             CallOptions call = {}) const {
     return update(object, std::move(options), "status", std::move(call));
   }
+  Awaitable<api::Object> async_update_status(api::Object object,
+                                             UpdateOptions options = UpdateOptions(),
+                                             CallOptions call = CallOptions()) const {
+    return async_update(std::move(object), std::move(options), "status", std::move(call));
+  }
+
+  api::Object update(const api::ObjectDraft& draft, UpdateOptions options = {},
+                     std::string subresource = {}, CallOptions call = {}) const;
+  Awaitable<api::Object> async_update(const api::ObjectDraft& draft,
+                                      UpdateOptions options = UpdateOptions(),
+                                      std::string subresource = {},
+                                      CallOptions call = CallOptions()) const;
+  api::Object update_status(const api::ObjectDraft& draft, UpdateOptions options = {},
+                            CallOptions call = {}) const {
+    return update(draft, std::move(options), "status", std::move(call));
+  }
+  Awaitable<api::Object> async_update_status(const api::ObjectDraft& draft,
+                                             UpdateOptions options = UpdateOptions(),
+                                             CallOptions call = CallOptions()) const {
+    return async_update(draft, std::move(options), "status", std::move(call));
+  }
+
+  /// Sends what the draft has changed, and nothing else, as a merge patch. A draft without changes
+  /// costs no request: its original comes back.
+  api::Object patch(const api::ObjectDraft& draft, PatchOptions options = {},
+                    CallOptions call = {}) const;
+  Awaitable<api::Object> async_patch(const api::ObjectDraft& draft,
+                                     PatchOptions options = PatchOptions(),
+                                     CallOptions call = CallOptions()) const;
+  /// The same for what it has changed in the status, by the subresource.
+  api::Object patch_status(const api::ObjectDraft& draft, PatchOptions options = {},
+                           CallOptions call = {}) const;
+  Awaitable<api::Object> async_patch_status(const api::ObjectDraft& draft,
+                                            PatchOptions options = PatchOptions(),
+                                            CallOptions call = CallOptions()) const;
+
+  /// Server-side apply: the object gets what is given and belongs to `options.field_manager` from
+  /// then on; what that manager applied before and does not now is removed. Give what the manager
+  /// means, not what was read: throws InvalidArgument for an object with managedFields, and without
+  /// a field manager.
+  api::Object apply(const api::Object& object, ApplyOptions options, CallOptions call = {}) const;
+  Awaitable<api::Object> async_apply(api::Object object, ApplyOptions options,
+                                     CallOptions call = CallOptions()) const;
+  api::Object apply(const api::ObjectDraft& draft, ApplyOptions options,
+                    CallOptions call = {}) const;
+  Awaitable<api::Object> async_apply(const api::ObjectDraft& draft, ApplyOptions options,
+                                     CallOptions call = CallOptions()) const;
+
+  /// Subresources that are not read or written as the object itself: "scale", "token",
+  /// "eviction" ... (lookout/rest/subresources.h has the usual ones).
+  api::Object get_subresource(std::string name, std::string subresource,
+                              CallOptions call = {}) const;
+  Awaitable<api::Object> async_get_subresource(std::string name, std::string subresource,
+                                               CallOptions call = CallOptions()) const;
+  /// The same; an empty object if the server has none.
+  api::Object find_subresource(std::string name, std::string subresource,
+                               CallOptions call = {}) const;
+  Awaitable<api::Object> async_find_subresource(std::string name, std::string subresource,
+                                                CallOptions call = CallOptions()) const;
+  api::Object create_subresource(std::string name, std::string subresource, const api::Object& body,
+                                 CreateOptions options = {}, CallOptions call = {}) const;
+  Awaitable<api::Object> async_create_subresource(std::string name, std::string subresource,
+                                                  api::Object body,
+                                                  CreateOptions options = CreateOptions(),
+                                                  CallOptions call = CallOptions()) const;
 
   api::Object patch(std::string name, PatchType type, std::string body, PatchOptions options = {},
                     std::string subresource = {}, CallOptions call = {}) const;
@@ -170,7 +292,7 @@ class ResourceClient {
                                      std::string subresource = {},
                                      CallOptions call = CallOptions()) const;
 
-  /// What the server answers: the object if it still exists (finalizers, grace period), else a
+  /// Returns the server's answer: the object if it still exists (finalizers, grace period), else a
   /// Status.
   api::Object remove(std::string name, DeleteOptions options = {}, CallOptions call = {}) const;
   Awaitable<api::Object> async_remove(std::string name, DeleteOptions options = DeleteOptions(),
@@ -184,64 +306,16 @@ class ResourceClient {
                                           CallOptions call = CallOptions()) const;
 
  private:
+  Awaitable<api::Object> patch_of(const api::ObjectDraft& draft, std::string patch,
+                                  PatchOptions options, std::string subresource,
+                                  CallOptions call) const;
+
   std::shared_ptr<Client::Impl> client_;
   api::Resource resource_;
   std::string ns_;
+  std::shared_ptr<const detail::Binding> binding_;
 };
-
-/// ResourceClient for a known type: the same verbs, typed.
-template <api::ResourceObject T>
-class TypedClient {
- public:
-  explicit TypedClient(ResourceClient client) : client_(std::move(client)) {}
-
-  /// The same without types.
-  const ResourceClient& dynamic() const { return client_; }
-
-  T get(std::string name, GetOptions options = {}, CallOptions call = {}) const {
-    return T(client_.get(std::move(name), std::move(options), std::move(call)));
-  }
-  List<T> list(ListOptions options = {}, CallOptions call = {}) const {
-    List<> untyped = client_.list(std::move(options), std::move(call));
-    List<T> out{static_cast<ListMeta&&>(untyped), {}};
-    out.items.reserve(untyped.items.size());
-    for (auto& item : untyped.items) out.items.emplace_back(std::move(item));
-    return out;
-  }
-  WatchStream watch(ListOptions options = {}, DecodeOptions decode = {},
-                    CallOptions call = {}) const {
-    return client_.watch(std::move(options), std::move(decode), std::move(call));
-  }
-  T create(const api::Object& object, CreateOptions options = {}, CallOptions call = {}) const {
-    return T(client_.create(object, std::move(options), std::move(call)));
-  }
-  T update(const T& object, UpdateOptions options = {}, std::string subresource = {},
-           CallOptions call = {}) const {
-    return T(client_.update(object, std::move(options), std::move(subresource), std::move(call)));
-  }
-  T update_status(const T& object, UpdateOptions options = {}, CallOptions call = {}) const {
-    return T(client_.update_status(object, std::move(options), std::move(call)));
-  }
-  T patch(std::string name, PatchType type, std::string body, PatchOptions options = {},
-          std::string subresource = {}, CallOptions call = {}) const {
-    return T(client_.patch(std::move(name), type, std::move(body), std::move(options),
-                           std::move(subresource), std::move(call)));
-  }
-  api::Object remove(std::string name, DeleteOptions options = {}, CallOptions call = {}) const {
-    return client_.remove(std::move(name), std::move(options), std::move(call));
-  }
-  void remove_collection(DeleteOptions options = {}, ListOptions list = {},
-                         CallOptions call = {}) const {
-    client_.remove_collection(std::move(options), std::move(list), std::move(call));
-  }
-
- private:
-  ResourceClient client_;
-};
-
-template <api::ResourceObject T>
-TypedClient<T> Client::resource(std::string ns) const {
-  return TypedClient<T>(resource(api::Resource(T::kResource), std::move(ns)));
-}
 
 }  // namespace lookout::rest
+
+#include "lookout/rest/typed_client.h"  // IWYU pragma: export

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "lookout/api/error.h"
+#include "lookout/base/attributes.h"
 #include "lookout/rest/content_type.h"
+#include "lookout/rest/warning.h"
 
 namespace lookout::rest {
 
@@ -23,29 +25,29 @@ class ConfigError : public Error {
 
 /// An environment variable for a credential plugin.
 struct ExecEnvVar {
-  std::string name = {};
-  std::string value = {};
+  LOOKOUT_OPTION std::string name = {};
+  LOOKOUT_OPTION std::string value = {};
   bool operator==(const ExecEnvVar&) const = default;
 };
 
 /// A program that prints credentials (client-go's ExecConfig): `aws eks get-token`, kubelogin, ...
 struct ExecConfig {
   /// A program on the PATH, or a path.
-  std::string command = {};
-  std::vector<std::string> args = {};
+  LOOKOUT_OPTION std::string command = {};
+  LOOKOUT_OPTION std::vector<std::string> args = {};
   /// Set in addition to the environment of this process.
-  std::vector<ExecEnvVar> env = {};
+  LOOKOUT_OPTION std::vector<ExecEnvVar> env = {};
   /// "client.authentication.k8s.io/v1" or ".../v1beta1".
-  std::string api_version = "client.authentication.k8s.io/v1";
+  LOOKOUT_OPTION std::string api_version = "client.authentication.k8s.io/v1";
   /// "Never", "IfAvailable" or "Always": whether the program reads from the terminal.
-  std::string interactive_mode = "IfAvailable";
+  LOOKOUT_OPTION std::string interactive_mode = "IfAvailable";
   /// Shown when the program is not there.
-  std::string install_hint = {};
+  LOOKOUT_OPTION std::string install_hint = {};
   /// Whether the program is told about the server (KUBERNETES_EXEC_INFO, spec.cluster).
   bool provide_cluster_info = false;
   /// JSON for spec.cluster.config, or empty. In a kubeconfig: the cluster's extension
   /// "client.authentication.k8s.io/exec".
-  std::string cluster_config = {};
+  LOOKOUT_OPTION std::string cluster_config = {};
   /// The calling program reads standard input itself: the plugin gets none.
   bool stdin_unavailable = false;
 
@@ -54,10 +56,10 @@ struct ExecConfig {
 
 /// Whom to act as (client-go's ImpersonationConfig).
 struct Impersonation {
-  std::string user = {};
-  std::string uid = {};
-  std::vector<std::string> groups = {};
-  std::map<std::string, std::vector<std::string>> extra = {};
+  LOOKOUT_OPTION std::string user = {};
+  LOOKOUT_OPTION std::string uid = {};
+  LOOKOUT_OPTION std::vector<std::string> groups = {};
+  LOOKOUT_OPTION std::map<std::string, std::vector<std::string>> extra = {};
 
   bool operator==(const Impersonation&) const = default;
 
@@ -65,17 +67,41 @@ struct Impersonation {
   std::vector<std::pair<std::string, std::string>> headers() const;
 };
 
-/// When a connection over which nothing comes back counts as dead: after `idle` of silence the
-/// other side is probed every `interval`, and data or probes that stay unanswered for
-/// `user_timeout` end the connection. The defaults notice a half-open connection within 45 seconds,
-/// as client-go's HTTP/2 health check does.
+/// When a connection over which nothing comes back counts as dead.
+///
+/// The system's part (TCP): after `idle` of silence the other side is probed every `interval`, and
+/// data or probes that stay unanswered for `user_timeout` end the connection. That notices a
+/// machine or a network that is gone, within 45 seconds.
+///
+/// It does not notice a process that is stopped, nor a proxy that has lost the server, because the
+/// system and the proxy go on acknowledging. For these, when nothing has come for `probe_after`
+/// over a connection on which an answer or a watch is awaited, the server is asked for /version. If
+/// no answer comes within `probe_timeout`, whatever it is, the connections over which nothing has
+/// come since are closed, and what waits for them fails with TransportError::Kind::kBroken: 45
+/// seconds, as client-go's HTTP/2 health check. Over HTTP/2 the question goes over the same
+/// connection. Over HTTP/1.1 it cannot, so it tells whether the server answers, not whether this
+/// connection is alive: one that alone has been lost behind a proxy ends after `stream_silence` if
+/// it carries a watch: bookmarks, which kube-apiserver sends every minute, keep it open, and a
+/// watch without them is begun anew. And every watch with a timeout ends at the latest
+/// `probe_after` + `probe_timeout` behind it.
 struct KeepAlive {
   std::chrono::seconds idle{15};
   std::chrono::seconds interval{5};
   std::chrono::milliseconds user_timeout{25000};
+  /// 0: never asks.
+  std::chrono::milliseconds probe_after{30000};
+  std::chrono::milliseconds probe_timeout{15000};
+  /// 0: for ever.
+  std::chrono::milliseconds stream_silence{75000};
 
   bool operator==(const KeepAlive&) const = default;
 };
+
+/// Without a deadline, a server that hangs would keep a program from ending. (client-go has none.)
+inline constexpr std::chrono::milliseconds kDefaultTimeout = std::chrono::seconds(30);
+
+/// Versions of TLS.
+enum class TlsVersion { k12, k13 };
 
 /// "lookout/1.2.3 (linux/amd64)".
 std::string default_user_agent();
@@ -84,75 +110,88 @@ std::string default_user_agent();
 inline constexpr std::string_view kServiceAccountDir =
     "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What a program or its user chooses instead of what the kubeconfig says; kubectl has flags of
-/// these names. Empty: no choice.
+/// Choices that go before the kubeconfig; kubectl has flags of these names. Empty: no choice.
 struct LoadOptions {
   /// --kubeconfig: this file and no other. It must exist.
-  std::string file = {};
+  LOOKOUT_OPTION std::string file = {};
   /// --context
-  std::string context = {};
+  LOOKOUT_OPTION std::string context = {};
   /// --cluster and --user: entries other than those that the context names.
-  std::string cluster = {};
-  std::string user = {};
+  LOOKOUT_OPTION std::string cluster = {};
+  LOOKOUT_OPTION std::string user = {};
   /// --server: the address; everything else about the cluster stays, but the name expected in the
   /// server's certificate. No kubeconfig is needed then.
-  std::string server = {};
+  LOOKOUT_OPTION std::string server = {};
   /// --namespace
-  std::string ns = {};
+  LOOKOUT_OPTION std::string ns = {};
   /// Where in_cluster() looks.
-  std::string service_account_dir = std::string(kServiceAccountDir);
+  LOOKOUT_OPTION std::string service_account_dir = std::string(kServiceAccountDir);
 };
 
-/// What a client needs to connect (client-go's rest.Config). A plain value: fill it in by hand, or
+/// The settings of a client (client-go's rest.Config). A plain value: fill it in by hand, or
 /// let one of the functions below do it.
 ///
 /// Certificates and keys are PEM, given either as text (`..._data`) or as a file (`..._file`); if
 /// both are set, the text is used. Files of the client's own certificate, key and token are read
-/// again when they change; the file of the authority is read when the Client is made.
+/// again when they change, and so is the file of the authority: connections that are made later
+/// trust what it holds then.
 ///
-/// Of several ways to identify oneself, these go together: a client certificate with any other. A
-/// token or a password leaves no work for the exec plugin: it is not run then, and neither is it
-/// with a client certificate.
+/// A client certificate goes together with any other credentials. The exec plugin is not run if
+/// there is a token, a password or a client certificate.
 struct Config {
   /// "https://host:6443", possibly with a path that precedes all others. Without a scheme ("host",
   /// "host:port") it is https if there is anything about TLS below (a CA, a client certificate,
   /// `insecure`), otherwise http.
-  std::string server = {};
+  LOOKOUT_OPTION std::string server = {};
   /// Where requests go that name no namespace.
-  std::string default_namespace = "default";
+  LOOKOUT_OPTION std::string default_namespace = "default";
 
-  /// Whom to trust: the certificate authority of the server, alone. Without one: the system's.
-  std::string ca_data = {};
-  std::string ca_file = {};
-  std::string client_cert_data = {};
-  std::string client_cert_file = {};
-  std::string client_key_data = {};
-  std::string client_key_file = {};
+  /// Whom to trust: the certificate authority of the server, alone. Without one: the system's. A
+  /// file or text without a certificate is an error (ConfigError when the Client is made).
+  LOOKOUT_OPTION std::string ca_data = {};
+  LOOKOUT_OPTION std::string ca_file = {};
+  LOOKOUT_OPTION std::string client_cert_data = {};
+  LOOKOUT_OPTION std::string client_cert_file = {};
+  LOOKOUT_OPTION std::string client_key_data = {};
+  LOOKOUT_OPTION std::string client_key_file = {};
   /// The name expected in the server's certificate (and sent as SNI) instead of the URL's host.
-  std::string server_name = {};
+  LOOKOUT_OPTION std::string server_name = {};
   /// Do not check who the server is. For tests only.
   bool insecure = false;
+  /// Older versions of TLS are not spoken.
+  TlsVersion min_tls_version = TlsVersion::k12;
 
-  std::string bearer_token = {};
-  /// A file with a token. What it last held goes before `bearer_token`.
-  std::string token_file = {};
-  std::string username = {};
-  std::string password = {};
-  std::optional<ExecConfig> exec = {};
+  LOOKOUT_OPTION std::string bearer_token = {};
+  /// A file with a token. Its last content goes before `bearer_token`.
+  LOOKOUT_OPTION std::string token_file = {};
+  LOOKOUT_OPTION std::string username = {};
+  LOOKOUT_OPTION std::string password = {};
+  LOOKOUT_OPTION std::optional<ExecConfig> exec = {};
 
-  Impersonation as = {};
+  LOOKOUT_OPTION Impersonation as = {};
 
   /// http://, https:// or socks5://. Empty: what http_proxy, https_proxy and no_proxy say. With
   /// socks5, the proxy resolves the server's name, as in client-go.
-  std::string proxy_url = {};
+  LOOKOUT_OPTION std::string proxy_url = {};
   /// Do not ask for compressed answers.
   bool disable_compression = false;
-  std::string user_agent = default_user_agent();
+  LOOKOUT_OPTION std::string user_agent = default_user_agent();
   /// How objects are encoded on their way to this client.
   ContentType content_type = ContentType::kAuto;
-  /// For a whole request that is no watch; 0: none.
-  std::chrono::milliseconds timeout{0};
+  /// For a whole request, retries included; 0: none. Watches are not meant, nor what else takes as
+  /// long as it takes (logs of pods, a proxy to them); an informer's lists have two minutes, since
+  /// a server ends them after one. CallOptions::timeout is for a single call.
+  std::chrono::milliseconds timeout = kDefaultTimeout;
   KeepAlive keepalive = {};
+
+  /// The rate of all requests but watches: so many a second in the long run, and `burst` at once;
+  /// 0: no limit. A call that would have to wait beyond its deadline fails at once, with a
+  /// TransportError of kind kTimeout. (client-go: QPS and Burst.)
+  double qps = 0;
+  int burst = 10;
+
+  /// Told of the warnings of the server, of each text once; by default they are logged.
+  LOOKOUT_OPTION WarningHandler on_warning = {};
 
   bool operator==(const Config&) const = default;
 

@@ -6,9 +6,9 @@
 
 namespace lookout::rest {
 
-/// The encoding of lists, watches and gets. What has no protobuf encoding (custom resources, unless
-/// nothing but metadata is asked for) comes as JSON in any case, and so does what a server does not
-/// send otherwise. Bodies of requests are JSON.
+/// The encoding of lists, watches and gets. Resources without a protobuf encoding
+/// (custom resources, unless nothing but metadata is asked for) always come as JSON, and so do the
+/// answers of a server that has no protobuf. Bodies of requests are JSON.
 ///
 /// Protobuf is shorter and needs less work on both sides, but it has no names for its fields: those
 /// that a newer server has, and this library's schema (api::schema_version()) does not know, cannot

@@ -1,4 +1,4 @@
-// What a client shows the server to say who it is, kept current.
+// The credentials of a client, kept current.
 #pragma once
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 
+#include "lookout/base/attributes.h"
 #include "lookout/rest/config.h"
 
 namespace lookout::rest {
@@ -26,7 +27,8 @@ struct Credential {
 
 struct CredentialsOptions {
   /// The time, for tests.
-  std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;
+  LOOKOUT_OPTION std::function<std::chrono::system_clock::time_point()> now =
+      std::chrono::system_clock::now;
   /// A plugin that takes longer is ended. Some wait for a person to log in with a browser.
   std::chrono::milliseconds exec_timeout = std::chrono::minutes(5);
   std::size_t exec_max_output = 1u << 20;

@@ -1,4 +1,4 @@
-// What an API server has.
+// The resources of an API server.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lookout/api/resource.h"
+#include "lookout/base/attributes.h"
 #include "lookout/rest/client.h"
 
 namespace lookout::rest {
@@ -31,6 +32,9 @@ std::vector<ApiResource> discover(const Client& client, const CallOptions& call 
 
 /// The resource that a user means by "pods", "pod", "po", "Pod", "crontabs.stable.example.com" or
 /// "crontabs.v1.stable.example.com"; the first in order of preference. Null if there is none.
-const ApiResource* find_resource(std::span<const ApiResource> resources, std::string_view name);
+const ApiResource* find_resource(std::span<const ApiResource> resources LOOKOUT_LIFETIME_BOUND,
+                                 std::string_view name);
+const ApiResource* find_resource(std::vector<ApiResource>&& resources,
+                                 std::string_view name) = delete;
 
 }  // namespace lookout::rest

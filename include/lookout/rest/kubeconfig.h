@@ -11,7 +11,7 @@
 
 namespace lookout::rest {
 
-/// What one kubeconfig says, or several together (client-go's clientcmdapi.Config).
+/// The content of one kubeconfig, or of several together (client-go's clientcmdapi.Config).
 ///
 /// Reading follows clientcmd: YAML or JSON; unknown fields are ignored; a name must not occur twice
 /// in a list; of several documents in a file, the first counts. A file beyond 4 MiB, 64 levels or
@@ -100,8 +100,8 @@ class Kubeconfig {
 std::string render_kubeconfig(const Config& config, std::string_view name = "lookout");
 
 /// Writes render_kubeconfig() to a file that only its owner may read, replacing the file in one
-/// step: whoever reads it meanwhile sees the old or the new text. Makes the directory if there is
-/// none. What is no regular file (a pipe, /dev/stdout) is written to instead. Throws ConfigError.
+/// step: a reader sees the old or the new text, never a part. Makes the directory if there is
+/// none. A pipe or a device (/dev/stdout) is written to directly. Throws ConfigError.
 void write_kubeconfig(const std::string& file, const Config& config,
                       std::string_view name = "lookout");
 

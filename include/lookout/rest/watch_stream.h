@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lookout/api/watch.h"
-#include "lookout/rest/event_loop.h"
+#include "lookout/base/event_loop.h"
 
 namespace lookout::rest {
 
@@ -15,10 +15,11 @@ namespace lookout::rest {
 /// the last copy of the Client (or ResourceClient) that it came from. Not thread-safe, except for
 /// cancel(); a stream may be moved, or let go of, while a coroutine waits in async_next().
 ///
-/// A watch ends in three ways: the server closes it in good order (no more events; servers do so
-/// every few minutes), it sends an ERROR event (such as 410 Gone) and closes, or the connection
-/// breaks (TransportError). In each case one continues with a new watch from the last
-/// resourceVersion seen, or, after 410, with a new list: what cache::Reflector does.
+/// A watch ends in four ways: the server closes it in good order (no more events; servers do so
+/// every few minutes), it sends an ERROR event (such as 410 Gone) and closes, the connection breaks
+/// (TransportError), or an event cannot be decoded (api::DecodeError): what it would have changed
+/// is not known then. One continues with a new watch from the last resourceVersion seen, or, after
+/// 410 and what cannot be decoded, with a new list: what cache::Reflector does.
 class WatchStream {
  public:
   class Impl;
@@ -30,8 +31,9 @@ class WatchStream {
   ~WatchStream();
 
   /// Waits for events and puts them into `events`, in order, in place of what was there; false at
-  /// the end of the watch. Events that cannot be decoded are reported (DecodeOptions::on_malformed)
-  /// and left out. Throws TransportError.
+  /// the end of the watch. An event that cannot be decoded is reported
+  /// (DecodeOptions::on_malformed) and ends the watch: what came before it is handed out, then this
+  /// throws api::DecodeError. Throws TransportError.
   Awaitable<bool> async_next(std::vector<api::WatchEvent>& events);
 
   /// The blocking twin, one event at a time; nothing at the end of the watch. A stop ends the watch

@@ -1,6 +1,8 @@
 // Time that passes when a test says so.
 #pragma once
 
+#include "lookout/base/detail/asio.h"  // before Asio
+
 #include <boost/asio/any_io_executor.hpp>
 #include <cstddef>
 #include <list>
@@ -9,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "lookout/tools/clock.h"
+#include "lookout/base/clock.h"
 
 namespace lookout::test {
 
@@ -17,7 +19,7 @@ namespace lookout::test {
 class FakeClock : public Clock {
  public:
   TimePoint now() const override;
-  rest::Awaitable<bool> sleep(Duration duration, std::stop_token stop) override;
+  Awaitable<bool> sleep(Duration duration, std::stop_token stop) override;
 
   /// Lets time pass and wakes those whose time has come.
   void advance(Duration duration);

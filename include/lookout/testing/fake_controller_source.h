@@ -22,7 +22,7 @@
 #include "lookout/api/status.h"
 #include "lookout/tools/cache/lister_watcher.h"
 
-/// What helps to test programs that use Lookout. (Named so, and not for its folder, because
+/// Helpers for tests of programs that use Lookout. (Named so, and not for its folder, because
 /// GoogleTest's namespace is `testing`.)
 namespace lookout::test {
 
@@ -65,7 +65,7 @@ class FakeControllerSource : public cache::ListerWatcher {
   void break_connections();
   /// All watches get this as an ERROR event, and end.
   void send_error(const api::StatusError& error);
-  /// Other resources change, and all watches are told how far things are.
+  /// Other resources change, and all watches get a bookmark.
   void bookmark();
   /// The server keeps no history of what has been up to now: watches that begin before, and pages
   /// of lists that began before, are answered with 410 Gone.
@@ -93,16 +93,16 @@ class FakeControllerSource : public cache::ListerWatcher {
 
   std::size_t lists() const;
   std::size_t watches() const;
-  /// Waits until so many watches have been told everything and wait for more; what they brought has
-  /// then been taken in. False if it takes too long.
+  /// Waits until so many watches have delivered everything and wait for more; all events have been
+  /// applied then. False if it takes too long.
   bool wait_until_watched(std::size_t watches = 1) const;
   /// Waits until so many requests are held up by pause().
   bool wait_until_held_up(std::size_t requests = 1) const;
 
-  rest::Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
-                                       std::stop_token stop) override;
-  rest::Awaitable<std::unique_ptr<cache::Watcher>> watch(rest::ListOptions options,
-                                                         std::stop_token stop) override;
+  Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
+                                 std::stop_token stop) override;
+  Awaitable<std::unique_ptr<cache::Watcher>> watch(rest::ListOptions options,
+                                                   std::stop_token stop) override;
 
  private:
   class FakeWatcher;
@@ -120,10 +120,10 @@ class FakeControllerSource : public cache::ListerWatcher {
   void ring();  // under the mutex
   /// Waits until `ready` holds, which is asked under the mutex; throws if it is stopped before.
   template <class Ready>
-  rest::Awaitable<void> wait(const Ready& ready, std::stop_token stop);
-  /// What every request does first: it waits while there is a pause, and fails if it is to.
-  rest::Awaitable<void> begin(std::deque<std::exception_ptr>& errors, std::size_t& count,
-                              std::stop_token stop);
+  Awaitable<void> wait(const Ready& ready, std::stop_token stop);
+  /// Every request does this first: it waits while there is a pause, and fails if it is to.
+  Awaitable<void> begin(std::deque<std::exception_ptr>& errors, std::size_t& count,
+                        std::stop_token stop);
 
   const api::GroupVersionKind type_;
   mutable std::mutex mutex_;

@@ -12,8 +12,10 @@
 
 namespace lookout::pager {
 
-/// Asks for one page; rest::ResourceClient::list() in most programs.
-using PageFunc = std::function<rest::List<>(const rest::ListOptions& options)>;
+/// Asks for one page; rest::ResourceClient::list() in most programs. When a stop is requested
+/// nobody wants the page any more: it should throw or return soon, as each_list_item() does not
+/// return before it has.
+using PageFunc = std::function<rest::List<>(const rest::ListOptions& options, std::stop_token)>;
 
 struct PagerOptions {
   /// Items a page, unless the list options say so; 0: all at once.

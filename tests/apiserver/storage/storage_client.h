@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lookout/apiserver/storage/interface.h"
+#include "tests/support/bounded_wait.h"
 
 namespace lookout::apiserver::storage {
 
@@ -31,7 +32,7 @@ class TestThread {
 
   template <class T>
   T run(Awaitable<T> task) {
-    return boost::asio::co_spawn(context_, std::move(task), boost::asio::use_future).get();
+    return test::get(boost::asio::co_spawn(context_, std::move(task), boost::asio::use_future));
   }
 
  private:

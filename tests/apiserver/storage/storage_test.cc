@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "apiserver/storage/revision.h"
 #include "lookout/api/fields.h"
 #include "lookout/api/status.h"
 #include "lookout/apiserver/storage/etcd3.h"
@@ -19,6 +20,8 @@
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/storage_client.h"
 #include "tests/support/eventually.h"
+#include "tests/support/held.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::apiserver::storage {
 namespace {
@@ -79,28 +82,14 @@ Predicate app_is(const std::string& app) {
   return predicate;
 }
 
-Revision revision_of(const api::Object& object) {
-  return std::stoull(std::string(object.resource_version()));
-}
-
 StorageError::Code code_of(const std::function<void()>& operation) {
-  try {
-    operation();
-  } catch (const StorageError& e) {
-    return e.code();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
+  const auto error = lookout::test::thrown<StorageError>(operation);
+  return error ? error->code() : StorageError::Code{};
 }
 
 api::Status status_of(const std::function<void()>& operation) {
-  try {
-    operation();
-  } catch (const api::StatusError& e) {
-    return e.status();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
+  const auto error = lookout::test::thrown<api::StatusError>(operation);
+  return error ? error->status() : api::Status{};
 }
 
 TEST_P(StorageTest, CreatesAndReadsBack) {
@@ -222,7 +211,7 @@ TEST_P(StorageTest, ConcurrentUpdatesAllCount) {
     });
   }
   for (auto& writer : writers) writer.join();
-  EXPECT_EQ(pods().get("shop/web").labels()["app"].as_string(), "200");
+  EXPECT_EQ(lookout::test::held(pods().get("shop/web")).labels()["app"].as_string(), "200");
 }
 
 std::vector<std::string> keys_of(const StorageClient::Page& page) {
@@ -487,8 +476,11 @@ TEST_P(StorageTest, AWatchFromTooFarBackGetsOneErrorAndEnds) {
                                  " (" + std::to_string(pods().current_revision() - 3) + ")");
 }
 
-TEST_P(StorageTest, AWatcherThatFallsBehindIsToldAndGetsAnError) {
-  if (!GetParam().shares_history) GTEST_SKIP() << "it never does: etcd waits for it";
+/// Without a cache each watch is one of etcd, which waits for whoever falls behind, and decodes for
+/// itself.
+class SharedHistoryTest : public StorageTest {};
+
+TEST_P(SharedHistoryTest, AWatcherThatFallsBehindIsToldAndGetsAnError) {
   remake(10);
   auto watch = pods().watch("", {});
   std::atomic<int> stuck{0};
@@ -540,6 +532,16 @@ TEST_P(StorageTest, ARequestedBookmarkComesAfterEverythingBefore) {
   EXPECT_FALSE(bookmark[0].initial_events_end);
 }
 
+TEST_P(SharedHistoryTest, AListOfTheNewestStateMovesTheCacheOn) {
+  auto watch = pods().watch("", {});
+  StorageClient others(backend_->resource("others"));
+  const Revision written = revision_of(others.create("n1/x", pod("n1", "x")));
+  EXPECT_GE(pods().list("").revision, written);
+  // Everybody knows now that there was nothing, and nobody has to ask again.
+  watch->request_bookmark();
+  EXPECT_GE(watch->take_events(1).at(0).revision, written);
+}
+
 TEST_P(StorageTest, AWatchFromTheFutureSkipsWhatComesBefore) {
   pods().create("n1/a", pod("n1", "a"));
   WatchOptions options;
@@ -559,6 +561,60 @@ TEST_P(StorageTest, AWatchFromTheFutureSkipsWhatComesBefore) {
   EXPECT_EQ(describe(events), Told{"ADDED n1/d"});
 }
 
+TEST_P(StorageTest, AWatchFromAFutureThatDoesNotComeGetsOneErrorAndEnds) {
+  const auto last = pods().create("n1/a", pod("n1", "a"));
+  WatchOptions options;
+  options.start = WatchOptions::Start::kRevision;
+  options.revision = pods().current_revision() + 1000;
+  auto watch = pods().watch("", options);
+  const auto events = watch->take_until_the_end();
+  ASSERT_EQ(describe(events), Told{"ERROR"});
+  const auto status = api::Status::from(events[0].object);
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->code, 504);
+  EXPECT_EQ(status->reason, "Timeout");
+  EXPECT_TRUE(api::is_too_large_resource_version(api::StatusError(*status))) << status->message;
+  EXPECT_TRUE(status->message.starts_with(
+      "Timeout: Too large resource version: " + std::to_string(options.revision) + ", current: "))
+      << status->message;
+}
+
+// With etcd, the newest revision may be that of another resource, of which the cache does not know.
+TEST_P(StorageTest, AWatchFromARevisionOfAnotherResourceIsNotOneFromTheFuture) {
+  pods().create("n1/a", pod("n1", "a"));
+  StorageClient others(backend_->resource("others"));
+  WatchOptions options;
+  options.start = WatchOptions::Start::kRevision;
+  options.revision = revision_of(others.create("n1/x", pod("n1", "x")));
+  auto watch = pods().watch("", options);
+  // Longer than a future is waited for.
+  std::thread reader([&] { EXPECT_EQ(watch->take(1), Told{"ADDED n1/b"}); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  pods().create("n1/b", pod("n1", "b"));
+  reader.join();
+}
+
+// What has been asked for comes behind what is there, whatever has been handed out of it.
+TEST_P(StorageTest, ABookmarkDoesNotOvertakePresentObjects) {
+  for (int i = 0; i < 300; ++i)
+    pods().create("n1/" + std::to_string(i), pod("n1", std::to_string(i)));
+  settle();
+  auto watch = pods().watch("", {});
+  std::size_t added = 0;
+  const bool all = test::eventually([&] {
+    watch->request_bookmark();
+    for (const Event& event : watch->poll()) {
+      // A watch that goes on from here would miss the rest.
+      if (event.type == api::EventType::kBookmark) {
+        EXPECT_EQ(added, 300u);
+      }
+      if (event.type == api::EventType::kAdded) ++added;
+    }
+    return added == 300 || testing::Test::HasFailure();
+  });
+  EXPECT_TRUE(all);
+}
+
 TEST_P(StorageTest, ACancelledWatchEndsWithoutAnError) {
   auto watch = pods().watch("", {});
   EXPECT_TRUE(watch->poll().empty());
@@ -575,8 +631,7 @@ TEST_P(StorageTest, ClosingTheBackendEndsItsWatches) {
   EXPECT_TRUE(pods().watch("", {})->take_until_the_end().empty());
 }
 
-TEST_P(StorageTest, EncodingsAreMadeOnce) {
-  if (!GetParam().shares_history) GTEST_SKIP() << "each watch decodes for itself";
+TEST_P(SharedHistoryTest, EncodingsAreMadeOnce) {
   auto one = pods().watch("", {});
   auto two = pods().watch("", {});
   pods().create("n1/a", pod("n1", "a"));
@@ -646,15 +701,17 @@ void compact(Backend& backend, Revision revision) {
 
 std::string missing_etcd() { return test::etcd_is_there() ? "" : "*** no etcd here ***"; }
 
-INSTANTIATE_TEST_SUITE_P(
-    Backends, StorageTest,
-    Values(BackendKind{"memory", memory_backend},
-           BackendKind{"etcd", [](std::size_t history) { return etcd_backend(history, true); },
-                       true, compact, missing_etcd},
-           BackendKind{"etcd_without_cache",
-                       [](std::size_t history) { return etcd_backend(history, false); }, false,
-                       compact, missing_etcd}),
-    [](const auto& test) { return test.param.name; });
+const BackendKind kMemory{"memory", memory_backend};
+const BackendKind kEtcd{"etcd", [](std::size_t history) { return etcd_backend(history, true); },
+                        true, compact, missing_etcd};
+const BackendKind kEtcdWithoutCache{
+    "etcd_without_cache", [](std::size_t history) { return etcd_backend(history, false); }, false,
+    compact, missing_etcd};
+
+INSTANTIATE_TEST_SUITE_P(Backends, StorageTest, Values(kMemory, kEtcd, kEtcdWithoutCache),
+                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Backends, SharedHistoryTest, Values(kMemory, kEtcd),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(MemoryStorage, ObjectsWithATimeToLiveVanish) {
   MemoryBackend backend;

@@ -1,16 +1,11 @@
 // Encryption at rest.
 #include "lookout/apiserver/storage/transformer.h"
 
-#include <gmock/gmock.h>
-
-#include "lookout/api/base64.h"
+#include "lookout/base/base64.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::apiserver::storage {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 constexpr std::string_view kKey = "/registry/secrets/shop/db";
 

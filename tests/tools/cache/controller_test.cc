@@ -1,17 +1,20 @@
 #include "lookout/tools/cache/controller.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/support/matchers.h"
 #include "tests/support/objects.h"
 
 namespace lookout::cache {
 namespace {
 
 using test::pod;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 /// "+a/x@2" added ("i": initial), "~a/x@1>2" updated ("s": nothing new), "-a/x@2" deleted ("?": the
 /// final state is unknown).
@@ -135,14 +138,41 @@ TEST_F(ControllerTest, WhatFollowsTheFirstListIsNotInitial) {
   controller_.replace({pod("a/x", 1)}, "1");
   controller_.add(pod("a/later", 2));
   controller_.update(pod("a/x", 3));
-  EXPECT_THAT(flush("3"), ElementsAre("+a/x@1i", "~a/x@1>3", "+a/later@2"));
+  EXPECT_THAT(flush("3"), ElementsAre("+a/x@1i", "+a/later@2", "~a/x@1>3"));
+}
+
+// One read may bring that x moves away from an address, y takes it, and x moves back.
+TEST_F(ControllerTest, ChangesComeInTheOrderOfArrivalAcrossObjects) {
+  start_with({pod("a/x", 1), pod("a/y", 2)});
+  const auto version = store_.snapshot().version();
+  controller_.update(pod("a/x", 10));
+  controller_.remove(pod("a/y", 11));
+  controller_.update(pod("a/x", 12));
+  controller_.add(pod("a/z", 13));
+  controller_.add(pod("a/y", 14));
+  controller_.remove(pod("a/x", 15));
+  EXPECT_THAT(flush("15"),
+              ElementsAre("~a/x@1>10", "-a/y@11", "~a/x@10>12", "+a/z@13", "+a/y@14", "-a/x@15"));
+  EXPECT_EQ(store_.snapshot().version(), version + 1) << "one version of the store";
+  EXPECT_THAT(store_.list_keys(), UnorderedElementsAre("a/y", "a/z"));
+}
+
+TEST_F(ControllerTest, WhatAListBringsComesBehindTheChangesBeforeIt) {
+  start_with({pod("a/x", 1), pod("a/y", 2)});
+  controller_.update(pod("a/y", 3));
+  controller_.update(pod("a/x", 4));
+  controller_.replace({pod("a/new", 5), pod("a/x", 6)}, "6");
+  controller_.update(pod("a/new", 7));
+  controller_.add(pod("a/y", 8));
+  EXPECT_THAT(flush("8"), ElementsAre("~a/y@2>3", "~a/x@1>4", "-a/y@3?", "+a/new@5", "~a/x@4>6",
+                                      "~a/new@5>7", "+a/y@8"));
 }
 
 TEST_F(ControllerTest, HasMetrics) {
   EXPECT_EQ(controller_.queued(), 0u);
   controller_.replace({pod("a/x"), pod("a/y")}, "1");
   controller_.update(pod("a/x", 2));
-  EXPECT_EQ(controller_.queued(), 2u) << "objects, not changes";
+  EXPECT_EQ(controller_.queued(), 3u);
   flush();
   EXPECT_EQ(controller_.queued(), 0u);
   controller_.resync();
@@ -169,6 +199,29 @@ TEST_F(ControllerTest, TheStoreIsNeverBehindWhatIsTold) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST_F(ControllerTest, TheStoreHasTheWholeListWhenItIsTold) {
+  Indexer store;
+  std::vector<std::string> told;
+  Controller controller(store, {}, [&](const std::vector<Notification>& all) {
+    for (const auto& n : all) {
+      const auto stored = store.get(n.object);
+      told.push_back(text(n) + " " + (stored ? std::string(stored.resource_version()) : "gone"));
+    }
+  });
+  controller.replace({pod("a/1", 1), pod("a/2", 2), pod("a/3", 3)}, "3");
+  controller.flush("3");
+  EXPECT_THAT(told, ElementsAre("+a/1@1i 1", "+a/2@2i 2", "+a/3@3i 3"));
+  told.clear();
+  controller.replace({pod("a/1", 4), pod("a/2", 5), pod("a/4", 6)}, "6");
+  controller.flush("6");
+  EXPECT_THAT(told, ElementsAre("-a/3@3? gone", "~a/1@1>4 4", "~a/2@2>5 5", "+a/4@6 6"));
+  told.clear();
+  controller.replace({}, "7");
+  controller.flush("7");
+  EXPECT_THAT(told, UnorderedElementsAre("-a/1@4? gone", "-a/2@5? gone", "-a/4@6? gone"));
+  EXPECT_EQ(store.size(), 0u);
+}
+
 TEST_F(ControllerTest, ADeletionIsToldOnce) {
   start_with({pod("a/x", 1)});
   controller_.remove(pod("a/x", 2));
@@ -176,6 +229,16 @@ TEST_F(ControllerTest, ADeletionIsToldOnce) {
   EXPECT_THAT(flush(), ElementsAre("-a/x@2"));
   controller_.remove(pod("a/x", 4));
   EXPECT_THAT(flush(), IsEmpty());
+}
+
+TEST_F(ControllerTest, ADeletionOfWhatNobodyKnowsIsToldToNobody) {
+  start_with({});
+  controller_.remove(pod("a/x", 1));
+  controller_.add(pod("a/y", 2));
+  controller_.remove(pod("a/y", 3));
+  controller_.remove(pod("a/y", 4));
+  controller_.add(pod("a/z", 5));
+  EXPECT_THAT(flush(), ElementsAre("+a/y@2", "-a/y@3", "+a/z@5"));
 }
 
 TEST_F(ControllerTest, ADeletionKnowsWhatTheStoreHad) {
@@ -242,6 +305,96 @@ TEST_F(ControllerTest, TransformsAListItemByItemAndOnce) {
   controller.flush("1");
   EXPECT_EQ(store_.get("a", "x").resource_version(), "10");
   EXPECT_EQ(transformed, 1);
+}
+
+// ------------------------------------------------------------------------------------- syncs
+
+/// A controller whose transform takes the resourceVersion out.
+class StrippedControllerTest : public testing::Test {
+ protected:
+  static api::Object strip(const api::Object& object) {
+    return pod(object.key(), "", {{}, {}, std::string(object.annotations()["note"].as_string())});
+  }
+  static api::Object noted(std::string_view key, std::size_t version, std::string note) {
+    return pod(key, version, {{}, {}, std::move(note)});
+  }
+  std::vector<std::string> flush() {
+    told_.clear();
+    controller_.flush("9");
+    return told_;
+  }
+  void list(const std::vector<api::Object>& objects) {
+    std::vector<api::Object> prepared;
+    for (const auto& object : objects) prepared.push_back(controller_.prepare(object));
+    controller_.replace(std::move(prepared), "9");
+  }
+
+  Indexer store_;
+  std::vector<std::string> told_;
+  Controller controller_{store_, strip, [this](const std::vector<Notification>& all) {
+                           for (const auto& n : all) told_.push_back(text(n));
+                         }};
+};
+
+TEST_F(StrippedControllerTest, RealUpdatesAreNoSyncs) {
+  list({noted("a/x", 1, "old"), noted("a/y", 1, "old")});
+  EXPECT_THAT(flush(), ElementsAre("+a/x@i", "+a/y@i"));
+  controller_.update(noted("a/x", 2, "new"));
+  controller_.update(noted("a/y", 3, "old"));  // it changed in what the transform drops
+  EXPECT_THAT(flush(), ElementsAre("~a/x@>", "~a/y@>"));
+  list({noted("a/x", 4, "newer"), noted("a/y", 5, "old")});
+  EXPECT_THAT(flush(), ElementsAre("~a/x@>", "~a/y@>s"));
+  controller_.resync();
+  EXPECT_THAT(flush(), UnorderedElementsAre("~a/x@>s", "~a/y@>s"));
+}
+
+TEST_F(ControllerTest, WhatAServerSendsAgainIsASync) {
+  start_with({pod("a/x", 1)});
+  controller_.add(pod("a/x", 1));
+  controller_.update(pod("a/x", 1));
+  EXPECT_THAT(flush(), ElementsAre("~a/x@1>1s", "~a/x@1>1s"));
+}
+
+TEST_F(ControllerTest, OtherContentIsNewsWhateverItsVersion) {
+  start_with({pod("a/x", 1)});
+  controller_.update(pod("a/x", 1, {{}, {}, "other"}));
+  EXPECT_THAT(flush(), ElementsAre("~a/x@1>1"));
+  controller_.replace({pod("a/x", 1, {{}, {}, "another"})}, "2");
+  EXPECT_THAT(flush(), ElementsAre("~a/x@1>1"));
+}
+
+// --------------------------------------------------------------- transforms that fail
+
+TEST_F(ControllerTest, WhatCannotBeTransformedIsNeitherStoredNorTold) {
+  std::vector<std::string> told;
+  Controller controller(
+      store_,
+      [](const api::Object& object) -> api::Object {
+        if (object.annotations()["note"].exists()) throw std::runtime_error("a secret is left");
+        return object;
+      },
+      [&](const std::vector<Notification>& all) {
+        for (const auto& n : all) told.push_back(text(n));
+      });
+  const auto bad = [](std::string_view key, std::size_t version) {
+    return pod(key, version, {{}, {}, "secret"});
+  };
+  controller.replace({controller.prepare(pod("a/x", 1)), controller.prepare(bad("a/y", 2))}, "2");
+  controller.flush("2");
+  EXPECT_TRUE(controller.has_synced());
+  controller.update(bad("a/x", 3));
+  controller.add(bad("a/z", 4));
+  controller.flush("4");
+  controller.replace({controller.prepare(bad("a/x", 5)), controller.prepare(bad("a/y", 5))}, "5");
+  controller.flush("5");
+  EXPECT_THAT(store_.list_keys(), ElementsAre("a/x"));
+  EXPECT_EQ(store_.get("a", "x").resource_version(), "1");
+  controller.remove(bad("a/x", 6));
+  controller.remove(bad("a/y", 7));
+  controller.flush("7");
+  EXPECT_EQ(store_.size(), 0u);
+  EXPECT_THAT(told, ElementsAre("+a/x@1i", "~a/x@1>1s", "-a/x@1?"));
+  EXPECT_EQ(controller.transform_failures(), 7u);
 }
 
 }  // namespace

@@ -1,20 +1,21 @@
 #include "lookout/tools/cache/delta_fifo.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "lookout/api/error.h"
+#include "tests/support/allocations.h"
+#include "tests/support/matchers.h"
 #include "tests/support/objects.h"
 
 namespace lookout::cache {
 namespace {
 
 using test::pod;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 /// A delta in a few letters: "+a/x@1" added, "~" updated, "-" deleted, "=" replaced, "." synced;
 /// "?" behind it: the final state is unknown.
@@ -25,13 +26,10 @@ std::string text(const Delta& delta) {
 
 class DeltaFifoTest : public testing::Test {
  protected:
-  /// The changes of the next object, joined by blanks; "" if there is none.
+  /// The next change; "" if there is none.
   std::string pop(DeltaFifo& queue) {
-    Deltas deltas;
-    std::string out;
-    if (!queue.pop(deltas, initial_)) return out;
-    for (const auto& delta : deltas) out += (out.empty() ? "" : " ") + text(delta);
-    return out;
+    Delta delta;
+    return queue.pop(delta, initial_) ? text(delta) : "";
   }
   std::vector<std::string> pop_all(DeltaFifo& queue) {
     std::vector<std::string> out;
@@ -44,65 +42,71 @@ class DeltaFifoTest : public testing::Test {
   bool initial_ = false;
 };
 
-TEST_F(DeltaFifoTest, CollectsTheChangesOfEachObjectInOrder) {
+TEST_F(DeltaFifoTest, KeepsTheOrderOfArrivalAcrossObjects) {
   queue_.add(pod("a/x", 1));
   queue_.add(pod("a/y", 2));
   queue_.update(pod("a/x", 3));
-  queue_.remove(pod("a/x", 4));
-  queue_.add(pod("a/x", 5));
-  EXPECT_EQ(queue_.size(), 2u);
-  EXPECT_EQ(pop(queue_), "+a/x@1 ~a/x@3 -a/x@4 +a/x@5");
-  EXPECT_EQ(pop(queue_), "+a/y@2");
+  queue_.remove(pod("a/y", 4));
+  queue_.update(pod("a/x", 5));
+  queue_.add(pod("a/y", 6));
+  EXPECT_EQ(queue_.size(), 6u);
+  EXPECT_THAT(pop_all(queue_),
+              ElementsAre("+a/x@1", "+a/y@2", "~a/x@3", "-a/y@4", "~a/x@5", "+a/y@6"));
   EXPECT_EQ(pop(queue_), "");
   EXPECT_EQ(queue_.size(), 0u);
 }
 
-TEST_F(DeltaFifoTest, ObjectsComeInTheOrderInWhichTheyWereFirstTouched) {
+TEST_F(DeltaFifoTest, WhatIsTouchedAgainJumpsNoLine) {
   for (const char* key : {"a/3", "a/1", "a/2"}) queue_.add(pod(key));
   queue_.update(pod("a/1"));
   EXPECT_EQ(pop(queue_), "+a/3@1");
-  queue_.update(pod("a/3"));  // jumps no line
-  EXPECT_EQ(pop(queue_), "+a/1@1 ~a/1@1");
-  EXPECT_EQ(pop(queue_), "+a/2@1");
-  EXPECT_EQ(pop(queue_), "~a/3@1");
+  queue_.update(pod("a/3"));
+  EXPECT_THAT(pop_all(queue_), ElementsAre("+a/1@1", "+a/2@1", "~a/1@1", "~a/3@1"));
 }
 
-TEST_F(DeltaFifoTest, ADeletionOfWhatNobodyKnowsIsIgnored) {
+TEST_F(DeltaFifoTest, QueuesDeletionsOfWhatNobodyKnows) {
   queue_.remove(pod("a/x"));
-  EXPECT_EQ(queue_.size(), 0u);
   EXPECT_TRUE(queue_.has_synced());
-  store_.put(pod("a/y"));
-  queue_.remove(pod("a/y", 2));
-  EXPECT_EQ(pop(queue_), "-a/y@2");
-  queue_.add(pod("a/z", 1));
-  queue_.remove(pod("a/z", 2));
-  EXPECT_EQ(pop(queue_), "+a/z@1 -a/z@2");
-}
-
-TEST_F(DeltaFifoTest, OfTwoDeletionsInARowTheFirstStays) {
-  queue_.add(pod("a/x", 1));
   queue_.remove(pod("a/x", 2));
-  queue_.remove(pod("a/x", 3));
-  EXPECT_EQ(pop(queue_), "+a/x@1 -a/x@2");
+  EXPECT_THAT(pop_all(queue_), ElementsAre("-a/x@1", "-a/x@2"));
 }
 
-TEST_F(DeltaFifoTest, ADeletionWithAKnownEndIsWorthMoreThanOneWithout) {
-  store_.put(pod("a/x", 1));
-  queue_.replace({});
-  queue_.remove(pod("a/x", 3));
-  EXPECT_EQ(pop(queue_), "-a/x@3");
-
-  queue_.remove(pod("a/x", 4));
-  queue_.replace({});
-  EXPECT_EQ(pop(queue_), "-a/x@4");
+TEST_F(DeltaFifoTest, AnEmptiedQueueKeepsNoRoomForAList) {
+  std::vector<api::Object> list;
+  for (int i = 0; i < 20'000; ++i) list.push_back(pod("a/" + std::to_string(i)));
+  store_.put(pod("a/0"));
+  queue_.replace_prepared(list);
+  const std::size_t largest_before = test::take_largest_allocation();
+  EXPECT_GE(largest_before, 20'000 * sizeof(Delta));
+  pop_all(queue_);
+  test::take_largest_allocation();
+  // The next change allocates anew, and little.
+  queue_.add(pod("a/x"));
+  EXPECT_LT(test::take_largest_allocation(), 16384u);
+  EXPECT_EQ(pop(queue_), "+a/x@1");
+  const auto more = pod("a/y");
+  EXPECT_EQ(test::allocations_of([&] {
+              queue_.add(more);
+              Delta delta;
+              queue_.pop(delta, initial_);
+            }),
+            0u)
+      << "the room for a few is kept";
 }
 
-TEST_F(DeltaFifoTest, DeletionsThatAreNotInARowAllStay) {
-  queue_.add(pod("a/x", 1));
-  queue_.remove(pod("a/x", 2));
-  queue_.add(pod("a/x", 3));
-  queue_.remove(pod("a/x", 4));
-  EXPECT_EQ(pop(queue_), "+a/x@1 -a/x@2 +a/x@3 -a/x@4");
+TEST_F(DeltaFifoTest, AQueueThatIsNeverEmptyDoesNotGrow) {
+  const auto x = pod("a/x", 1);
+  const auto y = pod("a/y", 2);
+  queue_.add(y);
+  test::take_largest_allocation();
+  for (int i = 0; i < 20'000; ++i) {
+    queue_.add(i % 2 == 0 ? x : y);
+    Delta delta;
+    ASSERT_TRUE(queue_.pop(delta, initial_));
+    ASSERT_TRUE(delta.object.same(i % 2 == 0 ? y : x));
+  }
+  EXPECT_EQ(queue_.size(), 1u);
+  EXPECT_LT(test::take_largest_allocation(), 4096 * sizeof(Delta));
 }
 
 TEST_F(DeltaFifoTest, AListReplacesEverything) {
@@ -112,9 +116,15 @@ TEST_F(DeltaFifoTest, AListReplacesEverything) {
   queue_.update(pod("a/changed-in-queue", 4));
   queue_.add(pod("a/in-queue", 5));
   queue_.replace({pod("a/in-both", 6), pod("a/new", 7)});
-  EXPECT_THAT(pop_all(queue_), UnorderedElementsAre("=a/in-both@6", "=a/new@7", "-a/in-store@2?",
-                                                    "~a/changed-in-queue@4 -a/changed-in-queue@4?",
-                                                    "+a/in-queue@5 -a/in-queue@5?"));
+  const auto all = pop_all(queue_);
+  ASSERT_EQ(all.size(), 7u);
+  const auto part = [&](int begin, int end) {
+    return std::vector<std::string>(all.begin() + begin, all.begin() + end);
+  };
+  EXPECT_THAT(part(0, 2), ElementsAre("~a/changed-in-queue@4", "+a/in-queue@5"));
+  EXPECT_THAT(part(2, 5),
+              UnorderedElementsAre("-a/in-store@2?", "-a/changed-in-queue@4?", "-a/in-queue@5?"));
+  EXPECT_THAT(part(5, 7), ElementsAre("=a/in-both@6", "=a/new@7"));
 }
 
 TEST_F(DeltaFifoTest, WhatIsGoneGoesBeforeWhatHasCome) {
@@ -126,7 +136,7 @@ TEST_F(DeltaFifoTest, WhatIsGoneGoesBeforeWhatHasCome) {
   EXPECT_EQ(pop(queue_), "=a/stays@3");
 }
 
-/// What happens to an object that only the queue knows, and what is queued for it in the end.
+/// The changes of an object that only the queue knows, and the deltas that it has in the end.
 struct OnlyQueued {
   const char* name;
   std::function<void(DeltaFifo&)> happens;
@@ -138,8 +148,9 @@ class DeltaFifoOnlyQueuedTest : public DeltaFifoTest,
 TEST_P(DeltaFifoOnlyQueuedTest, AListThatLacksItDeletesItOnce) {
   GetParam().happens(queue_);
   queue_.replace({});
-  EXPECT_EQ(pop(queue_), GetParam().queued);
-  EXPECT_EQ(pop(queue_), "");
+  std::string queued;
+  for (const auto& change : pop_all(queue_)) queued += (queued.empty() ? "" : " ") + change;
+  EXPECT_EQ(queued, GetParam().queued);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -177,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(DeltaFifoTest, AListAddsToWhatIsQueued) {
   queue_.add(pod("a/x", 1));
   queue_.replace({pod("a/x", 2), pod("a/x", 3)});
-  EXPECT_EQ(pop(queue_), "+a/x@1 =a/x@2 =a/x@3");
+  EXPECT_THAT(pop_all(queue_), ElementsAre("+a/x@1", "=a/x@2", "=a/x@3"));
 }
 
 TEST_F(DeltaFifoTest, AListDoesNotDeleteTwiceWhatIsBeingDeleted) {
@@ -185,7 +196,14 @@ TEST_F(DeltaFifoTest, AListDoesNotDeleteTwiceWhatIsBeingDeleted) {
   queue_.remove(pod("a/x", 2));
   queue_.replace({});
   queue_.replace({});
-  EXPECT_EQ(pop(queue_), "-a/x@2");
+  EXPECT_THAT(pop_all(queue_), ElementsAre("-a/x@2"));
+}
+
+TEST_F(DeltaFifoTest, AListBehindADeletionBringsTheObjectBack) {
+  store_.put(pod("a/x", 1));
+  queue_.remove(pod("a/x", 2));
+  queue_.replace({pod("a/x", 3)});
+  EXPECT_THAT(pop_all(queue_), ElementsAre("-a/x@2", "=a/x@3"));
 }
 
 TEST_F(DeltaFifoTest, AResyncDeliversTheStoreAgainButNotWhatIsQueued) {
@@ -229,9 +247,9 @@ TEST_F(DeltaFifoTest, IsSyncedOnceTheFirstListHasBeenTakenOut) {
     initial.push_back(initial_);
     synced.push_back(queue_.has_synced());
   }
-  // x, y and the deletion belong to the first list.
-  EXPECT_THAT(initial, ElementsAre(true, true, true, false));
-  EXPECT_THAT(synced, ElementsAre(false, false, true, true));
+  // The deletion, x, y and y again belong to the first list.
+  EXPECT_THAT(initial, ElementsAre(true, true, true, true, false));
+  EXPECT_THAT(synced, ElementsAre(false, false, false, true, true));
 }
 
 TEST_F(DeltaFifoTest, IsSyncedAtOnceByAnEmptyList) {
@@ -277,33 +295,86 @@ TEST_F(DeltaFifoTest, TransformsWhatComesInOnce) {
   queue.replace({pod("a/y", 4)});
   EXPECT_EQ(calls, 4) << "what comes from the store or the queue has been transformed before";
   EXPECT_THAT(pop_all(queue),
-              ElementsAre("+a/x@100 ~a/x@200 -a/x@300", "-a/known@100?", "=a/y@400"));
+              ElementsAre("+a/x@100", "~a/x@200", "-a/x@300", "-a/known@100?", "=a/y@400"));
   queue.resync();
   EXPECT_EQ(calls, 4);
   EXPECT_EQ(pop(queue), ".a/known@100");
 }
 
-TEST_F(DeltaFifoTest, ATransformThatFailsLeavesTheObjectAsItCame) {
-  DeltaFifo queue(store_, [](const api::Object& object) -> api::Object {
-    if (object.name() == "throws") throw std::runtime_error("no");
-    if (object.name() == "throws-7") throw 7;
-    if (object.name() == "loses") return {};
-    if (object.name() == "renames") return pod("b/other");
-    return object;
-  });
-  for (const char* key : {"a/throws", "a/throws-7", "a/loses", "a/renames"}) queue.add(pod(key));
-  EXPECT_THAT(pop_all(queue),
-              ElementsAre("+a/throws@1", "+a/throws-7@1", "+a/loses@1", "+a/renames@1"));
+/// How a transform can fail.
+struct Failure {
+  const char* name;
+  api::Object (*transform)(const api::Object&);
+};
+class DeltaFifoTransformTest : public DeltaFifoTest, public testing::WithParamInterface<Failure> {
+ protected:
+  /// Fails for what is annotated "bad".
+  DeltaFifo queue_{store_, [](const api::Object& object) -> api::Object {
+                     if (object.annotations()["note"].as_string() != "bad") return object;
+                     return GetParam().transform(object);
+                   }};
+  static api::Object bad(std::string_view key, std::size_t version) {
+    return pod(key, version, {{}, {}, "bad"});
+  }
+};
+
+TEST_P(DeltaFifoTransformTest, AFailureDropsTheChange) {
+  queue_.add(bad("a/x", 1));
+  queue_.add(pod("a/y", 2));
+  queue_.update(bad("a/y", 3));
+  EXPECT_THAT(pop_all(queue_), ElementsAre("+a/y@2"));
+  EXPECT_EQ(queue_.transform_failures(), 2u);
 }
+
+TEST_P(DeltaFifoTransformTest, AFailureInAListKeepsWhatWasKnown) {
+  const auto known = pod("a/known", 1);
+  store_.put(known);
+  EXPECT_TRUE(queue_.prepare(bad("a/known", 2)).same(known));
+  EXPECT_FALSE(queue_.prepare(bad("a/new", 2)));
+  queue_.add(pod("a/queued", 1));
+  queue_.replace({bad("a/known", 2), bad("a/new", 2), bad("a/queued", 2), pod("a/good", 2)});
+  EXPECT_THAT(pop_all(queue_),
+              ElementsAre("+a/queued@1", "=a/known@1", "=a/queued@1", "=a/good@2"));
+  queue_.replace_prepared({api::Object{}, known});
+  EXPECT_THAT(pop_all(queue_), ElementsAre("=a/known@1"));
+}
+
+TEST_P(DeltaFifoTransformTest, ADeletionIsToldWithTheLastKnownState) {
+  store_.put(pod("a/x", 1));
+  queue_.update(pod("a/x", 2));
+  queue_.remove(bad("a/x", 3));
+  queue_.remove(bad("a/x", 4));
+  queue_.remove(bad("a/unknown", 5));
+  EXPECT_THAT(pop_all(queue_), ElementsAre("~a/x@2", "-a/x@2?"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , DeltaFifoTransformTest,
+    testing::Values(
+        Failure{"Throws",
+                [](const api::Object&) -> api::Object { throw std::runtime_error("no"); }},
+        Failure{"ThrowsNoException", [](const api::Object&) -> api::Object { throw 7; }},
+        Failure{"ReturnsNothing", [](const api::Object&) { return api::Object{}; }},
+        Failure{"Renames", [](const api::Object&) { return pod("b/other"); }}),
+    [](const auto& test) { return test.param.name; });
 
 TEST_F(DeltaFifoTest, WhatATransformMakesAgainCostsNoMemory) {
   DeltaFifo queue(store_, [](const api::Object& object) { return pod(object.key(), "7"); });
   const auto stored = pod("a/x", 7);
   store_.put(stored);
   queue.replace({pod("a/x", 8)});
-  Deltas deltas;
-  ASSERT_TRUE(queue.pop(deltas, initial_));
-  EXPECT_TRUE(deltas.front().object.same(stored));
+  Delta delta;
+  ASSERT_TRUE(queue.pop(delta, initial_));
+  EXPECT_TRUE(delta.object.same(stored));
+}
+
+TEST_F(DeltaFifoTest, ADeletionThatWasMissedHasTheLastKnownState) {
+  store_.put(pod("a/x", 1));
+  queue_.remove_missed(pod("a/x", 9));
+  queue_.update(pod("a/y", 2));
+  queue_.remove_missed(pod("a/y", 9));
+  queue_.remove_missed(pod("a/unknown", 9));
+  EXPECT_THAT(pop_all(queue_), ElementsAre("-a/x@1?", "~a/y@2", "-a/y@2?"));
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 #include "lookout/tools/cache/expiration_cache.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "lookout/api/error.h"
 #include "lookout/testing/fake_clock.h"
+#include "tests/support/matchers.h"
 #include "tests/support/objects.h"
 
 namespace lookout::cache {
@@ -14,9 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::pod;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 class ExpirationCacheTest : public testing::Test {
  protected:
@@ -91,6 +90,29 @@ TEST_F(ExpirationCacheTest, TakesAnyPolicy) {
   EXPECT_FALSE(cache.get_by_key("a/x"));
   EXPECT_THAT(cache.list_keys(), UnorderedElementsAre("a/stays", "a/y"));
   EXPECT_THAT(keys(cache.list()), ElementsAre("a/stays"));
+}
+
+/// Looks into the cache that asks it, and puts objects back that have expired.
+class CuriousPolicy : public ExpirationPolicy {
+ public:
+  bool is_expired(const api::Object& object, Clock::Duration) const override {
+    EXPECT_FALSE(cache->list_keys().empty());
+    if (object.name() == "comes-back") cache->add(pod("a/comes-back", 2));
+    return object.resource_version() == "1";
+  }
+  ExpirationCache* cache = nullptr;
+};
+
+TEST_F(ExpirationCacheTest, ItsPolicyMayUseTheCache) {
+  auto policy = std::make_unique<CuriousPolicy>();
+  auto& curious = *policy;
+  ExpirationCache cache(std::move(policy), meta_namespace_key, clock_);
+  curious.cache = &cache;
+  for (const char* key : {"a/x", "a/comes-back", "a/y"}) cache.add(pod(key, 1));
+  EXPECT_FALSE(cache.get_by_key("a/y"));
+  EXPECT_THAT(cache.list(), IsEmpty());
+  EXPECT_THAT(cache.list_keys(), ElementsAre("a/comes-back")) << "it is another one";
+  EXPECT_EQ(cache.get_by_key("a/comes-back").resource_version(), "2");
 }
 
 TEST(TtlPolicyTest, WithoutATimeNothingExpires) {

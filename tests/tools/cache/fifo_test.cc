@@ -1,23 +1,27 @@
 #include "lookout/tools/cache/fifo.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 #include <map>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "lookout/api/error.h"
 #include "lookout/tools/cache/heap.h"
+#include "tests/support/bounded_wait.h"
+#include "tests/support/matchers.h"
 #include "tests/support/objects.h"
 
 namespace lookout::cache {
 namespace {
 
 using test::pod;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 std::string take(Fifo& fifo) {
   const auto item = fifo.pop();
@@ -110,7 +114,7 @@ TEST(FifoTest, ClosingEndsAllWaiting) {
   EXPECT_FALSE(fifo.closed());
   fifo.close();
   EXPECT_TRUE(fifo.closed());
-  for (auto& result : waiting) EXPECT_EQ(result.get(), "nothing");
+  for (auto& result : waiting) EXPECT_EQ(lookout::test::get(result), "nothing");
   fifo.add(pod("a/x", 1));
   EXPECT_EQ(fifo.size(), 0u);
 }
@@ -121,7 +125,7 @@ TEST(FifoTest, AStopEndsAWait) {
   auto waiting =
       std::async(std::launch::async, [&] { return fifo.pop(stop.get_token()).has_value(); });
   stop.request_stop();
-  EXPECT_FALSE(waiting.get());
+  EXPECT_FALSE(lookout::test::get(waiting));
 }
 
 TEST(FifoTest, WhatOneThreadPutsInComesOutInItsOrder) {
@@ -178,7 +182,7 @@ TEST_F(HeapTest, TheMostUrgentComesFirst) {
 TEST_F(HeapTest, ManyCanBeAddedBeforeOneIsTaken) {
   auto first = std::async(std::launch::async, [&] { return take(); });
   heap_.bulk_add({{"c", 3}, {"a", 1}, {"b", 2}});
-  EXPECT_EQ(first.get(), "a@1");
+  EXPECT_EQ(lookout::test::get(first), "a@1");
   EXPECT_EQ(take(), "b@2");
 }
 
@@ -226,7 +230,7 @@ TEST_F(HeapTest, ClosingEndsWaiting) {
   EXPECT_FALSE(heap_.closed());
   heap_.close();
   EXPECT_TRUE(heap_.closed());
-  EXPECT_EQ(waiting.get(), "nothing");
+  EXPECT_EQ(lookout::test::get(waiting), "nothing");
   EXPECT_THROW(heap_.add({"x", 1}), InvalidArgument);
   EXPECT_THROW(heap_.add_if_not_present({"x", 1}), InvalidArgument);
   EXPECT_THROW(heap_.bulk_add({{"x", 1}}), InvalidArgument);
@@ -249,6 +253,70 @@ TEST_F(HeapTest, ManyPutInAndItIsInOrder) {
     EXPECT_GE(thing->urgency, last);
     last = thing->urgency;
   }
+}
+
+TEST_F(HeapTest, WhatIsEquallyUrgentComesInTheOrderOfItsArrival) {
+  add({{"c", 1}, {"a", 1}, {"b", 1}, {"first", 0}});
+  heap_.add({"c", 1});  // arrives again
+  EXPECT_EQ(take(), "first@0");
+  EXPECT_EQ(take(), "a@1");
+  EXPECT_EQ(take(), "b@1");
+  EXPECT_EQ(take(), "c@1");
+}
+
+TEST_F(HeapTest, OfOneKeyInABulkTheLastCounts) {
+  heap_.add({"a", 9});
+  heap_.bulk_add({{"a", 1}, {"b", 2}, {"a", 3}});
+  EXPECT_THAT(heap_.list(), ElementsAre(Thing{"b", 2}, Thing{"a", 3}));
+  EXPECT_EQ(heap_.size(), 2u);
+}
+
+TEST(HeapLockTest, ItsOrderMayUseTheHeap) {
+  Heap<Thing>* self = nullptr;
+  Heap<Thing> heap([](const Thing& thing) { return thing.name; },
+                   [&](const Thing& a, const Thing& b) {
+                     EXPECT_TRUE(self->get("a"));
+                     EXPECT_GE(self->size(), 1u);
+                     if (b.urgency == 2) self->remove("gone");
+                     return a.urgency < b.urgency;
+                   });
+  self = &heap;
+  for (const Thing& thing : {Thing{"a", 1}, Thing{"gone", 9}, Thing{"b", 2}, Thing{"c", 3}})
+    heap.add(thing);
+  EXPECT_THAT(heap.list_keys(), ElementsAre("a", "b", "c"));
+}
+
+TEST_F(HeapTest, ManyChangeItAtATime) {
+  constexpr int kAmount = 300;
+  const auto name = [](int t, int i) { return std::to_string(t) + "/" + std::to_string(i); };
+  const auto at_a_time = [](auto work) {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 3; ++t) threads.emplace_back([work, t] { work(t); });
+  };
+  at_a_time([&](int t) {
+    for (int i = 0; i < kAmount; ++i) {
+      heap_.add({name(t, i), i});
+      heap_.update({name(t, i), kAmount - i});
+      if (i % 3 == 0) {
+        EXPECT_TRUE(heap_.remove(name(t, i)));
+      }
+    }
+  });
+  EXPECT_EQ(heap_.size(), 2u * kAmount);
+  std::atomic<int> taken{0};
+  at_a_time([&](int t) {
+    for (int i = kAmount; i < 2 * kAmount; ++i) {
+      heap_.add({name(t, i), i});
+      taken += heap_.pop() ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(taken, 3 * kAmount);
+  const auto left = heap_.list();
+  EXPECT_EQ(left.size(), 2u * kAmount);
+  EXPECT_EQ(left.size(), heap_.size());
+  EXPECT_TRUE(std::is_sorted(left.begin(), left.end(),
+                             [](const Thing& a, const Thing& b) { return a.urgency < b.urgency; }));
+  for (const auto& thing : left) EXPECT_EQ(heap_.get(thing.name), thing);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/tools/cache/indexer.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/objects.h"
 #include "tests/support/sanitizers.h"
 
@@ -119,7 +120,8 @@ TEST(IndexerConcurrencyTest, WritersTakeTurns) {
   std::atomic<std::size_t> met_nothing{0};
   for (std::size_t w = 0; w < kWriters; ++w) {
     writers.emplace_back([&, w] {
-      begin.arrive_and_wait();
+      begin.count_down();
+      lookout::test::wait_for(begin);
       for (std::size_t i = 0; i < kEach; ++i) {
         const std::string mine = "w" + std::to_string(w) + "/" + std::to_string(i);
         store.put(pod(mine, 1, {{}, "n" + std::to_string(i % kNodes), {}}));

@@ -1,6 +1,5 @@
 #include "lookout/tools/cache/indexer.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -9,6 +8,8 @@
 #include <set>
 
 #include "lookout/api/error.h"
+#include "tests/support/allocations.h"
+#include "tests/support/matchers.h"
 #include "tests/support/objects.h"
 
 namespace lookout::cache {
@@ -16,9 +17,6 @@ namespace {
 
 using test::pod;
 using test::PodSpec;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 static_assert(std::ranges::input_range<ObjectRange>);
 static_assert(std::ranges::input_range<Snapshot>);
@@ -69,6 +67,50 @@ TEST(IndexerTest, FindsNothingUnderKeysThatItDoesNotHave) {
     EXPECT_FALSE(store.get_by_key(key)) << key;
   EXPECT_FALSE(store.get("a", "y"));
   EXPECT_FALSE(store.get("", ""));
+}
+
+TEST(IndexerTest, PuttingTheVeryHandleAgainWritesNothing) {
+  int filed = 0;
+  Indexer store({{"node", [&](const api::Object& object, IndexValues& values) {
+                    ++filed;
+                    by_node(object, values);
+                  }}});
+  std::vector<StoreChange> changes;
+  for (int i = 0; i < 1000; ++i)
+    changes.push_back({StoreChange::Type::kPut, pod("a/" + std::to_string(i), 1, on("n1"))});
+  store.apply(changes, "1");
+  filed = 0;
+  std::vector<api::Object> met;
+  const std::size_t allocations = test::allocations_of([&] { met = store.apply(changes, "2"); });
+  EXPECT_EQ(filed, 0) << "no index function is asked";
+  EXPECT_LT(allocations, 100u) << "no path of 1000 is copied";
+  ASSERT_EQ(met.size(), changes.size());
+  for (std::size_t i = 0; i < met.size(); ++i) EXPECT_TRUE(met[i].same(changes[i].object));
+  EXPECT_EQ(store.resource_version(), "2");
+  EXPECT_EQ(store.by_index("node", "n1").size(), 1000u);
+  // An object that was put again is still replaced and removed.
+  store.put(pod("a/1", 2, on("n2")));
+  store.remove_key("a/2");
+  EXPECT_EQ(store.by_index("node", "n1").size(), 998u);
+  EXPECT_THAT(names(store.by_index("node", "n2")), ElementsAre("a/1"));
+}
+
+TEST(IndexerTest, AChangeAndTheSameHandleAgainInOneBatch) {
+  Indexer store({{"node", by_node}});
+  const auto first = pod("a/x", 1, on("n1"));
+  const auto second = pod("a/x", 2, on("n2"));
+  using Type = StoreChange::Type;
+  store.put(first);
+  const std::vector<StoreChange> changes = {{Type::kPut, first},
+                                            {Type::kPut, second},
+                                            {Type::kPut, second},
+                                            {Type::kRemove, second},
+                                            {Type::kPut, first}};
+  store.apply(changes);
+  EXPECT_TRUE(store.get("a", "x").same(first));
+  EXPECT_EQ(store.by_index("node", "n1").size(), 1u);
+  EXPECT_EQ(store.by_index("node", "n2").size(), 0u);
+  EXPECT_EQ(store.size(), 1u);
 }
 
 TEST(IndexerTest, PuttingAgainReplaces) {
@@ -301,7 +343,7 @@ TEST(IndexerTest, AnIndexFunctionMayReadTheStore) {
   EXPECT_THAT(store.index_keys("twin", "yes"), testing::Contains("a/x"));
 }
 
-/// What an index function says may depend on more than the object, though it should not.
+/// An index function may depend on more than the object, though it should not.
 TEST(IndexerTest, AnIndexFunctionThatChangesItsMindDoesNoHarm) {
   std::string now = "one";
   bool throws = false;
@@ -528,7 +570,7 @@ TEST(SnapshotTest, ManySnapshotsShareWhatTheyShow) {
   while (!snapshots.empty()) {
     const auto at = static_cast<std::ptrdiff_t>(random() % snapshots.size());
     snapshots.erase(snapshots.begin() + at);
-    // What the largest of the others shows is still there, the rest is not.
+    // The objects of the largest remaining snapshot are still there, the others are not.
     std::size_t largest = 0;
     for (const auto& snapshot : snapshots) largest = std::max(largest, snapshot.size());
     for (std::size_t i = 0; i < objects.size(); ++i)

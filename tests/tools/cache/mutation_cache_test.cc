@@ -1,19 +1,16 @@
 #include "lookout/tools/cache/mutation_cache.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lookout/api/error.h"
 #include "lookout/testing/fake_clock.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::cache {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 api::Object thing(std::string_view name, int version, std::string_view uid = "1",
                   std::string_view node = "n1") {
@@ -80,6 +77,19 @@ TEST_F(MutationCacheTest, WhatTheStoreLacksCanBeIncluded) {
   EXPECT_THROW(cache.by_index("no such", "n1"), InvalidArgument);
 }
 
+TEST_F(MutationCacheTest, AnIndexFunctionMayUseTheCache) {
+  options_.include_adds = true;
+  auto& cache = make();
+  cache.mutation(thing("x", 5));
+  std::size_t found = 0;
+  store_->add_indexers({{"curious", [&](const api::Object& object, IndexValues& values) {
+                           found += cache.get(object.key()) ? 1u : 0u;
+                           values.add("all");
+                         }}});
+  EXPECT_EQ(cache.by_index("curious", "all").size(), 1u);
+  EXPECT_EQ(found, 1u);
+}
+
 TEST_F(MutationCacheTest, ForgetsAfterAWhile) {
   options_.include_adds = true;
   auto& cache = make();
@@ -104,7 +114,7 @@ TEST_F(MutationCacheTest, ForgetsWhatWasNotAskedForTheLongest) {
   EXPECT_EQ(version("z"), "3");
 }
 
-/// What an informer tells of after a write of version 5, uid 1.
+/// The informer's notification after a write of version 5, uid 1.
 struct Told {
   const char* name;
   int version;

@@ -3,6 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/io_context.hpp>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lookout/testing/fake_clock.h"
 #include "lookout/tools/cache/controller.h"
@@ -16,6 +22,74 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Hands everything on to a controller, and notes what the handlers must be told then: for what
+/// comes one by one, exactly that, in that order.
+class Ledger : public ReflectorStore {
+ public:
+  explicit Ledger(Controller& controller) : controller_(controller) {}
+
+  void add(const api::Object& object) override {
+    expected_.push_back(entry('+', object));
+    controller_.add(object);
+  }
+  void update(const api::Object& object) override {
+    expected_.push_back(entry('+', object));
+    controller_.update(object);
+  }
+  void remove(const api::Object& object) override {
+    expected_.push_back(entry('-', object));
+    controller_.remove(object);
+  }
+  void replace(std::vector<api::Object> objects, const std::string& version) override {
+    exact_ = false;
+    controller_.replace(std::move(objects), version);
+  }
+  void resync() override {
+    exact_ = false;
+    controller_.resync();
+  }
+  std::vector<api::Object> objects() const override { return controller_.objects(); }
+  void flush(const std::string& version) override { controller_.flush(version); }
+  api::Object prepare(api::Object object) const override {
+    return controller_.prepare(std::move(object));
+  }
+
+  /// To be called with what is told at each flush. `known`: which keys the handlers know before.
+  void check(const std::vector<Notification>& notifications, std::set<std::string> known) {
+    std::vector<std::string> told;
+    for (const auto& n : notifications)
+      told.push_back(entry(n.type == Notification::Type::kDelete ? '-' : '+', n.object));
+    // A deletion of what is not known is not told.
+    std::vector<std::string> expected;
+    for (const auto& text : expected_) {
+      const std::string key = text.substr(1, text.find('@') - 1);
+      if (text[0] == '+') {
+        known.insert(key);
+      } else if (known.erase(key) == 0) {
+        continue;
+      }
+      expected.push_back(text);
+    }
+    if (exact_) {
+      EXPECT_EQ(told, expected);
+      if (told.size() > 1) ++batches;
+    }
+    expected_.clear();
+    exact_ = true;
+  }
+
+  static inline std::size_t batches = 0;  // of several changes, that were checked
+
+ private:
+  static std::string entry(char what, const api::Object& object) {
+    return what + object.key() + "@" + std::string(object.resource_version());
+  }
+
+  Controller& controller_;
+  std::vector<std::string> expected_;
+  bool exact_ = true;
+};
+
 void run(unsigned seed) {
   test::Fate fate(seed);
   boost::asio::io_context context;
@@ -23,11 +97,13 @@ void run(unsigned seed) {
   const auto source = std::make_shared<test::FakeSource>();
   test::Told told;
   bool synced_told = false;
+  std::optional<Ledger> ledger;
 
   Indexer store({{std::string(kNamespaceIndex), index_by_namespace}});
   const TransformFunc transform = [](const api::Object& object) { return object; };
   Controller controller(store, fate.once_in(2) ? transform : TransformFunc{},
                         [&](const std::vector<Notification>& notifications) {
+                          ledger->check(notifications, told.keys());
                           for (const auto& n : notifications) {
                             // Initial is what comes with the first list, and nothing else.
                             EXPECT_EQ(n.initial,
@@ -43,6 +119,7 @@ void run(unsigned seed) {
                           synced_told = controller.has_synced();
                           EXPECT_EQ(told.size(), store.size());
                         });
+  ledger.emplace(controller);
   ReflectorOptions options;
   options.clock = clock;
   options.watch_error_handler = [](std::string_view, const std::exception&) {};
@@ -53,7 +130,7 @@ void run(unsigned seed) {
     options.backoff.max = 4s;
     clock->skip_sleeps_below(9s);
   }
-  const auto reflector = Reflector::create(source, controller, options);
+  const auto reflector = Reflector::create(source, *ledger, options);
   std::stop_source stop;
   bool done = false;
   for (auto i = fate.below(10); i > 0; --i) source->put("ns0/" + std::to_string(i));
@@ -108,6 +185,10 @@ void run(unsigned seed) {
 
 TEST(PipelineModelTest, EndsAsTheSourceAndTellsATrueStory) {
   test::Seeds::each(test::kSanitized ? 500 : 5000, run);
+  testing::Test::RecordProperty("batches", std::to_string(Ledger::batches));
+  if (std::getenv("LOOKOUT_SEED") == nullptr) {
+    EXPECT_GT(Ledger::batches, 100u);
+  }
 }
 
 }  // namespace

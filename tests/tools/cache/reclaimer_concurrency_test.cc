@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kVersions = test::kSanitized ? 20'000 : 200'000;
 
-/// What readers look at: both numbers are the version, until it is disposed of.
+/// The piece that readers look at: both numbers are the version, until it is disposed of.
 struct Root {
   std::uint64_t version;
   std::uint64_t check;

@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/api/status.h"
 #include "lookout/testing/fake_clock.h"
 #include "lookout/tools/cache/reflector.h"
 #include "tests/support/fake_lister_watcher.h"
+#include "tests/support/matchers.h"
 #include "tests/support/objects.h"
 
 namespace lookout::cache::test {
@@ -48,7 +50,19 @@ class RecordingStore : public ReflectorStore {
   void resync() override { note("resync"); }
   void flush(const std::string& resource_version) override { note("flush @" + resource_version); }
 
-  /// What it was told since this was last asked.
+  /// What it keeps of what lists bring; everything unless a test says otherwise.
+  std::function<bool(const api::Object&)> keeps = [](const api::Object&) { return true; };
+  api::Object prepare(api::Object object) const override {
+    return keeps(object) ? object : api::Object();
+  }
+
+  std::vector<api::Object> objects() const override {
+    std::vector<api::Object> out;
+    for (const auto& [key, object] : objects_) out.push_back(object);
+    return out;
+  }
+
+  /// The changes since the last call.
   std::vector<std::string> told() { return std::exchange(told_, {}); }
   std::vector<std::string> contents() const {
     std::vector<std::string> out;
@@ -167,3 +181,20 @@ class ReflectorTest : public testing::Test {
 };
 
 }  // namespace lookout::cache::test
+
+namespace lookout::cache {
+
+// The names that tests of reflectors use.
+using namespace std::chrono_literals;
+using api::EventType;
+using api::StatusError;
+using rest::TransportError;
+using test::object_of_kind;
+using test::pod;
+using test::ReflectorTest;
+using test::transport_error;
+using testing::Ge;
+using testing::Le;
+using Kind = TransportError::Kind;
+
+}  // namespace lookout::cache

@@ -1,4 +1,4 @@
-// What a real API server sent, cut in all places.
+// Recorded answers of a real API server, cut in all places.
 #include <gtest/gtest.h>
 
 #include <boost/asio/io_context.hpp>

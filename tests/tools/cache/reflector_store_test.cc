@@ -1,9 +1,9 @@
 #include "lookout/tools/cache/reflector_store.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lookout/api/error.h"
+#include "tests/support/matchers.h"
 #include "tests/tools/cache/reflector_fixture.h"
 
 namespace lookout::cache {
@@ -12,8 +12,6 @@ namespace {
 using api::EventType;
 using test::pod;
 using test::ReflectorTest;
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 TEST_F(ReflectorTest, FillsAnIndexerWithoutAnInformer) {
   Indexer store({{std::string(kNamespaceIndex), index_by_namespace}});

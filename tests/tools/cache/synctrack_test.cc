@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "lookout/api/error.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/gate.h"
 
 namespace lookout::cache {
@@ -47,7 +49,7 @@ TEST(AsyncTrackerTest, CanBeWaitedFor) {
   tracker.upstream_has_synced();
   auto waiting = std::async(std::launch::async, [&] { return tracker.wait_for_sync(); });
   tracker.finished(1);
-  EXPECT_TRUE(waiting.get());
+  EXPECT_TRUE(lookout::test::get(waiting));
   AsyncTracker<int> never;
   std::stop_source stop;
   stop.request_stop();
@@ -107,7 +109,7 @@ TEST(LazyTest, ThoseWhoAskMeanwhileShareTheWork) {
     asking.push_back(std::async(std::launch::async, [&] { return lazy.get(); }));
   EXPECT_TRUE(begun.wait());
   go_on.open();
-  for (auto& result : asking) EXPECT_EQ(result.get(), 1);
+  for (auto& result : asking) EXPECT_EQ(lookout::test::get(result), 1);
 }
 
 TEST(LazyTest, AChangeMeanwhileIsNotMissed) {
@@ -129,8 +131,37 @@ TEST(LazyTest, AChangeMeanwhileIsNotMissed) {
   lazy.notify();
   EXPECT_EQ(lazy.get(), 2) << "it does not wait for what is out of date";
   go_on.open();
-  EXPECT_EQ(early.get(), 1);
+  EXPECT_EQ(lookout::test::get(early), 1);
   EXPECT_EQ(lazy.get(), 2);
+}
+
+TEST(LazyTest, HoweverFastChangesComeNobodyWaitsForMoreThanTheWorkOnce) {
+  constexpr std::size_t kChanges = 10;
+  std::atomic<std::size_t> reality{0};
+  std::vector<Gate> begun(kChanges);
+  std::vector<Gate> go_on(kChanges);
+  std::atomic<std::size_t> evaluated{0};
+  Lazy<std::size_t> lazy([&] {
+    const std::size_t seen = reality;
+    ++evaluated;
+    begun[seen].open();
+    EXPECT_TRUE(go_on[seen].wait());
+    return seen;
+  });
+  std::vector<std::future<std::size_t>> asking;
+  for (std::size_t i = 0; i < kChanges; ++i) {
+    reality = i;
+    lazy.notify();
+    asking.push_back(std::async(std::launch::async, [&] { return lazy.get(); }));
+    // Though none of those before has come to its end.
+    ASSERT_TRUE(begun[i].wait());
+  }
+  for (std::size_t i = kChanges; i-- > 0;) {
+    go_on[i].open();
+    EXPECT_EQ(test::get(asking[i]), i);
+  }
+  EXPECT_EQ(lazy.get(), kChanges - 1);
+  EXPECT_EQ(evaluated, kChanges) << "the work was done once for each change";
 }
 
 TEST(LazyTest, AFailureIsNotKept) {
@@ -142,6 +173,42 @@ TEST(LazyTest, AFailureIsNotKept) {
   EXPECT_THROW(lazy.get(), std::runtime_error);
   fails = false;
   EXPECT_EQ(lazy.get(), 7);
+}
+
+TEST(LazyTest, NoLockIsHeldWhileItIsWorkedOut) {
+  Lazy<int>* self = nullptr;
+  int evaluated = 0;
+  Lazy<int> lazy([&] {
+    if (++evaluated == 1) {
+      EXPECT_THROW(self->get(), InvalidArgument) << "it would wait for itself";
+      self->notify();
+      EXPECT_EQ(self->get(), 2) << "this is another one";
+      return 1;
+    }
+    return evaluated;
+  });
+  self = &lazy;
+  EXPECT_EQ(lazy.get(), 1);
+  EXPECT_EQ(lazy.get(), 2);
+}
+
+TEST(LazyTest, AfterAFailureOneOfThoseWhoWaitTriesAgain) {
+  std::atomic<int> evaluated{0};
+  Gate begun;
+  Gate go_on;
+  Lazy<int> lazy([&] {
+    if (++evaluated > 1) return 7;
+    begun.open();
+    EXPECT_TRUE(go_on.wait());
+    throw std::runtime_error("not now");
+  });
+  auto first = std::async(std::launch::async, [&] { return lazy.get(); });
+  EXPECT_TRUE(begun.wait());
+  auto second = std::async(std::launch::async, [&] { return lazy.get(); });
+  go_on.open();
+  EXPECT_THROW(test::get(first), std::runtime_error);
+  EXPECT_EQ(test::get(second), 7);
+  EXPECT_EQ(evaluated, 2);
 }
 
 }  // namespace

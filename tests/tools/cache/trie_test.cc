@@ -174,7 +174,7 @@ class Versions {
   const std::map<std::uint64_t, std::pair<const Node*, Model>>& kept() const { return kept_; }
 
  private:
-  /// What no kept version can see goes at once, so that a wrong date shows as a use after free.
+  /// Frees at once what no kept version can see, so that a wrong date shows as a use after free.
   void free_unseen() {
     std::erase_if(retired_, [&](const Retired& piece) {
       const auto seen = kept_.lower_bound(piece.birth);

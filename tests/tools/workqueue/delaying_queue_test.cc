@@ -26,7 +26,7 @@ class DelayingQueueTest : public testing::Test {
   }
 
   const std::shared_ptr<test::FakeClock> clock_ = std::make_shared<test::FakeClock>();
-  const std::shared_ptr<rest::EventLoop> loop_ = std::make_shared<rest::EventLoop>(1u);
+  const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(1u);
   DelayingQueueOptions<std::string> options() {
     DelayingQueueOptions<std::string> out;
     out.clock = clock_;

@@ -1,22 +1,23 @@
 #include "lookout/tools/workqueue/queue.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <future>
 #include <map>
+#include <memory>
 #include <set>
 #include <thread>
 
 #include "lookout/testing/fake_clock.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::workqueue {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
 
 /// All that waits, each taken and given back.
 template <class Q>
@@ -76,7 +77,10 @@ TEST(QueueTest, OnlyWhatIsBeingProcessedCanBeDone) {
 TEST(QueueTest, SizeIsWhatWaits) {
   Queue<std::string> queue;
   queue.add("a");
+  EXPECT_EQ(queue.size(), 1u);
   queue.add("b");
+  queue.add("a");
+  EXPECT_EQ(queue.size(), 2u) << "each once";
   ASSERT_TRUE(queue.get());
   EXPECT_EQ(queue.size(), 1u);
 }
@@ -202,7 +206,7 @@ TEST(QueueTest, AShutdownEndsAllWaiting) {
   for (int i = 0; i < 4; ++i)
     waiting.push_back(std::async(std::launch::async, [&] { return queue.get(); }));
   queue.shut_down();
-  for (auto& result : waiting) EXPECT_EQ(result.get(), std::nullopt);
+  for (auto& result : waiting) EXPECT_EQ(lookout::test::get(result), std::nullopt);
 }
 
 TEST(QueueTest, AStopEndsAWait) {
@@ -210,7 +214,7 @@ TEST(QueueTest, AStopEndsAWait) {
   std::stop_source stop;
   auto waiting = std::async(std::launch::async, [&] { return queue.get(stop.get_token()); });
   stop.request_stop();
-  EXPECT_EQ(waiting.get(), std::nullopt);
+  EXPECT_EQ(lookout::test::get(waiting), std::nullopt);
   queue.add("a");
   EXPECT_EQ(queue.get(stop.get_token()), std::nullopt);
   EXPECT_EQ(queue.get(), "a") << "it was left for others";
@@ -229,7 +233,7 @@ TEST(QueueTest, ADrainWaitsForWhatIsBeingProcessed) {
   EXPECT_EQ(queue.get(), std::nullopt);
   EXPECT_EQ(drained.wait_for(0s), std::future_status::timeout);
   queue.done(*b);
-  EXPECT_TRUE(drained.get());
+  EXPECT_TRUE(lookout::test::get(drained));
 }
 
 TEST(QueueTest, ADrainWaitsForWhatIsToBeProcessedOnceMore) {
@@ -243,7 +247,7 @@ TEST(QueueTest, ADrainWaitsForWhatIsToBeProcessedOnceMore) {
   ASSERT_EQ(queue.get(), "a");
   EXPECT_EQ(drained.wait_for(0s), std::future_status::timeout);
   queue.done("a");
-  EXPECT_TRUE(drained.get());
+  EXPECT_TRUE(lookout::test::get(drained));
 }
 
 TEST(QueueTest, AShutdownOrAStopEndsADrain) {
@@ -254,7 +258,7 @@ TEST(QueueTest, AShutdownOrAStopEndsADrain) {
   auto stopped =
       std::async(std::launch::async, [&] { return queue.shut_down_with_drain(stop.get_token()); });
   stop.request_stop();
-  EXPECT_FALSE(stopped.get());
+  EXPECT_FALSE(lookout::test::get(stopped));
   std::atomic<bool> begun{false};
   auto drained = std::async(std::launch::async, [&] {
     begun = true;
@@ -262,7 +266,7 @@ TEST(QueueTest, AShutdownOrAStopEndsADrain) {
   });
   ASSERT_TRUE(test::eventually([&] { return begun.load(); }));
   while (drained.wait_for(1ms) == std::future_status::timeout) queue.shut_down();
-  EXPECT_FALSE(drained.get());
+  EXPECT_FALSE(lookout::test::get(drained));
 }
 
 TEST(QueueTest, ADrainOfNothingIsShort) {
@@ -392,6 +396,17 @@ TEST(QueueTest, ManyAddAndManyWork) {
     for (std::size_t i = 0; i < kItems; ++i)
       EXPECT_EQ(seen[i], added[i]) << "the last addition was not followed by work";
   }
+}
+
+TEST(QueueTest, AnAdderMayOutliveItsQueue) {
+  auto queue = std::make_unique<Queue<std::string>>();
+  const auto add = queue->adder();
+  const auto copy = add;
+  add("a");
+  copy("a");
+  EXPECT_EQ(queue->size(), 1u);
+  queue.reset();
+  add("b");
 }
 
 }  // namespace

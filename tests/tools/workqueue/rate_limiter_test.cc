@@ -35,15 +35,20 @@ TEST(RateLimiterTest, ExponentialHasALimitThatHolds) {
   EXPECT_EQ(minutes.when("two"), 4min);
 }
 
-TEST(RateLimiterTest, FastSlowIsFastAFewTimes) {
-  ItemFastSlowRateLimiter<std::string> limiter(5ms, 10s, 3);
-  for (const auto wait : {Clock::Duration(5ms), Clock::Duration(5ms), Clock::Duration(5ms),
-                          Clock::Duration(10s), Clock::Duration(10s)})
+/// That an item waits 5 ms three times, and `slow` from then on until it is forgotten.
+void expect_fast_then_slow(RateLimiter<std::string>& limiter, Clock::Duration slow) {
+  for (const auto wait :
+       {Clock::Duration(5ms), Clock::Duration(5ms), Clock::Duration(5ms), slow, slow})
     EXPECT_EQ(limiter.when("one"), wait);
   EXPECT_EQ(limiter.num_requeues("one"), 5);
   EXPECT_EQ(limiter.when("two"), 5ms);
   limiter.forget("one");
   EXPECT_EQ(limiter.num_requeues("one"), 0);
+}
+
+TEST(RateLimiterTest, FastSlowIsFastAFewTimes) {
+  ItemFastSlowRateLimiter<std::string> limiter(5ms, 10s, 3);
+  expect_fast_then_slow(limiter, 10s);
   EXPECT_EQ(limiter.when("one"), 5ms);
 }
 
@@ -73,13 +78,7 @@ TEST(RateLimiterTest, MaxOfIsAsSlowAsTheSlowest) {
   MaxOfRateLimiter<std::string> limiter(
       Limiters{std::make_shared<ItemFastSlowRateLimiter<std::string>>(5ms, 3s, 3),
                std::make_shared<ItemExponentialFailureRateLimiter<std::string>>(1ms, 1s)});
-  for (const auto wait : {Clock::Duration(5ms), Clock::Duration(5ms), Clock::Duration(5ms),
-                          Clock::Duration(3s), Clock::Duration(3s)})
-    EXPECT_EQ(limiter.when("one"), wait);
-  EXPECT_EQ(limiter.num_requeues("one"), 5);
-  EXPECT_EQ(limiter.when("two"), 5ms);
-  limiter.forget("one");
-  EXPECT_EQ(limiter.num_requeues("one"), 0);
+  expect_fast_then_slow(limiter, 3s);
 }
 
 TEST(RateLimiterTest, NoneIsSlowerThanItsMaximum) {

@@ -1,4 +1,4 @@
-// What goes wrong in a storage.
+// Errors of storages.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class StorageError : public Error {
   Code code() const { return code_; }
   /// The whole key: "/registry/pods/shop/web-1".
   const std::string& key() const { return key_; }
-  /// Of the data that was looked at; 0 if unknown.
+  /// The revision of the data that was looked at; 0 if unknown.
   Revision revision() const { return revision_; }
 
  private:

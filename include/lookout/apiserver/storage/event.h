@@ -20,19 +20,20 @@ class Change {
  public:
   /// `object` is the object after the change, or, for a deletion, the last state with the
   /// resourceVersion of the deletion. `previous` is the object before; empty for a creation.
+  /// For kError: the Status that ends watches of the key, because its state cannot be read.
   Change(Revision revision, api::EventType type, std::string key, api::Object object,
          api::Object previous);
 
   Revision revision() const { return revision_; }
-  /// kAdded, kModified or kDeleted.
+  /// kAdded, kModified, kDeleted or kError.
   api::EventType type() const { return type_; }
   /// The key below the prefix of the resource: "shop/web-1".
   const std::string& key() const { return key_; }
   const api::Object& object() const { return object_; }
   const api::Object& previous() const { return previous_; }
 
-  /// The object before the change, with the resourceVersion of the change: what a watcher is told
-  /// of whose selection the object leaves.
+  /// The object before the change, with the resourceVersion of the change. A watcher gets it when
+  /// the object leaves its selection.
   api::Object previous_at_revision() const;
 
   using Encoding = std::shared_ptr<const std::string>;
@@ -57,19 +58,19 @@ class Change {
 
 using ChangePtr = std::shared_ptr<const Change>;
 
-/// What a watcher gets.
+/// One item of a watch: a change, a present object, a bookmark or an error.
 struct Event {
   api::EventType type = api::EventType::kError;
   /// The object; a Status for kError; empty for kBookmark.
   api::Object object = {};
-  /// Of the change or of the bookmark. For present objects at the start of a watch: the object's.
+  /// The revision of the change or the bookmark; for present objects at the start, the object's.
   Revision revision = 0;
   /// A bookmark that ends the present objects.
   bool initial_events_end = false;
   /// More changes of the same revision follow: objects that vanish together when their time is up,
   /// or what somebody else did to etcd in one transaction.
   bool revision_continues = false;
-  /// What the event was made of; null for present objects, bookmarks and errors.
+  /// The change behind the event; null for present objects, bookmarks and errors.
   ChangePtr change = nullptr;
 };
 

@@ -15,16 +15,15 @@
 #include "lookout/apiserver/storage/error.h"
 #include "lookout/apiserver/storage/event.h"
 #include "lookout/apiserver/storage/predicate.h"
-#include "lookout/rest/event_loop.h"
+#include "lookout/base/attributes.h"
+#include "lookout/base/event_loop.h"
 
 namespace lookout::apiserver::storage {
 
-using rest::Awaitable;
-
 /// An operation is carried out only if the object still has these.
 struct Preconditions {
-  std::optional<std::string> uid = {};
-  std::optional<std::string> resource_version = {};
+  LOOKOUT_OPTION std::optional<std::string> uid = {};
+  LOOKOUT_OPTION std::optional<std::string> resource_version = {};
 
   /// Throws StorageError (kInvalidObject) if they do not hold.
   void check(const std::string& whole_key, const api::Object& object) const;
@@ -40,11 +39,11 @@ enum class VersionMatch {
 struct ListOptions {
   VersionMatch match = VersionMatch::kLatest;
   Revision revision = 0;
-  Predicate predicate = {};
+  LOOKOUT_OPTION Predicate predicate = {};
   /// Objects a page; 0: all.
   std::size_t limit = 0;
   /// Where the page begins: the `continue_key` of the page before. Keys before it are left out.
-  std::string start_key = {};
+  LOOKOUT_OPTION std::string start_key = {};
 };
 
 /// Objects in the order of their keys, handed over some at a time so that a long list need not be
@@ -76,7 +75,7 @@ struct WatchOptions {
   Start start = Start::kState;
   /// For kState: the state must not be older than this.
   Revision revision = 0;
-  Predicate predicate = {};
+  LOOKOUT_OPTION Predicate predicate = {};
   /// With kState: a bookmark (initial_events_end) follows the present objects.
   bool initial_events_end = false;
 };
@@ -134,7 +133,7 @@ class Interface {
   virtual Awaitable<ListResult> list(std::string key, bool recursive, ListOptions options) = 0;
 
   /// From the present object to the new one; may be called again when somebody else was faster.
-  /// What it throws ends the update.
+  /// An exception that it throws ends the update.
   using Update = std::function<api::Object(const api::Object& present)>;
   /// Replaces an object by what `update` makes of it: compare and swap, until it works. An object
   /// that comes out unchanged is not written. Throws StorageError: kKeyNotFound unless
@@ -147,10 +146,10 @@ class Interface {
   /// The last state, with the resourceVersion of the deletion. Throws StorageError: kKeyNotFound,
   /// kInvalidObject.
   virtual Awaitable<api::Object> remove(std::string key, Preconditions preconditions,
-                                        Validate validate = {}) = 0;
+                                        Validate validate) = 0;
 
-  /// Watches the object `key`, or all whose key begins with `key`. What is wrong with the options
-  /// (a revision that is too old) comes as the first event.
+  /// Watches the object `key`, or all whose key begins with `key`. An error in the options (a
+  /// revision that is too old) comes as the first event.
   virtual Awaitable<std::unique_ptr<Watch>> watch(std::string key, bool recursive,
                                                   WatchOptions options) = 0;
 
@@ -159,6 +158,8 @@ class Interface {
 
   /// How many objects there are.
   virtual Awaitable<std::size_t> count() = 0;
+  /// The same as far as it is known without asking anybody; nothing if it is not.
+  virtual std::optional<std::size_t> known_count() const { return std::nullopt; }
 };
 
 /// A whole storage: the resources in it share one sequence of revisions.
@@ -174,13 +175,18 @@ class Backend {
   virtual Interface& resource(std::string_view place, std::chrono::seconds ttl = {},
                               std::string_view group_resource = {}) = 0;
 
+  /// The resource at this place is no longer served: its cache is freed and its watches end. An
+  /// Interface that resource() returned before stays valid and reads from the storage; the next
+  /// call of resource() returns a new one.
+  virtual void release(std::string_view /*place*/) {}
+
   virtual Awaitable<Revision> current_revision() = 0;
 
-  /// What health checks call it.
+  /// The name that health checks use.
   virtual std::string_view name() const { return "storage"; }
   /// Throws if it cannot be read at the moment, and does not take long to find out.
   virtual Awaitable<void> check();
-  /// What it counts, in the text format of Prometheus.
+  /// Its metrics, in the text format of Prometheus.
   virtual std::string metrics() const { return {}; }
 
   /// Ends all watches, without an error event.

@@ -1,6 +1,7 @@
 // A storage in memory.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 
@@ -12,18 +13,26 @@ struct MemoryOptions {
   /// How many changes of a resource are remembered, for watchers that are behind and for lists of
   /// the past. Each costs the memory of the object's state before it.
   std::size_t history = 10000;
-  /// How long a request waits for a revision that lies in the future.
+  /// How much memory that may take for each resource, and how old it may become. The latest change
+  /// is always remembered.
+  std::size_t history_bytes = 64u << 20;
+  std::chrono::milliseconds history_age = std::chrono::minutes(10);
+  /// How long a request or a watch waits for a revision that lies in the future, before it fails:
+  /// the revision is too large (504).
   std::chrono::milliseconds future_wait{3000};
-  /// Where revisions begin; at least 1. Whoever asks for an older one is told that it has expired.
+  /// Revisions begin here; at least 1. Requests for an older one fail: it has expired.
   Revision first_revision = 1;
 };
 
-/// A first revision that grows with time, ten a second, so that what clients remember of an earlier
-/// run has expired and does not lie in the future. (It stays below a thousand million for years.)
+/// A first revision that grows with time: the microseconds since 1970. A server that begins there
+/// lies above everything that an earlier one can have given out, as none makes a million changes a
+/// second for as long as it runs: all revisions that clients remember have expired. (If the clock
+/// has been put back, they lie in the future, and requests for them fail.) Numbers stay below 2^53
+/// for two hundred years, for clients that take them for floating-point numbers.
 Revision revision_of_time(std::chrono::system_clock::time_point now);
 
-/// Keeps everything in memory, with one counter of revisions for all resources. What the storage
-/// hands out is immutable and shared, never copied.
+/// Keeps everything in memory, with one counter of revisions for all resources. The objects that
+/// the storage hands out are immutable and shared, never copied.
 ///
 /// It has no threads: a change is passed on to watchers by the thread that made it, which only
 /// rings them; reading what changed, selecting and encoding happens where the watchers run.
@@ -37,8 +46,8 @@ class MemoryBackend final : public Backend {
   Awaitable<Revision> current_revision() override;
   void close() override;
 
-  /// Removes what has outlived its time.
-  void maintain() override { expire(); }
+  /// Removes what has outlived its time, and forgets the past that is too old.
+  void maintain() override;
   void expire(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
  private:

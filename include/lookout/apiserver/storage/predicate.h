@@ -8,6 +8,7 @@
 
 #include "lookout/api/labels.h"
 #include "lookout/api/object.h"
+#include "lookout/base/attributes.h"
 
 namespace lookout::apiserver::storage {
 
@@ -26,8 +27,8 @@ struct FieldRequirement {
 /// Label selector and field selector (k8s.io/apiserver/pkg/storage.SelectionPredicate). The
 /// default-constructed one accepts everything. Safe to read from many threads.
 struct Predicate {
-  api::labels::Selector labels = {};
-  std::vector<FieldRequirement> fields = {};
+  LOOKOUT_OPTION api::labels::Selector labels = {};
+  LOOKOUT_OPTION std::vector<FieldRequirement> fields = {};
 
   bool accepts_everything() const { return labels.empty() && fields.empty(); }
   bool matches(const api::Object& object) const;

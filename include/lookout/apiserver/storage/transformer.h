@@ -55,7 +55,7 @@ struct PrefixedTransformer {
 };
 TransformerPtr prefix_transformer(std::vector<PrefixedTransformer> transformers);
 
-/// What kube-apiserver's EncryptionConfiguration with `aesgcm: {keys: [...]}` does, and
+/// Encrypts as kube-apiserver's EncryptionConfiguration with `aesgcm: {keys: [...]}` does, with
 /// `identity: {}` behind it if `reads_plain`.
 TransformerPtr aes_gcm_encryption(const std::vector<EncryptionKey>& keys, bool reads_plain);
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/base/attributes.h"
 #include "lookout/registry/dubbo/record.h"
 #include "lookout/registry/options.h"
 #include "lookout/registry/pod_identity.h"
@@ -21,7 +22,7 @@
 /// records.
 namespace lookout::registry::dubbo {
 
-/// What dubbo-go is in a pod; both read and write records.
+/// The role of dubbo-go in a pod. Both roles read and write records.
 enum class Role { kConsumer, kProvider };
 
 struct ClientOptions {
@@ -31,22 +32,24 @@ struct ClientOptions {
   bool observer = false;
   /// The pod that this is; what is empty is found (PodIdentity::find), with the client's default
   /// namespace as the last resort.
-  PodIdentity pod = {};
-  PodIdentitySources pod_sources = {};
+  LOOKOUT_OPTION PodIdentity pod = {};
+  LOOKOUT_OPTION PodIdentitySources pod_sources = {};
   /// Where to look. Empty: the namespaces in $DUBBO_NAMESPACE, separated by commas. The pod's own
   /// is always among them.
-  std::vector<std::string> namespaces = {};
+  LOOKOUT_OPTION std::vector<std::string> namespaces = {};
 
   /// Pods with one of these values of this label take part.
-  std::string label = "dubbo.io/label";
-  std::string consumer_label_value = "dubbo.io.consumer";
-  std::string provider_label_value = "dubbo.io.provider";
+  LOOKOUT_OPTION std::string label = "dubbo.io/label";
+  LOOKOUT_OPTION std::string consumer_label_value = "dubbo.io.consumer";
+  LOOKOUT_OPTION std::string provider_label_value = "dubbo.io.provider";
   /// Where the records are.
-  std::string annotation = "dubbo.io/annotation";
+  LOOKOUT_OPTION std::string annotation = "dubbo.io/annotation";
 
-  /// Told once of every version of an annotation that cannot be read, or not in full; on a thread
-  /// that may be blocked. The default logs a warning.
-  std::function<void(const Malformed&)> on_malformed = {};
+  /// Told once of every version of an annotation that cannot be read, or not in full, for
+  /// each of its defects; otherwise as Options::on_malformed.
+  LOOKOUT_OPTION std::function<void(const Malformed&)> on_malformed = {};
+  /// As Options::on_error.
+  LOOKOUT_OPTION std::function<void(const WatchFailure&)> on_error = {};
   /// How long the first look waits for the first data.
   std::chrono::milliseconds sync_timeout{30'000};
   /// How many events may wait for a watcher. Beyond that, events of one key become one.
@@ -54,7 +57,7 @@ struct ClientOptions {
   /// When the server has not been heard for so long, the client ends: valid() is false, done() is
   /// stopped, and validate_client() makes a new one. 0: it goes on trying, with what it has.
   std::chrono::milliseconds give_up_after{0};
-  informer::HandlerPoolOptions handlers = {};
+  informer::HandlerPoolOptions handlers = kCallbackThreads;
   BackoffOptions backoff = {};
 };
 
@@ -67,7 +70,7 @@ const char* to_string(EventType type);
 struct Event {
   EventType type = EventType::kCreate;
   std::string key = {};
-  /// Of a deletion: the last one.
+  /// The value; for a deletion, the last one.
   std::string value = {};
   /// The pod that brought it, "namespace/name".
   std::string pod = {};
@@ -114,7 +117,11 @@ class EventWatcher {
   NextEvent next_for(std::chrono::milliseconds time, std::stop_token stop = {}) {
     return next(std::move(stop), std::chrono::steady_clock::now() + time);
   }
-  rest::Awaitable<NextEvent> async_next(std::stop_token stop = {}, Deadline deadline = kNoDeadline);
+  Awaitable<NextEvent> async_next(std::stop_token stop, Deadline deadline);
+  Awaitable<NextEvent> async_next(std::stop_token stop) {
+    return async_next(std::move(stop), kNoDeadline);
+  }
+  Awaitable<NextEvent> async_next() { return async_next(std::stop_token()); }
 
   /// How many events wait.
   std::size_t pending() const;
@@ -125,8 +132,8 @@ class EventWatcher {
   std::shared_ptr<detail::EventQueue> queue_;
 };
 
-/// Whether a watcher is first told of what is there already, as creations. (Of what this client
-/// does not know yet, because the first data has not come in, every watcher is told when it comes.)
+/// Whether a watcher first gets the existing records, as creations. (Records that this client does
+/// not know yet, because the first data has not come in, go to every watcher when they come.)
 enum class Begin { kWithChanges, kWithWhatIsThere };
 
 /// Records of all pods that take part, by key; and the means to put some on this pod.
@@ -149,7 +156,7 @@ class Client {
 
   /// Puts a record on this pod: one patch, refused by the server if the pod has changed since it
   /// was read, and then tried again. The same record again changes nothing; another value for the
-  /// key takes the place of the first. Watchers of this client are told before it returns.
+  /// key takes the place of the first. Watchers of this client get the event before it returns.
   void create(const std::string& key, const std::string& value, rest::CallOptions call = {});
   /// Takes the records of a key off this pod.
   void remove(const std::string& key, rest::CallOptions call = {});
@@ -167,10 +174,12 @@ class Client {
   bool valid() const;
   /// Stopped when it is no longer valid.
   std::stop_token done() const;
-  /// Ends all watchers. Doing it again does nothing.
+  /// Ends all watchers, and waits for user code as Discovery::close() does.
   void close();
 
   Freshness freshness() const;
+  /// The namespaces that are not followed at present, with the last failure of each.
+  std::vector<WatchFailure> failures() const;
   const PodIdentity& pod() const;
 
  private:

@@ -23,14 +23,14 @@ struct ProviderNames {
 /// A record whose key is "/ROOT/INTERFACE/providers/URL" (the URL percent-encoded) is an instance.
 /// Its service is called as dubbo calls it, "GROUP/INTERFACE:VERSION", the group and the version
 /// only if the URL has them ("com.example.User" otherwise; a version 0.0.0 is none): a consumer
-/// gets on with providers of exactly its group and version. What one pod announces of one service,
-/// with several protocols for example, is one instance.
+/// gets on with providers of exactly its group and version. All that one pod announces for one
+/// service, with several protocols for example, is one instance.
 ///
 /// `id` is the address and the port, `endpoints` has "protocol://host:port", `version` the version
 /// of the interface, `metadata` the URL's other parameters ("weight" among them, so that
 /// BalancerPolicy::weighted() does what dubbo does). `zone` is the parameter, else the pod's.
 ///
-/// Served are pods that run, are ready and have not been told to go. Options::include_unready
+/// Serves pods that run, are ready and are not being deleted. Options::include_unready
 /// brings all others back, whatever state they are in: dubbo-go does not ask how its pods are.
 class Providers : public InformerDiscovery {
  public:

@@ -15,12 +15,12 @@ struct Record {
   friend bool operator==(const Record&, const Record&) = default;
 };
 
-/// What an annotation holds.
+/// The content of an annotation.
 struct Records {
   /// In the order of the annotation; of a key that occurs twice, the last value, in its first
   /// place.
   std::vector<Record> records = {};
-  /// What is wrong with it: one line for each record that cannot be read, or one for the whole.
+  /// One line for each record that cannot be read, or one for the whole annotation.
   std::vector<std::string> defects = {};
   /// False: the whole cannot be read.
   bool readable = true;
@@ -33,7 +33,7 @@ Records decode_records(std::string_view annotation);
 /// The annotation for these records.
 std::string encode_records(const std::vector<Record>& records);
 
-/// The annotation with one more record. What is there stays as it is, unreadable records included;
+/// The annotation with one more record. Other records stay as they are, unreadable ones included;
 /// a record with this key gets the value, in its place. Throws lookout::Error if the annotation as
 /// a whole cannot be read: writing it anew would lose what others have put there.
 std::string with_record(std::string_view annotation, const Record& record);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lookout/api/projection.h"
 #include "lookout/registry/informer_discovery.h"
 #include "lookout/registry/options.h"
 #include "lookout/registry/registry.h"
@@ -15,7 +16,7 @@
 /// find each other.
 namespace lookout::registry::kratos {
 
-/// What kratos calls the labels and annotations.
+/// The names of kratos' labels and annotations.
 inline constexpr std::string_view kServiceIdLabel = "kratos-service-id";
 inline constexpr std::string_view kServiceNameLabel = "kratos-service-app";
 inline constexpr std::string_view kServiceVersionLabel = "kratos-service-version";
@@ -34,11 +35,14 @@ std::string registration_patch(const ServiceInstance& instance);
 /// The one that takes it back, as kratos does: empty labels, empty maps.
 std::string deregistration_patch();
 
+/// The fields of a pod that a registry reads; its cache holds nothing else.
+const api::Projection& pod_projection();
+
 /// Announces this pod as an instance, and finds instances among the pods of the cluster.
 ///
 /// A program that only registers watches nothing. Watched are only pods with a service name.
 ///
-/// An instance is a pod that runs, is ready (its Ready condition) and has not been told to go. Its
+/// An instance is a pod that runs, is ready (its Ready condition) and is not being deleted. Its
 /// endpoints are the ports of its containers at its IP address; the protocol is what the annotation
 /// says, else the port's name up to the first dash, else TCP or UDP. A pod whose annotations cannot
 /// be read is reported and left out.
@@ -53,15 +57,14 @@ class Registry : public Registrar, public InformerDiscovery {
   /// if it is not known which pod this is, and what rest::Client throws.
   void register_instance(const ServiceInstance& instance, rest::CallOptions call) override;
   /// The twin for coroutines. RegistrationError is thrown at once.
-  rest::Awaitable<void> async_register_instance(ServiceInstance instance,
-                                                rest::CallOptions call = {});
-  /// Whatever was registered; the instance does not matter, as in kratos.
+  Awaitable<void> async_register_instance(ServiceInstance instance, rest::CallOptions call = {});
+  /// Ends any registration; the instance does not matter, as in kratos.
   void deregister_instance(const ServiceInstance& instance, rest::CallOptions call) override;
-  rest::Awaitable<void> async_deregister_instance(rest::CallOptions call = {});
+  Awaitable<void> async_deregister_instance(rest::CallOptions call = {});
 
  private:
   PodIdentity pod() const;
-  rest::Awaitable<void> patch_pod(std::string patch, rest::CallOptions call);
+  Awaitable<void> patch_pod(std::string patch, rest::CallOptions call);
 
   const rest::Client client_;
   const Options options_;

@@ -18,8 +18,8 @@ inline constexpr std::string_view kServiceNameLabel = "kubernetes.io/service-nam
 /// Each endpoint is an instance. `id` is the name of its pod (or its address, if there is no pod),
 /// `version` is empty, `metadata` has "node" and "hostname" where they are known, `zone` is the
 /// endpoint's. The protocol of an endpoint is the port's appProtocol, else its name up to the first
-/// dash, else TCP or UDP. What several slices say of one pod (IPv4 and IPv6, or a pod that moves
-/// from one slice to another) is one instance.
+/// dash, else TCP or UDP. A pod that several slices name (IPv4 and IPv6, or a pod that moves from
+/// one slice to another) is one instance.
 ///
 /// Instances are ready if their endpoint is; an endpoint that does not say so is, and one that is
 /// terminating is not.

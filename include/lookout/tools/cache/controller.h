@@ -1,18 +1,19 @@
-// From what the reflector learns to what handlers are told.
+// From the reflector's changes to notifications.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "lookout/api/object.h"
+#include "lookout/base/attributes.h"
+#include "lookout/base/metrics.h"
 #include "lookout/tools/cache/delta_fifo.h"
 #include "lookout/tools/cache/indexer.h"
 #include "lookout/tools/cache/reflector.h"
-#include "lookout/tools/metrics.h"
 
 namespace lookout::cache {
 
@@ -21,19 +22,24 @@ struct Notification {
   enum class Type { kAdd, kUpdate, kDelete };
 
   Type type = Type::kAdd;
+  /// The kind of change that the reflector reported.
+  DeltaType cause = DeltaType::kReplaced;
   api::Object object;  ///< the new one; of a deletion, the last one
   api::Object before;  ///< of an update or a deletion: what the store had
-  /// Of an addition: it came with the first list.
+  /// Set for an addition that came with the first list.
   bool initial = false;
-  /// Of a deletion: `object` may not be the last version there was.
+  /// Set for a deletion whose `object` may not be the last version.
   bool final_state_unknown = false;
-  /// Of an update: nothing but a resync or a new list delivers it, the resourceVersion is the same.
+  /// Set for an update without news: a resync delivers it, or a list or a server repeats a known
+  /// version.
   bool sync = false;
 };
 
 /// Passes changes from a reflector through a DeltaFifo into a store, and says what has changed:
 /// client-go's Controller and processDeltas. All changes that come together become one version of
-/// the store, which readers can see before the first of them is told.
+/// the store, which readers can see before the first of them is delivered. They are delivered in
+/// the order in which they came, whichever objects they are of; a deletion of an object that the
+/// store does not have is dropped.
 ///
 /// Lives on the strand of its informer.
 class Controller : public ReflectorStore {
@@ -49,18 +55,22 @@ class Controller : public ReflectorStore {
   /// Whether all of the first list is in the store.
   bool has_synced() const { return queue_.has_synced(); }
 
-  /// For metrics, from any thread: the objects whose changes have not been applied,
+  /// For metrics, from any thread: the changes that have not been applied,
   std::size_t queued() const { return queued_.load(std::memory_order_relaxed); }
   /// and how long it took to apply and tell what had come together, each time.
-  const metrics::Histogram& processing() const { return processing_; }
+  const metrics::Histogram& processing() const LOOKOUT_LIFETIME_BOUND { return processing_; }
+  /// How often the transform failed.
+  std::uint64_t transform_failures() const { return queue_.transform_failures(); }
 
   void add(const api::Object& object) override;
   void update(const api::Object& object) override;
   void remove(const api::Object& object) override;
+  void remove_missed(const api::Object& last) override;
   void replace(std::vector<api::Object> objects, const std::string& resource_version) override;
   void resync() override;
   void flush(const std::string& resource_version) override;
   api::Object prepare(api::Object object) const override { return queue_.prepare(object); }
+  std::vector<api::Object> objects() const override;
 
  private:
   void queue_first_list();

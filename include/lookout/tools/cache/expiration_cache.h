@@ -7,15 +7,16 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lookout/api/object.h"
+#include "lookout/base/clock.h"
 #include "lookout/tools/cache/key.h"
-#include "lookout/tools/clock.h"
 
 namespace lookout::cache {
 
-/// Says when an object has been there for too long.
+/// Says when an object has been there for too long. Asked from any thread, without a lock.
 class ExpirationPolicy {
  public:
   virtual ~ExpirationPolicy() = default;
@@ -35,9 +36,9 @@ class TtlPolicy : public ExpirationPolicy {
   const Clock::Duration ttl_;
 };
 
-/// client-go's ExpirationCache: what has expired is not found any more, and dropped by whoever
-/// comes across it. For facts of one's own, not for what informers keep: Indexer reads faster. Safe
-/// to use from any thread.
+/// client-go's ExpirationCache. Expired entries are not found any more, and are evicted lazily, on
+/// access. For a program's own facts; for objects of informers, Indexer reads faster. Safe to use
+/// from any thread.
 class ExpirationCache {
  public:
   explicit ExpirationCache(std::unique_ptr<ExpirationPolicy> policy,
@@ -47,7 +48,7 @@ class ExpirationCache {
   explicit ExpirationCache(Clock::Duration ttl, KeyFunc key_func = meta_namespace_key,
                            std::shared_ptr<Clock> clock = Clock::real());
 
-  /// Each throws what the key function throws. What is put there again is new again.
+  /// Each throws what the key function throws. An object that is put there again is new again.
   void add(const api::Object& object);
   void update(const api::Object& object) { add(object); }
   void remove(const api::Object& object);
@@ -68,7 +69,9 @@ class ExpirationCache {
     api::Object object;
     Clock::TimePoint since;
   };
-  api::Object get_or_expire(const std::string& key);  // under the mutex
+  /// Removes the expired ones from the cache and returns the others.
+  std::vector<api::Object> without_expired(
+      const std::vector<std::pair<std::string, Entry>>& entries);
 
   const std::unique_ptr<ExpirationPolicy> policy_;
   const KeyFunc key_func_;

@@ -24,7 +24,7 @@ class Fifo {
  public:
   explicit Fifo(KeyFunc key_func = meta_namespace_key) : key_func_(std::move(key_func)) {}
 
-  /// Each throws what the key function throws. Of no effect once it is closed.
+  /// Each throws what the key function throws, and has no effect once the queue is closed.
   void add(const api::Object& object);
   void update(const api::Object& object) { add(object); }
   /// Takes it out without dealing with it.

@@ -1,12 +1,15 @@
 // Things to be dealt with, the most urgent first.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -19,7 +22,11 @@
 namespace lookout::cache {
 
 /// client-go's Heap: each key once, in an order that the values say. Any number of threads may put
-/// in and take out.
+/// in and take out. T can be copied; what is equally urgent comes in the order of its arrival.
+///
+/// No lock is held while `key_of`, `less` or T's own functions run: they may use the heap. The
+/// order is a tree that never changes (a treap), of which a change makes a new version beside what
+/// others do, and begins again if somebody else came first.
 template <class T>
 class Heap {
  public:
@@ -27,39 +34,46 @@ class Heap {
   using Less = std::function<bool(const T&, const T&)>;
 
   /// Both are pure functions.
-  Heap(KeyOf key_of, Less less) : key_of_(std::move(key_of)), order_(Before{std::move(less)}) {}
+  Heap(KeyOf key_of, Less less) : key_of_(std::move(key_of)), less_(std::move(less)) {}
 
   /// Puts it in the place of the one with the same key, if there is one. These throw
   /// InvalidArgument once it is closed.
-  void add(T value) { insert({std::move(value)}, true); }
+  void add(T value) { insert(one(std::move(value)), true); }
   void update(T value) { add(std::move(value)); }
   /// All of them, before anybody takes one out.
   void bulk_add(std::vector<T> values) { insert(std::move(values), true); }
   /// Leaves one with the same key as it is.
-  void add_if_not_present(T value) { insert({std::move(value)}, false); }
+  void add_if_not_present(T value) { insert(one(std::move(value)), false); }
 
   /// Takes out the one with this key; false if there is none.
   bool remove(std::string_view key) {
-    const std::lock_guard lock(mutex_);
-    const auto at = places_.find(std::string(key));
-    if (at == places_.end()) return false;
-    order_.erase(at->second);
-    places_.erase(at);
-    return true;
+    for (;;) {
+      const State seen = state();
+      const EntryPtr entry = find(key);
+      if (!entry) return false;
+      const NodePtr root = erase(seen.root, entry);
+      if (commit(seen, root, {}, {entry})) return true;
+    }
   }
 
   /// Waits for something, and takes out what comes first. Nothing if a stop was requested, or if it
   /// is closed.
   std::optional<T> pop(std::stop_token stop = {}) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, stop, [&] { return !order_.empty() || closed_; });
-    if (closed_ || stop.stop_requested()) {
-      if (!order_.empty()) changed_.notify_one();  // for somebody else
-      return std::nullopt;
+    for (;;) {
+      State seen;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, stop, [&] { return state_.root != nullptr || closed_; });
+        if (closed_ || stop.stop_requested()) {
+          if (state_.root) changed_.notify_one();  // for somebody else
+          return std::nullopt;
+        }
+        seen = state_;
+      }
+      EntryPtr first;
+      const NodePtr root = without_first(seen.root, first);
+      if (commit(seen, root, {}, {first})) return first->value;
     }
-    auto node = order_.extract(order_.begin());
-    places_.erase(node.value().key);
-    return std::move(node.value().value);
   }
 
   void close() {
@@ -73,67 +87,184 @@ class Heap {
   }
 
   std::optional<T> get(std::string_view key) const {
-    const std::lock_guard lock(mutex_);
-    const auto at = places_.find(std::string(key));
-    return at == places_.end() ? std::nullopt : std::optional<T>(at->second->value);
+    const EntryPtr entry = find(key);
+    return entry ? std::optional<T>(entry->value) : std::nullopt;
   }
   /// In their order.
   std::vector<T> list() const {
-    const std::lock_guard lock(mutex_);
     std::vector<T> out;
-    for (const auto& entry : order_) out.push_back(entry.value);
+    for_each(state().root, [&](const Entry& entry) { out.push_back(entry.value); });
     return out;
   }
   std::vector<std::string> list_keys() const {
-    const std::lock_guard lock(mutex_);
     std::vector<std::string> out;
-    for (const auto& entry : order_) out.push_back(entry.key);
+    for_each(state().root, [&](const Entry& entry) { out.push_back(entry.key); });
     return out;
   }
   std::size_t size() const {
     const std::lock_guard lock(mutex_);
-    return order_.size();
+    return entries_.size();
   }
 
  private:
   struct Entry {
     std::string key;
     T value;
+    std::uint64_t arrival;
   };
-  struct Before {
-    Less less;
-    bool operator()(const Entry& a, const Entry& b) const { return less(a.value, b.value); }
+  using EntryPtr = std::shared_ptr<const Entry>;
+  struct Node;
+  using NodePtr = std::shared_ptr<const Node>;
+  /// Entries in order from left to right; weights (random) from large to small downward, which
+  /// keeps the tree shallow.
+  struct Node {
+    EntryPtr entry;
+    std::uint64_t weight;
+    NodePtr left;
+    NodePtr right;
   };
-  using Order = std::multiset<Entry, Before>;
+  struct State {
+    NodePtr root;
+    std::uint64_t version = 0;
+  };
+
+  static std::vector<T> one(T value) {
+    std::vector<T> out;
+    out.push_back(std::move(value));
+    return out;
+  }
+
+  State state() const {
+    const std::lock_guard lock(mutex_);
+    return state_;
+  }
+  EntryPtr find(std::string_view key) const {
+    const std::lock_guard lock(mutex_);
+    const auto at = entries_.find(std::string(key));
+    return at == entries_.end() ? nullptr : at->second;
+  }
 
   void insert(std::vector<T> values, bool replace) {
-    std::vector<Entry> entries;
+    // Of one key the last counts, or the first if none is to be replaced.
+    std::vector<EntryPtr> arrived;
+    std::unordered_map<std::string, std::size_t> places;
     for (auto& value : values) {
       std::string key = key_of_(value);
-      entries.push_back({std::move(key), std::move(value)});
-    }
-    const std::lock_guard lock(mutex_);
-    if (closed_) throw InvalidArgument("the heap is closed");
-    for (auto& entry : entries) {
-      const auto at = places_.find(entry.key);
-      if (at != places_.end()) {
-        if (!replace) continue;
-        order_.erase(at->second);
-        at->second = order_.insert(std::move(entry));
+      const auto [place, first] = places.try_emplace(key, arrived.size());
+      if (!first && !replace) continue;
+      auto entry =
+          std::make_shared<const Entry>(Entry{std::move(key), std::move(value), next_arrival_++});
+      if (first) {
+        arrived.push_back(std::move(entry));
       } else {
-        std::string key = entry.key;
-        places_.emplace(std::move(key), order_.insert(std::move(entry)));
+        arrived[place->second] = std::move(entry);
       }
     }
-    changed_.notify_all();
+    for (;;) {
+      const State seen = state();
+      NodePtr root = seen.root;
+      std::vector<EntryPtr> added;
+      std::vector<EntryPtr> replaced;
+      for (const EntryPtr& entry : arrived) {
+        if (EntryPtr there = find(entry->key)) {
+          if (!replace) continue;
+          root = erase(root, there);
+          replaced.push_back(std::move(there));
+        }
+        root = put(
+            root, std::make_shared<const Node>(Node{entry, mix(entry->arrival), nullptr, nullptr}));
+        added.push_back(entry);
+      }
+      if (commit(seen, root, added, replaced, true)) return;
+    }
+  }
+
+  /// Makes `root` the order, unless somebody else has changed it since `seen`. (Entries that were
+  /// looked up in between belong to `seen` then, too.)
+  bool commit(const State& seen, const NodePtr& root, const std::vector<EntryPtr>& added,
+              const std::vector<EntryPtr>& gone, bool inserts = false) {
+    const std::lock_guard lock(mutex_);
+    if (inserts && closed_) throw InvalidArgument("the heap is closed");
+    if (state_.version != seen.version) return false;
+    // (The caller holds what goes here, so it goes when the mutex is free.)
+    for (const auto& entry : gone) entries_.erase(entry->key);
+    for (const auto& entry : added) entries_.emplace(entry->key, entry);
+    state_.root = root;
+    ++state_.version;
+    if (inserts) changed_.notify_all();
+    return true;
+  }
+
+  // --- The tree. `before` is a strict order: no two entries are at the same place.
+
+  bool before(const Entry& a, const Entry& b) const {
+    if (less_(a.value, b.value)) return true;
+    return !less_(b.value, a.value) && a.arrival < b.arrival;
+  }
+  static NodePtr with(const Node& node, NodePtr left, NodePtr right) {
+    return std::make_shared<const Node>(
+        Node{node.entry, node.weight, std::move(left), std::move(right)});
+  }
+  NodePtr put(const NodePtr& tree, const NodePtr& added) const {
+    if (!tree) return added;
+    if (added->weight > tree->weight) {
+      auto [left, right] = split(tree, *added->entry);
+      return with(*added, std::move(left), std::move(right));
+    }
+    if (before(*added->entry, *tree->entry))
+      return with(*tree, put(tree->left, added), tree->right);
+    return with(*tree, tree->left, put(tree->right, added));
+  }
+  /// Splits the tree into the entries before `entry` and the others.
+  std::pair<NodePtr, NodePtr> split(const NodePtr& tree, const Entry& entry) const {
+    if (!tree) return {};
+    if (before(*tree->entry, entry)) {
+      auto [left, right] = split(tree->right, entry);
+      return {with(*tree, tree->left, std::move(left)), std::move(right)};
+    }
+    auto [left, right] = split(tree->left, entry);
+    return {std::move(left), with(*tree, std::move(right), tree->right)};
+  }
+  NodePtr erase(const NodePtr& tree, const EntryPtr& entry) const {
+    if (!tree) return tree;
+    if (tree->entry == entry) return joined(tree->left, tree->right);
+    if (before(*entry, *tree->entry)) return with(*tree, erase(tree->left, entry), tree->right);
+    return with(*tree, tree->left, erase(tree->right, entry));
+  }
+  static NodePtr joined(const NodePtr& left, const NodePtr& right) {
+    if (!left) return right;
+    if (!right) return left;
+    if (left->weight > right->weight) return with(*left, left->left, joined(left->right, right));
+    return with(*right, joined(left, right->left), right->right);
+  }
+  static NodePtr without_first(const NodePtr& tree, EntryPtr& first) {
+    if (tree->left) return with(*tree, without_first(tree->left, first), tree->right);
+    first = tree->entry;
+    return tree->right;
+  }
+  template <class Call>
+  static void for_each(const NodePtr& tree, const Call& call) {
+    if (!tree) return;
+    for_each(tree->left, call);
+    call(*tree->entry);
+    for_each(tree->right, call);
+  }
+  /// Numbers that look random (splitmix64).
+  static std::uint64_t mix(std::uint64_t n) {
+    n += 0x9E3779B97F4A7C15u;
+    n = (n ^ (n >> 30)) * 0xBF58476D1CE4E5B9u;
+    n = (n ^ (n >> 27)) * 0x94D049BB133111EBu;
+    return n ^ (n >> 31);
   }
 
   const KeyOf key_of_;
+  const Less less_;
+  std::atomic<std::uint64_t> next_arrival_{0};
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  // Guarded by mutex_.
-  Order order_;
-  std::unordered_map<std::string, typename Order::iterator> places_;
+  // Guarded by mutex_. The entries are those of the tree.
+  State state_;
+  std::unordered_map<std::string, EntryPtr> entries_;
   bool closed_ = false;
 };
 

@@ -1,6 +1,7 @@
 // Indexes: finding objects by what is in them.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -10,8 +11,19 @@
 #include <vector>
 
 #include "lookout/api/object.h"
+#include "lookout/base/attributes.h"
 
 namespace lookout::cache {
+
+/// The type of an index value: text, or a whole number.
+template <class V>
+concept IndexKey = std::convertible_to<const V&, std::string_view> || std::integral<V>;
+
+/// The value as indexes know it: text as it is, numbers in decimal.
+std::string_view index_text(const std::convertible_to<std::string_view> auto& value) {
+  return value;
+}
+std::string index_text(std::integral auto value) { return std::to_string(value); }
 
 /// Takes the values under which an index function files an object: none, one or several. Keeps its
 /// memory between objects.
@@ -21,8 +33,11 @@ class IndexValues {
     if (size_ == values_.size()) values_.emplace_back();
     values_[size_++].assign(value);
   }
+  void add(std::integral auto value) { add(std::to_string(value)); }
   void clear() { size_ = 0; }
-  std::span<const std::string> values() const { return {values_.data(), size_}; }
+  std::span<const std::string> values() const LOOKOUT_LIFETIME_BOUND {
+    return {values_.data(), size_};
+  }
 
  private:
   std::vector<std::string> values_;

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lookout/api/object.h"
@@ -24,6 +25,26 @@ struct StoreChange {
   Type type = Type::kPut;
   /// The new object; for a removal, any version of it (only the key matters).
   api::Object object;
+};
+
+class Indexer;
+
+/// One index of a store, in place of its name: a mistyped one does not compile. A small value; the
+/// store must outlive it. (lister::Index<T> has types, and holds its store.)
+class IndexHandle {
+ public:
+  IndexHandle(const Indexer& store, std::string name) : store_(&store), name_(std::move(name)) {}
+
+  /// The objects under a value, as they are at this moment.
+  template <IndexKey Key>
+  ObjectRange get(const Key& value) const;
+  /// All values under which there is something.
+  std::vector<std::string> values() const;
+  const std::string& name() const { return name_; }
+
+ private:
+  const Indexer* store_;
+  std::string name_;
 };
 
 /// Objects by key, with any number of indexes: client-go's Store, Indexer and ThreadSafeStore.
@@ -45,7 +66,6 @@ class Indexer {
   Indexer& operator=(const Indexer&) = delete;
 
   // --- Writing
-  // -------------------------------------------------------------------------------------
 
   /// Puts the object in the place of the one with the same key, if there is one. Returns what was
   /// there.
@@ -57,7 +77,8 @@ class Indexer {
   api::Object remove(const api::Object& object);
   api::Object remove_key(std::string_view key);
 
-  /// Several changes, in order, as one version; returns what each of them met under its key.
+  /// Several changes, in order, as one version; returns what each of them met under its key. A put
+  /// of the very handle that is there (Object::same) costs a look-up and writes nothing.
   /// `resource_version`, if given, is what the store has followed the server to.
   std::vector<api::Object> apply(std::span<const StoreChange> changes,
                                  std::optional<std::string> resource_version = std::nullopt);
@@ -69,7 +90,6 @@ class Indexer {
   void set_resource_version(std::string resource_version);
 
   // --- Reading
-  // -------------------------------------------------------------------------------------
 
   Snapshot snapshot() const;
 
@@ -98,13 +118,16 @@ class Indexer {
 
   std::string resource_version() const;
   std::string key_of(const api::Object& object) const;
+  /// Throws what key_of() throws, and makes no key where none is needed for that.
+  void require_key(const api::Object& object) const;
 
   // --- Indexes
-  // -------------------------------------------------------------------------------------
 
   /// Adds indexes, filled with what is there. Throws InvalidArgument if one of the names is taken;
   /// none is added then.
   void add_indexers(Indexers indexers);
+  /// Adds one, for those who want to hold it.
+  IndexHandle add_index(std::string name, IndexFunc function);
   std::vector<std::string> indexers() const;
   /// How often an index function threw.
   std::uint64_t index_failures() const;
@@ -113,5 +136,11 @@ class Indexer {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+template <IndexKey Key>
+ObjectRange IndexHandle::get(const Key& value) const {
+  return store_->snapshot().by_index(name_, index_text(value));
+}
+inline std::vector<std::string> IndexHandle::values() const { return store_->index_values(name_); }
 
 }  // namespace lookout::cache

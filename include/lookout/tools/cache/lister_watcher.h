@@ -9,6 +9,7 @@
 
 #include "lookout/api/projection.h"
 #include "lookout/api/watch.h"
+#include "lookout/base/attributes.h"
 #include "lookout/rest/client.h"
 
 namespace lookout::cache {
@@ -18,7 +19,13 @@ class Watcher {
  public:
   virtual ~Watcher() = default;
   /// As rest::WatchStream::async_next().
-  virtual rest::Awaitable<bool> next(std::vector<api::WatchEvent>& events) = 0;
+  virtual Awaitable<bool> next(std::vector<api::WatchEvent>& events) = 0;
+  /// Whether a deletion that next() has just handed out has the object in its last known state,
+  /// because the deletion itself was missed. A server's watch has no such deletions.
+  virtual bool missed(const api::Object& deleted) const {
+    static_cast<void>(deleted);
+    return false;
+  }
 };
 
 /// A source of objects: a list, and the changes since (client-go's ListerWatcher). Called on the
@@ -35,21 +42,21 @@ class ListerWatcher {
 
   /// One page. Throws what rest::ResourceClient::async_list_each() throws; a stop ends it with a
   /// TransportError of kind kCancelled.
-  virtual rest::Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
-                                               std::stop_token stop) = 0;
+  virtual Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
+                                         std::stop_token stop) = 0;
   /// A stop also ends the watch that comes of it.
-  virtual rest::Awaitable<std::unique_ptr<Watcher>> watch(rest::ListOptions options,
-                                                          std::stop_token stop) = 0;
+  virtual Awaitable<std::unique_ptr<Watcher>> watch(rest::ListOptions options,
+                                                    std::stop_token stop) = 0;
 };
 
-/// What a ListWatch asks the server for, beyond what the reflector decides.
+/// Parameters of a ListWatch's requests, besides those that the reflector chooses.
 struct ListWatchOptions {
-  std::string label_selector = {};
-  std::string field_selector = {};
-  rest::DecodeOptions decode = {};
+  LOOKOUT_OPTION std::string label_selector = {};
+  LOOKOUT_OPTION std::string field_selector = {};
+  LOOKOUT_OPTION rest::DecodeOptions decode = {};
   /// Changes the options of each list and watch, selectors included, before they are sent
   /// (client-go's TweakListOptionsFunc).
-  std::function<void(rest::ListOptions&)> tweak = {};
+  LOOKOUT_OPTION std::function<void(rest::ListOptions&)> tweak = {};
 };
 
 /// Objects of one resource of an API server.
@@ -57,10 +64,10 @@ class ListWatch : public ListerWatcher {
  public:
   explicit ListWatch(rest::ResourceClient client, ListWatchOptions options = {});
 
-  rest::Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
-                                       std::stop_token stop) override;
-  rest::Awaitable<std::unique_ptr<Watcher>> watch(rest::ListOptions options,
-                                                  std::stop_token stop) override;
+  Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
+                                 std::stop_token stop) override;
+  Awaitable<std::unique_ptr<Watcher>> watch(rest::ListOptions options,
+                                            std::stop_token stop) override;
 
  private:
   void complete(rest::ListOptions& options) const;

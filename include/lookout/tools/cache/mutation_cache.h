@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "lookout/api/object.h"
+#include "lookout/base/attributes.h"
+#include "lookout/base/clock.h"
 #include "lookout/tools/cache/indexer.h"
-#include "lookout/tools/clock.h"
 
 namespace lookout::cache {
 
@@ -27,19 +28,19 @@ struct MutationCacheOptions {
   /// How many writes are remembered; the ones not asked for the longest go first.
   std::size_t max_size = 100;
   /// Null: the machine's.
-  std::shared_ptr<Clock> clock = {};
+  LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
 };
 
 /// client-go's MutationCache: a view of an informer's store in which a program finds what it has
-/// written itself before the informer has seen it. Of the store's version and the written one it
-/// gives the newer, by their resourceVersions, which must be numbers. Safe to use from any thread.
+/// written itself before the informer has seen it. It gives the newer of the store's version and
+/// the written one, by their resourceVersions, which must be numbers. Safe to use from any thread.
 ///
 ///     const auto updated = client.update(pod);
 ///     mutations.mutation(updated);
 ///     mutations.get(updated.key());  // as updated or newer
 ///
-/// Give what handlers are told to on_add_or_update() and on_delete(), and it is never out of date
-/// for longer than the informer is.
+/// Pass a handler's notifications to on_add_or_update() and on_delete(): then it is never out of
+/// date for longer than the informer is.
 class MutationCache {
  public:
   /// The store has the usual keys.

@@ -17,16 +17,18 @@
 
 #include "lookout/api/object.h"
 #include "lookout/api/resource.h"
-#include "lookout/rest/event_loop.h"
-#include "lookout/tools/backoff.h"
+#include "lookout/base/attributes.h"
+#include "lookout/base/backoff.h"
+#include "lookout/base/clock.h"
+#include "lookout/base/event_loop.h"
+#include "lookout/base/metrics.h"
 #include "lookout/tools/cache/indexer.h"
 #include "lookout/tools/cache/lister_watcher.h"
-#include "lookout/tools/clock.h"
-#include "lookout/tools/metrics.h"
 
 namespace lookout::cache {
 
 class InitialEvents;
+class Unreadable;
 struct Silence;
 
 /// Where a reflector puts what it learns (client-go's ReflectorStore). Called on its strand.
@@ -37,36 +39,44 @@ class ReflectorStore {
   virtual void add(const api::Object& object) = 0;
   virtual void update(const api::Object& object) = 0;
   virtual void remove(const api::Object& object) = 0;
+  /// The same for an object whose deletion was missed (Watcher::missed()).
+  virtual void remove_missed(const api::Object& last) { remove(last); }
   /// These objects are all there are.
   virtual void replace(std::vector<api::Object> objects, const std::string& resource_version) = 0;
   /// Time to deliver everything again.
   virtual void resync() = 0;
-  /// What has been handed over since the last flush came together, and the store now is as the
-  /// server was at this resourceVersion.
+  /// The changes since the last flush came together. The store is now as the server was at this
+  /// resourceVersion.
   virtual void flush(const std::string& resource_version) = 0;
   /// What the store is going to keep of an object that comes with a list: transformed, and in the
   /// place of what the store has already the store's own handle, so that a list that brings the
   /// same again costs no memory. Called once for each item, on any thread, while the list comes in;
-  /// replace() is then given what it returned.
+  /// replace() is then given what it returned, be it an empty handle (there is nothing to keep).
   virtual api::Object prepare(api::Object object) const { return object; }
+  /// All that it has. Asked when items of a list cannot be read: what is known of those stays, and
+  /// is given to replace() with the rest of the list. Without it (none) such objects would be taken
+  /// for deleted.
+  virtual std::vector<api::Object> objects() const = 0;
 };
 
-/// Called when a list or watch failed; the reflector then waits and tries again.
+/// Called when a list or watch failed, or a watch's connection was lost; the reflector then tries
+/// again, after a pause or at once. The error is what was thrown: rest::TransportError,
+/// api::StatusError, api::DecodeError ...
 using WatchErrorHandler = std::function<void(std::string_view reflector, const std::exception&)>;
 
 struct ReflectorOptions {
   /// For messages and metrics.
-  std::string name = {};
-  /// What it lists, for messages; by default made of what is expected: "apps/v1, Kind=Deployment".
-  std::string type_description = {};
-  /// What the source delivers. Objects of another kind in a watch are reported and left out; an
-  /// empty kind lets everything pass.
-  std::string expected_api_version = {};
-  std::string expected_kind = {};
+  LOOKOUT_OPTION std::string name = {};
+  /// The listed type, for messages; by default the expected one: "apps/v1, Kind=Deployment".
+  LOOKOUT_OPTION std::string type_description = {};
+  /// The type that the source delivers. Objects of another kind in a watch are reported and left
+  /// out, those in a list count as unreadable (Reflector); an empty kind lets everything pass.
+  LOOKOUT_OPTION std::string expected_api_version = {};
+  LOOKOUT_OPTION std::string expected_kind = {};
   /// How often the store's content is delivered again; 0: never.
   std::chrono::milliseconds resync_period{0};
   /// Asked each time before it is; empty: yes.
-  std::function<bool()> should_resync = {};
+  LOOKOUT_OPTION std::function<bool()> should_resync = {};
   /// Whether to have the server stream the state as the first events of a watch (client-go's
   /// WatchList) where the source can, rather than list page by page. A server that refuses is asked
   /// for a list.
@@ -82,17 +92,17 @@ struct ReflectorOptions {
   /// For so long after the first one internal errors (500) of a watch lead to the same watch again;
   /// later ones, and all if 0, to a new list.
   std::chrono::milliseconds max_internal_error_retry{0};
-  /// The default logs, as client-go's.
-  WatchErrorHandler watch_error_handler = {};
+  /// The default logs, as client-go's; the same again within half a minute for debugging only.
+  LOOKOUT_OPTION WatchErrorHandler watch_error_handler = {};
   /// Null: the machine's clock.
-  std::shared_ptr<Clock> clock = {};
+  LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
 };
 
-/// What a reflector has done so far; safe to read at any time.
+/// Counters of a reflector; safe to read at any time.
 struct ReflectorStats {
   /// The server was asked for the whole state, as a list or as a stream.
   std::atomic<std::uint64_t> lists{0};
-  /// Of those that succeeded: streams.
+  /// How many of those that succeeded were streams.
   std::atomic<std::uint64_t> streamed_lists{0};
   metrics::Summary list_seconds;  ///< of those that succeeded
   metrics::Summary list_items;
@@ -100,7 +110,7 @@ struct ReflectorStats {
   metrics::Summary watch_items;
   /// A stream was silent for a while without having announced the end of the initial events.
   std::atomic<std::uint64_t> late_initial_events{0};
-  /// What was streamed was not what a list has (ReflectorOptions::check_consistency).
+  /// Streams that differed from a list (ReflectorOptions::check_consistency).
   std::atomic<std::uint64_t> inconsistencies{0};
   std::atomic<std::uint64_t> watches{0};
   std::atomic<std::uint64_t> short_watches{0};
@@ -109,6 +119,15 @@ struct ReflectorStats {
   std::atomic<std::uint64_t> errors{0};
   /// Objects that were left out: malformed, nameless or of a wrong kind.
   std::atomic<std::uint64_t> skipped{0};
+  /// Those in the last list; the store keeps its older versions of them.
+  std::atomic<std::uint64_t> unreadable{0};
+};
+
+/// Why a reflector does not follow the server.
+struct ReflectorFailure {
+  LOOKOUT_OPTION std::string message = {};
+  int status = 0;  ///< of the server's answer (HTTP); 0: there was none
+  Clock::TimePoint at{};
 };
 
 /// Gets the whole state, then watches from there, and begins again from where it was when something
@@ -121,7 +140,15 @@ struct ReflectorStats {
 /// A coroutine on one strand. After a watch has ended in good order, or its connection broke, it
 /// watches again from the last resourceVersion (bookmarks count). After 410 Gone and other errors
 /// it asks for the whole state again. Between failures it waits as BackoffOptions says, or longer
-/// if the server says so (Retry-After).
+/// if the server says so (Retry-After). A connection that is refused costs nobody anything: it is
+/// tried again after about a second, however often that has been.
+///
+/// An unreadable object is never taken for a deleted one. A list item that cannot be decoded, or
+/// has an unexpected kind, keeps its last known state; if its name cannot be read either, that list
+/// deletes nothing. The reflector then reports it (live() is false, the error handler is called,
+/// ReflectorStats::unreadable), goes on watching, and lists again until it can read everything:
+/// first after 0.8 s, finally every five minutes (BackoffOptions). An event that cannot be decoded
+/// ends the watch and leads to a new list.
 class Reflector : public std::enable_shared_from_this<Reflector> {
  public:
   /// `store` must live until run() has returned.
@@ -135,7 +162,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   }
 
   /// Runs until a stop is requested. To be awaited on a strand; once.
-  rest::Awaitable<void> run(std::stop_token stop);
+  Awaitable<void> run(std::stop_token stop);
 
   /// The resourceVersion up to which the store has been brought; empty before the first list. From
   /// any thread, as all below.
@@ -145,56 +172,66 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   /// How long ago that was.
   Clock::Duration staleness() const { return clock_->now() - last_activity(); }
   /// Whether the store follows the server: the first list is there, and since the last failure of a
-  /// list or a watch another one has worked. False while the server cannot be reached and while a
-  /// new list is needed.
+  /// list or a watch another one has worked. False while the server cannot be reached, while a new
+  /// list is needed, and while there are objects that cannot be read.
   bool live() const { return live_since().has_value(); }
   /// Since when; nothing if it does not.
   std::optional<Clock::TimePoint> live_since() const;
-  const ReflectorStats& stats() const { return stats_; }
-  const std::string& name() const { return options_.name; }
+  /// The last failure of a list or a watch; nothing if one has worked since.
+  std::optional<ReflectorFailure> last_failure() const;
+  const ReflectorStats& stats() const LOOKOUT_LIFETIME_BOUND { return stats_; }
+  const std::string& name() const LOOKOUT_LIFETIME_BOUND { return options_.name; }
   /// "v1, Kind=Pod"; "<unspecified>" if everything is taken.
-  const std::string& type_description() const { return options_.type_description; }
+  const std::string& type_description() const LOOKOUT_LIFETIME_BOUND {
+    return options_.type_description;
+  }
 
  private:
   class OpenWatch;
   Reflector(std::shared_ptr<ListerWatcher> source, ReflectorStore& store, ReflectorOptions options);
 
-  rest::Awaitable<void> resync_loop(std::stop_token stop);
-  rest::Awaitable<void> list_and_watch(std::stop_token stop, Backoff& backoff);
+  Awaitable<void> resync_loop(std::stop_token stop);
+  Awaitable<void> list_and_watch(std::stop_token stop, Backoff& backoff);
+  /// Follows the changes until it is time for another list.
+  Awaitable<void> watch_for_a_while(std::stop_token stop, Backoff& backoff);
+  Awaitable<void> stop_after(Clock::Duration wait, std::stop_source what, std::stop_token stop);
 
   /// The watch that brought the state and goes on, or nothing if there is to be a list.
-  rest::Awaitable<std::unique_ptr<OpenWatch>> stream_state(std::stop_token stop);
-  rest::Awaitable<bool> read_initial_events(OpenWatch& watch, InitialEvents& initial,
-                                            std::string& resource_version, std::stop_token stop);
-  rest::Awaitable<void> warn_of_silence(std::shared_ptr<const Silence> silence,
-                                        std::stop_token stop);
-  rest::Awaitable<void> check_consistency(const std::vector<api::Object>& streamed,
-                                          const std::string& resource_version,
-                                          std::stop_token stop);
+  Awaitable<std::unique_ptr<OpenWatch>> stream_state(std::stop_token stop);
+  Awaitable<bool> read_initial_events(OpenWatch& watch, InitialEvents& initial,
+                                      Unreadable& unreadable, std::string& resource_version,
+                                      std::stop_token stop);
+  Awaitable<void> warn_of_silence(std::shared_ptr<const Silence> silence, std::stop_token stop);
+  Awaitable<void> check_consistency(const std::vector<api::Object>& streamed,
+                                    const std::string& resource_version, std::stop_token stop);
 
-  rest::Awaitable<void> list(std::stop_token stop);
-  rest::Awaitable<std::string> list_pages(rest::ListOptions options,
-                                          std::vector<api::Object>& items, std::stop_token stop);
-  /// This is the whole state.
-  void replace(std::vector<api::Object> objects, std::string resource_version,
-               Clock::TimePoint begin);
+  Awaitable<void> list(std::stop_token stop);
+  Awaitable<std::string> list_pages(rest::ListOptions options, std::vector<api::Object>& items,
+                                    Unreadable& unreadable, std::stop_token stop);
+  /// This is the whole state, but for what could not be read of it.
+  void replace(std::vector<api::Object> objects, const Unreadable& unreadable,
+               std::string resource_version, Clock::TimePoint begin);
 
-  rest::Awaitable<std::unique_ptr<OpenWatch>> open_watch(rest::ListOptions options,
-                                                         std::stop_token stop);
-  rest::Awaitable<void> watch(std::unique_ptr<OpenWatch> watch, std::stop_token stop,
-                              Backoff& backoff);
-  rest::Awaitable<void> follow(OpenWatch& watch, std::stop_token stop);
+  Awaitable<std::unique_ptr<OpenWatch>> open_watch(rest::ListOptions options, std::stop_token stop);
+  Awaitable<void> watch(std::unique_ptr<OpenWatch> watch, std::stop_token stop, Backoff& backoff);
+  Awaitable<bool> read(OpenWatch& watch);
+  Awaitable<void> follow(OpenWatch& watch, std::stop_token stop);
 
-  /// Whether an event is one to be taken; throws if it is an error.
-  bool check(const api::WatchEvent& event);
+  /// Whether an event is one to be taken; throws if it is an error. An object that is not is noted
+  /// in `unreadable`, if given.
+  bool check(const api::WatchEvent& event, Unreadable* unreadable);
   /// Hands an event to the store; false if it was left out.
-  bool take(const api::WatchEvent& event);
-  bool acceptable(const api::Object& object, std::string_view where);
+  bool take(const api::WatchEvent& event, const Watcher& watcher);
+  bool acceptable(const api::Object& object, std::string_view where, Unreadable* unreadable);
   void handle_error(const std::exception& error);
+  void note_failure(const std::exception& error);
   std::string relist_resource_version() const;
   void set_last_sync(std::string resource_version);
   void note_activity();
   void set_live(bool live);
+  /// The wait after a failure.
+  Clock::Duration pause_after(const std::exception& error, Backoff& backoff);
+  void log_error(const std::exception& error);
 
   static constexpr Clock::TimePoint kNotLive = Clock::TimePoint::min();
 
@@ -209,11 +246,18 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   bool resource_version_unavailable_ = false;  // the server no longer, or not yet, has it
   bool paginated_ = false;                     // it makes pages even of what its cache could give
   bool listed_ = false;
+  bool complete_ = true;  // all of the last state could be read
+  Backoff refused_backoff_;
+  Backoff unreadable_backoff_;
+  std::string logged_error_;  // the last one
+  Clock::TimePoint logged_at_{};
   bool ordered_ = true;  // events come in the order of their resourceVersions
   std::minstd_rand random_;
 
   mutable std::mutex mutex_;
-  std::string last_sync_resource_version_;  // guarded by mutex_
+  // Guarded by mutex_.
+  std::string last_sync_resource_version_;
+  std::unique_ptr<const ReflectorFailure> failure_;
   std::atomic<Clock::TimePoint> last_activity_;
   std::atomic<Clock::TimePoint> live_since_{kNotLive};
 };

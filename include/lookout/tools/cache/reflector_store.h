@@ -7,19 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "lookout/base/attributes.h"
 #include "lookout/tools/cache/indexer.h"
 #include "lookout/tools/cache/reflector.h"
 #include "lookout/tools/cache/snapshot.h"
 
 namespace lookout::cache {
 
-/// Has a reflector keep an Indexer like the server's, and tells nobody:
+/// Lets a reflector keep an Indexer up to date, without notifications:
 ///
 ///     Indexer pods({{std::string(kNamespaceIndex), index_by_namespace}});
 ///     IndexerStore target(pods);
 ///     auto reflector = Reflector::create(source, target, options);
 ///
-/// What comes together becomes one version. Lives on the reflector's strand.
+/// Changes that come together become one version. Lives on the reflector's strand.
 class IndexerStore : public ReflectorStore {
  public:
   /// `store` must outlive it.
@@ -32,6 +33,7 @@ class IndexerStore : public ReflectorStore {
   void resync() override {}
   void flush(const std::string& resource_version) override;
   api::Object prepare(api::Object object) const override;
+  std::vector<api::Object> objects() const override;
 
  private:
   Indexer& store_;
@@ -53,8 +55,9 @@ class UndeltaStore : public ReflectorStore {
   void replace(std::vector<api::Object> objects, const std::string& resource_version) override;
   void resync() override {}
   void flush(const std::string& resource_version) override;
+  std::vector<api::Object> objects() const override;
 
-  const Indexer& store() const { return store_; }
+  const Indexer& store() const LOOKOUT_LIFETIME_BOUND { return store_; }
 
  private:
   Indexer store_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lookout/api/object.h"
+#include "lookout/base/attributes.h"
 
 namespace lookout::cache {
 
@@ -33,8 +34,8 @@ class ObjectRange {
     iterator(iterator&&) noexcept;
     iterator& operator=(iterator&&) noexcept;
     ~iterator();
-    const api::Object& operator*() const;
-    const api::Object* operator->() const { return &**this; }
+    const api::Object& operator*() const LOOKOUT_LIFETIME_BOUND;
+    const api::Object* operator->() const LOOKOUT_LIFETIME_BOUND { return &**this; }
     iterator& operator++();
     void operator++(int) { ++*this; }
     friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.at_end(); }
@@ -92,12 +93,13 @@ class Snapshot {
   bool has_index(std::string_view index) const;
 
   /// The resourceVersion up to which the store had followed the server; empty if it follows none.
-  const std::string& resource_version() const;
+  const std::string& resource_version() const& LOOKOUT_LIFETIME_BOUND;
+  std::string resource_version() const&& { return resource_version(); }
   /// Counts the changes of the store: equal numbers (of one store) mean equal content.
   std::uint64_t version() const;
 
   /// For the library.
-  const std::shared_ptr<const detail::Pin>& pin() const { return pin_; }
+  const std::shared_ptr<const detail::Pin>& pin() const LOOKOUT_LIFETIME_BOUND { return pin_; }
 
  private:
   std::shared_ptr<const detail::Pin> pin_;

@@ -6,18 +6,23 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <stop_token>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 
+#include "lookout/api/error.h"
+
 namespace lookout::cache {
 
-/// Says when all that a handler was told at first has been dealt with, by whomever: for handlers
-/// that only put keys into a work queue (client-go's synctrack.AsyncTracker). The handler starts a
-/// key when it is told of an initial addition, the worker finishes it.
+/// Says when all initial additions of a handler have been processed: for handlers that only put
+/// keys into a work queue (client-go's synctrack.AsyncTracker). The handler starts a key on an
+/// initial addition, the worker finishes it.
 ///
-///     .on_add = [&](const auto& p, bool initial) { if (initial) tracker.start(p.key()); ... },
+///     .on_add = [&](const auto& p, informer::Origin origin) {
+///       if (origin == informer::Origin::kInitialList) tracker.start(p.key());
+///       ...
+///     },
 ///     .on_synced = [&] { tracker.upstream_has_synced(); },
 ///
 /// Safe to use from any thread.
@@ -28,7 +33,7 @@ class AsyncTracker {
     const std::lock_guard lock(mutex_);
     waiting_.insert(key);
   }
-  /// Of no effect for a key that has not been started.
+  /// Has no effect for a key that has not been started.
   void finished(const T& key) {
     const std::lock_guard lock(mutex_);
     waiting_.erase(key);
@@ -69,34 +74,61 @@ class AsyncTracker {
 };
 
 /// A value that is worked out when it is asked for, and again after it has been said that something
-/// changed (client-go's synctrack.Lazy). Whoever asks after a notify() gets what was worked out
-/// after it; those who ask meanwhile share the work. Safe to use from any thread.
+/// changed (client-go's synctrack.Lazy). A call after a notify() gets what was worked out
+/// after it; those who ask meanwhile share the work. No lock is held while it is worked out. Safe
+/// to use from any thread.
 template <class T>
 class Lazy {
  public:
   explicit Lazy(std::function<T()> evaluate) : evaluate_(std::move(evaluate)) {}
 
   void notify() {
+    auto next = std::make_shared<Entry>();
     const std::lock_guard lock(mutex_);
-    current_ = std::make_shared<Entry>();
+    current_.swap(next);  // what nobody else has goes when the mutex is free
   }
 
-  /// Throws what `evaluate` throws; the next call tries again.
+  /// Throws what `evaluate` throws; the next call tries again. Throws InvalidArgument if `evaluate`
+  /// itself asks for what it is working out.
   T get() {
     std::shared_ptr<Entry> entry;
     {
       const std::lock_guard lock(mutex_);
       entry = current_;
     }
-    const std::lock_guard lock(entry->mutex);
-    if (!entry->value) entry->value = evaluate_();
-    return *entry->value;
+    std::unique_lock lock(entry->mutex);
+    if (entry->worker == std::this_thread::get_id())
+      throw InvalidArgument("a lazy value needs itself to be worked out");
+    entry->changed.wait(lock, [&] { return entry->value || entry->worker == std::thread::id{}; });
+    if (!entry->value) {
+      entry->worker = std::this_thread::get_id();
+      lock.unlock();
+      // Other callers go on, whether it succeeds or throws.
+      struct AtEnd {
+        ~AtEnd() {
+          const std::lock_guard end(entry.mutex);
+          entry.worker = {};
+          entry.value = std::move(value);
+          entry.changed.notify_all();
+        }
+        Entry& entry;
+        std::shared_ptr<const T> value = nullptr;
+      } at_end{*entry};
+      at_end.value = std::make_shared<const T>(evaluate_());
+      return *at_end.value;
+    }
+    const std::shared_ptr<const T> value = entry->value;
+    lock.unlock();
+    return *value;
   }
 
  private:
   struct Entry {
     std::mutex mutex;
-    std::optional<T> value;  // guarded by mutex
+    std::condition_variable changed;
+    // Guarded by mutex.
+    std::shared_ptr<const T> value;
+    std::thread::id worker;  // the thread that works it out
   };
   const std::function<T()> evaluate_;
   std::mutex mutex_;

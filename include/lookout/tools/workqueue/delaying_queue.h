@@ -1,17 +1,22 @@
 // Work that is to be done later.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
-#include "lookout/rest/event_loop.h"
-#include "lookout/tools/alarm.h"
+#include "lookout/base/alarm.h"
+#include "lookout/base/attributes.h"
+#include "lookout/base/event_loop.h"
 #include "lookout/tools/workqueue/queue.h"
 
 namespace lookout::workqueue {
@@ -19,12 +24,12 @@ namespace lookout::workqueue {
 template <class T>
 struct DelayingQueueOptions {
   /// As those of QueueOptions.
-  std::string name = {};
+  LOOKOUT_OPTION std::string name = {};
   std::unique_ptr<Order<T>> order = {};
-  std::shared_ptr<Clock> clock = {};
+  LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
   /// Where it waits for time to pass: rest::Client::shared_loop() in most programs. Null: a thread
   /// of its own.
-  std::shared_ptr<rest::EventLoop> loop = {};
+  LOOKOUT_OPTION std::shared_ptr<EventLoop> loop = {};
 };
 
 namespace detail {
@@ -33,9 +38,8 @@ namespace detail {
 template <class T, class Hash>
 class DelayCore : public std::enable_shared_from_this<DelayCore<T, Hash>> {
  public:
-  DelayCore(std::shared_ptr<QueueCore<T, Hash>> queue, std::shared_ptr<rest::EventLoop> loop)
-      : queue_(std::move(queue)),
-        loop_(loop ? std::move(loop) : std::make_shared<rest::EventLoop>(1u)) {}
+  DelayCore(std::shared_ptr<QueueCore<T, Hash>> queue, std::shared_ptr<EventLoop> loop)
+      : queue_(std::move(queue)), loop_(loop ? std::move(loop) : std::make_shared<EventLoop>(1u)) {}
 
   void begin() {
     alarm_ = std::make_unique<Alarm>(loop_, queue_->clock(), [weak = this->weak_from_this()] {
@@ -79,24 +83,36 @@ class DelayCore : public std::enable_shared_from_this<DelayCore<T, Hash>> {
   };
 
   void release() {
-    std::unique_lock lock(mutex_);
     const auto now = queue_->clock()->now();
-    while (!waiting_.empty() && waiting_.begin()->first.first <= now) {
-      auto node = waiting_.extract(waiting_.begin());
-      places_.erase(node.mapped().item);
-      queue_->add(std::move(node.mapped().item), node.mapped().priority);
+    std::vector<Entry> due;
+    std::optional<Clock::TimePoint> next;
+    {
+      const std::lock_guard lock(mutex_);
+      while (!waiting_.empty() && waiting_.begin()->first.first <= now) {
+        auto node = waiting_.extract(waiting_.begin());
+        places_.erase(node.mapped().item);
+        due.push_back(std::move(node.mapped()));
+      }
+      if (!waiting_.empty()) next = waiting_.begin()->first.first;
     }
-    if (waiting_.empty()) return;
-    const auto next = waiting_.begin()->first.first;
-    lock.unlock();
-    alarm_->set(next);
+    // First, because an order of the program's may throw.
+    if (next) alarm_->set(*next);
+    std::exception_ptr failed;
+    for (Entry& entry : due) {
+      try {
+        queue_->add(std::move(entry.item), entry.priority);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+    }
+    if (failed) std::rethrow_exception(failed);
   }
 
   const std::shared_ptr<QueueCore<T, Hash>> queue_;
-  const std::shared_ptr<rest::EventLoop> loop_;
+  const std::shared_ptr<EventLoop> loop_;
   std::unique_ptr<Alarm> alarm_;
   std::mutex mutex_;
-  // Guarded by mutex_; taken before that of the queue.
+  // Guarded by mutex_.
   std::map<Place, Entry> waiting_;
   std::unordered_map<T, Place, Hash> places_;
   std::uint64_t next_ = 0;
@@ -124,7 +140,7 @@ class DelayingQueue : public Queue<T, Hash> {
     delay_->add_after(std::move(item), delay, priority);
   }
 
-  /// What has not come to its time is dropped.
+  /// Items that are not due yet are dropped.
   void shut_down() {
     Queue<T, Hash>::shut_down();
     delay_->clear();

@@ -15,8 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "lookout/tools/clock.h"
-#include "lookout/tools/metrics.h"
+#include "lookout/base/attributes.h"
+#include "lookout/base/clock.h"
+#include "lookout/base/metrics.h"
 #include "lookout/tools/workqueue/order.h"
 
 namespace lookout::workqueue {
@@ -24,11 +25,11 @@ namespace lookout::workqueue {
 template <class T>
 struct QueueOptions {
   /// The label of its metrics; a queue without a name keeps none.
-  std::string name = {};
+  LOOKOUT_OPTION std::string name = {};
   /// Null: first come, first served.
   std::unique_ptr<Order<T>> order = {};
   /// Null: the machine's.
-  std::shared_ptr<Clock> clock = {};
+  LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
 };
 
 namespace detail {
@@ -37,7 +38,7 @@ inline double seconds_since(Clock::TimePoint then, Clock::TimePoint now) {
   return std::chrono::duration<double>(now - then).count();
 }
 
-/// What queues share with what works for them.
+/// The part of a queue that its helpers share.
 template <class T, class Hash>
 class QueueCore {
  public:
@@ -175,7 +176,7 @@ class QueueCore {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::condition_variable_any drained_;
-  // Guarded by mutex_. What waits is dirty and not being processed.
+  // Guarded by mutex_. Items that wait are dirty and not being processed.
   std::unique_ptr<Order<T>> waiting_;
   std::unordered_map<T, Dirty, Hash> dirty_;
   std::unordered_map<T, Clock::TimePoint, Hash> processing_;
@@ -210,7 +211,7 @@ class Queue : public metrics::Source {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  /// Marks the item as in need of being processed. Of no effect once the queue is shut down. The
+  /// Marks the item as in need of being processed, unless the queue is shut down. The
   /// priority means something to PriorityOrder.
   void add(T item, int priority = 0) { core_->add(std::move(item), priority); }
 
@@ -219,6 +220,22 @@ class Queue : public metrics::Source {
   [[nodiscard]] std::optional<T> get(std::stop_token stop = {}) {
     return core_->get(std::move(stop));
   }
+
+  /// Adds to the queue for as long as there is one: what event handlers, timers and other threads
+  /// hold in place of a reference, so that it does not matter which of them goes first.
+  ///
+  ///     pods.add_handler({.on_add = [add = queue.adder()](const Pod& p) { add(p.key()); }});
+  ///
+  /// A small value; safe to use from any thread.
+  class Adder {
+   public:
+    explicit Adder(std::shared_ptr<detail::QueueCore<T, Hash>> core) : core_(std::move(core)) {}
+    void operator()(T item, int priority = 0) const { core_->add(std::move(item), priority); }
+
+   private:
+    std::shared_ptr<detail::QueueCore<T, Hash>> core_;
+  };
+  Adder adder() const { return Adder(core_); }
 
   /// Ends the processing of an item; of no effect for one that is not being processed.
   void done(const T& item) { core_->done(item); }

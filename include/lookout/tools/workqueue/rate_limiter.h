@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "lookout/tools/clock.h"
+#include "lookout/base/clock.h"
 
 namespace lookout::workqueue {
 
@@ -175,7 +175,7 @@ class WithMaxWaitRateLimiter : public RateLimiter<T> {
   const Clock::Duration max_;
 };
 
-/// What controllers use: 5 ms to 1000 s for each item, and 10 a second (100 at first) for all.
+/// The default of controllers: 5 ms to 1000 s for an item, 10 a second (100 at first) for all.
 template <class T, class Hash = std::hash<T>>
 std::shared_ptr<RateLimiter<T>> default_controller_rate_limiter(
     std::shared_ptr<Clock> clock = Clock::real()) {

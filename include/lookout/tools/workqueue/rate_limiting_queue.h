@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "lookout/base/attributes.h"
 #include "lookout/tools/workqueue/delaying_queue.h"
 #include "lookout/tools/workqueue/rate_limiter.h"
 
@@ -14,19 +15,19 @@ namespace lookout::workqueue {
 template <class T>
 struct RateLimitingQueueOptions {
   /// Null: default_controller_rate_limiter().
-  std::shared_ptr<RateLimiter<T>> rate_limiter = {};
+  LOOKOUT_OPTION std::shared_ptr<RateLimiter<T>> rate_limiter = {};
   /// As those of DelayingQueueOptions.
-  std::string name = {};
+  LOOKOUT_OPTION std::string name = {};
   std::unique_ptr<Order<T>> order = {};
-  std::shared_ptr<Clock> clock = {};
-  std::shared_ptr<rest::EventLoop> loop = {};
+  LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
+  LOOKOUT_OPTION std::shared_ptr<EventLoop> loop = {};
 };
 
 /// A DelayingQueue that knows how long to wait (client-go's RateLimitingInterface):
 ///
 ///     if (sync(key)) queue.forget(key); else queue.add_rate_limited(key);
 ///
-/// What is not forgotten once it needs no more attempts is counted for ever.
+/// Call forget() when an item needs no more attempts, or its failure count is never freed.
 template <class T, class Hash = std::hash<T>>
 class RateLimitingQueue : public DelayingQueue<T, Hash> {
  public:

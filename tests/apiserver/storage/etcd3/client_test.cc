@@ -1,22 +1,19 @@
 // The etcd client: members that come and go, users, certificates, and answers that are none.
 #include "apiserver/storage/etcd3/client.h"
 
-#include <gmock/gmock.h>
-
 #include <atomic>
 
+#include "lookout/api/status.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
 #include "tests/rest/certificates.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
 #include "tests/support/http_server.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
-
-using testing::HasSubstr;
-using testing::SizeIs;
 
 constexpr const char* kRange = R"({"header":{"revision":"7"},"count":"0"})";
 
@@ -206,8 +203,60 @@ TEST(EtcdClientTest, ShowsATokenAndAsksForAnotherOneWhenItIsNoLongerGood) {
   EXPECT_EQ(tokens, 2);
 }
 
+// grpc-gateway v2, which etcd has from 3.6 on, shows errors as a google.rpc.Status.
+TEST(EtcdClientTest, UnderstandsTheErrorsOfEtcd36) {
+  std::atomic<int> tokens{0};
+  std::atomic<int> refusals{0};
+  test::HttpServer server(test::HttpServer::answering([&](const test::HttpRequest& request)
+                                                          -> test::HttpResponse {
+    if (request.target == "/v3/auth/authenticate")
+      return {.body = R"({"header":{},"token":"t)" + std::to_string(++tokens) + R"("})"};
+    if (request.header("Authorization") != "t2") {
+      ++refusals;
+      return {.status = 401,
+              .body = R"({"code":16, "message":"etcdserver: invalid auth token", "details":[]})"};
+    }
+    if (request.body.find(R"("revision":"3")") == std::string::npos) return {.body = kRange};
+    return {
+        .status = 400,
+        .body =
+            R"({"code":11, "message":"etcdserver: mvcc: required revision has been compacted", "details":[]})"};
+  }));
+  EtcdOptions options = options_for({server.url()});
+  options.username = "ann";
+  EtcdClient client(options);
+  EXPECT_EQ(client.range("/a").revision, 7u) << "with a new token";
+  EXPECT_EQ(tokens, 2);
+  EXPECT_EQ(refusals, 1);
+  options.watch_cache = false;
+  tokens = 1;
+  EtcdBackend backend(options);
+  StorageClient pods(backend.resource("pods"));
+  ListOptions past;
+  past.match = VersionMatch::kExact;
+  past.revision = 3;
+  try {
+    pods.list("", past);
+    FAIL();
+  } catch (const api::StatusError& e) {
+    EXPECT_EQ(e.status().code, 410);
+  }
+}
+
+TEST(EtcdClientTest, AnAnswerThatIsCutIsNotQuoted) {
+  test::HttpServer server(
+      answers(R"({"header":{"revision":"7"},"kvs":[{"key":"YQ==","value":"c2VjcmV0)"));
+  EtcdClient client(options_for({server.url()}));
+  try {
+    client.range("/a");
+    FAIL();
+  } catch (const api::DecodeError& e) {
+    EXPECT_THAT(e.what(), testing::Not(HasSubstr("c2Vj")));
+  }
+}
+
 TEST(EtcdClientTest, RefusesOptionsThatMakeNoSense) {
-  rest::EventLoop loop(1);
+  EventLoop loop(1);
   EXPECT_THROW(Client(options_for({}), loop), Error);
   EXPECT_THROW(Client(options_for({"ftp://x"}), loop), Error);
   EtcdOptions half = options_for({"http://127.0.0.1:1"});
@@ -304,6 +353,39 @@ TEST_F(RealEtcdTest, UsersAndPasswords) {
   EXPECT_EQ(root.range("/a").revision, revision + 1);
   pods.remove("n/a");
   EXPECT_EQ(watch->take(1).at(0), "DELETED n/a");
+}
+
+// A restarted etcd knows no tokens. It refuses them within the stream of a watch.
+TEST_F(RealEtcdTest, AWatchWhoseTokenIsForgottenGoesOnWithAnotherOne) {
+  test::EtcdCluster etcd;
+  etcd.etcdctl({"user", "add", "root:pw"});
+  etcd.etcdctl({"user", "grant-role", "root", "root"});
+  etcd.etcdctl({"auth", "enable"});
+  EtcdOptions options = options_for(etcd.endpoints());
+  options.username = "root";
+  options.password = "pw";
+  options.watch_cache = false;
+  EtcdBackend watching(options);
+  EtcdBackend writing(options);
+  StorageClient watched(watching.resource("pods"));
+  StorageClient pods(writing.resource("pods"));
+  auto watch = watched.watch("", {});
+  pods.create("n/a", pod("a"));
+  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
+  for (const std::string name : {"n/b", "n/c"}) {
+    etcd.kill(0);
+    etcd.restart(0);
+    EXPECT_TRUE(test::eventually([&] {
+      try {
+        pods.create(name, pod(name.substr(2)));
+        return true;
+      } catch (const StorageError& e) {
+        return e.code() == StorageError::Code::kKeyExists;
+      }
+    }));
+    pods.remove(name);
+    EXPECT_EQ(watch->take(2), (std::vector<std::string>{"ADDED " + name, "DELETED " + name}));
+  }
 }
 
 TEST_F(RealEtcdTest, TlsWithClientCertificates) {

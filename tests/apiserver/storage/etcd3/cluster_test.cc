@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "apiserver/storage/cacher/cacher.h"
+#include "apiserver/storage/revision.h"
 #include "lookout/api/status.h"
 #include "lookout/apiserver/storage/etcd3.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
@@ -26,10 +27,6 @@ api::Object pod(const std::string& name, int version) {
   return api::Object::parse(
       R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"n","name":")" + name +
       R"(","labels":{"v":")" + std::to_string(version) + R"("}}})");
-}
-
-Revision revision_of(const api::Object& object) {
-  return std::stoull(std::string(object.resource_version()));
 }
 
 /// Writes all the time and remembers what was acknowledged.
@@ -403,13 +400,7 @@ TEST_F(ClusterTest, AWatchOfAMemberThatHangsIsReplaced) {
   EtcdOptions options = options_for(endpoints, false);
   options.request_timeout = std::chrono::milliseconds(1000);
   etcd3::EtcdClient client(options);
-  auto context = std::make_shared<etcd3::Context>();
-  context->client = client.get();
-  context->codec = etcd3::json_codec();
-  context->transformer = identity_transformer();
-  context->prefix = "/registry/pods";
-  const auto store = std::make_shared<etcd3::Store>(
-      context, std::make_shared<etcd3::LeaseManager>(client.get()), std::chrono::seconds(0));
+  const auto store = etcd3::store_for(client, "/registry/pods");
   cacher::Cacher cache(
       client.get(), store,
       {.future_wait = std::chrono::milliseconds(500), .silence = std::chrono::milliseconds(300)});
@@ -552,14 +543,8 @@ TEST_F(ClusterTest, ARequestThatMeetsAnotherEtcdEndsTheWatchesOfTheFirst) {
   EtcdOptions options = options_for({first.endpoint(), second.endpoint()}, false);
   options.request_timeout = std::chrono::milliseconds(2000);
   etcd3::EtcdClient client(options);
-  auto context = std::make_shared<etcd3::Context>();
-  context->client = client.get();
-  context->codec = etcd3::json_codec();
-  context->transformer = identity_transformer();
-  context->prefix = "/registry/pods";
-  etcd3::Store store(context, std::make_shared<etcd3::LeaseManager>(client.get()),
-                     std::chrono::seconds(0));
-  StorageClient pods(store);
+  const auto store = etcd3::store_for(client, "/registry/pods");
+  StorageClient pods(*store);
   auto watch = pods.watch("", {});
   pods.create("n/a", pod("a", 1));
   EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
@@ -575,7 +560,7 @@ TEST_F(ClusterTest, ARequestThatMeetsAnotherEtcdEndsTheWatchesOfTheFirst) {
   }));
   expect_a_new_history(*watch);
   first.thaw(0);
-  store.close();
+  store->close();
 }
 
 TEST_F(ClusterTest, AServerSeesAtOnceWhatItWroteAndSoonWhatOthersDid) {

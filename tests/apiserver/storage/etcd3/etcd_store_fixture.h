@@ -8,6 +8,7 @@
 #include "apiserver/storage/etcd3/codec.h"
 #include "apiserver/storage/etcd3/context.h"
 #include "apiserver/storage/etcd3/store.h"
+#include "apiserver/storage/revision.h"
 #include "tests/apiserver/storage/storage_client.h"
 
 namespace lookout::apiserver::storage::etcd3 {
@@ -38,7 +39,7 @@ class EtcdClient {
   }
 
  private:
-  rest::EventLoop loop_{2};
+  EventLoop loop_{2};
   std::shared_ptr<Client> client_;
   TestThread thread_;
 };
@@ -50,18 +51,32 @@ inline EtcdOptions options_for(std::vector<std::string> endpoints) {
   return options;
 }
 
+/// What a store of the resource under `prefix` goes by.
+inline std::shared_ptr<Context> context_for(const EtcdClient& client, std::string prefix,
+                                            TransformerPtr transformer = identity_transformer()) {
+  auto context = std::make_shared<Context>();
+  context->client = client.get();
+  context->codec = json_codec();
+  context->transformer = std::move(transformer);
+  context->prefix = std::move(prefix);
+  return context;
+}
+
+/// A store of it, for objects that do not expire.
+inline std::shared_ptr<Store> store_for(const EtcdClient& client, std::string prefix) {
+  return std::make_shared<Store>(context_for(client, std::move(prefix)),
+                                 std::make_shared<LeaseManager>(client.get()),
+                                 std::chrono::seconds(0));
+}
+
 /// The store of "pods" under a prefix.
 class EtcdStore {
  public:
   EtcdStore(std::vector<std::string> endpoints, const std::string& prefix,
             TransformerPtr transformer = identity_transformer(), std::chrono::seconds ttl = {})
       : client_(options_for(std::move(endpoints))) {
-    auto context = std::make_shared<Context>();
-    context->client = client_.get();
-    context->codec = json_codec();
-    context->transformer = std::move(transformer);
-    context->prefix = prefix + "/pods";
-    store_ = std::make_unique<Store>(context, std::make_shared<LeaseManager>(client_.get()), ttl);
+    store_ = std::make_unique<Store>(context_for(client_, prefix + "/pods", std::move(transformer)),
+                                     std::make_shared<LeaseManager>(client_.get()), ttl);
     objects_ = std::make_unique<StorageClient>(*store_);
   }
   ~EtcdStore() { store_->close(); }
@@ -88,10 +103,6 @@ inline Predicate app_is(const std::string& app) {
   Predicate predicate;
   predicate.labels = api::labels::parse("app=" + app);
   return predicate;
-}
-
-inline Revision revision_of(const api::Object& object) {
-  return std::stoull(std::string(object.resource_version()));
 }
 
 }  // namespace lookout::apiserver::storage::etcd3

@@ -1,28 +1,22 @@
 // What the store in etcd does beyond the contract of every storage.
 #include "apiserver/storage/etcd3/store.h"
 
-#include <gmock/gmock.h>
-
 #include <atomic>
 #include <functional>
 
 #include "apiserver/storage/etcd3/compactor.h"
-#include "lookout/api/base64.h"
 #include "lookout/api/status.h"
+#include "lookout/base/base64.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
 #include "tests/support/http_server.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
 
-using testing::ElementsAre;
 using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
-using testing::SizeIs;
-using testing::StartsWith;
 
 class EtcdStoreTest : public testing::Test {
  protected:
@@ -127,7 +121,7 @@ class ListTest : public EtcdStoreTest {
           if (request.target == "/v3/kv/range" &&
               request.body.find("range_end") != std::string::npos) {
             const bool first =
-                request.body.find(R"("key":")" + api::encode_base64(prefix_ + "/pods/n/") + "\"") !=
+                request.body.find(R"("key":")" + encode_base64(prefix_ + "/pods/n/") + "\"") !=
                 std::string::npos;
             if (first) ++begun_;
             if (!first) before_next_page();

@@ -1,27 +1,23 @@
 // The etcd watcher, bullet by bullet: with a real etcd, and with one that does what a test says.
 #include "apiserver/storage/etcd3/watcher.h"
 
-#include <gmock/gmock.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 
 #include "apiserver/storage/etcd3/block_logger.h"
-#include "lookout/api/base64.h"
 #include "lookout/api/status.h"
+#include "lookout/base/base64.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/http_server.h"
+#include "tests/support/matchers.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
 
 using test::eventually;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::SizeIs;
 
 WatchOptions from(Revision revision) {
   WatchOptions options;
@@ -45,6 +41,14 @@ class WatcherTest : public testing::Test {
   }
   EtcdStore& pods() { return *pods_; }
   std::string whole(const std::string& key) const { return prefix_ + "/pods/" + key; }
+  /// A watch that sees only the deletion of this value, which is no object.
+  auto watch_deletion(const std::string& key, std::string value) {
+    pods().etcd().put(whole(key), std::move(value));
+    auto watch = pods()->watch("", from(pods()->current_revision()));
+    auto& etcd = pods().etcd();
+    etcd.run(etcd->remove(whole(key)));
+    return watch;
+  }
 
   const std::string prefix_ = test::unique_etcd_prefix();
   std::unique_ptr<EtcdStore> pods_;
@@ -172,10 +176,7 @@ TEST_F(WatcherTest, AValueThatCannotBeReadEndsTheWatchAndIsNamed) {
 }
 
 TEST_F(WatcherTest, ADeletionOfAValueThatCannotBeReadSaysSo) {
-  pods().etcd().put(whole("n/bad"), "nonsense");
-  auto watch = pods()->watch("", from(pods()->current_revision()));
-  auto& etcd = pods().etcd();
-  etcd.run(etcd->remove(whole("n/bad")));
+  auto watch = watch_deletion("n/bad", "nonsense");
   const auto events = watch->take_until_the_end();
   ASSERT_THAT(describe(events), ElementsAre("ERROR"));
   EXPECT_EQ(status_of(events[0]).reason, "StorageReadError");
@@ -184,10 +185,7 @@ TEST_F(WatcherTest, ADeletionOfAValueThatCannotBeReadSaysSo) {
 }
 
 TEST_F(WatcherTest, ADeletionOfAnEmptyValueSaysSoToo) {
-  pods().etcd().put(whole("n/empty"), "");
-  auto watch = pods()->watch("", from(pods()->current_revision()));
-  auto& etcd = pods().etcd();
-  etcd.run(etcd->remove(whole("n/empty")));
+  auto watch = watch_deletion("n/empty", "");
   EXPECT_EQ(watch->take(1).at(0), "ERROR");
 }
 
@@ -290,8 +288,8 @@ class ScriptedEtcd {
 
 std::string event_json(const std::string& name, int revision, bool created = true) {
   const std::string value =
-      api::encode_base64(json_codec()->encode(pod(name, std::to_string(revision))));
-  std::string out = R"({"kv":{"key":")" + api::encode_base64("/p/pods/n/" + name) +
+      encode_base64(json_codec()->encode(pod(name, std::to_string(revision))));
+  std::string out = R"({"kv":{"key":")" + encode_base64("/p/pods/n/" + name) +
                     R"(","create_revision":")" + std::to_string(created ? revision : 1) +
                     R"(","mod_revision":")" + std::to_string(revision) + R"(","value":")" + value +
                     R"("})";
@@ -367,6 +365,115 @@ TEST(ScriptedWatcherTest, AFragmentedAnswerIsOneRevision) {
   EXPECT_FALSE(events.at(1).revision_continues);
 }
 
+/// An etcd whose watches know only the token that was given out last, once `good` have been.
+class EtcdWithUsers {
+ public:
+  EtcdWithUsers(int good, std::string refusal)
+      : good_(good), refusal_(std::move(refusal)), server_([this](test::HttpConnection& c) {
+          while (const auto request = c.read_request()) {
+            if (request->target == "/v3/auth/authenticate") {
+              c.respond({.body = R"({"token":"t)" + std::to_string(++tokens_) + R"("})"});
+            } else if (request->target == "/v3/watch") {
+              watch(c, *request);
+              return;
+            } else {
+              c.respond({.body = R"({"header":{"revision":"4"},"count":"0"})"});
+            }
+          }
+        }) {}
+
+  EtcdOptions options() const {
+    EtcdOptions out = options_for({server_.url()});
+    out.username = "ann";
+    out.watch_cache = false;
+    out.prefix = "/p";
+    return out;
+  }
+  int tokens() const { return tokens_; }
+  std::vector<std::string> starts() const {
+    const std::lock_guard lock(mutex_);
+    return starts_;
+  }
+
+ private:
+  void watch(test::HttpConnection& c, const test::HttpRequest& request) {
+    c.begin_chunks();
+    const int token = std::stoi(request.header("Authorization").substr(1));
+    const int revision = [&] {
+      const std::lock_guard lock(mutex_);
+      starts_.push_back(ScriptedEtcd::start_of({request.body, ""}));
+      return std::stoi(starts_.back());
+    }();
+    if (token < good_) {
+      c.chunk(refusal_ + "\n");
+    } else {
+      c.chunk(R"({"result":{"header":{"revision":"100"},"created":true}})"
+              "\n");
+      c.chunk(frame(revision, event_json("pod" + std::to_string(revision), revision)));
+      // And the next one needs another token.
+      ++good_;
+      c.chunk(refusal_ + "\n");
+    }
+    c.wait_for_close();
+  }
+
+  std::atomic<int> good_;
+  std::atomic<int> tokens_{0};
+  const std::string refusal_;
+  mutable std::mutex mutex_;
+  std::vector<std::string> starts_;
+  test::HttpServer server_;
+};
+
+struct Refusal {
+  const char* name;
+  std::string frame;
+};
+void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.name; }
+
+class RefusedTokenTest : public testing::TestWithParam<Refusal> {};
+
+TEST_P(RefusedTokenTest, IsRenewedAndTheWatchGoesOn) {
+  EtcdWithUsers etcd(2, GetParam().frame);
+  EtcdBackend backend(etcd.options());
+  StorageClient pods(backend.resource("pods"));
+  auto watch = pods.watch("", from(4));
+  EXPECT_THAT(watch->take(3), ElementsAre("ADDED n/pod5", "ADDED n/pod6", "ADDED n/pod7"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Watcher, RefusedTokenTest,
+    testing::Values(
+        Refusal{
+            "Canceled",
+            R"({"result":{"header":{"revision":"1"},"watch_id":"-1","created":true,"canceled":true,"cancel_reason":"rpc error: code = Unauthenticated desc = etcdserver: invalid auth token"}})"},
+        Refusal{
+            "OldAuthRevision",
+            R"({"result":{"header":{"revision":"1"},"watch_id":"-1","created":true,"canceled":true,"cancel_reason":"rpc error: code = InvalidArgument desc = etcdserver: revision of auth store is old"}})"},
+        Refusal{
+            "PermissionDeniedAsOlderOnesSay",
+            R"({"result":{"header":{"revision":"1"},"watch_id":"-1","created":true,"canceled":true,"cancel_reason":"rpc error: code = PermissionDenied desc = etcdserver: permission denied"}})"},
+        Refusal{
+            "Error",
+            R"({"error":{"grpc_code":16,"http_code":401,"message":"etcdserver: invalid auth token"}})"},
+        Refusal{
+            "ErrorOfEtcd36",
+            R"({"error":{"code":16,"message":"etcdserver: invalid auth token","details":[]}})"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(ScriptedWatcherTest, ATokenThatIsNeverTakenEndsTheWatch) {
+  for (const bool bad : {true, false}) {
+    EtcdWithUsers etcd(1000,
+                       bad ? R"({"error":{"code":16,"message":"etcdserver: invalid auth token"}})"
+                           : R"({"error":{"code":7,"message":"etcdserver: permission denied"}})");
+    EtcdBackend backend(etcd.options());
+    StorageClient pods(backend.resource("pods"));
+    const auto events = pods.watch("", from(4))->take_until_the_end();
+    ASSERT_THAT(describe(events), ElementsAre("ERROR"));
+    EXPECT_EQ(etcd.tokens(), bad ? 6 : 2);
+  }
+}
+
 struct Ending {
   const char* name;
   std::string frame;
@@ -407,6 +514,10 @@ INSTANTIATE_TEST_SUITE_P(
             "NoPreviousValue",
             R"({"result":{"events":[{"kv":{"key":"L3AvcG9kcy9uL2M=","create_revision":"1","mod_revision":"6","value":"e30="}}]}})",
             500, "PrevKv=nil (key=\"/p/pods/n/c\", modRevision=6, type=PUT)"},
+        Ending{"CompactedAsEtcd36Says",
+               R"({"error":{"code":11,"message":"etcdserver: mvcc: required revision has been )"
+               R"(compacted","details":[]}})",
+               410, "The resourceVersion for the provided watch is too old."},
         Ending{"NoJson", "<html>", 500, "did not answer as an etcd does"}),
     [](const auto& test) { return std::string(test.param.name); });
 

@@ -1,0 +1,65 @@
+// From files to a file.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "api/codegen/crd.h"
+
+namespace lookout::codegen {
+namespace {
+
+std::string read_all(std::istream& in) {
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+std::string read_input(const std::string& path) {
+  if (path == "-") return read_all(std::cin);
+  std::ifstream in(path, std::ios::binary);
+  if (!in || std::filesystem::is_directory(path))
+    throw std::runtime_error(fmt::format("{}: cannot be opened", path));
+  return read_all(in);
+}
+
+void write_output(const std::string& path, const std::string& text) {
+  if (path.empty() || path == "-") {
+    std::cout << text << std::flush;
+    if (!std::cout) throw std::runtime_error("standard output cannot be written");
+    return;
+  }
+  // Never half a header, which a build might take for a whole one.
+  const std::string partial = path + ".partial";
+  {
+    std::ofstream out(partial, std::ios::binary);
+    out << text;
+    if (!out.flush()) throw std::runtime_error(fmt::format("{}: cannot be written", path));
+  }
+  std::error_code error;
+  std::filesystem::rename(partial, path, error);
+  if (error) throw std::runtime_error(fmt::format("{}: {}", path, error.message()));
+}
+
+}  // namespace
+
+void write_crd_header(const std::vector<std::string>& inputs, const std::string& output,
+                      const std::string& cpp_namespace) {
+  std::vector<Crd> crds;
+  CrdHeaderOptions options;
+  options.cpp_namespace = cpp_namespace;
+  for (const std::string& input : inputs) {
+    const std::string shown = input == "-" ? "standard input" : input;
+    for (Crd& crd : read_crds(read_input(input), shown)) crds.push_back(std::move(crd));
+    // The name alone: where it lies is different on each machine.
+    options.source += (options.source.empty() ? "" : ", ") +
+                      (input == "-" ? shown : std::filesystem::path(input).filename().string());
+  }
+  write_output(output, generate_crd_header(crds, options));
+}
+
+}  // namespace lookout::codegen

@@ -1,0 +1,126 @@
+#include "lookout/api/detail/projected_objects.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "api/projection_node.h"
+#include "lookout/api/detail/encoding.h"
+#include "lookout/api/detail/object_header.h"
+
+namespace lookout::api::detail {
+namespace {
+
+struct Entry {
+  const ObjectHeader* object = nullptr;
+  std::shared_ptr<const ProjectionNode> root;  // objects outlive who made them
+};
+
+/// All objects that were made under a projection, by the beginning of their bodies. A Value is one
+/// pointer and knows of no object; only here, and only where NDEBUG is not set, one is found for
+/// it.
+struct Register {
+  std::atomic<std::size_t> size{0};
+  std::mutex mutex;
+  std::map<const std::uint8_t*, Entry> objects;  // guarded by mutex
+  std::set<std::string> told;                    // guarded by mutex
+};
+
+/// Never destroyed: objects may go at the very end of a program.
+Register& all() {
+  static auto* const kRegister = new Register;
+  return *kRegister;
+}
+
+/// What the projection says of a member that is not there; and how one got to where it would be.
+struct Place {
+  const ProjectionNode* node;
+  const std::uint8_t* value;
+  std::string path;
+};
+
+/// Goes one step from `place` towards `data`; false if everything below is kept.
+bool descend(Place& place, const std::uint8_t* data) {
+  const Range elements = contents(place.value, kTagArray);
+  for (const std::uint8_t* p = elements.begin; p < elements.end;) {
+    const std::uint8_t* const next = skip_value(p);
+    if (data < next) {
+      // A projection says of all elements what it says of the array.
+      place.value = p;
+      place.path += "[*]";
+      return true;
+    }
+    p = next;
+  }
+  const Range members = contents(place.value, kTagObject);
+  for (const std::uint8_t* p = members.begin; p < members.end;) {
+    const Key key = read_key(p);
+    const std::uint8_t* const next = skip_value(key.end);
+    if (data < next) {
+      const auto member = place.node->members.find(key.text());
+      if (member == place.node->members.end()) return false;
+      if (member->second.action != ProjectionNode::Action::kDescend) return false;
+      place = {&member->second, key.end, place.path + "." + std::string(key.text())};
+      return true;
+    }
+    p = next;
+  }
+  return false;
+}
+
+/// The path of what was left out; empty if it was not.
+std::string left_out(const Entry& entry, const std::uint8_t* data, std::string_view name) {
+  Place place{entry.root.get(), entry.object->body(), {}};
+  while (place.value != data) {
+    if (!descend(place, data)) return {};
+  }
+  const auto member = place.node->members.find(name);
+  const bool dropped = member == place.node->members.end()
+                           ? !place.node->keep_others
+                           : member->second.action == ProjectionNode::Action::kDrop;
+  return dropped ? place.path + "." + std::string(name) : "";
+}
+
+}  // namespace
+
+void note_projected(const ObjectHeader* object, const ProjectionNode* root) {
+  auto shared = root->weak_from_this().lock();
+  if (!shared) return;
+  Register& objects = all();
+  const std::lock_guard lock(objects.mutex);
+  objects.objects.insert_or_assign(object->body(), Entry{object, std::move(shared)});
+  objects.size = objects.objects.size();
+}
+
+void forget_projected(const ObjectHeader* object) {
+  Register& objects = all();
+  if (objects.size == 0) return;
+  const std::lock_guard lock(objects.mutex);
+  objects.objects.erase(object->body());
+  objects.size = objects.objects.size();
+}
+
+void note_absent(const std::uint8_t* data, std::string_view name) {
+  Register& objects = all();
+  if (data == nullptr || objects.size == 0) return;
+  const std::lock_guard lock(objects.mutex);
+  auto found = objects.objects.upper_bound(data);
+  if (found == objects.objects.begin()) return;
+  --found;
+  const ObjectHeader* const object = found->second.object;
+  if (data >= object->body() + object->size) return;
+  std::string path = left_out(found->second, data, name);
+  if (path.empty() || !objects.told.insert(path).second) return;
+  fmt::print(stderr,
+             "lookout: {} was read, and a projection has left it out: it reads as absent whatever "
+             "the server holds. (Said once; not in builds with NDEBUG.)\n",
+             path);
+}
+
+}  // namespace lookout::api::detail

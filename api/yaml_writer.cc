@@ -1,0 +1,180 @@
+#include "lookout/api/detail/yaml_writer.h"
+
+#include <rapidjson/document.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lookout/api/detail/json_values.h"
+#include "lookout/api/detail/json_writer.h"
+#include "lookout/api/error.h"
+#include "lookout/base/yaml_tree.h"
+
+namespace lookout::api::detail {
+namespace {
+
+using api::detail::text_of;
+using rapidjson::Value;
+
+constexpr std::size_t kMaxDepth = 1000;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Whether a plain scalar of this text would be read as something else than text.
+bool reads_as_other(std::string_view text) {
+  constexpr std::string_view kWords[] = {"", "~", "null", "Null", "NULL", "=", "<<"};
+  if (std::find(std::begin(kWords), std::end(kWords), text) != std::end(kWords)) return true;
+  if (is_yaml_true(text) || is_yaml_false(text)) return true;
+  // Numbers in all their forms, and times: what begins like a number and has no other characters.
+  const std::size_t sign = text.front() == '+' || text.front() == '-' ? 1 : 0;
+  const std::string_view rest = text.substr(sign);
+  if (rest.starts_with('.')) return rest.size() > 1;
+  if (rest.empty() || !is_digit(rest.front())) return false;
+  // Addresses and versions are no numbers.
+  if (std::count(rest.begin(), rest.end(), '.') > 1) return false;
+  return rest.find_first_not_of("0123456789abcdefABCDEFxXoOT_+-:.Z ") == std::string_view::npos;
+}
+
+/// Whether the text can stand without quotes as far as the grammar goes.
+bool can_be_plain(std::string_view text) {
+  constexpr std::string_view kIndicators = ",[]{}#&*!|>'\"%@`";
+  if (text.front() == ' ' || text.back() == ' ') return false;
+  if (kIndicators.find(text.front()) != std::string_view::npos) return false;
+  if (std::string_view("-?:").find(text.front()) != std::string_view::npos &&
+      (text.size() == 1 || text[1] == ' '))
+    return false;
+  if (text.starts_with("---") || text.starts_with("...")) return false;
+  return text.find(": ") == std::string_view::npos && text.find(" #") == std::string_view::npos &&
+         text.back() != ':';
+}
+
+bool has_control_characters(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F;
+  });
+}
+
+class Writer {
+ public:
+  explicit Writer(std::string& out) : out_(out) {}
+
+  /// On a line of its own, or behind "-".
+  void value(const Value& value, std::size_t indent, std::size_t depth, bool behind_dash) {
+    if (value.IsObject() && !value.ObjectEmpty()) {
+      object(value, indent, depth, behind_dash);
+    } else if (value.IsArray() && !value.Empty()) {
+      array(value, indent, depth, behind_dash);
+    } else {
+      scalar(value, indent);
+      out_ += '\n';
+    }
+  }
+
+ private:
+  /// The writer recurses, and what a server sends may be nested more deeply than a stack is long.
+  static void check(std::size_t depth) {
+    if (depth >= kMaxDepth) throw Error("the object is nested too deeply for YAML; JSON shows it");
+  }
+
+  void line(std::size_t indent) { out_.append(indent, ' '); }
+
+  void object(const Value& value, std::size_t indent, std::size_t depth, bool first_is_placed) {
+    check(depth);
+    std::vector<std::pair<std::string_view, const Value*>> members;
+    for (const auto& member : value.GetObject())
+      members.emplace_back(text_of(member.name), &member.value);
+    std::sort(members.begin(), members.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [name, member] : members) {
+      if (!std::exchange(first_is_placed, false)) line(indent);
+      text(name, indent, false);
+      out_ += ':';
+      if (member->IsObject() && !member->ObjectEmpty()) {
+        out_ += '\n';
+        object(*member, indent + 2, depth + 1, false);
+      } else if (member->IsArray() && !member->Empty()) {
+        out_ += '\n';
+        array(*member, indent, depth + 1, false);
+      } else {
+        out_ += ' ';
+        scalar(*member, indent + 2);
+        out_ += '\n';
+      }
+    }
+  }
+
+  void array(const Value& value_, std::size_t indent, std::size_t depth, bool first_is_placed) {
+    check(depth);
+    for (const Value& element : value_.GetArray()) {
+      if (!std::exchange(first_is_placed, false)) line(indent);
+      out_ += "- ";
+      value(element, indent + 2, depth + 1, true);
+    }
+  }
+
+  void scalar(const Value& value, std::size_t indent) {
+    if (value.IsString()) {
+      text(text_of(value), indent, true);
+    } else {
+      out_ += api::detail::to_json(value);  // empty objects and arrays, too
+    }
+  }
+
+  void text(std::string_view text, std::size_t indent, bool may_be_block) {
+    const bool lines = text.find('\n') != std::string_view::npos;
+    const bool in_block = lines && may_be_block;
+    if (has_control_characters(text) || (!in_block && (lines || reads_as_other(text)))) {
+      quoted(text);
+    } else if (in_block) {
+      block(text, indent);
+    } else if (can_be_plain(text)) {
+      out_ += text;
+    } else {
+      out_ += '\'';
+      for (const char c : text) out_.append(c == '\'' ? 2 : 1, c);
+      out_ += '\'';
+    }
+  }
+
+  /// JSON's strings are YAML's in double quotes.
+  void quoted(std::string_view text) { api::detail::write_json_string(text, out_); }
+
+  /// A literal of several lines, if they are such that a reader gets the same ones.
+  void block(std::string_view text, std::size_t indent) {
+    const bool unclear = text.front() == ' ' || text.front() == '\n' || text.back() == ' ' ||
+                         text.find(" \n") != std::string_view::npos;
+    if (unclear) return quoted(text);
+    out_ += '|';
+    if (!text.ends_with('\n')) {
+      out_ += '-';
+    } else if (text.ends_with("\n\n")) {
+      out_ += '+';
+    }
+    if (text.ends_with('\n')) text.remove_suffix(1);
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size());
+      out_ += '\n';
+      if (end > begin) {
+        line(indent);
+        out_ += text.substr(begin, end - begin);
+      }
+      begin = end + 1;
+    }
+  }
+
+  std::string& out_;
+};
+
+}  // namespace
+
+std::string to_yaml(std::string_view json) {
+  rapidjson::Document document;
+  document.Parse<rapidjson::kParseIterativeFlag>(json.data(), json.size());
+  if (document.HasParseError()) throw Error("the text is not JSON");
+  std::string out;
+  Writer(out).value(document, 0, 0, false);
+  return out;
+}
+
+}  // namespace lookout::api::detail

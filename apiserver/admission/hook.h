@@ -1,0 +1,107 @@
+// One webhook of a configuration, and what it is for.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lookout/api/labels.h"
+#include "lookout/api/object.h"
+#include "lookout/api/resource.h"
+
+namespace lookout::apiserver::admission {
+
+/// admissionregistration/v1.RuleWithOperations.
+struct Rule {
+  std::vector<std::string> operations;
+  std::vector<std::string> groups;
+  std::vector<std::string> versions;
+  /// "pods", "pods/status", "*", "*/*", "pods/*", "*/scale".
+  std::vector<std::string> resources;
+  /// "Cluster", "Namespaced"; "*" and empty for both.
+  std::string scope;
+};
+
+/// Where a webhook is: at a URL, or behind a service.
+struct Address {
+  std::string url;
+  std::string service_namespace;
+  std::string service_name;
+  std::uint16_t service_port = 443;
+  /// Behind the service.
+  std::string path;
+  /// PEM; empty: the system's authorities.
+  std::string ca;
+};
+
+/// A label selector, or why there is none.
+struct HookSelector {
+  api::labels::Selector selector;
+  std::string error;
+};
+
+/// admissionregistration/v1.MutatingWebhook or ValidatingWebhook. Immutable.
+struct Hook {
+  std::string configuration;
+  std::string name;
+  /// Unique among all hooks: names may come twice.
+  std::string uid;
+  std::vector<Rule> rules;
+  /// matchPolicy: requests by other versions of the same resource are meant, too.
+  bool equivalent = true;
+  HookSelector namespaces;
+  HookSelector objects;
+  /// failurePolicy: Ignore.
+  bool ignores_failures = false;
+  std::chrono::seconds timeout{10};
+  /// Empty if the configuration does not say.
+  std::string side_effects;
+  /// reinvocationPolicy: IfNeeded.
+  bool reinvoked = false;
+  std::vector<std::string> review_versions;
+  Address address;
+};
+
+/// What a rule is held against.
+struct Subject {
+  std::string group;
+  std::string version;
+  std::string resource;
+  std::string subresource;
+  /// Empty for what lives in no namespace. A namespace lives in itself, as in kube-apiserver.
+  std::string ns;
+  /// "CREATE", "UPDATE", "DELETE".
+  std::string operation;
+};
+
+/// Whether a rule selects a request (k8s.io/apiserver's rules.Matcher).
+bool matches(const Rule& rule, const Subject& subject);
+
+/// A resource in one version, and the kind of the objects that are written to it: its own, or, for a
+/// subresource such as scale, another.
+struct Version {
+  std::string group;
+  std::string version;
+  std::string resource;
+  api::GroupVersionKind kind;
+};
+
+/// The version in which a hook wants to see a request, by its rules alone: that of the request, or
+/// else the first of `equivalents` that a rule names. Nothing if none is selected. `subject` is of
+/// the request's version.
+std::optional<Version> wanted_version(const Hook& hook, const Subject& subject,
+                                      const Version& requested,
+                                      const std::vector<Version>& equivalents);
+
+/// Whether the object selector selects one of the two; absent objects are not selected. Throws
+/// api::StatusError (500) for a selector that makes no sense.
+bool selects_objects(const Hook& hook, const api::Object& object, const api::Object& old);
+
+/// The hooks of a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration, in order.
+/// Whatever is missing in it has its default.
+std::vector<std::shared_ptr<const Hook>> hooks_of(const api::Object& configuration);
+
+}  // namespace lookout::apiserver::admission

@@ -1,0 +1,66 @@
+#include "apiserver/admission/hook_registry.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lookout::apiserver::admission {
+namespace {
+
+constexpr const char* kGroup = "admissionregistration.k8s.io";
+
+}  // namespace
+
+HookRegistry::HookRegistry(const resources::ResourceRegistry& resources)
+    : mutating_{resources.table()->find(kGroup, "v1", "mutatingwebhookconfigurations"),
+                &Hooks::mutating},
+      validating_{resources.table()->find(kGroup, "v1", "validatingwebhookconfigurations"),
+                  &Hooks::validating} {}
+
+std::shared_ptr<const Hooks> HookRegistry::hooks() const {
+  const std::lock_guard lock(mutex_);
+  return hooks_;
+}
+
+Awaitable<void> HookRegistry::refresh() {
+  co_await refresh(mutating_);
+  co_await refresh(validating_);
+}
+
+Awaitable<void> HookRegistry::refresh(Kind& kind) {
+  storage::ListOptions options;
+  storage::ListResult list = co_await kind.resource->storage->list("", true, std::move(options));
+  std::vector<api::Object> all;
+  std::vector<api::Object> some;
+  for (;;) {
+    const bool more = co_await list.objects->next(some, 100);
+    if (!more) break;
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a.name() < b.name(); });
+  HookList hooks;
+  for (const api::Object& configuration : all) {
+    HookList more = hooks_of(configuration);
+    hooks.insert(hooks.end(), more.begin(), more.end());
+  }
+  const std::lock_guard lock(mutex_);
+  // Somebody else may have looked later.
+  if (list.revision < kind.revision) co_return;
+  kind.revision = list.revision;
+  auto next = std::make_shared<Hooks>(*hooks_);
+  (*next).*kind.list = std::move(hooks);
+  hooks_ = std::move(next);
+}
+
+Awaitable<void> HookRegistry::follow(Kind& kind) {
+  storage::WatchOptions options;
+  const auto watch = co_await kind.resource->storage->watch("", true, std::move(options));
+  std::vector<storage::Event> events;
+  for (;;) {
+    const bool more = co_await watch->next(events, storage::Watch::TimePoint::max());
+    if (!events.empty()) co_await refresh(kind);
+    if (!more) co_return;
+  }
+}
+
+}  // namespace lookout::apiserver::admission

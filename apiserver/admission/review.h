@@ -1,0 +1,66 @@
+// AdmissionReview: the question to a webhook, and its answer.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/admission/hook.h"
+#include "apiserver/auth/user.h"
+#include "apiserver/json.h"
+#include "lookout/api/object.h"
+#include "lookout/api/status.h"
+#include "lookout/base/error.h"
+
+namespace lookout::apiserver::admission {
+
+/// What a request is, apart from its objects: the same for all hooks.
+struct RequestFacts {
+  Version requested;
+  std::string subresource;
+  /// Empty if it is not known yet, and for one of a collection.
+  std::string name;
+  std::string ns;
+  /// "CREATE", "UPDATE", "DELETE".
+  std::string operation;
+  auth::User user;
+  bool dry_run = false;
+  /// CreateOptions, UpdateOptions or DeleteOptions in JSON.
+  std::string options;
+};
+
+/// A webhook could not be asked, or its answer makes no sense: what failurePolicy is about.
+class CallError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The version of AdmissionReview that a hook takes: "v1" or "v1beta1". Throws CallError if it
+/// takes neither.
+std::string_view review_version(const Hook& hook);
+
+/// The body of the request to a hook, about objects as the version `seen` has them.
+std::string make_review(const Hook& hook, const std::string& uid, const RequestFacts& facts,
+                        const Version& seen, const api::Object& object, const api::Object& old);
+
+/// What a hook says.
+struct Verdict {
+  bool allowed = false;
+  std::vector<std::string> warnings;
+  /// If it is not allowed.
+  api::Status refusal;
+  /// A JSON patch as it came, decoded from base64; empty if there is none.
+  std::string patch;
+};
+
+/// Reads an answer (k8s.io/apiserver's VerifyAdmissionResponse). Throws CallError for one that is
+/// no answer to this question.
+Verdict read_verdict(const Hook& hook, bool mutating, const std::string& uid,
+                     const std::string& body);
+
+/// The operations of a patch. Throws api::StatusError (500) if it is none.
+json::Document parse_patch(const std::string& patch);
+/// The object after a patch. Throws api::StatusError (500) if the patch does not fit.
+api::Object apply_patch(const api::Object& object, const json::Document& patch);
+
+}  // namespace lookout::apiserver::admission

@@ -1,0 +1,266 @@
+#include "apiserver/admission/webhook_client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/this_coro.hpp>
+#include <exception>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "apiserver/admission/review.h"
+#include "lookout/api/detail/go_text.h"
+#include "lookout/api/status.h"
+#include "lookout/apiserver/storage/error.h"
+#include "lookout/rest/error.h"
+
+namespace lookout::apiserver::admission {
+namespace {
+
+using api::Object;
+using api::Value;
+using rest::TransportError;
+using rest::detail::HttpExchange;
+using rest::detail::HttpHead;
+using rest::detail::HttpRequest;
+using rest::detail::HttpServer;
+using rest::detail::HttpTransport;
+
+/// An answer is a patch at most, and an object takes no more than 3 MiB.
+constexpr std::size_t kMaxAnswer = 8u << 20;
+/// Servers to which connections are kept.
+constexpr std::size_t kMaxTransports = 32;
+constexpr std::string_view kServiceLabel = "kubernetes.io/service-name";
+
+std::string host_port(std::string_view host, std::int64_t port) {
+  const bool v6 = host.find(':') != std::string_view::npos;
+  return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+/// "https://host:port" and what comes behind it.
+std::pair<std::string, std::string> split(const std::string& url) {
+  const std::size_t authority = url.find("://");
+  if (authority == std::string::npos) return {url, ""};
+  const std::size_t path = url.find('/', authority + 3);
+  if (path == std::string::npos) return {url, ""};
+  return {url.substr(0, path), url.substr(path)};
+}
+
+/// What went wrong, in the words of Go's HTTP client. `what` names the request in the words of
+/// ours.
+std::string reason_of(const TransportError& error, const std::string& url) {
+  std::string_view why = error.what();
+  // (It begins with the method and the address that was really asked.)
+  if (const std::size_t end = why.find(": "); end != std::string_view::npos)
+    why = why.substr(end + 2);
+  if (error.kind() == TransportError::Kind::kTimeout) why = "context deadline exceeded";
+  if (error.kind() == TransportError::Kind::kCancelled) why = "context canceled";
+  return fmt::format("Post {}: {}", api::detail::quote(url), why);
+}
+
+CallError failed(const std::string& why) { return CallError("failed to call webhook: " + why); }
+
+/// The error of an answer that is none.
+CallError failure_of(const HttpHead& head, const std::string& body) {
+  try {
+    const auto status = api::Status::from(Object::parse(body));
+    if (status && status->status != "Success" && !status->message.empty())
+      return failed(status->message);
+  } catch (const Error&) {
+    // It is some text.
+  }
+  return failed(api::StatusError::generic(head.status, "POST", "", "", "", body, 0, true).what());
+}
+
+/// Cancels an exchange for as long as it is in scope.
+class CancelWith {
+ public:
+  CancelWith(const std::stop_token& stop, std::shared_ptr<HttpExchange> exchange)
+      : callback_(stop, Cancel{std::move(exchange)}) {}
+
+ private:
+  struct Cancel {
+    std::shared_ptr<HttpExchange> exchange;
+    void operator()() const { exchange->cancel(); }
+  };
+  std::stop_callback<Cancel> callback_;
+};
+
+/// The address of a ready endpoint of a slice, and the port of that name.
+std::optional<std::string> endpoint_in(const Object& slice, std::string_view port_name) {
+  std::optional<std::int64_t> port;
+  for (const Value one : slice["ports"].elements()) {
+    if (one["name"].as_string() == port_name) port = one["port"].to_int();
+  }
+  if (!port) return std::nullopt;
+  for (const Value endpoint : slice["endpoints"].elements()) {
+    const Value ready = endpoint["conditions"]["ready"];
+    const Value addresses = endpoint["addresses"];
+    // Absent means ready.
+    if (addresses.empty() || (ready.exists() && !ready.as_bool())) continue;
+    return host_port(addresses[std::size_t{0}].as_string(), *port);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+WebhookClient::WebhookClient(ServiceTables tables, ServiceResolver resolver)
+    : tables_(std::move(tables)), resolver_(std::move(resolver)) {}
+
+WebhookClient::~WebhookClient() { shutdown(); }
+
+void WebhookClient::shutdown() {
+  std::unique_ptr<EventLoop> loop;
+  std::list<std::pair<Origin, Transport>> transports;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    loop = std::move(loop_);
+    transports.swap(transports_);
+  }
+  for (const auto& [origin, transport] : transports) transport->shutdown();
+  // Their ends happen on the loop, which drops what it has not done yet.
+  transports.clear();
+}
+
+WebhookClient::Transport WebhookClient::transport_to(Origin origin) {
+  Transport evicted;
+  const std::lock_guard lock(mutex_);
+  if (closed_) throw failed("the server is shutting down");
+  const auto known = std::find_if(transports_.begin(), transports_.end(),
+                                  [&](const auto& entry) { return entry.first == origin; });
+  if (known != transports_.end()) {
+    transports_.splice(transports_.begin(), transports_, known);
+    return transports_.front().second;
+  }
+  if (loop_ == nullptr) loop_ = std::make_unique<EventLoop>(1);
+  HttpServer server;
+  server.url = origin.url;
+  server.ca = origin.ca;
+  server.server_name = origin.server_name;
+  server.user_agent = "kube-apiserver-admission";
+  // A hook has half a minute at most, so nobody waits long for one that is gone.
+  server.probe_after = std::chrono::milliseconds(0);
+  Transport made = HttpTransport::create(loop_->context(), std::move(server));
+  transports_.emplace_front(std::move(origin), made);
+  if (transports_.size() > kMaxTransports) {
+    // (What it still does holds it.)
+    evicted = std::move(transports_.back().second);
+    transports_.pop_back();
+  }
+  return made;
+}
+
+Awaitable<std::string> WebhookClient::post(Address address, std::string body,
+                                           std::chrono::milliseconds timeout,
+                                           std::stop_token gone) {
+  Origin origin;
+  origin.ca = address.ca;
+  std::string path;
+  std::string shown;
+  if (address.service_name.empty()) {
+    std::tie(origin.url, path) = split(address.url);
+    shown = origin.url;
+  } else {
+    origin.server_name = fmt::format("{}.{}.svc", address.service_name, address.service_namespace);
+    path = address.path;
+    shown = fmt::format("https://{}:{}", origin.server_name, address.service_port);
+    Address service = address;
+    const std::string place = co_await locate(std::move(service));
+    origin.url = "https://" + place;
+  }
+  if (path.empty()) path = "/";
+  // The hook is told how long it has, in whole seconds.
+  path += fmt::format("?timeout={}s", std::chrono::ceil<std::chrono::seconds>(timeout).count());
+  shown += path;
+  HttpRequest request;
+  request.method = "POST";
+  request.target = path;
+  request.headers = {"Content-Type: application/json", "Accept: application/json, */*"};
+  request.body = std::move(body);
+  request.timeout = timeout;
+  const auto executor = co_await boost::asio::this_coro::executor;
+  const Transport transport = transport_to(std::move(origin));
+  const auto exchange = transport->start(std::move(request), executor);
+  const CancelWith cancel(gone, exchange);
+  HttpHead head;
+  std::string answer;
+  try {
+    head = co_await exchange->head();
+    for (;;) {
+      const std::string piece = co_await exchange->read();
+      if (piece.empty()) break;
+      answer += piece;
+      if (answer.size() > kMaxAnswer)
+        throw failed(fmt::format("Post {}: the answer is larger than {} bytes",
+                                 api::detail::quote(shown), kMaxAnswer));
+    }
+  } catch (const TransportError& e) {
+    throw failed(reason_of(e, shown));
+  }
+  constexpr int kOk = 200;
+  constexpr int kPartial = 206;
+  if (head.status < kOk || head.status > kPartial) throw failure_of(head, answer);
+  co_return answer;
+}
+
+/// "host:port" of a service.
+Awaitable<std::string> WebhookClient::locate(Address address) {
+  const std::string& ns = address.service_namespace;
+  const std::string& name = address.service_name;
+  Object service;
+  try {
+    if (resolver_) {
+      if (auto place = resolver_(ns, name, address.service_port)) co_return *std::move(place);
+    }
+    service = co_await tables_.services->storage->get(ns + "/" + name, 1);
+  } catch (const std::exception& e) {
+    throw failed(e.what());
+  }
+  if (!service) throw failed(fmt::format("service {} not found", api::detail::quote(name)));
+  const Value spec = service["spec"];
+  const std::string_view type = spec["type"].as_string();
+  if (type == "ExternalName")
+    co_return host_port(spec["externalName"].as_string(), address.service_port);
+  std::optional<std::string> port_name;
+  for (const Value port : spec["ports"].elements()) {
+    if (port["port"].as_int() == address.service_port)
+      port_name = std::string(port["name"].as_string());
+  }
+  if (!port_name) {
+    throw failed(fmt::format("no service port {} found for service {}", address.service_port,
+                             api::detail::quote(name)));
+  }
+  const std::string place = co_await ready_endpoint(address, *port_name);
+  if (!place.empty()) co_return place;
+  const std::string_view ip = spec["clusterIP"].as_string();
+  if (ip.empty() || ip == "None")
+    throw failed(fmt::format("no endpoints available for service {}", api::detail::quote(name)));
+  co_return host_port(ip, address.service_port);
+}
+
+/// "host:port" of an endpoint behind a service; empty if none is ready.
+Awaitable<std::string> WebhookClient::ready_endpoint(Address address, std::string port_name) {
+  storage::ListOptions options;
+  options.match = storage::VersionMatch::kNotOlderThan;
+  try {
+    storage::ListResult list = co_await tables_.slices->storage->list(
+        address.service_namespace + "/", true, std::move(options));
+    std::vector<Object> some;
+    for (;;) {
+      const bool more = co_await list.objects->next(some, 100);
+      if (!more) break;
+      for (const Object& slice : some) {
+        if (slice.labels()[kServiceLabel].as_string() != address.service_name) continue;
+        if (auto found = endpoint_in(slice, port_name)) co_return *std::move(found);
+      }
+    }
+  } catch (const std::exception& e) {
+    throw failed(e.what());
+  }
+  co_return std::string();
+}
+
+}  // namespace lookout::apiserver::admission

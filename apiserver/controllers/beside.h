@@ -1,0 +1,56 @@
+// Several coroutines beside each other.
+#pragma once
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lookout/base/event_loop.h"
+
+namespace lookout::apiserver::controllers {
+
+/// Runs what is made for each of `count` items, at most `limit` at a time, on this coroutine's
+/// executor. Ends when all have ended, by the first exception if there was any: then nothing more
+/// is begun. Who is told to end tells them.
+inline Awaitable<void> run_beside(std::size_t count, std::size_t limit,
+                                  std::function<Awaitable<void>(std::size_t)> make) {
+  struct Shared {
+    std::size_t count;
+    std::size_t next = 0;
+    std::function<Awaitable<void>(std::size_t)> make;
+  };
+  const auto shared = std::make_shared<Shared>(Shared{count, 0, std::move(make)});
+  const auto work = [](std::shared_ptr<Shared> all) -> Awaitable<void> {
+    while (all->next < all->count) {
+      try {
+        co_await all->make(all->next++);
+      } catch (...) {
+        all->next = all->count;
+        throw;
+      }
+    }
+  };
+  const auto executor = co_await boost::asio::this_coro::executor;
+  using Operation = decltype(boost::asio::co_spawn(executor, work(shared), boost::asio::deferred));
+  std::vector<Operation> operations;
+  for (std::size_t i = 0; i < std::min(count, limit); ++i)
+    operations.push_back(boost::asio::co_spawn(executor, work(shared), boost::asio::deferred));
+  if (operations.empty()) co_return;
+  auto group = boost::asio::experimental::make_parallel_group(std::move(operations));
+  const auto [order, failures] = co_await group.async_wait(
+      boost::asio::experimental::wait_for_all(), boost::asio::use_awaitable);
+  for (const std::size_t index : order) {
+    if (failures[index]) std::rethrow_exception(failures[index]);
+  }
+}
+
+}  // namespace lookout::apiserver::controllers

@@ -1,0 +1,17 @@
+// The options of a request, for those who are asked about it.
+#pragma once
+
+#include "apiserver/admission/webhook_admission.h"
+#include "apiserver/endpoints/body.h"
+#include "apiserver/resources/store.h"
+#include "lookout/base/http/message.h"
+
+namespace lookout::apiserver::endpoints {
+
+/// What CreateOptions and UpdateOptions say.
+admission::RequestOptions admission_options(const http::Request& request,
+                                            const WriteOptions& options);
+/// What DeleteOptions say.
+admission::RequestOptions admission_options(const resources::DeleteOptions& options);
+
+}  // namespace lookout::apiserver::endpoints

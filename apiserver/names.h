@@ -1,0 +1,15 @@
+// The names of others that all of the server uses.
+#pragma once
+
+#include "apiserver/json.h"
+#include "lookout/api/object.h"
+#include "lookout/api/status.h"
+
+namespace lookout::apiserver {
+
+using api::Object;
+using api::StatusError;
+using json::Allocator;
+using json::Document;
+
+}  // namespace lookout::apiserver

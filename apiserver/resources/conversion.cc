@@ -1,0 +1,120 @@
+#include "apiserver/resources/conversion.h"
+
+#include <array>
+#include <utility>
+
+#include "apiserver/json.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+using json::Allocator;
+using json::Document;
+using json::Value;
+
+struct Renaming {
+  std::string_view core;
+  std::string_view newer;
+};
+using NameOf = std::string_view Renaming::*;
+constexpr std::array<Renaming, 7> kEventFields = {{{"involvedObject", "regarding"},
+                                                   {"message", "note"},
+                                                   {"source", "deprecatedSource"},
+                                                   {"firstTimestamp", "deprecatedFirstTimestamp"},
+                                                   {"lastTimestamp", "deprecatedLastTimestamp"},
+                                                   {"count", "deprecatedCount"},
+                                                   {"reportingComponent", "reportingController"}}};
+
+void rename(Value& object, std::string_view from, std::string_view to, Allocator& allocator) {
+  Value* value = json::find(object, from);
+  if (value == nullptr) return;
+  Value taken = std::move(*value);
+  json::erase(object, from);
+  json::set(object, to, std::move(taken), allocator);
+}
+
+/// An event in the other group, with its fields under their names there.
+api::Object renamed(const api::Object& event, std::string_view api_version, NameOf from,
+                    NameOf to) {
+  Document document = event.to_document();
+  auto& allocator = document.GetAllocator();
+  json::set(document, "apiVersion", api_version, allocator);
+  for (const Renaming& field : kEventFields) rename(document, field.*from, field.*to, allocator);
+  return api::Object::from(document);
+}
+
+Value object() { return Value(rapidjson::kObjectType); }
+
+}  // namespace
+
+api::Object core_event(const api::Object& event) {
+  return renamed(event, "v1", &Renaming::newer, &Renaming::core);
+}
+
+api::Object new_event(const api::Object& event) {
+  return renamed(event, "events.k8s.io/v1", &Renaming::core, &Renaming::newer);
+}
+
+api::Object autoscaler_v2(const api::Object& autoscaler) {
+  Document document = autoscaler.to_document();
+  auto& allocator = document.GetAllocator();
+  json::set(document, "apiVersion", "autoscaling/v2", allocator);
+  const auto cpu_metric = [&](std::string_view part, std::string_view holder, Value percent) {
+    Value value = object();
+    if (holder == "target") json::set(value, "type", "Utilization", allocator);
+    json::set(value, "averageUtilization", std::move(percent), allocator);
+    Value resource = object();
+    json::set(resource, "name", "cpu", allocator);
+    json::set(resource, holder, std::move(value), allocator);
+    Value metric = object();
+    json::set(metric, "type", "Resource", allocator);
+    json::set(metric, "resource", std::move(resource), allocator);
+    Value metrics(rapidjson::kArrayType);
+    metrics.PushBack(metric, allocator);
+    json::set(json::child(document, part, allocator), part == "spec" ? "metrics" : "currentMetrics",
+              std::move(metrics), allocator);
+  };
+  if (Value* spec = json::find(document, "spec")) {
+    if (Value* percent = json::find(*spec, "targetCPUUtilizationPercentage")) {
+      Value taken = std::move(*percent);
+      json::erase(*spec, "targetCPUUtilizationPercentage");
+      cpu_metric("spec", "target", std::move(taken));
+    }
+  }
+  if (Value* status = json::find(document, "status")) {
+    if (Value* percent = json::find(*status, "currentCPUUtilizationPercentage")) {
+      Value taken = std::move(*percent);
+      json::erase(*status, "currentCPUUtilizationPercentage");
+      cpu_metric("status", "current", std::move(taken));
+    }
+  }
+  return api::Object::from(document);
+}
+
+api::Object autoscaler_v1(const api::Object& autoscaler) {
+  Document document = autoscaler.to_document();
+  auto& allocator = document.GetAllocator();
+  json::set(document, "apiVersion", "autoscaling/v1", allocator);
+  const auto cpu_percent = [&](std::string_view part, std::string_view list,
+                               std::string_view holder, std::string_view field) {
+    Value* where = json::find(document, part);
+    if (where == nullptr) return;
+    Value percent;
+    json::for_each(*where, list, [&](Value& metric) {
+      const Value* resource = json::find(metric, "resource");
+      if (resource == nullptr || json::text(*resource, "name") != "cpu") return;
+      const Value* value = json::find(*resource, holder);
+      const Value* number = value == nullptr ? nullptr : json::find(*value, "averageUtilization");
+      if (number != nullptr) percent = json::deep_copy(*number, allocator);
+    });
+    json::erase(*where, list);
+    if (!percent.IsNull()) json::set(*where, field, std::move(percent), allocator);
+  };
+  cpu_percent("spec", "metrics", "target", "targetCPUUtilizationPercentage");
+  cpu_percent("status", "currentMetrics", "current", "currentCPUUtilizationPercentage");
+  if (Value* spec = json::find(document, "spec")) json::erase(*spec, "behavior");
+  if (Value* status = json::find(document, "status")) json::erase(*status, "conditions");
+  return api::Object::from(document);
+}
+
+}  // namespace lookout::apiserver::resources

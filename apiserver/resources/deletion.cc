@@ -1,0 +1,361 @@
+// Deleting: at once, after a grace period, or when the last finalizer is done.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "apiserver/names.h"
+#include "apiserver/resources/admission.h"
+#include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/service_allocator.h"
+#include "apiserver/resources/store.h"
+#include "lookout/api/detail/object_editor.h"
+#include "lookout/api/symbols.h"
+#include "lookout/api/time.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+using json::Value;
+using storage::StorageError;
+
+bool is(const Target& target, std::string_view group, std::string_view plural) {
+  return target.resource->type.group == group && target.resource->type.plural == plural;
+}
+
+std::chrono::sys_seconds now() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+/// The object as it is while it waits to go.
+Object mark(const Object& object, std::chrono::sys_seconds when, std::int64_t grace) {
+  const std::string time = api::format_time(when);
+  const std::int64_t generation = object["metadata"]["generation"].as_int();
+  // Somebody has to act on it: a new generation, the first time.
+  const std::int64_t next = is_deleting(object) || generation == 0 ? generation : generation + 1;
+  Object marked =
+      api::with_metadata(object, {{api::sym::kDeletionTimestamp, std::string_view(time)},
+                                  {api::sym::kDeletionGracePeriodSeconds, grace}});
+  return next == 0 ? marked : api::with_metadata(marked, {{api::sym::kGeneration, next}});
+}
+
+void check(const Target& target, const DeleteOptions& options, const Object& present) {
+  const auto demand = [&](std::string_view what, const std::optional<std::string>& wanted,
+                          std::string_view actual, std::string_view perhaps) {
+    if (!wanted || *wanted == actual) return;
+    // The API server names the kind where it names the resource elsewhere.
+    throw StatusError::conflict(
+        target.resource->type.group, target.resource->type.kind, present.name(),
+        fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The "
+                    "object might have been {3}",
+                    what, *wanted, actual, perhaps));
+  };
+  demand("UID", options.preconditions.uid, present.uid(), "deleted and then recreated");
+  demand("ResourceVersion", options.preconditions.resource_version, present.resource_version(),
+         "modified");
+}
+
+/// How long a pod gets to end: what the client says or else the pod; nothing if there is no node
+/// that runs it.
+std::int64_t grace_of(const Object& pod, const DeleteOptions& options) {
+  const std::string_view phase = pod["status"]["phase"].as_string();
+  if (pod["spec"]["nodeName"].as_string().empty() || phase == "Failed" || phase == "Succeeded")
+    return 0;
+  const std::int64_t grace =
+      options.grace_period_seconds.value_or(pod["spec"]["terminationGracePeriodSeconds"].as_int());
+  return grace < 0 ? 1 : grace;
+}
+
+/// The object with the finalizers that go with what is to become of its dependents
+/// (deletionFinalizersForGarbageCollection).
+Object with_propagation(const Object& object, Propagation propagation) {
+  bool orphan = propagation == Propagation::kOrphan;
+  bool foreground = propagation == Propagation::kForeground;
+  std::vector<std::string_view> before;
+  std::vector<std::string_view> wanted;
+  for (const api::Value finalizer : object["metadata"]["finalizers"].elements()) {
+    const std::string_view name = finalizer.as_string();
+    before.push_back(name);
+    if (name != kOrphanDependents && name != kForegroundDeletion) {
+      wanted.push_back(name);
+    } else if (propagation == Propagation::kDefault) {
+      (name == kOrphanDependents ? orphan : foreground) = true;
+    }
+  }
+  if (orphan) wanted.push_back(kOrphanDependents);
+  if (foreground && !orphan) wanted.push_back(kForegroundDeletion);
+  if (std::is_permutation(before.begin(), before.end(), wanted.begin(), wanted.end()))
+    return object;
+  Document document = object.to_document();
+  Allocator& allocator = document.GetAllocator();
+  Value list(rapidjson::kArrayType);
+  for (const std::string_view name : wanted)
+    list.PushBack(json::copy_text(name, allocator), allocator);
+  Value& metadata = json::child(document, "metadata", allocator);
+  if (wanted.empty()) {
+    json::erase(metadata, "finalizers");
+  } else {
+    json::set(metadata, "finalizers", std::move(list), allocator);
+  }
+  return Object::from(document);
+}
+
+/// Thrown out of an update: nothing is to be changed.
+struct Unchanged {};
+
+}  // namespace
+
+Awaitable<Store::Deleted> Store::remove_now(const Target& target,
+                                            storage::Preconditions preconditions,
+                                            bool dry_run) const {
+  const ServedResource& resource = *target.resource;
+  if (dry_run) {
+    Object present = co_await get(target);
+    co_return Deleted{std::move(present), true};
+  }
+  try {
+    storage::Interface::Validate anything;
+    const Object last = co_await resource.storage->remove(target.key(), std::move(preconditions),
+                                                          std::move(anything));
+    co_return Deleted{resource.from_storage(last), true};
+  } catch (const StorageError& e) {
+    throw_as_status(e, target, "delete");
+  }
+}
+
+/// Pods, and everything with finalizers: the object is marked first.
+Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
+                                                   const DeleteOptions& options) const {
+  const ServedResource& resource = *target.resource;
+  const bool is_pod = is(target, "", "pods");
+  bool gone = false;
+  const auto change = [&](const Object& before_deletion) -> Object {
+    check(target, options, before_deletion);
+    gone = false;
+    Object present = with_propagation(before_deletion, options.propagation);
+    const bool same = present.same(before_deletion);
+    const bool finalizers = !present["metadata"]["finalizers"].empty();
+    if (!is_pod) {
+      if (!finalizers) {
+        gone = true;
+        if (same) throw Unchanged{};
+        return mark(present, now(), 0);
+      }
+      if (is_deleting(present)) {
+        if (same) throw Unchanged{};
+        return present;
+      }
+      return mark(present, now(), 0);
+    }
+    if (!is_deleting(present)) {
+      const std::int64_t grace = grace_of(present, options);
+      gone = grace == 0 && !finalizers;
+      return mark(present, now() + std::chrono::seconds(grace), grace);
+    }
+    const std::int64_t before = present["metadata"]["deletionGracePeriodSeconds"].as_int();
+    if (!same) return present;
+    if (before == 0) {
+      gone = !finalizers;
+      throw Unchanged{};
+    }
+    // The grace period can be made shorter, not longer.
+    if (!options.grace_period_seconds) throw Unchanged{};
+    const std::int64_t grace = std::max<std::int64_t>(*options.grace_period_seconds, 0);
+    if (grace >= before) throw Unchanged{};
+    const auto end = api::parse_time(present["metadata"]["deletionTimestamp"].as_string());
+    const auto shorter = std::chrono::floor<std::chrono::seconds>(end.value_or(now())) -
+                         std::chrono::seconds(before - grace);
+    gone = grace == 0 && !finalizers;
+    return mark(present, std::max(shorter, now()), grace);
+  };
+  Object marked;
+  bool unchanged = false;
+  try {
+    if (options.dry_run) {
+      const Object present = co_await resource.storage->get(target.key());
+      if (!present) throw StorageError(StorageError::Code::kKeyNotFound, target.key());
+      marked = change(present);
+    } else {
+      storage::Preconditions none;
+      storage::Interface::Update update = change;
+      marked = co_await resource.storage->guaranteed_update(target.key(), false, std::move(none),
+                                                            std::move(update));
+    }
+  } catch (const Unchanged&) {
+    unchanged = true;
+  } catch (const StorageError& e) {
+    throw_as_status(e, target, "delete");
+  }
+  if (unchanged && !gone) {
+    Object present = co_await get(target);
+    co_return Deleted{std::move(present), false};
+  }
+  if (!gone || options.dry_run) co_return Deleted{resource.from_storage(marked), gone};
+  storage::Preconditions same;
+  if (!unchanged) same.uid = std::string(marked.uid());
+  bool gone_already = false;
+  try {
+    Deleted deleted = co_await remove_now(target, std::move(same), false);
+    co_return deleted;
+  } catch (const StatusError& e) {
+    // Somebody else saw the mark and was faster.
+    if (!api::is_not_found(e) || unchanged) throw;
+    gone_already = true;
+  }
+  co_return Deleted{resource.from_storage(marked), gone_already};
+}
+
+namespace {
+
+/// Changes what stays until somebody else has seen to what is in it.
+Awaitable<Store::Deleted> begin_deletion(const Store& store, Target target, bool dry_run,
+                                         storage::Interface::Update change) {
+  try {
+    storage::Preconditions none;
+    Object object;
+    if (dry_run) {
+      object = co_await store.get(target);
+    } else {
+      object = co_await target.resource->storage->guaranteed_update(
+          target.key(), false, std::move(none), std::move(change));
+    }
+    co_return Store::Deleted{std::move(object), false};
+  } catch (const StorageError& e) {
+    throw_as_status(e, target, "delete");
+  }
+}
+
+}  // namespace
+
+/// A namespace goes when it is empty: until then it is terminating.
+Awaitable<Store::Deleted> Store::remove_namespace(const Target& target,
+                                                  const DeleteOptions& options) const {
+  constexpr std::array<std::string_view, 3> kPermanent = {"default", "kube-system", "kube-public"};
+  if (std::find(kPermanent.begin(), kPermanent.end(), target.name) != kPermanent.end())
+    throw StatusError::forbidden("", "namespaces", target.name,
+                                 "this namespace may not be deleted");
+  const auto change = [&](const Object& present) -> Object {
+    check(target, options, present);
+    if (is_deleting(present)) return present;
+    Document document = mark(present, now(), 0).to_document();
+    Allocator& allocator = document.GetAllocator();
+    json::erase(*json::find(document, "metadata"), "deletionGracePeriodSeconds");
+    json::set(json::child(document, "status", allocator), "phase", "Terminating", allocator);
+    return Object::from(document);
+  };
+  co_return co_await begin_deletion(*this, target, options.dry_run, change);
+}
+
+/// A definition goes when its instances have gone.
+Awaitable<Store::Deleted> Store::remove_definition(const Target& target,
+                                                   const DeleteOptions& options) const {
+  const auto change = [&](const Object& present) -> Object {
+    check(target, options, present);
+    if (is_deleting(present)) return present;
+    Document document = mark(present, now(), 0).to_document();
+    Allocator& allocator = document.GetAllocator();
+    Value& metadata = *json::find(document, "metadata");
+    // A deletion is no new generation here (the definition's own REST.Delete in kube-apiserver).
+    json::set(metadata, "generation", Value(present["metadata"]["generation"].as_int()), allocator);
+    if (json::find(metadata, "finalizers") == nullptr)
+      json::set(metadata, "finalizers", Value(rapidjson::kArrayType), allocator);
+    json::find(metadata, "finalizers")
+        ->PushBack(json::copy_text(kInstanceCleanup, allocator), allocator);
+    Value condition(rapidjson::kObjectType);
+    json::set(condition, "type", "Terminating", allocator);
+    json::set(condition, "status", "True", allocator);
+    json::set(condition, "lastTransitionTime", api::format_time(now()), allocator);
+    json::set(condition, "reason", "InstanceDeletionPending", allocator);
+    json::set(condition, "message",
+              "CustomResourceDefinition marked for deletion; CustomResource deletion will begin "
+              "soon",
+              allocator);
+    if (Value* conditions = json::find(json::child(document, "status", allocator), "conditions"))
+      conditions->PushBack(condition, allocator);
+    return Object::from(document);
+  };
+  co_return co_await begin_deletion(*this, target, options.dry_run, change);
+}
+
+Awaitable<Store::Deleted> Store::remove(Target target, DeleteOptions options) const {
+  if (target.admission != nullptr && target.admission->concerns(Write::Operation::kDelete))
+    return remove_admitted(std::move(target), std::move(options));
+  return remove_unasked(std::move(target), std::move(options));
+}
+
+/// As with updates: the object that goes is the one that everybody was asked about.
+Awaitable<Store::Deleted> Store::remove_admitted(Target target, DeleteOptions options) const {
+  Admission& admission = *target.admission;
+  for (;;) {
+    const Object present = co_await get(target);
+    check(target, options, present);
+    Write write{Write::Operation::kDelete, Object(), present};
+    Write again = write;
+    Admission::Normalize nothing = [](const Object& object) { return object; };
+    co_await admission.mutate(std::move(write), std::move(nothing));
+    co_await admission.validate(std::move(again));
+    DeleteOptions same = options;
+    same.preconditions.resource_version = std::string(present.resource_version());
+    std::exception_ptr conflict;
+    try {
+      co_return co_await remove_unasked(target, std::move(same));
+    } catch (const StatusError& e) {
+      if (!api::is_conflict(e)) throw;
+      conflict = std::current_exception();
+    }
+    const bool moved = co_await has_moved(target, present);
+    if (!moved) std::rethrow_exception(conflict);
+  }
+}
+
+Awaitable<Store::Deleted> Store::remove_unasked(Target target, DeleteOptions options) const {
+  const bool service = allocates(target) && !options.dry_run;
+  Deleted deleted = co_await remove_object(std::move(target), std::move(options));
+  if (service && deleted.gone) co_await services_->release(claims_of(deleted.object));
+  co_return deleted;
+}
+
+Awaitable<Store::Deleted> Store::remove_object(Target target, DeleteOptions options) const {
+  if (is(target, "", "namespaces")) co_return co_await remove_namespace(target, options);
+  const Object present = co_await get(target);
+  check(target, options, present);
+  if (is(target, "apiextensions.k8s.io", "customresourcedefinitions"))
+    co_return co_await remove_definition(target, options);
+  const bool waits = options.propagation == Propagation::kForeground ||
+                     options.propagation == Propagation::kOrphan;
+  if (waits || is(target, "", "pods") || !present["metadata"]["finalizers"].empty())
+    co_return co_await remove_gracefully(target, options);
+  co_return co_await remove_now(target, options.preconditions, options.dry_run);
+}
+
+Awaitable<std::vector<Object>> Store::remove_collection(Target target, storage::Predicate predicate,
+                                                        DeleteOptions options) const {
+  storage::ListOptions list;
+  list.predicate = std::move(predicate);
+  storage::ListResult found =
+      co_await target.resource->storage->list(target.key(), true, std::move(list));
+  std::vector<Object> removed;
+  std::vector<Object> some;
+  for (;;) {
+    const bool more = co_await found.objects->next(some, 100);
+    if (!more) break;
+    for (const Object& stored : some) {
+      Target one = target;
+      one.ns = stored.ns();
+      one.name = stored.name();
+      removed.push_back(target.resource->from_storage(stored));
+      try {
+        co_await remove(one, options);
+      } catch (const StatusError& e) {
+        // It went by itself.
+        if (!api::is_not_found(e)) throw;
+      }
+    }
+  }
+  co_return removed;
+}
+
+}  // namespace lookout::apiserver::resources

@@ -1,0 +1,204 @@
+#include "apiserver/resources/object_meta.h"
+
+#include <fmt/format.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lookout/api/detail/go_text.h"
+#include "lookout/api/error.h"
+#include "lookout/api/time.h"
+#include "lookout/base/ascii.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+namespace rules = api::validation;
+using api::Object;
+using api::Value;
+
+constexpr std::size_t kMaxAnnotations = 256u << 10;
+/// Of a generated name the part that the client chose.
+constexpr std::size_t kMaxGeneratedPrefix = 58;
+constexpr std::string_view kImmutable = "field is immutable";
+
+template <std::size_t N>
+std::array<unsigned char, N> random_bytes() {
+  std::array<unsigned char, N> bytes{};
+  if (RAND_bytes(bytes.data(), static_cast<int>(N)) != 1)
+    throw Error("the system has no random numbers");
+  return bytes;
+}
+
+void validate_labels(Value labels, Causes& causes) {
+  for (const auto& [key, value] : labels.members()) {
+    for (const auto& message : rules::check_qualified_name(key))
+      causes.push_back(rules::invalid("metadata.labels", key, message));
+    for (const auto& message : rules::check_label_value(value.as_string()))
+      causes.push_back(rules::invalid("metadata.labels", value.as_string(), message));
+  }
+}
+
+void validate_annotations(Value annotations, Causes& causes) {
+  std::size_t size = 0;
+  for (const auto& [key, value] : annotations.members()) {
+    for (const auto& message : rules::check_qualified_name(base::lower_case(key)))
+      causes.push_back(rules::invalid("metadata.annotations", key, message));
+    size += key.size() + value.as_string().size();
+  }
+  if (size > kMaxAnnotations)
+    causes.push_back(rules::too_long("metadata.annotations", static_cast<int>(kMaxAnnotations)));
+}
+
+void validate_owners(Value owners, Causes& causes) {
+  std::size_t index = 0;
+  for (const Value owner : owners.elements()) {
+    const std::string here = fmt::format("metadata.ownerReferences[{}]", index++);
+    for (const char* field : {"apiVersion", "kind", "name", "uid"}) {
+      if (owner[field].as_string().empty())
+        causes.push_back(rules::required(here + "." + field, "must not be empty"));
+    }
+  }
+}
+
+void validate_finalizers(Value finalizers, Causes& causes) {
+  for (const Value finalizer : finalizers.elements()) {
+    const std::string_view name = finalizer.as_string();
+    for (const auto& message : rules::check_qualified_name(name))
+      causes.push_back(rules::invalid("metadata.finalizers", name, message));
+  }
+}
+
+}  // namespace
+
+void validate_metadata(const ServedResource& resource, const Object& object, Causes& causes) {
+  const Value metadata = object["metadata"];
+  const auto check_name = resource.strategy->check_name;
+  if (std::string prefix(metadata["generateName"].as_string()); !prefix.empty()) {
+    // What comes behind a trailing dash makes it a name.
+    if (prefix.size() > 1 && prefix.back() == '-')
+      prefix = prefix.substr(0, prefix.size() - 2) + "a";
+    for (const auto& message : check_name(prefix)) {
+      causes.push_back(
+          rules::invalid("metadata.generateName", metadata["generateName"].as_string(), message));
+    }
+  }
+  if (object.name().empty()) {
+    causes.push_back(rules::required("metadata.name", "name or generateName is required"));
+  } else {
+    for (const auto& message : check_name(object.name()))
+      causes.push_back(rules::invalid("metadata.name", object.name(), message));
+  }
+  if (resource.type.namespaced) {
+    if (object.ns().empty()) {
+      causes.push_back(rules::required("metadata.namespace", ""));
+    } else {
+      for (const auto& message : rules::check_dns1123_label(object.ns()))
+        causes.push_back(rules::invalid("metadata.namespace", object.ns(), message));
+    }
+  } else if (!object.ns().empty()) {
+    causes.push_back(rules::forbidden("metadata.namespace", "not allowed on this type"));
+  }
+  if (const std::int64_t generation = metadata["generation"].as_int(); generation < 0) {
+    causes.push_back(
+        rules::invalid("metadata.generation", generation, "must be greater than or equal to 0"));
+  }
+  validate_metadata_details(object, causes);
+}
+
+void validate_metadata_details(const Object& object, Causes& causes) {
+  const Value metadata = object["metadata"];
+  validate_labels(object.labels(), causes);
+  validate_annotations(object.annotations(), causes);
+  validate_owners(metadata["ownerReferences"], causes);
+  validate_finalizers(metadata["finalizers"], causes);
+}
+
+void validate_metadata_update(const Object& object, const Object& old, Causes& causes) {
+  const Value metadata = object["metadata"];
+  const Value before = old["metadata"];
+  if (before["deletionTimestamp"].exists()) {
+    std::vector<std::string> added;
+    for (const Value finalizer : metadata["finalizers"].elements()) {
+      bool known = false;
+      for (const Value present : before["finalizers"].elements()) known |= present == finalizer;
+      if (!known) added.push_back(api::detail::quote(finalizer.as_string()));
+    }
+    std::sort(added.begin(), added.end());
+    if (!added.empty()) {
+      causes.push_back(rules::forbidden(
+          "metadata.finalizers",
+          fmt::format("no new finalizers can be added if the object is being deleted, found new "
+                      "finalizers []string{{{}}}",
+                      fmt::join(added, ", "))));
+    }
+  }
+  const auto stays = [&](std::string_view field, std::string_view now, std::string_view then) {
+    if (now != then) causes.push_back(rules::invalid(field, now, kImmutable));
+  };
+  stays("metadata.name", object.name(), old.name());
+  stays("metadata.namespace", object.ns(), old.ns());
+  stays("metadata.uid", object.uid(), old.uid());
+  stays("metadata.deletionTimestamp", metadata["deletionTimestamp"].as_string(),
+        before["deletionTimestamp"].as_string());
+}
+
+bool is_deleting(const api::Object& object) {
+  return object["metadata"]["deletionTimestamp"].exists();
+}
+
+void initialize_metadata(json::Value& metadata, json::Allocator& allocator) {
+  for (const char* field : {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"})
+    json::erase(metadata, field);
+  json::set(metadata, "uid", new_uid(), allocator);
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  json::set(metadata, "creationTimestamp", api::format_time(now), allocator);
+}
+
+void drop_empty_metadata(json::Value& metadata) {
+  for (const char* field : {"labels", "annotations", "finalizers", "ownerReferences"}) {
+    const json::Value* value = json::find(metadata, field);
+    if (value == nullptr) continue;
+    const bool empty =
+        (value->IsObject() && value->ObjectEmpty()) || (value->IsArray() && value->Empty());
+    if (empty) json::erase(metadata, field);
+  }
+}
+
+std::string generate_name(std::string_view prefix) {
+  constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
+  std::string name(prefix.substr(0, kMaxGeneratedPrefix));
+  for (const unsigned char byte : random_bytes<5>()) name += kLetters[byte % kLetters.size()];
+  return name;
+}
+
+std::string new_uid() {
+  auto bytes = random_bytes<16>();
+  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0F) | 0x40);  // version 4
+  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3F) | 0x80);
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    out += fmt::format("{:02x}", bytes[i]);
+  }
+  return out;
+}
+
+void ensure_namespace(json::Value& metadata, std::string_view ns, json::Allocator& allocator) {
+  const std::string_view present = json::text(metadata, "namespace");
+  if (present == ns) return;
+  if (ns.empty()) {
+    json::erase(metadata, "namespace");
+  } else if (present.empty()) {
+    json::set(metadata, "namespace", ns, allocator);
+  } else {
+    throw api::StatusError::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  }
+}
+
+}  // namespace lookout::apiserver::resources

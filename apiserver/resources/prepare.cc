@@ -1,0 +1,370 @@
+#include <cstdlib>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "apiserver/resources/strategies.h"
+#include "lookout/api/time.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+using json::Allocator;
+using json::Value;
+
+Value array() { return Value(rapidjson::kArrayType); }
+
+constexpr int kNodeCritical = 2000001000;
+constexpr int kClusterCritical = 2000000000;
+constexpr std::string_view kTemplateGeneration = "deprecated.daemonset.template.generation";
+
+/// A pod stays for a while on a node that gets lost, unless it says what it wants to do then.
+void tolerate(Value& spec, std::string_view taint, Allocator& allocator) {
+  constexpr int kSeconds = 300;
+  const Value* present = json::find(spec, "tolerations");
+  if (present == nullptr || !present->IsArray()) json::set(spec, "tolerations", array(), allocator);
+  Value& tolerations = *json::find(spec, "tolerations");
+  for (const Value& toleration : tolerations.GetArray()) {
+    const std::string_view key = json::text(toleration, "key");
+    const std::string_view effect = json::text(toleration, "effect");
+    if ((key == taint || key.empty()) && (effect == "NoExecute" || effect.empty())) return;
+  }
+  Value toleration(rapidjson::kObjectType);
+  json::set(toleration, "key", taint, allocator);
+  json::set(toleration, "operator", "Exists", allocator);
+  json::set(toleration, "effect", "NoExecute", allocator);
+  json::set(toleration, "tolerationSeconds", Value(kSeconds), allocator);
+  tolerations.PushBack(toleration, allocator);
+}
+
+/// The finalizer of what may be in use (admission's StorageObjectInUseProtection).
+void protect(Value& object, std::string_view finalizer, Allocator& allocator) {
+  Value& metadata = json::child(object, "metadata", allocator);
+  const Value* present = json::find(metadata, "finalizers");
+  if (present == nullptr || !present->IsArray())
+    json::set(metadata, "finalizers", array(), allocator);
+  Value& finalizers = *json::find(metadata, "finalizers");
+  for (const Value& one : finalizers.GetArray()) {
+    if (one.IsString() && json::text_of(one) == finalizer) return;
+  }
+  finalizers.PushBack(json::copy_text(finalizer, allocator), allocator);
+}
+
+bool has_resources(Value& container) {
+  const Value* resources = json::find(container, "resources");
+  if (resources == nullptr || !resources->IsObject()) return false;
+  for (const char* kind : {"requests", "limits"}) {
+    const Value* amounts = json::find(*resources, kind);
+    if (amounts != nullptr && amounts->IsObject() && !amounts->ObjectEmpty()) return true;
+  }
+  return false;
+}
+
+/// Whether the limits of a container cover CPU and memory and its requests are no other.
+bool is_guaranteed(Value& container) {
+  const Value* resources = json::find(container, "resources");
+  const Value* limits = resources == nullptr ? nullptr : json::find(*resources, "limits");
+  if (limits == nullptr) return false;
+  const Value* requests = json::find(*resources, "requests");
+  for (const char* resource : {"cpu", "memory"}) {
+    const Value* limit = json::find(*limits, resource);
+    if (limit == nullptr) return false;
+    const Value* request = requests == nullptr ? nullptr : json::find(*requests, resource);
+    if (request != nullptr && *request != *limit) return false;
+  }
+  return true;
+}
+
+/// The class that decides who is evicted first.
+std::string_view quality_of_service(Value& spec) {
+  bool guaranteed = true;
+  bool best_effort = true;
+  const auto look = [&](Value& container) {
+    if (has_resources(container)) best_effort = false;
+    if (!is_guaranteed(container)) guaranteed = false;
+  };
+  json::for_each(spec, "containers", look);
+  json::for_each(spec, "initContainers", look);
+  return best_effort ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
+}
+
+Value condition(std::string_view type, std::string_view reason, std::string_view message,
+                Allocator& allocator) {
+  Value out(rapidjson::kObjectType);
+  json::set(out, "type", type, allocator);
+  json::set(out, "status", "True", allocator);
+  const auto now =
+      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+  json::set(out, "lastTransitionTime", api::format_time(now), allocator);
+  json::set(out, "reason", reason, allocator);
+  json::set(out, "message", message, allocator);
+  return out;
+}
+
+/// The version that objects are stored in.
+std::string_view storage_version(const Value& spec) {
+  const Value* versions = json::find(spec, "versions");
+  if (versions == nullptr || !versions->IsArray()) return {};
+  for (const Value& version : versions->GetArray()) {
+    const Value* storage = json::find(version, "storage");
+    if (storage != nullptr && storage->IsTrue()) return json::text(version, "name");
+  }
+  return {};
+}
+
+/// What of a definition's status follows from its spec.
+void accept_names(Value& definition, Allocator& allocator) {
+  Value* spec = json::find(definition, "spec");
+  if (spec == nullptr) return;
+  Value& status = json::child(definition, "status", allocator);
+  json::take(status, *spec, "names", allocator);
+  if (Value* names = json::find(status, "names")) {
+    Value taken = std::move(*names);
+    json::erase(status, "names");
+    json::set(status, "acceptedNames", std::move(taken), allocator);
+  }
+  const std::string_view stored = storage_version(*spec);
+  if (json::find(status, "storedVersions") == nullptr)
+    json::set(status, "storedVersions", array(), allocator);
+  Value& versions = *json::find(status, "storedVersions");
+  for (const Value& version : versions.GetArray()) {
+    if (version.IsString() && json::text_of(version) == stored) return;
+  }
+  if (!stored.empty()) versions.PushBack(json::copy_text(stored, allocator), allocator);
+}
+
+}  // namespace
+
+void prepare_pod(Value& pod, Allocator& allocator) {
+  Value& status = json::child(pod, "status", allocator);
+  json::set(status, "phase", "Pending", allocator);
+  Value* spec = json::find(pod, "spec");
+  if (spec == nullptr || !spec->IsObject()) return;
+  json::set(status, "qosClass", quality_of_service(*spec), allocator);
+  // What kube-apiserver's admission plugins do that are always on: DefaultTolerationSeconds, and
+  // Priority (what priority_admission.h has not said).
+  tolerate(*spec, "node.kubernetes.io/not-ready", allocator);
+  tolerate(*spec, "node.kubernetes.io/unreachable", allocator);
+  const std::string_view priority = json::text(*spec, "priorityClassName");
+  const int value = priority == "system-node-critical"      ? kNodeCritical
+                    : priority == "system-cluster-critical" ? kClusterCritical
+                                                            : 0;
+  json::set_default(*spec, "priority", Value(value), allocator);
+  json::set_default(*spec, "preemptionPolicy", "PreemptLowerPriority", allocator);
+}
+
+/// What the same plugins do for a change that leaves out what they filled in.
+void prepare_pod_update(Value& pod, const Value& old, Allocator& allocator) {
+  Value* spec = json::find(pod, "spec");
+  const Value* before = json::find(old, "spec");
+  if (spec == nullptr || !spec->IsObject() || before == nullptr) return;
+  tolerate(*spec, "node.kubernetes.io/not-ready", allocator);
+  tolerate(*spec, "node.kubernetes.io/unreachable", allocator);
+  for (const char* field : {"priority", "preemptionPolicy"}) {
+    if (json::find(*spec, field) == nullptr) json::take(*spec, *before, field, allocator);
+  }
+}
+
+/// The taint of a node that has not said that it is ready (admission's TaintNodesByCondition).
+void prepare_node(Value& node, Allocator& allocator) {
+  constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
+  Value& spec = json::child(node, "spec", allocator);
+  const Value* present = json::find(spec, "taints");
+  if (present == nullptr || !present->IsArray()) json::set(spec, "taints", array(), allocator);
+  Value& taints = *json::find(spec, "taints");
+  for (const Value& taint : taints.GetArray()) {
+    if (json::text(taint, "key") == kNotReady && json::text(taint, "effect") == "NoSchedule")
+      return;
+  }
+  Value taint(rapidjson::kObjectType);
+  json::set(taint, "key", kNotReady, allocator);
+  json::set(taint, "effect", "NoSchedule", allocator);
+  taints.PushBack(taint, allocator);
+}
+
+/// A job finds its pods by its own uid, unless its creator wants to look after that.
+void prepare_job(Value& job, Allocator& allocator) {
+  Value* spec = json::find(job, "spec");
+  if (spec == nullptr || !spec->IsObject()) return;
+  const Value* manual = json::find(*spec, "manualSelector");
+  if (manual != nullptr && manual->IsTrue()) return;
+  const Value& metadata = json::child(job, "metadata", allocator);
+  const std::string uid(json::text(metadata, "uid"));
+  const std::string name(json::text(metadata, "name"));
+  Value& pod = json::child(json::child(*json::find(job, "spec"), "template", allocator), "metadata",
+                           allocator);
+  Value& labels = json::child(pod, "labels", allocator);
+  // A job without labels of its own has those of its template.
+  const Value* own = json::find(*json::find(job, "metadata"), "labels");
+  const bool shares = own == nullptr || *own == labels;
+  for (const char* key : {"batch.kubernetes.io/controller-uid", "controller-uid"})
+    json::set(labels, key, uid, allocator);
+  for (const char* key : {"batch.kubernetes.io/job-name", "job-name"})
+    json::set(labels, key, name, allocator);
+  Value& selector = json::child(*json::find(job, "spec"), "selector", allocator);
+  json::set(json::child(selector, "matchLabels", allocator), "batch.kubernetes.io/controller-uid",
+            uid, allocator);
+  if (!shares) return;
+  const Value& of_template = *json::find(
+      *json::find(*json::find(*json::find(job, "spec"), "template"), "metadata"), "labels");
+  json::set(*json::find(job, "metadata"), "labels", json::deep_copy(of_template, allocator),
+            allocator);
+}
+
+/// How often the template has changed, for controllers of long ago.
+void prepare_daemon_set(Value& set, Allocator& allocator) {
+  Value& metadata = json::child(set, "metadata", allocator);
+  json::set(json::child(metadata, "annotations", allocator), kTemplateGeneration, "1", allocator);
+}
+
+void prepare_daemon_set_update(Value& set, const Value& old, Allocator& allocator) {
+  const Value* before = json::find(*json::find(old, "metadata"), "annotations");
+  const std::string_view text = before == nullptr ? "" : json::text(*before, kTemplateGeneration);
+  Value& metadata = json::child(set, "metadata", allocator);
+  json::set(json::child(metadata, "annotations", allocator), kTemplateGeneration,
+            text.empty() ? "1" : std::string(text), allocator);
+}
+
+api::Object finish_daemon_set_update(const api::Object& set, const api::Object& old) {
+  if (set["spec"]["template"] == old["spec"]["template"]) return set;
+  const auto present = set["metadata"]["annotations"][kTemplateGeneration].as_string();
+  const long generation = std::strtol(std::string(present).c_str(), nullptr, 10);
+  json::Document document = set.to_document();
+  json::set(*json::find(*json::find(document, "metadata"), "annotations"), kTemplateGeneration,
+            std::to_string(generation + 1), document.GetAllocator());
+  return api::Object::from(document);
+}
+
+void prepare_namespace(Value& ns, Allocator& allocator) {
+  Value finalizers = array();
+  finalizers.PushBack(Value("kubernetes"), allocator);
+  json::set(json::child(ns, "spec", allocator), "finalizers", std::move(finalizers), allocator);
+  json::set(json::child(ns, "status", allocator), "phase", "Active", allocator);
+}
+
+/// Finalizers of the namespace have a subresource of their own.
+void prepare_namespace_update(Value& ns, const Value& old, Allocator& allocator) {
+  const Value* spec = json::find(old, "spec");
+  if (spec == nullptr) {
+    json::erase(ns, "spec");
+  } else {
+    json::take(json::child(ns, "spec", allocator), *spec, "finalizers", allocator);
+  }
+}
+
+void prepare_persistent_volume(Value& volume, Allocator& allocator) {
+  Value& status = json::child(volume, "status", allocator);
+  json::set(status, "phase", "Pending", allocator);
+  json::set(
+      status, "lastPhaseTransitionTime",
+      api::format_time(std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())),
+      allocator);
+  protect(volume, "kubernetes.io/pv-protection", allocator);
+}
+void prepare_persistent_volume_claim(Value& claim, Allocator& allocator) {
+  json::set(json::child(claim, "status", allocator), "phase", "Pending", allocator);
+  protect(claim, "kubernetes.io/pvc-protection", allocator);
+}
+void prepare_service(Value& service, Allocator& allocator) {
+  json::child(json::child(service, "status", allocator), "loadBalancer", allocator);
+}
+
+/// What a service keeps that a client leaves out, and what it loses with its type
+/// (patchAllocatedValues and dropTypeDependentFields).
+void prepare_service_update(Value& service, const Value& old_service, Allocator& allocator) {
+  Value* now = json::find(service, "spec");
+  const Value* then = json::find(old_service, "spec");
+  if (now == nullptr || then == nullptr || !now->IsObject() || !then->IsObject()) return;
+  Value& spec = *now;
+  const Value& old = *then;
+  const auto same = [&](const char* field) {
+    const Value* a = json::find(spec, field);
+    const Value* b = json::find(old, field);
+    return a != nullptr && b != nullptr ? *a == *b : a == b;
+  };
+  const std::string type(json::text(spec, "type"));
+  const std::string old_type(json::text(old, "type"));
+  const auto has_address = [](const std::string& of) { return of != "ExternalName"; };
+  const auto has_ports = [](const std::string& of) {
+    return of == "NodePort" || of == "LoadBalancer";
+  };
+  // One address, and all of them: whichever was changed counts.
+  const auto empty = [&](const char* field) {
+    const Value* value = json::find(spec, field);
+    return value == nullptr || (value->IsArray() && value->Empty()) ||
+           (value->IsString() && value->GetStringLength() == 0);
+  };
+  if (!same("clusterIP") && same("clusterIPs")) {
+    json::erase(spec, "clusterIPs");
+  } else if (same("clusterIP") && !same("clusterIPs") && !empty("clusterIPs") &&
+             !empty("clusterIP")) {
+    const Value& first = (*json::find(spec, "clusterIPs"))[0];
+    if (first.IsString())
+      json::set(spec, "clusterIP", std::string(json::text_of(first)), allocator);
+  }
+  if (has_address(type) && has_address(old_type)) {
+    if (empty("clusterIP") && empty("clusterIPs")) {
+      json::take(spec, old, "clusterIP", allocator);
+      json::take(spec, old, "clusterIPs", allocator);
+    }
+    for (const char* field : {"ipFamilies", "ipFamilyPolicy"}) {
+      if (empty(field)) json::take(spec, old, field, allocator);
+    }
+  }
+  if (has_address(old_type) && !has_address(type)) {
+    if (same("clusterIP") || empty("clusterIP")) {
+      for (const char* field : {"clusterIP", "clusterIPs"}) json::erase(spec, field);
+    }
+    for (const char* field : {"ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"})
+      json::erase(spec, field);
+  }
+  const auto port_of_old = [&](const Value& port) -> std::int64_t {
+    const Value* ports = json::find(old, "ports");
+    if (ports == nullptr || !ports->IsArray()) return 0;
+    for (const Value& one : ports->GetArray()) {
+      if (json::integer(one, "port", 0) == json::integer(port, "port", 0) &&
+          json::text(one, "protocol") == json::text(port, "protocol"))
+        return json::integer(one, "nodePort", 0);
+    }
+    return 0;
+  };
+  json::for_each(spec, "ports", [&](Value& port) {
+    if (!port.IsObject() || !has_ports(old_type)) return;
+    const std::int64_t before = port_of_old(port);
+    const std::int64_t wanted = json::integer(port, "nodePort", 0);
+    if (has_ports(type) && wanted == 0 && before != 0)
+      json::set(port, "nodePort", Value(before), allocator);
+    if (!has_ports(type) && wanted == before) json::erase(port, "nodePort");
+  });
+  if (has_ports(old_type) && !has_ports(type) && same("externalTrafficPolicy"))
+    json::erase(spec, "externalTrafficPolicy");
+  if (old_type == "LoadBalancer" && type != "LoadBalancer") {
+    for (const char* field :
+         {"allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"}) {
+      if (same(field)) json::erase(spec, field);
+    }
+  } else if (type == "LoadBalancer" && old_type == "LoadBalancer" && empty("healthCheckNodePort") &&
+             json::text(spec, "externalTrafficPolicy") == "Local") {
+    json::take(spec, old, "healthCheckNodePort", allocator);
+  }
+}
+
+/// A definition is served at once: nobody else has to agree.
+void prepare_custom_resource_definition(Value& definition, Allocator& allocator) {
+  Value conditions = array();
+  conditions.PushBack(condition("NamesAccepted", "NoConflicts", "no conflicts found", allocator),
+                      allocator);
+  conditions.PushBack(condition("Established", "InitialNamesAccepted",
+                                "the initial names have been accepted", allocator),
+                      allocator);
+  Value& status = json::child(definition, "status", allocator);
+  json::set(status, "conditions", std::move(conditions), allocator);
+  accept_names(definition, allocator);
+}
+
+void prepare_custom_resource_definition_update(Value& definition, const Value& /*old*/,
+                                               Allocator& allocator) {
+  accept_names(definition, allocator);
+}
+
+}  // namespace lookout::apiserver::resources

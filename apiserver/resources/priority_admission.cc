@@ -1,0 +1,85 @@
+#include "apiserver/resources/priority_admission.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "apiserver/json.h"
+#include "lookout/api/status.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+using api::Object;
+using api::StatusError;
+
+/// The default class; of several the least one. Empty if there is none.
+Awaitable<Object> default_class(ServedResourcePtr classes) {
+  storage::ListOptions options;
+  options.match = storage::VersionMatch::kNotOlderThan;
+  storage::ListResult list = co_await classes->storage->list("", true, std::move(options));
+  Object out;
+  std::vector<Object> some;
+  for (;;) {
+    const bool more = co_await list.objects->next(some, 100);
+    if (!more) break;
+    for (const Object& one : some) {
+      if (!one["globalDefault"].as_bool()) continue;
+      if (!out || one["value"].as_int() < out["value"].as_int()) out = one;
+    }
+  }
+  co_return out;
+}
+
+StatusError refused(const Object& pod, const std::string& why) {
+  return StatusError::forbidden("", "pods", pod.name(), why);
+}
+
+}  // namespace
+
+Awaitable<Object> admit_priority(ServedResourcePtr classes, Object pod) {
+  const std::string name(pod["spec"]["priorityClassName"].as_string());
+  Object chosen;
+  if (name.empty()) {
+    ServedResourcePtr all = classes;
+    chosen = co_await default_class(std::move(all));
+  } else {
+    // One that a cache knows will do, as it does there.
+    chosen = co_await classes->storage->get(name, 1);
+    if (!chosen) chosen = co_await classes->storage->get(name);
+    if (!chosen) throw refused(pod, fmt::format("no PriorityClass with name {} was found", name));
+  }
+  const std::int64_t priority = chosen ? chosen["value"].as_int() : 0;
+  std::string policy(chosen["preemptionPolicy"].as_string());
+  if (policy.empty()) policy = "PreemptLowerPriority";
+  const auto spec = pod["spec"];
+  if (spec["priority"].exists() && spec["priority"].as_int() != priority) {
+    throw refused(pod, fmt::format("the integer value of priority ({}) must not be provided in pod "
+                                   "spec; priority admission controller computed {} from the given "
+                                   "PriorityClass name",
+                                   spec["priority"].as_int(), priority));
+  }
+  if (spec["preemptionPolicy"].exists() && spec["preemptionPolicy"].as_string() != policy) {
+    throw refused(
+        pod, fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod "
+                         "spec; priority admission controller computed {} from the given "
+                         "PriorityClass name",
+                         spec["preemptionPolicy"].as_string(), policy));
+  }
+  json::Document document = pod.to_document();
+  json::Value* const to = json::find(document, "spec");
+  // What is none is refused later, in the words of that.
+  if (to == nullptr || !to->IsObject()) co_return pod;
+  auto& allocator = document.GetAllocator();
+  if (name.empty() && chosen)
+    json::set(*to, "priorityClassName", std::string(chosen.name()), allocator);
+  json::set(*to, "priority", json::Value(priority), allocator);
+  json::set(*to, "preemptionPolicy", policy, allocator);
+  co_return Object::from(document);
+}
+
+}  // namespace lookout::apiserver::resources

@@ -1,0 +1,207 @@
+#include "apiserver/resources/resource_registry.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/selectable_fields.h"
+#include "apiserver/resources/strategy.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+using api::Object;
+using api::Value;
+
+std::vector<std::string> strings(Value list) {
+  std::vector<std::string> out;
+  for (const Value one : list.elements()) out.emplace_back(one.as_string());
+  return out;
+}
+
+/// ".spec.replicas" in parts.
+std::vector<std::string> json_path(std::string_view path) {
+  std::vector<std::string> out;
+  while (!path.empty()) {
+    if (path.front() == '.') path.remove_prefix(1);
+    const std::size_t end = std::min(path.find('.'), path.size());
+    out.emplace_back(path.substr(0, end));
+    path.remove_prefix(end);
+  }
+  return out;
+}
+
+bool is_established(const Object& definition) {
+  for (const Value condition : definition["status"]["conditions"].elements()) {
+    if (condition["type"].as_string() == "Established")
+      return condition["status"].as_string() == "True";
+  }
+  return false;
+}
+
+/// Versions in the order in which clients prefer them: stable ones first, higher ones first.
+struct Priority {
+  int stability = 0;  // 3: v1, 2: v1beta1, 1: v1alpha1, 0: anything else
+  int major = 0;
+  int minor = 0;
+};
+
+Priority priority_of(std::string_view version) {
+  Priority out;
+  const auto number = [&](std::size_t& at) {
+    int value = -1;
+    while (at < version.size() && version[at] >= '0' && version[at] <= '9') {
+      value = std::max(value, 0) * 10 + (version[at++] - '0');
+      if (value > 1000000) return -1;
+    }
+    return value;
+  };
+  std::size_t at = 1;
+  if (!version.starts_with('v')) return {};
+  out.major = number(at);
+  if (out.major < 0) return {};
+  if (at == version.size()) {
+    out.stability = 3;
+    return out;
+  }
+  for (const auto& [word, stability] : {std::pair{"beta", 2}, std::pair{"alpha", 1}}) {
+    if (!version.substr(at).starts_with(word)) continue;
+    std::size_t digits = at + std::string_view(word).size();
+    out.minor = number(digits);
+    if (out.minor < 0 || digits != version.size()) return {};
+    out.stability = stability;
+    return out;
+  }
+  return {};
+}
+
+bool is_preferred(std::string_view a, std::string_view b) {
+  const Priority x = priority_of(a);
+  const Priority y = priority_of(b);
+  if (x.stability != y.stability) return x.stability > y.stability;
+  if (x.stability == 0) return a < b;
+  return std::pair(x.major, x.minor) > std::pair(y.major, y.minor);
+}
+
+/// Where the objects of a custom resource are kept.
+std::string place_of(const std::string& group, const std::string& plural) {
+  return group + "/" + plural;
+}
+
+}  // namespace
+
+std::vector<ServedResourcePtr> custom_resources(const Object& definition,
+                                                storage::Backend& backend) {
+  std::vector<ServedResourcePtr> out;
+  if (!is_established(definition)) return out;
+  const Value spec = definition["spec"];
+  const Value names = spec["names"];
+  const std::string group(spec["group"].as_string());
+  const std::string plural(names["plural"].as_string());
+  std::string storage_version;
+  for (const Value version : spec["versions"].elements()) {
+    if (version["storage"].as_bool())
+      storage_version = group + "/" + std::string(version["name"].as_string());
+  }
+  for (const Value version : spec["versions"].elements()) {
+    if (!version["served"].as_bool()) continue;
+    auto resource = std::make_shared<ServedResource>();
+    resource->type = api::Resource(group, std::string(version["name"].as_string()),
+                                   std::string(names["kind"].as_string()), plural,
+                                   spec["scope"].as_string() == "Namespaced");
+    resource->list_kind = names["listKind"].as_string();
+    resource->singular = names["singular"].as_string();
+    resource->verbs = {"delete", "deletecollection", "get",    "list",
+                       "patch",  "create",           "update", "watch"};
+    resource->short_names = strings(names["shortNames"]);
+    resource->categories = strings(names["categories"]);
+    resource->custom = true;
+    resource->terminating = is_deleting(definition);
+    resource->storage_version = storage_version;
+    resource->storage = &backend.resource(place_of(group, plural), {}, plural + "." + group);
+    resource->strategy = &custom_resource_strategy();
+    if (const Value schema = version["schema"]["openAPIV3Schema"]; schema.is_object())
+      resource->schema = Object::parse(schema.to_json());
+    resource->printer = tables::Printer::of_custom(version);
+    const Value subresources = version["subresources"];
+    const std::vector<std::string> verbs = {"get", "patch", "update"};
+    if (subresources["status"].exists())
+      resource->subresources.push_back({"status", resource->type.gvk(), verbs});
+    if (const Value scale = subresources["scale"]; scale.exists()) {
+      resource->subresources.push_back({"scale", {"autoscaling", "v1", "Scale"}, verbs});
+      resource->scale = ScalePaths{json_path(scale["specReplicasPath"].as_string()),
+                                   json_path(scale["statusReplicasPath"].as_string()),
+                                   json_path(scale["labelSelectorPath"].as_string())};
+    }
+    std::vector<std::string> fields;
+    for (const Value field : version["selectableFields"].elements())
+      fields.emplace_back(field["jsonPath"].as_string());
+    add_selectable_fields(*resource, fields);
+    out.push_back(std::move(resource));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
+    return is_preferred(a->type.version, b->type.version);
+  });
+  return out;
+}
+
+ResourceRegistry::ResourceRegistry(storage::Backend& backend)
+    : backend_(backend), builtin_(builtin_resources(backend)) {
+  table_ = std::make_shared<const ResourceTable>(builtin_);
+  definitions_ = table_->find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+}
+
+std::shared_ptr<const ResourceTable> ResourceRegistry::table() const {
+  const std::lock_guard lock(mutex_);
+  return table_;
+}
+
+void ResourceRegistry::publish(storage::Revision revision, const std::vector<Object>& definitions) {
+  const std::lock_guard publishing(publishing_);
+  // Somebody else may have looked later.
+  if (revision < revision_) return;
+  revision_ = revision;
+  std::vector<ServedResourcePtr> resources = builtin_;
+  std::set<std::string> places;
+  for (const Object& definition : definitions) {
+    for (auto& resource : custom_resources(definition, backend_)) {
+      places.insert(place_of(resource->type.group, resource->type.plural));
+      resources.push_back(std::move(resource));
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    table_ = std::make_shared<const ResourceTable>(std::move(resources));
+  }
+  for (const std::string& place : places_) {
+    if (!places.contains(place)) backend_.release(place);
+  }
+  places_ = std::move(places);
+}
+
+Awaitable<void> ResourceRegistry::refresh() {
+  storage::ListOptions options;
+  storage::ListResult list = co_await definitions_->storage->list("", true, std::move(options));
+  std::vector<Object> all;
+  std::vector<Object> some;
+  for (;;) {
+    const bool more = co_await list.objects->next(some, 100);
+    if (!more) break;
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  publish(list.revision, all);
+}
+
+Awaitable<void> ResourceRegistry::follow() {
+  storage::WatchOptions options;
+  const auto watch = co_await definitions_->storage->watch("", true, std::move(options));
+  std::vector<storage::Event> events;
+  for (;;) {
+    const bool more = co_await watch->next(events, storage::Watch::TimePoint::max());
+    if (!more) break;
+    if (!events.empty()) co_await refresh();
+  }
+}
+
+}  // namespace lookout::apiserver::resources

@@ -1,0 +1,110 @@
+// What the server knows about a resource that it serves.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/tables/printer.h"
+#include "lookout/api/resource.h"
+#include "lookout/apiserver/storage/interface.h"
+
+namespace lookout::apiserver::resources {
+
+struct Strategy;
+
+/// A field that clients may select by.
+struct SelectableField {
+  std::string name;
+  storage::FieldReader read;
+};
+
+/// Where the numbers of a scale subresource are: names from the root of the object.
+struct ScalePaths {
+  std::vector<std::string> spec_replicas;
+  std::vector<std::string> status_replicas;
+  /// Of the label selector, as text or as metav1.LabelSelector; empty if there is none.
+  std::vector<std::string> selector;
+};
+
+struct Subresource {
+  std::string name;
+  /// The kind of the answer, which may be of another group.
+  api::GroupVersionKind kind;
+  std::vector<std::string> verbs;
+};
+
+/// A resource in one version. Immutable, shared by everybody who looks it up.
+struct ServedResource {
+  api::Resource type;
+  std::string list_kind;
+  std::string singular;
+  std::vector<std::string> verbs;
+  std::vector<std::string> short_names;
+  std::vector<std::string> categories;
+  std::vector<Subresource> subresources;
+  bool custom = false;
+  /// Its definition is being deleted: nothing new is created.
+  bool terminating = false;
+
+  /// How objects are stored: "apps/v1". Versions of a resource share their objects.
+  std::string storage_version;
+  /// Between this version and the stored one; null where only apiVersion differs.
+  using Converter = api::Object (*)(const api::Object&);
+  Converter convert_to_storage = nullptr;
+  Converter convert_from_storage = nullptr;
+  /// Null for what is only asked and not kept (reviews).
+  storage::Interface* storage = nullptr;
+
+  std::vector<SelectableField> fields;
+  /// What a client is told that selects by another field; "{}" stands for its name.
+  std::string unknown_field_message;
+  std::optional<ScalePaths> scale;
+  const Strategy* strategy = nullptr;
+  /// The structural schema of a custom resource; empty for others, and if there is none.
+  api::Object schema;
+  /// How its objects are shown in tables.
+  std::shared_ptr<const tables::Printer> printer;
+
+  bool has_verb(std::string_view verb) const;
+  const Subresource* find_subresource(std::string_view name) const;
+  bool has_status() const { return find_subresource("status") != nullptr; }
+  /// An object of this version as it is stored, and the other way round.
+  api::Object to_storage(const api::Object& object) const;
+  api::Object from_storage(const api::Object& stored) const;
+};
+
+using ServedResourcePtr = std::shared_ptr<const ServedResource>;
+
+/// A group and its versions, the preferred one first.
+struct ServedGroup {
+  std::string name;
+  std::vector<std::string> versions;
+};
+
+/// All resources at one moment. Immutable.
+class ResourceTable {
+ public:
+  explicit ResourceTable(std::vector<ServedResourcePtr> resources);
+
+  /// Null if there is none.
+  ServedResourcePtr find(std::string_view group, std::string_view version,
+                         std::string_view plural) const;
+  bool has_version(std::string_view group, std::string_view version) const;
+  const ServedGroup* find_group(std::string_view name) const;
+
+  /// In the order of discovery.
+  const std::vector<ServedGroup>& groups() const { return groups_; }
+  const std::vector<ServedResourcePtr>& resources() const { return resources_; }
+
+ private:
+  std::vector<ServedResourcePtr> resources_;
+  std::vector<ServedGroup> groups_;
+};
+
+/// The resources of Kubernetes, kept in `backend`.
+std::vector<ServedResourcePtr> builtin_resources(storage::Backend& backend);
+
+}  // namespace lookout::apiserver::resources

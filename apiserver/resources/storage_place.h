@@ -1,0 +1,13 @@
+// Where objects are in the storage.
+#pragma once
+
+#include <string_view>
+
+#include "lookout/api/resource.h"
+
+namespace lookout::apiserver::resources {
+
+/// Where the objects of a built-in resource are kept: "pods", "services/specs".
+std::string_view place_of(const api::ResourceInfo& info);
+
+}  // namespace lookout::apiserver::resources

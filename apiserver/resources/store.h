@@ -1,0 +1,164 @@
+// Creating, reading, changing and deleting objects by the rules of the API.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/json.h"
+#include "apiserver/resources/served_resource.h"
+#include "apiserver/resources/strategy.h"
+#include "lookout/api/object.h"
+#include "lookout/api/status.h"
+#include "lookout/apiserver/storage/interface.h"
+#include "lookout/base/attributes.h"
+
+namespace lookout::apiserver::resources {
+
+class Admission;
+
+/// What a request is about.
+struct Target {
+  LOOKOUT_OPTION ServedResourcePtr resource;
+  /// Empty for what lives in no namespace, and for all namespaces.
+  LOOKOUT_OPTION std::string ns = {};
+  /// Empty for a collection.
+  LOOKOUT_OPTION std::string name = {};
+  /// Asked before anything is written. Null: nobody is. It must outlive the request.
+  Admission* admission = nullptr;
+
+  /// The key of the object in the storage, or what the keys of the collection begin with.
+  std::string key() const;
+};
+
+/// Which part of an object a request may change.
+enum class Part {
+  kMain,    ///< everything but the status
+  kStatus,  ///< the status, and some metadata
+  kWhole    ///< everything
+};
+
+/// What becomes of the objects that an object owns.
+enum class Propagation {
+  kDefault,     ///< as the object's finalizers say, or else in the background
+  kBackground,  ///< they are deleted after it
+  kForeground,  ///< they are deleted before it
+  kOrphan       ///< they stay
+};
+
+/// The finalizers of objects that wait for their dependents.
+inline constexpr std::string_view kForegroundDeletion = "foregroundDeletion";
+inline constexpr std::string_view kOrphanDependents = "orphan";
+
+struct DeleteOptions {
+  std::optional<std::int64_t> grace_period_seconds = {};
+  LOOKOUT_OPTION storage::Preconditions preconditions = {};
+  Propagation propagation = Propagation::kDefault;
+  bool dry_run = false;
+};
+
+class ServiceAllocator;
+
+/// The rules that hold for all resources (k8s.io/apiserver/pkg/registry/generic/registry.Store).
+/// Objects go in and come out in the version of the request. Every failure is thrown as
+/// api::StatusError. Safe to use from many threads.
+class Store {
+ public:
+  /// Keeps nothing but references.
+  explicit Store(const ServedResourcePtr& namespaces) : namespaces_(namespaces) {}
+
+  /// Services get their addresses and ports from it, which must outlive the store's use. Before the
+  /// first request.
+  void allocate_services(const ServiceAllocator* services) { services_ = services; }
+
+  /// New pods get their priority from these PriorityClasses. Before the first request.
+  void admit_priorities(ServedResourcePtr classes) { priority_classes_ = std::move(classes); }
+
+  Awaitable<api::Object> get(Target target, storage::Revision not_older_than = 0) const;
+
+  /// The object's name may be empty if it has a generateName.
+  Awaitable<api::Object> create(Target target, api::Object object, bool dry_run = false) const;
+
+  struct Updated {
+    api::Object object;
+    bool created = false;
+  };
+  /// From the present object to the one that is wanted. An empty object stands for none.
+  using Change = std::function<api::Object(const api::Object& present)>;
+  /// Changes an object; again, if somebody else changed it meanwhile.
+  Awaitable<Updated> update(Target target, Change change, Part part,
+                            storage::Preconditions preconditions, bool dry_run = false) const;
+  Awaitable<Updated> update(Target target, Change change, Part part = Part::kMain) const {
+    return update(std::move(target), std::move(change), part, storage::Preconditions());
+  }
+
+  struct Deleted {
+    api::Object object;
+    /// False if it is still there: for its finalizers, or for its grace period.
+    bool gone = false;
+  };
+  Awaitable<Deleted> remove(Target target, DeleteOptions options) const;
+  Awaitable<Deleted> remove(Target target) const {
+    return remove(std::move(target), DeleteOptions());
+  }
+
+  /// Deletes everything that a predicate selects; the objects as they were listed.
+  Awaitable<std::vector<api::Object>> remove_collection(Target target, storage::Predicate predicate,
+                                                        DeleteOptions options) const;
+  Awaitable<std::vector<api::Object>> remove_collection(Target target,
+                                                        storage::Predicate predicate) const {
+    return remove_collection(std::move(target), std::move(predicate), DeleteOptions());
+  }
+
+  /// Throws unless objects may be created in the namespace.
+  Awaitable<void> check_namespace(const Target& target, std::string_view name) const;
+
+ private:
+  class ChangeOfObject;
+
+  bool allocates(const Target& target) const;
+  /// Update and removal without admission.
+  Awaitable<Updated> update_unasked(Target target, Change change, Part part,
+                                    storage::Preconditions preconditions, bool dry_run) const;
+  Awaitable<Deleted> remove_unasked(Target target, DeleteOptions options) const;
+  Awaitable<api::Object> admit_new(Target target, api::Object object) const;
+  Awaitable<Updated> update_admitted(Target target, Change change, Part part,
+                                     storage::Preconditions preconditions, bool dry_run) const;
+  Awaitable<Deleted> remove_admitted(Target target, DeleteOptions options) const;
+  /// Whether somebody else wrote the object since `present` was read.
+  Awaitable<bool> has_moved(Target target, api::Object present) const;
+  Awaitable<Updated> update_object(Target target, Change change, Part part,
+                                   storage::Preconditions preconditions, bool dry_run) const;
+  Awaitable<Updated> update_service(Target target, Change change,
+                                    storage::Preconditions preconditions, bool dry_run) const;
+  Awaitable<Deleted> remove_object(Target target, DeleteOptions options) const;
+  api::Object prepare_new(const Target& target, const api::Object& object) const;
+  Awaitable<Deleted> remove_gracefully(const Target& target, const DeleteOptions& options) const;
+  Awaitable<Deleted> remove_now(const Target& target, storage::Preconditions preconditions,
+                                bool dry_run) const;
+  Awaitable<Deleted> remove_namespace(const Target& target, const DeleteOptions& options) const;
+  Awaitable<Deleted> remove_definition(const Target& target, const DeleteOptions& options) const;
+
+  const ServedResourcePtr namespaces_;
+  const ServiceAllocator* services_ = nullptr;
+  ServedResourcePtr priority_classes_;
+};
+
+/// What a storage error is to a client. `operation` as in "The create operation against ...".
+[[noreturn]] void throw_as_status(const storage::StorageError& error, const Target& target,
+                                  std::string_view operation);
+
+/// Which keys a watch or a list of a target has to look at: the one object that the fields ask for,
+/// or all.
+struct KeyRange {
+  LOOKOUT_OPTION std::string key;
+  bool recursive = true;
+};
+
+/// The finalizer that keeps a definition until its instances are gone.
+inline constexpr std::string_view kInstanceCleanup = "customresourcecleanup.apiextensions.k8s.io";
+
+}  // namespace lookout::apiserver::resources

@@ -1,0 +1,131 @@
+// The functions that strategies are made of, by kind.
+#pragma once
+
+#include "apiserver/resources/strategy.h"
+
+namespace lookout::apiserver::resources {
+
+// defaults.cc: what Kubernetes fills in (k8s.io/kubernetes/pkg/apis/*/v1/defaults.go), as far as
+// clients select by it, watch for it or count on it.
+void default_pod(json::Value& object, json::Allocator& allocator);
+void default_pod_template(json::Value& object, json::Allocator& allocator);
+void default_deployment(json::Value& object, json::Allocator& allocator);
+void default_replica_set(json::Value& object, json::Allocator& allocator);
+void default_replication_controller(json::Value& object, json::Allocator& allocator);
+void default_stateful_set(json::Value& object, json::Allocator& allocator);
+void default_daemon_set(json::Value& object, json::Allocator& allocator);
+void default_job(json::Value& object, json::Allocator& allocator);
+void default_cron_job(json::Value& object, json::Allocator& allocator);
+void default_service(json::Value& object, json::Allocator& allocator);
+void default_namespace(json::Value& object, json::Allocator& allocator);
+void default_secret(json::Value& object, json::Allocator& allocator);
+void default_autoscaler(json::Value& object, json::Allocator& allocator);
+void default_persistent_volume(json::Value& object, json::Allocator& allocator);
+void default_persistent_volume_claim(json::Value& object, json::Allocator& allocator);
+void default_node(json::Value& object, json::Allocator& allocator);
+void default_endpoints(json::Value& object, json::Allocator& allocator);
+void default_endpoint_slice(json::Value& object, json::Allocator& allocator);
+void default_network_policy(json::Value& object, json::Allocator& allocator);
+void default_limit_range(json::Value& object, json::Allocator& allocator);
+void default_priority_class(json::Value& object, json::Allocator& allocator);
+void default_storage_class(json::Value& object, json::Allocator& allocator);
+void default_csi_driver(json::Value& object, json::Allocator& allocator);
+void default_role_binding(json::Value& object, json::Allocator& allocator);
+void default_webhooks(json::Value& object, json::Allocator& allocator);
+void default_mutating_webhooks(json::Value& object, json::Allocator& allocator);
+void default_custom_resource_definition(json::Value& object, json::Allocator& allocator);
+
+// prepare.cc
+void prepare_pod_update(json::Value& object, const json::Value& old, json::Allocator& allocator);
+void prepare_pod(json::Value& object, json::Allocator& allocator);
+void prepare_node(json::Value& object, json::Allocator& allocator);
+void prepare_job(json::Value& object, json::Allocator& allocator);
+void prepare_daemon_set(json::Value& object, json::Allocator& allocator);
+void prepare_daemon_set_update(json::Value& object, const json::Value& old,
+                               json::Allocator& allocator);
+api::Object finish_daemon_set_update(const api::Object& set, const api::Object& old);
+void prepare_namespace(json::Value& object, json::Allocator& allocator);
+void prepare_persistent_volume(json::Value& object, json::Allocator& allocator);
+void prepare_persistent_volume_claim(json::Value& object, json::Allocator& allocator);
+void prepare_service(json::Value& object, json::Allocator& allocator);
+void prepare_service_update(json::Value& object, const json::Value& old,
+                            json::Allocator& allocator);
+void prepare_custom_resource_definition(json::Value& object, json::Allocator& allocator);
+void prepare_namespace_update(json::Value& object, const json::Value& old,
+                              json::Allocator& allocator);
+void prepare_custom_resource_definition_update(json::Value& object, const json::Value& old,
+                                               json::Allocator& allocator);
+
+// pod_validation.cc
+void validate_pod(const api::Object& object, Causes& causes);
+void validate_pod_update(const api::Object& object, const api::Object& old, Causes& causes);
+/// A pod's spec that is part of something else. Its containers may also mount the volumes that
+/// `claims`, templates of claims, stand for.
+void validate_pod_spec(api::Value spec, const std::string& field, Causes& causes,
+                       api::Value claims = {});
+
+// workload_validation.cc
+void validate_deployment(const api::Object& object, Causes& causes);
+void validate_replica_set(const api::Object& object, Causes& causes);
+void validate_replication_controller(const api::Object& object, Causes& causes);
+void validate_stateful_set(const api::Object& object, Causes& causes);
+void validate_daemon_set(const api::Object& object, Causes& causes);
+void validate_selector_stays(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_job(const api::Object& object, Causes& causes);
+void validate_job_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_stateful_set_update(const api::Object& object, const api::Object& old,
+                                  Causes& causes);
+/// Counts in the status of a workload.
+void validate_replicas_status(const api::Object& object, Causes& causes);
+
+// rbac_validation.cc
+void validate_role_binding_update(const api::Object& object, const api::Object& old,
+                                  Causes& causes);
+void validate_role(const api::Object& object, Causes& causes);
+void validate_cluster_role(const api::Object& object, Causes& causes);
+void validate_role_binding(const api::Object& object, Causes& causes);
+void validate_cluster_role_binding(const api::Object& object, Causes& causes);
+
+// storage_validation.cc
+void validate_storage_class_update(const api::Object& object, const api::Object& old,
+                                   Causes& causes);
+void validate_claim_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_storage_class(const api::Object& object, Causes& causes);
+void validate_persistent_volume_claim(const api::Object& object, Causes& causes);
+void validate_persistent_volume(const api::Object& object, Causes& causes);
+
+// network_validation.cc
+void validate_service(const api::Object& object, Causes& causes);
+void validate_service_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_endpoints(const api::Object& object, Causes& causes);
+void validate_ingress(const api::Object& object, Causes& causes);
+
+// data_validation.cc
+void validate_config_map(const api::Object& object, Causes& causes);
+void validate_secret(const api::Object& object, Causes& causes);
+void validate_config_map_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_secret_update(const api::Object& object, const api::Object& old, Causes& causes);
+
+// cluster_validation.cc
+void validate_event(const api::Object& object, Causes& causes);
+void validate_node(const api::Object& object, Causes& causes);
+void validate_node_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_priority_class_update(const api::Object& object, const api::Object& old,
+                                    Causes& causes);
+void validate_signing_request(const api::Object& object, Causes& causes);
+void validate_priority_class(const api::Object& object, Causes& causes);
+void validate_lease(const api::Object& object, Causes& causes);
+
+// scaling_validation.cc
+void validate_cron_job(const api::Object& object, Causes& causes);
+void validate_autoscaler(const api::Object& object, Causes& causes);
+
+// webhook_validation.cc
+void validate_webhook_configuration(const api::Object& object, Causes& causes);
+
+// definition_validation.cc
+void validate_custom_resource_definition(const api::Object& object, Causes& causes);
+void validate_custom_resource_definition_update(const api::Object& object, const api::Object& old,
+                                                Causes& causes);
+
+}  // namespace lookout::apiserver::resources

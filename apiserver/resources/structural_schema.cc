@@ -1,0 +1,406 @@
+#include "apiserver/resources/structural_schema.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "apiserver/resources/patterns.h"
+#include "lookout/api/detail/go_text.h"
+#include "lookout/api/time.h"
+#include "lookout/api/validation.h"
+#include "lookout/base/base64.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+namespace rules = api::validation;
+using api::Object;
+using api::Value;
+using json::Allocator;
+
+/// Every object has these, whatever its schema says.
+bool is_type_or_metadata(std::string_view name) {
+  return name == "apiVersion" || name == "kind" || name == "metadata";
+}
+
+bool keeps_unknown(Value schema) {
+  return schema["x-kubernetes-preserve-unknown-fields"].as_bool();
+}
+
+void prune_value(json::Value& value, Value schema, bool is_object) {
+  if (value.IsArray()) {
+    const Value items = schema["items"];
+    for (json::Value& element : value.GetArray()) prune_value(element, items, false);
+    return;
+  }
+  if (!value.IsObject()) return;
+  const bool whole = is_object || schema["x-kubernetes-embedded-resource"].as_bool();
+  const Value properties = schema["properties"];
+  const Value others = schema["additionalProperties"];
+  for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
+    const std::string_view name = json::text_of(member->name);
+    const Value property = properties[name];
+    const bool kept = (whole && is_type_or_metadata(name)) || property.exists() ||
+                      others.is_object() || others.as_bool() || keeps_unknown(schema);
+    if (!kept) {
+      member = value.EraseMember(member);
+      continue;
+    }
+    const Value of_member = property.exists() ? property : others;
+    if (!(whole && is_type_or_metadata(name)) && of_member.is_object())
+      prune_value(member->value, of_member, false);
+    ++member;
+  }
+}
+
+void set_defaults(json::Value& value, Value schema, bool is_object, Allocator& allocator) {
+  if (value.IsArray()) {
+    const Value items = schema["items"];
+    for (json::Value& element : value.GetArray()) set_defaults(element, items, false, allocator);
+    return;
+  }
+  if (!value.IsObject()) return;
+  for (const auto& [name, property] : schema["properties"].members()) {
+    if (is_object && is_type_or_metadata(name)) continue;
+    json::Value* present = json::find(value, name);
+    const Value otherwise = property["default"];
+    const bool null = present != nullptr && present->IsNull() && !property["nullable"].as_bool();
+    if ((present == nullptr || null) && otherwise.exists()) {
+      // Any JSON, through an object.
+      const json::Document document =
+          Object::parse(R"({"default":)" + otherwise.to_json() + "}").to_document();
+      present = &json::set(value, name,
+                           json::deep_copy(*json::find(document, "default"), allocator), allocator);
+    } else if (null) {
+      // As good as absent.
+      json::erase(value, name);
+      present = nullptr;
+    }
+    if (present != nullptr) set_defaults(*present, property, false, allocator);
+  }
+  if (const Value others = schema["additionalProperties"]; others.is_object()) {
+    for (auto& member : value.GetObject()) {
+      if (!schema["properties"].contains(json::text_of(member.name)))
+        set_defaults(member.value, others, false, allocator);
+    }
+  }
+}
+
+/// "object", "integer" ...: what a value is to JSON schema.
+std::string_view type_of(Value value) {
+  switch (value.kind()) {
+    case Value::Kind::kNull:
+      return "null";
+    case Value::Kind::kBool:
+      return "boolean";
+    case Value::Kind::kNumber:
+      return value.to_int() || value.to_uint() ? "integer" : "number";
+    case Value::Kind::kString:
+      return "string";
+    case Value::Kind::kArray:
+      return "array";
+    default:
+      return "object";
+  }
+}
+
+bool is_of_type(Value value, std::string_view wanted) {
+  const std::string_view actual = type_of(value);
+  if (actual == wanted || (wanted == "number" && actual == "integer")) return true;
+  // 3.0 is an integer.
+  return wanted == "integer" && actual == "number" &&
+         value.as_double() == static_cast<double>(static_cast<std::int64_t>(value.as_double()));
+}
+
+std::string number_text(double number) {
+  std::string text = fmt::format("{}", number);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
+std::size_t count_characters(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+/// Whether text is what its format says, as far as the API server looks at it.
+bool has_format(std::string_view text, std::string_view format, Patterns& patterns) {
+  std::array<unsigned char, 16> bytes{};
+  const std::string terminated(text);
+  if (format == "date-time") return api::parse_time(text).has_value();
+  if (format == "date")
+    return patterns.match("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", text);
+  if (format == "ipv4") return inet_pton(AF_INET, terminated.c_str(), bytes.data()) == 1;
+  if (format == "ipv6") return inet_pton(AF_INET6, terminated.c_str(), bytes.data()) == 1;
+  if (format == "uuid") {
+    return patterns.match(
+        "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$", text);
+  }
+  if (format == "byte") return decode_base64(text).has_value();
+  return true;
+}
+
+class Validator {
+ public:
+  Validator(Causes& causes, Patterns& patterns) : causes_(causes), patterns_(patterns) {}
+
+  void check(Value value, Value schema, const std::string& path, bool is_object) {
+    if (value.is_null() && schema["nullable"].as_bool()) return;
+    if (schema["x-kubernetes-int-or-string"].as_bool() && !value.is_string() &&
+        !is_of_type(value, "integer")) {
+      wrong_type(value, "integer,string", path);
+      return;
+    }
+    const auto wanted = schema["type"].as_string();
+    if (!wanted.empty() && !is_of_type(value, wanted)) {
+      wrong_type(value, wanted, path);
+      return;
+    }
+    check_enumeration(value, schema, path);
+    if (value.is_object()) check_object(value, schema, path, is_object);
+    if (value.is_array()) check_array(value, schema, path);
+    if (value.is_string()) check_string(value.as_string(), schema, path);
+    if (value.is_number()) check_number(value, schema, path);
+    check_combinations(value, schema, path, is_object);
+  }
+
+ private:
+  static std::string here(const std::string& path) { return path.empty() ? "<nil>" : path; }
+
+  /// What is wrong with a value by a schema that it may or may not fit.
+  Causes find_causes(Value value, Value schema, const std::string& path, bool is_object) const {
+    Causes causes;
+    Validator(causes, patterns_).check(value, schema, path, is_object);
+    return causes;
+  }
+
+  void check_combinations(Value value, Value schema, const std::string& path, bool is_object) {
+    const auto refuse_all = [&](const std::string& why) {
+      causes_.push_back({"FieldValueInvalid",
+                         fmt::format("Invalid value: \"\": {} {}", api::detail::quote(path), why),
+                         here(path)});
+    };
+    const auto append = [&](const Causes& more) {
+      causes_.insert(causes_.end(), more.begin(), more.end());
+    };
+    for (const char* combination : {"anyOf", "oneOf"}) {
+      const Value alternatives = schema[combination];
+      if (alternatives.empty()) continue;
+      std::size_t valid = 0;
+      Causes best;
+      for (const Value one : alternatives.elements()) {
+        Causes causes = find_causes(value, one, path, is_object);
+        if (causes.empty()) ++valid;
+        if (best.empty() || causes.size() < best.size()) best = std::move(causes);
+      }
+      if (combination == std::string_view("anyOf") && valid == 0) {
+        refuse_all("must validate at least one schema (anyOf)");
+        append(best);
+      } else if (combination == std::string_view("oneOf") && valid != 1) {
+        refuse_all(fmt::format("must validate one and only one schema (oneOf). {}",
+                               valid == 0 ? std::string("Found none valid")
+                                          : fmt::format("Found {} valid alternatives", valid)));
+        append(best);
+      }
+    }
+    if (const Value all = schema["allOf"]; !all.empty()) {
+      std::size_t valid = 0;
+      for (const Value one : all.elements()) {
+        const Causes causes = find_causes(value, one, path, is_object);
+        if (causes.empty()) ++valid;
+        append(causes);
+      }
+      if (valid < all.size()) {
+        refuse_all(fmt::format("must validate all the schemas (allOf){}",
+                               valid == 0 ? ". None validated" : ""));
+      }
+    }
+    if (const Value unwanted = schema["not"];
+        unwanted.is_object() && find_causes(value, unwanted, path, is_object).empty())
+      refuse_all("must not validate the schema (not)");
+  }
+
+  /// Lists that are sets or maps have every element, or every key, once.
+  void check_list_type(Value value, Value schema, const std::string& path) {
+    const std::string_view type = schema["x-kubernetes-list-type"].as_string();
+    if (type != "set" && type != "map") return;
+    std::set<std::string> seen;
+    std::size_t index = 0;
+    for (const Value element : value.elements()) {
+      std::string text;
+      if (type == "set") {
+        text = element.to_json();
+      } else {
+        for (const Value key : schema["x-kubernetes-list-map-keys"].elements()) {
+          const std::string_view name = key.as_string();
+          const Value part = element[name];
+          text += fmt::format("{}{}:{}", text.empty() ? "{" : ",", api::detail::quote(name),
+                              part.exists() ? part.to_json() : "null");
+        }
+        text += '}';
+      }
+      const std::size_t at = index++;
+      if (seen.insert(text).second) continue;
+      causes_.push_back(
+          {"FieldValueDuplicate", "Duplicate value: " + text, fmt::format("{}[{}]", path, at)});
+    }
+  }
+
+  void check_format(std::string_view text, Value schema, const std::string& path) {
+    const std::string_view format = schema["format"].as_string();
+    if (format.empty() || has_format(text, format, patterns_)) return;
+    causes_.push_back({"FieldValueTypeInvalid",
+                       fmt::format("Invalid value: {0}: {1} in body must be of type {2}: {0}",
+                                   api::detail::quote(text), path, format),
+                       here(path)});
+  }
+
+  void wrong_type(Value value, std::string_view wanted, const std::string& path) {
+    const std::string actual = api::detail::quote(type_of(value));
+    causes_.push_back({"FieldValueTypeInvalid",
+                       fmt::format("Invalid value: {0}: {1} in body must be of type {2}: {0}",
+                                   actual, path, wanted),
+                       here(path)});
+  }
+
+  /// An invalid value as Kubernetes shows it.
+  void refuse(Value value, const std::string& path, const std::string& why) {
+    causes_.push_back({"FieldValueInvalid",
+                       fmt::format("Invalid value: {}: {} in body {}", value.to_json(), path, why),
+                       here(path)});
+  }
+
+  void check_enumeration(Value value, Value schema, const std::string& path) {
+    const Value allowed = schema["enum"];
+    if (allowed.empty()) return;
+    std::vector<std::string> texts;
+    for (const Value one : allowed.elements()) {
+      if (one == value) return;
+      texts.push_back(one.is_string() ? std::string(one.as_string()) : one.to_json());
+    }
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    const std::string text = value.is_string() ? std::string(value.as_string()) : value.to_json();
+    causes_.push_back(rules::not_supported(path, text, views));
+  }
+
+  void check_object(Value value, Value schema, const std::string& path, bool is_object) {
+    const auto member_path = [&](std::string_view name) {
+      return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
+    };
+    for (const Value required : schema["required"].elements()) {
+      const auto name = required.as_string();
+      if (!value.contains(name)) causes_.push_back(rules::required(member_path(name), ""));
+    }
+    if (schema["x-kubernetes-embedded-resource"].as_bool()) {
+      for (const char* name : {"apiVersion", "kind"}) {
+        if (value[name].as_string().empty())
+          causes_.push_back(rules::required(member_path(name), "must not be empty"));
+      }
+    }
+    const Value properties = schema["properties"];
+    const Value others = schema["additionalProperties"];
+    for (const auto& [name, member] : value.members()) {
+      if (is_object && is_type_or_metadata(name)) continue;
+      if (const Value property = properties[name]; property.exists()) {
+        check(member, property, member_path(name), false);
+      } else if (others.is_object()) {
+        check(member, others, member_path(name), false);
+      }
+    }
+    const auto size = static_cast<std::int64_t>(value.size());
+    if (const auto least = schema["minProperties"].to_int(); least && size < *least)
+      refuse(value, path, fmt::format("should have at least {} properties", *least));
+    if (const auto most = schema["maxProperties"].to_int(); most && size > *most)
+      too_many(size, *most, path);
+  }
+
+  void check_array(Value value, Value schema, const std::string& path) {
+    const auto size = static_cast<std::int64_t>(value.size());
+    if (const auto least = schema["minItems"].to_int(); least && size < *least) {
+      causes_.push_back(rules::invalid(
+          here(path), size, fmt::format("{} in body should have at least {} items", path, *least)));
+    }
+    if (const auto most = schema["maxItems"].to_int(); most && size > *most)
+      too_many(size, *most, path);
+    check_list_type(value, schema, path);
+    const Value items = schema["items"];
+    if (!items.is_object()) return;
+    std::size_t index = 0;
+    for (const Value element : value.elements())
+      check(element, items, fmt::format("{}[{}]", path, index++), false);
+  }
+
+  void too_many(std::int64_t size, std::int64_t most, const std::string& path) {
+    causes_.push_back(
+        {"FieldValueTooMany",
+         fmt::format("Too many: {}: must have at most {} item{}", size, most, most == 1 ? "" : "s"),
+         here(path)});
+  }
+
+  void check_string(std::string_view text, Value schema, const std::string& path) {
+    const auto length = static_cast<std::int64_t>(count_characters(text));
+    if (const auto most = schema["maxLength"].to_int(); most && length > *most)
+      causes_.push_back(rules::too_long(here(path), static_cast<int>(*most)));
+    const auto refuse_text = [&](const std::string& why) {
+      causes_.push_back(rules::invalid(here(path), text, fmt::format("{} in body {}", path, why)));
+    };
+    if (const auto least = schema["minLength"].to_int(); least && length < *least)
+      refuse_text(fmt::format("should be at least {} chars long", *least));
+    if (const auto pattern = schema["pattern"].to_string_view();
+        pattern && !patterns_.match(*pattern, text))
+      refuse_text(fmt::format("should match '{}'", *pattern));
+    check_format(text, schema, path);
+  }
+
+  void check_number(Value value, Value schema, const std::string& path) {
+    const double number = value.as_double();
+    if (const auto step = schema["multipleOf"].to_double(); step && *step > 0) {
+      const double times = number / *step;
+      if (std::abs(times - std::round(times)) > 1e-9)
+        refuse(value, path, fmt::format("should be a multiple of {}", number_text(*step)));
+    }
+    if (const auto most = schema["maximum"].to_double()) {
+      const bool exclusive = schema["exclusiveMaximum"].as_bool();
+      if (exclusive ? number >= *most : number > *most) {
+        refuse(value, path,
+               fmt::format("should be less than {}{}", exclusive ? "" : "or equal to ",
+                           number_text(*most)));
+      }
+    }
+    if (const auto least = schema["minimum"].to_double()) {
+      const bool exclusive = schema["exclusiveMinimum"].as_bool();
+      if (exclusive ? number <= *least : number < *least) {
+        refuse(value, path,
+               fmt::format("should be greater than {}{}", exclusive ? "" : "or equal to ",
+                           number_text(*least)));
+      }
+    }
+  }
+
+  Causes& causes_;
+  Patterns& patterns_;
+};
+
+}  // namespace
+
+void prune(json::Value& object, Value schema) { prune_value(object, schema, true); }
+
+void set_schema_defaults(json::Value& object, Value schema, Allocator& allocator) {
+  set_defaults(object, schema, true, allocator);
+}
+
+void validate_schema(const Object& object, Value schema, Causes& causes) {
+  Patterns patterns;
+  Validator(causes, patterns).check(object.body(), schema, "", true);
+}
+
+}  // namespace lookout::apiserver::resources

@@ -1,0 +1,22 @@
+// What the schema of a custom resource does to its objects.
+#pragma once
+
+#include "apiserver/json.h"
+#include "apiserver/resources/strategy.h"
+#include "lookout/api/object.h"
+
+namespace lookout::apiserver::resources {
+
+/// Takes out what the schema does not know (k8s.io/apiextensions-apiserver's pruning); apiVersion,
+/// kind and metadata stay.
+void prune(json::Value& object, api::Value schema);
+
+/// Fills in what the client left out and the schema has a default for.
+void set_schema_defaults(json::Value& object, api::Value schema, json::Allocator& allocator);
+
+/// Compares an object with its schema: types, required fields, enumerations, bounds, lengths,
+/// patterns, formats, combinations such as oneOf, and what the list types say, with the API
+/// server's messages. (Rules in CEL are not looked at.)
+void validate_schema(const api::Object& object, api::Value schema, Causes& causes);
+
+}  // namespace lookout::apiserver::resources

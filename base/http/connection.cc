@@ -1,0 +1,347 @@
+#include "lookout/base/http/connection.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/system/system_error.hpp>
+#include <ctime>
+#include <utility>
+
+#include "lookout/base/ascii.h"
+#include "lookout/base/http/web_guard.h"
+
+namespace lookout::http {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast_http = boost::beast::http;
+using Parser = beast_http::request_parser<beast_http::string_body>;
+
+/// Input beyond this waits in the socket until it is wanted.
+constexpr std::size_t kMaxInput = 256 * 1024;
+/// For the other side to say goodbye, too.
+constexpr std::chrono::seconds kShutdownTimeout{2};
+
+std::string http_date() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[40];
+  const std::size_t n = std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+  return {text, n};
+}
+
+/// Points at a stream for as long as it is sent.
+class StreamInUse {
+ public:
+  StreamInUse(BodyStream*& pointer, BodyStream& stream) : pointer_(pointer) { pointer_ = &stream; }
+  ~StreamInUse() { pointer_ = nullptr; }
+  StreamInUse(const StreamInUse&) = delete;
+  StreamInUse& operator=(const StreamInUse&) = delete;
+
+ private:
+  BodyStream*& pointer_;
+};
+
+std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+/// Before the body is read, so that what comes after it (trailers) is no header. False if the
+/// target makes no sense.
+bool take_head(const Parser& parser, Request& request) {
+  const auto& message = parser.get();
+  request.method = std::string(view(message.method_string()));
+  for (const auto& field : message) {
+    const std::string name = base::lower_case(view(field.name_string()));
+    const std::string value(view(field.value()));
+    const auto [known, is_new] = request.headers.try_emplace(name, value);
+    if (is_new) continue;
+    auto& all = request.repeated[name];
+    if (all.empty()) all.push_back(known->second);
+    all.push_back(value);
+    if (!known->second.empty()) known->second += ", ";
+    known->second += value;
+  }
+  return parse_target(std::string(view(message.target())), request);
+}
+
+}  // namespace
+
+Connection::Connection(asio::any_io_executor executor, std::unique_ptr<Transport> transport,
+                       const Limits& limits, const Handler& handler, const ErrorBody& error_body,
+                       const HeadCheck& check_head)
+    : transport_(std::move(transport)),
+      limits_(limits),
+      handler_(handler),
+      error_body_(error_body),
+      check_head_(check_head),
+      bell_(executor),
+      reader_bell_(executor),
+      executor_(std::move(executor)) {}
+
+void Connection::start(std::function<void()> done) {
+  done_ = std::move(done);
+  ++coroutines_;
+  asio::co_spawn(executor_, run(), [self = shared_from_this()](const std::exception_ptr&) {
+    self->close();
+    if (--self->coroutines_ == 0) self->done_();
+  });
+}
+
+void Connection::check(Clock::time_point now) {
+  if (now < deadline_) return;
+  if (writing_ && stream_ != nullptr) stream_->on_slow_client();
+  close();
+}
+
+void Connection::drain() {
+  draining_ = true;
+  if (stream_ != nullptr && stream_->is_open_ended()) stream_->end();
+  if (idle_) bell_.ring_here();
+}
+
+void Connection::close() {
+  if (std::exchange(closed_, true)) return;
+  transport_->close();
+  gone_.request_stop();
+  if (stream_ != nullptr) stream_->end();
+  bell_.ring_here();
+  reader_bell_.ring_here();
+}
+
+Awaitable<void> Connection::run() {
+  try {
+    deadline_in(limits_.header_timeout);
+    co_await transport_->handshake();
+    ++coroutines_;
+    asio::co_spawn(executor_, read_input(), [self = shared_from_this()](const std::exception_ptr&) {
+      if (--self->coroutines_ == 0) self->done_();
+    });
+    co_await serve();
+    deadline_in(kShutdownTimeout);
+    co_await transport_->shutdown();
+    if (!draining_) co_await linger();
+  } catch (const boost::system::system_error& e) {
+    // The other side went away.
+    spdlog::trace("connection from {}: {}", transport_->client_address(), e.code().message());
+  } catch (const std::exception& e) {
+    spdlog::error("connection from {}: {}", transport_->client_address(), e.what());
+  }
+}
+
+/// Reads all the time, also while a request is answered: so that a client that goes away is
+/// noticed.
+Awaitable<void> Connection::read_input() {
+  try {
+    while (!closed_) {
+      if (input_.size() >= kMaxInput) {
+        co_await reader_bell_.wait();
+        continue;
+      }
+      const bool more = co_await transport_->read(input_);
+      if (!more) break;
+      bell_.ring_here();
+    }
+  } catch (const boost::system::system_error&) {
+    // As good as the end.
+  }
+  input_ended_ = true;
+  gone_.request_stop();
+  if (stream_ != nullptr && stream_->is_open_ended()) stream_->end();
+  bell_.ring_here();
+}
+
+/// Takes what the client still sends: closing at once could cost it the answer.
+Awaitable<void> Connection::linger() {
+  while (!input_ended_ && !closed_) {
+    input_.clear();
+    reader_bell_.ring_here();
+    co_await bell_.wait(deadline_);
+    if (Clock::now() >= deadline_) co_return;
+  }
+}
+
+/// False if nothing more will come.
+Awaitable<bool> Connection::wait_for_input() {
+  const std::size_t before = input_.size();
+  while (input_.size() == before) {
+    if (input_ended_ || closed_ || (idle_ && draining_)) co_return false;
+    co_await bell_.wait();
+  }
+  co_return true;
+}
+
+Awaitable<void> Connection::serve() {
+  while (keep_alive_ && !draining_ && !closed_) {
+    Incoming incoming = co_await read_request();
+    if (incoming.kind == Incoming::Kind::kNothing) co_return;
+    no_deadline();
+    keep_alive_ = incoming.keep_alive;
+    const bool head_only = incoming.request.method == "HEAD";
+    if (incoming.kind == Incoming::Kind::kBroken) {
+      co_await answer(std::move(incoming.failure), false, true);
+      co_return;
+    }
+    Response response = co_await handler_(std::move(incoming.request));
+    co_await answer(std::move(response), head_only, incoming.chunked);
+  }
+}
+
+Awaitable<Connection::Incoming> Connection::read_request() {
+  Incoming incoming;
+  idle_ = input_.empty();
+  deadline_in(idle_ ? limits_.idle_timeout : limits_.header_timeout);
+  Parser parser;
+  parser.header_limit(static_cast<std::uint32_t>(limits_.max_header_bytes));
+  parser.body_limit(limits_.max_body_bytes);
+  bool told_to_continue = false;
+  bool in_body = false;
+  while (!parser.is_done()) {
+    boost::system::error_code error;
+    const std::size_t used = input_.empty() ? 0 : parser.put(asio::buffer(input_), error);
+    const bool progress = used > 0;
+    input_.erase(0, used);
+    if (input_.capacity() > kMaxInput / 4 && input_.empty()) std::string().swap(input_);
+    if (progress) reader_bell_.ring_here();
+    if (error && error != beast_http::error::need_more) {
+      const bool header = error == beast_http::error::header_limit;
+      const bool body = error == beast_http::error::body_limit;
+      incoming.failure = error_body_(header ? 431 : body ? 413 : 400, error.message());
+      incoming.kind = Incoming::Kind::kBroken;
+      co_return incoming;
+    }
+    if (parser.is_header_done() && !in_body) {
+      in_body = true;
+      deadline_in(limits_.body_timeout);
+      incoming.request.client_address = transport_->client_address();
+      incoming.request.peer = transport_->peer();
+      const bool makes_sense = take_head(parser, incoming.request);
+      auto failure = makes_sense ? check_head(incoming.request, parser.get().version())
+                                 : error_body_(400, "malformed target");
+      if (failure) {
+        incoming.failure = std::move(*failure);
+        incoming.kind = Incoming::Kind::kBroken;
+        co_return incoming;
+      }
+    }
+    if (in_body && !parser.is_done() && !told_to_continue &&
+        parser.get()[beast_http::field::expect] == "100-continue") {
+      told_to_continue = true;
+      static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+      std::vector<asio::const_buffer> buffers{asio::buffer(kContinue)};
+      co_await write(std::move(buffers));
+      deadline_in(limits_.body_timeout);
+    }
+    if (parser.is_done() || (progress && !input_.empty())) continue;
+    const bool more = co_await wait_for_input();
+    if (!more) {
+      // An end in the middle of a request is not worth an answer.
+      co_return incoming;
+    }
+    if (std::exchange(idle_, false)) deadline_in(limits_.header_timeout);
+  }
+  idle_ = false;
+  incoming.keep_alive = parser.get().keep_alive();
+  incoming.chunked = parser.get().version() >= 11;
+  incoming.kind = Incoming::Kind::kRequest;
+  incoming.request.body = std::move(parser.get().body());
+  incoming.request.gone = gone_.get_token();
+  co_return incoming;
+}
+
+/// What net/http's server refuses, since two servers could see different requests in it, and what
+/// the application refuses.
+std::optional<Response> Connection::check_head(const Request& head, unsigned version) const {
+  constexpr unsigned kHttp11 = 11;
+  if (version >= kHttp11 && !head.headers.contains("host"))
+    return error_body_(400, "missing required Host header");
+  if (head.repeated.contains("host")) return error_body_(400, "too many Host headers");
+  if (const auto encoding = head.headers.find("transfer-encoding");
+      encoding != head.headers.end()) {
+    if (version < kHttp11) return error_body_(400, "HTTP/1.0 knows no Transfer-Encoding");
+    if (base::lower_case(encoding->second) != "chunked")
+      return error_body_(501, "unsupported transfer encoding");
+  }
+  if (check_head_ && announces_body(head)) return check_head_(head);
+  return std::nullopt;
+}
+
+Awaitable<void> Connection::write(std::vector<asio::const_buffer> buffers) {
+  writing_ = true;
+  deadline_in(limits_.write_timeout);
+  co_await transport_->write(buffers);
+  writing_ = false;
+  no_deadline();
+}
+
+Awaitable<void> Connection::answer(Response response, bool head_only, bool chunked) {
+  // Without chunks the end of the connection is the end of the body.
+  if (draining_ || (response.stream && !chunked)) keep_alive_ = false;
+  std::string head = fmt::format(
+      "HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
+      view(beast_http::obsolete_reason(static_cast<beast_http::status>(response.status))),
+      http_date());
+  // An answer without a body has no type either.
+  constexpr int kNoContent = 204;
+  const bool nothing = response.status == kNoContent;
+  if (!nothing) head += fmt::format("Content-Type: {}\r\n", response.content_type);
+  for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
+  if (!keep_alive_) head += "Connection: close\r\n";
+  if (response.stream) {
+    head += chunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n";
+    if (!head_only) {
+      co_await answer_with_stream(response, std::move(head), chunked);
+      co_return;
+    }
+    response.body.clear();
+  } else {
+    if (!nothing) head += fmt::format("Content-Length: {}\r\n", response.body.size());
+    head += "\r\n";
+  }
+  std::vector<asio::const_buffer> buffers{asio::buffer(head)};
+  if (!head_only && !response.body.empty()) buffers.push_back(asio::buffer(response.body));
+  co_await write(std::move(buffers));
+}
+
+Awaitable<void> Connection::answer_with_stream(Response& response, std::string head, bool chunked) {
+  BodyStream& stream = *response.stream;
+  // Whatever ends this, the stream is gone then.
+  const StreamInUse in_use(stream_, stream);
+  stream.cut_off = [executor = executor_, weak = weak_from_this(), which = &stream] {
+    asio::post(executor, [weak, which] {
+      const auto self = weak.lock();
+      if (self == nullptr || self->stream_ != which || !self->writing_) return;
+      self->stream_->on_slow_client();
+      self->close();
+    });
+  };
+  if (stream.is_open_ended()) {
+    std::vector<asio::const_buffer> first{asio::buffer(head)};
+    co_await write(std::move(first));
+    head.clear();
+    if (input_ended_ || draining_) stream.end();
+  }
+  std::vector<Piece> pieces;
+  for (bool more = true; more;) {
+    more = co_await stream.next(pieces);
+    if (closed_) throw boost::system::system_error(asio::error::operation_aborted);
+    std::vector<asio::const_buffer> buffers;
+    std::size_t size = 0;
+    for (const Piece& piece : pieces) size += piece->size();
+    std::string chunk_head = std::exchange(head, {});
+    if (chunked && size > 0) chunk_head += fmt::format("{:x}\r\n", size);
+    buffers.push_back(asio::buffer(chunk_head));
+    for (const Piece& piece : pieces) buffers.push_back(asio::buffer(*piece));
+    std::string_view tail = chunked && size > 0 ? "\r\n" : "";
+    if (chunked && !more) tail = size > 0 ? "\r\n0\r\n\r\n" : "0\r\n\r\n";
+    buffers.push_back(asio::buffer(tail));
+    co_await write(std::move(buffers));
+    pieces.clear();
+  }
+}
+
+}  // namespace lookout::http

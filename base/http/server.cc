@@ -1,0 +1,238 @@
+#include "lookout/base/http/server.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "lookout/base/async_event.h"
+#include "lookout/base/error.h"
+
+namespace lookout::http {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+/// How often connections are looked at for clients that take too long.
+constexpr std::chrono::milliseconds kCheckInterval{500};
+/// When there are no more file descriptors, for example.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+/// Programs that this one starts get no part of it: a port would stay taken after the server's end.
+void close_on_exec(int fd) { fcntl(fd, F_SETFD, FD_CLOEXEC); }
+
+/// One thread and what it serves.
+struct Worker {
+  asio::io_context context{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  std::unordered_set<std::shared_ptr<Connection>> connections;
+  AsyncEvent check_bell{context.get_executor()};
+  bool stopping = false;
+  std::thread thread;
+};
+
+}  // namespace
+
+std::string host_for_clients(const std::string& address) {
+  if (address == "0.0.0.0") return "127.0.0.1";
+  if (address == "::") return "[::1]";
+  return address.find(':') == std::string::npos ? address : "[" + address + "]";
+}
+
+class Server::Impl {
+ public:
+  Impl(ServerOptions options, Handler handler, ErrorBody error_body, HeadCheck check_head)
+      : options_(std::move(options)),
+        handler_(std::move(handler)),
+        error_body_(std::move(error_body)),
+        check_head_(std::move(check_head)) {
+    for (unsigned i = 0; i < std::max(options_.threads, 1u); ++i)
+      workers_.push_back(std::make_unique<Worker>());
+    listen();
+  }
+
+  ~Impl() { stop(std::chrono::milliseconds(0)); }
+
+  void start() {
+    asio::co_spawn(workers_[0]->context, accept(), asio::detached);
+    for (auto& worker : workers_) {
+      asio::co_spawn(worker->context, check(*worker), asio::detached);
+      worker->thread = std::thread([&context = worker->context] { context.run(); });
+    }
+    started_ = true;
+  }
+
+  void stop(std::chrono::milliseconds grace) {
+    if (std::exchange(stopped_, true)) return;
+    if (started_) {
+      if (!end_within(grace)) cut_off();
+      for (auto& worker : workers_) worker->context.stop();
+      for (auto& worker : workers_) worker->thread.join();
+    }
+    acceptor_.reset();
+    // What still waits is dropped, while everything that it may refer to is there.
+    workers_.clear();
+  }
+
+  bool drain(std::chrono::milliseconds time) {
+    if (stopped_ || !started_) return true;
+    return end_within(time);
+  }
+
+  void cut_off() {
+    if (!started_) return;
+    for_each_connection([](Connection& connection) { connection.close(); }, true);
+    wait_until_empty(std::chrono::seconds(5));
+  }
+
+  std::uint16_t port() const { return port_; }
+  std::size_t connections() const { return count_.load(); }
+  asio::any_io_executor executor() { return workers_[0]->context.get_executor(); }
+
+ private:
+  void listen() {
+    boost::system::error_code error;
+    const auto address = asio::ip::make_address(options_.address, error);
+    if (error) throw Error(fmt::format("'{}' is no address to listen on", options_.address));
+    const tcp::endpoint endpoint(address, options_.port);
+    acceptor_ = std::make_unique<tcp::acceptor>(workers_[0]->context);
+    const auto demand = [&](const char* what) {
+      if (error)
+        throw Error(fmt::format("cannot {} {}:{}: {}", what, options_.address, options_.port,
+                                error.message()));
+    };
+    acceptor_->open(endpoint.protocol(), error);
+    demand("listen on");
+    close_on_exec(acceptor_->native_handle());
+    acceptor_->set_option(asio::socket_base::reuse_address(true), error);
+    acceptor_->bind(endpoint, error);
+    demand("listen on");
+    acceptor_->listen(asio::socket_base::max_listen_connections, error);
+    demand("listen on");
+    port_ = acceptor_->local_endpoint().port();
+  }
+
+  Awaitable<void> accept() {
+    AsyncEvent pause(co_await asio::this_coro::executor);
+    for (std::size_t next = 0; acceptor_->is_open(); ++next) {
+      Worker& worker = *workers_[next % workers_.size()];
+      boost::system::error_code error;
+      tcp::socket socket = co_await acceptor_->async_accept(
+          worker.context, asio::redirect_error(asio::use_awaitable, error));
+      if (error == asio::error::operation_aborted || !acceptor_->is_open()) co_return;
+      if (error) {
+        spdlog::warn("cannot take a connection: {}", error.message());
+        co_await pause.wait(std::chrono::steady_clock::now() + kAcceptPause);
+        continue;
+      }
+      if (count_.load() >= options_.max_connections) {
+        spdlog::warn("turned a connection away: there are {} already", count_.load());
+        continue;
+      }
+      close_on_exec(socket.native_handle());
+      boost::system::error_code ignored;
+      socket.set_option(tcp::no_delay(true), ignored);
+      socket.set_option(asio::socket_base::keep_alive(true), ignored);
+      ++count_;
+      auto shared = std::make_shared<tcp::socket>(std::move(socket));
+      asio::post(worker.context, [this, &worker, shared] { serve(worker, std::move(*shared)); });
+    }
+  }
+
+  void serve(Worker& worker, tcp::socket socket) {
+    auto transport = options_.tls == nullptr ? make_plain_transport(std::move(socket))
+                                             : make_tls_transport(std::move(socket), options_.tls);
+    auto connection =
+        std::make_shared<Connection>(worker.context.get_executor(), std::move(transport),
+                                     options_.limits, handler_, error_body_, check_head_);
+    worker.connections.insert(connection);
+    connection->start([this, &worker, weak = std::weak_ptr(connection)] {
+      worker.connections.erase(weak.lock());
+      const std::lock_guard lock(mutex_);
+      if (--count_ == 0) empty_.notify_all();
+    });
+    if (worker.stopping) connection->drain();
+  }
+
+  Awaitable<void> check(Worker& worker) {
+    while (!worker.stopping) {
+      const auto now = Connection::Clock::now();
+      co_await worker.check_bell.wait(now + kCheckInterval);
+      // A connection that is cut off may end at once.
+      const std::vector<std::shared_ptr<Connection>> all(worker.connections.begin(),
+                                                         worker.connections.end());
+      for (const auto& connection : all) connection->check(Connection::Clock::now());
+    }
+  }
+
+  template <class Visit>
+  void for_each_connection(Visit visit, bool stopping) {
+    for (auto& worker : workers_) {
+      asio::post(worker->context, [visit, stopping, &worker = *worker] {
+        worker.stopping = worker.stopping || stopping;
+        const std::vector<std::shared_ptr<Connection>> all(worker.connections.begin(),
+                                                           worker.connections.end());
+        for (const auto& connection : all) visit(*connection);
+      });
+    }
+  }
+
+  bool end_within(std::chrono::milliseconds time) {
+    if (!std::exchange(draining_, true)) {
+      asio::post(workers_[0]->context, [this] {
+        boost::system::error_code ignored;
+        acceptor_->close(ignored);
+      });
+      for_each_connection([](Connection& connection) { connection.drain(); }, true);
+    }
+    return wait_until_empty(time);
+  }
+
+  bool wait_until_empty(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return empty_.wait_for(lock, time, [&] { return count_.load() == 0; });
+  }
+
+  const ServerOptions options_;
+  const Handler handler_;
+  const ErrorBody error_body_;
+  const HeadCheck check_head_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<tcp::acceptor> acceptor_;
+  std::uint16_t port_ = 0;
+  std::atomic<std::size_t> count_{0};
+  std::mutex mutex_;
+  std::condition_variable empty_;
+  bool started_ = false;
+  bool draining_ = false;
+  bool stopped_ = false;
+};
+
+Server::Server(ServerOptions options, Handler handler, ErrorBody error_body, HeadCheck check_head)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(handler), std::move(error_body),
+                                   std::move(check_head))) {}
+Server::~Server() = default;
+void Server::start() { impl_->start(); }
+std::uint16_t Server::port() const { return impl_->port(); }
+std::size_t Server::connections() const { return impl_->connections(); }
+boost::asio::any_io_executor Server::executor() { return impl_->executor(); }
+bool Server::drain(std::chrono::milliseconds time) { return impl_->drain(time); }
+void Server::cut_off() { impl_->cut_off(); }
+void Server::stop(std::chrono::milliseconds grace) { impl_->stop(grace); }
+
+}  // namespace lookout::http

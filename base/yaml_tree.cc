@@ -1,0 +1,313 @@
+#include "lookout/base/yaml_tree.h"
+
+#include <fmt/format.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <sstream>
+
+#include "lookout/base/structural_scanner.h"
+
+namespace lookout {
+namespace {
+
+using JsonWriter = rapidjson::Writer<rapidjson::StringBuffer>;
+
+int line_of(const YAML::Mark& mark) { return mark.line + 1; }
+
+/// Builds the tree from yaml-cpp's events. yaml-cpp's own tree knows no limits.
+class Builder : public YAML::EventHandler {
+ public:
+  Builder(std::deque<YamlNode>& nodes, const YamlLimits& limits) : nodes_(nodes), limits_(limits) {
+    anchors_.resize(1);  // yaml-cpp counts anchors from 1
+  }
+
+  const YamlNode* root() const { return root_; }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    YamlNode& node = make(mark, YamlNode::Kind::kNull);
+    finish(node, anchor, Cost{.nodes = 1});
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    YamlNode& node = make(mark, YamlNode::Kind::kScalar);
+    node.quoted = tag != "?";
+    node.text = value;
+    finish(node, anchor, Cost{.nodes = 1, .bytes = value.size()});
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (anchor >= anchors_.size() || anchors_[anchor].node == nullptr) {
+      throw YamlError(line_of(mark), "an alias stands for a value that it is itself part of");
+    }
+    const Anchor& target = anchors_[anchor];
+    attach(*target.node, target.cost, line_of(mark));
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(make(mark, YamlNode::Kind::kSequence), anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(make(mark, YamlNode::Kind::kMap), anchor);
+  }
+  void OnMapEnd() override {
+    merge_fields(open_.back());
+    close();
+  }
+
+ private:
+  /// What a value comes to with everything below it.
+  struct Cost {
+    std::size_t nodes = 0;
+    std::size_t bytes = 0;
+    int height = 0;
+  };
+  struct Anchor {
+    const YamlNode* node = nullptr;
+    Cost cost;
+  };
+  struct Open {
+    YamlNode* node;
+    YAML::anchor_t anchor;
+    Cost cost;
+    const YamlNode* key = nullptr;  // of a map: set while its value is to come
+    std::vector<const YamlNode*> merged = {};
+  };
+
+  YamlNode& make(const YAML::Mark& mark, YamlNode::Kind kind) {
+    if (nodes_.size() >= limits_.nodes) {
+      throw YamlError(line_of(mark), fmt::format("more than {} values", limits_.nodes));
+    }
+    YamlNode& node = nodes_.emplace_back();
+    node.kind = kind;
+    node.line = line_of(mark);
+    return node;
+  }
+
+  void open(YamlNode& node, YAML::anchor_t anchor) {
+    open_.push_back(
+        {.node = &node, .anchor = anchor, .cost = {.nodes = 1, .bytes = 0, .height = 1}});
+    check_depth(0, node.line);
+  }
+
+  void close() {
+    const Open done = std::move(open_.back());
+    open_.pop_back();
+    finish(*done.node, done.anchor, done.cost);
+  }
+
+  void finish(YamlNode& node, YAML::anchor_t anchor, const Cost& cost) {
+    if (anchor != 0) {
+      if (anchors_.size() <= anchor) anchors_.resize(anchor + 1);
+      anchors_[anchor] = {&node, cost};
+    }
+    attach(node, cost, node.line);
+  }
+
+  void attach(const YamlNode& node, const Cost& cost, int line) {
+    check_depth(cost.height, line);
+    if (open_.empty()) {
+      root_ = &node;
+      return;
+    }
+    Open& parent = open_.back();
+    parent.cost.nodes += cost.nodes;
+    parent.cost.bytes += cost.bytes;
+    parent.cost.height = std::max(parent.cost.height, cost.height + 1);
+    if (parent.cost.nodes > limits_.expanded_nodes || parent.cost.bytes > limits_.expanded_bytes) {
+      throw YamlError(line, "the aliases stand for more values than a configuration needs");
+    }
+    if (parent.node->kind == YamlNode::Kind::kSequence) {
+      parent.node->items.push_back(&node);
+    } else if (parent.key == nullptr) {
+      parent.key = &node;
+    } else {
+      const YamlNode* key = std::exchange(parent.key, nullptr);
+      // Keys that are no text can name no field that anybody asks for.
+      if (key->kind != YamlNode::Kind::kScalar) return;
+      if (key->text == "<<" && !key->quoted) {
+        parent.merged.push_back(&node);
+      } else {
+        parent.node->fields.emplace_back(key->text, &node);
+      }
+    }
+  }
+
+  /// What is merged counts less than what is written, and earlier maps more than later ones; find()
+  /// begins at the end.
+  void merge_fields(Open& map) {
+    if (map.merged.empty()) return;
+    std::vector<const YamlNode*> sources;
+    for (const YamlNode* value : map.merged) {
+      if (value->kind == YamlNode::Kind::kSequence) {
+        sources.insert(sources.end(), value->items.begin(), value->items.end());
+      } else {
+        sources.push_back(value);
+      }
+    }
+    std::vector<std::pair<std::string, const YamlNode*>> fields;
+    for (auto source = sources.rbegin(); source != sources.rend(); ++source) {
+      if ((*source)->kind != YamlNode::Kind::kMap) {
+        throw YamlError(map.node->line, "\"<<\" merges something that is no map");
+      }
+      fields.insert(fields.end(), (*source)->fields.begin(), (*source)->fields.end());
+    }
+    auto& own = map.node->fields;
+    fields.insert(fields.end(), std::make_move_iterator(own.begin()),
+                  std::make_move_iterator(own.end()));
+    own = std::move(fields);
+  }
+
+  void check_depth(int height, int line) const {
+    if (static_cast<int>(open_.size()) + height > limits_.depth) {
+      throw YamlError(line, fmt::format("nested deeper than {} levels", limits_.depth));
+    }
+  }
+
+  std::deque<YamlNode>& nodes_;
+  const YamlLimits& limits_;
+  const YamlNode* root_ = nullptr;
+  std::vector<Open> open_;
+  std::vector<Anchor> anchors_;
+};
+
+/// yaml-cpp takes anything, and puts other characters in the place of what it does not understand.
+void check_encoding(std::string_view text) {
+  const std::size_t where = find_invalid_utf8(text);
+  if (where >= text.size()) return;
+  const auto before = text.substr(0, where);
+  throw YamlError(static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1,
+                  "the text is not UTF-8");
+}
+
+void check_indicators(std::string_view text, std::size_t most) {
+  int line = 1;
+  std::size_t count = 0;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if (std::string_view("[]{},:?\"'").find(c) == std::string_view::npos) continue;
+    if (++count > most) throw YamlError(line, "more structure than a configuration has");
+  }
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// The grammar of numbers in RFC 8259.
+bool is_json_number(std::string_view text) {
+  const auto digits = [&] {
+    std::size_t n = 0;
+    while (n < text.size() && is_digit(text[n])) ++n;
+    text.remove_prefix(n);
+    return n;
+  };
+  const auto take = [&](std::string_view any) {
+    if (text.empty() || any.find(text.front()) == std::string_view::npos) return false;
+    text.remove_prefix(1);
+    return true;
+  };
+  take("-");
+  if (!take("0") && digits() == 0) return false;
+  if (take(".") && digits() == 0) return false;
+  if (take("eE")) {
+    take("+-");
+    if (digits() == 0) return false;
+  }
+  return text.empty();
+}
+
+void write_string(JsonWriter& out, std::string_view text) {
+  out.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
+}
+
+void write_json(JsonWriter& out, const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::kNull:
+      out.Null();
+      return;
+    case YamlNode::Kind::kScalar:
+      if (!node.quoted && (is_yaml_true(node.text) || is_yaml_false(node.text))) {
+        out.Bool(is_yaml_true(node.text));
+      } else if (!node.quoted && is_json_number(node.text)) {
+        out.RawValue(node.text.data(), node.text.size(), rapidjson::kNumberType);
+      } else {
+        write_string(out, node.text);
+      }
+      return;
+    case YamlNode::Kind::kSequence:
+      out.StartArray();
+      for (const YamlNode* item : node.items) write_json(out, *item);
+      out.EndArray();
+      return;
+    case YamlNode::Kind::kMap: {
+      std::map<std::string_view, const YamlNode*> fields;
+      for (const auto& [key, value] : node.fields) fields[key] = value;
+      out.StartObject();
+      for (const auto& [key, value] : fields) {
+        out.Key(key.data(), static_cast<rapidjson::SizeType>(key.size()));
+        write_json(out, *value);
+      }
+      out.EndObject();
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+const YamlNode* YamlNode::find(std::string_view key) const {
+  const auto field =
+      std::find_if(fields.rbegin(), fields.rend(), [&](const auto& f) { return f.first == key; });
+  return field == fields.rend() ? nullptr : field->second;
+}
+
+YamlTree::YamlTree(std::string_view text, const YamlLimits& limits) {
+  check_encoding(text);
+  check_indicators(text, limits.indicators);
+  std::istringstream in{std::string(text)};
+  Builder builder(nodes_, limits);
+  try {
+    YAML::Parser parser(in);
+    parser.HandleNextDocument(builder);
+  } catch (const YAML::Exception& e) {
+    // Behind the colon, yaml-cpp repeats what it stumbled over.
+    throw YamlError(line_of(e.mark), e.msg.substr(0, e.msg.find(": ")));
+  }
+  root_ = builder.root();
+  if (root_ == nullptr) root_ = &nodes_.emplace_back();
+}
+
+bool is_yaml_true(std::string_view word) {
+  static constexpr std::array<std::string_view, 11> kWords = {
+      "true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
+bool is_yaml_false(std::string_view word) {
+  static constexpr std::array<std::string_view, 11> kWords = {
+      "false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
+std::string to_json(const YamlNode& node) {
+  rapidjson::StringBuffer buffer;
+  JsonWriter writer(buffer);
+  write_json(writer, node);
+  return {buffer.GetString(), buffer.GetSize()};
+}
+
+}  // namespace lookout

@@ -1,0 +1,74 @@
+# Which libraries a component of the package has, and what they ask for. docs/dependencies.md says it in words.
+
+# Raised when the ABI changes.
+set(LOOKOUT_SOVERSION 1)
+
+set(LOOKOUT_COMPONENTS core controller registry apiserver testing)
+
+set(LOOKOUT_core_LIBRARIES base api rest tools lister informer)
+set(LOOKOUT_controller_LIBRARIES controller)
+set(LOOKOUT_registry_LIBRARIES registry)
+set(LOOKOUT_apiserver_LIBRARIES apiserver)
+set(LOOKOUT_testing_LIBRARIES testing)
+
+set(LOOKOUT_core_COMPONENTS "")
+set(LOOKOUT_controller_COMPONENTS core)
+set(LOOKOUT_registry_COMPONENTS core)
+set(LOOKOUT_apiserver_COMPONENTS core)
+set(LOOKOUT_testing_COMPONENTS core controller apiserver)
+
+# What a program that links static libraries needs besides; shared ones have found it already.
+set(LOOKOUT_core_PACKAGES fmt spdlog CURL OpenSSL yaml-cpp)
+set(LOOKOUT_controller_PACKAGES "")
+set(LOOKOUT_registry_PACKAGES "")
+set(LOOKOUT_apiserver_PACKAGES prometheus-cpp)
+set(LOOKOUT_testing_PACKAGES "")
+
+set(LOOKOUT_core_PC_REQUIRES libcurl openssl fmt spdlog yaml-cpp)
+set(LOOKOUT_controller_PC_REQUIRES "")
+set(LOOKOUT_registry_PC_REQUIRES "")
+set(LOOKOUT_apiserver_PC_REQUIRES prometheus-cpp-core re2)
+set(LOOKOUT_testing_PC_REQUIRES "")
+
+# lookout_component_of(LIBRARY OUT): the component that LIBRARY belongs to.
+function(lookout_component_of library out)
+  foreach(component IN LISTS LOOKOUT_COMPONENTS)
+    if(library IN_LIST LOOKOUT_${component}_LIBRARIES)
+      set(${out} ${component} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  message(FATAL_ERROR "lookout_${library} belongs to no component; see cmake/LookoutComponents.cmake")
+endfunction()
+
+# lookout_install_library(LIBRARY): for `cmake --install`. A library that was not built is left out, and find_package()
+# then says that its component is not there.
+function(lookout_install_library library)
+  if(LOOKOUT_INSTALL)
+    lookout_component_of(${library} component)
+    install(TARGETS lookout_${library} EXPORT lookout-${component}
+      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development OPTIONAL
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development OPTIONAL)
+  endif()
+endfunction()
+
+function(lookout_install_program target)
+  if(LOOKOUT_INSTALL)
+    install(TARGETS ${target} EXPORT lookout-program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program OPTIONAL)
+  endif()
+endfunction()
+
+# lookout_add_umbrella(COMPONENT): lookout::COMPONENT, which links all libraries of a component that has several.
+function(lookout_add_umbrella component)
+  add_library(lookout_${component} INTERFACE)
+  add_library(lookout::${component} ALIAS lookout_${component})
+  set_target_properties(lookout_${component} PROPERTIES EXPORT_NAME ${component})
+  foreach(library IN LISTS LOOKOUT_${component}_LIBRARIES)
+    if(TARGET lookout_${library})
+      target_link_libraries(lookout_${component} INTERFACE lookout_${library})
+    endif()
+  endforeach()
+  if(LOOKOUT_INSTALL)
+    install(TARGETS lookout_${component} EXPORT lookout-${component} COMPONENT development)
+  endif()
+endfunction()

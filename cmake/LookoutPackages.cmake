@@ -1,0 +1,63 @@
+# cpack -G DEB: liblookout1 (shared libraries), liblookout-dev (headers, CMake package, pkg-config) and lookout (the program).
+# The libraries must be shared for that; see packaging/README.md.
+
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()
+endif()
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME lookout)
+set(CPACK_PACKAGE_VENDOR "Lookout")
+# The maintainer is named as for Debian's own tools.
+if(DEFINED ENV{DEBEMAIL})
+  set(CPACK_PACKAGE_CONTACT "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+else()
+  set(CPACK_PACKAGE_CONTACT "Lookout <lookout@packages.invalid>")
+endif()
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_COMPONENTS_ALL development program)
+if(BUILD_SHARED_LIBS)
+  list(PREPEND CPACK_COMPONENTS_ALL runtime)
+endif()
+set(CPACK_STRIP_FILES ON)
+# Nothing is built for it that is not there: cpack packs what cmake --install would install.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# Dependencies between these packages are named below; the tool must only find the libraries.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
+foreach(library IN LISTS LOOKOUT_core_LIBRARIES LOOKOUT_controller_LIBRARIES LOOKOUT_registry_LIBRARIES LOOKOUT_apiserver_LIBRARIES LOOKOUT_testing_LIBRARIES)
+  if(TARGET lookout_${library})
+    list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/${library})
+  endif()
+endforeach()
+
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME liblookout${LOOKOUT_SOVERSION})
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "${PROJECT_DESCRIPTION} (shared libraries)")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/packaging/debian/triggers)
+
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME liblookout-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "${PROJECT_DESCRIPTION} (development files)")
+# For programs that include controller/program.h.
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "libcli11-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libboost1.81-dev, rapidjson-dev")
+if(BUILD_SHARED_LIBS)
+  string(PREPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "liblookout${LOOKOUT_SOVERSION} (= ${PROJECT_VERSION}), ")
+else()
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libcurl4-openssl-dev, libssl-dev, libfmt-dev, libspdlog-dev, libyaml-cpp-dev")
+  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "prometheus-cpp-dev, libre2-dev")
+endif()
+
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME lookout)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PROGRAM_DESCRIPTION "${PROJECT_DESCRIPTION} (the program)")
+if(BUILD_SHARED_LIBS)
+  set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "liblookout${LOOKOUT_SOVERSION} (= ${PROJECT_VERSION})")
+endif()
+
+include(CPack)

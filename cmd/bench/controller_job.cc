@@ -1,0 +1,339 @@
+// A controller over many objects, on a server of its own process.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cmd/bench/child_program.h"
+#include "cmd/bench/jobs.h"
+#include "cmd/bench/lag_histogram.h"
+#include "cmd/bench/usage.h"
+#include "cmd/duration.h"
+#include "lookout/controller/builder.h"
+#include "lookout/controller/manager.h"
+#include "lookout/k8s/core/v1_draft.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::cmd::bench {
+namespace {
+
+using controller::Context;
+using controller::Request;
+using k8s::core::v1::ConfigMap;
+using Steady = std::chrono::steady_clock;
+
+constexpr const char* kNamespace = "default";
+/// When a change was sent, in microseconds; what the reconciler of the patches sets.
+constexpr std::string_view kSent = "sent";
+constexpr std::string_view kPatched = "patched";
+/// How often each object is reconciled in a measurement: fewer than what counts as a hot loop.
+constexpr std::size_t kRounds = 10;
+constexpr unsigned kWriters = 8;
+/// For what a machine does at all.
+constexpr std::chrono::minutes kPatience{5};
+
+std::int64_t now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(Steady::now().time_since_epoch())
+      .count();
+}
+
+std::string name_of(std::size_t i) { return fmt::format("object-{:06}", i); }
+
+class Server {
+ public:
+  Server()
+      : program_({std::filesystem::read_symlink("/proc/self/exe").string(), "serve", "--listen",
+                  "127.0.0.1:0"},
+                 folder_.file("log")) {
+    const std::string_view says = " at http://";
+    for (;;) {
+      const std::string text = program_.output();
+      const std::size_t at = text.find(says);
+      const std::size_t end = text.find(',', at);
+      if (at != std::string::npos && end != std::string::npos) {
+        config_.server = text.substr(at + 4, end - at - 4);
+        return;
+      }
+      if (!program_.running()) throw Error("the server does not run: " + text);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  const rest::Config& config() const { return config_; }
+
+ private:
+  const ScratchFolder folder_;
+  ChildProgram program_;
+  rest::Config config_;
+};
+
+/// Calls `call` for each number below `count`, from several threads.
+void in_parallel(std::size_t count, const std::stop_token& stop,
+                 const std::function<void(std::size_t)>& call) {
+  std::atomic<std::size_t> next{0};
+  std::vector<std::future<void>> all;
+  all.reserve(kWriters);
+  for (unsigned i = 0; i < kWriters; ++i) {
+    all.push_back(std::async(std::launch::async, [&] {
+      for (std::size_t at = 0; (at = next++) < count && !stop.stop_requested();) call(at);
+    }));
+  }
+  for (auto& each : all) each.get();
+}
+
+/// A manager with one controller, while this object lives. Its requests are those that a
+/// measurement sends, and the events of the config maps.
+class Running {
+ public:
+  Running(const rest::Client& client,
+          const std::function<void(controller::Builder<ConfigMap>&)>& make,
+          const std::stop_token& stop)
+      : manager_(client, options()) {
+    controller::Builder<ConfigMap> builder(manager_);
+    builder.source(channel_);
+    make(builder);
+    ended_ = std::async(std::launch::async, [this] { manager_.run(stop_.get_token()); });
+    wait_until("the first list was complete", stop, [&] {
+      if (ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) ended_.get();
+      return manager_.cache().unsynced().empty();
+    });
+  }
+  ~Running() {
+    stop_.request_stop();
+    if (ended_.valid()) ended_.wait();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  void send(std::size_t objects) {
+    for (std::size_t i = 0; i < objects; ++i) channel_->send(Request(kNamespace, name_of(i)));
+  }
+
+  static void wait_until(const char* what, const std::stop_token& stop,
+                         const std::function<bool()>& condition) {
+    const auto deadline = Steady::now() + kPatience;
+    while (!condition()) {
+      if (stop.stop_requested() || Steady::now() > deadline)
+        throw Error(fmt::format("stopped before {}", what));
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+
+ private:
+  /// Of the whole cluster there is only this namespace to see.
+  static controller::ManagerOptions options() {
+    controller::ManagerOptions out;
+    out.cache.namespaces = {kNamespace};
+    return out;
+  }
+
+  const std::shared_ptr<controller::Channel> channel_ = std::make_shared<controller::Channel>();
+  controller::Manager manager_;
+  std::stop_source stop_;
+  std::future<void> ended_;
+};
+
+/// Reconciles that do nothing, all objects again and again.
+void measure_nothing(const std::string& name, const rest::Client& client, bool coroutine,
+                     const JobOptions& options, const std::stop_token& stop, Result& result) {
+  std::atomic<std::uint64_t> count{0};
+  const std::int64_t memory_before = process_status("RssAnon");
+  Running running(
+      client,
+      [&](controller::Builder<ConfigMap>& builder) {
+        if (coroutine) {
+          builder.concurrency(16).reconcile(
+              [&count](Request, Context&) -> Awaitable<controller::Result> {
+                count.fetch_add(1, std::memory_order_relaxed);
+                co_return controller::Result();
+              });
+        } else {
+          builder.reconcile([&count](const Request&, Context&) -> controller::Result {
+            count.fetch_add(1, std::memory_order_relaxed);
+            return {};
+          });
+        }
+      },
+      stop);
+  std::uint64_t wanted = options.objects;
+  Running::wait_until("all had been reconciled", stop, [&] { return count >= wanted; });
+  if (!coroutine) {
+    result.set("cache_bytes_per_object", (process_status("RssAnon") - memory_before) /
+                                             static_cast<std::int64_t>(options.objects));
+  }
+
+  const Usage begin = Usage::now();
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    running.send(options.objects);
+    wanted += options.objects;
+    Running::wait_until("all had been reconciled", stop, [&] { return count >= wanted; });
+  }
+  const Usage end = Usage::now();
+  const auto reconciles = static_cast<double>(options.objects * kRounds);
+  const double wall = std::chrono::duration<double>(end.wall - begin.wall).count();
+  result.set(name + "_per_s", reconciles / wall);
+  result.set(name + "_cpu_us", end.cpu_seconds_since(begin) * 1e6 / reconciles);
+}
+
+/// Reconciles that patch their object, each once.
+void measure_patches(const rest::Client& client, const JobOptions& options,
+                     const std::stop_token& stop, Result& result) {
+  std::atomic<bool> enabled{false};
+  std::atomic<std::uint64_t> patches{0};
+  std::atomic<std::uint64_t> count{0};
+  Running running(
+      client,
+      [&](controller::Builder<ConfigMap>& builder) {
+        builder.concurrency(kWriters).reconcile(
+            [&](const Request& request, Context& context) -> controller::Result {
+              ++count;
+              const auto map = context.find<ConfigMap>(request);
+              if (!map || !enabled || !map->data()[kPatched].empty()) return {};
+              const auto change = map->edit();
+              change.data().set(kPatched, "yes");
+              context.patch(change);
+              ++patches;
+              return {};
+            });
+      },
+      stop);
+  Running::wait_until("all had been reconciled", stop, [&] { return count >= options.objects; });
+  enabled = true;
+  const Usage begin = Usage::now();
+  running.send(options.objects);
+  Running::wait_until("all had been patched", stop, [&] { return patches >= options.objects; });
+  const Usage end = Usage::now();
+  const auto all = static_cast<double>(options.objects);
+  result.set("patch_per_s", all / std::chrono::duration<double>(end.wall - begin.wall).count());
+  result.set("patch_cpu_us", end.cpu_seconds_since(begin) * 1e6 / all);
+}
+
+/// From the moment before a change is sent to the server to the reconcile that sees it.
+void measure_latency(const rest::Client& client, const JobOptions& options,
+                     const std::stop_token& stop, Result& result) {
+  std::mutex mutex;
+  LagHistogram lags;
+  std::vector<std::int64_t> seen(options.objects, 0);  // the newest change of each object
+  std::atomic<std::uint64_t> count{0};
+  const Running running(
+      client,
+      [&](controller::Builder<ConfigMap>& builder) {
+        builder.concurrency(2).reconcile(
+            [&](const Request& request, Context& context) -> controller::Result {
+              const std::int64_t now = now_us();
+              const auto map = context.find<ConfigMap>(request);
+              if (!map) return {};
+              const std::string_view text = map->data()[kSent];
+              std::int64_t sent = 0;
+              std::from_chars(text.data(), text.data() + text.size(), sent);
+              std::size_t at = 0;
+              const std::string_view digits = std::string_view(request.name).substr(7);
+              std::from_chars(digits.data(), digits.data() + digits.size(), at);
+              const std::lock_guard lock(mutex);
+              ++count;
+              if (at >= seen.size() || seen[at] == sent) return {};
+              seen[at] = sent;
+              lags.add(now - sent);
+              return {};
+            });
+      },
+      stop);
+  Running::wait_until("all had been reconciled", stop, [&] { return count >= options.objects; });
+
+  const auto maps = client.resource<ConfigMap>(kNamespace);
+  const auto begin = Steady::now();
+  const auto pause = std::chrono::nanoseconds(std::chrono::seconds(1)) / options.rate;
+  std::size_t sent = 0;
+  for (auto at = begin; at - begin < options.load_time && sent < options.objects; at += pause) {
+    std::this_thread::sleep_until(at);
+    if (stop.stop_requested()) throw Error("stopped before all had been changed");
+    maps.patch(name_of(sent), rest::PatchType::kMerge,
+               fmt::format(R"({{"data":{{"{}":"{}"}}}})", kSent, now_us()));
+    ++sent;
+  }
+  Running::wait_until("all changes had been reconciled", stop, [&] {
+    const std::lock_guard lock(mutex);
+    return lags.count() >= sent;
+  });
+  const std::lock_guard lock(mutex);
+  result.set("changes", static_cast<std::int64_t>(sent));
+  result.set("latency_p50_ms", lags.quantile_ms(0.5));
+  result.set("latency_p99_ms", lags.quantile_ms(0.99));
+  result.set("latency_max_ms", lags.max_ms());
+}
+
+/// As many coroutines as there are objects, which all wait at the same time.
+void measure_waiting(const rest::Client& client, const JobOptions& options,
+                     const std::stop_token& stop, Result& result) {
+  std::atomic<std::uint64_t> waiting{0};
+  std::atomic<bool> enabled{false};
+  std::atomic<std::uint64_t> count{0};
+  std::stop_source end;
+  const auto clock = lookout::Clock::real();
+  Running running(
+      client,
+      [&](controller::Builder<ConfigMap>& builder) {
+        builder.concurrency(static_cast<unsigned>(options.objects))
+            .reconcile([&, clock](Request, Context&) -> Awaitable<controller::Result> {
+              ++count;
+              if (!enabled) co_return controller::Result();
+              ++waiting;
+              co_await clock->sleep(kPatience, end.get_token());
+              co_return controller::Result();
+            });
+      },
+      stop);
+  const std::stop_callback stopped(stop, [&] { end.request_stop(); });
+  Running::wait_until("all had been reconciled", stop, [&] { return count >= options.objects; });
+  const std::int64_t memory_before = process_status("RssAnon");
+  enabled = true;
+  running.send(options.objects);
+  Running::wait_until("all were waiting", stop, [&] { return waiting >= options.objects; });
+  result.set("waiting", static_cast<std::int64_t>(waiting.load()));
+  result.set("waiting_threads", process_status("Threads"));
+  result.set("waiting_bytes_each", (process_status("RssAnon") - memory_before) /
+                                       static_cast<std::int64_t>(options.objects));
+  end.request_stop();
+}
+
+}  // namespace
+
+Result controller_job(const JobOptions& options, std::stop_token stop) {
+  const Server server;
+  const rest::Client client{server.config()};
+  const auto maps = client.resource<ConfigMap>(kNamespace);
+  in_parallel(options.objects, stop, [&](std::size_t i) {
+    const auto draft = ConfigMap::draft(name_of(i), kNamespace);
+    draft.data().set("data", std::string(options.object_bytes, 'x'));
+    maps.create(draft);
+  });
+  if (stop.stop_requested()) throw Error("stopped before the objects were there");
+
+  Result result;
+  result.set("job", "controller");
+  result.set("client", "lookout");
+  result.set("objects", static_cast<std::int64_t>(options.objects));
+  const Usage begin = Usage::now();
+  measure_nothing("noop", client, false, options, stop, result);
+  measure_nothing("noop_coroutine", client, true, options, stop, result);
+  measure_patches(client, options, stop, result);
+  measure_latency(client, options, stop, result);
+  measure_waiting(client, options, stop, result);
+  Usage::now().report_since(begin, result);
+  result.set("vm_hwm", process_status("VmHWM"));
+  return result;
+}
+
+}  // namespace lookout::cmd::bench

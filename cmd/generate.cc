@@ -1,0 +1,47 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/codegen/crd.h"
+#include "cmd/commands.h"
+
+namespace lookout::cmd {
+namespace {
+
+struct GenerateFlags {
+  std::vector<std::string> inputs;
+  std::string output = "-";
+  std::string cpp_namespace;
+};
+
+}  // namespace
+
+void add_generate(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("generate", "Write C++ types for custom resources from their CRDs");
+  const auto flags = std::make_shared<GenerateFlags>();
+  command->add_option("CRD", flags->inputs, "YAML with CustomResourceDefinitions; - reads stdin")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("-o,--output", flags->output, "The header to write; - is standard output")
+      ->type_name("FILE")
+      ->capture_default_str();
+  command
+      ->add_option("--namespace", flags->cpp_namespace,
+                   "C++ namespace; the first part of the group by default")
+      ->type_name("NS");
+  command->footer(
+      "Writes one header: objects, views, drafts, lists and the values of enumerations, in one\n"
+      "namespace for each version. The types are used like lookout's own.\n\n"
+      "Examples:\n"
+      "  lookout generate crontabs.yaml -o crontabs.h --namespace acme   # acme::v1::CronTab\n"
+      "  kubectl get crd certificates.cert-manager.io -o yaml | lookout generate -");
+  command->callback([flags, &action] {
+    action = [flags] {
+      codegen::write_crd_header(flags->inputs, flags->output, flags->cpp_namespace);
+      return 0;
+    };
+  });
+}
+
+}  // namespace lookout::cmd

@@ -1,0 +1,100 @@
+#include "controller/attachment.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <utility>
+
+#include "controller/waiting.h"
+
+namespace lookout::controller::detail {
+
+Attachment::Attachment(std::shared_ptr<Source> source, Flag open, std::shared_ptr<EventLoop> loop,
+                       std::shared_ptr<Clock> clock, std::function<void()> detached)
+    : name_(source->name()),
+      loop_(std::move(loop)),
+      clock_(std::move(clock)),
+      open_(std::move(open)),
+      source_(std::move(source)),
+      detached_(std::move(detached)) {}
+
+void Attachment::start(const SourceContext& context) {
+  std::shared_ptr<Source> source;
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != State::kNew || !*open_) return;
+    state_ = State::kStarting;
+    starter_ = std::this_thread::get_id();
+    source = source_;
+  }
+  SourceContext own = context;
+  own.add = [add = context.add, open = open_](Request request, int priority) {
+    if (*open) add(std::move(request), priority);
+  };
+  const auto started = [this](State state) {
+    std::unique_lock lock(mutex_);
+    state_ = state;
+    starter_ = {};
+    // Its own start() may have asked for the end.
+    if (state == State::kRunning && !*open_) end(lock);
+    changed_.notify_all();
+  };
+  try {
+    source->start(own, [ready = ready_] { ready->request_stop(); });
+  } catch (...) {
+    // A source that has not started is not stopped either.
+    started(State::kStopped);
+    throw;
+  }
+  started(State::kRunning);
+}
+
+void Attachment::stop() {
+  *open_ = false;
+  ready_->request_stop();
+  std::unique_lock lock(mutex_);
+  if (starter_ == std::this_thread::get_id()) return;
+  changed_.wait(lock, [&] { return state_ != State::kStarting; });
+  if (state_ == State::kNew) state_ = State::kStopped;
+  if (state_ == State::kRunning) end(lock);
+  changed_.wait(lock, [&] { return state_ == State::kStopped; });
+}
+
+bool Attachment::stopped() const {
+  const std::lock_guard lock(mutex_);
+  return state_ == State::kStopped;
+}
+
+void Attachment::end(std::unique_lock<std::mutex>& lock) {
+  state_ = State::kStopping;
+  auto source = std::exchange(source_, nullptr);
+  lock.unlock();
+  source->stop();
+  source = nullptr;
+  lock.lock();
+  state_ = State::kStopped;
+  changed_.notify_all();
+}
+
+void Attachment::remove() {
+  stop();
+  std::function<void()> detached;
+  {
+    const std::lock_guard lock(mutex_);
+    detached.swap(detached_);
+  }
+  if (detached) detached();
+}
+
+Awaitable<void> Attachment::async_remove(std::shared_ptr<Attachment> self) {
+  *self->open_ = false;
+  const std::function<void()> task = [self] { self->remove(); };
+  co_await on_thread(self->clock_, task);
+}
+
+void Attachment::begin_remove(const std::shared_ptr<Attachment>& self) {
+  // At once, though the coroutine begins later.
+  *self->open_ = false;
+  boost::asio::co_spawn(self->loop_->context(), async_remove(self), boost::asio::detached);
+}
+
+}  // namespace lookout::controller::detail

@@ -1,0 +1,131 @@
+// The informers behind a Cache.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "controller/write_barrier.h"
+#include "lookout/api/fields.h"
+#include "lookout/api/labels.h"
+#include "lookout/controller/cache.h"
+#include "lookout/informer/shared_informer_factory.h"
+
+namespace lookout::controller::detail {
+
+/// A kind that was declared: one informer, or one for each of several namespaces.
+class CachedKind {
+ public:
+  struct Part {
+    std::string ns;  ///< empty: all namespaces
+    std::shared_ptr<informer::SharedIndexInformer> informer;
+    std::shared_ptr<std::stop_source> synced;  ///< requested once the first list is complete
+  };
+
+  api::Resource resource;
+  bool metadata_only = false;
+  informer::Scope scope;  ///< of each part, namespaces aside
+  api::labels::Selector labels;
+  api::fields::Selector fields;
+  std::vector<Part> parts;
+  /// Whether it has left the cache: its informers are stopped, and see no more writes.
+  std::atomic<bool> retired{false};
+
+  // Why it is in the cache. Guarded by the mutex of CacheCore.
+  bool declared = false;  // by the program, or by a lazy read
+  std::size_t uses = 0;   // watches of controllers
+
+  /// Whether the server lets this program not list the namespace of a part (401, 403), while there
+  /// are others: those are used without it.
+  bool refused(const Part& part) const;
+  /// Null if the namespace is not watched.
+  const Part* part_for(std::string_view ns) const;
+  /// Whether the selectors select the object.
+  bool selects(const api::Object& object) const {
+    return labels.matches(object) && fields.matches(object);
+  }
+  /// Whether objects are whole, so that they may be written back.
+  bool complete() const {
+    return !metadata_only && (!scope.projection || scope.projection->keeps_everything());
+  }
+  /// "pods", "deployments.apps, metadata".
+  std::string name() const {
+    return resource.qualified_name() + (metadata_only ? ", metadata" : "");
+  }
+};
+
+class CacheCore : public std::enable_shared_from_this<CacheCore> {
+ public:
+  CacheCore(rest::Client client, CacheOptions options);
+  void begin() { barrier_->begin(); }
+
+  std::shared_ptr<const CachedKind> declare(const api::Resource& resource, bool metadata_only,
+                                            std::optional<KindOptions> options);
+  /// Takes the declaration back. A kind that no controller watches leaves the cache: its informers
+  /// end, and except on the event loop the call waits for that. False if it was not declared.
+  bool undeclare(const api::Resource& resource, bool metadata_only);
+  /// The kind for a watch of a controller. unuse() gives it back; then it leaves the cache as by
+  /// undeclare() if nobody else needs it.
+  std::shared_ptr<const CachedKind> use(const api::Resource& resource, bool metadata_only);
+  void unuse(const std::shared_ptr<const CachedKind>& kind);
+  void add_index(const api::Resource& resource, std::string name, cache::IndexFunc function);
+  /// Null if there is none.
+  std::shared_ptr<const CachedKind> find(const api::Resource& resource, bool metadata_only) const;
+  /// The same; declares it if kinds are made lazily, else throws NotCachedError.
+  std::shared_ptr<const CachedKind> require(const api::Resource& resource, bool metadata_only);
+  /// Waits for the first list of a part; throws NotCachedError if there is none in time, or on the
+  /// event loop if there is none yet.
+  void wait_for(const CachedKind& kind, const CachedKind::Part& part,
+                const std::stop_token& stop) const;
+  /// The caches that hold objects of this kind, whole or not.
+  std::vector<std::shared_ptr<const CachedKind>> kinds_of(const api::Resource& resource) const;
+  /// The resource of a kind that is declared or built in. Throws InvalidArgument if it is neither.
+  api::Resource resource_of(const api::GroupVersionKind& gvk) const;
+  std::vector<std::shared_ptr<const CachedKind>> kinds() const;
+
+  /// Starts all informers, also those that are declared later.
+  void start();
+  /// Waits until all are in sync, or refused, or until a stop; throws Error when that takes too long.
+  Awaitable<void> wait_for_sync(std::vector<std::shared_ptr<const CachedKind>> kinds,
+                                std::stop_token stop);
+  /// Not on the event loop.
+  void shutdown();
+
+  std::vector<std::string> unsynced() const;
+  /// The same of some kinds, with the reasons.
+  static std::string missing(const std::vector<std::shared_ptr<const CachedKind>>& kinds);
+  std::optional<std::string> check(std::chrono::milliseconds within) const;
+  void collect(std::vector<metrics::Sample>& out) const;
+
+  WriteBarrier& barrier() { return *barrier_; }
+  const CacheOptions& options() const { return options_; }
+  const rest::Client& client() const { return client_; }
+
+ private:
+  enum class Reason { kDeclared, kUsed };
+  std::shared_ptr<const CachedKind> obtain(const api::Resource& resource, bool metadata_only,
+                                           const std::optional<KindOptions>& options,
+                                           Reason reason);
+  /// Takes out what nobody needs, under the mutex; null if somebody does. finish() ends it.
+  std::shared_ptr<CachedKind> retire(std::vector<std::shared_ptr<CachedKind>>::iterator at);
+  void finish(const std::shared_ptr<CachedKind>& retired);
+  std::shared_ptr<CachedKind> make(const api::Resource& resource, bool metadata_only,
+                                   const KindOptions& options);
+
+  const rest::Client client_;
+  const CacheOptions options_;
+  const std::shared_ptr<WriteBarrier> barrier_;
+  informer::SharedInformerFactory factory_;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::vector<std::shared_ptr<CachedKind>> kinds_;
+  bool running_ = false;
+};
+
+}  // namespace lookout::controller::detail

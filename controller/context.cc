@@ -1,0 +1,269 @@
+#include "lookout/controller/context.h"
+
+#include <exception>
+#include <utility>
+
+#include "controller/environment.h"
+#include "lookout/controller/finalizers.h"
+#include "lookout/controller/owner_references.h"
+#include "lookout/k8s/meta/v1.h"
+#include "lookout/k8s/meta/v1_draft.h"
+#include "lookout/tools/retry.h"
+
+namespace lookout::controller {
+
+Context::Context(std::shared_ptr<const detail::Environment> environment, Request request,
+                 std::stop_token stop)
+    : environment_(std::move(environment)), request_(std::move(request)), stop_(std::move(stop)) {}
+Context::~Context() = default;
+
+const std::string& Context::controller() const { return environment_->controller; }
+EventLoop& Context::loop() const { return environment_->client.loop(); }
+
+CacheView& Context::view() {
+  if (!view_) view_ = std::make_unique<CacheView>(environment_->cache, stop_);
+  return *view_;
+}
+
+const rest::Client& Context::uncached() const {
+  if (!client_) {
+    rest::CallOptions call;
+    call.stop = stop_;
+    client_ = std::make_unique<rest::Client>(environment_->client.with(call));
+  }
+  return *client_;
+}
+
+rest::ResourceClient Context::client_for(const api::Resource& resource, std::string_view ns) const {
+  return uncached().resource(resource, resource.namespaced ? std::string(ns) : std::string());
+}
+
+api::Resource Context::resource_by_kind(const api::ObjectDraft& draft) const {
+  return environment_->cache->resource_of(api::GroupVersionKind::from(
+      draft["apiVersion"].as<std::string_view>(), draft["kind"].as<std::string_view>()));
+}
+
+void Context::throw_not_found(const api::Resource& resource, const Request& request) {
+  throw api::StatusError::not_found(resource.group, resource.plural, request.name);
+}
+
+void Context::report(const api::Object& regarding, EventType type, std::string_view reason,
+                     const std::string& message) const {
+  if (environment_->events)
+    environment_->events->event(regarding, type, reason, message, environment_->controller);
+}
+
+void Context::own(const api::Resource& resource, const api::ObjectDraft& draft) {
+  bool owned = false;
+  for (const auto& each : environment_->owned) owned = owned || each == resource;
+  if (!owned) return;
+  const auto references = k8s::meta::v1::ObjectMetaDraft(draft["metadata"]).owner_references();
+  for (const auto& reference : references) {
+    if (reference.controller() == true) return;
+  }
+  const api::Object owner = view().find(environment_->primary, false, request_);
+  if (owner) set_controller_reference(owner, draft);
+}
+
+// ------------------------------------------------------------------------------- what was written
+
+namespace {
+
+/// Whether this was the last state: a deleted object goes with its last finalizer.
+bool has_gone(const api::Object& written) {
+  const auto metadata = written.metadata();
+  return is_being_deleted(written) && metadata.finalizers().empty() &&
+         metadata.deletion_grace_period_seconds().value_or(0) == 0;
+}
+
+}  // namespace
+
+void Context::note(const api::Resource& resource, const api::Object& written) {
+  if (!environment_->read_your_writes || written.resource_version().empty()) return;
+  if (has_gone(written))
+    return note_removed(resource, Request(written.ns(), written.name()), written.uid());
+  for (auto& kind : environment_->cache->kinds_of(resource)) {
+    detail::Write write;
+    write.selected = kind->selects(written);
+    write.kind = std::move(kind);
+    write.key = Request(written.ns(), written.name());
+    write.uid = written.uid();
+    write.resource_version = written.resource_version();
+    writes_.push_back(std::move(write));
+  }
+}
+
+void Context::note_removed(const api::Resource& resource, const Request& key,
+                           std::string_view uid) {
+  if (!environment_->read_your_writes) return;
+  for (auto& kind : environment_->cache->kinds_of(resource)) {
+    detail::Write write;
+    write.kind = std::move(kind);
+    write.key = key;
+    write.uid = uid;
+    writes_.push_back(std::move(write));
+  }
+}
+
+std::vector<detail::Write> Context::take_writes() { return std::exchange(writes_, {}); }
+
+// ------------------------------------------------------------------------------- verbs
+
+Awaitable<api::Object> Context::tracked(api::Resource resource, Awaitable<api::Object> call) {
+  environment_->require_leadership();
+  api::Object written = co_await std::move(call);
+  note(resource, written);
+  co_return written;
+}
+
+namespace {
+
+std::string namespace_of(const api::ObjectDraft& draft) {
+  return std::string(k8s::meta::v1::ObjectMetaDraft(draft["metadata"]).namespace_());
+}
+
+}  // namespace
+
+Awaitable<api::Object> Context::async_create_object(api::Resource resource,
+                                                    const api::ObjectDraft& draft,
+                                                    rest::CreateOptions options) {
+  own(resource, draft);
+  auto call = client_for(resource, namespace_of(draft)).async_create(draft, std::move(options));
+  return tracked(std::move(resource), std::move(call));
+}
+
+Awaitable<api::Object> Context::async_update_object(api::Resource resource,
+                                                    const api::ObjectDraft& draft,
+                                                    rest::UpdateOptions options) {
+  auto call = client_for(resource, namespace_of(draft)).async_update(draft, std::move(options));
+  return tracked(std::move(resource), std::move(call));
+}
+
+Awaitable<api::Object> Context::async_patch_object(api::Resource resource,
+                                                   const api::ObjectDraft& draft, bool status,
+                                                   rest::PatchOptions options) {
+  const auto client = client_for(resource, namespace_of(draft));
+  auto call = status ? client.async_patch_status(draft, std::move(options))
+                     : client.async_patch(draft, std::move(options));
+  return tracked(std::move(resource), std::move(call));
+}
+
+Awaitable<api::Object> Context::async_apply_object(api::Resource resource,
+                                                   const api::ObjectDraft& draft) {
+  own(resource, draft);
+  rest::ApplyOptions options;
+  options.field_manager = environment_->controller;
+  options.force = true;
+  auto call = client_for(resource, namespace_of(draft)).async_apply(draft, std::move(options));
+  return tracked(std::move(resource), std::move(call));
+}
+
+Awaitable<bool> Context::async_remove_object(api::Resource resource, api::Object object,
+                                             rest::DeleteOptions options) {
+  environment_->require_leadership();
+  if (options.precondition_uid.empty()) options.precondition_uid = object.uid();
+  const Request key(object.ns(), object.name());
+  api::Object answer;
+  try {
+    answer = co_await client_for(resource, key.ns).async_remove(key.name, std::move(options));
+  } catch (const api::StatusError& e) {
+    if (!api::is_not_found(e)) throw;
+    co_return false;
+  }
+  // An object with finalizers or a grace period stays for a while, with a deletionTimestamp.
+  if (answer.kind() != "Status" && is_being_deleted(answer)) {
+    note(resource, answer);
+  } else {
+    const std::string_view deleted = answer["details"]["uid"].as_string();
+    note_removed(resource, key, object.uid().empty() ? deleted : object.uid());
+  }
+  co_return true;
+}
+
+Awaitable<api::Object> Context::async_current(api::Resource resource, Request request) {
+  const auto kind = environment_->cache->find(resource, false);
+  if (kind && kind->complete()) {
+    api::Object found = view().find(resource, false, request);
+    // What the cache does not select may be there all the same.
+    const bool all = kind->labels.empty() && kind->scope.field_selector->empty();
+    if (found || all) co_return found;
+  }
+  co_return co_await client_for(resource, request.ns).async_find(request.name);
+}
+
+Awaitable<api::Object> Context::async_write_draft(api::Resource resource, api::Object existing,
+                                                  const api::ObjectDraft& draft) {
+  if (!existing) {
+    const rest::CreateOptions options;
+    co_return co_await async_create_object(std::move(resource), draft, options);
+  }
+  own(resource, draft);
+  if (!draft.changed()) co_return existing;
+  const rest::UpdateOptions options;
+  co_return co_await async_update_object(std::move(resource), draft, options);
+}
+
+// ------------------------------------------------------------------------------- finalizers
+
+Awaitable<void> Context::async_add_finalizer(api::Resource resource, api::Object object,
+                                             std::string finalizer) {
+  const api::ObjectDraft draft(std::move(object));
+  add_finalizer(draft, finalizer);
+  // A merge patch replaces the whole list, so nobody may have changed it meanwhile.
+  rest::PatchOptions options;
+  options.if_unchanged = true;
+  co_await async_patch_object(std::move(resource), draft, false, std::move(options));
+}
+
+Awaitable<void> Context::async_remove_finalizer(api::Resource resource, api::Object object,
+                                                std::string finalizer) {
+  // The clean-up is done: a conflict is no reason to do it again.
+  bool read = false;
+  const auto attempt = [&]() -> Awaitable<void> {
+    if (read) {
+      const std::string uid(object.uid());
+      object = co_await client_for(resource, object.ns()).async_find(std::string(object.name()));
+      if (!object || object.uid() != uid) co_return;
+    }
+    read = true;
+    const api::ObjectDraft draft(object);
+    if (!remove_finalizer(draft, finalizer)) co_return;
+    rest::PatchOptions options;
+    options.if_unchanged = true;
+    try {
+      co_await async_patch_object(resource, draft, false, std::move(options));
+    } catch (const api::StatusError& e) {
+      if (!api::is_not_found(e)) throw;
+    }
+  };
+  co_await retry::async_on_conflict(attempt, retry::kDefaultRetry, stop_);
+}
+
+bool Context::finalize_object(const api::Resource& resource, const api::Object& object,
+                              std::string_view finalizer, const std::function<void()>& clean_up) {
+  if (!is_being_deleted(object)) {
+    if (!has_finalizer(object, finalizer))
+      run(async_add_finalizer(resource, object, std::string(finalizer)));
+    return false;
+  }
+  if (!has_finalizer(object, finalizer)) return true;
+  clean_up();
+  run(async_remove_finalizer(resource, object, std::string(finalizer)));
+  return true;
+}
+
+Awaitable<bool> Context::async_finalize_object(api::Resource resource, api::Object object,
+                                               std::string finalizer,
+                                               std::function<Awaitable<void>()> clean_up) {
+  if (!is_being_deleted(object)) {
+    if (!has_finalizer(object, finalizer))
+      co_await async_add_finalizer(std::move(resource), std::move(object), std::move(finalizer));
+    co_return false;
+  }
+  if (!has_finalizer(object, finalizer)) co_return true;
+  co_await clean_up();
+  co_await async_remove_finalizer(std::move(resource), std::move(object), std::move(finalizer));
+  co_return true;
+}
+
+}  // namespace lookout::controller

@@ -1,0 +1,664 @@
+#include "controller/controller_core.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstddef>
+#include <thread>
+#include <utility>
+
+#include "controller/in_source.h"
+#include "controller/waiting.h"
+#include "lookout/k8s/meta/v1.h"
+#include "lookout/rest/error.h"
+
+namespace lookout::controller {
+namespace {
+
+std::string_view group_of(std::string_view api_version) {
+  const auto slash = api_version.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
+}
+
+}  // namespace
+
+MapFunction enqueue_object() {
+  return [](const api::Object& object, Enqueue& enqueue) {
+    enqueue(Request(object.ns(), object.name()));
+  };
+}
+
+MapFunction enqueue_owner(api::Resource owner, bool match_any_owner) {
+  return [owner = std::move(owner), match_any_owner](const api::Object& object, Enqueue& enqueue) {
+    for (const auto reference : object.metadata().owner_references()) {
+      if (reference.kind() != owner.kind || group_of(reference.api_version()) != owner.group)
+        continue;
+      if (!match_any_owner && reference.controller() != true) continue;
+      enqueue(Request(owner.namespaced ? object.ns() : std::string_view(), reference.name()));
+    }
+  };
+}
+
+// ---------------------------------------------------------------------------------- skins
+
+WatchHandle::WatchHandle(std::shared_ptr<detail::Attachment> watch) : watch_(std::move(watch)) {}
+
+WatchHandle::~WatchHandle() {
+  if (!watch_) return;
+  if (watch_->loop()->running_in_this_thread()) {
+    detail::Attachment::begin_remove(watch_);
+  } else {
+    remove();
+  }
+}
+
+WatchHandle::WatchHandle(WatchHandle&& other) noexcept = default;
+
+WatchHandle& WatchHandle::operator=(WatchHandle&& other) noexcept {
+  // The old one goes with `before`.
+  const WatchHandle before(std::exchange(watch_, nullptr));
+  watch_ = std::exchange(other.watch_, nullptr);
+  return *this;
+}
+
+void WatchHandle::remove() {
+  if (!watch_) return;
+  if (watch_->loop()->running_in_this_thread()) {
+    throw InvalidArgument(
+        "WatchHandle::remove() on the event loop would wait for itself: use async_remove()");
+  }
+  const auto watch = std::exchange(watch_, nullptr);
+  if (detail::InSource::here()) {
+    detail::Attachment::begin_remove(watch);
+  } else {
+    watch->remove();
+  }
+}
+
+Awaitable<void> WatchHandle::async_remove() {
+  auto watch = std::exchange(watch_, nullptr);
+  if (watch) co_await detail::Attachment::async_remove(std::move(watch));
+}
+
+bool WatchHandle::has_synced() const {
+  return watch_ && watch_->open() && watch_->ready().stop_requested();
+}
+
+Controller::Controller(const std::shared_ptr<detail::ControllerCore>& core)
+    : name_(core->name()), core_(core) {}
+
+std::shared_ptr<detail::ControllerCore> Controller::core() const {
+  auto out = core_.lock();
+  if (!out) {
+    throw InvalidArgument(name_.empty() ? std::string("a Controller without a controller")
+                                        : fmt::format("controller {}: its manager is gone", name_));
+  }
+  return out;
+}
+
+WatchHandle Controller::watch(Watch watch) const {
+  return WatchHandle(core()->watch(std::move(watch)));
+}
+WatchHandle Controller::watch(std::shared_ptr<Source> source) const {
+  return WatchHandle(core()->watch(std::move(source)));
+}
+
+namespace detail {
+namespace {
+
+/// Some of controller-runtime's buckets for reconcile times.
+constexpr std::array<double, 12> kReconcileBuckets = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                                      0.5,   1,    2.5,   5,    10,  60};
+
+/// After so many reconciles that did not wait, a coroutine lets others have the thread.
+constexpr unsigned kBurst = 32;
+
+bool is_terminal(const std::exception& e) {
+  if (dynamic_cast<const TerminalError*>(&e) != nullptr) return true;
+  try {
+    std::rethrow_if_nested(e);
+  } catch (const std::exception& nested) {
+    return is_terminal(nested);
+  } catch (...) {
+    return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------- watches
+
+/// The events of one kind of the cache.
+class ControllerCore::KindSource : public controller::Source {
+ public:
+  /// Nothing is called once `open` is false.
+  KindSource(std::string controller, std::shared_ptr<const CachedKind> kind, Watch watch,
+             Attachment::Flag open)
+      : controller_(std::move(controller)),
+        kind_(std::move(kind)),
+        watch_(std::make_shared<const Watch>(std::move(watch))),
+        open_(std::move(open)) {}
+
+  void start(const SourceContext& context, std::function<void()> ready) override {
+    // A namespace that is refused is not waited for.
+    std::vector<bool> awaited;
+    awaited.reserve(kind_->parts.size());
+    for (const auto& part : kind_->parts) awaited.push_back(!kind_->refused(part));
+    const auto left = std::make_shared<std::atomic<std::ptrdiff_t>>(
+        std::count(awaited.begin(), awaited.end(), true));
+    if (*left == 0) ready();
+    for (std::size_t i = 0; i < awaited.size(); ++i) {
+      const auto& part = kind_->parts[i];
+      const auto handle = [watch = watch_, open = open_, add = context.add,
+                           name = name()](const Event& event) {
+        if (!*open) return;
+        const InSource in_source;
+        if (!passes(*watch, event, name)) return;
+        Enqueue enqueue;
+        if (event.type == Event::Type::kUpdate) watch->map(event.before, enqueue);
+        watch->map(event.object, enqueue);
+        // What a first list or a resync brings can wait; what happens cannot.
+        const bool old =
+            event.initial || (event.type == Event::Type::kUpdate &&
+                              event.before.resource_version() == event.object.resource_version());
+        for (const Request& request : enqueue.requests()) add(request, old ? kLowPriority : 0);
+      };
+      informer::EventHandler<api::Object> handler;
+      handler.name = fmt::format("controller {}, {}", controller_, part.informer->name());
+      handler.on_add = [handle](const api::Object& object, informer::Origin origin) {
+        Event event;
+        event.object = object;
+        event.initial = origin == informer::Origin::kInitialList;
+        handle(event);
+      };
+      handler.on_update = [handle](const api::Object& before, const api::Object& after) {
+        Event event;
+        event.type = Event::Type::kUpdate;
+        event.before = before;
+        event.object = after;
+        handle(event);
+      };
+      handler.on_delete = [handle](const api::Object& last, informer::FinalState final_state) {
+        Event event;
+        event.type = Event::Type::kDelete;
+        event.object = last;
+        event.final_state_unknown = final_state == informer::FinalState::kUnknown;
+        handle(event);
+      };
+      if (awaited[i]) {
+        handler.on_synced = [left, ready] {
+          if (left->fetch_sub(1) == 1) ready();
+        };
+      }
+      registrations_.push_back(part.informer->add_handler(std::move(handler)));
+    }
+  }
+
+  void stop() override {
+    for (auto& registration : registrations_) registration.remove();
+    registrations_.clear();
+  }
+
+  std::string name() const override { return kind_->name(); }
+
+ private:
+  static bool passes(const Watch& watch, const Event& event, const std::string& name) {
+    try {
+      return watch.predicate(event);
+    } catch (const std::exception& e) {
+      spdlog::error("a predicate on {} threw, the event passes: {}", name, e.what());
+    } catch (...) {
+      spdlog::error("a predicate on {} threw, the event passes", name);
+    }
+    return true;
+  }
+
+  const std::string controller_;
+  const std::shared_ptr<const CachedKind> kind_;
+  const std::shared_ptr<const Watch> watch_;
+  const Attachment::Flag open_;
+  std::vector<informer::HandlerRegistration> registrations_;
+};
+
+/// The stop of one reconcile, which comes with the controller's or when its time is over.
+class ControllerCore::Deadline {
+ public:
+  /// Told when it happens: a reconciler may never return.
+  Deadline(ControllerCore& core, const Request& request, std::chrono::milliseconds timeout)
+      : state_(std::make_shared<State>()),
+        on_stop_(core.stop_.get_token(), [state = state_] { state->stop.request_stop(); }),
+        alarm_(core.environment_->client.shared_loop(), core.clock_,
+               [state = state_, weak = core.weak_from_this(), request, timeout] {
+                 if (const auto self = weak.lock()) {
+                   ++self->stats_.timeouts;
+                   spdlog::warn("controller {}: {}: the reconciler is told to stop after {} ms",
+                                self->name(), request.key(), timeout.count());
+                 }
+                 state->stop.request_stop();
+               }) {
+    alarm_.set(core.clock_->now() + timeout);
+  }
+  std::stop_token token() const { return state_->stop.get_token(); }
+
+ private:
+  struct State {
+    std::stop_source stop;
+  };
+  const std::shared_ptr<State> state_;
+  const std::stop_callback<std::function<void()>> on_stop_;
+  Alarm alarm_;
+};
+
+// ---------------------------------------------------------------------------------- life
+
+ControllerCore::Stats::Stats() : seconds(kReconcileBuckets) {}
+
+namespace {
+
+std::shared_ptr<PriorityQueue> make_queue(const ControllerOptions& options,
+                                          const Environment& environment,
+                                          const std::shared_ptr<Clock>& clock) {
+  PriorityQueueOptions out;
+  out.name = options.name;
+  out.loop = environment.client.shared_loop();
+  out.clock = clock;
+  out.rate_limiter = options.rate_limiter;
+  return std::make_shared<PriorityQueue>(std::move(out));
+}
+
+}  // namespace
+
+ControllerCore::ControllerCore(ControllerSpec spec, Environment environment,
+                               unsigned default_concurrency, std::shared_ptr<Clock> clock)
+    : options_(std::move(spec.options)),
+      concurrency_(std::max(1u, options_.concurrency.value_or(default_concurrency))),
+      clock_(std::move(clock)),
+      environment_(std::make_shared<const Environment>(std::move(environment))),
+      reconcile_(std::move(spec.reconcile)),
+      queue_(make_queue(options_, *environment_, clock_)),
+      strand_(boost::asio::make_strand(environment_->client.loop().context())),
+      hot_loops_(options_.hot_loop) {
+  sources_.reserve(spec.sources.size() + spec.watches.size());
+  for (auto& source : spec.sources) sources_.push_back(attachment(std::move(source)));
+  kinds_.reserve(spec.watches.size());
+  for (Watch& watch : spec.watches) {
+    auto kind = environment_->cache->use(watch.resource, watch.metadata_only);
+    kinds_.push_back(kind);
+    sources_.push_back(attachment(std::move(kind), std::move(watch)));
+  }
+}
+
+// ---------------------------------------------------------------------------------- sources
+
+std::shared_ptr<Attachment> ControllerCore::attachment(
+    std::shared_ptr<controller::Source> source) const {
+  return std::make_shared<Attachment>(std::move(source), std::make_shared<std::atomic<bool>>(true),
+                                      environment_->client.shared_loop(), clock_);
+}
+
+std::shared_ptr<Attachment> ControllerCore::attachment(std::shared_ptr<const CachedKind> kind,
+                                                       Watch watch,
+                                                       std::function<void()> detached) const {
+  auto open = std::make_shared<std::atomic<bool>>(true);
+  auto source =
+      std::make_shared<KindSource>(options_.name, std::move(kind), std::move(watch), open);
+  return std::make_shared<Attachment>(std::move(source), std::move(open),
+                                      environment_->client.shared_loop(), clock_,
+                                      std::move(detached));
+}
+
+SourceContext ControllerCore::source_context() const {
+  SourceContext context;
+  context.loop = environment_->client.shared_loop();
+  context.clock = clock_;
+  context.add = [queue = queue_](Request request, int priority) {
+    queue->add(std::move(request), priority);
+  };
+  return context;
+}
+
+std::shared_ptr<Attachment> ControllerCore::watch(Watch watch) {
+  if (!watch.map)
+    throw InvalidArgument(fmt::format("controller {}: a watch needs a map function", name()));
+  const auto& cache = environment_->cache;
+  auto kind = cache->use(watch.resource, watch.metadata_only);
+  const auto give_back = [weak = std::weak_ptr(cache), kind] {
+    if (const auto owner = weak.lock()) owner->unuse(kind);
+  };
+  try {
+    return attach(attachment(kind, std::move(watch), give_back));
+  } catch (...) {
+    give_back();
+    throw;
+  }
+}
+
+std::shared_ptr<Attachment> ControllerCore::watch(std::shared_ptr<controller::Source> source) {
+  if (!source) throw InvalidArgument(fmt::format("controller {}: a source is null", name()));
+  return attach(attachment(std::move(source)));
+}
+
+std::shared_ptr<Attachment> ControllerCore::attach(std::shared_ptr<Attachment> source) {
+  bool start = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) {
+      throw InvalidArgument(
+          fmt::format("controller {}: it has ended, nothing can be watched any more", name()));
+    }
+    // Those that were removed are forgotten here, in the order of the others.
+    const auto removed = [](const auto& one) { return one->stopped(); };
+    const auto needed = sources_.begin() + static_cast<std::ptrdiff_t>(needed_);
+    needed_ -= static_cast<std::size_t>(std::count_if(sources_.begin(), needed, removed));
+    std::erase_if(sources_, removed);
+    sources_.push_back(source);
+    start = sources_started_;
+  }
+  if (start) source->start(source_context());
+  return source;
+}
+
+Awaitable<void> ControllerCore::warm_up(std::stop_token stop) {
+  bool start = false;
+  std::vector<std::shared_ptr<Attachment>> sources;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) co_return;
+    start = !std::exchange(sources_started_, true);
+    // What is watched later is not waited for: a kind that the program learns of while it runs must
+    // not end it.
+    if (start) needed_ = sources_.size();
+    sources.assign(sources_.begin(), sources_.begin() + static_cast<std::ptrdiff_t>(needed_));
+  }
+  if (start) {
+    // Of a controller that comes late. From here on it is known which namespaces are refused.
+    co_await environment_->cache->wait_for_sync(kinds_, stop);
+    if (stop.stop_requested()) co_return;
+    const std::function<void()> start_sources = [this, &sources] {
+      const SourceContext context = source_context();
+      for (const auto& source : sources) source->start(context);
+    };
+    co_await on_thread(clock_, start_sources);
+  }
+  const auto deadline = clock_->now() + options_.sync_timeout;
+  for (const auto& source : sources) {
+    std::stop_source wake;
+    const std::stop_callback on_stop(stop, [&] { wake.request_stop(); });
+    const std::stop_callback on_ready(source->ready(), [&] { wake.request_stop(); });
+    const bool woken = co_await wait_until(clock_, wake.get_token(), deadline);
+    if (!woken) {
+      throw Error(fmt::format("controller {}: its source {} was not ready in time", name(),
+                              source->name()));
+    }
+    if (stop.stop_requested()) co_return;
+  }
+}
+
+Awaitable<void> ControllerCore::run(std::stop_token stop) {
+  const std::stop_callback on_stop(stop, [this] { stop_.request_stop(); });
+  co_await warm_up(stop);
+  if (stop.stop_requested()) co_return;
+  if (std::holds_alternative<ReconcileFunction>(reconcile_)) {
+    const std::function<void()> work_all = [this] {
+      std::vector<std::jthread> threads;
+      threads.reserve(concurrency_);
+      for (unsigned i = 0; i < concurrency_; ++i) threads.emplace_back([this] { work(); });
+      // They end when the queue is shut down.
+    };
+    const std::stop_callback shut_down(stop, [this] { queue_->shut_down(); });
+    co_await on_thread(clock_, work_all);
+    co_return;
+  }
+  queue_->on_ready([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->pump_soon();
+  });
+  boost::asio::post(strand_, [self = shared_from_this()] {
+    self->accepting_ = true;
+    self->pump();
+  });
+  co_await wait_for(clock_, stop);
+  queue_->shut_down();
+  boost::asio::post(strand_, [self = shared_from_this()] {
+    self->accepting_ = false;
+    if (self->active_ == 0) self->idle_.request_stop();
+  });
+  co_await wait_for(clock_, idle_.get_token());
+}
+
+void ControllerCore::end() {
+  std::vector<std::shared_ptr<Attachment>> sources;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(ended_, true)) return;
+    sources.swap(sources_);
+  }
+  stop_.request_stop();
+  queue_->shut_down();
+  for (const auto& source : sources) source->stop();
+}
+
+// ---------------------------------------------------------------------------------- work
+
+void ControllerCore::begin(const PriorityQueue::Item& item) {
+  ++stats_.active;
+  {
+    const std::lock_guard lock(mutex_);
+    running_.insert(item.request);
+  }
+  if (!hot_loops_.enabled()) return;
+  std::optional<std::int64_t> generation;
+  if (const auto kind = environment_->cache->find(environment_->primary, false)) {
+    if (const auto* const part = kind->part_for(item.request.ns)) {
+      const api::Object object = part->informer->store().get(item.request.ns, item.request.name);
+      if (object) generation = object.metadata().generation();
+    }
+  }
+  if (!hot_loops_.note(item.request, generation, clock_->now())) return;
+  ++stats_.hot_loops;
+  spdlog::warn(
+      "controller {}: {}: reconciled {} times within a second though its generation stays: does "
+      "each reconcile write something that triggers the next one?",
+      name(), item.request.key(), options_.hot_loop);
+}
+
+void ControllerCore::work() {
+  const auto& function = std::get<ReconcileFunction>(reconcile_);
+  while (const auto item = queue_->get()) {
+    begin(*item);
+    const auto began = clock_->now();
+    std::unique_ptr<Deadline> deadline;
+    if (options_.reconcile_timeout.count() > 0)
+      deadline = std::make_unique<Deadline>(*this, item->request, options_.reconcile_timeout);
+    Context context(environment_, item->request, deadline ? deadline->token() : stop_.get_token());
+    Result result;
+    std::exception_ptr error;
+    try {
+      result = function(item->request, context);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    finish(*item, context, began, result, error);
+  }
+}
+
+void ControllerCore::pump_soon() {
+  if (pump_posted_.exchange(true)) return;
+  boost::asio::post(strand_, [self = shared_from_this()] {
+    self->pump_posted_ = false;
+    self->pump();
+  });
+}
+
+void ControllerCore::pump() {
+  while (accepting_ && active_ < concurrency_) {
+    auto item = queue_->try_get();
+    if (!item) return;
+    ++active_;
+    boost::asio::co_spawn(
+        boost::asio::make_strand(environment_->client.loop().context()),
+        reconcile_all(shared_from_this(), std::move(*item)),
+        boost::asio::bind_executor(strand_, [self = shared_from_this()](std::exception_ptr) {
+          --self->active_;
+          if (!self->accepting_ && self->active_ == 0) self->idle_.request_stop();
+          self->pump();
+        }));
+  }
+}
+
+Awaitable<void> ControllerCore::reconcile_all(std::shared_ptr<ControllerCore> self,
+                                              PriorityQueue::Item item) {
+  // To start a coroutine and to hear of its end costs more than a reconcile that does nothing.
+  bool more = true;
+  for (unsigned count = 1; more; ++count) {
+    co_await reconcile(self, item);
+    if (count % kBurst == 0) co_await boost::asio::post(boost::asio::use_awaitable);
+    auto next = self->queue_->try_get();
+    more = next.has_value();
+    if (more) item = std::move(*next);
+  }
+}
+
+Awaitable<void> ControllerCore::reconcile(std::shared_ptr<ControllerCore> self,
+                                          PriorityQueue::Item item) {
+  const auto& function = std::get<AsyncReconcileFunction>(self->reconcile_);
+  self->begin(item);
+  const auto began = self->clock_->now();
+  std::unique_ptr<Deadline> deadline;
+  if (self->options_.reconcile_timeout.count() > 0)
+    deadline = std::make_unique<Deadline>(*self, item.request, self->options_.reconcile_timeout);
+  Context context(self->environment_, item.request,
+                  deadline ? deadline->token() : self->stop_.get_token());
+  Result result;
+  std::exception_ptr error;
+  try {
+    result = co_await function(item.request, context);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  self->finish(item, context, began, result, error);
+}
+
+void ControllerCore::finish(const PriorityQueue::Item& item, Context& context,
+                            Clock::TimePoint began, const Result& result,
+                            const std::exception_ptr& error) {
+  stats_.seconds.observe(std::chrono::duration<double>(clock_->now() - began).count());
+  --stats_.active;
+  {
+    const std::lock_guard lock(mutex_);
+    running_.erase(item.request);
+  }
+  if (!error) {
+    settle(item, result);
+  } else if (!stop_.stop_requested() && fail(item, error)) {
+    queue_->add_rate_limited(item.request, item.priority);
+  }
+
+  auto writes = context.take_writes();
+  if (writes.empty() || stop_.stop_requested()) return queue_->done(item.request);
+  queue_->done_and_hold(item.request);
+  const auto release = [queue = queue_, request = item.request, controller = name(),
+                        timeout = options_.write_timeout](bool seen) {
+    if (!seen) {
+      spdlog::warn(
+          "controller {}: {}: the caches have not seen what it wrote within {} ms, it goes on "
+          "without",
+          controller, request.key(), timeout.count());
+    }
+    queue->release(request);
+  };
+  environment_->cache->barrier().wait(std::move(writes), options_.write_timeout, release);
+}
+
+void ControllerCore::settle(const PriorityQueue::Item& item, const Result& result) {
+  const int priority = result.priority.value_or(item.priority);
+  switch (result.next) {
+    case Result::Next::kDone:
+      ++stats_.success;
+      queue_->forget(item.request);
+      break;
+    case Result::Next::kRequeueAfter:
+      ++stats_.requeue_after;
+      queue_->forget(item.request);
+      queue_->add_after(item.request, result.after, priority);
+      break;
+    case Result::Next::kRequeue:
+      ++stats_.requeue;
+      queue_->add_rate_limited(item.request, priority);
+      break;
+  }
+}
+
+bool ControllerCore::fail(const PriorityQueue::Item& item, const std::exception_ptr& error) {
+  ++stats_.error;
+  ++stats_.errors;
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    if (is_terminal(e)) {
+      ++stats_.terminal_errors;
+      queue_->forget(item.request);
+      spdlog::error("controller {}: {}: {}; it is not retried", name(), item.request.key(),
+                    e.what());
+      return false;
+    }
+    spdlog::warn("controller {}: {}: {}", name(), item.request.key(), e.what());
+  } catch (...) {
+    ++stats_.panics;
+    spdlog::error("controller {}: {}: it threw something that is no std::exception", name(),
+                  item.request.key());
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------------------------- numbers
+
+std::vector<std::string> ControllerCore::running() const {
+  std::vector<std::string> out;
+  const std::lock_guard lock(mutex_);
+  out.reserve(running_.size());
+  for (const Request& request : running_) out.push_back(request.key());
+  return out;
+}
+
+void ControllerCore::collect(std::vector<metrics::Sample>& out) const {
+  queue_->collect(out);
+  const auto result = [&](const char* label, const std::atomic<std::uint64_t>& value) {
+    metrics::Collector(out, {{"controller", name()}, {"result", label}})
+        .counter("controller_runtime_reconcile_total", "Reconciles, by their result.", value);
+  };
+  result("success", stats_.success);
+  result("error", stats_.error);
+  result("requeue", stats_.requeue);
+  result("requeue_after", stats_.requeue_after);
+  metrics::Collector collector(out, {{"controller", name()}});
+  collector.counter("controller_runtime_reconcile_errors_total", "Reconciles that failed.",
+                    stats_.errors);
+  collector.counter("controller_runtime_terminal_reconcile_errors_total",
+                    "Reconciles that failed for good.", stats_.terminal_errors);
+  collector.counter("controller_runtime_reconcile_panics_total",
+                    "Reconciles that threw something that is no std::exception.", stats_.panics);
+  collector.counter("controller_runtime_reconcile_timeouts_total",
+                    "Reconciles that took longer than the reconcile timeout.", stats_.timeouts);
+  collector.histogram("controller_runtime_reconcile_time_seconds", "How long reconciles took.",
+                      stats_.seconds);
+  collector.gauge("controller_runtime_max_concurrent_reconciles",
+                  "How many reconciles may run at a time.", static_cast<double>(concurrency_));
+  collector.gauge("controller_runtime_active_workers", "Reconciles that run.",
+                  static_cast<double>(stats_.active.load()));
+  collector.counter("controller_hot_loops_total",
+                    "Requests that were reconciled again and again without a change.",
+                    stats_.hot_loops);
+  collector.gauge("controller_held_requests",
+                  "Requests that are held back until the caches have seen what they wrote.",
+                  static_cast<double>(queue_->held()));
+}
+
+}  // namespace detail
+}  // namespace lookout::controller

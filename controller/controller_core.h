@@ -1,0 +1,109 @@
+// A controller at work.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "controller/attachment.h"
+#include "controller/environment.h"
+#include "controller/hot_loop.h"
+#include "lookout/base/clock.h"
+#include "lookout/base/metrics.h"
+#include "lookout/controller/controller.h"
+#include "lookout/controller/priority_queue.h"
+
+namespace lookout::controller::detail {
+
+class ControllerCore : public metrics::Source, public std::enable_shared_from_this<ControllerCore> {
+ public:
+  ControllerCore(ControllerSpec spec, Environment environment, unsigned default_concurrency,
+                 std::shared_ptr<Clock> clock);
+
+  const std::string& name() const { return options_.name; }
+  const ControllerOptions& options() const { return options_; }
+
+  /// Starts the sources and waits until they are ready; the second time it only waits. Throws Error
+  /// when that takes too long.
+  Awaitable<void> warm_up(std::stop_token stop);
+  /// Warms up and reconciles until a stop; afterwards no reconcile runs.
+  Awaitable<void> run(std::stop_token stop);
+  /// Stops the sources: no function of the program runs any more. Not on the event loop.
+  void end();
+
+  /// Adds a watch or a source, to be started with the others or, if those have been, at once.
+  /// Throws InvalidArgument after end().
+  std::shared_ptr<Attachment> watch(Watch watch);
+  std::shared_ptr<Attachment> watch(std::shared_ptr<controller::Source> source);
+
+  /// The keys that are being reconciled, for messages.
+  std::vector<std::string> running() const;
+  void collect(std::vector<metrics::Sample>& out) const override;
+
+ private:
+  class KindSource;
+  class Deadline;
+  struct Stats {
+    std::atomic<std::uint64_t> success{0}, error{0}, requeue{0}, requeue_after{0};
+    std::atomic<std::uint64_t> errors{0}, terminal_errors{0}, panics{0}, timeouts{0};
+    std::atomic<std::uint64_t> hot_loops{0};
+    std::atomic<std::int64_t> active{0};
+    metrics::Histogram seconds;
+    Stats();
+  };
+  using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
+
+  std::shared_ptr<Attachment> attachment(std::shared_ptr<controller::Source> source) const;
+  std::shared_ptr<Attachment> attachment(std::shared_ptr<const CachedKind> kind, Watch watch,
+                                         std::function<void()> detached = {}) const;
+  std::shared_ptr<Attachment> attach(std::shared_ptr<Attachment> source);
+  SourceContext source_context() const;
+  void work();
+  void pump();
+  void pump_soon();
+  /// Begins with this request and goes on with those that are ready.
+  static Awaitable<void> reconcile_all(std::shared_ptr<ControllerCore> self,
+                                       PriorityQueue::Item item);
+  static Awaitable<void> reconcile(std::shared_ptr<ControllerCore> self, PriorityQueue::Item item);
+  void begin(const PriorityQueue::Item& item);
+  void finish(const PriorityQueue::Item& item, Context& context, Clock::TimePoint began,
+              const Result& result, const std::exception_ptr& error);
+  void settle(const PriorityQueue::Item& item, const Result& result);
+  /// Whether to retry.
+  bool fail(const PriorityQueue::Item& item, const std::exception_ptr& error);
+
+  ControllerOptions options_;
+  const unsigned concurrency_;
+  const std::shared_ptr<Clock> clock_;
+  const std::shared_ptr<const Environment> environment_;
+  const Reconciler reconcile_;
+  const std::shared_ptr<PriorityQueue> queue_;
+  const Strand strand_;
+  std::vector<std::shared_ptr<const CachedKind>> kinds_;  // that it has watched from the start
+  HotLoopDetector hot_loops_;
+  Stats stats_;
+  std::stop_source stop_;
+  std::atomic<bool> pump_posted_{false};
+  // On the strand.
+  bool accepting_ = false;
+  unsigned active_ = 0;
+  std::stop_source idle_;  // requested when nothing is accepted and nothing runs
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  bool sources_started_ = false;
+  std::vector<std::shared_ptr<Attachment>> sources_;
+  std::size_t needed_ = 0;  // the first so many are waited for
+  bool ended_ = false;
+  std::unordered_set<Request> running_;
+};
+
+}  // namespace lookout::controller::detail

@@ -1,0 +1,28 @@
+// What all reconciles of one controller share.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/cache_core.h"
+#include "lookout/api/resource.h"
+#include "lookout/controller/event_sink.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::controller::detail {
+
+struct Environment {
+  rest::Client client;
+  std::shared_ptr<CacheCore> cache;
+  std::shared_ptr<EventSink> events;
+  std::string controller;
+  api::Resource primary;
+  std::vector<api::Resource> owned;
+  /// Throws LeadershipLostError if this process must not write any more.
+  std::function<void()> require_leadership;
+  bool read_your_writes = true;
+};
+
+}  // namespace lookout::controller::detail

@@ -1,0 +1,42 @@
+// Reconcilers that keep themselves busy.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "lookout/base/clock.h"
+#include "lookout/controller/request.h"
+
+namespace lookout::controller::detail {
+
+/// Counts how often requests are reconciled within a second. From any thread.
+class HotLoopDetector {
+ public:
+  /// 0: detects nothing.
+  explicit HotLoopDetector(unsigned limit) : limit_(limit) {}
+
+  bool enabled() const { return limit_ > 0; }
+  /// Once more, with the generation of the object; true when that makes it a hot loop, once until
+  /// the request has been quiet for a while.
+  bool note(const Request& request, std::optional<std::int64_t> generation, Clock::TimePoint now);
+
+ private:
+  struct Count {
+    Clock::TimePoint window{};
+    std::optional<std::int64_t> generation = {};
+    unsigned runs = 0;
+    bool said = false;
+  };
+
+  void prune(Clock::TimePoint now);
+
+  const unsigned limit_;
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::unordered_map<Request, Count> counts_;
+  std::size_t prune_at_ = 1024;
+};
+
+}  // namespace lookout::controller::detail

@@ -1,0 +1,131 @@
+#include "controller/http_pages.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <exception>
+#include <optional>
+
+namespace lookout::controller::detail {
+namespace {
+
+using http::Response;
+
+/// What is wrong.
+std::optional<std::string> run(const HealthCheck& check) {
+  try {
+    return check();
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "it threw something that is no std::exception";
+  }
+}
+
+http::ServerOptions listen_options(const std::string& address) {
+  http::ServerOptions out;
+  const std::size_t colon = address.rfind(':');
+  const char* const end = address.data() + address.size();
+  const auto port = colon == std::string::npos
+                        ? std::from_chars_result{end, std::errc::invalid_argument}
+                        : std::from_chars(address.data() + colon + 1, end, out.port);
+  if (port.ec != std::errc() || port.ptr != end) {
+    throw InvalidArgument(
+        fmt::format("\"{}\" is no address to listen on, such as \":8081\"", address));
+  }
+  out.address = address.substr(0, colon);
+  if (out.address.empty()) out.address = "0.0.0.0";
+  if (out.address.size() > 2 && out.address.front() == '[' && out.address.back() == ']')
+    out.address = out.address.substr(1, out.address.size() - 2);
+  // As controller-runtime's servers.
+  out.limits.header_timeout = std::chrono::seconds(32);
+  out.limits.idle_timeout = std::chrono::seconds(90);
+  out.threads = 1;
+  return out;
+}
+
+}  // namespace
+
+void HealthPage::add(std::string name, HealthCheck check) {
+  if (name.empty() || name.find('/') != std::string::npos)
+    throw InvalidArgument(fmt::format("\"{}\" is no name for a check", name));
+  const std::lock_guard lock(mutex_);
+  for (const auto& each : checks_) {
+    if (each.first == name) throw InvalidArgument(fmt::format("{}: {} is taken", name_, name));
+  }
+  checks_.emplace_back(std::move(name), std::move(check));
+}
+
+std::vector<HealthPage::Check> HealthPage::checks() const {
+  std::vector<Check> out;
+  {
+    const std::lock_guard lock(mutex_);
+    out = checks_;
+  }
+  if (out.empty()) out.emplace_back("ping", [] { return std::nullopt; });
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return out;
+}
+
+Response HealthPage::answer(const http::Request& request, std::string_view path) const {
+  const auto all = checks();
+  if (!path.empty() && path != "/") {
+    for (const auto& [name, check] : all) {
+      if (path.substr(1) != name) continue;
+      const auto wrong = run(check);
+      if (!wrong) return Response::text(200, "ok");
+      return Response::text(500, fmt::format("internal server error: {}\n", *wrong));
+    }
+    return Response::text(404, "404 page not found\n");
+  }
+
+  std::vector<std::string_view> excluded;
+  bool verbose = false;
+  for (const auto& [name, value] : request.query) {
+    if (name == "exclude") excluded.emplace_back(value);
+    if (name == "verbose") verbose = true;
+  }
+  std::string details;
+  bool failed = false;
+  for (const auto& [name, check] : all) {
+    const auto at = std::find(excluded.begin(), excluded.end(), name);
+    if (at != excluded.end()) {
+      excluded.erase(std::remove(excluded.begin(), excluded.end(), std::string_view(name)),
+                     excluded.end());
+      details += fmt::format("[+]{} excluded: ok\n", name);
+    } else if (const auto wrong = run(check)) {
+      // The reason is for /NAME and the log, not for everybody.
+      spdlog::warn("{}: {} failed: {}", name_, name, *wrong);
+      details += fmt::format("[-]{} failed: reason withheld\n", name);
+      failed = true;
+    } else {
+      details += fmt::format("[+]{} ok\n", name);
+    }
+  }
+  if (!excluded.empty()) {
+    details += fmt::format("warn: some health checks cannot be excluded: no matches for \"{}\"\n",
+                           fmt::join(excluded, "\",\""));
+  }
+  if (failed) return Response::text(500, fmt::format("{}{} check failed\n", details, name_));
+  if (verbose) return Response::text(200, fmt::format("{}{} check passed\n", details, name_));
+  return Response::text(200, "ok");
+}
+
+HttpPages::HttpPages(const std::string& address, Handler handler) : handler_(std::move(handler)) {
+  const auto answer = [this](http::Request request) -> Awaitable<Response> {
+    if (request.method != "GET" && request.method != "HEAD")
+      co_return Response::text(405, "405 method not allowed\n");
+    co_return handler_(request);
+  };
+  const auto error = [](int status, const std::string& message) {
+    return Response::text(status, message + "\n");
+  };
+  server_ = std::make_unique<http::Server>(listen_options(address), answer, error);
+}
+
+void HttpPages::stop() { server_->stop(std::chrono::seconds(1)); }
+
+}  // namespace lookout::controller::detail

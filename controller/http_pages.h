@@ -1,0 +1,61 @@
+// What a manager serves over HTTP.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lookout/base/event_loop.h"
+#include "lookout/base/http/server.h"
+#include "lookout/controller/manager.h"
+
+namespace lookout::controller::detail {
+
+/// Named checks behind one path, with the answers of controller-runtime's healthz.
+class HealthPage {
+ public:
+  /// `name`: "healthz".
+  explicit HealthPage(std::string name) : name_(std::move(name)) {}
+
+  void add(std::string name, HealthCheck check);
+  /// `path`: what follows the page's own, "" or "/NAME".
+  http::Response answer(const http::Request& request, std::string_view path) const;
+
+ private:
+  using Check = std::pair<std::string, HealthCheck>;
+
+  std::vector<Check> checks() const;
+
+  const std::string name_;
+  mutable std::mutex mutex_;
+  std::vector<Check> checks_;  // guarded by mutex_
+};
+
+/// One listener.
+class HttpPages {
+ public:
+  using Handler = std::function<http::Response(const http::Request& request)>;
+
+  /// Listens at once. `address` is such as ":8080" or "127.0.0.1:0". Throws InvalidArgument if it
+  /// is none, Error if it cannot be had.
+  HttpPages(const std::string& address, Handler handler);
+
+  std::uint16_t port() const { return server_->port(); }
+  void start() { server_->start(); }
+  /// Not on the event loop.
+  void stop();
+
+ private:
+  const Handler handler_;
+  std::unique_ptr<http::Server> server_;
+};
+
+/// Whether an address says that there is to be no listener.
+inline bool is_off(std::string_view address) { return address.empty() || address == "0"; }
+
+}  // namespace lookout::controller::detail

@@ -1,0 +1,570 @@
+#include "lookout/controller/manager.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/strand.hpp>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <utility>
+#include <variant>
+
+#include "controller/cache_core.h"
+#include "controller/controller_core.h"
+#include "controller/http_pages.h"
+#include "controller/prometheus_text.h"
+#include "controller/waiting.h"
+#include "lookout/tools/leaderelection/leader_elector.h"
+
+namespace lookout::controller {
+namespace {
+
+using detail::ControllerCore;
+
+/// The order of the start; kWarmUp and kCaches are the manager's own.
+enum class Stage { kServers, kWebhooks, kOthers, kWarmUp, kLeader };
+constexpr std::size_t kStages = 5;
+
+Stage stage_of(RunnableGroup group) {
+  switch (group) {
+    case RunnableGroup::kServers:
+      return Stage::kServers;
+    case RunnableGroup::kWebhooks:
+      return Stage::kWebhooks;
+    case RunnableGroup::kOthers:
+      return Stage::kOthers;
+    case RunnableGroup::kLeader:
+      break;
+  }
+  return Stage::kLeader;
+}
+
+/// The namespace of the pod that this process runs in, if it does.
+std::string own_namespace() {
+  std::ifstream file("/var/run/secrets/kubernetes.io/serviceaccount/namespace");
+  std::string out;
+  std::getline(file, out);
+  return out;
+}
+
+leaderelection::Options election_options(const LeaderElection& given,
+                                         const std::shared_ptr<Clock>& clock) {
+  leaderelection::Options out;
+  out.name = given.name;
+  out.ns = given.ns.empty() ? own_namespace() : given.ns;
+  if (out.ns.empty()) {
+    throw InvalidArgument(
+        "leader election: no namespace was given, and this process does not run in a pod");
+  }
+  out.identity = given.identity;
+  out.lease_duration = given.lease_duration;
+  out.renew_deadline = given.renew_deadline;
+  out.retry_period = given.retry_period;
+  out.release = given.release;
+  out.labels = given.labels;
+  out.clock = clock;
+  return out;
+}
+
+void require_complete(const ControllerSpec& spec) {
+  const std::string& name = spec.options.name;
+  if (name.empty()) throw InvalidArgument("a controller without a kind needs a name: named()");
+  if (spec.watches.empty() && spec.sources.empty()) {
+    throw InvalidArgument(fmt::format(
+        "controller {}: it watches nothing, so nothing would ever be reconciled", name));
+  }
+  for (const auto& source : spec.sources) {
+    if (!source) throw InvalidArgument(fmt::format("controller {}: a source is null", name));
+  }
+  if (std::visit([](const auto& function) { return !function; }, spec.reconcile))
+    throw InvalidArgument(fmt::format("controller {}: its reconciler is empty", name));
+}
+
+/// How long after its lease has run out a leader that still works makes /healthz fail.
+constexpr std::chrono::seconds kElectionTolerance{20};
+
+}  // namespace
+
+class Manager::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(rest::Client client, ManagerOptions options)
+      : client_(std::move(client)),
+        options_(std::move(options)),
+        clock_(options_.clock ? options_.clock : Clock::real()),
+        cache_(client_, cache_options()) {
+    if (options_.leader_election) {
+      elector_ = std::make_unique<leaderelection::LeaderElector>(
+          client_, election_options(*options_.leader_election, clock_));
+    }
+    if (elector_)
+      health_.add("leaderElection", [this] { return elector_->check(kElectionTolerance); });
+    if (options_.ready_when_caches_are_live)
+      ready_.add("caches", [this] { return cache_.check(options_.max_cache_staleness); });
+    if (!detail::is_off(options_.health_listen)) {
+      health_server_ = std::make_unique<detail::HttpPages>(
+          options_.health_listen, [this](const auto& request) { return answer_health(request); });
+    }
+    if (!detail::is_off(options_.metrics_listen)) {
+      metrics_server_ = std::make_unique<detail::HttpPages>(
+          options_.metrics_listen, [this](const auto& request) { return answer_metrics(request); });
+    }
+  }
+
+  void add(std::string name, AsyncRun run, Stage stage) {
+    const auto entry = std::make_shared<Entry>();
+    entry->name = std::move(name);
+    entry->stage = stage;
+    entry->run = std::move(run);
+    bool start_now = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) {
+        throw InvalidArgument(
+            fmt::format("{}: the manager stops, nothing can be added any more", entry->name));
+      }
+      entries_.push_back(entry);
+      start_now = running_[static_cast<std::size_t>(stage)];
+      entry->started = start_now;
+    }
+    if (start_now) start(entry);
+  }
+
+  void add_blocking(std::string name, Run run, Stage stage) {
+    const auto on_a_thread = [clock = clock_,
+                              run = std::move(run)](std::stop_token stop) -> Awaitable<void> {
+      const std::function<void()> task = [&run, stop] { run(stop); };
+      co_await detail::on_thread(clock, task);
+    };
+    add(std::move(name), on_a_thread, stage);
+  }
+
+  Controller add(ControllerSpec spec) {
+    require_complete(spec);
+    const bool leader_only = elector_ && spec.options.needs_leader_election;
+    detail::Environment environment{client_,
+                                    cache_.core(),
+                                    options_.events,
+                                    spec.options.name,
+                                    spec.primary,
+                                    spec.owned,
+                                    [this, leader_only] {
+                                      if (leader_only) require_leadership();
+                                    },
+                                    spec.options.read_your_writes};
+    std::shared_ptr<ControllerCore> core;
+    {
+      const std::lock_guard lock(adding_);
+      {
+        const std::lock_guard guard(mutex_);
+        for (const auto& each : controllers_) {
+          if (each->name() == spec.options.name) {
+            throw InvalidArgument(fmt::format(
+                "there is a controller of the name {} already: name one of them with named()",
+                each->name()));
+          }
+        }
+        if (stopping_) throw InvalidArgument("the manager stops, no controller can be added");
+      }
+      core = std::make_shared<ControllerCore>(std::move(spec), std::move(environment),
+                                              options_.concurrency, clock_);
+      const std::lock_guard guard(mutex_);
+      controllers_.push_back(core);
+    }
+    const std::string name = "controller " + core->name();
+    if (core->options().warm_up) {
+      add(
+          name + ", its sources",
+          [core](std::stop_token stop) { return core->warm_up(std::move(stop)); }, Stage::kWarmUp);
+    }
+    add(
+        name, [core](std::stop_token stop) { return core->run(std::move(stop)); },
+        core->options().needs_leader_election ? Stage::kLeader : Stage::kOthers);
+    return Controller(core);
+  }
+
+  void add_metrics(std::shared_ptr<const metrics::Source> source) {
+    const std::lock_guard lock(mutex_);
+    metrics_.push_back(std::move(source));
+  }
+
+  detail::HealthPage& health() { return health_; }
+  detail::HealthPage& ready() { return ready_; }
+  Cache& cache() { return cache_; }
+  const rest::Client& client() const { return client_; }
+
+  Awaitable<void> run(std::stop_token stop) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::exchange(begun_, true)) throw InvalidArgument("a manager runs once");
+    }
+    const std::stop_callback on_stop(stop, [this] { wake_.request_stop(); });
+    try {
+      co_await start_all();
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    co_await detail::wait_for(clock_, wake_.get_token());
+    co_await stop_all();
+    const std::lock_guard lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+  }
+
+  bool is_leader() const {
+    const std::lock_guard lock(mutex_);
+    if (!elector_) return running_[static_cast<std::size_t>(Stage::kLeader)];
+    return leadership_ && leadership_->valid();
+  }
+  std::optional<leaderelection::Leadership> leadership() const {
+    const std::lock_guard lock(mutex_);
+    if (!leadership_) return std::nullopt;
+    return *leadership_;
+  }
+  std::uint16_t health_port() const { return health_server_ ? health_server_->port() : 0; }
+  std::uint16_t metrics_port() const { return metrics_server_ ? metrics_server_->port() : 0; }
+
+  void collect(std::vector<metrics::Sample>& out) const {
+    std::vector<std::shared_ptr<const metrics::Source>> sources;
+    {
+      const std::lock_guard lock(mutex_);
+      sources.assign(controllers_.begin(), controllers_.end());
+      sources.insert(sources.end(), metrics_.begin(), metrics_.end());
+    }
+    for (const auto& source : sources) source->collect(out);
+    cache_.collect(out);
+    if (elector_) elector_->collect(out);
+  }
+
+ private:
+  struct Entry {
+    std::string name;
+    Stage stage = Stage::kLeader;
+    AsyncRun run;
+    bool started = false;  // guarded by the manager's mutex
+    std::stop_source stop;
+    std::stop_source ended;
+  };
+
+  CacheOptions cache_options() const {
+    CacheOptions out = options_.cache;
+    if (!out.clock) out.clock = options_.clock;
+    return out;
+  }
+
+  void require_leadership() const {
+    const std::lock_guard lock(mutex_);
+    if (!leadership_ || !leadership_->valid())
+      throw LeadershipLostError("this process does not lead: the write was not sent");
+  }
+
+  /// Keeps the first failure, and ends the run.
+  void fail(std::exception_ptr error) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::move(error);
+    }
+    wake_.request_stop();
+  }
+
+  // ------------------------------------------------------------------------------ start
+
+  void start(const std::shared_ptr<Entry>& entry) {
+    const auto run = [](std::shared_ptr<Entry> what) -> Awaitable<void> {
+      co_await what->run(what->stop.get_token());
+    };
+    boost::asio::co_spawn(
+        boost::asio::make_strand(client_.loop().context()), run(entry),
+        [self = shared_from_this(), entry](const std::exception_ptr& error) {
+          if (error) {
+            // What fails while it stops is only logged: mostly it is its own calls that end.
+            const bool stopping = entry->stop.stop_requested();
+            try {
+              std::rethrow_exception(error);
+            } catch (const std::exception& e) {
+              spdlog::log(stopping ? spdlog::level::warn : spdlog::level::err,
+                          "manager: {} failed{}: {}", entry->name,
+                          stopping ? " while it was stopped" : "", e.what());
+            } catch (...) {
+              spdlog::error("manager: {} threw something that is no std::exception", entry->name);
+            }
+            if (!stopping) self->fail(error);
+          }
+          entry->ended.request_stop();
+        });
+  }
+
+  /// Starts a stage, unless the manager stops.
+  void start(Stage stage) {
+    std::vector<std::shared_ptr<Entry>> entries;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+      running_[static_cast<std::size_t>(stage)] = true;
+      for (const auto& entry : entries_) {
+        if (entry->stage != stage || entry->started) continue;
+        entry->started = true;
+        entries.push_back(entry);
+      }
+    }
+    for (const auto& entry : entries) start(entry);
+  }
+
+  std::vector<std::shared_ptr<Entry>> started(Stage stage) const {
+    std::vector<std::shared_ptr<Entry>> out;
+    const std::lock_guard lock(mutex_);
+    for (const auto& entry : entries_) {
+      if (entry->stage == stage && entry->started) out.push_back(entry);
+    }
+    return out;
+  }
+
+  Awaitable<void> start_all() {
+    const std::stop_token wake = wake_.get_token();
+    if (health_server_) health_server_->start();
+    if (metrics_server_) metrics_server_->start();
+    start(Stage::kServers);
+    start(Stage::kWebhooks);
+    cache_.core()->start();
+    co_await cache_.core()->wait_for_sync(cache_.core()->kinds(), wake);
+    if (wake.stop_requested()) co_return;
+    start(Stage::kOthers);
+    start(Stage::kWarmUp);
+    for (const auto& entry : started(Stage::kWarmUp)) {
+      std::stop_source either;
+      const std::stop_callback on_wake(wake, [&] { either.request_stop(); });
+      const std::stop_callback on_end(entry->ended.get_token(), [&] { either.request_stop(); });
+      co_await detail::wait_for(clock_, either.get_token());
+    }
+    if (wake.stop_requested()) co_return;
+    if (elector_) {
+      campaign();
+    } else {
+      start(Stage::kLeader);
+    }
+  }
+
+  void campaign() {
+    {
+      const std::lock_guard lock(mutex_);
+      campaigning_ = true;
+    }
+    const leaderelection::LeaderElector::AsyncWork work =
+        [self = shared_from_this()](leaderelection::Leadership leadership) {
+          return self->lead(std::move(leadership));
+        };
+    boost::asio::co_spawn(
+        client_.loop().context(), elector_->async_run(work, elector_stop_.get_token()),
+        [self = shared_from_this()](const std::exception_ptr& error, leaderelection::End end) {
+          if (error) {
+            self->fail(error);
+          } else if (end == leaderelection::End::kLost) {
+            self->lose();
+          }
+          self->elector_ended_.request_stop();
+        });
+  }
+
+  Awaitable<void> lead(leaderelection::Leadership leadership) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) co_return;
+      leadership_ = std::make_unique<leaderelection::Leadership>(leadership);
+    }
+    start(Stage::kLeader);
+    co_await detail::wait_for(clock_, leadership.stop());
+    bool orderly = false;
+    {
+      const std::lock_guard lock(mutex_);
+      orderly = stopping_;
+    }
+    if (!orderly) lose();
+    co_await detail::wait_for(clock_, work_done_.get_token());
+  }
+
+  void lose() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::exchange(lost_, true)) return;
+    }
+    fail(std::make_exception_ptr(
+        LeaderElectionLostError("leadership was lost: this process has to begin anew")));
+  }
+
+  // ------------------------------------------------------------------------------ stop
+
+  Awaitable<void> stop_all() {
+    bool lost = false;
+    std::vector<std::shared_ptr<ControllerCore>> controllers;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      lost = lost_;
+      controllers = controllers_;
+    }
+    const bool bounded = lost || options_.graceful_shutdown_timeout.count() >= 0;
+    const auto grace = lost ? std::chrono::milliseconds(0) : options_.graceful_shutdown_timeout;
+    deadline_ = clock_->now() + (bounded ? Clock::Duration(grace) : std::chrono::hours(24 * 365));
+    // While work winds down, the elector goes on renewing; one that waits for the lease ends.
+    elector_stop_.request_stop();
+    if (lost) {
+      for (std::size_t i = 0; i < kStages; ++i) {
+        for (const auto& entry : started(static_cast<Stage>(i))) entry->stop.request_stop();
+      }
+    }
+    co_await stop(Stage::kOthers);
+    co_await stop(Stage::kWarmUp);
+    co_await stop(Stage::kLeader);
+    const std::function<void()> end_caches = [this, controllers] {
+      for (const auto& controller : controllers) controller->end();
+      cache_.core()->shutdown();
+    };
+    co_await detail::on_thread(clock_, end_caches);
+    co_await stop(Stage::kWebhooks);
+    co_await stop(Stage::kServers);
+    const std::function<void()> end_servers = [this] {
+      if (health_server_) health_server_->stop();
+      if (metrics_server_) metrics_server_->stop();
+    };
+    co_await detail::on_thread(clock_, end_servers);
+    work_done_.request_stop();
+    bool campaigning = false;
+    {
+      const std::lock_guard lock(mutex_);
+      campaigning = campaigning_;
+    }
+    if (campaigning) co_await detail::wait_for(clock_, elector_ended_.get_token());
+  }
+
+  Awaitable<void> stop(Stage stage) {
+    const auto entries = started(stage);
+    for (const auto& entry : entries) entry->stop.request_stop();
+    for (const auto& entry : entries) {
+      const std::stop_token ended = entry->ended.get_token();
+      if (!overrun_) {
+        const bool in_time = co_await detail::wait_until(clock_, ended, deadline_);
+        if (!in_time) overrun(entries);
+      }
+      co_await detail::wait_for(clock_, ended);
+    }
+  }
+
+  /// Something takes longer than it may: says what, once.
+  void overrun(const std::vector<std::shared_ptr<Entry>>& entries) {
+    overrun_ = true;
+    std::vector<std::string> late;
+    for (const auto& entry : entries) {
+      if (!entry->ended.stop_requested()) late.push_back(entry->name);
+    }
+    std::vector<std::shared_ptr<ControllerCore>> controllers;
+    {
+      const std::lock_guard lock(mutex_);
+      controllers = controllers_;
+    }
+    std::vector<std::string> keys;
+    for (const auto& controller : controllers) {
+      for (const std::string& key : controller->running())
+        keys.push_back(controller->name() + " " + key);
+    }
+    const std::string message =
+        fmt::format("the shutdown takes too long: {} run on{}{}", fmt::join(late, ", "),
+                    keys.empty() ? "" : "; reconciles: ", fmt::join(keys, ", "));
+    spdlog::error("manager: {}", message);
+    fail(std::make_exception_ptr(ShutdownOverrunError(message)));
+    if (options_.on_shutdown_overrun) options_.on_shutdown_overrun();
+  }
+
+  // ------------------------------------------------------------------------------ pages
+
+  http::Response answer_health(const http::Request& request) const {
+    const std::string_view path = request.path;
+    for (const auto& [prefix, page] :
+         {std::pair<std::string_view, const detail::HealthPage*>("/healthz", &health_),
+          std::pair<std::string_view, const detail::HealthPage*>("/readyz", &ready_)}) {
+      if (path.substr(0, prefix.size()) != prefix) continue;
+      const std::string_view rest = path.substr(prefix.size());
+      if (rest.empty() || rest.front() == '/') return page->answer(request, rest);
+    }
+    return http::Response::text(404, "404 page not found\n");
+  }
+
+  http::Response answer_metrics(const http::Request& request) const {
+    if (request.path != "/metrics") return http::Response::text(404, "404 page not found\n");
+    std::vector<metrics::Sample> samples;
+    collect(samples);
+    auto response = http::Response::text(200, detail::prometheus_text(samples));
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    return response;
+  }
+
+  const rest::Client client_;
+  const ManagerOptions options_;
+  const std::shared_ptr<Clock> clock_;
+  Cache cache_;
+  std::unique_ptr<leaderelection::LeaderElector> elector_;
+  detail::HealthPage health_{"healthz"};
+  detail::HealthPage ready_{"readyz"};
+
+  std::stop_source wake_;           // a stop was requested, or something failed
+  std::stop_source elector_stop_;   // the candidacy is to end
+  std::stop_source elector_ended_;  // it has
+  std::stop_source work_done_;      // everything has stopped: the lease may be released
+  // In run().
+  Clock::TimePoint deadline_{};
+  bool overrun_ = false;
+
+  std::mutex adding_;  // one controller at a time
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  bool begun_ = false;
+  bool stopping_ = false;
+  bool lost_ = false;
+  bool campaigning_ = false;
+  std::array<bool, kStages> running_{};
+  std::exception_ptr error_;
+  std::unique_ptr<leaderelection::Leadership> leadership_;
+  std::vector<std::shared_ptr<Entry>> entries_;
+  std::vector<std::shared_ptr<ControllerCore>> controllers_;
+  std::vector<std::shared_ptr<const metrics::Source>> metrics_;
+
+  // Last: their threads use the rest.
+  std::unique_ptr<detail::HttpPages> health_server_;
+  std::unique_ptr<detail::HttpPages> metrics_server_;
+};
+
+Manager::Manager(rest::Client client, ManagerOptions options)
+    : impl_(std::make_shared<Impl>(std::move(client), std::move(options))) {}
+Manager::~Manager() = default;
+
+const rest::Client& Manager::client() const { return impl_->client(); }
+Cache& Manager::cache() const { return impl_->cache(); }
+void Manager::add(std::string name, Run run, RunnableGroup group) {
+  impl_->add_blocking(std::move(name), std::move(run), stage_of(group));
+}
+void Manager::add_async(std::string name, AsyncRun run, RunnableGroup group) {
+  impl_->add(std::move(name), std::move(run), stage_of(group));
+}
+Controller Manager::add(ControllerSpec spec) { return impl_->add(std::move(spec)); }
+void Manager::add_health_check(std::string name, HealthCheck check) {
+  impl_->health().add(std::move(name), std::move(check));
+}
+void Manager::add_ready_check(std::string name, HealthCheck check) {
+  impl_->ready().add(std::move(name), std::move(check));
+}
+void Manager::add_metrics(std::shared_ptr<const metrics::Source> source) {
+  impl_->add_metrics(std::move(source));
+}
+void Manager::run(std::stop_token stop) { impl_->client().loop().run(impl_->run(std::move(stop))); }
+Awaitable<void> Manager::async_run(std::stop_token stop) { return impl_->run(std::move(stop)); }
+bool Manager::is_leader() const { return impl_->is_leader(); }
+std::optional<leaderelection::Leadership> Manager::leadership() const {
+  return impl_->leadership();
+}
+std::uint16_t Manager::health_port() const { return impl_->health_port(); }
+std::uint16_t Manager::metrics_port() const { return impl_->metrics_port(); }
+void Manager::collect(std::vector<metrics::Sample>& out) const { impl_->collect(out); }
+
+}  // namespace lookout::controller

@@ -1,0 +1,105 @@
+#include "controller/prometheus_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace lookout::controller::detail {
+namespace {
+
+using Type = metrics::Sample::Type;
+
+std::string_view name_of(Type type) {
+  switch (type) {
+    case Type::kCounter:
+      return "counter";
+    case Type::kGauge:
+      return "gauge";
+    case Type::kSummary:
+      return "summary";
+    case Type::kHistogram:
+      return "histogram";
+  }
+  return "untyped";
+}
+
+std::string escaped(std::string_view text, bool quotes) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (c == '\\') {
+      out += "\\\\";
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '"' && quotes) {
+      out += "\\\"";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return fmt::format("{}", value);
+}
+
+class Writer {
+ public:
+  void family(const std::vector<const metrics::Sample*>& samples) {
+    const metrics::Sample& first = *samples.front();
+    fmt::format_to(std::back_inserter(out_), "# HELP {} {}\n# TYPE {} {}\n", first.name,
+                   escaped(first.help, false), first.name, name_of(first.type));
+    for (const auto* sample : samples) write(*sample);
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  void write(const metrics::Sample& sample) {
+    if (sample.type == Type::kCounter || sample.type == Type::kGauge)
+      return line(sample, "", number(sample.value));
+    if (sample.type == Type::kHistogram) {
+      for (const auto& [bound, count] : sample.buckets)
+        line(sample, "_bucket", std::to_string(count), number(bound));
+      line(sample, "_bucket", std::to_string(sample.count), "+Inf");
+    }
+    line(sample, "_sum", number(sample.sum));
+    line(sample, "_count", std::to_string(sample.count));
+  }
+
+  void line(const metrics::Sample& sample, std::string_view suffix, const std::string& value,
+            const std::string& bound = {}) {
+    out_ += sample.name;
+    out_ += suffix;
+    char before = '{';
+    const auto label = [&](std::string_view name, std::string_view text) {
+      fmt::format_to(std::back_inserter(out_), "{}{}=\"{}\"", before, name, escaped(text, true));
+      before = ',';
+    };
+    for (const auto& [name, text] : sample.labels) label(name, text);
+    if (!bound.empty()) label("le", bound);
+    if (before == ',') out_ += '}';
+    fmt::format_to(std::back_inserter(out_), " {}\n", value);
+  }
+
+  std::string out_;
+};
+
+}  // namespace
+
+std::string prometheus_text(const std::vector<metrics::Sample>& samples) {
+  std::map<std::string_view, std::vector<const metrics::Sample*>> families;
+  for (const auto& sample : samples) families[sample.name].push_back(&sample);
+  Writer writer;
+  for (const auto& [name, members] : families) writer.family(members);
+  return writer.take();
+}
+
+}  // namespace lookout::controller::detail

@@ -1,0 +1,96 @@
+#include "lookout/controller/source.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <thread>
+
+#include "controller/in_source.h"
+
+namespace lookout::controller {
+
+void Enqueue::operator()(Request request) {
+  if (request.name.empty()) return;
+  if (std::find(requests_.begin(), requests_.end(), request) != requests_.end()) return;
+  requests_.push_back(std::move(request));
+}
+
+void Channel::send(Request request, int priority) {
+  std::function<void(Request, int)> add;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    if (!add_) {
+      int& highest = early_.try_emplace(std::move(request), priority).first->second;
+      highest = std::max(highest, priority);
+      return;
+    }
+    add = add_;
+  }
+  add(std::move(request), priority);
+}
+
+void Channel::start(const SourceContext& context, std::function<void()> ready) {
+  std::map<Request, int> early;
+  {
+    const std::lock_guard lock(mutex_);
+    add_ = context.add;
+    early.swap(early_);
+  }
+  for (const auto& [request, priority] : early) context.add(request, priority);
+  ready();
+}
+
+void Channel::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  add_ = nullptr;
+}
+
+namespace {
+
+class Timer : public Source {
+ public:
+  Timer(std::chrono::milliseconds period, std::function<void(Enqueue&)> function)
+      : period_(std::max(period, std::chrono::milliseconds(1))), function_(std::move(function)) {}
+
+  void start(const SourceContext& context, std::function<void()> ready) override {
+    thread_ = std::jthread([this, context](const std::stop_token& stop) { run(context, stop); });
+    ready();
+  }
+  void stop() override { thread_ = {}; }
+  std::string name() const override { return "timer"; }
+
+ private:
+  void run(const SourceContext& context, const std::stop_token& stop) const {
+    // Sleeps by the clock, which may be a virtual one, on the event loop.
+    while (!stop.stop_requested()) {
+      Enqueue enqueue;
+      try {
+        const detail::InSource in_source;
+        function_(enqueue);
+      } catch (const std::exception& e) {
+        spdlog::error("a timer's function threw: {}", e.what());
+      } catch (...) {
+        spdlog::error("a timer's function threw something that is no std::exception");
+      }
+      for (const Request& request : enqueue.requests()) context.add(request, 0);
+      context.loop->run(context.clock->sleep(period_, stop));
+    }
+  }
+
+  const std::chrono::milliseconds period_;
+  const std::function<void(Enqueue&)> function_;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+std::shared_ptr<Source> timer(std::chrono::milliseconds period,
+                              std::function<void(Enqueue& enqueue)> function) {
+  return std::make_shared<Timer>(period, std::move(function));
+}
+
+}  // namespace lookout::controller

@@ -1,0 +1,64 @@
+// JSON values as the API server's Go code sees them: their dynamic types, when they are equal, and
+// how they are printed.
+#pragma once
+
+#include <rapidjson/document.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lookout/api/detail/type_table.h"
+
+namespace lookout::api::detail {
+
+/// What an interface{} holds after decoding JSON with whole numbers preserved.
+enum class GoType : std::uint8_t { kNil, kBool, kInt64, kFloat64, kString, kMap, kSlice };
+
+GoType go_type(const rapidjson::Value& value);
+/// "map[string]interface {}", as "%s" prints the reflect.Type.
+std::string_view go_type_name(GoType type);
+
+/// The Go type of a field that the schema says is a scalar: "int32", "[]uint8".
+std::string_view go_scalar_name(Scalar scalar);
+
+/// Text that is the same for equal scalars and for these only: 1, 1.5, "1" and true all differ.
+/// Nothing for objects and arrays, which Go cannot compare.
+std::optional<std::string> scalar_key(const rapidjson::Value& value);
+
+/// Equal as decoded JSON, whatever the order of members.
+bool deep_equal(const rapidjson::Value& a, const rapidjson::Value& b);
+
+/// As fmt prints it with "%v" (map[a:1 b:[x y]]) and with "%s", which complains about what is no
+/// text (%!s(int64=1)).
+std::string print_value(const rapidjson::Value& value);
+std::string print_as_text(const rapidjson::Value& value);
+
+/// The members of an object as a Go map has them: of several with the same name the last one
+/// counts. Finding one takes the same time however wide the object is.
+class UniqueMembers {
+ public:
+  struct Member {
+    std::string_view name;
+    const rapidjson::Value* value;
+  };
+
+  explicit UniqueMembers(const rapidjson::Value& object);
+
+  auto begin() const { return members_.begin(); }
+  auto end() const { return members_.end(); }
+  std::size_t size() const { return members_.size(); }
+  /// Null if there is none.
+  const rapidjson::Value* find(std::string_view name) const;
+
+ private:
+  std::optional<std::size_t> position(std::string_view name) const;
+
+  std::vector<Member> members_;
+  std::unordered_map<std::string_view, std::size_t> index_;  // of wide objects only
+};
+
+}  // namespace lookout::api::detail

@@ -1,0 +1,75 @@
+// The threads on which everything asynchronous runs.
+#pragma once
+
+#include "lookout/base/detail/asio.h"  // before Asio
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <exception>
+#include <future>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "lookout/base/error.h"
+
+namespace lookout {
+
+template <class T>
+using Awaitable = boost::asio::awaitable<T>;
+
+/// A few threads that run an io_context: HTTP, decoding, reflectors, timers. Clients and informers
+/// share one; a thousand of them need no more threads than one does.
+///
+/// Code on the loop must not block. Handlers of events may; they have threads of their own
+/// (informer::HandlerPool).
+///
+/// The destructor stops the loop and joins its threads; what was still waiting is dropped. It may
+/// be called from one of the loop's own threads (as when a callback holds the last reference): that
+/// thread then ends by itself right after.
+class EventLoop {
+ public:
+  /// 0: as many threads as there are processors that this process may use; a container's quota of
+  /// CPU time counts.
+  explicit EventLoop(unsigned threads = 0);
+  ~EventLoop();
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  boost::asio::io_context& context();
+  unsigned threads() const;
+
+  /// Whether the calling thread is one of the loop's.
+  bool running_in_this_thread() const;
+
+  /// Runs a coroutine on the loop and waits for its result: what makes blocking functions of
+  /// coroutines. Throws what the coroutine throws, and InvalidArgument when called on the loop
+  /// itself, which would wait for itself.
+  template <class T>
+  T run(Awaitable<T> task) {
+    if (running_in_this_thread()) {
+      throw InvalidArgument(
+          "a blocking call on a thread of the event loop: co_await the asynchronous twin instead");
+    }
+    // Shared: the loop may still be inside set_value() when the caller has the result already.
+    auto promise = std::make_shared<std::promise<T>>();
+    std::future<T> future = promise->get_future();
+    boost::asio::co_spawn(boost::asio::make_strand(context()), std::move(task),
+                          [promise](std::exception_ptr error, auto... result) {
+                            if (error) {
+                              promise->set_exception(error);
+                            } else {
+                              promise->set_value(std::move(result)...);
+                            }
+                          });
+    return future.get();
+  }
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace lookout

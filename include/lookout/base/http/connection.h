@@ -1,0 +1,112 @@
+// HTTP/1.1 on one connection.
+#pragma once
+
+#include "lookout/base/detail/asio.h"  // before Asio
+
+#include <boost/asio/any_io_executor.hpp>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "lookout/base/async_event.h"
+#include "lookout/base/http/message.h"
+#include "lookout/base/http/transport.h"
+
+namespace lookout::http {
+
+/// The most that one client may take of the server's time and memory.
+struct Limits {
+  std::size_t max_header_bytes = 64u << 10;
+  std::size_t max_body_bytes = 3u << 20;
+  /// For the TLS handshake, and for a request's head once its first byte has come.
+  std::chrono::milliseconds header_timeout{15000};
+  std::chrono::milliseconds body_timeout{60000};
+  /// Between two requests.
+  std::chrono::milliseconds idle_timeout{180000};
+  /// For the client to take what it is sent, a piece at a time.
+  std::chrono::milliseconds write_timeout{60000};
+};
+
+/// Answers a request. It should not throw; an exception is answered with 500.
+using Handler = std::function<Awaitable<Response>(Request request)>;
+
+/// Makes the answer to a request that cannot be read.
+using ErrorBody = std::function<Response(int status, const std::string& message)>;
+
+/// Looks at the head of a request that has a body, before any of the body is read: the answer if
+/// there is no need to read it. It does not throw. May be empty.
+using HeadCheck = std::function<std::optional<Response>(const Request& head)>;
+
+/// Takes requests one after another, in the order in which they come, and answers them. Lives until
+/// its coroutines have ended. Everything happens on the executor, which is one thread.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Connection(boost::asio::any_io_executor executor, std::unique_ptr<Transport> transport,
+             const Limits& limits, const Handler& handler, const ErrorBody& error_body,
+             const HeadCheck& check_head);
+
+  /// `done` is called when everything about the connection has ended.
+  void start(std::function<void()> done);
+  /// Called every now and then: cuts the connection off if the client takes too long.
+  void check(Clock::time_point now);
+  /// Lets the present request come to its end, open-ended answers at once, and closes.
+  void drain();
+  void close();
+
+ private:
+  /// The outcome of waiting for a request.
+  struct Incoming {
+    enum class Kind { kRequest, kNothing, kBroken };
+    Kind kind = Kind::kNothing;
+    Request request = {};
+    /// The answer to a broken one.
+    Response failure = {};
+    /// How the client takes the answer.
+    bool keep_alive = false;
+    bool chunked = true;
+  };
+
+  Awaitable<void> run();
+  Awaitable<void> read_input();
+  Awaitable<void> serve();
+  Awaitable<void> linger();
+  Awaitable<Incoming> read_request();
+  Awaitable<bool> wait_for_input();
+  Awaitable<void> write(std::vector<boost::asio::const_buffer> buffers);
+  Awaitable<void> answer(Response response, bool head_only, bool chunked);
+  std::optional<Response> check_head(const Request& head, unsigned version) const;
+  Awaitable<void> answer_with_stream(Response& response, std::string head, bool chunked);
+  void deadline_in(std::chrono::milliseconds time) { deadline_ = Clock::now() + time; }
+  void no_deadline() { deadline_ = Clock::time_point::max(); }
+
+  const std::unique_ptr<Transport> transport_;
+  const Limits& limits_;
+  const Handler& handler_;
+  const ErrorBody& error_body_;
+  const HeadCheck& check_head_;
+  AsyncEvent bell_;         // rung when there is more input, or none will come
+  AsyncEvent reader_bell_;  // rung when there is room for input
+  boost::asio::any_io_executor executor_;
+
+  std::string input_;
+  bool input_ended_ = false;
+  std::stop_source gone_;
+  bool draining_ = false;
+  bool keep_alive_ = true;
+  bool closed_ = false;
+  bool idle_ = true;
+  bool writing_ = false;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  BodyStream* stream_ = nullptr;
+  int coroutines_ = 0;
+  std::function<void()> done_;
+};
+
+}  // namespace lookout::http

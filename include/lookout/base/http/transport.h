@@ -1,0 +1,47 @@
+// The bytes below HTTP: TCP, plain or with TLS.
+#pragma once
+
+#include "lookout/base/detail/asio.h"  // before Asio
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lookout/base/http/message.h"
+
+namespace lookout::http {
+
+/// One connection. All calls are made on its executor, one read and one write at a time.
+/// Operations throw boost::system::system_error when the connection breaks or is closed.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual Awaitable<void> handshake() = 0;
+  /// Waits for bytes and appends them to `input`; false at the end of the stream.
+  virtual Awaitable<bool> read(std::string& input) = 0;
+  virtual Awaitable<void> write(std::span<const boost::asio::const_buffer> buffers) = 0;
+  /// Says goodbye after the last write.
+  virtual Awaitable<void> shutdown() = 0;
+  /// At once; what is under way fails.
+  virtual void close() = 0;
+  /// The client's certificate; nothing if it has shown none.
+  virtual std::optional<PeerCertificate> peer() const { return std::nullopt; }
+  virtual std::string client_address() const = 0;
+};
+
+/// A context for serving. Files are PEM. With a `client_ca`, certificates of clients are asked for
+/// and checked, but not demanded. Throws lookout::Error that names the file.
+std::shared_ptr<boost::asio::ssl::context> make_tls_context(const std::string& cert_file,
+                                                            const std::string& key_file,
+                                                            const std::string& client_ca_file);
+
+std::unique_ptr<Transport> make_plain_transport(boost::asio::ip::tcp::socket socket);
+std::unique_ptr<Transport> make_tls_transport(boost::asio::ip::tcp::socket socket,
+                                              std::shared_ptr<boost::asio::ssl::context> context);
+
+}  // namespace lookout::http

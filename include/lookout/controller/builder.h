@@ -1,0 +1,159 @@
+// Making a controller.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "lookout/api/typed_object.h"
+#include "lookout/base/attributes.h"
+#include "lookout/controller/controller.h"
+#include "lookout/controller/manager.h"
+#include "lookout/controller/predicate.h"
+#include "lookout/controller/source.h"
+
+namespace lookout::controller {
+
+/// Makes a controller that reconciles objects of type T, and hands it to the manager;
+/// controller-runtime's builder.
+///
+///     controller::Builder<Website>(manager)
+///         .owns<k8s::apps::v1::Deployment>()
+///         .when(controller::generation_changed() || controller::labels_changed())
+///         .reconcile([](controller::Request request, controller::Context& context)
+///                        -> controller::Result { ... });
+///
+/// reconcile() comes last. Kinds that are watched are declared in the manager's cache, unless they
+/// are already.
+///
+/// A controller whose requests name something else than objects of one kind has no T, but a name:
+///
+///     controller::Builder(manager).named("shards").watches<Pod>(map).reconcile(...);
+///
+/// Several controllers may reconcile the same kind, each with a name and a queue of its own.
+template <class T = void>
+class Builder {
+  static constexpr bool kHasPrimary = !std::is_void_v<T>;
+  static_assert(!kHasPrimary || api::ResourceObject<T>,
+                "lookout: a Builder's T is a type with a resource, such as k8s::core::v1::Pod");
+
+ public:
+  /// Changes, creations and deletions of T lead to a request for the object itself.
+  explicit Builder(Manager& manager, WatchOptions options = {})
+    requires(kHasPrimary)
+      : manager_(manager) {
+    spec_.primary = api::Resource(T::kResource);
+    spec_.options.name = spec_.primary.kind;
+    std::transform(spec_.options.name.begin(), spec_.options.name.end(), spec_.options.name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    spec_.watches.push_back(
+        {spec_.primary, options.only_metadata, enqueue_object(), std::move(options.predicate)});
+  }
+  /// No kind: named() and watches() or source() are needed.
+  explicit Builder(Manager& manager)
+    requires(!kHasPrimary)
+      : manager_(manager) {}
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  /// Events of U lead to a request for the T that owns it (owner references).
+  template <api::ResourceObject U>
+  Builder& owns(WatchOptions options = {}) {
+    static_assert(kHasPrimary, "lookout: owns() needs to know the owner: Builder<T>(manager)");
+    const api::Resource owned(U::kResource);
+    spec_.owned.push_back(owned);
+    spec_.watches.push_back({owned, options.only_metadata,
+                             enqueue_owner(spec_.primary, options.match_any_owner),
+                             std::move(options.predicate)});
+    return *this;
+  }
+
+  /// Events of U lead to what `map(object, enqueue)` enqueues; see MapFunction.
+  template <api::ResourceObject U, class Map>
+    requires std::invocable<const Map&, const U&, Enqueue&>
+  Builder& watches(Map map, WatchOptions options = {}) {
+    spec_.watches.push_back(watch_of<U>(std::move(map), std::move(options)));
+    return *this;
+  }
+
+  /// A raw source, such as timer() or a Channel.
+  Builder& source(std::shared_ptr<Source> from) {
+    spec_.sources.push_back(std::move(from));
+    return *this;
+  }
+
+  /// Only events that pass lead to requests, those of raw sources aside. Several add up.
+  Builder& when(Predicate predicate) {
+    when_ = std::move(when_) && std::move(predicate);
+    return *this;
+  }
+
+  /// The default is the kind in lower case; without a kind there is none.
+  Builder& named(std::string name) {
+    spec_.options.name = std::move(name);
+    return *this;
+  }
+  Builder& concurrency(unsigned count) {
+    spec_.options.concurrency = count;
+    return *this;
+  }
+  Builder& rate_limiter(std::shared_ptr<workqueue::RateLimiter<Request>> limiter) {
+    spec_.options.rate_limiter = std::move(limiter);
+    return *this;
+  }
+  Builder& reconcile_timeout(std::chrono::milliseconds timeout) {
+    spec_.options.reconcile_timeout = timeout;
+    return *this;
+  }
+  Builder& needs_leader_election(bool needed) {
+    spec_.options.needs_leader_election = needed;
+    return *this;
+  }
+  Builder& warm_up(bool early = true) {
+    spec_.options.warm_up = early;
+    return *this;
+  }
+  /// For everything else: changes options that have been set so far.
+  Builder& options(const std::function<void(ControllerOptions&)>& change) {
+    change(spec_.options);
+    return *this;
+  }
+
+  /// Makes the controller. `function` takes (Request, Context&) and returns Result, then it runs on
+  /// threads of the controller and may block; or it returns Awaitable<Result>, then it runs
+  /// on the event loop. The manager keeps it until it is destroyed. Throws InvalidArgument if there
+  /// is no name, or it is taken; if nothing is watched; if `function` is an empty std::function; or
+  /// if the manager is stopping.
+  ///
+  /// What is returned takes further watches while the controller runs. It may be ignored.
+  template <class Function>
+  Controller reconcile(Function function) {
+    using Returned = std::invoke_result_t<Function&, Request, Context&>;
+    static_assert(
+        std::is_same_v<Returned, Awaitable<Result>> || std::is_convertible_v<Returned, Result>,
+        "lookout: a reconciler returns controller::Result or Awaitable<controller::Result>");
+    if constexpr (std::is_same_v<Returned, Awaitable<Result>>) {
+      spec_.reconcile = AsyncReconcileFunction(std::move(function));
+    } else {
+      spec_.reconcile = ReconcileFunction(std::move(function));
+    }
+    for (Watch& watch : spec_.watches) watch.predicate = std::move(watch.predicate) && when_;
+    return manager_.add(std::move(spec_));
+  }
+
+ private:
+  Manager& manager_;
+  ControllerSpec spec_;
+  Predicate when_;
+};
+
+explicit Builder(Manager&) -> Builder<void>;
+
+}  // namespace lookout::controller

@@ -1,0 +1,45 @@
+// Conditions in an object's status.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lookout/api/draft.h"
+#include "lookout/api/object.h"
+#include "lookout/api/time.h"
+#include "lookout/base/attributes.h"
+
+namespace lookout::controller {
+
+enum class ConditionStatus { kTrue, kFalse, kUnknown };
+
+/// metav1.Condition.
+struct Condition {
+  LOOKOUT_OPTION std::string type;  ///< "Ready"
+  ConditionStatus status = ConditionStatus::kUnknown;
+  LOOKOUT_OPTION std::string reason;  ///< a CamelCase word; the API requires one
+  LOOKOUT_OPTION std::string message = {};
+  /// Nothing: the generation of the object in the draft.
+  std::optional<std::int64_t> observed_generation = {};
+};
+
+/// Writes the condition into status.conditions; true if anything changed. The transition time
+/// becomes `now` when the status changes and stays otherwise, so that a second call with the same
+/// condition changes nothing. Conditions of other types stay. apimachinery's
+/// meta.SetStatusCondition. Throws InvalidArgument without a type or a reason.
+bool set_condition(
+    const api::ObjectDraft& draft, const Condition& condition,
+    api::Time now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
+/// True if there was one.
+bool remove_condition(const api::ObjectDraft& draft, std::string_view type);
+
+/// The status of a condition; nothing if the object has none of that type.
+std::optional<ConditionStatus> condition_status(const api::Object& object, std::string_view type);
+inline bool is_condition_true(const api::Object& object, std::string_view type) {
+  return condition_status(object, type) == ConditionStatus::kTrue;
+}
+
+}  // namespace lookout::controller

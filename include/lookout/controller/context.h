@@ -1,0 +1,320 @@
+// What a reconciler works with.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "lookout/api/draft.h"
+#include "lookout/api/error.h"
+#include "lookout/api/labels.h"
+#include "lookout/api/status.h"
+#include "lookout/api/typed_object.h"
+#include "lookout/controller/cache.h"
+#include "lookout/controller/create_or_update.h"
+#include "lookout/controller/event_sink.h"
+#include "lookout/controller/request.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::controller {
+
+/// A write that was not sent because this process no longer leads.
+class LeadershipLostError : public Error {
+ public:
+  using Error::Error;
+};
+
+namespace detail {
+struct Environment;
+struct Write;
+
+template <class Draft>
+using ObjectOf = std::remove_cvref_t<decltype(std::declval<const Draft&>().build())>;
+}  // namespace detail
+
+/// Given to a reconciler for one call: reading from the caches, writing to the server, Events.
+///
+/// Reads see one state of the caches for the whole call, that of the first read; own writes are not
+/// in it. Writes go to the server at once. **Read your own writes**: after the call, the same
+/// request does not run again before the caches have seen its writes; other requests go on. A write
+/// that no cache can see (a kind that is not cached, an object outside the selection) holds nothing
+/// up, and ControllerOptions::write_timeout bounds the wait in any case. Writes through uncached()
+/// are not followed.
+///
+/// Every write first makes sure that this process still leads, and throws LeadershipLostError if it
+/// does not, so a process that was frozen writes nothing when it wakes. All calls end with stop().
+///
+/// A blocking reconciler uses the blocking functions, a coroutine their async_ twins (a blocking
+/// call on the event loop throws InvalidArgument). It belongs to the call: do not keep it. One
+/// thread at a time may use it.
+class Context {
+ public:
+  Context(std::shared_ptr<const detail::Environment> environment, Request request,
+          std::stop_token stop);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Request& request() const { return request_; }
+  /// Requested when the manager stops, leadership is lost, or the reconcile timeout has passed.
+  const std::stop_token& stop() const { return stop_; }
+  /// The name of the controller.
+  const std::string& controller() const;
+
+  // ------------------------------------------------------------------------------- reading
+  // All of these throw NotCachedError for kinds that are not cached.
+
+  /// Nothing if there is no such object.
+  template <api::ResourceObject T>
+  std::optional<T> find(const Request& request) {
+    return view().find<T>(request);
+  }
+  template <api::ResourceObject T>
+  std::optional<T> find(std::string_view ns, std::string_view name) {
+    return view().find<T>(Request(ns, name));
+  }
+  /// Throws api::StatusError (api::is_not_found) if there is none.
+  template <api::ResourceObject T>
+  T get(const Request& request) {
+    auto found = view().find<T>(request);
+    if (!found) throw_not_found(api::Resource(T::kResource), request);
+    return *std::move(found);
+  }
+  /// Of a namespace, or of all that are watched if it is empty.
+  template <api::ResourceObject T>
+  std::vector<T> list(std::string_view ns = {}, const api::labels::Selector& selector = {}) {
+    return view().list<T>(ns, selector);
+  }
+  template <api::ResourceObject T>
+  std::vector<T> by_index(std::string_view index, std::string_view value,
+                          std::string_view ns = {}) {
+    return view().by_index<T>(index, value, ns);
+  }
+  /// The state that this call sees, for find_metadata() and its like.
+  CacheView& view();
+
+  /// A client for whatever else there is to ask the server; its calls end with stop().
+  const rest::Client& uncached() const;
+
+  // ------------------------------------------------------------------------------- writing
+  // The verbs of rest::TypedClient, for drafts. They throw what the client throws. New objects of
+  // kinds that the builder owns() get the controller reference to the object of the request, if
+  // they have no controller yet.
+
+  template <std::derived_from<api::ObjectDraft> Draft>
+  detail::ObjectOf<Draft> create(const Draft& draft, rest::CreateOptions options = {}) {
+    return typed<Draft>(run(async_create_object(resource_of(draft), draft, std::move(options))));
+  }
+  template <std::derived_from<api::ObjectDraft> Draft>
+  Awaitable<detail::ObjectOf<Draft>> async_create(
+      const Draft& draft, rest::CreateOptions options = rest::CreateOptions()) {
+    return typed<Draft>(async_create_object(resource_of(draft), draft, std::move(options)));
+  }
+
+  /// The whole object, with the resourceVersion of the draft's original.
+  template <std::derived_from<api::ObjectDraft> Draft>
+  detail::ObjectOf<Draft> update(const Draft& draft, rest::UpdateOptions options = {}) {
+    return typed<Draft>(run(async_update_object(resource_of(draft), draft, std::move(options))));
+  }
+  template <std::derived_from<api::ObjectDraft> Draft>
+  Awaitable<detail::ObjectOf<Draft>> async_update(
+      const Draft& draft, rest::UpdateOptions options = rest::UpdateOptions()) {
+    return typed<Draft>(async_update_object(resource_of(draft), draft, std::move(options)));
+  }
+
+  /// What the draft has changed, as a merge patch; no request if nothing has.
+  template <std::derived_from<api::ObjectDraft> Draft>
+  detail::ObjectOf<Draft> patch(const Draft& draft, rest::PatchOptions options = {}) {
+    return typed<Draft>(
+        run(async_patch_object(resource_of(draft), draft, false, std::move(options))));
+  }
+  template <std::derived_from<api::ObjectDraft> Draft>
+  Awaitable<detail::ObjectOf<Draft>> async_patch(
+      const Draft& draft, rest::PatchOptions options = rest::PatchOptions()) {
+    return typed<Draft>(async_patch_object(resource_of(draft), draft, false, std::move(options)));
+  }
+  /// The same for the status.
+  template <std::derived_from<api::ObjectDraft> Draft>
+  detail::ObjectOf<Draft> patch_status(const Draft& draft, rest::PatchOptions options = {}) {
+    return typed<Draft>(
+        run(async_patch_object(resource_of(draft), draft, true, std::move(options))));
+  }
+  template <std::derived_from<api::ObjectDraft> Draft>
+  Awaitable<detail::ObjectOf<Draft>> async_patch_status(
+      const Draft& draft, rest::PatchOptions options = rest::PatchOptions()) {
+    return typed<Draft>(async_patch_object(resource_of(draft), draft, true, std::move(options)));
+  }
+
+  /// Server-side apply, as the field manager that has the controller's name, taking fields over
+  /// from others.
+  template <std::derived_from<api::ObjectDraft> Draft>
+  detail::ObjectOf<Draft> apply(const Draft& draft) {
+    return typed<Draft>(run(async_apply_object(resource_of(draft), draft)));
+  }
+  template <std::derived_from<api::ObjectDraft> Draft>
+  Awaitable<detail::ObjectOf<Draft>> async_apply(const Draft& draft) {
+    return typed<Draft>(async_apply_object(resource_of(draft), draft));
+  }
+
+  /// Deletes this very object (its uid is a precondition); false if it was gone already.
+  template <api::ResourceObject T>
+  bool remove(const T& object, rest::DeleteOptions options = {}) {
+    return run(async_remove_object(api::Resource(T::kResource), object, std::move(options)));
+  }
+  template <api::ResourceObject T>
+  Awaitable<bool> async_remove(const T& object,
+                               rest::DeleteOptions options = rest::DeleteOptions()) {
+    return async_remove_object(api::Resource(T::kResource), object, std::move(options));
+  }
+
+  /// Has `mutate` write into a draft of the object what it should have, and creates or updates the
+  /// object if that makes a difference. The object is read from the cache, so that a call that
+  /// changes nothing costs no request; if the cache has only parts of it, or does not have the
+  /// kind, from the server. A conflict throws: the request is retried when the cache is newer. See
+  /// controller::create_or_update(), which reads from the server.
+  template <api::ResourceObject T, class Mutate>
+  WriteResult<T> create_or_update(const Request& request, const Mutate& mutate) {
+    const T existing(run(async_current(api::Resource(T::kResource), request)));
+    const auto draft = draft_of(existing, request);
+    mutate(draft);
+    return {T(run(async_write_draft(api::Resource(T::kResource), existing, draft))),
+            written(existing, draft)};
+  }
+  template <api::ResourceObject T, class Mutate>
+  Awaitable<WriteResult<T>> async_create_or_update(Request request, Mutate mutate) {
+    const T existing(co_await async_current(api::Resource(T::kResource), request));
+    const auto draft = draft_of(existing, request);
+    mutate(draft);
+    T now(co_await async_write_draft(api::Resource(T::kResource), existing, draft));
+    co_return WriteResult<T>{std::move(now), written(existing, draft)};
+  }
+
+  // ------------------------------------------------------------------------------- the rest
+
+  /// Makes sure that `clean_up` runs before the object goes. Returns true if the object is being
+  /// deleted, so that there is nothing else to do:
+  ///
+  ///     if (context.finalize(*site, "example.com/website", [&] { remove_dns(*site); })) return {};
+  ///
+  /// While the object lives, adds the finalizer if it is missing. Once somebody has deleted it,
+  /// runs `clean_up` and then removes the finalizer, also when others have written the object
+  /// meanwhile. If `clean_up` throws, the finalizer stays and the request is retried; it must
+  /// therefore be safe to run again.
+  template <api::ResourceObject T>
+  bool finalize(const T& object, std::string_view finalizer,
+                const std::function<void()>& clean_up) {
+    return finalize_object(api::Resource(T::kResource), object, finalizer, clean_up);
+  }
+  template <api::ResourceObject T>
+  Awaitable<bool> async_finalize(const T& object, std::string finalizer,
+                                 std::function<Awaitable<void>()> clean_up) {
+    return async_finalize_object(api::Resource(T::kResource), object, std::move(finalizer),
+                                 std::move(clean_up));
+  }
+
+  /// Reports a Kubernetes Event about the object, if the manager has an EventSink. The format is
+  /// fmt's.
+  template <class... Arguments>
+  void event(const api::Object& regarding, std::string_view reason,
+             fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
+    report(regarding, EventType::kNormal, reason,
+           fmt::format(format, std::forward<Arguments>(arguments)...));
+  }
+  /// The same with the type Warning.
+  template <class... Arguments>
+  void warning(const api::Object& regarding, std::string_view reason,
+               fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
+    report(regarding, EventType::kWarning, reason,
+           fmt::format(format, std::forward<Arguments>(arguments)...));
+  }
+
+  /// For the library: what has been written, and is to be seen.
+  std::vector<detail::Write> take_writes();
+
+ private:
+  template <class T>
+  T run(Awaitable<T> task) const {
+    return loop().run(std::move(task));
+  }
+  template <class Draft>
+  static detail::ObjectOf<Draft> typed(api::Object object) {
+    return detail::ObjectOf<Draft>(std::move(object));
+  }
+  template <class Draft>
+  static Awaitable<detail::ObjectOf<Draft>> typed(Awaitable<api::Object> task) {
+    co_return detail::ObjectOf<Draft>(co_await std::move(task));
+  }
+  template <class Draft>
+  api::Resource resource_of(const Draft& draft) const {
+    if constexpr (requires { detail::ObjectOf<Draft>::kResource; }) {
+      return api::Resource(detail::ObjectOf<Draft>::kResource);
+    } else {
+      return resource_by_kind(draft);
+    }
+  }
+  template <class T>
+  static auto draft_of(const T& existing, const Request& request) {
+    if (existing) return existing.edit();
+    if constexpr (T::kResource.namespaced) {
+      return T::draft(request.name, request.ns);
+    } else {
+      return T::draft(request.name);
+    }
+  }
+  static Written written(const api::Object& existing, const api::ObjectDraft& draft) {
+    if (!existing) return Written::kCreated;
+    return draft.changed() ? Written::kUpdated : Written::kUnchanged;
+  }
+
+  EventLoop& loop() const;
+  rest::ResourceClient client_for(const api::Resource& resource, std::string_view ns) const;
+  api::Resource resource_by_kind(const api::ObjectDraft& draft) const;
+  [[noreturn]] static void throw_not_found(const api::Resource& resource, const Request& request);
+  void report(const api::Object& regarding, EventType type, std::string_view reason,
+              const std::string& message) const;
+  /// Sets the controller reference where the builder says so.
+  void own(const api::Resource& resource, const api::ObjectDraft& draft);
+  void note(const api::Resource& resource, const api::Object& written);
+  void note_removed(const api::Resource& resource, const Request& key, std::string_view uid);
+
+  Awaitable<api::Object> tracked(api::Resource resource, Awaitable<api::Object> call);
+  Awaitable<api::Object> async_create_object(api::Resource resource, const api::ObjectDraft& draft,
+                                             rest::CreateOptions options);
+  Awaitable<api::Object> async_update_object(api::Resource resource, const api::ObjectDraft& draft,
+                                             rest::UpdateOptions options);
+  Awaitable<api::Object> async_patch_object(api::Resource resource, const api::ObjectDraft& draft,
+                                            bool status, rest::PatchOptions options);
+  Awaitable<api::Object> async_apply_object(api::Resource resource, const api::ObjectDraft& draft);
+  Awaitable<bool> async_remove_object(api::Resource resource, api::Object object,
+                                      rest::DeleteOptions options);
+  Awaitable<api::Object> async_current(api::Resource resource, Request request);
+  Awaitable<api::Object> async_write_draft(api::Resource resource, api::Object existing,
+                                           const api::ObjectDraft& draft);
+  bool finalize_object(const api::Resource& resource, const api::Object& object,
+                       std::string_view finalizer, const std::function<void()>& clean_up);
+  Awaitable<bool> async_finalize_object(api::Resource resource, api::Object object,
+                                        std::string finalizer,
+                                        std::function<Awaitable<void>()> clean_up);
+  Awaitable<void> async_add_finalizer(api::Resource resource, api::Object object,
+                                      std::string finalizer);
+  Awaitable<void> async_remove_finalizer(api::Resource resource, api::Object object,
+                                         std::string finalizer);
+
+  const std::shared_ptr<const detail::Environment> environment_;
+  const Request request_;
+  const std::stop_token stop_;
+  std::unique_ptr<CacheView> view_;
+  mutable std::unique_ptr<rest::Client> client_;  // bound to stop_
+  std::vector<detail::Write> writes_;
+};
+
+}  // namespace lookout::controller

@@ -1,0 +1,87 @@
+// The functions of a handler, with errors in words.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+namespace lookout::informer {
+
+/// Which function of an EventHandler.
+enum class HandlerPart { kFilter, kAdd, kUpdate, kDelete, kSynced };
+
+namespace detail {
+
+template <HandlerPart part, class Function, class Signature>
+struct FitsHandler;
+
+template <HandlerPart part, class Function, class Result, class Object, class... More>
+struct FitsHandler<part, Function, Result(Object, More...)> {
+  static constexpr bool kWhole = std::is_invocable_r_v<Result, Function&, Object, More...>;
+  /// Takes the object and nothing that comes with it.
+  static constexpr bool kObjectOnly = !kWhole &&
+                                      (part == HandlerPart::kAdd || part == HandlerPart::kDelete) &&
+                                      std::is_invocable_r_v<Result, Function&, Object>;
+  static constexpr bool value = kWhole || kObjectOnly;
+  static_assert(value || part != HandlerPart::kFilter,
+                "lookout: `filter` is called with (const T& object) and returns bool");
+  static_assert(value || part != HandlerPart::kAdd,
+                "lookout: `on_add` is called with (const T& object, informer::Origin origin), "
+                "or with (const T& object)");
+  static_assert(value || part != HandlerPart::kUpdate,
+                "lookout: `on_update` is called with (const T& before, const T& after)");
+  static_assert(value || part != HandlerPart::kDelete,
+                "lookout: `on_delete` is called with (const T& last, informer::FinalState "
+                "final_state), or with (const T& last)");
+
+  /// The function, taking no notice of what it does not take.
+  static auto whole_function(Function function) {
+    return [f = std::move(function)](Object object, More...) mutable {
+      return f(std::forward<Object>(object));
+    };
+  }
+};
+
+template <HandlerPart part, class Function, class Result>
+struct FitsHandler<part, Function, Result()> {
+  static constexpr bool kObjectOnly = false;
+  static constexpr bool value = std::is_invocable_r_v<Result, Function&>;
+  static_assert(value || part != HandlerPart::kSynced,
+                "lookout: `on_synced` is called without arguments");
+};
+
+}  // namespace detail
+
+/// A std::function that says what it wants where what it is given does not fit.
+template <HandlerPart part, class Signature>
+class HandlerFunction : public std::function<Signature> {
+ public:
+  HandlerFunction() = default;
+  // Implicit, as those of std::function.
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  HandlerFunction(std::nullptr_t) {}
+
+  template <class Callable>
+    requires(!std::is_base_of_v<HandlerFunction, std::remove_cvref_t<Callable>> &&
+             !std::is_same_v<std::nullptr_t, std::remove_cvref_t<Callable>>)
+  // NOLINTNEXTLINE(google-explicit-constructor, bugprone-forwarding-reference-overload)
+  HandlerFunction(Callable&& callable)
+      : std::function<Signature>(checked(std::forward<Callable>(callable))) {}
+
+ private:
+  template <class Callable>
+  static std::function<Signature> checked(Callable&& callable) {
+    // (Without a second error that says the same at length.)
+    using Fits = detail::FitsHandler<part, std::remove_cvref_t<Callable>, Signature>;
+    if constexpr (Fits::kObjectOnly) {
+      return Fits::whole_function(std::forward<Callable>(callable));
+    } else if constexpr (Fits::value) {
+      return std::function<Signature>(std::forward<Callable>(callable));
+    } else {
+      return {};
+    }
+  }
+};
+
+}  // namespace lookout::informer

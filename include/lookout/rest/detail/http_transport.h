@@ -1,0 +1,127 @@
+// HTTP over libcurl's multi interface, driven by Boost.Asio.
+#pragma once
+
+#include "lookout/base/detail/asio.h"  // before Asio
+
+#include <boost/asio/any_io_executor.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/base/event_loop.h"
+#include "lookout/rest/error.h"
+
+namespace lookout::rest::detail {
+
+/// What all requests to one server have in common.
+struct HttpServer {
+  std::string url;  // scheme, host and port, without a trailing slash; a path prefix is possible
+  std::string ca;   // PEM; empty: the system's certificates; a request may have another
+  std::string server_name;  // expected in the server's certificate instead of the URL's host
+  bool insecure = false;
+  bool only_tls13 = false;  // else 1.2 will do
+  std::string proxy;        // empty: as the environment says
+  bool compression = true;
+  std::string user_agent;
+
+  // A connection over which nothing comes back is given up after at most idle + max(user timeout,
+  // interval).
+  std::chrono::seconds keepalive_idle{15};
+  std::chrono::seconds keepalive_interval{5};
+  std::chrono::milliseconds user_timeout{25000};
+  std::chrono::seconds connect_timeout{30};
+  // ConnectionMonitor::Limits
+  std::chrono::milliseconds probe_after{30'000};
+  std::chrono::milliseconds probe_timeout{15'000};
+  std::chrono::milliseconds stream_silence{0};
+};
+
+/// PEM texts; the connection is made with them if they are set.
+struct ClientCertificate {
+  std::string certificate;
+  std::string key;
+  bool operator==(const ClientCertificate&) const = default;
+};
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string target;                // path and query
+  std::vector<std::string> headers;  // "Name: value"
+  std::string body;
+  ClientCertificate certificate;
+  std::shared_ptr<const std::string> ca;  // null: that of the server
+  std::chrono::milliseconds timeout{0};   // for the whole exchange; 0: none
+  bool streaming = false;                 // a watch: small pieces, as they come
+};
+
+struct HttpHead {
+  int status = 0;
+  std::string content_type;
+  std::optional<std::chrono::seconds> retry_after;
+  std::vector<std::string> warnings;
+  bool http2 = false;
+};
+
+class HttpTransport;
+
+/// One exchange, seen by the coroutine that reads it. All functions belong on the executor that
+/// start() was given, except cancel(), which may be called from anywhere. Letting go of it cancels
+/// what is not finished.
+class HttpExchange {
+ public:
+  ~HttpExchange();
+  HttpExchange(const HttpExchange&) = delete;
+  HttpExchange& operator=(const HttpExchange&) = delete;
+
+  /// Waits for the status line and the headers. Throws TransportError.
+  Awaitable<HttpHead> head();
+
+  /// Waits for the next piece of the body, as much as there is; empty at its end. Throws
+  /// TransportError, also when the body ends before its time. The caller may hand back the last
+  /// piece, so that its memory is used again.
+  Awaitable<std::string> read(std::string reuse = {});
+
+  /// From any thread.
+  void cancel();
+
+  struct Flow;
+
+ private:
+  friend class HttpTransport;
+  explicit HttpExchange(std::shared_ptr<Flow> flow);
+
+  std::shared_ptr<Flow> flow_;
+};
+
+/// All connections to one server: kept open and used again, HTTP/2 with many requests on one
+/// connection where the server speaks it over TLS. Its work happens on a strand of the loop;
+/// start() and shutdown() may be called from any thread.
+class HttpTransport : public std::enable_shared_from_this<HttpTransport> {
+ public:
+  static std::shared_ptr<HttpTransport> create(boost::asio::io_context& context, HttpServer server);
+  ~HttpTransport();
+
+  /// Begins an exchange; `executor` is the strand of the coroutine that will read it.
+  std::shared_ptr<HttpExchange> start(HttpRequest request, boost::asio::any_io_executor executor);
+
+  /// Cancels everything and closes all connections; later requests fail at once. Waits until that
+  /// is done, unless it is called on a thread of the loop.
+  void shutdown();
+
+  const HttpServer& server() const;
+
+ private:
+  friend class HttpExchange;
+  class Impl;
+  explicit HttpTransport(std::unique_ptr<Impl> impl);
+
+  void post_resume(std::shared_ptr<HttpExchange::Flow> flow);
+  void post_cancel(std::shared_ptr<HttpExchange::Flow> flow);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lookout::rest::detail

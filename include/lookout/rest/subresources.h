@@ -1,0 +1,72 @@
+// The usual subresources, typed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lookout/base/attributes.h"
+#include "lookout/k8s/authentication/v1.h"
+#include "lookout/k8s/autoscaling/v1.h"
+#include "lookout/k8s/certificates/v1.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::rest {
+
+/// "scale": how many replicas there are and should be, of anything that can be scaled (Deployment,
+/// StatefulSet, custom resources that say so).
+k8s::autoscaling::v1::Scale get_scale(const ResourceClient& client, std::string name,
+                                      CallOptions call = {});
+Awaitable<k8s::autoscaling::v1::Scale> async_get_scale(const ResourceClient& client,
+                                                       std::string name,
+                                                       CallOptions call = CallOptions());
+/// The scale as it is then.
+k8s::autoscaling::v1::Scale set_scale(const ResourceClient& client, std::string name,
+                                      std::int32_t replicas, CallOptions call = {});
+Awaitable<k8s::autoscaling::v1::Scale> async_set_scale(const ResourceClient& client,
+                                                       std::string name, std::int32_t replicas,
+                                                       CallOptions call = CallOptions());
+
+/// "eviction": deletes a pod unless a PodDisruptionBudget forbids it now, which throws
+/// api::StatusError with 429.
+void evict(const ResourceClient& pods, std::string name, DeleteOptions options = {},
+           CallOptions call = {});
+Awaitable<void> async_evict(const ResourceClient& pods, std::string name,
+                            DeleteOptions options = DeleteOptions(),
+                            CallOptions call = CallOptions());
+
+/// "binding": puts a pod on a node, as schedulers do.
+void bind(const ResourceClient& pods, std::string name, std::string node, CallOptions call = {});
+Awaitable<void> async_bind(const ResourceClient& pods, std::string name, std::string node,
+                           CallOptions call = CallOptions());
+
+/// The answer to a CertificateSigningRequest.
+struct Approval {
+  bool approved = true;  ///< else denied
+  LOOKOUT_OPTION std::string reason = {};
+  LOOKOUT_OPTION std::string message = {};
+};
+/// "approval": adds the condition Approved or Denied, as kubectl certificate approve and deny do.
+/// An answer cannot be taken back: the server refuses another one (api::StatusError with 422), and
+/// a request that somebody has changed since it was read here with a conflict.
+k8s::certificates::v1::CertificateSigningRequest set_approval(const ResourceClient& requests,
+                                                              std::string name, Approval answer,
+                                                              CallOptions call = {});
+Awaitable<k8s::certificates::v1::CertificateSigningRequest> async_set_approval(
+    const ResourceClient& requests, std::string name, Approval answer,
+    CallOptions call = CallOptions());
+
+struct TokenOptions {
+  LOOKOUT_OPTION std::vector<std::string> audiences = {};  ///< none: those of the API server
+  std::chrono::seconds lifetime{0};                        ///< 0: the server decides
+};
+/// "token": a token of a service account; its status has the token and when it expires.
+k8s::authentication::v1::TokenRequest create_token(const ResourceClient& service_accounts,
+                                                   std::string name, TokenOptions options = {},
+                                                   CallOptions call = {});
+Awaitable<k8s::authentication::v1::TokenRequest> async_create_token(
+    const ResourceClient& service_accounts, std::string name, TokenOptions options = TokenOptions(),
+    CallOptions call = CallOptions());
+
+}  // namespace lookout::rest

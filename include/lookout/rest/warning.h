@@ -1,0 +1,41 @@
+// Warnings that the API server sends with its responses.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace lookout::rest {
+
+/// A Warning header of an answer (RFC 7234, 5.5; Kubernetes sends code 299): a deprecated API, a
+/// field that means nothing, a policy that is not kept.
+struct Warning {
+  int code = 0;
+  std::string agent = {};
+  std::string text = {};     ///< decoded; no control characters
+  std::string request = {};  ///< the one that was answered: "create pods web"
+};
+
+/// Receives warnings (client-go's rest.WarningHandler): any function that takes a
+/// `const Warning&`. It is called on threads of the event loop, several at a time, and must not
+/// block; exceptions are logged. Copies are the same handler.
+class WarningHandler {
+ public:
+  WarningHandler() = default;
+  template <class F>
+    requires std::is_invocable_v<F&, const Warning&>
+  WarningHandler(F function)  // NOLINT(google-explicit-constructor): config.on_warning = [] ...
+      : function_(
+            std::make_shared<const std::function<void(const Warning&)>>(std::move(function))) {}
+
+  explicit operator bool() const { return function_ != nullptr; }
+  void operator()(const Warning& warning) const { (*function_)(warning); }
+  bool operator==(const WarningHandler&) const = default;
+
+ private:
+  std::shared_ptr<const std::function<void(const Warning&)>> function_;
+};
+
+}  // namespace lookout::rest

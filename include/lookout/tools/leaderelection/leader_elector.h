@@ -1,0 +1,155 @@
+// One of several processes does the work: leader election on a Lease.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/base/attributes.h"
+#include "lookout/base/clock.h"
+#include "lookout/base/event_loop.h"
+#include "lookout/base/metrics.h"
+#include "lookout/k8s/coordination/v1.h"
+#include "lookout/rest/client.h"
+#include "lookout/tools/leaderelection/leadership.h"
+#include "lookout/tools/record/event_recorder.h"
+
+namespace lookout::leaderelection {
+
+/// The defaults are client-go's and controller-runtime's.
+struct Options {
+  /// The Lease that all candidates share. Nobody deletes it.
+  LOOKOUT_OPTION std::string name;
+  LOOKOUT_OPTION std::string ns;
+  /// The holder's name in the Lease; unique among candidates. Empty: host name and a random number.
+  LOOKOUT_OPTION std::string identity = {};
+  /// How long others wait, from when they saw the last renewal, before they take the lease.
+  std::chrono::milliseconds lease_duration{15'000};
+  /// How long the leader goes on trying to renew before it gives up.
+  std::chrono::milliseconds renew_deadline{10'000};
+  /// The pause between attempts; candidates add a random part, up to 1.2 times of it.
+  std::chrono::milliseconds retry_period{2'000};
+  /// Whether to give the lease up when the work is done, so that the next leader need not wait for
+  /// lease_duration.
+  bool release = true;
+  /// Whether the server chooses the leader among LeaseCandidates (feature gate
+  /// CoordinatedLeaderElection): the elector takes only a Lease that names it as the holder, and
+  /// its leadership ends when the Lease names a preferred holder. See lease_candidate.h.
+  bool coordinated = false;
+  /// Called when another holder is seen, this candidate included; an empty name means nobody. It
+  /// runs on the event loop and must not block.
+  LOOKOUT_OPTION std::function<void(std::string_view identity)> on_new_leader = {};
+  LOOKOUT_OPTION std::shared_ptr<Clock> clock = Clock::real();
+  /// Takes an event about the Lease when this candidate becomes leader and when it stops leading;
+  /// may be empty.
+  LOOKOUT_OPTION std::shared_ptr<record::EventRecorder> recorder = {};
+  /// Labels for the Lease, which are set again when it is renewed; others' labels stay.
+  LOOKOUT_OPTION std::map<std::string, std::string> labels = {};
+};
+
+/// How a candidacy ended.
+enum class End {
+  kStopped,  ///< a stop was requested, before or while leading
+  kDone,     ///< the work returned by itself
+  kLost,     ///< the lease could not be renewed in time, or somebody else holds it
+};
+
+/// "host_1b9d6bcd4f2a": the default identity.
+std::string make_identity();
+
+/// A candidate; client-go's leaderelection.LeaderElector over a Lease, with which it shares the
+/// lease: Go and C++ programs can be candidates side by side.
+///
+///     leaderelection::LeaderElector elector(client, {.name = "website", .ns = "ops"});
+///     const auto end = elector.run([&](const Leadership& leadership) { work(leadership.stop()); },
+///                                  stop);
+///     if (end == leaderelection::End::kLost) return 1;   // let the next process begin anew
+///
+/// Only the local clock counts, so clocks of different machines may differ; their rates may not,
+/// by more than lease_duration / renew_deadline. Beyond client-go:
+/// - The work is awaited before the lease is released and before run() returns. While it winds down
+///   after a stop, the lease is renewed.
+/// - Releasing cannot blank a successor: it is refused if the Lease has changed since.
+/// - A Lease that somebody deletes while it is held is made again by its holder: the others wait as
+///   long as if it were there.
+/// - Leadership::valid() turns false by itself at the renew deadline.
+///
+/// It ends by its stop token; Asio's cancellation of a coroutine that awaits it is ignored.
+///
+/// One candidacy runs at a time. All other functions may be called from any thread.
+class LeaderElector : public metrics::Source {
+ public:
+  using AsyncWork = std::function<Awaitable<void>(Leadership)>;
+  using Work = std::function<void(const Leadership&)>;
+
+  /// Throws InvalidArgument unless lease_duration > renew_deadline > 1.2 * retry_period,
+  /// lease_duration is a second at least, and name and namespace are given.
+  LeaderElector(rest::Client client, Options options);
+
+  /// Waits to become leader, starts `work`, renews the lease until a stop, until the work returns
+  /// or until leadership is lost, asks the work to stop, waits for it, and releases the lease
+  /// unless it is lost. Throws what the work throws. The elector must live until the end.
+  Awaitable<End> async_run(AsyncWork work, std::stop_token stop = std::stop_token());
+  /// The same from a thread that is not the event loop's; `work` runs on a thread of its own.
+  End run(Work work, std::stop_token stop = {});
+
+  const std::string& identity() const LOOKOUT_LIFETIME_BOUND { return options_.identity; }
+  /// Whether this candidate leads at this moment, by the local clock.
+  bool is_leader() const;
+  /// The holder of the lease when it was last read; empty if it had none.
+  std::string leader() const;
+  /// For a liveness probe; client-go's HealthzAdaptor: what is wrong, if this candidate still works
+  /// as a leader `tolerance` after its lease has run out.
+  std::optional<std::string> check(std::chrono::milliseconds tolerance = {}) const;
+
+  /// leader_election_master_status and leader_election_slowpath_total, as client-go has them.
+  void collect(std::vector<metrics::Sample>& out) const override;
+
+ private:
+  class Running;
+
+  Awaitable<End> candidacy(AsyncWork work, std::stop_token stop);
+  Awaitable<bool> acquire(std::stop_token stop);
+  Awaitable<End> lead(const AsyncWork& work, const std::stop_token& stop);
+  Awaitable<bool> renew_until(std::stop_token wake, std::stop_token done);
+  Awaitable<bool> try_to_hold(std::optional<Clock::TimePoint> deadline, std::stop_token stop);
+  Awaitable<void> release();
+  k8s::coordination::v1::Lease made_anew(const k8s::coordination::v1::Lease& seen) const;
+  k8s::coordination::v1::Lease held_lease(const k8s::coordination::v1::Lease& before) const;
+  Awaitable<k8s::coordination::v1::Lease> write(k8s::coordination::v1::Lease lease, bool create,
+                                                std::chrono::milliseconds timeout,
+                                                std::stop_token stop) const;
+  void observe(k8s::coordination::v1::Lease lease);
+  void record(std::string_view what) const;
+  bool held_by_another() const;
+  bool held_by_us() const;
+  bool expired() const;
+  Clock::Duration retry_pause();
+  std::chrono::milliseconds attempt_timeout() const;
+  std::chrono::milliseconds attempt_timeout(std::optional<Clock::TimePoint> deadline) const;
+
+  const rest::Client client_;
+  const rest::ResourceClient leases_;
+  const Options options_;
+  std::minstd_rand random_;  // on the strand of the candidacy
+  std::atomic<std::uint64_t> slow_paths_{0};
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  k8s::coordination::v1::Lease observed_;
+  Clock::TimePoint observed_at_{};
+  std::string reported_leader_;
+  std::shared_ptr<Leadership::State> leadership_;
+};
+
+}  // namespace lookout::leaderelection

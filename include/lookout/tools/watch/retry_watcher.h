@@ -1,0 +1,68 @@
+// A watch that goes on after its end.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "lookout/api/watch.h"
+#include "lookout/base/attributes.h"
+#include "lookout/base/clock.h"
+#include "lookout/base/event_loop.h"
+#include "lookout/tools/cache/lister_watcher.h"
+
+namespace lookout::watch {
+
+struct RetryWatcherOptions {
+  /// Watches begin no faster than this, one after the other.
+  std::chrono::milliseconds min_restart_delay{1000};
+  /// Null: the machine's.
+  LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
+};
+
+/// A watch that begins again where it was when the server ends it, the connection breaks, or an
+/// attempt fails: client-go's RetryWatcher. Every event comes once and in order; bookmarks only say
+/// where to begin again.
+///
+/// It ends where that is impossible. 410 Gone, and a refusal (401, 403), come as a last event of
+/// type kError, with their Status: what has to recover from them lists anew (until_with_sync(), an
+/// informer). An event without a resourceVersion ends it in the same way, and one that cannot be
+/// decoded is thrown (api::DecodeError).
+///
+/// For one coroutine at a time, on a strand.
+class RetryWatcher : public cache::Watcher {
+ public:
+  /// `resource_version`: that of a list or an object; the first event is what came after it. Throws
+  /// InvalidArgument for "" and "0", which a server may answer with what was long ago. A stop ends
+  /// the watch: next() then throws TransportError of kind kCancelled.
+  RetryWatcher(std::shared_ptr<cache::ListerWatcher> source, std::string resource_version,
+               std::stop_token stop = {}, RetryWatcherOptions options = {});
+  ~RetryWatcher() override;
+
+  Awaitable<bool> next(std::vector<api::WatchEvent>& events) override;
+
+  /// Where the next watch would begin. From any thread.
+  std::string last_resource_version() const;
+
+ private:
+  Awaitable<void> open(std::vector<api::WatchEvent>& events);
+  void take(std::vector<api::WatchEvent>& from, std::vector<api::WatchEvent>& events);
+  void end_with(const api::WatchEvent& event, std::vector<api::WatchEvent>& events);
+  void set_resource_version(std::string version);
+
+  const std::shared_ptr<cache::ListerWatcher> source_;
+  const std::stop_token stop_;
+  const std::chrono::milliseconds min_restart_delay_;
+  const std::shared_ptr<Clock> clock_;
+  mutable std::mutex mutex_;
+  std::string resource_version_;  // guarded by mutex_
+  std::unique_ptr<cache::Watcher> watcher_;
+  std::vector<api::WatchEvent> batch_;
+  Clock::TimePoint next_attempt_{};
+  bool done_ = false;
+};
+
+}  // namespace lookout::watch

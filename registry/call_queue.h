@@ -1,0 +1,45 @@
+// Reports to the user, for which nobody waits.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "lookout/informer/handler_pool.h"
+#include "registry/user_calls.h"
+
+namespace lookout::registry::detail {
+
+/// Calls of one function of the user's, on a pool, one at a time and in their order. While one is
+/// held up, of those with the same key the newest is kept, and of kMaxPending keys in all.
+class CallQueue : public std::enable_shared_from_this<CallQueue> {
+ public:
+  static constexpr std::size_t kMaxPending = 10'000;
+
+  /// `what` is what messages call the function.
+  CallQueue(std::string what, std::shared_ptr<informer::HandlerPool> pool,
+            std::shared_ptr<UserCalls> calls);
+
+  /// Returns at once; from any thread.
+  void post(const std::string& key, std::function<void()> call);
+
+ private:
+  void drain();
+
+  const std::string what_;
+  const std::shared_ptr<informer::HandlerPool> pool_;
+  const std::shared_ptr<UserCalls> calls_;
+
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::deque<std::string> order_;  // the keys of pending_
+  std::unordered_map<std::string, std::function<void()>> pending_;
+  bool scheduled_ = false;
+};
+
+}  // namespace lookout::registry::detail

@@ -1,0 +1,60 @@
+#include "rest/ca_source.h"
+
+#include <fmt/format.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <spdlog/spdlog.h>
+
+#include <limits>
+
+namespace lookout::rest::detail {
+namespace {
+
+struct Free {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+  void operator()(X509* certificate) const { X509_free(certificate); }
+};
+
+}  // namespace
+
+std::string ca_error(const std::string& pem) {
+  if (pem.find_first_not_of(" \t\r\n") == std::string::npos) return "it is empty";
+  if (pem.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) return "too long";
+  const std::unique_ptr<BIO, Free> text(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const std::unique_ptr<X509, Free> first(PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr));
+  ERR_clear_error();
+  return first ? "" : "there is no certificate in it";
+}
+
+CaSource::CaSource(const Config& config) {
+  if (config.insecure) return;
+  if (!config.ca_data.empty()) {
+    if (const std::string why = ca_error(config.ca_data); !why.empty())
+      throw ConfigError("ca_data: " + why);
+    pem_ = std::make_shared<const std::string>(config.ca_data);
+  } else if (!config.ca_file.empty()) {
+    file_.emplace(config.ca_file);
+    file_->poll(std::chrono::system_clock::now());
+    const std::string why = file_->text() ? ca_error(*file_->text()) : file_->error();
+    if (!why.empty())
+      throw ConfigError(fmt::format("ca_file: cannot use {}: {}", config.ca_file, why));
+    pem_ = std::make_shared<const std::string>(*file_->text());
+  }
+}
+
+std::shared_ptr<const std::string> CaSource::current() {
+  const std::lock_guard lock(mutex_);
+  if (!file_ || !file_->poll(std::chrono::system_clock::now())) return pem_;
+  if (const std::string why = ca_error(*file_->text()); !why.empty()) {
+    spdlog::warn("the certificate authorities in {} cannot be used: {}; those before stay",
+                 file_->path(), why);
+  } else if (*file_->text() != *pem_) {
+    spdlog::info("new certificate authorities in {}", file_->path());
+    pem_ = std::make_shared<const std::string>(*file_->text());
+  }
+  return pem_;
+}
+
+}  // namespace lookout::rest::detail

@@ -1,0 +1,109 @@
+#include "lookout/rest/log_stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+#include "lookout/api/error.h"
+#include "rest/log_stream_impl.h"
+#include "rest/shielded.h"
+
+namespace lookout::rest {
+namespace {
+
+// The stream may be moved or let go of while these wait.
+
+Awaitable<std::optional<LogLine>> next_of(std::shared_ptr<LogStream::Impl> impl) {
+  co_return co_await detail::shielded(impl->next());
+}
+
+Awaitable<std::optional<LogLine>> next_on_strand(std::shared_ptr<LogStream::Impl> impl) {
+  const auto executor = impl->executor();
+  co_return co_await boost::asio::co_spawn(executor, next_of(std::move(impl)),
+                                           boost::asio::use_awaitable);
+}
+
+}  // namespace
+
+LogStream::Impl::Impl(std::shared_ptr<Client::Impl> client, const detail::BoundCall& call,
+                      boost::asio::any_io_executor executor, const detail::Request& request,
+                      std::size_t max_line_bytes)
+    : client_(std::move(client)),
+      description_(describe(request)),
+      max_line_bytes_(max_line_bytes),
+      control_(call, call.options.timeout, client_->closing(), std::move(executor), description_) {}
+
+Awaitable<void> LogStream::Impl::open(detail::Request request) {
+  auto answer = co_await client_->open(request, control_);
+  exchange_ = std::move(answer.exchange);
+}
+
+std::optional<LogLine> LogStream::Impl::take() {
+  const std::size_t room = max_line_bytes_ - line_.size();
+  const std::size_t feed = piece_.find('\n', taken_);
+  const bool whole = feed != std::string::npos && feed - taken_ <= room;
+  const std::size_t length =
+      whole ? feed - taken_ : std::min({room, piece_.size() - taken_, feed - taken_});
+  line_.append(piece_, taken_, length);
+  taken_ += length + (whole ? 1 : 0);
+  // (A line that is just as long as the limit waits for its line feed.)
+  if (!whole && (length < room || taken_ == piece_.size())) return std::nullopt;
+  return LogLine{std::exchange(line_, {}), !whole};
+}
+
+Awaitable<std::optional<LogLine>> LogStream::Impl::next() {
+  while (!ended_) {
+    if (taken_ < piece_.size()) {
+      if (line_.size() == max_line_bytes_ && piece_[taken_] != '\n')
+        co_return LogLine{std::exchange(line_, {}), true};
+      auto line = take();
+      if (line) co_return line;
+    }
+    taken_ = 0;
+    piece_ = co_await exchange_->read(std::move(piece_));
+    ended_ = piece_.empty();
+  }
+  // A log need not end with a line feed.
+  if (line_.empty()) co_return std::nullopt;
+  co_return LogLine{std::exchange(line_, {}), false};
+}
+
+std::optional<LogLine> LogStream::Impl::next_blocking(std::stop_token stop) {
+  const std::stop_callback cancel_on_stop(stop, [this] { cancel(); });
+  if (cancelled_)
+    throw TransportError(TransportError::Kind::kCancelled,
+                         fmt::format("{}: cancelled", description_));
+  return client_->loop().run(next_on_strand(shared_from_this()));
+}
+
+void LogStream::Impl::cancel() {
+  cancelled_ = true;
+  if (exchange_) exchange_->cancel();
+}
+
+LogStream::LogStream() = default;
+LogStream::LogStream(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LogStream::LogStream(LogStream&&) noexcept = default;
+
+LogStream& LogStream::operator=(LogStream&& other) noexcept {
+  const LogStream ended(std::exchange(impl_, std::exchange(other.impl_, nullptr)));
+  return *this;
+}
+
+LogStream::~LogStream() { cancel(); }
+
+Awaitable<std::optional<LogLine>> LogStream::async_next() { return next_on_strand(impl_); }
+
+std::optional<LogLine> LogStream::next(std::stop_token stop) {
+  const auto impl = impl_;
+  return impl->next_blocking(std::move(stop));
+}
+
+void LogStream::cancel() {
+  if (impl_) impl_->cancel();
+}
+
+}  // namespace lookout::rest

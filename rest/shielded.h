@@ -1,0 +1,25 @@
+// Asio's own way to cancel a coroutine.
+#pragma once
+
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+#include <utility>
+
+#include "lookout/base/event_loop.h"
+#include "lookout/rest/error.h"
+
+namespace lookout::rest::detail {
+
+/// `task`; when Asio cancels it (`task || timer` in a caller, a cancellation slot) it throws what a
+/// stop makes it throw.
+template <class T>
+Awaitable<T> shielded(Awaitable<T> task) {
+  try {
+    co_return co_await std::move(task);
+  } catch (const boost::system::system_error& e) {
+    if (e.code() != boost::asio::error::operation_aborted) throw;
+  }
+  throw TransportError(TransportError::Kind::kCancelled, "cancelled by the calling coroutine");
+}
+
+}  // namespace lookout::rest::detail

@@ -1,0 +1,35 @@
+// Warnings of servers on their way to a handler.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "lookout/rest/warning.h"
+
+namespace lookout::rest::detail {
+
+/// What a Warning header holds (k8s.io/apimachinery's net.ParseWarningHeaders): one warning or
+/// several. Up to the first that is malformed.
+std::vector<Warning> parse_warnings(std::string_view header);
+
+/// Hands warnings on, each text once. Safe to use from several threads.
+class Warnings {
+ public:
+  /// Without a handler they are logged.
+  explicit Warnings(WarningHandler handler) : handler_(std::move(handler)) {}
+
+  /// `headers`: the Warning headers of the answer to `request`.
+  void tell(const std::vector<std::string>& headers, const std::string& request);
+
+ private:
+  bool is_new(const std::string& text);
+
+  const WarningHandler handler_;
+  std::mutex mutex_;
+  std::unordered_set<std::string> told_;  // guarded by mutex_
+};
+
+}  // namespace lookout::rest::detail

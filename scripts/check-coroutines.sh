@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Finds co_await where GCC 12 spoils the frame of a coroutine (docs/dependencies.md): within the condition of an if, while,
+# for or switch, and with a choice (?:) among the arguments of what is awaited. Prints them and fails if there are any.
+#
+# usage: scripts/check-coroutines.sh [FILE...]       (without one: all sources)
+set -euo pipefail
+
+if (($# == 0)); then
+  cd "$(dirname "$0")/.."
+  # tests/coroutines has what this is to find.
+  mapfile -t files < <(git ls-files '*.cc' '*.h' | grep -v '^tests/coroutines/')
+  set -- "${files[@]}"
+fi
+
+# shellcheck disable=SC2016 # it is Perl
+perl -0777 -ne '
+  # Blanks, so that places stay what they are.
+  sub blank { my ($text) = @_; $text =~ s/[^\n]/ /g; return $text }
+  sub found {
+    my ($at, $what) = @_;
+    my $line = 1 + (substr($code, 0, $at) =~ tr/\n//);
+    print "$ARGV:$line: $what: ", (split /\n/, $source)[$line - 1] =~ s/^\s+//r, "\n";
+    $bad = 1;
+  }
+  $source = $_;
+  $code = s{(R"(\w*)\(.*?\)\2"|//[^\n]*|/\*.*?\*/|(?<!\w)\x27(?:[^\x27\\\n]|\\.)+\x27|"(?:[^"\\\n]|\\.)*")}{blank($1)}gesr;
+  next unless $code =~ /\bco_await\b/;
+
+  # The bodies of lambdas are coroutines of their own; braces of initializers are not.
+  my $parens = qr/(\((?:[^()]++|(?1))*+\))/;
+  while ($code =~ /\b(if|while|for|switch)\b\s*(?:constexpr\s*)?(?=\()/g) {
+    my ($at, $word) = ($-[0], $1);
+    my $start = pos $code;
+    substr($code, $start) =~ /\A$parens/ or next;
+    my $condition = without_lambdas($1);
+    found($start + $-[0], "co_await in the condition of $word") if $condition =~ /\bco_await\b/;
+    pos($code) = $start;
+  }
+  while ($code =~ /\bco_await\b/g) {
+    my $start = pos $code;
+    # The operand ends with its statement, at a comma, or where a parenthesis from before it is closed.
+    my $depth = 0;
+    my $rest = without_lambdas(substr($code, $start, 4000));
+    while ($rest =~ /([(){};,?]|\[|\])/g) {
+      my $sign = $1;
+      if ($sign =~ /[(\[{]/) { ++$depth }
+      elsif ($sign =~ /[)\]}]/) { last if --$depth < 0 }
+      elsif ($depth == 0) { last }  # a choice between results is none among arguments
+      elsif ($sign eq "?") { found($start + $-[0], "?: in what is awaited") ; last }
+    }
+    pos($code) = $start;
+  }
+
+  # A lambda is [captures](parameters) specifiers { body }.
+  sub without_lambdas {
+    my ($text) = @_;
+    $text =~ s/(\[[^\[\]]*\]\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*(?:mutable\b\s*|noexcept\b\s*)*(?:->[^{;]*)?)(\{(?:[^{}]++|(?2))*+\})/$1 . blank($2)/ge;
+    return $text;
+  }
+  END { exit($bad ? 1 : 0) }
+' "$@" | sort -t: -k1,1 -k2,2n -u || {
+  echo "$0: give the result a name first, in a statement of its own" >&2
+  exit 1
+}

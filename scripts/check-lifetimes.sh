@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# That what would dangle does not compile: tests/compile_fail/*.cc with GCC and with Clang. A line that ends in
+# "// refused" must be an error of both, one that ends in "// warned" of Clang, every other line of neither; and without
+# those lines the file compiles.
+#
+# usage: scripts/check-lifetimes.sh BUILD_DIRECTORY       (which has the generated headers)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build=$1
+flags=(-std=c++20 -fsyntax-only -Iinclude "-I$build/generated/include")
+gcc=(g++ "${flags[@]}" -fmax-errors=0)
+clang=(clang++-16 "${flags[@]}" -ferror-limit=0 -Werror=dangling -Werror=dangling-gsl -Werror=return-stack-address)
+outcome=0
+
+# check FILE MARKS COMPILER...: MARKS is an expression for the marks that count.
+check() {
+  local file=$1 marks=$2 wanted got
+  shift 2
+  wanted=$(grep -nE "// ($marks)\$" "$file" | cut -d: -f1 | sort -u)
+  got=$("$@" "$file" 2>&1 | sed -n "s|^$file:\([0-9]*\):[0-9]*: error: .*|\1|p" | sort -u || true)
+  local line
+  for line in $(comm -23 <(echo "$wanted") <(echo "$got")); do
+    echo "$file:$line: $1 takes it:$(sed -n "${line}p" "$file")" >&2
+    outcome=1
+  done
+  for line in $(comm -13 <(echo "$wanted") <(echo "$got")); do
+    echo "$file:$line: $1 refuses it:$(sed -n "${line}p" "$file")" >&2
+    outcome=1
+  done
+  # Errors elsewhere, in headers say, show only here.
+  if ! sed -E "s#^.*// ($marks)\$##" "$file" | "$@" -Wno-return-type -x c++ - 2>&1; then
+    echo "$file: $1 does not compile it without the marked lines" >&2
+    outcome=1
+  fi
+}
+
+for file in tests/compile_fail/*.cc; do
+  grep -qE '// (refused|warned)$' "$file" || {
+    echo "$file: marks no line" >&2
+    outcome=1
+  }
+  check "$file" 'refused' "${gcc[@]}"
+  check "$file" 'refused|warned' "${clang[@]}"
+done
+exit "$outcome"

@@ -1,0 +1,60 @@
+#include "api/codegen/crd_names.h"
+
+#include <gtest/gtest.h>
+
+namespace lookout::codegen {
+namespace {
+
+TEST(CrdNames, FieldsBecomeAccessors) {
+  EXPECT_EQ(member_name("cronSpec"), "cron_spec");
+  EXPECT_EQ(member_name("clusterIPs"), "cluster_ips");
+  EXPECT_EQ(member_name("$ref"), "dollar_ref");
+  EXPECT_EQ(member_name("x-kubernetes-thing"), "x_kubernetes_thing");
+  EXPECT_EQ(member_name("a--b__c"), "a_b_c");
+  EXPECT_EQ(member_name("2fa"), "field_2fa");
+  EXPECT_EQ(member_name(""), "field");
+  EXPECT_EQ(member_name("--"), "field");
+  EXPECT_EQ(member_name("class"), "class_");
+  EXPECT_EQ(member_name("co_await"), "co_await_");
+  EXPECT_EQ(member_name("template"), "template_");
+}
+
+TEST(CrdNames, ValuesBecomeConstants) {
+  EXPECT_EQ(enumerator_name("Always"), "kAlways");
+  EXPECT_EQ(enumerator_name("if-not-present"), "kIfNotPresent");
+  EXPECT_EQ(enumerator_name("5m"), "k5m");
+  EXPECT_EQ(enumerator_name(""), "kEmpty");
+  EXPECT_EQ(enumerator_name("!="), "kNotEqual");
+  EXPECT_EQ(enumerator_name("-1"), "kMinus1");
+  EXPECT_EQ(enumerator_name(std::int64_t{-7}), "kMinus7");
+}
+
+TEST(CrdNames, ANameIsGivenOutOnce) {
+  NameScope scope({"api"});
+  EXPECT_EQ(scope.claim("api"), "api_2");
+  EXPECT_EQ(scope.claim("x"), "x");
+  EXPECT_EQ(scope.claim("x"), "x_2");
+  // All that goes with a name must be free.
+  const auto with_draft = [](const std::string& name) {
+    return std::set<std::string>{name + "Draft"};
+  };
+  EXPECT_EQ(scope.claim("SpecDraft"), "SpecDraft");
+  EXPECT_EQ(scope.claim("Spec", with_draft), "Spec_2");
+}
+
+TEST(CrdNames, NamespacesAreNames) {
+  EXPECT_TRUE(is_namespace("acme::apis"));
+  for (const char* wrong : {"", "::acme", "acme::", "acme:apis", "1st", "new", "a b", "a-b"})
+    EXPECT_FALSE(is_namespace(wrong)) << wrong;
+  EXPECT_EQ(namespace_name("cert-manager"), "cert_manager");
+  EXPECT_EQ(namespace_name("default"), "default_");
+}
+
+TEST(CrdNames, LiteralsHoldAnyText) {
+  EXPECT_EQ(cpp_literal("a\"b\\c"), R"("a\"b\\c")");
+  // A digit behind an escape is none of its digits.
+  EXPECT_EQ(cpp_literal("\n1"), R"("\0121")");
+}
+
+}  // namespace
+}  // namespace lookout::codegen

@@ -1,0 +1,302 @@
+// The header comes first: it must need nothing before it.
+#include "acme/workshops.h"
+//
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <type_traits>
+
+#include "lookout/apiserver/server.h"
+#include "lookout/base/yaml_tree.h"
+#include "lookout/informer/shared_informer_factory.h"
+#include "lookout/rest/client.h"
+#include "lookout/rest/subresources.h"
+#include "tests/support/held.h"
+
+namespace lookout {
+namespace {
+
+using acme::v1::Guild;
+using acme::v1::Workshop;
+using acme::v1::WorkshopDraft;
+
+static_assert(api::ResourceObject<Workshop>);
+static_assert(Workshop::kResource.namespaced && !Guild::kResource.namespaced);
+static_assert(acme::v1beta1::Workshop::kResource.version == "v1beta1");
+
+api::Time at(const char* text) { return *api::parse_time(text); }
+
+Workshop read(const std::string& spec) {
+  return Workshop(api::Object::parse(
+      R"({"apiVersion":"craft.example.com/v1","kind":"Workshop","metadata":{"name":"a","namespace":"n"},"spec":)" +
+      spec + "}"));
+}
+
+/// The patch of what a function does to an empty workshop's spec.
+template <class Change>
+std::string written(const Change& change) {
+  const WorkshopDraft draft = read("{}").edit();
+  change(draft.spec());
+  return draft.diff();
+}
+
+TEST(GeneratedTypes, ReadScalars) {
+  const Workshop w = read(R"({"title":"t","benches":3,"openedAt":"2024-01-02T03:04:05Z",
+      "closedAt":null,"total":9007199254740993,"ratio":0.5,"heated":true,"seal":"aGk=",
+      "port":"http","memory":"1Gi","limits":{"cpu":"500m"},"level":-1})");
+  const auto spec = w.spec();
+  EXPECT_EQ(spec.title(), "t");
+  EXPECT_EQ(spec.benches(), 3);
+  EXPECT_EQ(spec.opened_at(), at("2024-01-02T03:04:05Z"));
+  EXPECT_EQ(spec.closed_at(), std::nullopt);
+  EXPECT_EQ(spec.total(), 9007199254740993);
+  EXPECT_EQ(spec.ratio(), 0.5);
+  EXPECT_TRUE(spec.heated().value_or(false));
+  EXPECT_EQ(spec.seal().decode(), "hi");
+  EXPECT_EQ(spec.port().string_value(), "http");
+  EXPECT_EQ(spec.memory(), api::Quantity::parse("1Gi"));
+  EXPECT_EQ(spec.limits()["cpu"], api::Quantity::parse("500m"));
+  EXPECT_EQ(spec.level(), acme::v1::WorkshopSpecLevel::kMinus1);
+}
+
+TEST(GeneratedTypes, WhatIsAbsentReadsAsEmpty) {
+  const Workshop w = read("{}");
+  EXPECT_EQ(w.spec().title(), "");
+  EXPECT_EQ(w.spec().benches(), 0);  // the schema requires it
+  EXPECT_EQ(w.spec().total(), std::nullopt);
+  EXPECT_FALSE(w.spec().heated().has_value());
+  EXPECT_FALSE(w.spec().half());
+  EXPECT_TRUE(w.spec().tools().empty());
+  EXPECT_EQ(w.status().conditions().size(), 0u);
+}
+
+TEST(GeneratedTypes, ReadWhatIsNested) {
+  const Workshop w = read(R"({"grid":[[1,2],[3]],"cells":[[{"colour":"red"}]],
+      "drawers":{"top":{"depth":2,"labels":{"a":"b"}}},"shelves":{"low":["x","y"]},
+      "free":{"a":[1]},"anything":7,"half":{"known":"k","other":1},"part":{"kind":"Part","metadata":{"name":"p"},"spec":{"size":4}},
+      "stamps":["2024-01-02T03:04:05Z"],"ports":[80,"http"],"things":[{"a":1}],
+      "selector":{"matchLabels":{"app":"web"}}})");
+  const auto spec = w.spec();
+  EXPECT_EQ(spec.grid()[0][1], 2);
+  EXPECT_EQ(spec.cells()[0][0].colour(), "red");
+  EXPECT_EQ(spec.drawers()["top"].depth(), 2);
+  EXPECT_EQ(spec.drawers()["top"].labels()["a"], "b");
+  EXPECT_EQ(spec.shelves()["low"][1], "y");
+  EXPECT_EQ(spec.free()["a"][0].as_int(), 1);
+  EXPECT_EQ(spec.anything().as_int(), 7);
+  EXPECT_EQ(spec.half().known(), "k");
+  EXPECT_EQ(spec.half().as_value()["other"].as_int(), 1);
+  EXPECT_EQ(spec.part().kind(), "Part");
+  EXPECT_EQ(spec.part().metadata().name(), "p");
+  EXPECT_EQ(spec.part().spec().size(), 4);
+  EXPECT_EQ(spec.stamps()[0], at("2024-01-02T03:04:05Z"));
+  EXPECT_EQ(spec.ports()[0].int_value(), 80);
+  EXPECT_EQ(spec.things()[0]["a"].as_int(), 1);
+  EXPECT_EQ(spec.selector().match_labels()["app"], "web");
+}
+
+TEST(GeneratedTypes, ReadFieldsOfAnyName) {
+  const Workshop w = read(R"({"class":"1","namespace":"2","int":3,"errno":"4","major":"5",
+      "setTitle":"6","clearTitle":"7","$ref":"8","x-dashed":"9","dotted.name":"10","2fa":true,
+      "fooBar":"11","foobar":"12","foo_bar":"13","FooBar":"14","qu\"ote":"15","asValue":"16",
+      "draft":{"text":"17"},"list":{"text":"18"},"naïve":"19","template":{"kind":"Pod"},"title":"20"})");
+  const auto spec = w.spec();
+  EXPECT_EQ(spec.class_(), "1");
+  EXPECT_EQ(spec.namespace_(), "2");
+  EXPECT_EQ(spec.int_(), 3);
+  EXPECT_EQ(spec.errno_(), "4");
+  EXPECT_EQ(spec.major_(), "5");
+  EXPECT_EQ(spec.set_title_2(), "6");
+  EXPECT_EQ(spec.clear_title_2(), "7");
+  EXPECT_EQ(spec.dollar_ref(), "8");
+  EXPECT_EQ(spec.x_dashed(), "9");
+  EXPECT_EQ(spec.dotted_name(), "10");
+  EXPECT_TRUE(spec.field_2fa().value_or(false));
+  EXPECT_EQ(spec.foo_bar(), "11");
+  EXPECT_EQ(spec.foobar(), "12");
+  EXPECT_EQ(spec.foo_bar_2(), "13");
+  EXPECT_EQ(spec.foo_bar_3(), "14");
+  EXPECT_EQ(spec.qu_ote(), "15");
+  EXPECT_EQ(spec.as_value_2(), "16");
+  EXPECT_EQ(spec.draft().text(), "17");
+  EXPECT_EQ(spec.list().text(), "18");
+  EXPECT_EQ(spec.na_ve(), "19");
+  EXPECT_EQ(spec.template_()["kind"].as_string(), "Pod");
+  EXPECT_EQ(spec.title(), "20");
+}
+
+TEST(GeneratedTypes, AFieldCalledLikeAFunctionOfObjectsHidesNothing) {
+  const Workshop w(
+      api::Object::parse(R"({"kind":"Workshop","metadata":{"name":"a"},"name":"other"})"));
+  EXPECT_EQ(w.name(), "a");
+  EXPECT_EQ(w.name_2(), "other");
+}
+
+TEST(GeneratedTypes, EnumerationsAreConstants) {
+  using Noise = acme::v1::WorkshopSpecNoise;
+  static_assert(std::is_same_v<decltype(Noise::kLoud), const std::string_view>);
+  EXPECT_EQ(Noise::kLoud, "loud");
+  EXPECT_EQ(Noise::kEmpty, "");
+  EXPECT_EQ(Noise::kMinus1, "-1");
+  EXPECT_EQ(Noise::kQuOte, "qu\"ote");
+  EXPECT_EQ(Noise::kQuiet_2, "Quiet");
+  EXPECT_EQ(acme::v1::WorkshopSpecLevel::k10, 10);
+  EXPECT_EQ(acme::v1::WorkshopSpecDays::kTue, "Tue");
+}
+
+TEST(GeneratedTypes, DraftsWriteScalars) {
+  EXPECT_EQ(written([](const auto& spec) {
+              spec.set_title("t").set_benches(0).set_opened_at(at("2024-01-02T03:04:05Z"));
+              spec.set_seal("hi").set_port(80).set_memory("1Gi").set_set_title_2("x");
+            }),
+            R"({"spec":{"port":80,"title":"t","benches":0,)"
+            R"("memory":"1Gi","openedAt":"2024-01-02T03:04:05Z","seal":"aGk=","setTitle":"x"}})");
+  EXPECT_THROW(written([](const auto& spec) { spec.set_memory("much"); }), InvalidArgument);
+  const WorkshopDraft draft = read(R"({"title":"t","total":1})").edit();
+  draft.spec().clear_total();
+  EXPECT_EQ(draft.diff(), R"({"spec":{"total":null}})");
+  EXPECT_EQ(draft.spec().title(), "t");
+}
+
+TEST(GeneratedTypes, DraftsWriteWhatIsNested) {
+  EXPECT_EQ(written([](const auto& spec) {
+              spec.grid().append().append(1);
+              spec.cells().append().append().set_colour("red");
+              spec.drawers()["top"].set_depth(2);
+              spec.shelves()["low"].append("x");
+            }),
+            R"({"spec":{"cells":[[{"colour":"red"}]],"drawers":{"top":{"depth":2}},)"
+            R"("grid":[[1]],"shelves":{"low":["x"]}}})");
+  EXPECT_EQ(written([](const auto& spec) {
+              spec.free()["a"]["b"].set(1);
+              spec.things().append()["c"].set("d");
+              spec.ports().append(80);
+              spec.ports().append("http");
+              spec.stamps().append(at("2024-01-02T03:04:05Z"));
+              spec.seals().append("hi");
+              spec.limits().set("cpu", "1");
+            }),
+            R"({"spec":{"limits":{"cpu":"1"},"ports":[80,"http"],"free":{"a":{"b":1}},)"
+            R"("seals":["aGk="],"stamps":["2024-01-02T03:04:05Z"],"things":[{"c":"d"}]}})");
+}
+
+TEST(GeneratedTypes, DraftsFindElementsByTheirKeys) {
+  const WorkshopDraft draft =
+      read(R"({"tools":[{"name":"saw","count":1}],"listeners":[{"port":80,"protocol":"TCP"},
+              {"port":80,"protocol":"UDP"}],"makers":["ann"]})")
+          .edit();
+  const auto tools = draft.spec().tools();
+  tools.find("saw")->set_count(2);
+  tools.get_or_append("axe").set_count(1);
+  EXPECT_FALSE(tools.contains("file"));
+  const auto listeners = draft.spec().listeners();
+  listeners.find(80, "UDP")->set_open(true);
+  EXPECT_FALSE(listeners.find(443, "TCP").has_value());
+  EXPECT_TRUE(listeners.erase_key(80, "TCP"));
+  EXPECT_FALSE(listeners.erase_key(80, "TCP"));
+  EXPECT_EQ(listeners.get_or_append(80, "UDP").open(), true);
+  listeners.append(443, "TCP");
+  EXPECT_TRUE(draft.spec().makers().insert("bob"));
+  EXPECT_FALSE(draft.spec().makers().insert("ann"));
+  const auto conditions = draft.status().conditions();
+  conditions.get_or_append("Ready").set_status("True");
+  EXPECT_TRUE(conditions.contains("Ready"));
+  EXPECT_EQ(
+      draft.diff(),
+      R"({"spec":{"listeners":[{"port":80,"protocol":"UDP","open":true},{"port":443,"protocol":"TCP"}],)"
+      R"("makers":["ann","bob"],"tools":[{"name":"saw","count":2},{"name":"axe","count":1}]},)"
+      R"("status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+}
+
+TEST(GeneratedTypes, DraftsKeepWhatNoSchemaKnows) {
+  const WorkshopDraft draft = read(R"({"unknown":[1,{"a":null}],"title":"t"})").edit();
+  draft.spec().set_title("u");
+  EXPECT_EQ(draft.build().spec().as_value()["unknown"].to_json(), R"([1,{"a":null}])");
+}
+
+TEST(GeneratedTypes, ListsAreTyped) {
+  const acme::v1::WorkshopList list(api::Object::parse(
+      R"({"kind":"WorkshopList","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"},"spec":{"title":"t"}}]})"));
+  EXPECT_EQ(list.metadata().resource_version(), "7");
+  EXPECT_EQ(list.items()[0].metadata().name(), "a");
+  EXPECT_EQ(list.items()[0].spec().title(), "t");
+}
+
+/// A server that has the CRDs.
+class GeneratedTypesAtAServer : public testing::Test {
+ protected:
+  GeneratedTypesAtAServer() : client_(server_.client_config()) {
+    std::ifstream in(LOOKOUT_WORKSHOPS);
+    const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    const auto definitions =
+        client_.resource(api::Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition",
+                                       "customresourcedefinitions", false));
+    for (std::size_t start = 0; start < text.size();) {
+      const std::size_t end = std::min(text.find("\n---\n", start), text.size());
+      const YamlTree tree(text.substr(start, end - start));
+      const auto document = api::Object::parse(to_json(tree.root()));
+      start = end + 5;
+      if (document.kind() == "CustomResourceDefinition") definitions.create(document);
+      for (const api::Value item : document["items"].elements())
+        definitions.create(api::Object::parse(item.to_json()));
+    }
+  }
+
+  apiserver::Server server_;
+  rest::Client client_;
+};
+
+TEST_F(GeneratedTypesAtAServer, TypedClientsDoEverything) {
+  const auto workshops = client_.resource<Workshop>("default");
+  auto draft = Workshop::draft("a", "default");
+  draft.spec().set_title("t").set_benches(1).set_opened_at(at("2024-01-02T03:04:05Z"));
+  draft.metadata().labels().set("app", "craft");
+  const Workshop made = workshops.create(draft);
+  EXPECT_EQ(made.spec().title(), "t");
+  EXPECT_EQ(made.labels()["app"].as_string(), "craft");
+
+  const auto change = made.edit();
+  change.spec().set_benches(2);
+  EXPECT_EQ(workshops.patch(change).spec().benches(), 2);
+
+  const auto status = workshops.get("a").edit();
+  status.status().set_mood("good").set_benches(1);
+  EXPECT_EQ(workshops.patch_status(status).status().mood(), "good");
+
+  rest::set_scale(workshops.dynamic(), "a", 5);
+  EXPECT_EQ(workshops.get("a").spec().benches(), 5);
+
+  const auto list = workshops.list();
+  ASSERT_EQ(list.items.size(), 1u);
+  EXPECT_EQ(list.items[0].spec().benches(), 5);
+  EXPECT_EQ(client_.resource<acme::v1beta1::Workshop>("default").get("a").spec().title(), "t");
+  workshops.remove("a");
+  EXPECT_FALSE(workshops.find("a"));
+}
+
+TEST_F(GeneratedTypesAtAServer, ClusterScopedKindsHaveNoNamespace) {
+  const auto guilds = client_.resource<Guild>();
+  const auto draft = Guild::draft("masons");
+  draft["anything"].set("goes");
+  EXPECT_EQ(lookout::test::held(guilds.create(draft))["anything"].as_string(), "goes");
+}
+
+TEST_F(GeneratedTypesAtAServer, InformersAndListersHandThemOut) {
+  const auto workshops = client_.resource<Workshop>("default");
+  auto draft = Workshop::draft("a", "default");
+  draft.spec().set_title("t").set_benches(1).set_opened_at(at("2024-01-02T03:04:05Z"));
+  workshops.create(draft);
+  informer::SharedInformerFactory factory{client_};
+  const auto informer = factory.informer<Workshop>();
+  factory.start();
+  ASSERT_TRUE(factory.wait_for_cache_sync());
+  const Workshop found = informer.lister().ns("default").get("a");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found.spec().title(), "t");
+}
+
+}  // namespace
+}  // namespace lookout

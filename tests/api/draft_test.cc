@@ -1,0 +1,303 @@
+#include "lookout/api/draft.h"
+
+#include <gtest/gtest.h>
+#include <rapidjson/document.h>
+
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lookout/api/merge_patch.h"
+#include "lookout/k8s/apps/v1_draft.h"
+#include "lookout/k8s/coordination/v1_draft.h"
+#include "lookout/k8s/core/v1_draft.h"
+#include "tests/api/recordings.h"
+#include "tests/support/held.h"
+
+namespace lookout {
+namespace {
+
+using api::Object;
+using api::ObjectDraft;
+
+Object parse(std::string_view json) { return Object::parse(json); }
+
+TEST(DraftTest, MakesAnObjectOutOfNothing) {
+  auto web = k8s::apps::v1::Deployment::draft("web", "shop");
+  web.spec().set_replicas(3);
+  web.spec().pod_template().spec().containers().append("web").set_image("web:2");
+  web.metadata().labels().set("app", "web");
+  const k8s::apps::v1::Deployment built = web.build();
+  EXPECT_EQ(built, parse(R"({"apiVersion":"apps/v1","kind":"Deployment",
+      "metadata":{"name":"web","namespace":"shop","labels":{"app":"web"}},
+      "spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}})"));
+  EXPECT_EQ(built.key(), "shop/web");
+  EXPECT_EQ(built.spec().replicas(), 3);
+}
+
+TEST(DraftTest, ReadingSeesWhatWasWritten) {
+  const k8s::apps::v1::Deployment old(parse(R"({"metadata":{"name":"a"},"spec":{"replicas":1}})"));
+  const auto change = old.edit();
+  EXPECT_EQ(change.spec().replicas(), 1);
+  change.spec().set_replicas(5);
+  EXPECT_EQ(change.spec().replicas(), 5);
+  change.spec().clear_replicas();
+  EXPECT_EQ(change.spec().replicas(), std::nullopt);
+  EXPECT_EQ(old.spec().replicas(), 1);
+}
+
+TEST(DraftTest, WithoutAChangeItIsTheVeryObject) {
+  const Object pod = parse(R"({"metadata":{"name":"a"},"spec":{"nodeName":"n"}})");
+  const ObjectDraft draft(pod);
+  EXPECT_TRUE(draft.build().same(pod));
+  EXPECT_EQ(draft.diff(), "{}");
+  EXPECT_FALSE(draft.changed());
+}
+
+TEST(DraftTest, AskingChangesNothing) {
+  const k8s::core::v1::Pod pod(parse(R"({"metadata":{"name":"a"}})"));
+  const auto draft = pod.edit();
+  EXPECT_FALSE(draft.spec().security_context().se_linux_options());
+  EXPECT_TRUE(draft.spec().containers().empty());
+  EXPECT_EQ(draft.spec().containers().find("a"), std::nullopt);
+  EXPECT_FALSE(draft.metadata().labels().contains("x"));
+  EXPECT_FALSE(draft.changed());
+  EXPECT_TRUE(draft.build().same(pod));
+}
+
+TEST(DraftTest, WhatIsSetToTheSameIsNoChange) {
+  const k8s::apps::v1::Deployment old(parse(R"({"metadata":{"name":"a"},"spec":{"replicas":1}})"));
+  const auto change = old.edit();
+  change.spec().set_replicas(7);
+  change.spec().set_replicas(1);
+  EXPECT_EQ(change.diff(), "{}");
+  EXPECT_TRUE(change.build().same(old));
+}
+
+TEST(DraftTest, TheDifferenceIsAMergePatchOfWhatChanged) {
+  const k8s::apps::v1::Deployment old(parse(
+      R"({"metadata":{"name":"a","labels":{"x":"1","y":"2"}},"spec":{"replicas":1,"paused":true}})"));
+  const auto change = old.edit();
+  change.spec().set_replicas(5).clear_paused();
+  change.metadata().labels().erase("x");
+  change.metadata().labels().set("z", "3");
+  EXPECT_EQ(
+      parse(change.diff()),
+      parse(R"({"metadata":{"labels":{"x":null,"z":"3"}},"spec":{"replicas":5,"paused":null}})"));
+  EXPECT_EQ(parse(change.diff("spec")), parse(R"({"spec":{"replicas":5,"paused":null}})"));
+  EXPECT_EQ(change.diff("status"), "{}");
+}
+
+TEST(DraftTest, AZeroThatTheServerLeavesOutIsNoChange) {
+  const k8s::apps::v1::Deployment old(
+      parse(R"({"metadata":{"name":"a"},"status":{"readyReplicas":1}})"));
+  const auto change = old.edit();
+  change.status().set_replicas(0).set_ready_replicas(1);
+  EXPECT_FALSE(change.changed());
+  EXPECT_EQ(change.diff("status"), "{}");
+  change.status().set_ready_replicas(0);
+  EXPECT_EQ(change.diff("status"), R"({"status":{"readyReplicas":0}})");
+  EXPECT_EQ(change.diff_except("status"), "{}");
+  // Where absent and zero are two things, it is one.
+  change.spec().set_replicas(0);
+  EXPECT_EQ(change.diff_except("status"), R"({"spec":{"replicas":0}})");
+}
+
+TEST(DraftTest, APartThatIsMadeAnewTakesWhatItHadAway) {
+  const k8s::apps::v1::Deployment old(
+      parse(R"({"metadata":{"name":"a"},"spec":{"replicas":1,"paused":true}})"));
+  const auto change = old.edit();
+  change.clear_spec();
+  EXPECT_EQ(change.diff(), R"({"spec":null})");
+  change.spec().set_replicas(2);
+  EXPECT_EQ(parse(change.diff()), parse(R"({"spec":{"replicas":2,"paused":null}})"));
+  EXPECT_EQ(change.build(), parse(R"({"metadata":{"name":"a"},"spec":{"replicas":2}})"));
+}
+
+TEST(DraftTest, KeepsWhatNoSchemaKnows) {
+  const k8s::core::v1::Pod pod(parse(
+      R"({"metadata":{"name":"a"},"spec":{"nodeName":"n","novel":{"deep":[1,2]},"containers":[{"name":"c","novel":1}]}})"));
+  const auto change = pod.edit();
+  change.spec().set_node_name("m");
+  change.spec().containers().get_or_append("c").set_image("i");
+  change.spec()["more"].set(true);
+  EXPECT_EQ(
+      change.build(),
+      parse(
+          R"({"metadata":{"name":"a"},"spec":{"nodeName":"m","more":true,"novel":{"deep":[1,2]},"containers":[{"name":"c","image":"i","novel":1}]}})"));
+}
+
+TEST(DraftTest, ListsWithKeysAreAddressedByKey) {
+  const k8s::core::v1::Pod pod(
+      parse(R"({"spec":{"containers":[{"name":"a","image":"1"},{"name":"b","image":"2"}]}})"));
+  const auto change = pod.edit();
+  const auto containers = change.spec().containers();
+  ASSERT_TRUE(containers.find("b"));
+  containers.find("b")->set_image("3");
+  containers.append("c").ports().append(80).set_name("http");
+  EXPECT_TRUE(containers.erase_key("a"));
+  EXPECT_FALSE(containers.erase_key("a"));
+  EXPECT_EQ(containers.size(), 2u);
+  EXPECT_EQ(
+      parse(change.diff()),
+      parse(
+          R"({"spec":{"containers":[{"name":"b","image":"3"},{"name":"c","ports":[{"containerPort":80,"name":"http"}]}]}})"));
+  EXPECT_EQ(containers[1].ports().find(80)->name(), "http");
+}
+
+TEST(DraftTest, ListsOfScalars) {
+  auto pod = k8s::core::v1::Pod::draft("a", "b");
+  const auto finalizers = pod.metadata().finalizers();
+  finalizers.append("one");
+  finalizers.append("two");
+  finalizers.append("one");
+  EXPECT_TRUE(finalizers.contains("two"));
+  EXPECT_EQ(finalizers.erase_value("one"), 2u);
+  EXPECT_EQ(finalizers.erase_value("one"), 0u);
+  EXPECT_EQ(lookout::test::held(pod.build()).metadata().finalizers()[0], "two");
+  EXPECT_EQ(lookout::test::held(pod.build()).metadata().finalizers().size(), 1u);
+  finalizers.assign(std::vector<std::string>{"x", "y"});
+  finalizers.set(1, "z");
+  std::string all;
+  for (const std::string_view each : finalizers) all += each;
+  EXPECT_EQ(all, "xz");
+  EXPECT_THROW(finalizers.set(2, "w"), InvalidArgument);
+}
+
+TEST(DraftTest, ScalarsOfEveryKind) {
+  auto pod = k8s::core::v1::Pod::draft("a", "b");
+  auto container = pod.spec().containers().append("c");
+  container.resources().limits().set("cpu", "500m");
+  container.resources().limits().set("memory", *api::Quantity::parse("1Gi"));
+  EXPECT_THROW(container.resources().limits().set("cpu", "much"), InvalidArgument);
+  container.liveness_probe().http_get().set_port("http").set_path("/live");
+  container.readiness_probe().http_get().set_port(80);
+  const auto built = pod.build();
+  const auto read = built.spec().containers()[0];
+  EXPECT_EQ(read.resources().limits()["cpu"].milli_value(), 500);
+  EXPECT_EQ(read.liveness_probe().http_get().port().string_value(), "http");
+  EXPECT_EQ(read.readiness_probe().http_get().port().int_value(), 80);
+
+  auto secret = k8s::core::v1::Secret::draft("s", "b");
+  secret.data().set("key", std::string_view("\0\xff", 2));
+  EXPECT_EQ(lookout::test::held(secret.build()).data()["key"].decode(), std::string("\0\xff", 2));
+
+  auto lease = k8s::coordination::v1::Lease::draft("l", "b");
+  const api::Time time = *api::parse_time("2026-11-20T11:14:57.123456Z");
+  lease.spec().set_renew_time(time);
+  EXPECT_EQ(lookout::test::held(lease.build())["spec"]["renewTime"].as_string(),
+            "2026-11-20T11:14:57.123456Z");
+  EXPECT_EQ(lease.spec().renew_time(), time);
+}
+
+TEST(DraftTest, AStructureOfAnotherObjectIsCopied) {
+  const k8s::core::v1::Pod pod(parse(R"({"spec":{"nodeName":"n","containers":[{"name":"a"}]}})"));
+  auto web = k8s::apps::v1::Deployment::draft("web", "shop");
+  web.spec().pod_template().set_spec(pod.spec());
+  web.spec().pod_template().spec().clear_node_name();
+  EXPECT_EQ(lookout::test::held(web.build())["spec"],
+            lookout::test::held(
+                parse(R"({"spec":{"template":{"spec":{"containers":[{"name":"a"}]}}}})"))["spec"]);
+}
+
+TEST(DraftTest, WhatWasRemovedStaysSafeToHold) {
+  const k8s::core::v1::Pod pod(parse(R"({"spec":{"containers":[{"name":"a"},{"name":"b"}]}})"));
+  auto change = pod.edit();
+  const auto first = change.spec().containers()[0];
+  const auto resources = first.resources();
+  change.spec().containers().erase(0);
+  first.set_image("nowhere");
+  resources.limits().set("cpu", "1");
+  change.clear_spec();
+  first.set_image("nowhere");
+  EXPECT_EQ(change.build(), parse("{}"));
+}
+
+TEST(DraftTest, PartsFollowADraftThatMoves) {
+  auto web = k8s::apps::v1::Deployment::draft("web", "shop");
+  const auto spec = web.spec();
+  const auto moved = std::move(web);
+  spec.set_replicas(4);
+  EXPECT_EQ(lookout::test::held(moved.build()).spec().replicas(), 4);
+}
+
+TEST(DraftTest, RefusesWhatNoObjectCanHold) {
+  auto map = k8s::core::v1::ConfigMap::draft("m", "b");
+  EXPECT_THROW(map.data().set("key", "\xff"), InvalidArgument);
+  EXPECT_THROW(map["number"].set(std::numeric_limits<double>::infinity()), InvalidArgument);
+  EXPECT_THROW(map.append(), InvalidArgument);
+  EXPECT_THROW(map.set("text"), InvalidArgument);
+  EXPECT_THROW(map.remove(), InvalidArgument);
+  EXPECT_EQ(map.build().name(), "m");
+}
+
+TEST(DraftTest, AWriteMakesWhatContainsIt) {
+  ObjectDraft draft(parse(R"({"a":"text","list":[1,2]})"));
+  draft["a"]["b"]["c"].set(1);
+  draft["list"][1].set("two");
+  draft["list"].append().set(true);
+  draft["more"].append()["x"].set(1.5);
+  draft["empty"].append();
+  EXPECT_EQ(draft.build(),
+            parse(R"({"a":{"b":{"c":1}},"list":[1,"two",true],"more":[{"x":1.5}],"empty":[{}]})"));
+  EXPECT_EQ(draft["a"].value().to_json(), R"({"b":{"c":1}})");
+  EXPECT_EQ(draft["list"].size(), 3u);
+  EXPECT_EQ(draft["a"].names(), std::vector<std::string>{"b"});
+}
+
+/// Changes something somewhere below `part`.
+void change_at_random(const api::DraftPart& part, std::mt19937& random) {
+  const auto roll = [&](std::size_t below) { return random() % below; };
+  const auto kind = part.value().kind();
+  const std::size_t size = part.size();
+  if (kind == api::Value::Kind::kObject && size > 0) {
+    const auto names = part.names();
+    const std::string& name = names[roll(names.size())];
+    switch (roll(6)) {
+      case 0:
+        return part[name].remove();
+      case 1:
+        return part[name].set("other");
+      case 2:
+        return part["new"].set(static_cast<int>(roll(9)));
+      default:
+        return change_at_random(part[name], random);
+    }
+  }
+  if (kind == api::Value::Kind::kArray) {
+    if (size == 0 || roll(4) == 0) return part.append()["novel"].set(1);
+    if (roll(4) == 0) return part.erase(roll(size));
+    return change_at_random(part[roll(size)], random);
+  }
+}
+
+TEST(DraftTest, APatchOfTheDifferenceGivesTheObject) {
+  std::mt19937 random(7);
+  for (const std::string& json : api::test::all_recorded_items()) {
+    const Object object = parse(json);
+    ObjectDraft draft(object);
+    for (int i = 0; i < 12; ++i) {
+      const auto names = draft.names();
+      const std::string& name = names[random() % names.size()];
+      change_at_random(draft[name], random);
+    }
+    const Object built = draft.build();
+    EXPECT_EQ(Object::parse(built.to_json()), built);
+    rapidjson::Document patched = object.to_document();
+    const rapidjson::Document patch = parse(draft.diff()).to_document();
+    api::apply_merge_patch(patched, patch, patched.GetAllocator());
+    EXPECT_EQ(Object::from(patched), built) << draft.diff();
+    // And back, over another draft: the very bytes.
+    const ObjectDraft back(built);
+    for (const auto& [name, member] : object.body().members()) back[name].set(member);
+    for (const std::string& name : back.names()) {
+      if (!object.body().contains(name)) back[name].remove();
+    }
+    EXPECT_EQ(back.build(), object);
+  }
+}
+
+}  // namespace
+}  // namespace lookout

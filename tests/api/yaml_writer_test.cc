@@ -1,0 +1,63 @@
+// JSON as YAML.
+#include "lookout/api/detail/yaml_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lookout/api/error.h"
+#include "lookout/base/yaml_tree.h"
+#include "tests/support/nested.h"
+
+namespace lookout::api::detail {
+namespace {
+
+TEST(YamlWriter, WritesAsGoDoes) {
+  EXPECT_EQ(to_yaml(R"({"b":[],"a":{},"c":[{"x":1,"y":[2,3]}],"d":null,"e":1.5})"),
+            "a: {}\nb: []\nc:\n- x: 1\n  \"y\":\n  - 2\n  - 3\nd: null\ne: 1.5\n");
+  EXPECT_EQ(
+      to_yaml(R"({"a":"","b":"yes","c":"1","d":"1.2.3.4","e":"x: y","f":"- x","g":"it's # so"})"),
+      "a: \"\"\nb: \"yes\"\nc: \"1\"\nd: 1.2.3.4\ne: 'x: y'\nf: '- x'\ng: 'it''s # so'\n");
+  EXPECT_EQ(to_yaml(R"({"a":"2026-01-01T00:00:00Z","b":"tab\there","c":" lead","d":"x\n\ny"})"),
+            "a: \"2026-01-01T00:00:00Z\"\nb: \"tab\\there\"\nc: ' lead'\nd: |-\n  x\n\n  y\n");
+}
+
+TEST(YamlWriter, ReadsBackAsWhatItWas) {
+  for (
+      const std::string json : {
+          R"({"a":["x","-","--- x",": ","#","a: b","a #b","'","\"","\\","[","@x","%x"," ","x "]})",
+          R"({"a":["true","on","No","null","~","0x1F","1e3","+1",".5",".inf","=","<<","12:30"]})",
+          R"({"a":[true,false,null,0,-1,1.5,{},[],[[]],[{}],[[1,2],[3]],[{"b":[{"c":1}]}]]})",
+          R"({"a":"one\ntwo\n","b":"one\n","c":"one\n\n","d":"\none","e":"one \ntwo","f":" x\ny"})",
+          R"({"":"no name","1":"a number","yes":"a word","a: b":"a colon","x\ny":"a line"})",
+          R"({"a":"tab\t","b":"bell\u0007","c":"Grüße","d":"#!/bin/sh\nset -e\n\n  exit 1\n"})",
+          R"("text")",
+          R"([1,"2"])",
+      }) {
+    const std::string yaml = to_yaml(json);
+    const std::string back = to_json(YamlTree(yaml).root());
+    EXPECT_EQ(to_yaml(back), yaml) << yaml;
+    // The order of members apart, that is the text itself.
+    EXPECT_EQ(back.size(), json.size()) << back << "\n" << yaml;
+  }
+}
+
+TEST(YamlWriter, RefusesWhatIsNestedTooDeeply) {
+  using lookout::test::nested_json;
+  EXPECT_NO_THROW(to_yaml(nested_json(1000, "[", "]")));
+  EXPECT_NO_THROW(to_yaml(nested_json(1000, R"({"a":)", "}")));
+  EXPECT_THROW(to_yaml(nested_json(1001, "[", "]")), Error);
+  EXPECT_THROW(to_yaml(nested_json(10000, R"({"a":)", "}")), Error);
+}
+
+TEST(YamlWriter, SaysNothingOfATextThatIsNotJson) {
+  try {
+    to_yaml(R"({"password": secret})");
+    FAIL() << "it was taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()).find("secret"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace lookout::api::detail

@@ -1,0 +1,127 @@
+// Patterns in the schemas of custom resources, and what else of a definition the server says about.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+#include "tests/support/matchers.h"
+
+namespace lookout::apiserver {
+namespace {
+
+const api::Resource kTabs{"stable.example.com", "v1", "CronTab", "crontabs", true};
+
+/// A definition whose objects have a text at `spec.text`, with what is said of it.
+api::Object definition(const std::string& of_text, const std::string& of_spec = "") {
+  return json(
+      R"({"metadata":{"name":"crontabs.stable.example.com"},
+          "spec":{"group":"stable.example.com","scope":"Namespaced",
+            "names":{"plural":"crontabs","kind":"CronTab"})" +
+      of_spec + R"(,"versions":[{"name":"v1","served":true,"storage":true,
+            "schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
+              "properties":{"text":{"type":"string")" +
+      of_text + R"(}}}}}}}]}})");
+}
+
+api::Object tab(const std::string& text) {
+  return json(R"({"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},)"
+              R"("spec":{"text":")" +
+              text + R"("}})");
+}
+
+class CustomPatterns : public ClientTest {};
+
+TEST_F(CustomPatterns, AreGosAndMeanTheWholeText) {
+  all(kDefinitions).create(definition(R"(,"pattern":"^\\pL+(?P<n>[0-9]{2})$")"));
+  EXPECT_EQ(in(kTabs).create(tab("äö12"), {.dry_run = true}).name(), "a");
+  for (const char* text : {"äö1", "12", "äö12x", R"(äö12\n)", R"(x\näö12\nx)"}) {
+    const auto status = status_of([&] { in(kTabs).create(tab(text)); });
+    EXPECT_EQ(status.code, 422) << text;
+    EXPECT_THAT(status.message, HasSubstr("spec.text in body should match")) << text;
+  }
+}
+
+// A pattern that keeps others busy for years, and texts that are long.
+TEST_F(CustomPatterns, TakeNoLongerThanTheTextIs) {
+  all(kDefinitions).create(definition(R"(,"pattern":"^(([a-z])+.)+[A-Z]([a-z])+$")"));
+  const auto status = status_of([&] { in(kTabs).create(tab(std::string(5000, 'a'))); });
+  EXPECT_EQ(status.code, 422);
+  EXPECT_THAT(status.message, HasSubstr("should match"));
+}
+
+TEST_F(CustomPatterns, ThatCannotBeMatchedAreRefusedWithTheirDefinition) {
+  const std::string path = "spec.validation.openAPIV3Schema.properties[spec].properties[text]";
+  const auto cause_of = [&](const std::string& of_text) {
+    const auto status = status_of([&] { all(kDefinitions).create(definition(of_text)); });
+    EXPECT_EQ(status.code, 422) << of_text;
+    if (status.causes.size() != 1) {
+      ADD_FAILURE() << status.message;
+      return std::string();
+    }
+    return status.causes[0].field + ": " + status.causes[0].message;
+  };
+  EXPECT_THAT(cause_of(R"(,"pattern":"a(b")"),
+              AllOf(StartsWith(path + ".pattern: "),
+                    HasSubstr("must be a valid regular expression, but isn't")));
+  // What Go does not have, because it cannot be matched in linear time.
+  for (const char* backtracks : {R"((?=a)b)", R"((a)\\1)", R"((?<!a)b)"})
+    EXPECT_THAT(cause_of(std::string(R"(,"pattern":")") + backtracks + "\""),
+                HasSubstr("must be a valid regular expression, but isn't"));
+  EXPECT_THAT(cause_of(R"(,"pattern":"(((a{1,100}){1,100}){1,100}){1,100}")"),
+              HasSubstr("regular expression"));
+  EXPECT_THAT(cause_of(R"(,"pattern":"(\\pL{1,30}\\pN{1,30}){1,20}")"), HasSubstr("too hard"));
+  // Wherever it is.
+  EXPECT_THAT(cause_of(R"(,"anyOf":[{"pattern":"a"},{"not":{"pattern":"("}}])"),
+              StartsWith(path + ".anyOf[1].not.pattern: "));
+  // Larger than those that definitions have.
+  all(kDefinitions)
+      .create(definition(
+          R"(,"pattern":"^[a-z0-9]([-a-z0-9]{0,251}[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]{0,251})?)*$")"));
+}
+
+// ------------------------------------------------------------------- what is kept, and no more
+
+class Unenforced : public ClientTest {
+ protected:
+  /// The Warning of the answer to a POST.
+  std::string warning(const std::string& path, const api::Object& object) const {
+    const HttpAnswer answer = http(server_.port(), "POST", path, object.to_json(),
+                                   {{"Content-Type", "application/json"}});
+    EXPECT_EQ(answer.code, 201) << answer.body;
+    const auto found = answer.headers.find("warning");
+    return found == answer.headers.end() ? "" : found->second;
+  }
+};
+
+TEST_F(Unenforced, IsSaidInAWarning) {
+  const std::string admission = "/apis/admissionregistration.k8s.io/v1/";
+  const std::string in_default = "/api/v1/namespaces/default/";
+  for (const char* plural : {"validatingwebhookconfigurations", "mutatingwebhookconfigurations"})
+    EXPECT_EQ(warning(admission + plural, json(R"({"metadata":{"name":"a"},"webhooks":[]})")), "");
+  EXPECT_EQ(warning(admission + "validatingadmissionpolicies",
+                    json(R"({"metadata":{"name":"a"},"spec":{}})")),
+            R"(299 - "this server keeps the object, but admission policies are not applied")");
+  EXPECT_THAT(warning(in_default + "resourcequotas", json(R"({"metadata":{"name":"a"}})")),
+              HasSubstr("quotas are not enforced"));
+  EXPECT_THAT(warning(in_default + "limitranges",
+                      json(R"({"metadata":{"name":"a"},"spec":{"limits":[]}})")),
+              HasSubstr("limit ranges are not applied"));
+  EXPECT_EQ(warning(in_default + "configmaps", config_map("a")), "");
+}
+
+TEST_F(Unenforced, RulesAndConversionOfDefinitionsAre) {
+  const std::string path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  EXPECT_EQ(warning(path + "?dryRun=All", definition("")), "");
+  EXPECT_EQ(warning(path + "?dryRun=All",
+                    definition(R"(,"x-kubernetes-validations":[{"rule":"self != ''"}])")),
+            "299 - \"this server keeps the object, but rules in x-kubernetes-validations are not "
+            "enforced\"");
+  EXPECT_EQ(warning(path, definition("", R"(,"conversion":{"strategy":"Webhook","webhook":{
+      "conversionReviewVersions":["v1"],"clientConfig":{"url":"https://localhost"}}})")),
+            "299 - \"this server keeps the object, but versions are not converted by the "
+            "webhook\"");
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

@@ -1,0 +1,73 @@
+// New pods get their priority from PriorityClasses.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/apiserver/client_fixture.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+
+const api::Resource kPriorityClasses{"scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses",
+                                     false};
+
+class Priorities : public ClientTest {
+ protected:
+  void create_class(const std::string& name, int value, const std::string& more = "") {
+    all(kPriorityClasses)
+        .create(json(R"({"metadata":{"name":")" + name + R"("},"value":)" + std::to_string(value) +
+                     more + "}"));
+  }
+  static void expect(const Object& pod, int priority, const std::string& policy,
+                     const std::string& name) {
+    EXPECT_EQ(pod["spec"]["priority"].as_int(), priority);
+    EXPECT_EQ(pod["spec"]["preemptionPolicy"].as_string(), policy);
+    EXPECT_EQ(pod["spec"]["priorityClassName"].as_string(), name);
+  }
+};
+
+TEST_F(Priorities, OfAClassThatAUserDefined) {
+  create_class("high", 1000, R"(,"preemptionPolicy":"Never")");
+  expect(pods().create(pod("a", R"(,"priorityClassName":"high")")), 1000, "Never", "high");
+  // What it would be anyway may be said.
+  expect(pods().create(
+             pod("b", R"(,"priorityClassName":"high","priority":1000,"preemptionPolicy":"Never")")),
+         1000, "Never", "high");
+  expect(pods().create(pod("c", R"(,"priorityClassName":"system-node-critical")")), 2000001000,
+         "PreemptLowerPriority", "system-node-critical");
+  expect(pods().create(pod("d")), 0, "PreemptLowerPriority", "");
+}
+
+TEST_F(Priorities, OfTheDefault) {
+  create_class("usual", 50, R"(,"globalDefault":true)");
+  expect(pods().create(pod("a")), 50, "PreemptLowerPriority", "usual");
+  create_class("lower", 40, R"(,"globalDefault":true)");
+  expect(pods().create(pod("b")), 40, "PreemptLowerPriority", "lower");
+  expect(pods().create(pod("c", R"(,"priorityClassName":"usual")")), 50, "PreemptLowerPriority",
+         "usual");
+}
+
+TEST_F(Priorities, WhatContradictsItsClassIsRefused) {
+  create_class("high", 1000);
+  const auto refusal = [&](const std::string& spec) {
+    return status_of([&] { pods().create(pod("a", spec)); });
+  };
+  const auto unknown = refusal(R"(,"priorityClassName":"none")");
+  EXPECT_EQ(unknown.code, 403);
+  EXPECT_EQ(unknown.message, "pods \"a\" is forbidden: no PriorityClass with name none was found");
+  EXPECT_EQ(
+      refusal(R"(,"priorityClassName":"high","priority":7)").message,
+      "pods \"a\" is forbidden: the integer value of priority (7) must not be provided in pod "
+      "spec; priority admission controller computed 1000 from the given PriorityClass name");
+  EXPECT_EQ(refusal(R"(,"priority":7)").code, 403);
+  EXPECT_EQ(
+      refusal(R"(,"priorityClassName":"high","preemptionPolicy":"Never")").message,
+      "pods \"a\" is forbidden: the string value of PreemptionPolicy (Never) must not be "
+      "provided in pod spec; priority admission controller computed PreemptLowerPriority from "
+      "the given PriorityClass name");
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

@@ -1,0 +1,298 @@
+// What the cache asks of etcd, which here counts it.
+#include "apiserver/storage/cacher/cacher.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lookout/api/status.h"
+#include "lookout/apiserver/storage/etcd3.h"
+#include "lookout/base/base64.h"
+#include "tests/apiserver/storage/etcd3/etcd_process.h"
+#include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/http_server.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+namespace {
+
+using test::eventually;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+/// An etcd with 30 pods in the namespace "m" and one in "n", in which something else changes all
+/// the time.
+class BusyEtcd {
+ public:
+  BusyEtcd() : server_([this](test::HttpConnection& c) { serve(c); }) {
+    for (int i = 0; i < 30; ++i) add("m", "a" + std::to_string(i));
+    add("n", "b");
+  }
+
+  std::string url() const { return server_.url(); }
+  /// Ranges for which it has to look at the whole resource, although hardly anything is given.
+  int scans() const { return scans_; }
+  int probes() const { return probes_; }
+  int watches() const { return watches_; }
+  /// Whether what there is can be read.
+  void answer_lists(bool answer) { answers_lists_ = answer; }
+
+ private:
+  void add(const std::string& ns, const std::string& name) {
+    const api::Object object =
+        api::Object::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":")" + ns +
+                           R"(","name":")" + name + "\"}}");
+    const std::string kv = R"({"key":")" + encode_base64("/p/pods/" + ns + "/" + name) +
+                           R"(","create_revision":"5","mod_revision":"5","value":")" +
+                           encode_base64(json_codec()->encode(object)) + R"("})";
+    all_ += (all_.empty() ? "" : ",") + kv;
+    last_ = kv;
+    ++count_;
+  }
+  void serve(test::HttpConnection& c) {
+    while (const auto request = c.read_request()) {
+      const std::string& body = request->body;
+      const std::string header = R"({"header":{"revision":")" + std::to_string(++revision_) + "\"}";
+      const auto has = [&](const std::string& text) {
+        return body.find(text) != std::string::npos;
+      };
+      if (request->target == "/v3/watch") {
+        ++watches_;
+        c.begin_chunks();
+        c.chunk(R"({"result":)" + header +
+                R"(,"created":true}})"
+                "\n");
+        c.wait_for_close();
+        return;
+      }
+      if (has("count_only")) ++probes_;
+      if (has("range_end") && !answers_lists_) {
+        c.respond({.status = 500, .body = R"({"code":13,"message":"out of order"})"});
+      } else if (has("min_mod_revision")) {
+        ++scans_;
+        c.respond({.body = header + R"(,"count":")" + std::to_string(count_) + "\"}"});
+      } else if (has(encode_base64("/p/pods/n/") + "\"")) {
+        c.respond({.body = header + R"(,"kvs":[)" + last_ + R"(],"count":"1"})"});
+      } else if (has("range_end")) {
+        c.respond({.body = header + R"(,"kvs":[)" + all_ + R"(],"count":")" +
+                           std::to_string(count_) + "\"}"});
+      } else {
+        c.respond({.body = header + "}"});
+      }
+    }
+  }
+
+  std::string all_;
+  std::string last_;
+  int count_ = 0;
+  std::atomic<bool> answers_lists_{true};
+  std::atomic<int> revision_{10};
+  std::atomic<int> scans_{0};
+  std::atomic<int> probes_{0};
+  std::atomic<int> watches_{0};
+  test::HttpServer server_;
+};
+
+class CacherTest : public testing::Test {
+ protected:
+  void cache(std::chrono::milliseconds silence) {
+    cacher::Options options;
+    options.silence = silence;
+    options.future_wait = std::chrono::milliseconds(300);
+    cacher_ =
+        std::make_unique<cacher::Cacher>(client_.get(), store_for(client_, "/p/pods"), options);
+    pods_ = std::make_unique<StorageClient>(*cacher_);
+  }
+
+  BusyEtcd etcd_;
+  EtcdClient client_{options_for({etcd_.url()})};
+  std::unique_ptr<cacher::Cacher> cacher_;
+  std::unique_ptr<StorageClient> pods_;
+};
+
+TEST_F(CacherTest, ASilentWatchIsSeldomAReasonToLookAtEverything) {
+  cache(std::chrono::milliseconds(10));
+  EXPECT_TRUE(eventually([&] { return etcd_.probes() >= 40; }));
+  const int scans = etcd_.scans();
+  EXPECT_GE(scans, 2) << "but it is one";
+  EXPECT_GE(etcd_.probes(), 5 * scans);
+  EXPECT_EQ(etcd_.watches(), 1) << "and it goes on";
+}
+
+TEST_F(CacherTest, TheNewestStateOfALittlePartIsReadItself) {
+  cache(std::chrono::hours(1));
+  EXPECT_EQ(pods_->list("n/").objects.size(), 1u);
+  EXPECT_EQ(etcd_.scans(), 0);
+  ListOptions one;
+  one.limit = 1;
+  pods_->list("", one);
+  EXPECT_EQ(etcd_.scans(), 0);
+  // For most of it, it is better to look whether what is known is still so.
+  EXPECT_EQ(pods_->list("m/").objects.size(), 30u);
+  EXPECT_EQ(pods_->list("").objects.size(), 31u);
+  EXPECT_EQ(etcd_.scans(), 2);
+}
+
+TEST_F(CacherTest, WithoutAStateListsAndWatchesAreRefused) {
+  etcd_.answer_lists(false);
+  cache(std::chrono::hours(1));
+  const auto refused = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const api::StatusError& e) {
+      return api::is_too_many_requests(e) && api::suggests_client_delay(e);
+    }
+    return false;
+  };
+  ListOptions some;
+  some.limit = 10;
+  some.predicate = app_is("a");
+  WatchOptions state;
+  state.start = WatchOptions::Start::kState;
+  EXPECT_TRUE(refused([&] { pods_->list(""); }));
+  EXPECT_TRUE(refused([&] { pods_->list("m/", some); }));
+  EXPECT_TRUE(refused([&] { pods_->watch("", state); }));
+  EXPECT_TRUE(refused([&] { pods_->watch("", {}); }));
+  EXPECT_FALSE(pods_->get("m/c")) << "objects come from etcd";
+  etcd_.answer_lists(true);
+  EXPECT_TRUE(eventually([&] { return !refused([&] { pods_->list(""); }); }));
+}
+
+/// A cache over a real etcd, into which others write what cannot be read.
+class UnreadableTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
+    EtcdOptions options = options_for(test::shared_etcd().endpoints());
+    options.prefix = prefix_;
+    options.compaction_interval = {};
+    backend_ = std::make_unique<EtcdBackend>(options);
+    etcd_ = std::make_unique<EtcdClient>(options);
+    open();
+  }
+  void TearDown() override {
+    watches_.clear();
+    pods_.reset();
+  }
+  void open() { pods_ = std::make_unique<StorageClient>(backend_->resource("pods", {}, "pods")); }
+  Revision put(const std::string& key, const std::string& value) {
+    return etcd_->put(prefix_ + "/pods/" + key, value);
+  }
+  Revision put_pod(const std::string& key) {
+    return put(key, json_codec()->encode(pod(key.substr(key.find('/') + 1))));
+  }
+  void remove(const std::string& key) {
+    test::shared_etcd().etcdctl({"del", prefix_ + "/pods/" + key});
+  }
+  WatchReader& watch(const std::string& key, Revision revision) {
+    WatchOptions options;
+    options.start = WatchOptions::Start::kRevision;
+    options.revision = revision;
+    return *watches_.emplace_back(pods_->watch(key, options));
+  }
+  /// The list, or the message that there is in its place.
+  std::string listed(const std::string& key, ListOptions options = {}) {
+    std::string out;
+    try {
+      for (const api::Object& object : pods_->list(key, std::move(options)).objects)
+        out += (out.empty() ? "" : " ") + std::string(object.name());
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return out;
+  }
+  static ListOptions at(Revision revision) {
+    ListOptions options;
+    options.match = VersionMatch::kExact;
+    options.revision = revision;
+    return options;
+  }
+  /// The message of the error that is all that comes.
+  static std::string last_words(WatchReader& watch) {
+    const std::vector<Event> events = watch.take_until_the_end();
+    if (events.size() != 1 || events[0].type != api::EventType::kError) return "no single error";
+    return api::Status::from(events[0].object)->message;
+  }
+
+  const std::string prefix_ = test::unique_etcd_prefix();
+  const std::string bad_ = prefix_ + "/pods/n/bad";
+  std::unique_ptr<EtcdBackend> backend_;
+  std::unique_ptr<EtcdClient> etcd_;
+  std::unique_ptr<StorageClient> pods_;
+  std::vector<std::unique_ptr<WatchReader>> watches_;
+};
+
+TEST_F(UnreadableTest, TheOthersAreServed) {
+  const Revision begin = put_pod("n/a");
+  put_pod("m/b");
+  EXPECT_EQ(listed(""), "b a");
+  WatchReader& here = watch("n/", begin);
+  WatchReader& elsewhere = watch("m/", begin);
+  // (All say that they are of "n".)
+  EXPECT_THAT(elsewhere.take(1), ElementsAre("ADDED n/b"));
+  put("n/bad", "{\"secret");
+
+  EXPECT_THAT(last_words(here), AllOf(HasSubstr(bad_), Not(HasSubstr("secret"))));
+  EXPECT_THAT(listed(""), HasSubstr(bad_));
+  EXPECT_THAT(listed("n/"), AllOf(HasSubstr(bad_), Not(HasSubstr("secret"))));
+  EXPECT_EQ(listed("m/"), "b");
+  EXPECT_TRUE(pods_->get("n/a", begin));
+  EXPECT_THROW(pods_->get("n/bad", begin), StorageError);
+  EXPECT_THROW(pods_->remove("n/bad"), StorageError);
+
+  const Revision later = put_pod("m/c");
+  EXPECT_THAT(elsewhere.take(1), ElementsAre("ADDED n/c"));
+  WatchReader& again = watch("n/", later);
+  put_pod("n/d");
+  EXPECT_THAT(again.take(1), ElementsAre("ADDED n/d"));
+  // Readable again.
+  put_pod("n/bad");
+  EXPECT_THAT(again.take(1), ElementsAre("ADDED n/bad"));
+  EXPECT_EQ(listed("n/"), "a bad d");
+  EXPECT_THAT(listed("n/", at(later)), HasSubstr(bad_)) << "then it was not";
+}
+
+TEST_F(UnreadableTest, NothingIsToldAsDeletedThatCannotBeRead) {
+  const Revision begin = put_pod("n/bad");
+  EXPECT_EQ(listed(""), "bad");
+  WatchReader& first = watch("n/", begin);
+  const Revision bad = put("n/bad", "nonsense");
+  EXPECT_THAT(last_words(first), HasSubstr(bad_));
+  EXPECT_EQ(listed("", at(begin)), "bad") << "as it was";
+  WatchReader& second = watch("n/", bad);
+  put("n/bad", "other nonsense");
+  EXPECT_THAT(listed(""), HasSubstr(bad_));
+  EXPECT_THAT(second.poll(), IsEmpty()) << "nothing new";
+  remove("n/bad");
+  EXPECT_THAT(last_words(second), HasSubstr(bad_)) << "without a last state";
+  EXPECT_EQ(listed(""), "");
+  EXPECT_FALSE(pods_->get("n/bad"));
+  EXPECT_THAT(listed("", at(bad)), HasSubstr(bad_));
+}
+
+TEST_F(UnreadableTest, ItIsSoFromTheBeginning) {
+  put("q/a", "nonsense");
+  put_pod("q/b");
+  backend_.reset();
+  EtcdOptions options = options_for(test::shared_etcd().endpoints());
+  options.prefix = prefix_;
+  backend_ = std::make_unique<EtcdBackend>(options);
+  open();
+  EXPECT_THAT(listed("q/"), HasSubstr(prefix_ + "/pods/q/a"));
+  EXPECT_EQ(listed("r/"), "");
+  EXPECT_TRUE(pods_->get("q/b", 1));
+  WatchOptions state;
+  state.start = WatchOptions::Start::kState;
+  EXPECT_THROW(pods_->watch("q/", state), api::StatusError);
+  EXPECT_NO_THROW(pods_->watch("r/", state));
+}
+
+}  // namespace
+}  // namespace lookout::apiserver::storage::etcd3

@@ -1,0 +1,154 @@
+#include "lookout/base/alarm.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "lookout/testing/fake_clock.h"
+#include "lookout/tools/workqueue/rate_limiting_queue.h"
+#include "tests/support/bounded_wait.h"
+#include "tests/support/eventually.h"
+
+namespace lookout {
+namespace {
+
+using namespace std::chrono_literals;
+
+class AlarmTest : public testing::Test {
+ protected:
+  /// Runs it on the event loop and waits for its end.
+  template <class F>
+  void on_loop(F what) {
+    // Shared: the loop may still be inside set_value() when this has returned.
+    const auto done = std::make_shared<std::promise<void>>();
+    boost::asio::post(loop_->context(), [done, &what] {
+      what();
+      done->set_value();
+    });
+    const auto future = done->get_future();
+    test::wait_for(future);
+  }
+  void expect_sleepers(std::size_t count) {
+    EXPECT_TRUE(test::eventually([&] { return clock_->sleepers() == count; }));
+  }
+
+  const std::shared_ptr<test::FakeClock> clock_ = std::make_shared<test::FakeClock>();
+  const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(1u);
+};
+
+TEST_F(AlarmTest, MayBeSetOnTheEventLoop) {
+  std::atomic<int> rung{0};
+  Alarm alarm(loop_, clock_, [&] { ++rung; });
+  on_loop([&] { alarm.set(clock_->now() + 5s); });
+  expect_sleepers(1);
+  on_loop([&] { alarm.set(clock_->now() + 2s); });
+  EXPECT_TRUE(test::eventually([&] { return clock_->next_wake() == 2s; }));
+  clock_->advance(2s);
+  EXPECT_TRUE(test::eventually([&] { return rung == 1; }));
+}
+
+TEST_F(AlarmTest, NeverRingsWithinSet) {
+  std::mutex mutex;  // as a caller may have one that `ring` takes
+  std::promise<void> rung;
+  Alarm alarm(loop_, clock_, [&] {
+    const std::lock_guard lock(mutex);
+    rung.set_value();
+  });
+  on_loop([&] {
+    const std::lock_guard lock(mutex);
+    alarm.set(clock_->now());
+  });
+  test::wait_for(rung.get_future());
+  on_loop([] {});  // the call has returned
+}
+
+TEST_F(AlarmTest, MayBeSetByWhatItCalls) {
+  std::atomic<int> rung{0};
+  std::unique_ptr<Alarm> alarm;
+  alarm = std::make_unique<Alarm>(loop_, clock_, [&] {
+    if (++rung < 3) alarm->set(clock_->now() + 1s);
+  });
+  alarm->set(clock_->now());
+  for (int i = 1; i < 3; ++i) {
+    EXPECT_TRUE(test::eventually([&] { return rung == i && clock_->sleepers() == 1; }));
+    clock_->advance(1s);
+  }
+  EXPECT_TRUE(test::eventually([&] { return rung == 3; }));
+  on_loop([&] { alarm.reset(); });
+}
+
+TEST_F(AlarmTest, RingsAgainAfterARingThatThrew) {
+  std::atomic<int> rung{0};
+  Alarm alarm(loop_, clock_, [&] {
+    if (++rung == 1) throw std::runtime_error("no");
+    if (rung == 2) throw 7;
+  });
+  for (int i = 1; i <= 3; ++i) {
+    alarm.set(clock_->now() + 1s);
+    expect_sleepers(1);
+    clock_->advance(1s);
+    EXPECT_TRUE(test::eventually([&] { return rung == i; }));
+  }
+}
+
+// The same through what uses it: a coroutine, or a watch error handler, that adds for later.
+TEST_F(AlarmTest, ADelayingQueueMayBeAddedToOnTheEventLoop) {
+  workqueue::DelayingQueueOptions<int> options;
+  options.clock = clock_;
+  options.loop = loop_;
+  workqueue::DelayingQueue<int> queue(std::move(options));
+  on_loop([&] {
+    queue.add_after(2, 2s);
+    queue.add_after(1, 1s);
+  });
+  EXPECT_TRUE(test::eventually([&] { return clock_->next_wake() == 1s; }));
+  clock_->advance(2s);
+  EXPECT_EQ(queue.get(), 1);
+  EXPECT_EQ(queue.get(), 2);
+}
+
+/// An order that refuses an item.
+class Picky : public workqueue::Order<int> {
+ public:
+  void touch(const int&, int) override {}
+  void push(int item, int) override {
+    if (item < 0) throw std::runtime_error("no negative ones");
+    waiting_.push_back(item);
+  }
+  std::size_t size() const override { return waiting_.size(); }
+  int pop() override {
+    const int first = waiting_.front();
+    waiting_.erase(waiting_.begin());
+    return first;
+  }
+
+ private:
+  std::vector<int> waiting_;
+};
+
+TEST_F(AlarmTest, AnItemThatCannotBeAddedHoldsUpNoOther) {
+  workqueue::DelayingQueueOptions<int> options;
+  options.clock = clock_;
+  options.loop = loop_;
+  options.order = std::make_unique<Picky>();
+  workqueue::DelayingQueue<int> queue(std::move(options));
+  queue.add_after(-1, 1s);
+  queue.add_after(1, 1s);
+  queue.add_after(2, 2s);
+  EXPECT_TRUE(test::eventually([&] { return clock_->next_wake() == 1s; }));
+  clock_->advance(1s);
+  EXPECT_EQ(queue.get(), 1);
+  EXPECT_TRUE(test::eventually([&] { return clock_->next_wake() == 1s; }));
+  clock_->advance(1s);
+  EXPECT_EQ(queue.get(), 2);
+}
+
+}  // namespace
+}  // namespace lookout

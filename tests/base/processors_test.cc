@@ -1,0 +1,83 @@
+#include "lookout/base/processors.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "tests/support/files.h"
+
+namespace lookout {
+namespace {
+
+/// A tree with /proc and cgroups as a container sees them.
+class ProcessorsTest : public testing::Test {
+ protected:
+  void put(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = root_.path() / path;
+    std::filesystem::create_directories(file.parent_path());
+    test::write_file(file, text);
+  }
+  unsigned usable() const { return usable_processors(root_.path()); }
+
+  /// A quota of half a processor more than the machine has, or none of these tests would say much
+  /// on a machine with one.
+  const unsigned all_ = std::max(1u, std::thread::hardware_concurrency());
+  const test::TempDir root_;
+};
+
+constexpr const char* kMountV2 =
+    "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+
+TEST_F(ProcessorsTest, WithoutAQuotaAllCount) {
+  EXPECT_EQ(usable(), all_);
+  put("proc/self/cgroup", "0::/\n");
+  put("proc/self/mountinfo", kMountV2);
+  EXPECT_EQ(usable(), all_);
+  put("sys/fs/cgroup/cpu.max", "max 100000\n");
+  EXPECT_EQ(usable(), all_);
+}
+
+TEST_F(ProcessorsTest, TheQuotaOfAContainerCountsRoundedUp) {
+  put("proc/self/cgroup", "0::/\n");
+  put("proc/self/mountinfo", kMountV2);
+  put("sys/fs/cgroup/cpu.max", "20000 100000\n");
+  EXPECT_EQ(usable(), 1u);
+  put("sys/fs/cgroup/cpu.max", std::to_string(all_ * 100000 - 50000) + " 100000\n");
+  EXPECT_EQ(usable(), all_);
+  put("sys/fs/cgroup/cpu.max", "100000000 100000\n");
+  EXPECT_EQ(usable(), all_);
+}
+
+TEST_F(ProcessorsTest, ThoseOfTheGroupsAboveDoToo) {
+  put("proc/self/cgroup", "0::/kubepods/burstable/pod1\n");
+  put("proc/self/mountinfo", kMountV2);
+  put("sys/fs/cgroup/kubepods/burstable/pod1/cpu.max", "max 100000\n");
+  put("sys/fs/cgroup/kubepods/cpu.max", "100000 100000\n");
+  EXPECT_EQ(usable(), 1u);
+}
+
+TEST_F(ProcessorsTest, TheFirstVersionOfCgroups) {
+  put("proc/self/cgroup", "5:cpuset:/x\n3:cpu,cpuacct:/docker/4711\n1:name=systemd:/\n");
+  put("proc/self/mountinfo",
+      "40 30 0:34 /docker/4711 /sys/fs/cgroup/cpuset ro - cgroup cgroup rw,cpuset\n"
+      "41 30 0:35 /docker/4711 /sys/fs/cgroup/cpu,cpuacct ro master:9 - cgroup cgroup "
+      "rw,cpu,cpuacct\n");
+  put("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  put("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+  EXPECT_EQ(usable(), all_);
+  put("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "90000\n");
+  EXPECT_EQ(usable(), 1u);
+}
+
+TEST_F(ProcessorsTest, NonsenseIsNoQuota) {
+  put("proc/self/cgroup", "what\n0::/\n");
+  put("proc/self/mountinfo", std::string("- - -\n\n") + kMountV2);
+  for (const char* text : {"", "0 0\n", "1\n", "-5 100000\n", "a b\n"}) {
+    put("sys/fs/cgroup/cpu.max", text);
+    EXPECT_EQ(usable(), all_) << text;
+  }
+}
+
+}  // namespace
+}  // namespace lookout

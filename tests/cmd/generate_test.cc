@@ -1,0 +1,84 @@
+// lookout generate.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tests/cmd/cmd_fixture.h"
+
+namespace lookout::cmd {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kDefinition =
+    "apiVersion: apiextensions.k8s.io/v1\n"
+    "kind: CustomResourceDefinition\n"
+    "metadata: {name: widgets.example.com}\n"
+    "spec:\n"
+    "  group: example.com\n"
+    "  scope: Namespaced\n"
+    "  names: {kind: Widget, plural: widgets}\n"
+    "  versions:\n"
+    "  - name: v1\n"
+    "    served: true\n"
+    "    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: "
+    "{size: {type: integer}}}}}}\n";
+
+class Generate : public testing::Test {
+ protected:
+  Generate()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("lookout-generate-" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Generate() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name, const std::string& text) const {
+    const auto path = folder_ / name;
+    std::ofstream(path) << text;
+    return path.string();
+  }
+  test::ProgramResult generate(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "generate");
+    return environment_.run(test::lookout_program(), arguments);
+  }
+
+  std::filesystem::path folder_;
+  test::ProgramEnvironment environment_;
+};
+
+TEST_F(Generate, PrintsTheHeader) {
+  const auto result = generate({file("widget.yaml", kDefinition)});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("from widget.yaml. Do not edit."),
+                                   HasSubstr("namespace example::v1 {"),
+                                   HasSubstr("class Widget : public api::TypedObject {")));
+}
+
+TEST_F(Generate, WritesAFile) {
+  const std::string header = (folder_ / "widget.h").string();
+  const auto result =
+      generate({file("widget.yaml", kDefinition), "-o", header, "--namespace", "acme::apis"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.output, "");
+  std::ifstream in(header);
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  EXPECT_THAT(text, HasSubstr("namespace acme::apis::v1 {"));
+}
+
+TEST_F(Generate, SaysWhatIsWrongAndWritesNothing) {
+  std::string text = kDefinition;
+  text.replace(text.find("integer"), 7, "whole");
+  const std::string header = (folder_ / "widget.h").string();
+  const auto result = generate({file("widget.yaml", text), "-o", header});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors,
+              HasSubstr("widget.yaml:11: widgets.example.com v1: .spec.size: the unknown type"));
+  EXPECT_FALSE(std::filesystem::exists(header));
+  EXPECT_EQ(generate({(folder_ / "none.yaml").string()}).status, 1);
+  EXPECT_EQ(generate({}).status, 2);
+}
+
+}  // namespace
+}  // namespace lookout::cmd

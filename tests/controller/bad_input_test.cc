@@ -1,0 +1,418 @@
+// Servers that refuse, go away or lose a kind, and reconcilers that misbehave.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lookout/controller/builder.h"
+#include "lookout/k8s/apiextensions/v1.h"
+#include "lookout/testing/fake_clock.h"
+#include "tests/controller/manager_fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/http_server.h"
+#include "tests/support/tcp_relay.h"
+
+namespace lookout::controller {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::apiextensions::v1::CustomResourceDefinition;
+using k8s::core::v1::ConfigMap;
+using test::eventually;
+using testing::HasSubstr;
+
+struct Website : api::TypedObject {
+  using TypedObject::TypedObject;
+  static constexpr api::ResourceType kResource{"example.com", "v1", "Website", "websites", true};
+};
+
+class BadInputTest : public ManagerFixture {
+ protected:
+  void define() const {
+    definitions_.create(api::Object::parse(R"({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "websites.example.com"},
+        "spec": {
+          "group": "example.com", "scope": "Namespaced",
+          "names": {"kind": "Website", "listKind": "WebsiteList",
+                    "plural": "websites", "singular": "website"},
+          "versions": [
+            {"name": "v1", "served": true, "storage": false,
+             "schema": {"openAPIV3Schema": {"type": "object"}}},
+            {"name": "v2", "served": true, "storage": true,
+             "schema": {"openAPIV3Schema": {"type": "object"}}}]}})"));
+  }
+  void serve_v1(bool served) const {
+    definitions_.patch(
+        "websites.example.com", rest::PatchType::kJson,
+        std::string(R"([{"op":"replace","path":"/spec/versions/0/served","value":)") +
+            (served ? "true" : "false") + "}]");
+  }
+  /// A definition takes a moment to be served.
+  void put_site(const std::string& name) const {
+    const auto site = api::Object::parse(
+        R"({"apiVersion":"example.com/v1","kind":"Website","metadata":{"name":")" + name +
+        R"("}})");
+    EXPECT_TRUE(eventually([&] {
+      try {
+        client_.resource<Website>("default").create(site);
+        return true;
+      } catch (const api::StatusError&) {
+        return false;
+      }
+    }));
+  }
+  bool served() const {
+    try {
+      client_.resource<Website>("default").list();
+      return true;
+    } catch (const api::StatusError&) {
+      return false;
+    }
+  }
+  static std::string check(const Manager& manager) {
+    return manager.cache().check().value_or("ok");
+  }
+
+  const rest::TypedClient<CustomResourceDefinition> definitions_ =
+      client_.resource<CustomResourceDefinition>();
+};
+
+TEST_F(BadInputTest, ADefinitionThatIsNotThereAtTheStartIsNamedWithWhatToDo) {
+  ManagerOptions options;
+  options.cache.sync_timeout = 300ms;
+  Manager manager{client_, options};
+  Builder<Website>(manager).reconcile([](Request, Context&) -> Result { return {}; });
+  Running running(manager);
+  try {
+    running.end();
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("failed to sync all caches: websites.example.com: "));
+    EXPECT_THAT(e.what(),
+                HasSubstr("is its CustomResourceDefinition installed, and does it serve v1?"));
+  }
+}
+
+TEST_F(BadInputTest, ADefinitionThatComesWhileTheManagerWaitsIsInTime) {
+  Manager manager{client_};
+  std::atomic<int> runs{0};
+  Builder<Website>(manager).reconcile([&](Request, Context&) -> Result {
+    ++runs;
+    return {};
+  });
+  const Running running(manager);
+  ASSERT_TRUE(eventually(
+      [&] { return check(manager).find("CustomResourceDefinition") != std::string::npos; }));
+  define();
+  put_site("shop");
+  EXPECT_TRUE(eventually([&] { return runs == 1; }));
+}
+
+/// What happens to a kind that stops being served, and is served again.
+class LostKindTest : public BadInputTest {
+ protected:
+  void expect_recovery(const std::function<void()>& lose, const std::function<void()>& regain) {
+    define();
+    put_site("before");
+    const auto clock = std::make_shared<test::FakeClock>();
+    ManagerOptions options;
+    options.clock = clock;
+    test::TcpRelay relay(server_.port());
+    rest::Config config;
+    config.server = "http://127.0.0.1:" + std::to_string(relay.port());
+    Manager manager{rest::Client(config), options};
+    std::mutex mutex;
+    std::map<std::string, int> runs;
+    Builder<Website>(manager).reconcile([&](Request request, Context&) -> Result {
+      const std::lock_guard lock(mutex);
+      ++runs[request.name];
+      return {};
+    });
+    const auto ran = [&](const std::string& name) {
+      const std::lock_guard lock(mutex);
+      return runs[name];
+    };
+    Running running(manager);
+    ASSERT_TRUE(eventually([&] { return ran("before") == 1; }));
+    EXPECT_EQ(check(manager), "ok");
+    EXPECT_EQ(metric(manager, "informer_live", "websites.example.com"), 1);
+
+    lose();
+    ASSERT_TRUE(eventually([&] { return !served(); }));
+    // The watch ends, and no other can begin.
+    relay.cut();
+    relay.mend();
+    EXPECT_TRUE(eventually([&] {
+      clock->advance(1s);
+      return check(manager).find("websites.example.com: last contact ") != std::string::npos;
+    }));
+    EXPECT_TRUE(eventually([&] {
+      clock->advance(1s);
+      return check(manager).find("does it serve v1?") != std::string::npos;
+    })) << check(manager);
+    EXPECT_EQ(metric(manager, "informer_live", "websites.example.com"), 0);
+    EXPECT_FALSE(running.ended());
+
+    regain();
+    put_site("after");
+    EXPECT_TRUE(eventually([&] {
+      clock->advance(1s);
+      return ran("after") > 0;
+    }));
+    EXPECT_TRUE(eventually([&] { return check(manager) == "ok"; }));
+    EXPECT_EQ(metric(manager, "informer_live", "websites.example.com"), 1);
+  }
+};
+
+TEST_F(LostKindTest, ADefinitionThatGoesAwayIsSeenAndComesBack) {
+  expect_recovery(
+      [&] { definitions_.remove("websites.example.com"); },
+      [&] {
+        EXPECT_TRUE(eventually([&] { return !definitions_.find("websites.example.com"); }));
+        define();
+      });
+}
+
+TEST_F(LostKindTest, AVersionThatIsNoLongerServedIsSeenAndComesBack) {
+  expect_recovery([&] { serve_v1(false); }, [&] { serve_v1(true); });
+}
+
+TEST_F(BadInputTest, AServerThatIsGoneMakesTheCachesStaleWithinTheBound) {
+  auto server = std::make_unique<apiserver::Server>();
+  const rest::Client client{server->client_config()};
+  const auto clock = std::make_shared<test::FakeClock>();
+  ManagerOptions options;
+  options.clock = clock;
+  options.max_cache_staleness = 30s;
+  Manager manager{client, options};
+  manager.cache().declare<ConfigMap>();
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
+  EXPECT_EQ(manager.cache().check(30s), std::nullopt);
+  server->stop(0ms);
+  EXPECT_TRUE(eventually([&] { return metric(manager, "informer_live", "configmaps") == 0; }));
+  // What it has is still fresh, and may be read.
+  EXPECT_EQ(manager.cache().check(30s), std::nullopt);
+  clock->advance(31s);
+  EXPECT_THAT(manager.cache().check(30s).value_or(""),
+              HasSubstr("caches that may be out of date: configmaps: last contact 31 s ago: "));
+  EXPECT_EQ(manager.cache().check(1min), std::nullopt);
+  EXPECT_NO_THROW(manager.cache().view().list<ConfigMap>());
+}
+
+TEST_F(BadInputTest, AReconcilerThatNeverReturnsIsNamed) {
+  put("stuck", "1");
+  const auto clock = std::make_shared<test::FakeClock>();
+  std::atomic<bool> inside{false};
+  std::atomic<bool> go_on{false};
+  ManagerOptions options;
+  options.clock = clock;
+  options.graceful_shutdown_timeout = 30s;
+  options.on_shutdown_overrun = [&] { go_on = true; };
+  Manager manager{client_, options};
+  Builder<ConfigMap>(manager).reconcile_timeout(10s).reconcile([&](Request, Context&) -> Result {
+    inside = true;
+    EXPECT_TRUE(eventually([&] { return go_on.load(); }));
+    return {};
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return inside.load(); }));
+  // Counted when the time is over, not when it returns.
+  EXPECT_EQ(metric(manager, "controller_runtime_reconcile_timeouts_total"), 0);
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(1s);
+    return metric(manager, "controller_runtime_reconcile_timeouts_total") == 1;
+  }));
+  EXPECT_EQ(metric(manager, "controller_runtime_active_workers"), 1);
+  EXPECT_GE(metric(manager, "workqueue_longest_running_processor_seconds"), 10);
+  running.request_stop();
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(1s);
+    return go_on.load();
+  }));
+  try {
+    running.end();
+    FAIL() << "no error";
+  } catch (const ShutdownOverrunError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("controller configmap"));
+    EXPECT_THAT(e.what(), HasSubstr("configmap default/stuck"));
+  }
+}
+
+// ------------------------------------------------------------------------ servers that refuse
+
+/// A server of ConfigMaps that does not change, but for what a test has it answer.
+class FakeApi {
+ public:
+  using Fault = std::function<std::optional<test::HttpResponse>(const test::HttpRequest&)>;
+  explicit FakeApi(Fault fault)
+      : fault_(std::move(fault)), server_([this](auto& connection) { serve(connection); }) {}
+
+  rest::Client client() const {
+    rest::Config config;
+    config.server = server_.url();
+    return rest::Client(config);
+  }
+
+  static test::HttpResponse refusal(int code, const std::string& reason,
+                                    const std::string& message) {
+    test::HttpResponse out;
+    out.status = code;
+    out.body = R"({"kind":"Status","apiVersion":"v1","status":"Failure","message":")" + message +
+               R"(","reason":")" + reason + R"(","code":)" + std::to_string(code) + "}";
+    return out;
+  }
+  static test::HttpResponse success(const std::string& body) {
+    test::HttpResponse out;
+    out.body = body;
+    return out;
+  }
+  static std::string object(const std::string& ns, const std::string& name) {
+    return R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"resourceVersion":"5","uid":"u-)" +
+           name + R"(","namespace":")" + ns + R"(","name":")" + name + R"("}})";
+  }
+
+ private:
+  void serve(test::HttpConnection& connection) const {
+    while (const auto request = connection.read_request()) {
+      if (const auto answer = fault_(*request)) {
+        connection.respond(*answer);
+        continue;
+      }
+      const auto begin = request->target.find("/namespaces/");
+      if (begin == std::string::npos) {
+        connection.respond(refusal(404, "NotFound", "no such path"));
+        continue;
+      }
+      const auto name = request->target.substr(begin + 12);
+      const std::string ns = name.substr(0, name.find('/'));
+      if (request->target.find("sendInitialEvents") != std::string::npos) {
+        connection.respond(refusal(422, "Invalid", "no streams"));
+      } else if (request->target.find("watch=") != std::string::npos) {
+        connection.begin_chunks();
+        return connection.wait_for_close();
+      } else if (request->method == "GET") {
+        connection.respond(success(R"({"kind":"ConfigMapList","apiVersion":"v1",)"
+                                   R"("metadata":{"resourceVersion":"10"},"items":[)" +
+                                   object(ns, "one") + "," + object(ns, "two") + "]}"));
+      } else {
+        connection.respond(success(object(ns, "one")));
+      }
+    }
+  }
+
+  const Fault fault_;
+  test::HttpServer server_;
+};
+
+class RefusalTest : public ManagerFixture {};
+
+TEST_F(RefusalTest, ANamespaceThatIsForbiddenHoldsNoOtherBack) {
+  std::atomic<bool> forbidden{true};
+  const FakeApi fake([&](const test::HttpRequest& request) -> std::optional<test::HttpResponse> {
+    if (!forbidden || request.target.find("/namespaces/secret/") == std::string::npos)
+      return std::nullopt;
+    return FakeApi::refusal(403, "Forbidden",
+                            "configmaps is forbidden: the user cannot list them in secret");
+  });
+  const auto clock = std::make_shared<test::FakeClock>();
+  ManagerOptions options;
+  options.clock = clock;
+  options.cache.namespaces = {"open", "secret"};
+  Manager manager{fake.client(), options};
+  std::atomic<int> of_open{0};
+  std::atomic<int> of_secret{0};
+  std::atomic<std::size_t> seen{0};
+  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
+    // The other namespace is read as ever. A list of all would leave out what cannot be read.
+    seen = context.list<ConfigMap>("open").size();
+    if (forbidden) {
+      EXPECT_THROW(context.list<ConfigMap>(), NotCachedError);
+      EXPECT_THROW(context.list<ConfigMap>("secret"), NotCachedError);
+      EXPECT_THROW(context.find<ConfigMap>("secret", "one"), NotCachedError);
+    }
+    ++(request.ns == "open" ? of_open : of_secret);
+    return {};
+  });
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(100ms);
+    return of_open == 2;
+  }));
+  EXPECT_EQ(seen, 2u);
+  EXPECT_EQ(of_secret, 0);
+  const std::string wrong = manager.cache().check().value_or("");
+  EXPECT_THAT(wrong, HasSubstr("configmaps in secret: "));
+  EXPECT_THAT(wrong, HasSubstr("does the role of this program allow it to list and watch?"));
+  EXPECT_THAT(wrong, testing::Not(HasSubstr("configmaps in open")));
+  // Once it is allowed, it joins.
+  forbidden = false;
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(1s);
+    return of_secret == 2;
+  }));
+  EXPECT_EQ(manager.cache().check(), std::nullopt);
+}
+
+TEST_F(RefusalTest, AServerThatRefusesWritesForAMinuteIsAskedLessAndLess) {
+  std::atomic<int> code{409};
+  std::atomic<int> attempts{0};
+  const FakeApi fake([&](const test::HttpRequest& request) -> std::optional<test::HttpResponse> {
+    if (request.method == "GET") return std::nullopt;
+    ++attempts;
+    if (code == 409) return FakeApi::refusal(409, "Conflict", "the object has been modified");
+    if (code == 429) return FakeApi::refusal(429, "TooManyRequests", "please try again later");
+    return std::nullopt;
+  });
+  const auto clock = std::make_shared<test::FakeClock>();
+  ManagerOptions options;
+  options.clock = clock;
+  options.cache.namespaces = {"open"};
+  Manager manager{fake.client(), options};
+  std::atomic<int> others{0};
+  Builder<ConfigMap>(manager)
+      .options([](ControllerOptions& each) { each.read_your_writes = false; })
+      .reconcile([&](Request request, Context& context) -> Result {
+        const auto map = context.find<ConfigMap>(request);
+        if (!map || request.name != "one") {
+          ++others;
+          return {};
+        }
+        const auto change = map->edit();
+        change.data().set("a", "b");
+        context.update(change);
+        return {};
+      });
+  const Running running(manager);
+  const auto begin = clock->now();
+  ASSERT_TRUE(eventually([&] {
+    clock->advance(5ms);
+    return attempts >= 1 && others == 1;
+  }));
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(100ms);
+    if (clock->now() - begin > 30s) code = 429;
+    return clock->now() - begin > 60s;
+  }));
+  const int while_refused = attempts;
+  // 5 ms, doubling: a minute has 13 of them.
+  EXPECT_LE(while_refused, 15);
+  EXPECT_EQ(others, 1);
+  code = 200;
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(1s);
+    return metric(manager, "controller_runtime_reconcile_total", "success") == 2;
+  }));
+}
+
+}  // namespace
+}  // namespace lookout::controller

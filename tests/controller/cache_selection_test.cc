@@ -1,0 +1,245 @@
+// Which objects a cache holds, and how they are read: typed, untyped and as metadata.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lookout/api/labels.h"
+#include "lookout/controller/builder.h"
+#include "lookout/controller/cache.h"
+#include "tests/controller/manager_fixture.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::controller {
+namespace {
+
+using k8s::core::v1::ConfigMap;
+using k8s::core::v1::Namespace;
+using test::eventually;
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+using testing::UnorderedElementsAreArray;
+
+class CacheSelectionTest : public ManagerFixture {
+ protected:
+  void SetUp() override {
+    for (const char* ns : {"a", "b"}) client_.resource<Namespace>().create(Namespace::draft(ns));
+    put_labelled("a", "x", "web");
+    put_labelled("a", "y", "db");
+    put_labelled("b", "x", "web");
+    put_labelled("default", "z", "cache");
+  }
+
+  void put_labelled(const std::string& ns, const std::string& name, const std::string& app) const {
+    const auto draft = ConfigMap::draft(name, ns);
+    draft.metadata().labels().set("app", app);
+    draft.data().set("value", app);
+    client_.resource<ConfigMap>(ns).create(draft);
+  }
+
+  template <class T>
+  static std::vector<std::string> keys(const std::vector<T>& objects) {
+    std::vector<std::string> out;
+    out.reserve(objects.size());
+    for (const T& object : objects) out.push_back(object.key());
+    return out;
+  }
+
+  /// What a cache with these options holds.
+  std::vector<std::string> held(const CacheOptions& cache, const KindOptions& kind) const {
+    ManagerOptions options;
+    options.cache = cache;
+    Manager manager{client_, options};
+    manager.cache().declare<ConfigMap>(kind);
+    const Running running(manager);
+    EXPECT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
+    return keys(manager.cache().view().list<ConfigMap>());
+  }
+
+  static std::string refusal(const std::function<void()>& function) {
+    try {
+      function();
+    } catch (const NotCachedError& e) {
+      return e.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(CacheSelectionTest, SelectorsAreTheKindsOrTheCaches) {
+  struct Case {
+    std::string labels;
+    std::string fields;
+    std::vector<std::string> expected;
+  };
+  const Case cases[] = {
+      {"", "", {"a/x", "a/y", "b/x", "default/z"}},
+      {"", "metadata.name=y", {"a/y"}},
+      {"", "metadata.name=x", {"a/x", "b/x"}},
+      {"", "metadata.name=none", {}},
+      {"", "metadata.namespace=a", {"a/x", "a/y"}},
+      {"", "metadata.namespace=none", {}},
+      {"app=db", "", {"a/y"}},
+      {"app=web", "", {"a/x", "b/x"}},
+      {"app in (db,cache)", "", {"a/y", "default/z"}},
+      {"app=none", "", {}},
+      {"app=web", "metadata.namespace=a", {"a/x"}},
+      {"app=db", "metadata.name=x", {}},
+  };
+  for (const auto& each : cases) {
+    SCOPED_TRACE(each.labels + " " + each.fields);
+    KindOptions kind;
+    kind.label_selector = each.labels;
+    kind.field_selector = each.fields;
+    EXPECT_THAT(held(CacheOptions(), kind), UnorderedElementsAreArray(each.expected));
+    CacheOptions cache;
+    cache.label_selector = each.labels;
+    cache.field_selector = each.fields;
+    EXPECT_THAT(held(cache, KindOptions()), UnorderedElementsAreArray(each.expected));
+  }
+}
+
+TEST_F(CacheSelectionTest, WhatAKindSaysCountsMoreThanWhatTheCacheSays) {
+  CacheOptions cache;
+  cache.namespaces = {"a"};
+  cache.label_selector = "app=web";
+  EXPECT_THAT(held(cache, KindOptions()), ElementsAre("a/x"));
+  KindOptions all_labels;
+  all_labels.label_selector = "";
+  EXPECT_THAT(held(cache, all_labels), UnorderedElementsAre("a/x", "a/y"));
+  KindOptions another;
+  another.namespaces = {{"b"}};
+  EXPECT_THAT(held(cache, another), ElementsAre("b/x"));
+  // Both mean all namespaces.
+  KindOptions everywhere;
+  everywhere.namespaces = {{""}};
+  EXPECT_THAT(held(cache, everywhere), UnorderedElementsAre("a/x", "b/x"));
+  everywhere.namespaces.emplace();
+  EXPECT_THAT(held(cache, everywhere), UnorderedElementsAre("a/x", "b/x"));
+}
+
+TEST_F(CacheSelectionTest, AllNamespacesByDefaultMayBeNamed) {
+  CacheOptions cache;
+  cache.namespaces = {""};
+  EXPECT_EQ(held(cache, KindOptions()).size(), 4u);
+}
+
+/// Reads what is in a cache in three ways.
+class CacheReadTest : public CacheSelectionTest {
+ protected:
+  void start(const KindOptions& options = {}) {
+    manager_ = std::make_unique<Manager>(client_);
+    manager_->cache().declare<ConfigMap>(options);
+    manager_->cache().declare_metadata<ConfigMap>(options);
+    running_ = std::make_unique<Running>(*manager_);
+    ASSERT_TRUE(eventually([&] { return manager_->cache().unsynced().empty(); }));
+  }
+  std::vector<std::string> all_ways(const std::string& ns, const std::string& labels = {}) const {
+    auto view = manager_->cache().view();
+    const auto selector = api::labels::parse(labels);
+    auto typed = keys(view.list<ConfigMap>(ns, selector));
+    EXPECT_THAT(keys(view.list_metadata<ConfigMap>(ns, selector)),
+                UnorderedElementsAreArray(typed));
+    const api::Resource resource(ConfigMap::kResource);
+    EXPECT_THAT(keys(view.list(resource, false, ns, selector)), UnorderedElementsAreArray(typed));
+    return typed;
+  }
+
+  std::unique_ptr<Manager> manager_;
+  std::unique_ptr<Running> running_;
+};
+
+TEST_F(CacheReadTest, ListsByNamespaceAndLabels) {
+  start();
+  EXPECT_THAT(all_ways(""), UnorderedElementsAre("a/x", "a/y", "b/x", "default/z"));
+  EXPECT_THAT(all_ways("a"), UnorderedElementsAre("a/x", "a/y"));
+  EXPECT_THAT(all_ways("", "app=web"), UnorderedElementsAre("a/x", "b/x"));
+  EXPECT_THAT(all_ways("b", "app=web"), ElementsAre("b/x"));
+  EXPECT_THAT(all_ways("b", "app=db"), IsEmpty());
+}
+
+TEST_F(CacheReadTest, FindsByNamespaceAndName) {
+  start();
+  auto view = manager_->cache().view();
+  const api::Resource resource(ConfigMap::kResource);
+  const auto found = view.find<ConfigMap>({"a", "x"});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->data()["value"], "web");
+  EXPECT_EQ(found->kind(), "ConfigMap");
+  EXPECT_EQ(found->api_version(), "v1");
+  EXPECT_EQ(view.find(resource, false, {"a", "x"}).uid(), found->uid());
+  const auto metadata = view.find_metadata<ConfigMap>({"a", "x"});
+  ASSERT_TRUE(metadata);
+  EXPECT_EQ(metadata->uid(), found->uid());
+  EXPECT_TRUE(metadata->data().empty());
+  EXPECT_FALSE(view.find<ConfigMap>({"a", "none"}));
+  EXPECT_FALSE(view.find_metadata<ConfigMap>({"a", "none"}));
+  EXPECT_FALSE(view.find(resource, false, {"a", "none"}));
+}
+
+TEST_F(CacheReadTest, ANamespaceThatIsNotWatchedIsAnErrorInAllWays) {
+  KindOptions options;
+  options.namespaces = {{"a", "b"}};
+  start(options);
+  EXPECT_THAT(all_ways(""), UnorderedElementsAre("a/x", "a/y", "b/x"));
+  EXPECT_THAT(all_ways("", "app=web"), UnorderedElementsAre("a/x", "b/x"));
+  const api::Resource resource(ConfigMap::kResource);
+  auto view = manager_->cache().view();
+  const auto message = HasSubstr("\"default\" is not watched");
+  EXPECT_THAT(refusal([&] { view.find<ConfigMap>({"default", "z"}); }), message);
+  EXPECT_THAT(refusal([&] { view.find_metadata<ConfigMap>({"default", "z"}); }), message);
+  EXPECT_THAT(refusal([&] { view.find(resource, false, {"default", "z"}); }), message);
+  EXPECT_THAT(refusal([&] { view.list<ConfigMap>("default"); }), message);
+  EXPECT_THAT(refusal([&] { view.list_metadata<ConfigMap>("default"); }), message);
+}
+
+TEST_F(CacheReadTest, ALazyReadWaitsForTheWholeList) {
+  ManagerOptions options;
+  options.cache.lazy = true;
+  Manager manager{client_, options};
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
+  EXPECT_EQ(manager.cache().view().list<ConfigMap>().size(), 4u);
+  EXPECT_EQ(manager.cache().view().list_metadata<ConfigMap>().size(), 4u);
+}
+
+TEST_F(CacheReadTest, AnIndexMayBeAddedWhileTheManagerRuns) {
+  start();
+  auto& caches = manager_->cache();
+  caches.add_index<ConfigMap>(
+      "app", [](const ConfigMap& map) { return std::string(map.labels()["app"].as_string()); });
+  EXPECT_THAT(keys(caches.view().by_index<ConfigMap>("app", "web")),
+              UnorderedElementsAre("a/x", "b/x"));
+  EXPECT_THAT(keys(caches.view().by_index<ConfigMap>("app", "web", "b")), ElementsAre("b/x"));
+  put_labelled("default", "late", "web");
+  EXPECT_TRUE(
+      eventually([&] { return caches.view().by_index<ConfigMap>("app", "web").size() == 3; }));
+  EXPECT_THROW(caches.view().by_index<ConfigMap>("none", "web"), InvalidArgument);
+  // A kind that the server does not have keeps nobody waiting.
+  caches.add_index(api::Resource("example.com", "v1", "Website", "websites", true), "host",
+                   [](const api::Object&, cache::IndexValues&) {});
+}
+
+TEST_F(CacheReadTest, AnIndexOfWhatLivesInNoNamespace) {
+  Manager manager{client_};
+  manager.cache().add_index<Namespace>("fixed", [](const Namespace&) {
+    return std::vector<std::string>{"a", "b", "c"};
+  });
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
+  auto view = manager.cache().view();
+  const auto all = view.list<Namespace>().size();
+  EXPECT_GE(all, 3u);
+  for (const char* value : {"a", "b", "c"})
+    EXPECT_EQ(view.by_index<Namespace>("fixed", value).size(), all);
+  EXPECT_EQ(view.by_index<Namespace>("fixed", "d").size(), 0u);
+}
+
+}  // namespace
+}  // namespace lookout::controller

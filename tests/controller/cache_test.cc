@@ -1,0 +1,183 @@
+#include "lookout/controller/cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+
+#include "lookout/api/labels.h"
+#include "lookout/controller/builder.h"
+#include "tests/controller/manager_fixture.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::controller {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::core::v1::ConfigMap;
+using k8s::core::v1::Namespace;
+using k8s::core::v1::Node;
+using k8s::core::v1::Secret;
+using test::eventually;
+using testing::HasSubstr;
+
+class CacheTest : public ManagerFixture {
+ protected:
+  void make_namespace(const std::string& name) const {
+    client_.resource<Namespace>().create(Namespace::draft(name));
+  }
+  static bool synced(const Manager& manager) {
+    return eventually([&] { return manager.cache().unsynced().empty(); });
+  }
+  template <class Function>
+  static std::string refusal(Function function) {
+    try {
+      function();
+    } catch (const NotCachedError& e) {
+      return e.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(CacheTest, AnUndeclaredKindIsAClearError) {
+  Manager manager{client_};
+  manager.cache().declare<ConfigMap>();
+  manager.cache().declare_metadata<Secret>();
+  const Running running(manager);
+  ASSERT_TRUE(synced(manager));
+  auto view = manager.cache().view();
+  EXPECT_TRUE(view.list<ConfigMap>().empty());
+  EXPECT_THAT(refusal([&] { view.list<Node>(); }), HasSubstr("nodes are not cached"));
+  EXPECT_THAT(refusal([&] {
+                view.find<Secret>({"default", "s"});
+              }),
+              HasSubstr("use find_metadata()"));
+  EXPECT_THAT(refusal([&] {
+                view.find_metadata<ConfigMap>({"default", "s"});
+              }),
+              HasSubstr("use find()"));
+}
+
+TEST_F(CacheTest, ALazyCacheIsMadeByTheFirstRead) {
+  put("m", "1");
+  ManagerOptions options;
+  options.cache.lazy = true;
+  Manager manager{client_, options};
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] {
+    // Not before the manager runs.
+    return manager.cache().view().list<ConfigMap>("default").size() == 1;
+  }));
+}
+
+TEST_F(CacheTest, NothingIsReadBeforeTheFirstListIsComplete) {
+  Manager manager{client_};
+  manager.cache().declare<ConfigMap>();
+  std::stop_source stopped;
+  stopped.request_stop();
+  CacheView view(manager.cache().core(), stopped.get_token());
+  EXPECT_THAT(refusal([&] { view.list<ConfigMap>(); }), HasSubstr("no complete list yet"));
+  EXPECT_TRUE(manager.cache().check());
+}
+
+TEST_F(CacheTest, SeveralNamespacesAreOne) {
+  for (const char* ns : {"a", "b", "c"}) {
+    make_namespace(ns);
+    put("m", ns, ns);
+  }
+  Manager manager{client_};
+  KindOptions options;
+  options.namespaces = {{"a", "b"}};
+  manager.cache().declare<ConfigMap>(options);
+  manager.cache().add_index<ConfigMap>(
+      "value", [](const ConfigMap& map) { return std::string(map.data()["value"]); });
+  const Running running(manager);
+  ASSERT_TRUE(synced(manager));
+  auto view = manager.cache().view();
+  EXPECT_EQ(view.list<ConfigMap>().size(), 2u);
+  EXPECT_EQ(view.list<ConfigMap>("b").size(), 1u);
+  EXPECT_TRUE(view.find<ConfigMap>({"a", "m"}));
+  EXPECT_EQ(view.by_index<ConfigMap>("value", "b").size(), 1u);
+  EXPECT_EQ(view.by_index<ConfigMap>("value", "b", "a").size(), 0u);
+  // Not the same as not found.
+  EXPECT_THAT(refusal([&] {
+                view.find<ConfigMap>({"c", "m"});
+              }),
+              HasSubstr("\"c\" is not watched"));
+}
+
+TEST_F(CacheTest, SelectorsFieldsAndLabelIndexes) {
+  const auto draft = ConfigMap::draft("web", "default");
+  draft.metadata().labels().set("app", "web");
+  draft.data().set("value", "1");
+  maps_.create(draft);
+  put("other", "1");
+  Manager manager{client_};
+  KindOptions options;
+  options.label_selector = "app";
+  options.projection = api::Projection::keep({"metadata"});
+  manager.cache().declare<ConfigMap>(options);
+  manager.cache().add_label_index<ConfigMap>("app");
+  const Running running(manager);
+  ASSERT_TRUE(synced(manager));
+  auto view = manager.cache().view();
+  ASSERT_EQ(view.list<ConfigMap>().size(), 1u);
+  EXPECT_TRUE(view.list<ConfigMap>().front().data().empty());
+  EXPECT_EQ(view.list<ConfigMap>("", api::labels::parse("app=web")).size(), 1u);
+  EXPECT_EQ(view.list<ConfigMap>("", api::labels::parse("app=x")).size(), 0u);
+}
+
+TEST_F(CacheTest, FindsByNamespaceAndNameOrByNameAlone) {
+  put("m", "1");
+  Manager manager{client_};
+  manager.cache().declare<ConfigMap>();
+  manager.cache().declare<Namespace>();
+  const Running running(manager);
+  ASSERT_TRUE(synced(manager));
+  auto view = manager.cache().view();
+  EXPECT_TRUE(view.find<ConfigMap>({"default", "m"}));
+  EXPECT_FALSE(view.find<ConfigMap>({"", "m"}));
+  EXPECT_FALSE(view.find<ConfigMap>({"other", "m"}));
+  EXPECT_TRUE(view.find<Namespace>({"", "default"}));
+  EXPECT_FALSE(view.find<Namespace>({"default", "default"}));
+}
+
+TEST_F(CacheTest, DeclarationsMustAgree) {
+  Manager manager{client_};
+  KindOptions web;
+  web.label_selector = "app=web";
+  manager.cache().declare<ConfigMap>(web);
+  manager.cache().declare<ConfigMap>(web);
+  manager.cache().declare<ConfigMap>();
+  KindOptions other;
+  other.label_selector = "app=other";
+  EXPECT_THROW(manager.cache().declare<ConfigMap>(other), InvalidArgument);
+  KindOptions namespaced;
+  namespaced.namespaces = {{"default"}};
+  EXPECT_THROW(manager.cache().declare<Node>(namespaced), InvalidArgument);
+  KindOptions mixed;
+  mixed.namespaces = {{"", "default"}};
+  EXPECT_THROW(manager.cache().declare<Secret>(mixed), InvalidArgument);
+}
+
+TEST_F(CacheTest, DefaultNamespacesDoNotConcernClusterScopedKinds) {
+  make_namespace("a");
+  put("m", "1");
+  put("m", "1", "a");
+  ManagerOptions options;
+  options.cache.namespaces = {"a"};
+  Manager manager{client_, options};
+  manager.cache().declare<ConfigMap>();
+  manager.cache().declare<Namespace>();
+  const Running running(manager);
+  ASSERT_TRUE(synced(manager));
+  auto view = manager.cache().view();
+  EXPECT_EQ(view.list<ConfigMap>().size(), 1u);
+  EXPECT_TRUE(view.find<Namespace>({"", "a"}));
+}
+
+}  // namespace
+}  // namespace lookout::controller

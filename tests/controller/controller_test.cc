@@ -1,0 +1,423 @@
+// The life of a controller: its sources, retries, priorities and timeouts.
+#include "lookout/controller/controller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lookout/controller/builder.h"
+#include "lookout/k8s/coordination/v1_draft.h"
+#include "lookout/tools/workqueue/rate_limiter.h"
+#include "tests/controller/manager_fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/gate.h"
+#include "tests/support/own_resources.h"
+
+namespace lookout::controller {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::coordination::v1::Lease;
+using k8s::core::v1::ConfigMap;
+using test::eventually;
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// A source that does what a test says.
+class FakeSource : public Source {
+ public:
+  using Start = std::function<void(const SourceContext& context, std::function<void()> ready)>;
+  explicit FakeSource(Start start) : start_(std::move(start)) {}
+
+  void start(const SourceContext& context, std::function<void()> ready) override {
+    ++starts;
+    start_(context, std::move(ready));
+  }
+  void stop() override { ++stops; }
+  std::string name() const override { return "fake"; }
+
+  std::atomic<int> starts{0};
+  std::atomic<int> stops{0};
+
+ private:
+  const Start start_;
+};
+
+std::shared_ptr<FakeSource> ready_source() {
+  return std::make_shared<FakeSource>(
+      [](const SourceContext&, const std::function<void()>& ready) { ready(); });
+}
+std::shared_ptr<FakeSource> broken_source() {
+  return std::make_shared<FakeSource>([](const SourceContext&, const std::function<void()>&) {
+    throw std::runtime_error("no such device");
+  });
+}
+
+Result do_nothing(const Request&, Context&) { return {}; }
+
+class ControllerTest : public ManagerFixture {
+ protected:
+  static ManagerOptions elected(const std::string& identity) {
+    LeaderElection election;
+    election.name = "website";
+    election.ns = "default";
+    election.identity = identity;
+    election.lease_duration = 60s;
+    election.renew_deadline = 40s;
+    election.retry_period = 20ms;
+    ManagerOptions out;
+    out.leader_election = election;
+    return out;
+  }
+  static std::string error_of(Running& running) {
+    try {
+      running.end();
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+};
+
+// ---------------------------------------------------------------------------------- sources
+
+TEST_F(ControllerTest, ASourceThatFailsToStartFailsTheRun) {
+  const auto source = broken_source();
+  Manager manager{client_};
+  Builder<ConfigMap>(manager).source(source).reconcile(do_nothing);
+  Running running(manager);
+  EXPECT_EQ(error_of(running), "no such device");
+}
+
+TEST_F(ControllerTest, ASourceThatIsNotReadyInTimeFailsTheRun) {
+  const auto source =
+      std::make_shared<FakeSource>([](const SourceContext&, const std::function<void()>&) {});
+  Manager manager{client_};
+  Builder<ConfigMap>(manager)
+      .source(source)
+      .options([](ControllerOptions& options) { options.sync_timeout = 50ms; })
+      .reconcile(do_nothing);
+  Running running(manager);
+  EXPECT_THAT(error_of(running), HasSubstr("source fake was not ready"));
+  EXPECT_EQ(source->stops, 1);
+}
+
+TEST_F(ControllerTest, AStopWhileASourceIsNotReadyEndsTheRun) {
+  const auto source =
+      std::make_shared<FakeSource>([](const SourceContext&, const std::function<void()>&) {});
+  put("m", "1");
+  std::atomic<int> runs{0};
+  Manager manager{client_};
+  Builder<ConfigMap>(manager).source(source).reconcile([&](Request, Context&) -> Result {
+    ++runs;
+    return {};
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return source->starts == 1; }));
+  running.stop();
+  EXPECT_EQ(source->stops, 1);
+  EXPECT_EQ(runs, 0);
+}
+
+TEST_F(ControllerTest, NothingIsReconciledBeforeAllSourcesAreReady) {
+  for (int i = 0; i < 20; ++i) put("m" + std::to_string(i), "1");
+  std::function<void()> ready;
+  const auto source =
+      std::make_shared<FakeSource>([&](const SourceContext&, std::function<void()> when_ready) {
+        ready = std::move(when_ready);
+      });
+  std::atomic<int> runs{0};
+  Manager manager{client_};
+  Builder<ConfigMap>(manager).source(source).reconcile([&](Request, Context&) -> Result {
+    ++runs;
+    return {};
+  });
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return metric(manager, "workqueue_depth", "-100") == 20; }));
+  ASSERT_TRUE(eventually([&] { return source->starts == 1; }));
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(runs, 0);
+  ready();
+  EXPECT_TRUE(eventually([&] { return runs == 20; }));
+}
+
+TEST_F(ControllerTest, ASourceThatWarmsUpIsStartedOnce) {
+  const auto source = std::make_shared<FakeSource>(
+      [](const SourceContext& context, const std::function<void()>& ready) {
+        context.add({"default", "m"}, 0);
+        ready();
+      });
+  std::atomic<int> runs{0};
+  Manager manager{client_, elected("us")};
+  Builder<ConfigMap>(manager).source(source).warm_up().reconcile([&](Request, Context&) -> Result {
+    ++runs;
+    return {};
+  });
+  Running running(manager);
+  EXPECT_TRUE(eventually([&] { return runs == 1; }));
+  running.stop();
+  EXPECT_EQ(source->starts, 1);
+  EXPECT_EQ(source->stops, 1);
+}
+
+TEST_F(ControllerTest, AWarmUpThatFailsFailsTheRunBeforeTheElection) {
+  Manager manager{client_, elected("us")};
+  Builder<ConfigMap>(manager).source(broken_source()).warm_up().reconcile(do_nothing);
+  Running running(manager);
+  EXPECT_EQ(error_of(running), "no such device");
+  EXPECT_FALSE(client_.resource<Lease>("default").find("website"));
+}
+
+TEST_F(ControllerTest, AWarmUpThatIsNotReadyInTimeFailsTheRun) {
+  const auto source =
+      std::make_shared<FakeSource>([](const SourceContext&, const std::function<void()>&) {});
+  Manager manager{client_, elected("us")};
+  Builder<ConfigMap>(manager)
+      .source(source)
+      .warm_up()
+      .options([](ControllerOptions& options) { options.sync_timeout = 50ms; })
+      .reconcile(do_nothing);
+  Running running(manager);
+  EXPECT_THAT(error_of(running), HasSubstr("source fake was not ready"));
+}
+
+TEST_F(ControllerTest, AStopDuringTheWarmUpEndsTheRun) {
+  const auto source =
+      std::make_shared<FakeSource>([](const SourceContext&, const std::function<void()>&) {});
+  Manager manager{client_, elected("us")};
+  Builder<ConfigMap>(manager).source(source).warm_up().reconcile(do_nothing);
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return source->starts == 1; }));
+  running.stop();
+  EXPECT_EQ(source->stops, 1);
+}
+
+TEST_F(ControllerTest, SourcesThatDoNotWarmUpStartWithTheLeadership) {
+  Manager leader{client_, elected("leader")};
+  auto leading = std::make_unique<Running>(leader);
+  ASSERT_TRUE(eventually([&] { return leader.is_leader(); }));
+  const auto cold = ready_source();
+  const auto warm = ready_source();
+  Manager standby{client_, elected("standby")};
+  Builder<ConfigMap>(standby).named("cold").source(cold).reconcile(do_nothing);
+  Builder<ConfigMap>(standby).named("warm").source(warm).warm_up().reconcile(do_nothing);
+  const Running running(standby);
+  ASSERT_TRUE(eventually([&] { return warm->starts == 1; }));
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(cold->starts, 0);
+  leading.reset();
+  EXPECT_TRUE(eventually([&] { return cold->starts == 1; }));
+  EXPECT_EQ(warm->starts, 1);
+}
+
+// ---------------------------------------------------------------------------------- retries
+
+class ControllerRetryTest : public ControllerTest {
+ protected:
+  using Reconcile = std::function<Result()>;
+
+  /// The number of retries that the rate limiter knows of, before each run and after the last one.
+  std::vector<int> failures(const std::vector<Reconcile>& results) const {
+    const auto limiter =
+        std::make_shared<workqueue::ItemExponentialFailureRateLimiter<Request>>(1ms, 10ms);
+    const auto channel = std::make_shared<Channel>();
+    channel->send({"default", "m"});
+    std::mutex mutex;
+    std::vector<int> out;
+    std::atomic<std::size_t> runs{0};
+    Manager manager{client_};
+    Builder<ConfigMap>(manager).source(channel).rate_limiter(limiter).reconcile(
+        [&](Request request, Context&) -> Result {
+          const std::size_t run = runs++;
+          const std::lock_guard lock(mutex);
+          out.push_back(limiter->num_requeues(request));
+          return run < results.size() ? results[run]() : Result();
+        });
+    Running running(manager);
+    EXPECT_TRUE(eventually([&] { return runs == results.size(); }));
+    std::this_thread::sleep_for(30ms);
+    running.stop();
+    EXPECT_EQ(runs, results.size());
+    out.push_back(limiter->num_requeues({"default", "m"}));
+    return out;
+  }
+
+  /// Whether a request of priority 7 that is to run again waits with this priority.
+  bool again_with(int priority, const Reconcile& result) const {
+    const auto channel = std::make_shared<Channel>();
+    channel->send({"default", "first"}, 7);
+    test::Gate go_on;
+    std::atomic<bool> first{true};
+    Manager manager{client_};
+    Builder<ConfigMap>(manager).source(channel).reconcile([&](Request request, Context&) -> Result {
+      if (request.name == "second") {
+        EXPECT_TRUE(go_on.wait());
+        return {};
+      }
+      if (!first.exchange(false)) return {};
+      // Keeps the only worker busy while the first one waits.
+      channel->send({"default", "second"}, 100);
+      return result();
+    });
+    const Running running(manager);
+    const bool out = eventually(
+        [&] { return metric(manager, "workqueue_depth", std::to_string(priority)) == 1; }, 20s);
+    go_on.open();
+    return out;
+  }
+
+  static Result fail() { throw std::runtime_error("not yet"); }
+};
+
+TEST_F(ControllerRetryTest, FailuresAddUpUntilARunSucceeds) {
+  EXPECT_THAT(failures({fail, requeue, fail, done}), ElementsAre(0, 1, 2, 3, 0));
+}
+
+TEST_F(ControllerRetryTest, ARunAtALaterTimeForgetsFailures) {
+  EXPECT_THAT(failures({fail, [] { return requeue_after(1ms); }, done}), ElementsAre(0, 1, 0, 0));
+}
+
+TEST_F(ControllerRetryTest, ATerminalErrorIsNotRetried) {
+  EXPECT_THAT(failures({fail, []() -> Result { throw TerminalError("an invalid spec"); }}),
+              ElementsAre(0, 1, 0));
+}
+
+TEST_F(ControllerRetryTest, TheNextRunKeepsThePriority) {
+  EXPECT_TRUE(again_with(7, requeue));
+  EXPECT_TRUE(again_with(7, [] { return requeue_after(1ms); }));
+  EXPECT_TRUE(again_with(7, fail));
+}
+
+TEST_F(ControllerRetryTest, AResultSetsThePriorityOfTheNextRun) {
+  const auto with_priority = [](Result result) {
+    result.priority = 9;
+    return result;
+  };
+  EXPECT_TRUE(again_with(9, [&] { return with_priority(requeue()); }));
+  EXPECT_TRUE(again_with(9, [&] { return with_priority(requeue_after(1ms)); }));
+}
+
+TEST(ResultTest, SaysWhetherAndWhenTheRequestRunsAgain) {
+  EXPECT_EQ(Result().next, Result::Next::kDone);
+  EXPECT_EQ(done().next, Result::Next::kDone);
+  EXPECT_EQ(requeue().next, Result::Next::kRequeue);
+  EXPECT_EQ(requeue_after(1s).next, Result::Next::kRequeueAfter);
+  EXPECT_EQ(requeue_after(1s).after, 1s);
+  EXPECT_EQ(requeue_after(0s).next, Result::Next::kDone);
+  EXPECT_EQ(requeue_after(-1s).next, Result::Next::kDone);
+}
+
+// ---------------------------------------------------------------------------------- options
+
+TEST_F(ControllerTest, AControllerNeedsAName) {
+  Manager manager{client_};
+  EXPECT_THROW(Builder<ConfigMap>(manager).named("").reconcile(do_nothing), InvalidArgument);
+}
+
+TEST_F(ControllerTest, TheConcurrencyIsTheManagersUnlessTheControllerHasItsOwn) {
+  const auto concurrency = [](const Manager& manager, const std::string& name) {
+    return metric(manager, "controller_runtime_max_concurrent_reconciles", name);
+  };
+  Manager one{client_};
+  Builder<ConfigMap>(one).named("a").reconcile(do_nothing);
+  EXPECT_EQ(concurrency(one, "a"), 1);
+  ManagerOptions options;
+  options.concurrency = 3;
+  Manager three{client_, options};
+  Builder<ConfigMap>(three).named("a").reconcile(do_nothing);
+  Builder<ConfigMap>(three).named("b").concurrency(5).reconcile(do_nothing);
+  EXPECT_EQ(concurrency(three, "a"), 3);
+  EXPECT_EQ(concurrency(three, "b"), 5);
+}
+
+TEST_F(ControllerTest, OnlyRunsThatTakeTooLongAreTimeouts) {
+  for (const char* name : {"a", "b", "c"}) put(name, "1");
+  std::atomic<int> quick{0};
+  std::atomic<int> unlimited{0};
+  std::atomic<int> waiting{0};
+  Manager manager{client_};
+  Builder<ConfigMap>(manager).named("slow").reconcile_timeout(10ms).reconcile(
+      [&](Request, Context& context) -> Result {
+        EXPECT_TRUE(eventually([&] { return context.stop().stop_requested(); }));
+        throw TerminalError("out of time");
+      });
+  Builder<ConfigMap>(manager).named("quick").reconcile_timeout(1h).reconcile(
+      [&](Request, Context&) -> Result {
+        ++quick;
+        return {};
+      });
+  Builder<ConfigMap>(manager)
+      .named("unlimited")
+      .reconcile([&](Request, Context& context) -> Result {
+        EXPECT_FALSE(context.stop().stop_requested());
+        ++unlimited;
+        return {};
+      });
+  // The end of the manager is no timeout.
+  Builder<ConfigMap>(manager).named("stopped").reconcile_timeout(1h).reconcile(
+      [&](Request, Context& context) -> Result {
+        ++waiting;
+        EXPECT_TRUE(eventually([&] { return context.stop().stop_requested(); }));
+        throw std::runtime_error("stopped");
+      });
+  Running running(manager);
+  const auto timeouts = [&](const std::string& name) {
+    return metric(manager, "controller_runtime_reconcile_timeouts_total", name);
+  };
+  EXPECT_TRUE(eventually([&] { return timeouts("slow") == 3; }));
+  EXPECT_TRUE(eventually([&] { return quick == 3 && unlimited == 3 && waiting == 1; }));
+  running.stop();
+  EXPECT_EQ(timeouts("slow"), 3);
+  EXPECT_EQ(timeouts("quick"), 0);
+  EXPECT_EQ(timeouts("unlimited"), 0);
+  EXPECT_EQ(timeouts("stopped"), 0);
+}
+
+TEST_F(ControllerTest, NoThreadIsLeftBehind) {
+  put("m", "1");
+  for (const bool with_election : {false, true}) {
+    const test::ResourceMark before;
+    {
+      ManagerOptions options = with_election ? elected("us") : ManagerOptions();
+      options.health_listen = "127.0.0.1:0";
+      options.metrics_listen = "127.0.0.1:0";
+      std::atomic<int> runs{0};
+      Manager manager{client_, options};
+      Builder<ConfigMap>(manager)
+          .warm_up()
+          .concurrency(3)
+          .source(timer(1h, [](Enqueue&) {}))
+          .reconcile([&](Request, Context&) -> Result {
+            ++runs;
+            return {};
+          });
+      const Running running(manager);
+      EXPECT_TRUE(eventually([&] { return runs == 1; }));
+    }
+    EXPECT_TRUE(eventually([&] { return test::thread_count() == before.threads(); }))
+        << test::thread_count() << " threads, not " << before.threads();
+  }
+}
+
+TEST_F(ControllerTest, AManagerThatNeverRanHasNoThreads) {
+  put("m", "1");
+  const test::ResourceMark before;
+  Manager manager{client_};
+  Builder<ConfigMap>(manager).concurrency(3).reconcile(do_nothing);
+  EXPECT_EQ(test::thread_count(), before.threads());
+}
+
+}  // namespace
+}  // namespace lookout::controller

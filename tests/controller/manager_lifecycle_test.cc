@@ -1,0 +1,339 @@
+// Errors, late additions and ends of what a manager runs; its pages.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lookout/controller/builder.h"
+#include "lookout/k8s/coordination/v1_draft.h"
+#include "tests/controller/manager_fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/gate.h"
+#include "tests/support/own_resources.h"
+
+namespace lookout::controller {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::core::v1::ConfigMap;
+using test::eventually;
+
+using testing::HasSubstr;
+
+class ManagerLifecycleTest : public ManagerFixture {
+ protected:
+  static bool stopped(const std::stop_token& stop) {
+    return eventually([&] { return stop.stop_requested(); });
+  }
+  static std::string error_of(Running& running) {
+    try {
+      running.end();
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+};
+
+TEST_F(ManagerLifecycleTest, AnErrorDuringTheStopIsNone) {
+  std::atomic<bool> begun{false};
+  Manager manager{client_};
+  manager.add("late", [&](std::stop_token stop) {
+    begun = true;
+    EXPECT_TRUE(stopped(stop));
+    std::this_thread::sleep_for(20ms);
+    throw std::runtime_error("cancelled");
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return begun.load(); }));
+  EXPECT_NO_THROW(running.stop());
+}
+
+TEST_F(ManagerLifecycleTest, TheFirstErrorIsKeptThoughTheStopTakesTooLong) {
+  std::atomic<bool> begun{false};
+  std::atomic<bool> overrun{false};
+  ManagerOptions options;
+  options.graceful_shutdown_timeout = 10ms;
+  options.on_shutdown_overrun = [&] { overrun = true; };
+  Manager manager{client_, options};
+  manager.add("deaf", [&](std::stop_token) {
+    begun = true;
+    EXPECT_TRUE(eventually([&] { return overrun.load(); }));
+  });
+  manager.add("fails", [&](std::stop_token) {
+    EXPECT_TRUE(eventually([&] { return begun.load(); }));
+    throw std::runtime_error("not feeling like that");
+  });
+  Running running(manager);
+  EXPECT_EQ(error_of(running), "not feeling like that");
+  EXPECT_TRUE(overrun);
+}
+
+TEST_F(ManagerLifecycleTest, WithoutAGracefulTimeAStopTakesAsLongAsItTakes) {
+  std::atomic<bool> begun{false};
+  std::atomic<bool> ended{false};
+  std::atomic<bool> overrun{false};
+  ManagerOptions options;
+  options.graceful_shutdown_timeout = -1ms;
+  options.on_shutdown_overrun = [&] { overrun = true; };
+  Manager manager{client_, options};
+  manager.add("slow", [&](std::stop_token stop) {
+    begun = true;
+    EXPECT_TRUE(stopped(stop));
+    std::this_thread::sleep_for(100ms);
+    ended = true;
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return begun.load(); }));
+  EXPECT_NO_THROW(running.stop());
+  EXPECT_TRUE(ended);
+  EXPECT_FALSE(overrun);
+}
+
+TEST_F(ManagerLifecycleTest, NothingStartsAfterAStop) {
+  std::atomic<int> started{0};
+  Manager manager{client_};
+  manager.cache().declare<ConfigMap>();
+  for (const auto group : {RunnableGroup::kOthers, RunnableGroup::kLeader})
+    manager.add(
+        "never", [&](std::stop_token) { ++started; }, group);
+  std::stop_source stop;
+  stop.request_stop();
+  manager.run(stop.get_token());
+  EXPECT_EQ(started, 0);
+}
+
+TEST_F(ManagerLifecycleTest, RunnablesMayBeAddedFromManyThreads) {
+  constexpr int kThreads = 4;
+  constexpr int kEach = 10;
+  std::atomic<int> started{0};
+  std::atomic<int> ended{0};
+  Manager manager{client_};
+  const auto run = [&](std::stop_token stop) {
+    ++started;
+    EXPECT_TRUE(stopped(stop));
+    ++ended;
+  };
+  manager.add("early", run, RunnableGroup::kOthers);
+  Running running(manager);
+  std::vector<std::future<void>> threads;
+  threads.reserve(kThreads);
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.push_back(std::async(std::launch::async, [&] {
+      for (int i = 0; i < kEach; ++i)
+        manager.add("late", run, i % 2 == 0 ? RunnableGroup::kOthers : RunnableGroup::kLeader);
+    }));
+  }
+  for (auto& thread : threads) test::get(thread);
+  EXPECT_TRUE(eventually([&] { return started == kThreads * kEach + 1; }));
+  running.stop();
+  EXPECT_EQ(ended, kThreads * kEach + 1);
+}
+
+TEST_F(ManagerLifecycleTest, WhatIsAddedDuringTheStopIsRefused) {
+  std::atomic<bool> begun{false};
+  test::Gate go_on;
+  Manager manager{client_};
+  manager.add("slow", [&](std::stop_token stop) {
+    begun = true;
+    EXPECT_TRUE(stopped(stop));
+    EXPECT_TRUE(go_on.wait());
+  });
+  std::stop_source stop;
+  auto run = std::async(std::launch::async, [&] { manager.run(stop.get_token()); });
+  ASSERT_TRUE(eventually([&] { return begun.load(); }));
+  stop.request_stop();
+  EXPECT_TRUE(eventually([&] {
+    try {
+      manager.add("late", [](std::stop_token) {});
+    } catch (const InvalidArgument&) {
+      return true;
+    }
+    return false;
+  }));
+  EXPECT_THROW(
+      Builder<ConfigMap>(manager).reconcile([](Request, Context&) -> Result { return {}; }),
+      InvalidArgument);
+  go_on.open();
+  test::get(run);
+}
+
+TEST_F(ManagerLifecycleTest, AKindMayBeDeclaredWhileTheManagerRuns) {
+  put("m", "1");
+  Manager manager{client_};
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
+  EXPECT_THROW(manager.cache().view().list<ConfigMap>(), NotCachedError);
+  manager.cache().declare<ConfigMap>();
+  EXPECT_EQ(manager.cache().view().list<ConfigMap>().size(), 1u);
+}
+
+TEST_F(ManagerLifecycleTest, AControllerThatIsAddedLateWaitsForItsCaches) {
+  for (int i = 0; i < 5; ++i) put("m" + std::to_string(i), "1");
+  Manager manager{client_};
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
+  std::atomic<int> runs{0};
+  std::atomic<int> incomplete{0};
+  Builder<ConfigMap>(manager).reconcile([&](Request, Context& context) -> Result {
+    if (context.list<ConfigMap>().size() != 5) ++incomplete;
+    ++runs;
+    return {};
+  });
+  EXPECT_TRUE(eventually([&] { return runs == 5; }));
+  EXPECT_EQ(incomplete, 0);
+}
+
+TEST_F(ManagerLifecycleTest, AnElectionThatCannotWorkIsRefused) {
+  const auto make = [&](const auto& change) {
+    LeaderElection election;
+    election.name = "website";
+    election.ns = "default";
+    change(election);
+    ManagerOptions options;
+    options.leader_election = election;
+    const Manager manager(client_, options);
+  };
+  EXPECT_NO_THROW(make([](LeaderElection&) {}));
+  EXPECT_THROW(make([](LeaderElection& election) { election.name.clear(); }), InvalidArgument);
+  EXPECT_THROW(make([](LeaderElection& election) { election.renew_deadline = 15s; }),
+               InvalidArgument);
+  EXPECT_THROW(make([](LeaderElection& election) { election.retry_period = 10s; }),
+               InvalidArgument);
+}
+
+TEST_F(ManagerLifecycleTest, ALeaseThatIsNotToBeReleasedStays) {
+  LeaderElection election;
+  election.name = "website";
+  election.ns = "default";
+  election.identity = "us";
+  election.release = false;
+  ManagerOptions options;
+  options.leader_election = election;
+  Manager manager{client_, options};
+  {
+    const Running running(manager);
+    EXPECT_TRUE(eventually([&] { return manager.is_leader(); }));
+  }
+  const auto lease = client_.resource<k8s::coordination::v1::Lease>("default").get("website");
+  EXPECT_EQ(lease.spec().holder_identity(), "us");
+}
+
+// ---------------------------------------------------------------------------------- pages
+
+class ManagerServersTest : public ManagerLifecycleTest {
+ protected:
+  static ManagerOptions listening() {
+    ManagerOptions out;
+    out.health_listen = "127.0.0.1:0";
+    out.metrics_listen = "127.0.0.1:0";
+    return out;
+  }
+  /// The body of an answer, or what is wrong.
+  std::string get(std::uint16_t port, const std::string& path) const {
+    rest::Config config;
+    config.server = "http://127.0.0.1:" + std::to_string(port);
+    const rest::Client client(config, client_.shared_loop());
+    rest::CallOptions call;
+    call.timeout = 20s;
+    try {
+      return client.get_raw(path, call);
+    } catch (const api::StatusError& e) {
+      return std::to_string(e.code()) + ": " + e.what();
+    } catch (const Error&) {
+      return "no answer";
+    }
+  }
+};
+
+TEST_F(ManagerServersTest, EndWithTheRun) {
+  Manager manager{client_, listening()};
+  Running running(manager);
+  EXPECT_TRUE(eventually([&] { return get(manager.health_port(), "/healthz") == "ok"; }));
+  EXPECT_THAT(get(manager.metrics_port(), "/metrics"), testing::Not(testing::IsEmpty()));
+  running.stop();
+  EXPECT_EQ(get(manager.health_port(), "/healthz"), "no answer");
+  EXPECT_EQ(get(manager.metrics_port(), "/metrics"), "no answer");
+}
+
+TEST_F(ManagerServersTest, ReadinessAndHealthAreApart) {
+  std::atomic<bool> ready{false};
+  ManagerOptions options = listening();
+  options.ready_when_caches_are_live = false;
+  Manager manager{client_, options};
+  manager.add_ready_check("warm", [&]() -> std::optional<std::string> {
+    if (!ready) return "cold";
+    return std::nullopt;
+  });
+  const Running running(manager);
+  const auto port = manager.health_port();
+  EXPECT_EQ(get(port, "/healthz"), "ok");
+  EXPECT_THAT(get(port, "/readyz"), HasSubstr("500"));
+  EXPECT_THAT(get(port, "/readyz/warm"), HasSubstr("500"));
+  EXPECT_THAT(get(port, "/healthz/warm"), HasSubstr("404"));
+  ready = true;
+  EXPECT_EQ(get(port, "/readyz"), "ok");
+  EXPECT_EQ(get(port, "/readyz/warm"), "ok");
+  // Without a check of its own a page has one that says that the process is there.
+  EXPECT_EQ(get(port, "/healthz/ping"), "ok");
+  EXPECT_EQ(get(port, "/healthz?verbose"), "[+]ping ok\nhealthz check passed\n");
+  EXPECT_THAT(get(port, "/readyz/ping"), HasSubstr("404"));
+}
+
+TEST_F(ManagerServersTest, AFailureSaysWhichChecksFailedAndNotWhy) {
+  ManagerOptions options = listening();
+  options.ready_when_caches_are_live = false;
+  Manager manager{client_, options};
+  manager.add_ready_check("bad", []() -> std::optional<std::string> { return "secret"; });
+  manager.add_ready_check("good", []() -> std::optional<std::string> { return std::nullopt; });
+  const Running running(manager);
+  const auto port = manager.health_port();
+  const std::string page = get(port, "/readyz");
+  EXPECT_THAT(page, HasSubstr("500"));
+  EXPECT_THAT(page, HasSubstr("[-]bad failed: reason withheld"));
+  EXPECT_THAT(page, HasSubstr("[+]good ok"));
+  EXPECT_THAT(page, HasSubstr("readyz check failed"));
+  EXPECT_THAT(page, testing::Not(HasSubstr("secret")));
+  EXPECT_THAT(get(port, "/readyz?verbose"), HasSubstr("[-]bad failed: reason withheld"));
+  // Other checks do not concern one that is asked for.
+  EXPECT_EQ(get(port, "/readyz/good"), "ok");
+  EXPECT_THAT(get(port, "/readyz/bad"), HasSubstr("secret"));
+}
+
+/// Counts how often it was asked.
+class OwnMetrics : public metrics::Source {
+ public:
+  void collect(std::vector<metrics::Sample>& out) const override {
+    metrics::Collector(out, {{"color", "red"}}).gauge("own_things", "Things.", 3);
+  }
+};
+
+TEST_F(ManagerServersTest, ServeTheProgramsOwnMetricsAndNothingElse) {
+  Manager manager{client_, listening()};
+  manager.add_metrics(std::make_shared<OwnMetrics>());
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] {
+    return get(manager.metrics_port(), "/metrics").find("own_things{color=\"red\"} 3\n") !=
+           std::string::npos;
+  }));
+  EXPECT_THAT(get(manager.metrics_port(), "/"), HasSubstr("404"));
+  EXPECT_THAT(get(manager.metrics_port(), "/healthz"), HasSubstr("404"));
+  EXPECT_THAT(get(manager.health_port(), "/metrics"), HasSubstr("404"));
+}
+
+TEST_F(ManagerServersTest, AnAddressOfMetricsThatIsTakenIsAnError) {
+  ManagerOptions taken;
+  taken.metrics_listen = "127.0.0.1:" + std::to_string(server_.port());
+  EXPECT_THROW(Manager(client_, taken), Error);
+}
+
+}  // namespace
+}  // namespace lookout::controller

@@ -1,0 +1,465 @@
+#include "lookout/controller/manager.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lookout/controller/builder.h"
+#include "lookout/controller/signals.h"
+#include "lookout/k8s/coordination/v1_draft.h"
+#include "tests/controller/manager_fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/gate.h"
+#include "tests/support/held.h"
+
+namespace lookout::controller {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::coordination::v1::Lease;
+using k8s::core::v1::ConfigMap;
+using test::eventually;
+
+using testing::HasSubstr;
+
+class ManagerTest : public ManagerFixture {
+ protected:
+  void note(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    notes_.push_back(what);
+  }
+  std::vector<std::string> notes() const {
+    const std::lock_guard lock(mutex_);
+    return notes_;
+  }
+  bool noted(const std::string& what) const {
+    const auto all = notes();
+    return std::find(all.begin(), all.end(), what) != all.end();
+  }
+  /// Notes its beginning and its end.
+  Manager::Run noting(const std::string& name) {
+    return [this, name](std::stop_token stop) {
+      note("+" + name);
+      EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+      note("-" + name);
+    };
+  }
+  static ManagerOptions elected(const std::string& identity) {
+    ManagerOptions out;
+    LeaderElection election;
+    election.name = "website";
+    election.ns = "default";
+    election.identity = identity;
+    election.lease_duration = 60s;
+    election.renew_deadline = 40s;
+    election.retry_period = 20ms;
+    out.leader_election = election;
+    return out;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(ManagerTest, GroupsStartAndStopInOrder) {
+  put("m", "1");
+  Manager manager{client_, elected("a")};
+  manager.cache().declare<ConfigMap>();
+  manager.add("leader", noting("leader"));
+  manager.add(
+      "others",
+      [&](std::stop_token stop) {
+        EXPECT_EQ(manager.cache().view().list<ConfigMap>().size(), 1u);
+        note("+others");
+        EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+        note("-others");
+      },
+      RunnableGroup::kOthers);
+  manager.add("webhooks", noting("webhooks"), RunnableGroup::kWebhooks);
+  manager.add_async(
+      "servers",
+      [&](std::stop_token stop) -> Awaitable<void> {
+        note("+servers");
+        while (!stop.stop_requested()) co_await Clock::real()->sleep(1h, stop);
+        // The caches have ended before, and the lease is still held.
+        const auto leases = client_.resource<Lease>("default");
+        const Lease lease = co_await leases.async_get("website");
+        EXPECT_EQ(lease.spec().holder_identity(), "a");
+        note("-servers");
+      },
+      RunnableGroup::kServers);
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return noted("+leader"); }));
+  EXPECT_TRUE(manager.is_leader());
+  running.stop();
+  const auto all = notes();
+  ASSERT_EQ(all.size(), 8u);
+  // Servers and webhooks are threads that start side by side.
+  EXPECT_EQ(all[2], "+others");
+  EXPECT_EQ(all[3], "+leader");
+  EXPECT_EQ((std::vector<std::string>(all.begin() + 4, all.end())),
+            (std::vector<std::string>{"-others", "-leader", "-webhooks", "-servers"}));
+  EXPECT_EQ(lookout::test::held(client_.resource<Lease>("default").get("website"))
+                .spec()
+                .holder_identity(),
+            "");
+  EXPECT_FALSE(manager.is_leader());
+}
+
+TEST_F(ManagerTest, TheErrorOfARunnableEndsTheRun) {
+  Manager manager{client_};
+  manager.add("others", noting("others"), RunnableGroup::kOthers);
+  manager.add("fails", [&](std::stop_token) {
+    EXPECT_TRUE(eventually([&] { return noted("+others"); }));
+    throw std::runtime_error("no disk");
+  });
+  Running running(manager);
+  EXPECT_THROW(
+      try { running.end(); } catch (const std::runtime_error& e) {
+        EXPECT_STREQ(e.what(), "no disk");
+        throw;
+      },
+      std::runtime_error);
+  EXPECT_TRUE(noted("-others"));
+}
+
+TEST_F(ManagerTest, ARunnableMayEndEarlyAndAnotherMayComeLate) {
+  Manager manager{client_};
+  manager.add("short", [&](std::stop_token) { note("short"); });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return noted("short"); }));
+  manager.add("late", noting("late"));
+  ASSERT_TRUE(eventually([&] { return noted("+late"); }));
+  EXPECT_FALSE(running.ended());
+  running.stop();
+  EXPECT_TRUE(noted("-late"));
+  EXPECT_THROW(manager.add("never", noting("never")), InvalidArgument);
+}
+
+TEST_F(ManagerTest, RunsOnce) {
+  Manager manager{client_};
+  std::stop_source stopped;
+  stopped.request_stop();
+  manager.run(stopped.get_token());
+  EXPECT_THROW(manager.run(stopped.get_token()), InvalidArgument);
+}
+
+TEST_F(ManagerTest, TheNextLeaderBeginsWhenTheLastReconcileHasEnded) {
+  put("m", "1");
+  test::Gate working;
+  std::atomic<bool> active{false};
+  Manager first{client_, elected("first")};
+  Builder<ConfigMap>(first).reconcile([&](Request, Context& context) -> Result {
+    active = true;
+    working.open();
+    EXPECT_TRUE(eventually([&] { return context.stop().stop_requested(); }));
+    std::this_thread::sleep_for(50ms);
+    active = false;
+    return {};
+  });
+  auto running_first = std::make_unique<Running>(first);
+  ASSERT_TRUE(working.wait());
+
+  test::Gate second_works;
+  Manager second{client_, elected("second")};
+  Builder<ConfigMap>(second).reconcile([&](Request, Context&) -> Result {
+    EXPECT_FALSE(active);
+    second_works.open();
+    return {};
+  });
+  const Running running_second(second);
+  std::this_thread::sleep_for(100ms);
+  EXPECT_FALSE(second.is_leader());
+  EXPECT_FALSE(second_works.is_open());
+  const auto token = first.leadership()->fencing_token();
+  running_first->stop();
+  EXPECT_FALSE(active);
+  // At once, not after the minute that the lease would last.
+  EXPECT_TRUE(second_works.wait(20s));
+  EXPECT_GT(second.leadership()->fencing_token(), token);
+}
+
+TEST_F(ManagerTest, ALostLeaseEndsTheWorkAtOnceAndRefusesWrites) {
+  put("m", "1");
+  test::Gate working;
+  std::atomic<bool> refused{false};
+  Manager manager{client_, elected("us")};
+  manager.add("others", noting("others"), RunnableGroup::kOthers);
+  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
+    const auto map = context.find<ConfigMap>(request);
+    working.open();
+    EXPECT_TRUE(eventually([&] { return context.stop().stop_requested(); }));
+    const auto change = map->edit();
+    change.data().set("value", "from the grave");
+    try {
+      context.patch(change);
+    } catch (const LeadershipLostError&) {
+      refused = true;
+    }
+    return {};
+  });
+  Running running(manager);
+  ASSERT_TRUE(working.wait());
+  client_.resource<Lease>("default").patch(
+      "website", rest::PatchType::kMerge,
+      R"({"spec":{"holderIdentity":"thief","leaseDurationSeconds":60}})");
+  EXPECT_THROW(running.end(), LeaderElectionLostError);
+  EXPECT_TRUE(refused);
+  EXPECT_TRUE(noted("-others"));
+  EXPECT_EQ(lookout::test::held(maps_.get("m")).data()["value"], "1");
+  EXPECT_EQ(lookout::test::held(client_.resource<Lease>("default").get("website"))
+                .spec()
+                .holder_identity(),
+            "thief");
+}
+
+TEST_F(ManagerTest, TheLeaseHasTheLabelsThatWereGiven) {
+  ManagerOptions options = elected("a");
+  options.leader_election->labels = {{"team", "web"}};
+  Manager manager{client_, options};
+  manager.add("leader", noting("leader"));
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return noted("+leader"); }));
+  const Lease lease = client_.resource<Lease>("default").get("website");
+  EXPECT_EQ(lease.metadata().labels()["team"], "web");
+}
+
+TEST_F(ManagerTest, AStandbyWarmsUpAndRunsWhatNeedsNoLeader) {
+  put("m", "1");
+  Manager leader{client_, elected("leader")};
+  leader.add("work", noting("leader"));
+  auto leading = std::make_unique<Running>(leader);
+  ASSERT_TRUE(eventually([&] { return noted("+leader"); }));
+
+  std::atomic<int> warm{0};
+  std::atomic<int> everywhere{0};
+  Manager standby{client_, elected("standby")};
+  Builder<ConfigMap>(standby).named("warm").warm_up().reconcile([&](Request, Context&) -> Result {
+    ++warm;
+    return {};
+  });
+  Builder<ConfigMap>(standby)
+      .named("everywhere")
+      .needs_leader_election(false)
+      .reconcile([&](Request, Context& context) -> Result {
+        if (everywhere++ == 0) context.create(ConfigMap::draft("made", "default"));
+        return {};
+      });
+  const Running running(standby);
+  EXPECT_TRUE(eventually([&] { return everywhere > 0; }));
+  // The sources run, the workers do not.
+  EXPECT_TRUE(eventually([&] { return metric(standby, "workqueue_adds_total", "warm") >= 1; }));
+  EXPECT_EQ(warm, 0);
+  leading->stop();
+  EXPECT_TRUE(eventually([&] { return warm > 0; }));
+}
+
+TEST_F(ManagerTest, ACandidateThatNeverLedStopsAtOnce) {
+  Manager leader{client_, elected("leader")};
+  leader.add("work", noting("leader"));
+  const Running leading(leader);
+  ASSERT_TRUE(eventually([&] { return noted("+leader"); }));
+  Manager standby{client_, elected("standby")};
+  standby.add("never", noting("never"));
+  standby.add("others", noting("others"), RunnableGroup::kOthers);
+  Running running(standby);
+  ASSERT_TRUE(eventually([&] { return noted("+others"); }));
+  running.stop();
+  EXPECT_FALSE(noted("+never"));
+}
+
+TEST_F(ManagerTest, AShutdownThatTakesTooLongIsSaid) {
+  std::atomic<bool> go_on{false};
+  ManagerOptions options;
+  options.graceful_shutdown_timeout = 20ms;
+  options.on_shutdown_overrun = [&] { go_on = true; };
+  Manager manager{client_, options};
+  manager.add("deaf", [&](std::stop_token) {
+    note("+deaf");
+    EXPECT_TRUE(eventually([&] { return go_on.load(); }));
+    note("-deaf");
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return noted("+deaf"); }));
+  try {
+    running.stop();
+    FAIL() << "no error";
+  } catch (const ShutdownOverrunError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("deaf"));
+  }
+  // It is not left behind.
+  EXPECT_TRUE(noted("-deaf"));
+}
+
+TEST_F(ManagerTest, CachesThatDoNotSyncFailTheRun) {
+  ManagerOptions options;
+  options.cache.sync_timeout = 100ms;
+  Manager manager{client_, options};
+  manager.cache().declare(api::Resource("example.com", "v1", "Website", "websites", true), false,
+                          {});
+  Running running(manager);
+  try {
+    running.end();
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("websites.example.com"));
+  }
+}
+
+TEST_F(ManagerTest, AStopWhileCachesSyncEndsTheRun) {
+  Manager manager{client_};
+  manager.cache().declare(api::Resource("example.com", "v1", "Website", "websites", true), false,
+                          {});
+  manager.add("others", noting("others"), RunnableGroup::kOthers);
+  Running running(manager);
+  std::this_thread::sleep_for(20ms);
+  running.stop();
+  EXPECT_TRUE(notes().empty());
+}
+
+// ------------------------------------------------------------------------------------ HTTP
+
+class ManagerPagesTest : public ManagerTest {
+ protected:
+  static ManagerOptions listening() {
+    ManagerOptions out;
+    out.health_listen = "127.0.0.1:0";
+    out.metrics_listen = "127.0.0.1:0";
+    return out;
+  }
+  /// The body of an answer, or "STATUS: message" of a failure.
+  std::string get(std::uint16_t port, const std::string& path) const {
+    rest::Config config;
+    config.server = "http://127.0.0.1:" + std::to_string(port);
+    const rest::Client client(config, client_.shared_loop());
+    rest::CallOptions call;
+    call.timeout = 20s;
+    try {
+      return client.get_raw(path, call);
+    } catch (const api::StatusError& e) {
+      return std::to_string(e.code()) + ": " + e.what();
+    }
+  }
+};
+
+TEST_F(ManagerPagesTest, ChecksHaveNames) {
+  std::atomic<bool> broken{false};
+  Manager manager{client_, listening()};
+  manager.add_health_check("disk", [&]() -> std::optional<std::string> {
+    if (broken) return "no space left";
+    return std::nullopt;
+  });
+  manager.add_health_check("cpu", [&]() -> std::optional<std::string> {
+    if (broken) throw std::runtime_error("too hot");
+    return std::nullopt;
+  });
+  EXPECT_THROW(manager.add_health_check("cpu", {}), InvalidArgument);
+  const Running running(manager);
+  const auto port = manager.health_port();
+  EXPECT_EQ(get(port, "/healthz"), "ok");
+  EXPECT_EQ(get(port, "/healthz?verbose"), "[+]cpu ok\n[+]disk ok\nhealthz check passed\n");
+  EXPECT_EQ(get(port, "/healthz/disk"), "ok");
+  EXPECT_THAT(get(port, "/healthz/none"), HasSubstr("404"));
+  EXPECT_THAT(get(port, "/nothing"), HasSubstr("404"));
+  broken = true;
+  EXPECT_THAT(get(port, "/healthz"), testing::StartsWith("500"));
+  EXPECT_THAT(get(port, "/healthz/disk"), HasSubstr("500"));
+  EXPECT_EQ(get(port, "/healthz?exclude=disk&exclude=cpu"), "ok");
+  EXPECT_EQ(get(port, "/healthz?verbose&exclude=disk&exclude=cpu&exclude=x"),
+            "[+]cpu excluded: ok\n[+]disk excluded: ok\nwarn: some health checks cannot be "
+            "excluded: no matches for \"x\"\nhealthz check passed\n");
+}
+
+TEST_F(ManagerPagesTest, ReadyMeansThatTheCachesAreThere) {
+  Manager manager{client_, listening()};
+  manager.cache().declare(api::Resource("example.com", "v1", "Website", "websites", true), false,
+                          {});
+  const Running running(manager);
+  EXPECT_THAT(get(manager.health_port(), "/readyz"), testing::StartsWith("500"));
+  EXPECT_EQ(get(manager.health_port(), "/healthz"), "ok");
+
+  Manager other{client_, listening()};
+  other.cache().declare<ConfigMap>();
+  const Running running_other(other);
+  EXPECT_TRUE(eventually([&] {
+    return get(other.health_port(), "/readyz?verbose") == "[+]caches ok\nreadyz check passed\n";
+  }));
+}
+
+TEST_F(ManagerPagesTest, MetricsAreThereForPrometheus) {
+  put("m", "1");
+  Manager manager{client_, listening()};
+  Builder<ConfigMap>(manager).reconcile([](Request, Context&) -> Result { return {}; });
+  const Running running(manager);
+  const auto page = [&] { return get(manager.metrics_port(), "/metrics"); };
+  EXPECT_TRUE(eventually([&] {
+    return page().find(
+               "controller_runtime_reconcile_total{controller=\"configmap\","
+               "result=\"success\"} 1\n") != std::string::npos;
+  }));
+  const std::string all = page();
+  for (const char* line :
+       {"# TYPE controller_runtime_reconcile_total counter\n",
+        "controller_runtime_reconcile_total{controller=\"configmap\",result=\"error\"} 0\n",
+        "controller_runtime_reconcile_panics_total{controller=\"configmap\"} 0\n",
+        "controller_runtime_max_concurrent_reconciles{controller=\"configmap\"} 1\n",
+        "controller_runtime_reconcile_time_seconds_bucket{controller=\"configmap\",le=\"+Inf\"} "
+        "1\n",
+        "controller_runtime_reconcile_time_seconds_count{controller=\"configmap\"} 1\n",
+        "workqueue_depth{name=\"configmap\",controller=\"configmap\",priority=\"0\"} 0\n",
+        "workqueue_adds_total{name=\"configmap\",controller=\"configmap\"} 1\n",
+        "informer_synced{name=\"configmaps\"} 1\n"}) {
+    EXPECT_THAT(all, HasSubstr(line));
+  }
+  // A name is described once.
+  EXPECT_EQ(all.find("# TYPE controller_runtime_reconcile_total"),
+            all.rfind("# TYPE controller_runtime_reconcile_total"));
+}
+
+TEST_F(ManagerPagesTest, AnAddressThatCannotBeHadIsAnError) {
+  ManagerOptions taken;
+  taken.health_listen = "127.0.0.1:" + std::to_string(server_.port());
+  EXPECT_THROW(Manager(client_, taken), Error);
+  ManagerOptions wrong;
+  wrong.health_listen = "here";
+  EXPECT_THROW(Manager(client_, wrong), InvalidArgument);
+  ManagerOptions off;
+  off.health_listen = "0";
+  EXPECT_EQ(Manager(client_, off).health_port(), 0);
+  ManagerOptions nowhere;
+  nowhere.leader_election = LeaderElection{.name = "x"};
+  EXPECT_THROW(Manager(client_, nowhere), InvalidArgument);
+}
+
+TEST(SignalsTest, TheFirstSignalIsAStopAndTheSecondTheEnd) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const auto stop = stop_on_signals();
+        if (stop.stop_requested()) std::_Exit(3);
+        std::raise(SIGTERM);
+        if (!eventually([&] { return stop.stop_requested(); })) std::_Exit(4);
+        if (!stop_on_signals().stop_requested()) std::_Exit(5);
+        std::raise(SIGINT);
+        std::this_thread::sleep_for(30s);
+        std::_Exit(6);
+      },
+      testing::ExitedWithCode(1), "");
+}
+
+}  // namespace
+}  // namespace lookout::controller

@@ -1,0 +1,147 @@
+// Programs that are made with controller::Program, run as their users run them.
+#include "lookout/controller/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lookout/k8s/coordination/v1.h"
+#include "lookout/k8s/core/v1_draft.h"
+#include "tests/cmd/program.h"
+#include "tests/controller/manager_fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/held.h"
+
+namespace lookout::controller {
+namespace {
+
+using k8s::coordination::v1::Lease;
+using k8s::core::v1::Event;
+using test::eventually;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ProgramTest : public ManagerFixture {
+ protected:
+  test::ProgramResult run(const std::vector<std::string>& arguments) const {
+    return environment_.run(LOOKOUT_PROGRAM_UNDER_TEST, arguments);
+  }
+  void start(std::vector<std::string> arguments = {}) {
+    arguments.insert(arguments.begin(), {"--server", server_.url()});
+    program_.emplace(environment_.start(LOOKOUT_PROGRAM_UNDER_TEST, arguments, log()));
+  }
+  std::filesystem::path log() const { return environment_.home() / "log"; }
+  int terminate() {
+    program_->signal(SIGTERM);
+    return program_->wait();
+  }
+  /// The message of the one Event about ConfigMaps in a namespace.
+  std::string greeting(const std::string& ns) const {
+    const auto events = client_.resource<Event>(ns).list();
+    for (const Event& event : events.items) {
+      if (event.reason() == "Greeted") return std::string(event.message());
+    }
+    return "";
+  }
+
+  test::ProgramEnvironment environment_;
+  std::optional<test::Process> program_;
+};
+
+TEST_F(ProgramTest, HelpNamesFlagsVariablesAndExamples) {
+  const auto result = run({"--help"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("Greets each ConfigMap."), HasSubstr("--leader-elect-namespace"),
+                    HasSubstr("LOOKOUT_METRICS_LISTEN"), HasSubstr("--greeting"),
+                    HasSubstr("greeter --kubeconfig"), HasSubstr("2 wrong usage")));
+}
+
+TEST_F(ProgramTest, WrongUsageIsTwo) {
+  const auto unknown = run({"--metrics-lisen", ":1"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.errors, HasSubstr("--metrics-lisen"));
+  EXPECT_EQ(run({"--log-level", "loud"}).status, 2);
+  const auto address = run({"--server", server_.url(), "--metrics-listen", "8080"});
+  EXPECT_EQ(address.status, 2);
+  EXPECT_THAT(address.errors, HasSubstr("\"8080\" is no address to listen on"));
+}
+
+TEST_F(ProgramTest, AFailureIsOne) {
+  const auto result = run({"--kubeconfig", (environment_.home() / "none").string()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, HasSubstr("none"));
+}
+
+TEST_F(ProgramTest, RunsUntilASignalAndWritesEvents) {
+  put("web", "1");
+  start({"--metrics-listen", "127.0.0.1:0", "--health-listen", "0", "--greeting", "good day"});
+  EXPECT_TRUE(eventually([&] { return greeting("default") == "good day"; }));
+  EXPECT_EQ(terminate(), 0) << test::read_file(log());
+}
+
+TEST_F(ProgramTest, GivesItsLeaseUpAtTheEnd) {
+  start({"--metrics-listen=0", "--health-listen=0", "--leader-elect"});
+  const auto leases = client_.resource<Lease>("default");
+  ASSERT_TRUE(eventually([&] { return static_cast<bool>(leases.find("greeter")); }));
+  put("web", "1");
+  EXPECT_TRUE(eventually([&] { return !greeting("default").empty(); }));
+  EXPECT_EQ(terminate(), 0) << test::read_file(log());
+  // The lease is free for the next one.
+  const auto lease = leases.get("greeter");
+  EXPECT_EQ(lease.spec().holder_identity(), "");
+}
+
+TEST_F(ProgramTest, VariablesSetWhatFlagsDoNot) {
+  environment_.set("LOOKOUT_METRICS_LISTEN", "0");
+  environment_.set("LOOKOUT_HEALTH_LISTEN", "nowhere");
+  environment_.set("LOOKOUT_LEADER_ELECT", "true");
+  environment_.set("LOOKOUT_LEADER_ELECT_NAMESPACE", "kube-system");
+  environment_.set("LOOKOUT_NAMESPACE", "default,kube-system");
+  put("far", "1", "kube-public");
+  put("near", "1", "kube-system");
+  start({"--health-listen", "0"});
+  EXPECT_TRUE(eventually([&] { return !greeting("kube-system").empty(); }))
+      << test::read_file(log());
+  EXPECT_TRUE(client_.resource<Lease>("kube-system").find("greeter"));
+  EXPECT_EQ(greeting("kube-public"), "") << "that namespace is not watched";
+  EXPECT_EQ(terminate(), 0);
+}
+
+TEST_F(ProgramTest, AStopThatTakesTooLongEndsTheProcess) {
+  put("web", "1");
+  start({"--metrics-listen=0", "--health-listen=0", "--hang"});
+  EXPECT_TRUE(eventually([&] { return !greeting("default").empty(); }));
+  EXPECT_EQ(terminate(), 1);
+  EXPECT_THAT(test::read_file(log()), HasSubstr("the graceful shutdown took too long"));
+}
+
+TEST(ManagerFlagsTest, ElectionKeepsItsTimesAndFindsItsNamespace) {
+  ManagerFlags flags;
+  rest::Config config;
+  config.default_namespace = "shop";
+  ManagerOptions options;
+  options.leader_election = LeaderElection{.name = "", .lease_duration = std::chrono::seconds(60)};
+  flags.apply_to(options, "website", config);
+  EXPECT_FALSE(options.leader_election) << "nobody has asked for it";
+
+  options.leader_election = LeaderElection{.name = "", .lease_duration = std::chrono::seconds(60)};
+  flags.leader_elect = true;
+  flags.apply_to(options, "website", config);
+  ASSERT_TRUE(options.leader_election);
+  EXPECT_EQ(options.leader_election->name, "website");
+  EXPECT_EQ(options.leader_election->ns, "shop");
+  EXPECT_EQ(options.leader_election->lease_duration, std::chrono::seconds(60));
+
+  flags.leader_elect_namespace = "ops";
+  flags.apply_to(options, "other", config);
+  EXPECT_EQ(options.leader_election->name, "website");
+  EXPECT_EQ(options.leader_election->ns, "ops");
+}
+
+}  // namespace
+}  // namespace lookout::controller

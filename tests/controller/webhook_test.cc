@@ -1,0 +1,480 @@
+// Admission webhooks, over HTTPS.
+#include "lookout/controller/webhook.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+#include <future>
+#include <latch>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lookout/base/base64.h"
+#include "lookout/base/clock.h"
+#include "tests/controller/webhook_testing.h"
+#include "tests/support/eventually.h"
+#include "tests/support/gate.h"
+#include "tests/support/matchers.h"
+
+namespace lookout::controller {
+namespace {
+
+using namespace std::chrono_literals;
+using api::Object;
+
+class WebhookTest : public WebhookFixture {
+ protected:
+  HttpsAnswer ask(const WebhookServer& server, const std::string& path,
+                  const std::string& body) const {
+    return caller(server)({.path = path, .body = body});
+  }
+  /// The answer to a review; its response is looked at.
+  Object admit(const WebhookServer& server, const std::string& path,
+               const std::string& body) const {
+    const HttpsAnswer answer = ask(server, path, body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.status == 200 ? answer.object() : Object();
+  }
+  static bool is_allowed(const Object& answer) { return answer["response"]["allowed"].as_bool(); }
+  static std::string patch_in(const Object& answer) {
+    return decode_base64(answer["response"]["patch"].as_string()).value_or("");
+  }
+};
+
+TEST_F(WebhookTest, PathsAreControllerRuntimes) {
+  const api::Resource website(Website::kResource);
+  EXPECT_EQ(WebhookServer::validate_path(website), "/validate-example-com-v1-website");
+  EXPECT_EQ(WebhookServer::mutate_path(website), "/mutate-example-com-v1-website");
+  EXPECT_EQ(WebhookServer::validate_path({"", "v1", "Pod", "pods", true}), "/validate--v1-pod");
+}
+
+TEST_F(WebhookTest, AValidatorAllowsOrDenies) {
+  WebhookServer server(loop_, options());
+  server.validate<Website>([](const Admission<Website>& request) {
+    if (request.object.replicas() > request.old_object.replicas() + 1)
+      return denied("one more at a time").warn("slowly");
+    return allowed();
+  });
+  const Serving serving(server);
+  const std::string path = "/validate-example-com-v1-website";
+  const Object fine = admit(server, path, review("uid-1", "UPDATE", website(2), website(1)));
+  EXPECT_EQ(fine["response"]["uid"].as_string(), "uid-1");
+  EXPECT_TRUE(is_allowed(fine));
+  EXPECT_FALSE(fine["response"]["patch"].exists());
+
+  const Object refused = admit(server, path, review("uid-2", "UPDATE", website(5), website(1)));
+  EXPECT_EQ(refused["response"]["uid"].as_string(), "uid-2");
+  EXPECT_FALSE(is_allowed(refused));
+  EXPECT_EQ(refused["response"]["status"]["code"].as_int(), 403);
+  EXPECT_EQ(refused["response"]["status"]["message"].as_string(), "one more at a time");
+  EXPECT_EQ(refused["response"]["warnings"][0].as_string(), "slowly");
+  EXPECT_EQ(metric(server, "controller_runtime_webhook_requests_total",
+                   {{"webhook", path}, {"code", "200"}}),
+            2);
+  EXPECT_EQ(metric(server, "controller_runtime_webhook_latency_seconds", {{"webhook", path}}), 2);
+  EXPECT_EQ(metric(server, "controller_runtime_webhook_requests_in_flight", {{"webhook", path}}),
+            0);
+}
+
+TEST_F(WebhookTest, AMutationIsAPatchOfWhatWasEdited) {
+  WebhookServer server(loop_, options());
+  server.mutate<Website>([](const Admission<Website>& request, api::ObjectDraft& draft) {
+    if (request.object.replicas() == 0) draft["spec"]["replicas"].set(3);
+  });
+  const Serving serving(server);
+  const std::string path = "/mutate-example-com-v1-website";
+  const Object changed = admit(server, path, review("1", "CREATE", website(0)));
+  EXPECT_TRUE(is_allowed(changed));
+  EXPECT_EQ(changed["response"]["patchType"].as_string(), "JSONPatch");
+  EXPECT_EQ(patch_in(changed), R"([{"path":"/spec/replicas","value":3,"op":"replace"}])");
+  const Object unchanged = admit(server, path, review("2", "CREATE", website(1)));
+  EXPECT_TRUE(is_allowed(unchanged));
+  EXPECT_FALSE(unchanged["response"]["patch"].exists());
+}
+
+TEST_F(WebhookTest, FieldsThatNobodyKnowsStay) {
+  WebhookServer server(loop_, options());
+  server.mutate<Website>([](const Admission<Website>&, api::ObjectDraft& draft) {
+    draft["metadata"]["labels"]["app"].set("web");
+  });
+  const Serving serving(server);
+  const Object answer = admit(
+      server, "/mutate-example-com-v1-website",
+      review("1", "CREATE",
+             R"({"apiVersion":"example.com/v1","kind":"Website","future":{"a":[1.50,null]}})"));
+  EXPECT_EQ(patch_in(answer),
+            R"([{"path":"/metadata","value":{"labels":{"app":"web"}},"op":"add"}])");
+}
+
+TEST_F(WebhookTest, ADeletionIsNotMutated) {
+  WebhookServer server(loop_, options());
+  std::atomic<int> calls{0};
+  server.mutate<Website>([&](const Admission<Website>&, api::ObjectDraft&) { ++calls; });
+  const Serving serving(server);
+  const Object answer =
+      admit(server, "/mutate-example-com-v1-website", review("1", "DELETE", "null", website(1)));
+  EXPECT_TRUE(is_allowed(answer));
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_F(WebhookTest, ADeniedMutationHasNoPatch) {
+  WebhookServer server(loop_, options());
+  server.mutate<Website>([](const Admission<Website>&, api::ObjectDraft& draft) {
+    draft["spec"]["replicas"].set(7);
+    return denied("no");
+  });
+  const Serving serving(server);
+  const Object answer =
+      admit(server, "/mutate-example-com-v1-website", review("1", "CREATE", website(1)));
+  EXPECT_FALSE(is_allowed(answer));
+  EXPECT_FALSE(answer["response"]["patch"].exists());
+}
+
+TEST_F(WebhookTest, AValidatorSeesTheOldObjectOfADeletion) {
+  WebhookServer server(loop_, options());
+  Validator<Website> validator;
+  validator.remove = [](const Admission<Website>& request) {
+    return request.object || request.old_object.replicas() != 4 ? allowed() : denied("in use");
+  };
+  server.validate<Website>(validator);
+  const Serving serving(server);
+  const std::string path = "/validate-example-com-v1-website";
+  EXPECT_FALSE(is_allowed(admit(server, path, review("1", "DELETE", "null", website(4)))));
+  EXPECT_TRUE(is_allowed(admit(server, path, review("2", "CREATE", website(4)))));
+}
+
+Awaitable<AdmissionResponse> slow_verdict(const Admission<Website>& request) {
+  co_await Clock::real()->sleep(1ms, request.stop);
+  AdmissionResponse out = request.object.replicas() == 1 ? allowed() : denied("not one");
+  co_return out;
+}
+
+Awaitable<void> slow_edit(const Admission<Website>& request, api::ObjectDraft& draft) {
+  co_await Clock::real()->sleep(1ms, request.stop);
+  draft["spec"]["replicas"].set(9);
+}
+
+TEST_F(WebhookTest, CoroutinesAreHandlersToo) {
+  WebhookServer server(loop_, options());
+  server.validate<Website>("/validate", &slow_verdict);
+  server.mutate<Website>("/mutate", &slow_edit);
+  server.validate<Website>("/throws",
+                           [](const Admission<Website>&) -> Awaitable<AdmissionResponse> {
+                             throw std::runtime_error("secret");
+                             co_return allowed();
+                           });
+  const Serving serving(server);
+  EXPECT_TRUE(is_allowed(admit(server, "/validate", review("1", "CREATE", website(1)))));
+  EXPECT_FALSE(is_allowed(admit(server, "/validate", review("2", "CREATE", website(2)))));
+  EXPECT_EQ(patch_in(admit(server, "/mutate", review("3", "CREATE", website(1)))),
+            R"([{"path":"/spec/replicas","value":9,"op":"replace"}])");
+  const Object thrown = admit(server, "/throws", review("4", "CREATE", website(1)));
+  EXPECT_EQ(thrown["response"]["status"]["code"].as_int(), 500);
+}
+
+TEST_F(WebhookTest, AStatusErrorIsTheAnswer) {
+  WebhookServer server(loop_, options());
+  server.validate<Website>([](const Admission<Website>& request) -> AdmissionResponse {
+    throw api::StatusError::invalid("example.com", "Website", request.object.name(),
+                                    {{"FieldValueInvalid", "too many", "spec.replicas"}});
+  });
+  const Serving serving(server);
+  const Object answer =
+      admit(server, "/validate-example-com-v1-website", review("1", "CREATE", website(1)));
+  EXPECT_FALSE(is_allowed(answer));
+  EXPECT_EQ(answer["response"]["status"]["code"].as_int(), 422);
+  EXPECT_EQ(answer["response"]["status"]["reason"].as_string(), "Invalid");
+  EXPECT_EQ(metric(server, "controller_runtime_webhook_panics_total"), 0);
+}
+
+TEST_F(WebhookTest, AnotherExceptionIs500WithoutItsText) {
+  WebhookServer server(loop_, options());
+  server.validate<Website>("/a", [](const Admission<Website>&) -> AdmissionResponse {
+    throw std::runtime_error("secret");
+  });
+  server.validate<Website>("/b", [](const Admission<Website>&) -> AdmissionResponse { throw 1; });
+  const Serving serving(server);
+  for (const char* path : {"/a", "/b"}) {
+    const Object answer = admit(server, path, review("uid-1", "CREATE", website(1)));
+    EXPECT_EQ(answer["response"]["uid"].as_string(), "uid-1");
+    EXPECT_FALSE(is_allowed(answer));
+    EXPECT_EQ(answer["response"]["status"]["code"].as_int(), 500);
+    EXPECT_THAT(answer.to_json(), Not(HasSubstr("secret")));
+  }
+  EXPECT_EQ(metric(server, "controller_runtime_webhook_panics_total"), 2);
+}
+
+TEST_F(WebhookTest, AnObjectOfAnotherKindIsRefused) {
+  WebhookServer server(loop_, options());
+  server.validate<Website>("/typed", [](const Admission<Website>&) { return allowed(); });
+  server.validate<Object>("/any", [](const Admission<Object>& request) {
+    return request.object.kind() == "Pod" ? allowed() : denied("no pod");
+  });
+  const Serving serving(server);
+  const std::string pod = review("1", "CREATE", R"({"apiVersion":"v1","kind":"Pod"})");
+  const Object answer = admit(server, "/typed", pod);
+  EXPECT_FALSE(is_allowed(answer));
+  EXPECT_EQ(answer["response"]["status"]["code"].as_int(), 400);
+  EXPECT_EQ(answer["response"]["status"]["message"].as_string(),
+            "this webhook is for example.com/v1 Website, not for v1 Pod");
+  EXPECT_TRUE(is_allowed(admit(server, "/any", pod)));
+}
+
+TEST_F(WebhookTest, WhatIsNoRequestOfAnApiServerIsAnHttpError) {
+  WebhookServer server(loop_, options());
+  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  const Serving serving(server);
+  const HttpsCaller call = caller(server);
+  const std::string good = review("1", "CREATE", website(1));
+  const auto message = [&](const HttpsRequest& request, int status) {
+    const HttpsAnswer answer = call(request);
+    EXPECT_EQ(answer.status, status) << answer.body;
+    const Object said = answer.object();
+    return std::string(said["message"].as_string());
+  };
+  EXPECT_EQ(message({.path = "/validate"}, 400), "request body is empty");
+  EXPECT_THAT(message({.path = "/validate", .body = "{"}, 400), HasSubstr("cannot be decoded"));
+  EXPECT_THAT(message({.path = "/validate", .body = good, .content_type = "application/yaml"}, 415),
+              HasSubstr("not application/json"));
+  EXPECT_THAT(message({.path = "/elsewhere", .body = good}, 404), HasSubstr("no webhook"));
+  EXPECT_THAT(message({.path = "/validate", .method = "GET"}, 405), HasSubstr("POST"));
+  EXPECT_EQ(
+      call({.path = "/validate", .body = good, .content_type = "application/json; charset=utf-8"})
+          .status,
+      200);
+  EXPECT_EQ(metric(server, "controller_runtime_webhook_requests_total",
+                   {{"webhook", "/validate"}, {"code", "400"}}),
+            2);
+}
+
+TEST_F(WebhookTest, HugeBodiesAreRefused) {
+  WebhookServer server(loop_, options());
+  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  const Serving serving(server);
+  const HttpsCaller call = caller(server);
+  constexpr std::size_t kLimit = 7u << 20;
+  const std::string huge(kLimit + 1, ' ');
+  // More than once: the answer must not be lost while the client still sends.
+  for (const bool chunked : {false, true, false, true, false, true}) {
+    const HttpsAnswer answer = call({.path = "/validate", .body = huge, .chunked = chunked});
+    EXPECT_EQ(answer.status, 413) << chunked;
+    EXPECT_THAT(answer.body, HasSubstr("limit is 7340032 bytes"));
+  }
+  std::string fits = review("1", "CREATE", website(1));
+  fits.append(kLimit - fits.size(), ' ');
+  EXPECT_EQ(call({.path = "/validate", .body = fits}).status, 200);
+}
+
+TEST_F(WebhookTest, HandlersThatBlockRunAtTheSameTime) {
+  WebhookServer server(loop_, options());
+  constexpr int kCalls = 8;
+  std::latch all(kCalls);
+  server.validate<Website>("/validate", [&](const Admission<Website>&) {
+    test::arrive_and_wait(all);
+    return allowed();
+  });
+  const Serving serving(server);
+  std::vector<std::thread> callers;
+  callers.reserve(kCalls);
+  std::atomic<int> fine{0};
+  for (int i = 0; i < kCalls; ++i) {
+    callers.emplace_back([&, i] {
+      const Object answer =
+          admit(server, "/validate", review(std::to_string(i), "CREATE", website(i)));
+      if (answer["response"]["uid"].as_string() == std::to_string(i)) ++fine;
+    });
+  }
+  for (auto& each : callers) each.join();
+  EXPECT_EQ(fine, kCalls);
+}
+
+TEST_F(WebhookTest, AWebhookCanBeAddedWhileItRuns) {
+  WebhookServer server(loop_, options());
+  const Serving serving(server);
+  EXPECT_EQ(ask(server, "/late", review("1", "CREATE", website(1))).status, 404);
+  server.validate<Website>("/late", [](const Admission<Website>&) { return allowed(); });
+  EXPECT_TRUE(is_allowed(admit(server, "/late", review("1", "CREATE", website(1)))));
+}
+
+TEST_F(WebhookTest, APathIsTakenOnce) {
+  WebhookServer server(loop_, options());
+  const auto handler = [](const Admission<Website>&) { return allowed(); };
+  server.validate<Website>("/a", handler);
+  EXPECT_THROW(server.validate<Website>("/a", handler), InvalidArgument);
+  for (const char* path : {"", "a", "/a b", "/a?b", "//a"})
+    EXPECT_THROW(server.validate<Website>(path, handler), InvalidArgument) << path;
+}
+
+TEST_F(WebhookTest, TheStartedCheckSaysWhetherItServes) {
+  WebhookServer server(loop_, options());
+  const HealthCheck check = server.started_checker();
+  EXPECT_EQ(check(), "webhook server has not been started yet");
+  {
+    const Serving serving(server);
+    EXPECT_TRUE(test::eventually([&] { return !check(); }));
+  }
+  EXPECT_EQ(check(), "webhook server has not been started yet");
+}
+
+// ---------------------------------------------------------------------------------- the end
+
+TEST_F(WebhookTest, GoesOnUntilItsEndpointHasGone) {
+  WebhookOptions slow = options();
+  slow.drain_delay = 1s;
+  WebhookServer server(loop_, slow);
+  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  Serving serving(server);
+  const HttpsCaller call = caller(server);
+  const HttpsRequest request{.path = "/validate", .body = review("1", "CREATE", website(1))};
+  EXPECT_EQ(call(request).status, 200);
+  const auto began = std::chrono::steady_clock::now();
+  serving.request_stop();
+  if (call(request).status != 200) {
+    EXPECT_GT(std::chrono::steady_clock::now() - began, 1s) << "it has stopped at once";
+  }
+  serving.end();
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 1s);
+  EXPECT_EQ(call(request).status, 0);
+}
+
+TEST_F(WebhookTest, ARequestThatRunsIsAnsweredBeforeTheEnd) {
+  WebhookServer server(loop_, options());
+  test::Gate entered;
+  test::Gate leave;
+  server.validate<Website>("/validate", [&](const Admission<Website>& request) {
+    entered.open();
+    EXPECT_TRUE(leave.wait());
+    EXPECT_FALSE(request.stop.stop_requested());
+    return allowed();
+  });
+  Serving serving(server);
+  auto answer = std::async(std::launch::async, [&] {
+    return ask(server, "/validate", review("1", "CREATE", website(1)));
+  });
+  EXPECT_TRUE(entered.wait());
+  serving.request_stop();
+  // No new ones are taken meanwhile.
+  EXPECT_TRUE(test::eventually(
+      [&] { return ask(server, "/validate", review("2", "CREATE", website(1))).status == 0; }));
+  EXPECT_FALSE(serving.ended());
+  leave.open();
+  EXPECT_EQ(test::get(answer).status, 200);
+  serving.end();
+}
+
+Awaitable<AdmissionResponse> until_stopped(const Admission<Website>& request) {
+  co_await Clock::real()->sleep(1h, request.stop);
+  co_return allowed();
+}
+
+TEST_F(WebhookTest, ARequestThatTakesTooLongIsToldToStop) {
+  WebhookOptions impatient = options();
+  impatient.finish_timeout = 50ms;
+  WebhookServer server(loop_, impatient);
+  test::Gate entered;
+  server.validate<Website>("/coroutine", &until_stopped);
+  server.validate<Website>("/function", [&](const Admission<Website>& request) {
+    entered.open();
+    EXPECT_TRUE(test::eventually([&] { return request.stop.stop_requested(); }));
+    return allowed();
+  });
+  Serving serving(server);
+  const auto call = [&](const char* path) {
+    return std::async(std::launch::async, [this, &server, path] {
+      return ask(server, path, review("1", "CREATE", website(1)));
+    });
+  };
+  auto function = call("/function");
+  EXPECT_TRUE(entered.wait());
+  auto coroutine = call("/coroutine");
+  EXPECT_TRUE(test::eventually([&] {
+    return metric(server, "controller_runtime_webhook_requests_in_flight",
+                  {{"webhook", "/coroutine"}}) == 1;
+  }));
+  serving.end();
+  EXPECT_EQ(test::get(function).status, 200);
+  EXPECT_EQ(test::get(coroutine).status, 200);
+}
+
+TEST_F(WebhookTest, TheApiServersTimeoutStopsTheHandler) {
+  WebhookServer server(loop_, options());
+  server.validate<Website>("/validate", &until_stopped);
+  const Serving serving(server);
+  EXPECT_TRUE(is_allowed(admit(server, "/validate?timeout=1s", review("1", "CREATE", website(1)))));
+}
+
+TEST_F(WebhookTest, AFrozenClientHoldsUpNobody) {
+  WebhookOptions plain = options();
+  plain.plain_http = true;
+  plain.finish_timeout = 50ms;
+  WebhookServer server(loop_, plain);
+  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  Serving serving(server);
+  boost::asio::io_context context;
+  std::vector<boost::asio::ip::tcp::socket> frozen;
+  constexpr int kClients = 10;
+  frozen.reserve(kClients);
+  for (int i = 0; i < kClients; ++i) {
+    auto& socket = frozen.emplace_back(context);
+    socket.connect({boost::asio::ip::make_address("127.0.0.1"), server.port()});
+    const std::string half =
+        "POST /validate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+        "Content-Length: 100\r\n\r\n{";
+    boost::asio::write(socket, boost::asio::buffer(half));
+  }
+  const HttpsCaller call(server.port(), {});
+  EXPECT_EQ(call({.path = "/validate", .body = review("1", "CREATE", website(1))}).status, 200);
+  const auto began = std::chrono::steady_clock::now();
+  serving.end();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 20s);
+}
+
+// ---------------------------------------------------------------------------------- a manager
+
+rest::Config unreachable() {
+  rest::Config out;
+  out.server = "http://127.0.0.1:1";
+  return out;
+}
+
+TEST_F(WebhookTest, ServesUntilWhatNeedsLeadershipHasEnded) {
+  const rest::Client client(unreachable(), loop_);
+  ManagerOptions manager_options;
+  manager_options.health_listen = "127.0.0.1:0";
+  Manager manager(client, manager_options);
+  WebhookServer server(manager, options());
+  manager.add_ready_check("webhook", server.started_checker());
+  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  test::Gate working;
+  std::atomic<long> last{0};
+  manager.add("work", [&](std::stop_token stop) {
+    working.open();
+    EXPECT_TRUE(test::eventually([&] { return stop.stop_requested(); }));
+    last = ask(server, "/validate", review("1", "CREATE", website(1))).status;
+  });
+  std::stop_source stop;
+  auto ended =
+      std::async(std::launch::async, [&, token = stop.get_token()] { manager.run(token); });
+  EXPECT_TRUE(working.wait());
+  EXPECT_EQ(
+      HttpsCaller(manager.health_port(), {})({.path = "/readyz/webhook", .method = "GET"}).status,
+      200);
+  std::vector<metrics::Sample> samples;
+  manager.collect(samples);
+  EXPECT_THAT(samples, Contains(testing::Field(&metrics::Sample::name,
+                                               "controller_runtime_webhook_requests_total")));
+  stop.request_stop();
+  test::get(ended);
+  EXPECT_EQ(last, 200);
+  EXPECT_EQ(ask(server, "/validate", review("1", "CREATE", website(1))).status, 0);
+}
+
+}  // namespace
+}  // namespace lookout::controller

@@ -1,0 +1,288 @@
+// One informer for a set of namespaces that changes while it runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lookout/api/error.h"
+#include "lookout/api/status.h"
+#include "lookout/informer/multi_namespace_informer.h"
+#include "lookout/k8s/core/v1.h"
+#include "tests/informer/informer_fixture.h"
+#include "tests/informer/recorder.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::informer {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::core::v1::Pod;
+using lookout::test::eventually;
+using lookout::test::FakeSource;
+using test::Recorder;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+api::StatusError forbidden() { return api::StatusError::forbidden("", "pods", "", "not yours"); }
+
+class MultiNamespaceTest : public test::InformerTest {
+ protected:
+  /// The cluster's part of that name.
+  FakeSource& ns(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    auto& source = sources_[name];
+    if (!source) source = std::make_shared<FakeSource>();
+    return *source;
+  }
+
+  MultiNamespaceInformer<Pod> make(std::set<std::string> namespaces) {
+    cache::ReflectorOptions each = options_.reflector;
+    if (!each.watch_error_handler)
+      each.watch_error_handler = [](std::string_view, const std::exception&) {};
+    source_of_all_ = std::make_shared<cache::MultiNamespaceSource>(
+        [this](const std::string& name) -> std::shared_ptr<cache::ListerWatcher> {
+          ns(name);
+          const std::lock_guard lock(mutex_);
+          return sources_.at(name);
+        },
+        api::GroupVersionKind{"", "v1", "Pod"}, each, loop_, std::move(namespaces));
+    shared_ = std::make_shared<SharedIndexInformer>(source_of_all_, options_, loop_, pool_);
+    return {SharedInformer<Pod>(shared_, api::Resource(Pod::kResource)), source_of_all_};
+  }
+  void TearDown() override {
+    if (shared_) shared_->shutdown();
+  }
+
+  std::set<std::string> known() const {
+    std::set<std::string> out;
+    for (const auto& object : shared_->store().snapshot().objects()) out.insert(object.key());
+    return out;
+  }
+  bool knows(const std::set<std::string>& keys) {
+    return eventually([&] { return known() == keys; });
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<FakeSource>> sources_;  // guarded by mutex_
+  std::shared_ptr<cache::MultiNamespaceSource> source_of_all_;
+  std::shared_ptr<SharedIndexInformer> shared_;
+  Recorder recorder_;
+};
+
+TEST_F(MultiNamespaceTest, KeepsWhatItsNamespacesHave) {
+  ns("shop").put("shop/x");
+  ns("bank").put("bank/y");
+  ns("farm").put("farm/z");
+  const auto pods = make({"shop", "bank"});
+  const auto by_node = pods.add_index("node", [](const Pod& p) { return p.spec().node_name(); });
+  const auto handler = pods.untyped_informer().add_handler(recorder_.handler());
+  pods.start();
+  ASSERT_TRUE(pods.wait_for_sync());
+  ASSERT_TRUE(handler.wait_for_sync());
+  EXPECT_THAT(recorder_.events(), UnorderedElementsAre("+shop/x@101i", "+bank/y@101i"));
+  EXPECT_TRUE(pods.lister().ns("shop").find("x"));
+  EXPECT_FALSE(pods.lister().ns("farm").find("z"));
+  EXPECT_THAT(pods.unsynced(), IsEmpty());
+
+  ns("bank").put("bank/y", {{}, "n1"});
+  ns("bank").put("bank/w", {{}, "n1"});
+  ns("shop").remove("shop/x");
+  EXPECT_TRUE(knows({"bank/w", "bank/y"}));
+  EXPECT_EQ(by_node.count("n1"), 2u);
+  EXPECT_THAT(recorder_.wait(5),
+              testing::IsSupersetOf({"~bank/y@101>102", "+bank/w@103", "-shop/x@102"}));
+}
+
+TEST_F(MultiNamespaceTest, ANamespaceThatIsAddedIsListed) {
+  ns("shop").put("shop/x");
+  ns("bank").put("bank/y");
+  const auto pods = make({"shop"});
+  const auto handler = pods.untyped_informer().add_handler(recorder_.handler());
+  pods.start();
+  ASSERT_TRUE(handler.wait_for_sync());
+  pods.set_namespaces({"shop", "bank"});
+  EXPECT_THAT(recorder_.wait(2), ElementsAre("+shop/x@101i", "+bank/y@101"));
+  ns("bank").put("bank/z");
+  EXPECT_THAT(recorder_.wait_for("+bank/z@102").back(), "+bank/z@102");
+  EXPECT_EQ(pods.namespaces(), (std::set<std::string>{"shop", "bank"}));
+}
+
+TEST_F(MultiNamespaceTest, ANamespaceThatIsTakenOutIsDeleted) {
+  ns("shop").put("shop/x");
+  ns("bank").put("bank/y");
+  const auto pods = make({"shop", "bank"});
+  const auto handler = pods.untyped_informer().add_handler(recorder_.handler());
+  pods.start();
+  ASSERT_TRUE(handler.wait_for_sync());
+  pods.set_namespaces({"shop"});
+  EXPECT_THAT(recorder_.wait_for("-bank/y@101").back(), "-bank/y@101");
+  EXPECT_TRUE(knows({"shop/x"}));
+  ns("bank").put("bank/z");
+  ns("shop").put("shop/w");
+  EXPECT_THAT(recorder_.wait_for("+shop/w@102").back(), "+shop/w@102");
+  EXPECT_TRUE(knows({"shop/x", "shop/w"}));
+
+  // And once more.
+  pods.set_namespaces({"bank"});
+  EXPECT_TRUE(knows({"bank/y", "bank/z"}));
+}
+
+TEST_F(MultiNamespaceTest, OneThatIsForbiddenDoesNotStopTheOthers) {
+  ns("shop").put("shop/x");
+  ns("bank").put("bank/y");
+  // The stream, then the list in its place.
+  for (int i = 0; i < 2; ++i) {
+    ns("bank").fail_watch(forbidden());
+    ns("bank").fail_list(forbidden());
+  }
+  ns("bank").pause();
+  const auto pods = make({"shop", "bank"});
+  const auto handler = pods.untyped_informer().add_handler(recorder_.handler());
+  pods.start();
+  ASSERT_TRUE(ns("bank").wait_until_held_up());
+  EXPECT_FALSE(pods.has_synced()) << "nobody knows yet";
+  ns("bank").resume();
+  ASSERT_TRUE(handler.wait_for_sync());
+  ns("shop").put("shop/z");
+  EXPECT_TRUE(eventually([&] { return known().contains("shop/z"); }));
+  // When it is allowed, it comes by itself.
+  EXPECT_TRUE(knows({"shop/x", "shop/z", "bank/y"}));
+  EXPECT_TRUE(eventually([&] { return pods.unsynced().empty(); }));
+}
+
+TEST_F(MultiNamespaceTest, SaysWhichNamespacesAreMissingAndWhy) {
+  clock_->skip_sleeps_below(0s);  // no second attempt
+  ns("bank").fail_watch(forbidden());
+  ns("bank").fail_list(forbidden());
+  const auto pods = make({"shop", "bank"});
+  EXPECT_THAT(pods.unsynced(), ElementsAre(Pair("bank", ""), Pair("shop", "")));
+  pods.start();
+  ASSERT_TRUE(pods.wait_for_sync());
+  EXPECT_THAT(pods.unsynced(), ElementsAre(Pair("bank", HasSubstr("not yours"))));
+}
+
+TEST_F(MultiNamespaceTest, IsNotInSyncWhileANamespaceCannotBeReached) {
+  clock_->skip_sleeps_below(0s);  // no second attempt before the clock moves
+  ns("bank").put("bank/y");
+  ns("bank").fail_watch(rest::TransportError(rest::TransportError::Kind::kRefused, "no"));
+  ns("bank").fail_list(rest::TransportError(rest::TransportError::Kind::kRefused, "no"));
+  const auto pods = make({"shop", "bank"});
+  pods.start();
+  ASSERT_TRUE(eventually([&] {
+    return pods.unsynced() == std::map<std::string, std::string>{{"bank", "no"}};
+  }));
+  EXPECT_FALSE(pods.has_synced());
+  EXPECT_TRUE(eventually([&] {
+    clock_->advance(60s);
+    return pods.has_synced();
+  }));
+  EXPECT_TRUE(knows({"bank/y"}));
+}
+
+TEST_F(MultiNamespaceTest, ADeletionThatWasMissedIsMarked) {
+  ns("shop").put("shop/x");
+  ns("shop").put("shop/y");
+  const auto pods = make({"shop", "bank"});
+  const auto handler = pods.untyped_informer().add_handler(recorder_.handler());
+  pods.start();
+  ASSERT_TRUE(handler.wait_for_sync());
+  auto& shop = ns("shop");
+  shop.pause();
+  shop.break_connections();
+  ASSERT_TRUE(shop.wait_until_held_up());
+  shop.remove("shop/x");
+  shop.forget();
+  shop.resume();
+  EXPECT_THAT(recorder_.wait(3).back(), "-shop/x@101?");
+  EXPECT_TRUE(knows({"shop/y"}));
+}
+
+TEST_F(MultiNamespaceTest, MayHaveNoNamespaces) {
+  const auto pods = make({});
+  pods.start();
+  ASSERT_TRUE(pods.wait_for_sync());
+  ns("shop").put("shop/x");
+  pods.set_namespaces({"shop"});
+  EXPECT_TRUE(knows({"shop/x"}));
+  pods.set_namespaces({});
+  EXPECT_TRUE(knows({}));
+}
+
+TEST_F(MultiNamespaceTest, HasNoNamespaceWithoutAName) {
+  const auto pods = make({"shop"});
+  EXPECT_THROW(pods.set_namespaces({"shop", ""}), InvalidArgument);
+  EXPECT_EQ(pods.namespaces(), std::set<std::string>{"shop"});
+  EXPECT_THROW(make({""}), InvalidArgument);
+  EXPECT_THROW(MultiNamespaceInformer<Pod>().set_namespaces({}), InvalidArgument);
+}
+
+TEST_F(MultiNamespaceTest, AfterAShutdownNoErrorIsReported) {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> gone{false};
+    std::atomic<int> reported{0};
+    options_.reflector.watch_error_handler = [&](std::string_view, const std::exception&) {
+      EXPECT_FALSE(gone);
+      ++reported;
+    };
+    for (const auto* name : {"shop", "bank", "farm"}) {
+      for (int i = 0; i < 200; ++i) {
+        ns(name).fail_watch(forbidden());
+        ns(name).fail_list(forbidden());
+      }
+    }
+    const auto pods = make({"shop", "bank", "farm"});
+    pods.start();
+    EXPECT_TRUE(eventually([&] { return reported > round; }));
+    shared_->shutdown();
+    gone = true;
+    pods.set_namespaces({"shop", "sea"});
+    const std::lock_guard lock(mutex_);
+    sources_.clear();
+  }
+}
+
+TEST_F(MultiNamespaceTest, HoldsWhatItsNamespacesHaveWhateverHappens) {
+  const std::vector<std::string> names = {"a", "b", "c", "d"};
+  const auto pods = make({"a"});
+  pods.start();
+  std::minstd_rand random(7);  // NOLINT(cert-msc51-cpp): the same each time
+  const auto one_in = [&](unsigned n) { return random() % n == 0; };
+  std::set<std::string> current = {"a"};
+  for (int step = 0; step < 600; ++step) {
+    const auto& name = names[random() % names.size()];
+    const std::string key = name + "/" + std::to_string(random() % 5);
+    if (one_in(3)) {
+      ns(name).remove(key);
+    } else {
+      ns(name).put(key);
+    }
+    if (one_in(15)) ns(name).break_connections();
+    if (one_in(30)) ns(name).forget();
+    if (one_in(10)) {
+      current.clear();
+      for (const auto& one : names) {
+        if (one_in(2)) current.insert(one);
+      }
+      pods.set_namespaces(current);
+    }
+  }
+  std::set<std::string> wanted;
+  for (const auto& name : current) {
+    for (const auto& [key, object] : ns(name).contents()) wanted.insert(key);
+  }
+  EXPECT_TRUE(knows(wanted));
+}
+
+}  // namespace
+}  // namespace lookout::informer

@@ -1,0 +1,198 @@
+// What a registration owns, and when it lets go.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <future>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tests/informer/informer_fixture.h"
+#include "tests/informer/recorder.h"
+#include "tests/support/bounded_wait.h"
+#include "tests/support/gate.h"
+
+namespace lookout::informer {
+namespace {
+
+using namespace std::chrono_literals;
+using lookout::test::Gate;
+using lookout::test::get;
+using test::Recorder;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+static_assert(!std::is_copy_constructible_v<HandlerRegistration>);
+static_assert(std::is_nothrow_move_constructible_v<HandlerRegistration>);
+static_assert(std::is_nothrow_move_assignable_v<HandlerRegistration>);
+
+class RegistrationTest : public test::InformerTest {
+ protected:
+  /// A handler whose first call waits for a gate.
+  EventHandler<api::Object> slow() {
+    return {.on_add = [this](const api::Object&) {
+      begun_.open();
+      EXPECT_TRUE(go_on_.wait());
+      ++calls_;
+    }};
+  }
+
+  Recorder recorder_;
+  Gate begun_;
+  Gate go_on_;
+  std::atomic<int> calls_{0};
+};
+
+TEST_F(RegistrationTest, LeavingTheScopeEndsTheHandler) {
+  auto& informer = run();
+  const auto captured = std::make_shared<int>(0);
+  {
+    auto handler = recorder_.handler();
+    handler.on_synced = [captured] {};
+    const auto registration = informer.add_handler(std::move(handler));
+    handler = {};
+    source_->put("a/x");
+    recorder_.wait(1);
+    EXPECT_EQ(captured.use_count(), 2);
+  }
+  EXPECT_EQ(captured.use_count(), 1) << "what the handler captured is gone";
+  source_->put("a/y");
+  settle();
+  EXPECT_THAT(recorder_.events(), ElementsAre("+a/x@101"));
+}
+
+TEST_F(RegistrationTest, LeavingTheScopeWaitsForTheCallThatIsUnderWay) {
+  auto registration = std::make_unique<HandlerRegistration>(run().add_handler(slow()));
+  source_->put("a/x");
+  ASSERT_TRUE(begun_.wait());
+  auto gone = std::async(std::launch::async, [&] { registration.reset(); });
+  EXPECT_EQ(gone.wait_for(50ms), std::future_status::timeout);
+  go_on_.open();
+  get(gone);
+  EXPECT_EQ(calls_, 1);
+}
+
+TEST_F(RegistrationTest, AHandlerMayLetGoOfItsOwn) {
+  auto& informer = run();
+  std::optional<HandlerRegistration> registration;
+  Gate added;
+  std::promise<void> gone;
+  registration = informer.add_handler({.on_add = [&](const api::Object&) {
+    EXPECT_TRUE(added.wait());
+    ++calls_;
+    registration.reset();
+    gone.set_value();
+  }});
+  added.open();
+  source_->put("a/x");
+  lookout::test::wait_for(gone.get_future());
+  source_->put("a/y");
+  settle();
+  informer.shutdown();
+  EXPECT_EQ(calls_, 1);
+}
+
+TEST_F(RegistrationTest, AReleasedHandlerStaysAndAnswers) {
+  auto& informer = run();
+  {
+    auto registration = informer.add_handler(recorder_.handler("mine"));
+    registration.release();
+    EXPECT_TRUE(registration.wait_for_sync());
+    EXPECT_EQ(registration.name(), "mine");
+  }
+  source_->put("a/x");
+  EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101"));
+}
+
+TEST_F(RegistrationTest, AReleasedHandlerCanBeTakenOut) {
+  auto& informer = run();
+  auto registration = informer.add_handler(recorder_.handler());
+  registration.release();
+  registration.remove();
+  source_->put("a/x");
+  settle();
+  EXPECT_THAT(recorder_.events(), IsEmpty());
+}
+
+TEST_F(RegistrationTest, AnAssignmentEndsTheHandlerThatWasThere) {
+  auto& informer = run();
+  Recorder second;
+  auto registration = informer.add_handler(recorder_.handler());
+  registration = informer.add_handler(second.handler());
+  source_->put("a/x");
+  EXPECT_THAT(second.wait(1), ElementsAre("+a/x@101"));
+  EXPECT_THAT(recorder_.events(), IsEmpty());
+}
+
+TEST_F(RegistrationTest, AMoveTakesTheHandlerAlong) {
+  auto& informer = run();
+  std::vector<HandlerRegistration> registrations;
+  for (int i = 0; i < 20; ++i) registrations.push_back(informer.add_handler(recorder_.handler()));
+  HandlerRegistration moved = std::move(registrations.back());
+  registrations.clear();
+  EXPECT_TRUE(moved);
+  source_->put("a/x");
+  EXPECT_THAT(recorder_.wait(1), ElementsAre("+a/x@101"));
+  settle();
+  moved.drain();
+  EXPECT_THAT(recorder_.events(), ElementsAre("+a/x@101"));
+}
+
+TEST_F(RegistrationTest, AnEmptyOneOwnsNothing) {
+  HandlerRegistration none;
+  EXPECT_FALSE(none);
+  EXPECT_FALSE(none.has_synced());
+  none.release();
+  none.remove();
+  none = HandlerRegistration();
+}
+
+TEST_F(RegistrationTest, ADetachedHandlerIsToldWhatIsQueuedAfterItsScope) {
+  auto& informer = run();
+  {
+    auto registration = informer.add_handler(slow());
+    source_->put("a/x");
+    ASSERT_TRUE(begun_.wait());
+    source_->put("a/y");
+    settle();
+    registration.detach();
+  }
+  auto last = informer.add_handler(recorder_.handler());
+  go_on_.open();
+  // (An idle informer lets go of a detached handler when all is delivered.)
+  const auto deadline = std::chrono::steady_clock::now() + lookout::test::kLongestWait;
+  while (calls_ < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(calls_, 2);
+}
+
+TEST_F(RegistrationTest, MayOutliveTheInformer) {
+  auto registration = run().add_handler(recorder_.handler());
+  source_->put("a/x");
+  recorder_.wait(1);
+  informer_.reset();
+  registration.remove();
+  EXPECT_EQ(registration.backlog(), 0u);
+}
+
+TEST_F(RegistrationTest, OnTheEventLoopItDoesNotWait) {
+  auto registration = std::make_shared<HandlerRegistration>(run().add_handler(slow()));
+  source_->put("a/x");
+  ASSERT_TRUE(begun_.wait());
+  std::promise<void> gone;
+  boost::asio::post(loop_->context(), [&gone, registration = std::move(registration)]() mutable {
+    registration.reset();
+    gone.set_value();
+  });
+  lookout::test::wait_for(gone.get_future());
+  EXPECT_EQ(calls_, 0);
+  go_on_.open();
+  informer_->shutdown();
+  EXPECT_EQ(calls_, 1) << "a shutdown waits for the call that was left";
+}
+
+}  // namespace
+}  // namespace lookout::informer

@@ -1,0 +1,15 @@
+// The parent's library: Asio without Lookout.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+
+namespace network {
+
+/// Runs `work` on the context, and all that it begins there.
+void run(boost::asio::io_context& context, const std::function<void()>& work);
+
+/// Whether the calling thread runs the context.
+bool runs_here(boost::asio::io_context& context);
+
+}  // namespace network

@@ -1,0 +1,96 @@
+// Informers of several namespaces that are closed while they start.
+#include "registry/informer_group.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "lookout/api/error.h"
+#include "lookout/apiserver/server.h"
+#include "lookout/k8s/core/v1_draft.h"
+
+namespace lookout::registry::detail {
+namespace {
+
+using k8s::core::v1::ConfigMap;
+
+class InformerGroupTest : public testing::Test {
+ protected:
+  std::unique_ptr<InformerGroup> make() const {
+    InformerGroupOptions options;
+    options.resource = api::Resource(ConfigMap::kResource);
+    options.namespaces = {"default", "kube-system", "kube-public"};
+    return std::make_unique<InformerGroup>(
+        client_, options, std::make_shared<informer::HandlerPool>(client_.shared_loop()));
+  }
+
+  const apiserver::Server server_;
+  const rest::Client client_{server_.client_config()};
+};
+
+TEST_F(InformerGroupTest, MayBeClosedWhileItsHandlersAreMade) {
+  for (int closed_at = 1; closed_at <= 3; ++closed_at) {
+    const auto group = make();
+    int made = 0;
+    group->start([&] {
+      InformerGroupEvents events;
+      events.make_handler = [&] {
+        if (++made == closed_at) group->close();
+        return informer::EventHandler<api::Object>();
+      };
+      events.failed = [](const WatchFailure&) {};
+      events.synced = [] {};
+      return events;
+    });
+    EXPECT_EQ(made, closed_at) << "one that is closed gets no handler";
+    EXPECT_TRUE(group->informers().empty());
+    EXPECT_THROW(group->start([] { return InformerGroupEvents(); }), InvalidArgument);
+  }
+}
+
+TEST_F(InformerGroupTest, AStopThatRacesWithTheStartLeavesNothingBehind) {
+  client_.resource<ConfigMap>("default").create(ConfigMap::draft("m", "default"));
+  for (int i = 0; i < 20; ++i) {
+    auto group = make();
+    const auto over = std::make_shared<std::atomic<bool>>(false);
+    const auto late = std::make_shared<std::atomic<int>>(0);
+    std::atomic<bool> begun{false};
+    std::jthread closing([&] {
+      while (!begun) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::microseconds(i * 50));
+      group->close();
+    });
+    const auto note = [over, late] {
+      if (*over) ++*late;
+    };
+    begun = true;
+    try {
+      group->start([&] {
+        InformerGroupEvents events;
+        events.make_handler = [note] {
+          informer::EventHandler<api::Object> handler;
+          handler.on_add = [note](const api::Object&) { note(); };
+          return handler;
+        };
+        events.failed = [note](const WatchFailure&) { note(); };
+        events.synced = note;
+        return events;
+      });
+    } catch (const InvalidArgument&) {
+      // It was closed before.
+    }
+    closing.join();
+    EXPECT_TRUE(group->informers().empty());
+    group.reset();
+    *over = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(*late, 0);
+  }
+}
+
+}  // namespace
+}  // namespace lookout::registry::detail

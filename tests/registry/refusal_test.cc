@@ -1,0 +1,208 @@
+// Namespaces that the server refuses to tell of, and how a program learns of it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "lookout/api/status.h"
+#include "lookout/registry/balancer.h"
+#include "lookout/registry/dubbo/client.h"
+#include "lookout/registry/kratos/registry.h"
+#include "tests/registry/cluster.h"
+#include "tests/support/eventually.h"
+#include "tests/support/http_server.h"
+#include "tests/support/matchers.h"
+
+namespace lookout::registry {
+namespace {
+
+using namespace registry::test;
+using kratos::Registry;
+using lookout::test::HttpConnection;
+using lookout::test::HttpRequest;
+using lookout::test::HttpResponse;
+using lookout::test::HttpServer;
+
+/// Has a pod of the service "web" in each namespace, and lets nobody see those in "secret".
+class RefusalTest : public testing::Test {
+ protected:
+  RefusalTest()
+      : server_([this](HttpConnection& connection) { serve(connection); }), client_([this] {
+          rest::Config config;
+          config.server = server_.url();
+          return rest::Client(config);
+        }()) {}
+
+  Options in(std::vector<std::string> namespaces) {
+    Options out;
+    out.namespaces = std::move(namespaces);
+    out.backoff = {.initial = 1ms, .max = 20ms};
+    out.on_error = [this](const WatchFailure& failure) {
+      const std::lock_guard lock(mutex_);
+      failures_.push_back(failure);
+    };
+    return out;
+  }
+  std::vector<WatchFailure> failures() {
+    const std::lock_guard lock(mutex_);
+    return failures_;
+  }
+
+  std::atomic<bool> refuses_{true};
+
+ private:
+  void serve(HttpConnection& connection) {
+    while (const auto request = connection.read_request()) {
+      const std::string& target = request->target;
+      const bool secret = target.find("/namespaces/secret/") != std::string::npos;
+      if (secret && refuses_) {
+        respond(connection, api::StatusError::forbidden("", "pods", "", "not for you"));
+      } else if (target.find("sendInitialEvents") != std::string::npos) {
+        respond(connection, api::StatusError::bad_request("there are no streams here"));
+      } else if (target.find("watch=") != std::string::npos) {
+        connection.begin_chunks();
+        connection.wait_for_close();
+        return;
+      } else {
+        connection.respond({.body = list(secret ? "secret" : "shop")});
+      }
+    }
+  }
+  static void respond(HttpConnection& connection, const api::StatusError& error) {
+    connection.respond({.status = error.code(), .body = error.status().to_object().to_json()});
+  }
+  static std::string list(const std::string& ns) {
+    return fmt::format(
+        R"({{"apiVersion":"v1","kind":"PodList","metadata":{{"resourceVersion":"7"}},"items":[
+           {{"metadata":{{"name":"web","namespace":"{0}","resourceVersion":"5",
+             "labels":{{"kratos-service-app":"web","kratos-service-id":"{0}",
+                        "dubbo.io/label":"dubbo.io.provider"}},
+             "annotations":{{"dubbo.io/annotation":"W3siayI6ImtleSIsInYiOiIxIn1d"}}}},
+             "spec":{{"containers":[{{"name":"c","image":"i","ports":[{{"containerPort":80}}]}}]}},
+             "status":{{"phase":"Running","podIP":"10.0.0.1",
+                        "conditions":[{{"type":"Ready","status":"True"}}]}}}}]}})",
+        ns);
+  }
+
+  std::mutex mutex_;
+  std::vector<WatchFailure> failures_;
+  HttpServer server_;
+
+ protected:
+  const rest::Client client_;
+};
+
+TEST_F(RefusalTest, AForbiddenNamespaceDoesNotHoldBackTheOthers) {
+  Registry registry(client_, in({"shop", "secret"}));
+  auto watcher = registry.watch("web");
+  EXPECT_THAT(ids(*registry.get_service("web")), ElementsAre("shop"));
+  EXPECT_THAT(registry.services(), ElementsAre("web"));
+  const auto set = watcher.next_for(kLong);
+  ASSERT_TRUE(set) << to_string(set.outcome());
+  EXPECT_THAT(ids(*set), ElementsAre("shop"));
+  EXPECT_TRUE(eventually([&] { return set->freshness().live; })) << "it follows what it is told";
+
+  // And the program sees what it is not told.
+  EXPECT_TRUE(eventually([&] { return failures().size() >= 2; })) << "it goes on trying";
+  EXPECT_EQ(failures()[0].ns, "secret");
+  EXPECT_EQ(failures()[0].code, 403);
+  EXPECT_THAT(failures()[0].reason, AllOf(HasSubstr("forbidden"), HasSubstr("not for you")));
+  const auto now = registry.failures();
+  ASSERT_EQ(now.size(), 1u);
+  EXPECT_EQ(now[0].ns, "secret");
+  EXPECT_EQ(now[0].code, 403);
+
+  // When it is let in, that is announced.
+  refuses_ = false;
+  EXPECT_TRUE(next_that(watcher, [](const auto& s) { return s.size() == 2; }));
+  EXPECT_TRUE(eventually([&] { return registry.failures().empty(); }));
+}
+
+TEST_F(RefusalTest, ItIsOnlyLeftOutWhenTheServerHasRefusedIt) {
+  // Nobody knows of "secret" what the server will say, before it has been asked.
+  refuses_ = false;
+  Registry registry(client_, in({"shop", "secret"}));
+  auto watcher = registry.watch("web");
+  const auto first = watcher.next_for(kLong);
+  ASSERT_TRUE(first);
+  EXPECT_THAT(ids(*first), ElementsAre("secret", "shop"));
+  EXPECT_THAT(registry.failures(), IsEmpty());
+}
+
+/// Why nothing is known of "web"; empty if something is.
+std::string reason_not_synced(Registry& registry) {
+  try {
+    registry.get_service("web");
+  } catch (const NotSynced& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST_F(RefusalTest, NotSyncedSaysWhatTheServerSaid) {
+  Options options = in({"secret"});
+  options.sync_timeout = 200ms;
+  Registry registry(client_, options);
+  auto watcher = registry.watch("web");
+  ASSERT_TRUE(eventually([&] {
+    return reason_not_synced(registry).find("pods in secret (pods is forbidden") !=
+           std::string::npos;
+  }));
+  EXPECT_EQ(watcher.next_for(1ms).outcome(), NextOutcome::kTimedOut)
+      << "what may not be seen is not what is not there";
+  EXPECT_FALSE(registry.freshness().live);
+  refuses_ = false;
+  EXPECT_TRUE(watcher.next_for(kLong));
+}
+
+TEST_F(RefusalTest, NobodyWaitsForWhatIsRefused) {
+  Options options = in({"secret"});
+  options.sync_timeout = std::chrono::hours(1);
+  Registry registry(client_, options);
+  EXPECT_THAT([&] { registry.get_service("web"); },
+              testing::ThrowsMessage<NotSynced>(
+                  AllOf(HasSubstr("refuses"), HasSubstr("pods is forbidden"))));
+  // It is tried again all the same.
+  refuses_ = false;
+  EXPECT_TRUE(eventually([&] {
+    try {
+      return registry.get_service("web")->size() == 1;
+    } catch (const NotSynced&) {
+      return false;
+    }
+  }));
+}
+
+TEST_F(RefusalTest, NotSyncedSaysWhyTheServerCannotBeReached) {
+  rest::Config config;
+  {
+    const HttpServer gone([](HttpConnection&) {});
+    config.server = gone.url();
+  }
+  Options options = in({"shop"});
+  options.sync_timeout = 200ms;
+  Registry registry(rest::Client(config), options);
+  EXPECT_TRUE(
+      eventually([&] { return reason_not_synced(registry).find("onnect") != std::string::npos; }));
+  EXPECT_TRUE(eventually([&] { return !failures().empty() && failures()[0].code == 0; }));
+}
+
+TEST_F(RefusalTest, DubboClientsGoOnWithTheOtherNamespaces) {
+  dubbo::ClientOptions options;
+  options.observer = true;
+  options.namespaces = {"shop", "secret"};
+  options.backoff = {.initial = 1ms, .max = 20ms};
+  std::atomic<int> code{0};
+  options.on_error = [&](const WatchFailure& failure) { code = failure.code; };
+  dubbo::Client client(client_, options);
+  EXPECT_EQ(client.get("key"), "1");
+  EXPECT_TRUE(eventually([&] { return code == 403; }));
+  const auto now = client.failures();
+  ASSERT_EQ(now.size(), 1u);
+  EXPECT_EQ(now[0].ns, "secret");
+  client.close();
+}
+
+}  // namespace
+}  // namespace lookout::registry

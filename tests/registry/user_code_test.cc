@@ -1,0 +1,297 @@
+// The user's functions cannot harm a registry, however long they take.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "lookout/registry/balancer.h"
+#include "lookout/registry/dubbo/client.h"
+#include "lookout/registry/kratos/registry.h"
+#include "registry/call_queue.h"
+#include "tests/registry/cluster.h"
+#include "tests/support/eventually.h"
+#include "tests/support/gate.h"
+#include "tests/support/matchers.h"
+
+namespace lookout::registry::kratos {
+namespace {
+
+using namespace registry::test;
+
+class UserCodeTest : public testing::Test {
+ protected:
+  void create(const std::string& id) { cluster_.create_pod("web-" + id, kratos_pod("web", id)); }
+  void create_malformed(const std::string& name) {
+    PodTemplate pod = kratos_pod("web", name);
+    pod.annotations = {{"kratos-service-metadata", "{oops"}};
+    cluster_.create_pod(name, pod);
+  }
+
+  Cluster cluster_;
+};
+
+/// A callback that blocks at its first call, and what it has been told.
+struct Blocked {
+  std::mutex mutex;
+  std::vector<std::size_t> sizes = {};
+  Subscription subscription = {};
+
+  std::vector<std::size_t> told() {
+    const std::lock_guard lock(mutex);
+    return sizes;
+  }
+};
+
+TEST_F(UserCodeTest, AHundredBlockedCallbacksDelayNobody) {
+  create("0");
+  Registry registry(cluster_.client());
+  Gate hold;
+  std::atomic<int> blocked{0};
+  std::vector<std::unique_ptr<Blocked>> all;
+  for (int i = 0; i < 100; ++i) {
+    all.push_back(std::make_unique<Blocked>());
+    all.back()->subscription =
+        registry.subscribe("web", [&, mine = all.back().get()](const InstanceSetPtr& set) {
+          {
+            const std::lock_guard lock(mine->mutex);
+            mine->sizes.push_back(set->size());
+          }
+          ++blocked;
+          EXPECT_TRUE(hold.wait(kLong));
+        });
+  }
+  ASSERT_TRUE(eventually([&] { return blocked == 100; })) << blocked;
+
+  auto watcher = registry.watch("web");
+  const Feed feed(registry, "web");
+  const Balancer balancer(registry, "web");
+  std::atomic<std::size_t> told{0};
+  const auto other =
+      registry.subscribe("web", [&](const InstanceSetPtr& set) { told = set->size(); });
+  for (int i = 1; i <= 5; ++i) create(std::to_string(i));
+  EXPECT_TRUE(next_that(watcher, [](const auto& set) { return set.size() == 6; }));
+  EXPECT_TRUE(eventually([&] { return feed.load()->size() == 6; }));
+  EXPECT_TRUE(eventually([&] { return balancer.load()->size() == 6; }));
+  EXPECT_TRUE(eventually([&] { return told == 6; })) << "another callback, too";
+  EXPECT_EQ(blocked, 100) << "none has been called a second time";
+
+  hold.open();
+  for (const auto& mine : all) {
+    EXPECT_TRUE(eventually([&] { return mine->told().size() >= 2; }));
+    EXPECT_THAT(mine->told(), ElementsAre(1, 6)) << "the newest, and none in between";
+  }
+}
+
+TEST_F(UserCodeTest, WhenAllThreadsAreBlockedOnlyCallbacksWait) {
+  create("0");
+  Options options;
+  options.handlers = {.threads = 1, .max_threads = 2};
+  Registry registry(cluster_.client(), options);
+  Gate hold;
+  std::atomic<int> blocked{0};
+  std::vector<Subscription> subscriptions;
+  for (int i = 0; i < 4; ++i) {
+    subscriptions.push_back(registry.subscribe("web", [&](const InstanceSetPtr&) {
+      ++blocked;
+      EXPECT_TRUE(hold.wait(kLong));
+    }));
+  }
+  ASSERT_TRUE(eventually([&] { return blocked == 2; }));
+  auto watcher = registry.watch("web");
+  const Balancer balancer(registry, "web");
+  create("1");
+  EXPECT_TRUE(next_that(watcher, [](const auto& set) { return set.size() == 2; }));
+  EXPECT_TRUE(eventually([&] { return balancer.load()->size() == 2; }));
+  EXPECT_EQ(blocked, 2);
+  hold.open();
+  EXPECT_TRUE(eventually([&] { return blocked >= 4; }));
+}
+
+TEST_F(UserCodeTest, ABlockedReportOfMalformedObjectsDelaysNobody) {
+  Gate entered;
+  Gate hold;
+  std::mutex mutex;
+  std::map<std::string, int> reports;
+  const auto count = [&] {
+    const std::lock_guard lock(mutex);
+    int all = 0;
+    for (const auto& [name, times] : reports) all += times;
+    return all;
+  };
+  Options options;
+  options.on_malformed = [&](const Malformed& malformed) {
+    entered.open();
+    EXPECT_TRUE(hold.wait(kLong));
+    const std::lock_guard lock(mutex);
+    ++reports[malformed.name];
+  };
+  Registry registry(cluster_.client(), options);
+  auto watcher = registry.watch("web");
+  create_malformed("bad");
+  ASSERT_TRUE(entered.wait());
+  // The same informer goes on, and further reports are kept.
+  create_malformed("worse");
+  cluster_.annotate("worse", "kratos-service-metadata", R"({"a":5})");
+  cluster_.annotate("worse", "kratos-service-metadata", R"({"b":5})");
+  create("0");
+  EXPECT_TRUE(next_that(watcher, [](const auto& set) { return set.size() == 1; }));
+  EXPECT_TRUE(eventually([&] { return registry.stats().malformed == 4; }));
+  EXPECT_EQ(count(), 0);
+  hold.open();
+  EXPECT_TRUE(eventually([&] { return count() >= 2; }));
+  EXPECT_THAT(reports, ElementsAre(testing::Pair("bad", 1), testing::Pair("worse", 1)))
+      << "of one object the newest";
+}
+
+TEST_F(UserCodeTest, ABlockedReportOfARecordDelaysNoOtherRecord) {
+  namespace dubbo = registry::dubbo;
+  cluster_.create_pod("self", {});
+  Gate entered;
+  Gate hold;
+  dubbo::ClientOptions options;
+  options.pod = {"default", "self"};
+  options.on_malformed = [&](const Malformed&) {
+    entered.open();
+    EXPECT_TRUE(hold.wait(kLong));
+  };
+  dubbo::Client client(cluster_.client(), options);
+  auto watcher = client.watch("key");
+  cluster_.create_pod("bad", {.labels = {{"dubbo.io/label", "dubbo.io.provider"}},
+                              .annotations = {{"dubbo.io/annotation", "%%%"}}});
+  ASSERT_TRUE(entered.wait());
+  cluster_.create_pod(
+      "good", {.labels = {{"dubbo.io/label", "dubbo.io.provider"}},
+               .annotations = {{"dubbo.io/annotation", dubbo::encode_records({{"key", "1"}})}}});
+  const auto event = watcher.next_for(kLong);
+  ASSERT_TRUE(event) << to_string(event.outcome());
+  EXPECT_EQ(event->value, "1");
+  EXPECT_EQ(client.get("key"), "1");
+  hold.open();
+  client.close();
+}
+
+// ------------------------------------------------------------------------------------ the end
+
+TEST_F(UserCodeTest, CloseWaitsForCallsThatRun) {
+  create("0");
+  Registry registry(cluster_.client());
+  Gate entered;
+  Gate hold;
+  std::atomic<int> running{0};
+  const auto subscription = registry.subscribe("web", [&](const InstanceSetPtr&) {
+    ++running;
+    entered.open();
+    EXPECT_TRUE(hold.wait(kLong));
+    --running;
+  });
+  ASSERT_TRUE(entered.wait());
+  auto watcher = registry.watch("web");
+  ASSERT_TRUE(watcher.next_for(kLong));
+  std::atomic<int> closed{0};
+  std::vector<std::jthread> closers;
+  for (int i = 0; i < 2; ++i) {
+    closers.emplace_back([&] {
+      registry.close();
+      EXPECT_EQ(running, 0) << "user code outlasts close()";
+      ++closed;
+    });
+  }
+  // A reader sees it at once.
+  EXPECT_EQ(watcher.next_for(kLong).outcome(), NextOutcome::kClosed);
+  EXPECT_EQ(closed, 0);
+  hold.open();
+  closers.clear();
+  EXPECT_EQ(closed, 2);
+}
+
+TEST_F(UserCodeTest, AfterTheDestructorThereAreNoReports) {
+  create_malformed("bad");
+  create_malformed("worse");
+  Gate entered;
+  Gate hold;
+  std::atomic<int> reports{0};
+  Options options;
+  options.on_malformed = [&](const Malformed&) {
+    entered.open();
+    EXPECT_TRUE(hold.wait(kLong));
+    ++reports;
+  };
+  auto registry = std::make_unique<Registry>(cluster_.client(), options);
+  auto watcher = registry->watch("web");
+  ASSERT_TRUE(entered.wait());
+  std::atomic<bool> gone{false};
+  std::jthread closer([&] {
+    registry.reset();
+    EXPECT_EQ(reports, 1) << "the one that ran, and no other";
+    gone = true;
+  });
+  for (auto result = watcher.next_for(kLong); result; result = watcher.next_for(kLong)) {
+  }
+  EXPECT_FALSE(gone);
+  hold.open();
+  closer.join();
+  EXPECT_EQ(reports, 1);
+}
+
+TEST_F(UserCodeTest, ACallbackMayCloseWhileAnotherIsBlocked) {
+  create("0");
+  Registry registry(cluster_.client());
+  Gate entered;
+  Gate hold;
+  Gate closed;
+  const auto blocked = registry.subscribe("web", [&](const InstanceSetPtr&) {
+    entered.open();
+    EXPECT_TRUE(hold.wait(kLong));
+  });
+  ASSERT_TRUE(entered.wait());
+  const auto closing = registry.subscribe("web", [&](const InstanceSetPtr&) {
+    registry.close();
+    closed.open();
+  });
+  EXPECT_TRUE(closed.wait()) << "calls must not wait for each other";
+  hold.open();
+}
+
+// ---------------------------------------------------------------------------------- the queue
+
+TEST(CallQueueTest, KeepsTheNewestOfEachKeyAndNotTooMany) {
+  const Cluster cluster;
+  const auto pool = std::make_shared<informer::HandlerPool>(cluster.client().shared_loop());
+  const auto calls = std::make_shared<registry::detail::UserCalls>();
+  const auto queue = std::make_shared<registry::detail::CallQueue>("test", pool, calls);
+  Gate entered;
+  Gate hold;
+  std::mutex mutex;
+  std::vector<int> called;
+  const auto note = [&](int number) {
+    return [&, number] {
+      const std::lock_guard lock(mutex);
+      called.push_back(number);
+    };
+  };
+  queue->post("first", [&] {
+    entered.open();
+    EXPECT_TRUE(hold.wait(kLong));
+  });
+  ASSERT_TRUE(entered.wait());
+  constexpr int kMax = static_cast<int>(registry::detail::CallQueue::kMaxPending);
+  for (int i = 0; i <= kMax; ++i) queue->post(std::to_string(i), note(i));
+  queue->post("1", note(-1));
+  queue->post("throws", [] { throw std::runtime_error("a report may throw"); });
+  hold.open();
+  ASSERT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return !called.empty() && called.back() == kMax;
+  }));
+  const std::lock_guard lock(mutex);
+  // The two oldest have made room for the two last.
+  EXPECT_EQ(called.front(), 2);
+  EXPECT_EQ(called.size(), static_cast<std::size_t>(kMax) - 1);
+}
+
+}  // namespace
+}  // namespace lookout::registry::kratos

@@ -1,0 +1,143 @@
+// Asio's own cancellation (`call || timer`) ends calls as a stop does.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <exception>
+#include <functional>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "tests/rest/client_testing.h"
+#include "tests/support/bounded_wait.h"
+#include "tests/support/eventually.h"
+#include "tests/support/files.h"
+
+namespace lookout::test {
+namespace {
+
+using k8s::core::v1::Pod;
+using rest::Client;
+
+/// A coroutine with a cancellation slot, as the branches of `a || b` are.
+class Cancellable {
+ public:
+  Cancellable(const Client& client, Awaitable<void> task)
+      : loop_(client.shared_loop()), strand_(boost::asio::make_strand(loop_->context())) {
+    boost::asio::co_spawn(
+        strand_, std::move(task),
+        boost::asio::bind_cancellation_slot(
+            signal_->slot(), [done = done_, signal = signal_](std::exception_ptr error) {
+              if (error) {
+                done->set_exception(error);
+              } else {
+                done->set_value();
+              }
+            }));
+  }
+
+  void cancel() {
+    boost::asio::post(
+        strand_, [signal = signal_] { signal->emit(boost::asio::cancellation_type::terminal); });
+  }
+
+  std::future<void> result() { return done_->get_future(); }
+
+ private:
+  const std::shared_ptr<EventLoop> loop_;
+  const boost::asio::strand<boost::asio::io_context::executor_type> strand_;
+  const std::shared_ptr<boost::asio::cancellation_signal> signal_ =
+      std::make_shared<boost::asio::cancellation_signal>();
+  const std::shared_ptr<std::promise<void>> done_ = std::make_shared<std::promise<void>>();
+};
+
+/// Answers watches with one event and everything else never.
+class AsioCancellationTest : public testing::Test {
+ protected:
+  std::atomic<int> requests_{0};
+  Gate more_;
+  HttpServer server_{[this](HttpConnection& c) {
+    answer_watches(c, requests_, [&] {
+      if (more_.wait()) c.chunk(event_json("MODIFIED", "second"));
+    });
+  }};
+};
+
+template <class Call>
+Awaitable<void> ending(Call call) {
+  co_await call();
+}
+
+TEST_F(AsioCancellationTest, EndsEveryKindOfCallAsAStopDoes) {
+  const Client client{config_for(server_)};
+  const auto pods = client.resource<Pod>("shop").dynamic();
+  const auto pod = api::Object::parse(pod_json("web"));
+  const auto value = [](auto call) -> std::function<Awaitable<void>()> {
+    return [call]() -> Awaitable<void> { co_await call(); };
+  };
+  const std::vector<std::function<Awaitable<void>()>> calls = {
+      value([&] { return pods.async_get("web"); }),
+      value([&] { return pods.async_list(); }),
+      value([&] { return pods.async_list_each([](api::Object) {}); }),
+      value([&] { return pods.async_create(pod); }),
+      value([&] { return pods.async_update(pod); }),
+      value([&] { return pods.async_patch("web", rest::PatchType::kMerge, "{}"); }),
+      value([&] { return pods.async_remove("web"); }),
+      value([&] { return pods.async_remove_collection(); }),
+      value([&] { return client.async_get_raw("/version"); }),
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const int before = requests_;
+    Cancellable call(client, ending(calls[i]));
+    ASSERT_TRUE(eventually([&] { return requests_ > before; })) << i;
+    call.cancel();
+    EXPECT_EQ(kind_thrown([&] { get(call.result()); }), Kind::kCancelled) << i;
+  }
+}
+
+TEST_F(AsioCancellationTest, OfAWaitForEventsLosesNone) {
+  const Client client{config_for(server_)};
+  auto watch = client.resource<Pod>("shop").dynamic().watch();
+  ASSERT_TRUE(watch.next());
+  std::vector<api::WatchEvent> events;
+  Cancellable waiting(client,
+                      ending([&]() -> Awaitable<void> { co_await watch.async_next(events); }));
+  waiting.cancel();
+  EXPECT_EQ(kind_thrown([&] { get(waiting.result()); }), Kind::kCancelled);
+  more_.open();
+  const auto event = watch.next();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->object.name(), "second");
+}
+
+// The call is gone, and nobody but the client's end would interrupt the plugin.
+TEST(AsioCancellationPluginTest, EndsThePluginThatTheCallWaitedFor) {
+  const TempDir dir;
+  ASSERT_EQ(mkfifo((dir / "started").c_str(), 0600), 0);
+  const std::string pid_file = dir / "pid";
+  write_file(dir / "plugin", "#!/bin/sh\necho $$ >" + pid_file + "\necho x >" +
+                                 (dir / "started").string() + "\nexec sleep 1000\n");
+  ASSERT_EQ(chmod((dir / "plugin").c_str(), 0700), 0);
+  rest::Config config;
+  config.server = "http://127.0.0.1:1";
+  config.exec.emplace();
+  config.exec->command = (dir / "plugin").string();
+  auto client = std::make_unique<Client>(config);
+  Cancellable call(*client, ending([&] { return client->async_get_raw("/version"); }));
+  read_file(dir / "started");
+  const int pid = std::stoi(read_file(pid_file));
+  call.cancel();
+  EXPECT_EQ(kind_thrown([&] { get(call.result()); }), Kind::kCancelled);
+  EXPECT_TRUE(eventually([&] { return ::kill(pid, 0) != 0; }));
+  client.reset();
+}
+
+}  // namespace
+}  // namespace lookout::test

@@ -1,0 +1,53 @@
+// An HTTP/2 server that answers its streams as a test says.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tests/rest/certificates.h"
+
+namespace lookout::test {
+
+/// Listens on 127.0.0.1 with TLS and speaks as much HTTP/2 as libcurl needs: it acknowledges
+/// settings and pings, takes requests without looking at their heads, and gives each whole one to
+/// the script.
+class Http2Peer {
+ public:
+  /// One connection. Only for the script.
+  class Connection {
+   public:
+    virtual ~Connection() = default;
+    /// The head and a part of the body; it goes on.
+    virtual void begin(std::uint32_t stream, const std::string& body) = 0;
+    virtual void respond(std::uint32_t stream, const std::string& body) = 0;
+    virtual void reset(std::uint32_t stream, std::uint32_t error) = 0;
+    virtual void go_away(std::uint32_t last_stream) = 0;
+    /// Ends the connection.
+    virtual void close() = 0;
+  };
+  struct Request {
+    int connection = 0;        // the how-manieth of the peer; the first is 0
+    int number = 0;            // the how-manieth of all requests
+    std::uint32_t stream = 0;  // its number
+    std::string body;
+  };
+  using Script = std::function<void(Connection&, const Request&)>;
+
+  Http2Peer(const KeyPair& pair, Script script);
+  ~Http2Peer();
+  Http2Peer(const Http2Peer&) = delete;
+  Http2Peer& operator=(const Http2Peer&) = delete;
+
+  int port() const;
+
+  static constexpr std::uint32_t kInternalError = 2;
+  static constexpr std::uint32_t kRefusedStream = 7;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lookout::test

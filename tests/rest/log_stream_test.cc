@@ -1,0 +1,194 @@
+// Reading the logs of pods.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lookout/rest/client.h"
+#include "tests/rest/client_testing.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::test {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::core::v1::Pod;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Answers requests for logs with the pieces that a test gives, and keeps what was asked for.
+class LogStreamTest : public testing::Test {
+ protected:
+  using Script = std::function<void(HttpConnection&)>;
+
+  rest::TypedClient<Pod> pods(Script script) {
+    script_ = std::move(script);
+    clients_.emplace_back(config_for(server_));
+    return clients_.back().resource<Pod>("shop");
+  }
+  /// A whole log in these pieces.
+  rest::TypedClient<Pod> pods(std::vector<std::string> pieces) {
+    return pods([pieces = std::move(pieces)](HttpConnection& c) {
+      c.begin_chunks(200, "text/plain");
+      for (const auto& piece : pieces) c.chunk(piece);
+      c.end_chunks();
+    });
+  }
+
+  /// A line that goes on ends in a plus sign.
+  static std::vector<std::string> lines(rest::LogStream log) {
+    std::vector<std::string> out;
+    for (const auto& line : log) out.push_back(line.text + (line.continued ? "+" : ""));
+    return out;
+  }
+
+  Script script_;
+  std::vector<rest::Client> clients_;  // a log ends with its client
+  std::string target_;
+  HttpServer server_{[this](HttpConnection& c) {
+    while (const auto request = c.read_request()) {
+      target_ = request->target;
+      script_(c);
+    }
+  }};
+};
+
+TEST_F(LogStreamTest, LinesAreCutWhereverThePiecesEnd) {
+  EXPECT_THAT(lines(pods({"one\ntw", "o", "\n", "\nfour\nfi", "ve"}).logs("web")),
+              ElementsAre("one", "two", "", "four", "five"));
+  EXPECT_THAT(lines(pods(std::vector<std::string>{}).logs("web")), ElementsAre());
+  EXPECT_THAT(lines(pods({"\n"}).logs("web")), ElementsAre(""));
+  EXPECT_THAT(lines(pods({"\xff\r\n"}).logs("web")), ElementsAre("\xff\r"));
+}
+
+TEST_F(LogStreamTest, ALongLineComesInPieces) {
+  const rest::LogOptions of_four{.max_line_bytes = 4};
+  EXPECT_THAT(lines(pods({"abcdefghij\nk\n"}).logs("web", of_four)),
+              ElementsAre("abcd+", "efgh+", "ij", "k"));
+  EXPECT_THAT(lines(pods({"ab", "cd", "ef\n"}).logs("web", of_four)), ElementsAre("abcd+", "ef"));
+  EXPECT_THAT(lines(pods({"abcd\n", "abcd", "\n", "abcd"}).logs("web", of_four)),
+              ElementsAre("abcd", "abcd", "abcd"));
+  EXPECT_THROW(pods(std::vector<std::string>{}).logs("web", {.max_line_bytes = 0}),
+               InvalidArgument);
+}
+
+TEST_F(LogStreamTest, OptionsBecomeParameters) {
+  lines(pods({"x\n"}).logs("web", {.container = "main",
+                                   .follow = true,
+                                   .previous = true,
+                                   .timestamps = true,
+                                   .since = 60s,
+                                   .tail_lines = 0,
+                                   .limit_bytes = 1000}));
+  EXPECT_EQ(target_,
+            "/api/v1/namespaces/shop/pods/web/log?container=main&follow=true&previous=true&"
+            "timestamps=true&sinceSeconds=60&tailLines=0&limitBytes=1000");
+  lines(pods({"x\n"}).dynamic().logs("web"));
+  EXPECT_EQ(target_, "/api/v1/namespaces/shop/pods/web/log");
+}
+
+TEST_F(LogStreamTest, ALineComesWhileTheLogGoesOn) {
+  Gate more;
+  auto log = pods([&](HttpConnection& c) {
+               c.begin_chunks(200, "text/plain");
+               c.chunk("one\n");
+               EXPECT_TRUE(more.wait());
+               c.chunk("two\n");
+               c.end_chunks();
+             }).logs("web", {.follow = true}, {.timeout = 30s});
+  EXPECT_EQ(log.next().value_or(rest::LogLine{}).text, "one");
+  more.open();
+  EXPECT_EQ(log.next().value_or(rest::LogLine{}).text, "two");
+  EXPECT_FALSE(log.next());
+  EXPECT_FALSE(log.next()) << "it stays at its end";
+}
+
+TEST_F(LogStreamTest, AStopEndsTheWait) {
+  auto log = pods([](HttpConnection& c) {
+               c.begin_chunks(200, "text/plain");
+               c.wait_for_close();
+             }).logs("web", {.follow = true});
+  std::stop_source stop;
+  const std::jthread stopper([&] {
+    std::this_thread::sleep_for(20ms);
+    stop.request_stop();
+  });
+  EXPECT_EQ(kind_thrown([&] { log.next(stop.get_token()); }), Kind::kCancelled);
+  EXPECT_EQ(kind_thrown([&] { log.next(); }), Kind::kCancelled);
+}
+
+TEST_F(LogStreamTest, TheStopOfAClientEndsItAndItsDeadlineDoesNot) {
+  std::stop_source stop;
+  auto log = pods([](HttpConnection& c) {
+               c.begin_chunks(200, "text/plain");
+               std::this_thread::sleep_for(100ms);
+               c.chunk("late\n");
+               c.wait_for_close();
+             })
+                 .with({.stop = stop.get_token(), .timeout = 50ms})
+                 .logs("web", {.follow = true});
+  EXPECT_EQ(log.next().value_or(rest::LogLine{}).text, "late");
+  stop.request_stop();
+  EXPECT_EQ(kind_thrown([&] { log.next(); }), Kind::kCancelled);
+}
+
+TEST_F(LogStreamTest, ABrokenConnectionIsNoEnd) {
+  auto log = pods([](HttpConnection& c) {
+               c.begin_chunks(200, "text/plain");
+               c.chunk("one\ntw");
+               c.close();
+             }).logs("web");
+  EXPECT_EQ(log.next().value_or(rest::LogLine{}).text, "one");
+  EXPECT_EQ(kind_thrown([&] { log.next(); }), Kind::kBroken);
+}
+
+TEST_F(LogStreamTest, ARefusalIsAStatus) {
+  const auto client = pods([](HttpConnection& c) {
+    c.respond({400, status_json(400, "BadRequest", "container \"x\" is not valid for pod web")});
+  });
+  const auto error = thrown<api::StatusError>([&] { client.logs("web", {.container = "x"}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), 400);
+  EXPECT_THAT(error->what(), HasSubstr("is not valid"));
+}
+
+TEST_F(LogStreamTest, WhatIsNotReadIsNotSentForEver) {
+  std::atomic<HttpConnection*> connection{nullptr};
+  auto log = pods([&](HttpConnection& c) {
+               c.begin_chunks(200, "text/plain");
+               connection = &c;
+               const std::string line = std::string(100'000, 'x') + "\n";
+               while (c.chunk(line)) {
+               }
+             }).logs("web", {.follow = true});
+  EXPECT_TRUE(eventually([&] {
+    const HttpConnection* const c = connection;
+    return c != nullptr && c->stalled();
+  }));
+  EXPECT_EQ(log.next().value_or(rest::LogLine{}).text.size(), 100'000u);
+  log.cancel();
+}
+
+TEST_F(LogStreamTest, ACoroutineReadsItToo) {
+  const auto client = pods({"one\ntwo\n"});
+  const auto read = [&]() -> Awaitable<std::vector<std::string>> {
+    auto log = co_await client.async_logs("web", {.container = "main", .follow = true});
+    std::vector<std::string> out;
+    for (;;) {
+      const auto line = co_await log.async_next();
+      if (!line) break;
+      out.push_back(line->text);
+    }
+    co_return out;
+  };
+  EXPECT_THAT(client.dynamic().loop().run(read()), ElementsAre("one", "two"));
+}
+
+}  // namespace
+}  // namespace lookout::test

@@ -1,0 +1,67 @@
+#include "rest/server_address.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/rest/environment.h"
+
+namespace lookout::rest::detail {
+namespace {
+
+TEST(NoProxyTest, MatchesAsGoDoes) {
+  const struct {
+    const char* list;
+    const char* host;
+    const char* port;
+    bool matches;
+  } cases[] = {
+      {"", "a.test", "443", false},
+      {"*", "a.test", "443", true},
+      {"a.test", "a.test", "443", true},
+      {"A.Test", "a.tesT", "443", true},
+      {"a.test", "b.a.test", "443", true},
+      {"a.test", "ba.test", "443", false},
+      {".a.test", "b.a.test", "443", true},
+      {".a.test", "a.test", "443", false},
+      {"*.a.test", "b.a.test", "443", true},
+      {"x, a.test ,y", "a.test", "443", true},
+      {"a.test:443", "a.test", "443", true},
+      {"a.test:8443", "a.test", "443", false},
+      {"10.0.0.0/8", "10.1.2.3", "443", true},
+      {"10.0.0.0/8", "11.1.2.3", "443", false},
+      {"10.0.0.0/8", "a.test", "443", false},
+      {"10.1.2.3", "10.1.2.3", "443", true},
+      {"10.1.2.3:80", "10.1.2.3", "443", false},
+      {"fd00::/8", "[fd00::1]", "443", true},
+      {"fd00::/8", "[fe00::1]", "443", false},
+      {"fd00::1", "[fd00:0::1]", "443", true},
+      {"[fd00::1]:443", "[fd00::1]", "443", true},
+      {"[fd00::1]:80", "[fd00::1]", "443", false},
+      {"/,:,[,]:,*.", "a.test", "443", false},
+  };
+  for (const auto& c : cases)
+    EXPECT_EQ(in_no_proxy(c.list, c.host, c.port), c.matches) << c.list << " " << c.host;
+}
+
+TEST(NoProxyTest, IsOfTheEnvironment) {
+  const test::ScopedEnv none("NO_PROXY", nullptr);
+  const test::ScopedEnv lower("no_proxy", "kube.test");
+  EXPECT_TRUE(bypasses_environment_proxy("https://kube.test:6443/prefix"));
+  EXPECT_FALSE(bypasses_environment_proxy("https://other.test"));
+  EXPECT_TRUE(bypasses_environment_proxy("https://[::1]:6443"));
+  const test::ScopedEnv upper("NO_PROXY", "other.test");
+  EXPECT_TRUE(bypasses_environment_proxy("https://other.test"));
+}
+
+TEST(RenamedServerTest, PutsIpv6IntoBrackets) {
+  const RenamedServer name = rename_server("https://10.0.0.1/p", "kube.test");
+  EXPECT_EQ(name.url, "https://kube.test:443/p");
+  EXPECT_EQ(name.route, "kube.test:443:10.0.0.1:443");
+  EXPECT_EQ(name.host, "10.0.0.1:443");
+  const RenamedServer ip = rename_server("https://[fd00::1]:6443", "fd00::2");
+  EXPECT_EQ(ip.url, "https://[fd00::2]:6443");
+  EXPECT_EQ(ip.route, "[fd00::2]:6443:[fd00::1]:6443");
+  EXPECT_EQ(ip.host, "[fd00::1]:6443");
+}
+
+}  // namespace
+}  // namespace lookout::rest::detail

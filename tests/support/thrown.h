@@ -1,0 +1,27 @@
+// What a call throws.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <functional>
+#include <optional>
+
+namespace lookout::test {
+
+/// What `f` throws, if it is an E. Anything else, and nothing, fails the test.
+template <class E>
+std::optional<E> thrown(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e;
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << "threw something else: " << e.what();
+    return std::nullopt;
+  }
+  ADD_FAILURE() << "threw nothing";
+  return std::nullopt;
+}
+
+}  // namespace lookout::test

@@ -1,0 +1,457 @@
+#include "lookout/tools/cache/multi_namespace_source.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <iterator>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lookout/api/error.h"
+#include "lookout/api/status.h"
+#include "lookout/rest/error.h"
+
+namespace lookout::cache {
+namespace {
+
+/// The server will not let us have it, however often we ask.
+bool refused(const std::exception& e) {
+  return api::is_forbidden(e) || api::is_unauthorized(e) || api::is_not_found(e);
+}
+
+void require_names(const std::set<std::string>& namespaces) {
+  if (namespaces.contains("")) {
+    throw InvalidArgument("a set of namespaces has no empty name: that would be all namespaces");
+  }
+}
+
+}  // namespace
+
+/// What the parts and the watch share.
+class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
+ public:
+  Hub(Make make, api::GroupVersionKind type, ReflectorOptions options,
+      std::shared_ptr<EventLoop> loop, std::set<std::string> namespaces)
+      : make_(std::move(make)),
+        type_(std::move(type)),
+        options_(std::move(options)),
+        loop_(std::move(loop)),
+        namespaces_(std::move(namespaces)) {
+    require_names(namespaces_);
+    options_.resync_period = std::chrono::milliseconds(0);
+  }
+
+  void set_namespaces(std::set<std::string> namespaces);
+  std::set<std::string> namespaces() const {
+    const std::lock_guard lock(mutex_);
+    return namespaces_;
+  }
+  std::map<std::string, std::string> unsynced() const;
+
+  /// Begins a watch: the parts start. Its events ring this bell.
+  std::uint64_t open(std::shared_ptr<boost::asio::steady_timer> bell);
+  /// Ends it: the parts stop.
+  void close(std::uint64_t watch);
+  bool all_parts_ended() const {
+    const std::lock_guard lock(mutex_);
+    return running_ == 0;
+  }
+  /// What has come since the last time; false if nothing.
+  bool take(std::vector<api::WatchEvent>& events, std::vector<api::Object>& missed);
+
+  // Called by parts, on their strands.
+  void changed(const Part& part, api::EventType type, const api::Object& object, bool was_missed);
+  void listed(Part& part, const std::string& resource_version, bool told);
+  void failed(Part& part, const std::exception& error);
+  void ended();
+
+  const ReflectorOptions& options() const { return options_; }
+  const std::shared_ptr<EventLoop>& loop() const { return loop_; }
+
+ private:
+  using Parts = std::map<std::string, std::shared_ptr<Part>>;
+
+  void start(const std::set<std::string>& namespaces);
+  void drop(const std::shared_ptr<Part>& part, bool tell);  // under the mutex
+  void complete_if_all_listed();                            // under the mutex
+  void ring();                                              // under the mutex
+  api::Object mark(bool end_of_initial_events) const;       // under the mutex
+
+  const Make make_;
+  const api::GroupVersionKind type_;
+  ReflectorOptions options_;
+  const std::shared_ptr<EventLoop> loop_;
+
+  mutable std::mutex mutex_;
+  // All guarded by mutex_.
+  std::set<std::string> namespaces_;
+  Parts parts_;  // those that tell; of a watch that is open
+  std::vector<api::WatchEvent> events_;
+  std::vector<api::Object> missed_;  // of the deletions in events_
+  std::shared_ptr<boost::asio::steady_timer> bell_;
+  std::uint64_t watch_ = 0;  // the number of the watch that is open
+  bool open_ = false;
+  bool complete_ = false;               // the end of the initial events has been announced
+  std::string resource_version_ = "1";  // the newest that a part has named
+  std::size_t running_ = 0;             // parts whose reflectors have not returned
+};
+
+/// One namespace: its reflector, and what that has brought.
+class MultiNamespaceSource::Part : public ReflectorStore,
+                                   public std::enable_shared_from_this<Part> {
+ public:
+  Part(std::weak_ptr<Hub> hub, std::string ns) : ns_(std::move(ns)), hub_(std::move(hub)) {}
+
+  const std::string& ns() const { return ns_; }
+
+  void start(const std::shared_ptr<ListerWatcher>& source, ReflectorOptions options,
+             EventLoop& loop) {
+    options.name += " in " + ns_;
+    options.watch_error_handler = [weak = hub_, this, asked = options.watch_error_handler](
+                                      std::string_view name, const std::exception& error) {
+      if (const auto hub = weak.lock()) hub->failed(*this, error);
+      if (asked) return asked(name, error);
+      spdlog::warn("{}: {}", name, error.what());
+    };
+    reflector_ = Reflector::create(source, *this, std::move(options));
+    boost::asio::co_spawn(boost::asio::make_strand(loop.context()), run(shared_from_this()),
+                          boost::asio::detached);
+  }
+  void stop() { stop_.request_stop(); }
+
+  // --- The reflector's side, on its strand
+
+  void add(const api::Object& object) override { put(object); }
+  void update(const api::Object& object) override { put(object); }
+  void remove(const api::Object& object) override { forget(object, false); }
+  void replace(std::vector<api::Object> objects, const std::string&) override {
+    std::unordered_map<std::string, api::Object> gone;
+    {
+      const std::lock_guard lock(mutex_);
+      gone = objects_;
+    }
+    for (const auto& object : objects) gone.erase(object.key());
+    // What is gone is told before what has come.
+    for (const auto& [key, object] : gone) forget(object, true);
+    for (auto& object : objects) put(object);
+  }
+  void resync() override {}
+  void flush(const std::string& resource_version) override {
+    const bool told = std::exchange(told_, false);
+    if (const auto hub = hub_.lock()) hub->listed(*this, resource_version, told);
+  }
+  api::Object prepare(api::Object object) const override {
+    const std::lock_guard lock(mutex_);
+    const auto known = objects_.find(object.key());
+    return known != objects_.end() && known->second == object ? known->second : object;
+  }
+  std::vector<api::Object> objects() const override {
+    const std::lock_guard lock(mutex_);
+    std::vector<api::Object> out;
+    out.reserve(objects_.size());
+    for (const auto& [key, object] : objects_) out.push_back(object);
+    return out;
+  }
+
+  // Guarded by the hub's mutex.
+  bool listed = false;
+  bool was_refused = false;
+  std::string last_error;
+
+ private:
+  void put(const api::Object& object) {
+    bool added = false;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto [at, inserted] = objects_.try_emplace(object.key(), object);
+      if (!inserted && at->second.same(object)) return;
+      at->second = object;
+      added = inserted;
+    }
+    tell(added ? api::EventType::kAdded : api::EventType::kModified, object, false);
+  }
+  void forget(const api::Object& object, bool was_missed) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!objects_.contains(object.key())) return;
+    }
+    // Told first: should this part be taken out now, the object is told as deleted twice, which is
+    // once too often to matter, and not never.
+    tell(api::EventType::kDeleted, object, was_missed);
+    const std::lock_guard lock(mutex_);
+    objects_.erase(object.key());
+  }
+  void tell(api::EventType type, const api::Object& object, bool was_missed) {
+    told_ = true;
+    if (const auto hub = hub_.lock()) hub->changed(*this, type, object, was_missed);
+  }
+  static Awaitable<void> run(std::shared_ptr<Part> self) {
+    try {
+      co_await self->reflector_->run(self->stop_.get_token());
+    } catch (const std::exception& e) {
+      spdlog::error("{}: the reflector ended: {}", self->reflector_->name(), e.what());
+    }
+    if (const auto hub = self->hub_.lock()) hub->ended();
+  }
+
+  const std::string ns_;
+  const std::weak_ptr<Hub> hub_;
+  std::stop_source stop_;
+  std::shared_ptr<Reflector> reflector_;
+  bool told_ = false;  // anything since the last flush; on the strand
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, api::Object> objects_;  // guarded by mutex_
+};
+
+void MultiNamespaceSource::Hub::set_namespaces(std::set<std::string> namespaces) {
+  require_names(namespaces);
+  std::set<std::string> added;
+  {
+    const std::lock_guard lock(mutex_);
+    if (open_) {
+      std::set_difference(namespaces.begin(), namespaces.end(), namespaces_.begin(),
+                          namespaces_.end(), std::inserter(added, added.end()));
+      for (auto it = parts_.begin(); it != parts_.end();) {
+        const auto part = it->second;
+        it = namespaces.contains(part->ns()) ? std::next(it) : parts_.erase(it);
+        if (!namespaces.contains(part->ns())) drop(part, true);
+      }
+    }
+    namespaces_ = std::move(namespaces);
+    complete_if_all_listed();
+  }
+  start(added);
+}
+
+std::map<std::string, std::string> MultiNamespaceSource::Hub::unsynced() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, std::string> out;
+  for (const auto& ns : namespaces_) {
+    const auto part = parts_.find(ns);
+    if (part == parts_.end()) {
+      out.emplace(ns, "");
+    } else if (!part->second->listed) {
+      out.emplace(ns, part->second->last_error);
+    }
+  }
+  return out;
+}
+
+std::uint64_t MultiNamespaceSource::Hub::open(std::shared_ptr<boost::asio::steady_timer> bell) {
+  std::set<std::string> all;
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    bell_ = std::move(bell);
+    number = ++watch_;
+    open_ = true;
+    complete_ = false;
+    events_.clear();
+    missed_.clear();
+    all = namespaces_;
+  }
+  start(all);
+  const std::lock_guard lock(mutex_);
+  complete_if_all_listed();  // there may be none
+  return number;
+}
+
+void MultiNamespaceSource::Hub::close(std::uint64_t watch) {
+  const std::lock_guard lock(mutex_);
+  if (watch != watch_) return;
+  open_ = false;
+  for (const auto& [ns, part] : std::exchange(parts_, {})) drop(part, false);
+}
+
+void MultiNamespaceSource::Hub::start(const std::set<std::string>& namespaces) {
+  for (const auto& ns : namespaces) {
+    auto source = make_(ns);
+    auto part = std::make_shared<Part>(weak_from_this(), ns);
+    {
+      const std::lock_guard lock(mutex_);
+      // The watch may have ended meanwhile, or the set changed.
+      if (!open_ || !namespaces_.contains(ns) || !parts_.emplace(ns, part).second) continue;
+      ++running_;
+    }
+    part->start(source, options_, *loop_);
+  }
+}
+
+void MultiNamespaceSource::Hub::drop(const std::shared_ptr<Part>& part, bool tell) {
+  part->stop();
+  if (!tell) return;
+  for (auto& object : part->objects())
+    events_.push_back({api::EventType::kDeleted, std::move(object)});
+  ring();
+}
+
+bool MultiNamespaceSource::Hub::take(std::vector<api::WatchEvent>& events,
+                                     std::vector<api::Object>& missed) {
+  const std::lock_guard lock(mutex_);
+  events.clear();
+  std::swap(events, events_);
+  missed = std::exchange(missed_, {});
+  return !events.empty();
+}
+
+void MultiNamespaceSource::Hub::changed(const Part& part, api::EventType type,
+                                        const api::Object& object, bool was_missed) {
+  const std::lock_guard lock(mutex_);
+  const auto at = parts_.find(part.ns());
+  // One that was taken out has been told as deleted.
+  if (at == parts_.end() || at->second.get() != &part) return;
+  // What belongs to the first state comes with its end.
+  if (complete_ && events_.empty()) ring();
+  events_.push_back({type, object});
+  if (was_missed) missed_.push_back(object);
+}
+
+void MultiNamespaceSource::Hub::listed(Part& part, const std::string& resource_version, bool told) {
+  const std::lock_guard lock(mutex_);
+  const auto at = parts_.find(part.ns());
+  if (at == parts_.end() || at->second.get() != &part) return;
+  part.listed = true;
+  part.last_error.clear();
+  if (!resource_version.empty()) resource_version_ = resource_version;
+  if (!complete_) return complete_if_all_listed();
+  if (told || !events_.empty()) return;
+  // A sign of life, if nothing else.
+  events_.push_back({api::EventType::kBookmark, mark(false)});
+  ring();
+}
+
+void MultiNamespaceSource::Hub::failed(Part& part, const std::exception& error) {
+  const std::lock_guard lock(mutex_);
+  const auto at = parts_.find(part.ns());
+  if (at == parts_.end() || at->second.get() != &part) return;
+  part.last_error = error.what();
+  part.was_refused = refused(error);
+  complete_if_all_listed();
+}
+
+void MultiNamespaceSource::Hub::ended() {
+  const std::lock_guard lock(mutex_);
+  --running_;
+  ring();
+}
+
+void MultiNamespaceSource::Hub::complete_if_all_listed() {
+  if (!open_ || complete_) return;
+  for (const auto& ns : namespaces_) {
+    const auto part = parts_.find(ns);
+    if (part == parts_.end() || !(part->second->listed || part->second->was_refused)) return;
+  }
+  complete_ = true;
+  events_.push_back({api::EventType::kBookmark, mark(true)});
+  ring();
+}
+
+void MultiNamespaceSource::Hub::ring() {
+  if (!bell_) return;
+  boost::asio::post(bell_->get_executor(), [bell = bell_] { bell->cancel(); });
+}
+
+api::Object MultiNamespaceSource::Hub::mark(bool end_of_initial_events) const {
+  std::string metadata = fmt::format(R"("resourceVersion":"{}")", resource_version_);
+  if (end_of_initial_events)
+    metadata += fmt::format(R"(,"annotations":{{"{}":"true"}})", api::kInitialEventsEndAnnotation);
+  return api::Object::parse(fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{{{}}}}})",
+                                        type_.api_version(), type_.kind, metadata));
+}
+
+/// What the parts bring, as one watch.
+class MultiNamespaceSource::MergedWatcher : public Watcher {
+ public:
+  MergedWatcher(std::shared_ptr<Hub> hub, const boost::asio::any_io_executor& executor,
+                std::stop_token stop)
+      : hub_(std::move(hub)),
+        bell_(std::make_shared<boost::asio::steady_timer>(
+            executor, boost::asio::steady_timer::time_point::max())),
+        stop_(std::move(stop)),
+        number_(hub_->open(bell_)),
+        on_stop_(stop_, Ring{bell_}) {}
+  ~MergedWatcher() override { hub_->close(number_); }
+  MergedWatcher(const MergedWatcher&) = delete;
+  MergedWatcher& operator=(const MergedWatcher&) = delete;
+
+  Awaitable<bool> next(std::vector<api::WatchEvent>& events) override {
+    for (;;) {
+      if (stop_.stop_requested()) {
+        // An informer that has been shut down calls nothing of the program's: error handlers of
+        // parts included.
+        hub_->close(number_);
+        while (!hub_->all_parts_ended()) co_await wait();
+        throw rest::TransportError(rest::TransportError::Kind::kCancelled, "the watch was stopped");
+      }
+      if (hub_->take(events, missed_)) co_return true;
+      co_await wait();
+    }
+  }
+  bool missed(const api::Object& deleted) const override {
+    return std::any_of(missed_.begin(), missed_.end(),
+                       [&](const api::Object& one) { return one.same(deleted); });
+  }
+
+ private:
+  struct Ring {
+    void operator()() const {
+      boost::asio::post(bell->get_executor(), [b = bell] { b->cancel(); });
+    }
+    std::shared_ptr<boost::asio::steady_timer> bell;
+  };
+
+  Awaitable<void> wait() {
+    boost::system::error_code ignored;
+    co_await bell_->async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
+  }
+
+  const std::shared_ptr<Hub> hub_;
+  const std::shared_ptr<boost::asio::steady_timer> bell_;
+  const std::stop_token stop_;
+  const std::uint64_t number_;
+  const std::stop_callback<Ring> on_stop_;
+  std::vector<api::Object> missed_;
+};
+
+MultiNamespaceSource::MultiNamespaceSource(Make make, api::GroupVersionKind type,
+                                           ReflectorOptions options,
+                                           std::shared_ptr<EventLoop> loop,
+                                           std::set<std::string> namespaces)
+    : hub_(std::make_shared<Hub>(std::move(make), std::move(type), std::move(options),
+                                 std::move(loop), std::move(namespaces))) {}
+
+MultiNamespaceSource::~MultiNamespaceSource() = default;
+
+void MultiNamespaceSource::set_namespaces(std::set<std::string> namespaces) {
+  hub_->set_namespaces(std::move(namespaces));
+}
+std::set<std::string> MultiNamespaceSource::namespaces() const { return hub_->namespaces(); }
+std::map<std::string, std::string> MultiNamespaceSource::unsynced() const {
+  return hub_->unsynced();
+}
+
+Awaitable<rest::ListMeta> MultiNamespaceSource::list(OnItem, rest::ListOptions, std::stop_token) {
+  throw api::StatusError::bad_request("several namespaces are watched, not listed");
+  co_return rest::ListMeta();
+}
+
+Awaitable<std::unique_ptr<Watcher>> MultiNamespaceSource::watch(rest::ListOptions options,
+                                                                std::stop_token stop) {
+  if (!options.send_initial_events.value_or(false))
+    throw api::StatusError::expired("several namespaces have no common history");
+  const auto executor = co_await boost::asio::this_coro::executor;
+  co_return std::make_unique<MergedWatcher>(hub_, executor, std::move(stop));
+}
+
+}  // namespace lookout::cache
