@@ -1,7 +1,6 @@
 #include "lookout/apiserver/server.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <atomic>
@@ -35,6 +34,7 @@
 #include "apiserver/resources/store.h"
 #include "lookout/apiserver/storage/memory.h"
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/base/http/server.h"
 #include "lookout/base/processors.h"
 
@@ -152,7 +152,7 @@ class Server::Impl {
     spawn("maintenance", [this] { return maintain(); });
     spawn("counts of objects", [this] { return count_objects(); });
     http_.start();
-    spdlog::debug("API server listens on {}", url());
+    log::debug("API server listens on {}", url());
   }
 
   void stop(std::chrono::milliseconds grace) {
@@ -249,7 +249,7 @@ class Server::Impl {
       try {
         co_await api_.count_objects();
       } catch (const lookout::Error& e) {
-        spdlog::debug("objects could not be counted: {}", e.what());
+        log::debug("objects could not be counted: {}", e.what());
       }
       co_await bell.wait(std::chrono::steady_clock::now() + kCounting);
     }
@@ -273,7 +273,7 @@ class Server::Impl {
       } catch (const std::exception& e) {
         why = e.what();
       }
-      spdlog::warn("the API server looks after {} again: {}", name, why);
+      log::warn("the API server looks after {} again: {}", name, why);
       const auto now = std::chrono::steady_clock::now();
       if (now - begin > kLongestPause) pause = kPause;
       co_await bell.wait(now + pause);
@@ -292,9 +292,9 @@ class Server::Impl {
         if (error) std::rethrow_exception(error);
       } catch (const boost::system::system_error& e) {
         if (e.code() != asio::error::operation_aborted)
-          spdlog::error("the API server no longer looks after {}: {}", name, e.what());
+          log::error("the API server no longer looks after {}: {}", name, e.what());
       } catch (const std::exception& e) {
-        spdlog::error("the API server no longer looks after {}: {}", name, e.what());
+        log::error("the API server no longer looks after {}: {}", name, e.what());
       }
       const std::lock_guard lock(mutex_);
       if (--tasks_ == 0) no_tasks_.notify_all();

@@ -1,14 +1,15 @@
 #include "lookout/base/alarm.h"
 
-#include <spdlog/spdlog.h>
-
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <utility>
+
+#include "lookout/base/detail/log.h"
 
 namespace lookout {
 
@@ -93,9 +94,9 @@ Awaitable<void> Alarm::run(std::shared_ptr<State> state) {
     try {
       state->ring();
     } catch (const std::exception& e) {
-      spdlog::error("the function of an alarm threw: {}", e.what());
+      log::error("the function of an alarm threw: {}", e.what());
     } catch (...) {
-      spdlog::error("the function of an alarm threw something that is no std::exception");
+      log::error("the function of an alarm threw something that is no std::exception");
     }
   }
 }

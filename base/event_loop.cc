@@ -1,9 +1,15 @@
 #include "lookout/base/event_loop.h"
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/strand.hpp>
+#include <exception>
+#include <future>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "lookout/base/error.h"
 #include "lookout/base/processors.h"
 
 namespace lookout {
@@ -42,6 +48,25 @@ unsigned EventLoop::threads() const { return static_cast<unsigned>(state_->threa
 
 bool EventLoop::running_in_this_thread() const {
   return state_->context.get_executor().running_in_this_thread();
+}
+
+void EventLoop::wait(Awaitable<void> task) {
+  if (running_in_this_thread()) {
+    throw InvalidArgument(
+        "a blocking call on a thread of the event loop: co_await the asynchronous twin instead");
+  }
+  // Shared: the loop may still be inside set_value() when the caller goes on.
+  auto promise = std::make_shared<std::promise<void>>();
+  auto future = promise->get_future();
+  boost::asio::co_spawn(boost::asio::make_strand(context()), std::move(task),
+                        [promise](const std::exception_ptr& error) {
+                          if (error) {
+                            promise->set_exception(error);
+                          } else {
+                            promise->set_value();
+                          }
+                        });
+  future.get();
 }
 
 }  // namespace lookout

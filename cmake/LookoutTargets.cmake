@@ -82,7 +82,7 @@ function(lookout_precompile target)
       add_library(lookout_pch OBJECT ${empty})
       target_compile_features(lookout_pch PUBLIC cxx_std_20)
       target_include_directories(lookout_pch PRIVATE ${PROJECT_SOURCE_DIR}/include)
-      target_link_libraries(lookout_pch PRIVATE lookout_warnings lookout_rapidjson Boost::headers Threads::Threads fmt::fmt spdlog::spdlog)
+      target_link_libraries(lookout_pch PRIVATE lookout_warnings lookout_rapidjson Boost::headers Threads::Threads fmt::fmt)
       # Without times, so that ccache finds what was compiled with it in another clone.
       target_compile_options(lookout_pch PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
       target_precompile_headers(lookout_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)

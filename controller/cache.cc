@@ -1,7 +1,6 @@
 #include "lookout/controller/cache.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <exception>
@@ -10,6 +9,7 @@
 
 #include "controller/cache_core.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::controller {
 namespace {
@@ -341,8 +341,8 @@ Awaitable<void> CacheCore::wait_for_sync(std::vector<std::shared_ptr<const Cache
       }
       if (stop.stop_requested()) co_return;
       if (kind->refused(part)) {
-        spdlog::warn("the cache of {} goes on without this namespace{}", part.informer->name(),
-                     reason(kind->resource, *part.informer));
+        log::warn("the cache of {} goes on without this namespace{}", part.informer->name(),
+                  reason(kind->resource, *part.informer));
       }
     }
   }

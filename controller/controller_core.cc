@@ -1,7 +1,6 @@
 #include "controller/controller_core.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 
 #include "controller/in_source.h"
 #include "controller/waiting.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/k8s/meta/v1.h"
 #include "lookout/rest/error.h"
 
@@ -213,9 +213,9 @@ class ControllerCore::KindSource : public controller::Source {
     try {
       return watch.predicate(event);
     } catch (const std::exception& e) {
-      spdlog::error("a predicate on {} threw, the event passes: {}", name, e.what());
+      log::error("a predicate on {} threw, the event passes: {}", name, e.what());
     } catch (...) {
-      spdlog::error("a predicate on {} threw, the event passes", name);
+      log::error("a predicate on {} threw, the event passes", name);
     }
     return true;
   }
@@ -238,8 +238,8 @@ class ControllerCore::Deadline {
                [state = state_, weak = core.weak_from_this(), request, timeout] {
                  if (const auto self = weak.lock()) {
                    ++self->stats_.timeouts;
-                   spdlog::warn("controller {}: {}: the reconciler is told to stop after {} ms",
-                                self->name(), request.key(), timeout.count());
+                   log::warn("controller {}: {}: the reconciler is told to stop after {} ms",
+                             self->name(), request.key(), timeout.count());
                  }
                  state->stop.request_stop();
                }) {
@@ -462,7 +462,7 @@ void ControllerCore::begin(const PriorityQueue::Item& item) {
   }
   if (!hot_loops_.note(item.request, generation, clock_->now())) return;
   ++stats_.hot_loops;
-  spdlog::warn(
+  log::warn(
       "controller {}: {}: reconciled {} times within a second though its generation stays: does "
       "each reconcile write something that triggers the next one?",
       name(), item.request.key(), options_.hot_loop);
@@ -566,7 +566,7 @@ void ControllerCore::finish(const PriorityQueue::Item& item, Context& context,
   const auto release = [queue = queue_, request = item.request, controller = name(),
                         timeout = options_.write_timeout](bool seen) {
     if (!seen) {
-      spdlog::warn(
+      log::warn(
           "controller {}: {}: the caches have not seen what it wrote within {} ms, it goes on "
           "without",
           controller, request.key(), timeout.count());
@@ -604,15 +604,14 @@ bool ControllerCore::fail(const PriorityQueue::Item& item, const std::exception_
     if (is_terminal(e)) {
       ++stats_.terminal_errors;
       queue_->forget(item.request);
-      spdlog::error("controller {}: {}: {}; it is not retried", name(), item.request.key(),
-                    e.what());
+      log::error("controller {}: {}: {}; it is not retried", name(), item.request.key(), e.what());
       return false;
     }
-    spdlog::warn("controller {}: {}: {}", name(), item.request.key(), e.what());
+    log::warn("controller {}: {}: {}", name(), item.request.key(), e.what());
   } catch (...) {
     ++stats_.panics;
-    spdlog::error("controller {}: {}: it threw something that is no std::exception", name(),
-                  item.request.key());
+    log::error("controller {}: {}: it threw something that is no std::exception", name(),
+               item.request.key());
   }
   return true;
 }

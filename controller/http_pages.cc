@@ -1,13 +1,14 @@
 #include "controller/http_pages.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <exception>
 #include <optional>
+
+#include "lookout/base/detail/log.h"
 
 namespace lookout::controller::detail {
 namespace {
@@ -98,7 +99,7 @@ Response HealthPage::answer(const http::Request& request, std::string_view path)
       details += fmt::format("[+]{} excluded: ok\n", name);
     } else if (const auto wrong = run(check)) {
       // The reason is for /NAME and the log, not for everybody.
-      spdlog::warn("{}: {} failed: {}", name_, name, *wrong);
+      log::warn("{}: {} failed: {}", name_, name, *wrong);
       details += fmt::format("[-]{} failed: reason withheld\n", name);
       failed = true;
     } else {

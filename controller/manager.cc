@@ -1,7 +1,6 @@
 #include "lookout/controller/manager.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +18,7 @@
 #include "controller/http_pages.h"
 #include "controller/prometheus_text.h"
 #include "controller/waiting.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/tools/leaderelection/leader_elector.h"
 
 namespace lookout::controller {
@@ -285,11 +285,10 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
             try {
               std::rethrow_exception(error);
             } catch (const std::exception& e) {
-              spdlog::log(stopping ? spdlog::level::warn : spdlog::level::err,
-                          "manager: {} failed{}: {}", entry->name,
-                          stopping ? " while it was stopped" : "", e.what());
+              log::at(stopping ? log::Level::kWarn : log::Level::kError, "manager: {} failed{}: {}",
+                      entry->name, stopping ? " while it was stopped" : "", e.what());
             } catch (...) {
-              spdlog::error("manager: {} threw something that is no std::exception", entry->name);
+              log::error("manager: {} threw something that is no std::exception", entry->name);
             }
             if (!stopping) self->fail(error);
           }
@@ -472,7 +471,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     const std::string message =
         fmt::format("the shutdown takes too long: {} run on{}{}", fmt::join(late, ", "),
                     keys.empty() ? "" : "; reconciles: ", fmt::join(keys, ", "));
-    spdlog::error("manager: {}", message);
+    log::error("manager: {}", message);
     fail(std::make_exception_ptr(ShutdownOverrunError(message)));
     if (options_.on_shutdown_overrun) options_.on_shutdown_overrun();
   }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "lookout/base/detail/log.h"
 #include "lookout/controller/recorded_events.h"
 #include "lookout/controller/signals.h"
 
@@ -27,7 +28,7 @@ void log_to_standard_error(const std::string& name, const std::string& level) {
 }
 
 void end_at_once() {
-  spdlog::error("the graceful shutdown took too long: ending at once");
+  log::error("the graceful shutdown took too long: ending at once");
   spdlog::default_logger()->flush();
   std::_Exit(kFailed);
 }
@@ -75,7 +76,7 @@ int run_manager(const std::string& name, const ManagerFlags& flags, ManagerOptio
     try {
       manager = std::make_unique<Manager>(client, std::move(options));
     } catch (const InvalidArgument& e) {
-      spdlog::error("{}", e.what());
+      log::error("{}", e.what());
       return kWrongUsage;
     }
     if (recorded) manager->add_metrics(recorded);
@@ -83,7 +84,7 @@ int run_manager(const std::string& name, const ManagerFlags& flags, ManagerOptio
     manager->run(stop);
     return 0;
   } catch (const std::exception& e) {
-    spdlog::error("{}", e.what());
+    log::error("{}", e.what());
     return kFailed;
   }
 }

@@ -1,13 +1,12 @@
 #include "lookout/controller/source.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <thread>
 
 #include "controller/in_source.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::controller {
 
@@ -72,9 +71,9 @@ class Timer : public Source {
         const detail::InSource in_source;
         function_(enqueue);
       } catch (const std::exception& e) {
-        spdlog::error("a timer's function threw: {}", e.what());
+        log::error("a timer's function threw: {}", e.what());
       } catch (...) {
-        spdlog::error("a timer's function threw something that is no std::exception");
+        log::error("a timer's function threw something that is no std::exception");
       }
       for (const Request& request : enqueue.requests()) context.add(request, 0);
       context.loop->run(context.clock->sleep(period_, stop));

@@ -1,11 +1,11 @@
 #include "lookout/controller/webhook.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ssl/stream.hpp>
@@ -31,6 +31,7 @@
 #include "lookout/base/ascii.h"
 #include "lookout/base/async_event.h"
 #include "lookout/base/clock.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/base/http/server.h"
 #include "lookout/informer/handler_pool.h"
 
@@ -214,7 +215,7 @@ class WebhookServer::Impl : public metrics::Source {
     if (begun_.exchange(true)) throw InvalidArgument("a webhook server runs once");
     server_->start();
     started_ = true;
-    spdlog::info("webhook server: serves on port {}", port());
+    log::info("webhook server: serves on port {}", port());
     const auto clock = Clock::real();
     while (!stop.stop_requested()) {
       if (certificates_) {
@@ -408,9 +409,9 @@ class WebhookServer::Impl : public metrics::Source {
     } catch (const StatusError& e) {
       return denied(e);
     } catch (const std::exception& e) {
-      spdlog::error("webhook {} has thrown: {}", target.path, e.what());
+      log::error("webhook {} has thrown: {}", target.path, e.what());
     } catch (...) {
-      spdlog::error("webhook {} has thrown something that is no std::exception", target.path);
+      log::error("webhook {} has thrown something that is no std::exception", target.path);
     }
     ++panics_;
     AdmissionResponse out = errored(kInternal, "the webhook has failed; its log says why");
@@ -453,10 +454,10 @@ class WebhookServer::Impl : public metrics::Source {
     try {
       std::rethrow_exception(error);
     } catch (const StatusError& e) {
-      spdlog::warn("webhook {}: a request was refused: {}", target.path, e.what());
+      log::warn("webhook {}: a request was refused: {}", target.path, e.what());
       return failure(e);
     } catch (const std::exception& e) {
-      spdlog::error("webhook {}: {}", target.path, e.what());
+      log::error("webhook {}: {}", target.path, e.what());
       return failure(StatusError::internal_error("the webhook server has failed"));
     }
   }
@@ -513,7 +514,7 @@ class WebhookServer::Impl : public metrics::Source {
   void end() {
     const bool in_time = server_->drain(options_.finish_timeout);
     if (!in_time) {
-      spdlog::warn("webhook server: some requests take too long to finish, and are ended");
+      log::warn("webhook server: some requests take too long to finish, and are ended");
       {
         const std::lock_guard lock(calls_mutex_);
         ending_ = true;

@@ -2,11 +2,11 @@
 
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <utility>
 
+#include "lookout/base/detail/log.h"
 #include "lookout/base/error.h"
 #include "lookout/base/http/transport.h"
 
@@ -87,10 +87,10 @@ void CertificateWatcher::poll() {
     } catch (const Error& e) {
       complaint = e.what();
     }
-    if (!stale_) spdlog::info("webhook server: serves a new certificate");
+    if (!stale_) log::info("webhook server: serves a new certificate");
   }
   if (!complaint.empty() && complaint != complaint_)
-    spdlog::error("webhook server: keeps the certificate that it has: {}", complaint);
+    log::error("webhook server: keeps the certificate that it has: {}", complaint);
   complaint_ = std::move(complaint);
 }
 

@@ -1,7 +1,6 @@
 #include "controller/webhook_conversion.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <exception>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "controller/webhook_review.h"
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::controller::detail {
 namespace {
@@ -142,19 +142,18 @@ std::string Conversions::answer(std::string_view body) {
     failure = e.what();
   } catch (const std::exception& e) {
     ++panics_;
-    spdlog::error("conversion webhook: a conversion to {} has thrown: {}", desired, e.what());
+    log::error("conversion webhook: a conversion to {} has thrown: {}", desired, e.what());
     failure = "internal error occurred during conversion";
   } catch (...) {
     ++panics_;
-    spdlog::error(
-        "conversion webhook: a conversion to {} has thrown something that is no exception",
-        desired);
+    log::error("conversion webhook: a conversion to {} has thrown something that is no exception",
+               desired);
     failure = "internal error occurred during conversion";
   }
   if (failure.empty()) {
     response["result"]["status"].set("Success");
   } else {
-    spdlog::warn("conversion webhook: {}", failure);
+    log::warn("conversion webhook: {}", failure);
     converted.set_empty_list();
     response["result"]["status"].set("Failure");
     response["result"]["message"].set(failure);

@@ -1,7 +1,6 @@
 #include "informer/informer_core.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "lookout/api/error.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::informer::detail {
 namespace {
@@ -91,16 +91,16 @@ std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler,
   auto period = options.resync_period.value_or(default_resync_period_);
   if (period.count() > 0) {
     if (period < kMinResyncPeriod) {
-      spdlog::warn("handler {}: resyncs every {} ms are too many, it gets one each second",
-                   handler.name, period.count());
+      log::warn("handler {}: resyncs every {} ms are too many, it gets one each second",
+                handler.name, period.count());
       period = kMinResyncPeriod;
     }
     if (resync_check_period_.count() == 0) {
-      spdlog::warn("handler {}: it asks for resyncs, but the informer does none", handler.name);
+      log::warn("handler {}: it asks for resyncs, but the informer does none", handler.name);
     } else if (period < resync_check_period_) {
       if (started_) {
-        spdlog::warn("handler {}: the informer runs already and resyncs every {} ms at most",
-                     handler.name, resync_check_period_.count());
+        log::warn("handler {}: the informer runs already and resyncs every {} ms at most",
+                  handler.name, resync_check_period_.count());
       } else {
         resync_check_period_ = period;
       }
@@ -186,7 +186,7 @@ Awaitable<void> InformerCore::run(std::shared_ptr<InformerCore> self) {
   try {
     co_await self->reflector_->run(self->stop_.get_token());
   } catch (const std::exception& e) {
-    spdlog::error("{}: the reflector ended: {}", self->reflector_->name(), e.what());
+    log::error("{}: the reflector ended: {}", self->reflector_->name(), e.what());
   }
   const std::lock_guard lock(self->mutex_);
   self->finished_ = true;

@@ -1,9 +1,9 @@
 #include "informer/listener.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "lookout/base/detail/log.h"
 
 namespace lookout::informer::detail {
 
@@ -189,10 +189,10 @@ void Listener::guarded(const char* what, Call call) {
     call();
   } catch (const std::exception& e) {
     exceptions_.fetch_add(1, std::memory_order_relaxed);
-    spdlog::error("handler {}: {} threw: {}", name_, what, e.what());
+    log::error("handler {}: {} threw: {}", name_, what, e.what());
   } catch (...) {
     exceptions_.fetch_add(1, std::memory_order_relaxed);
-    spdlog::error("handler {}: {} threw something that is no std::exception", name_, what);
+    log::error("handler {}: {} threw something that is no std::exception", name_, what);
   }
 }
 

@@ -4,12 +4,11 @@
 #include <malloc.h>
 #endif
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
 
+#include "lookout/base/detail/log.h"
 #include "registry/callback_subscription.h"
 #include "registry/channel.h"
 
@@ -180,7 +179,7 @@ void Hub::check(const api::Object& object, const api::Object* before) {
   malformed_.fetch_add(1, std::memory_order_relaxed);
   const Malformed report{std::string(object.ns()), std::string(object.name()), *defect};
   if (!options_.on_malformed) {
-    spdlog::warn("registry: left out {}/{}: {}", report.ns, report.name, report.reason);
+    log::warn("registry: left out {}/{}: {}", report.ns, report.name, report.reason);
     return;
   }
   malformed_reports_->post(object.key(), [call = options_.on_malformed, report] { call(report); });
@@ -188,8 +187,8 @@ void Hub::check(const api::Object& object, const api::Object* before) {
 
 void Hub::report(const WatchFailure& failure) {
   if (!options_.on_error) {
-    spdlog::warn("registry: {}{}{}: {}", source_.resource.qualified_name(),
-                 failure.ns.empty() ? "" : " in ", failure.ns, failure.reason);
+    log::warn("registry: {}{}{}: {}", source_.resource.qualified_name(),
+              failure.ns.empty() ? "" : " in ", failure.ns, failure.reason);
     return;
   }
   failure_reports_->post(failure.ns, [call = options_.on_error, failure] { call(failure); });

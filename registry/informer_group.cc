@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::registry::detail {
 namespace {
@@ -67,19 +67,18 @@ void InformerGroup::start(const std::function<InformerGroupEvents()>& make_event
       informer.reflector.expected_api_version = options_.resource.api_version();
       informer.reflector.expected_kind = options_.resource.kind;
       informer.reflector.backoff = options_.backoff;
-      informer.reflector.watch_error_handler = [state = state_, failed = events.failed,
-                                                synced = events.synced, ns,
-                                                index = informers_.size()](
-                                                   std::string_view name, const std::exception& e) {
-        if (is_expired(e)) {
-          spdlog::info("{}: the watch ended, the resourceVersion has expired: {}", name, e.what());
-          return;
-        }
-        const auto failure = failure_of(ns, e);
-        const bool news = state->failed(index, failure, is_refusal(e));
-        failed(failure);
-        if (news) synced();
-      };
+      informer.reflector.watch_error_handler =
+          [state = state_, failed = events.failed, synced = events.synced, ns,
+           index = informers_.size()](std::string_view name, const std::exception& e) {
+            if (is_expired(e)) {
+              log::info("{}: the watch ended, the resourceVersion has expired: {}", name, e.what());
+              return;
+            }
+            const auto failure = failure_of(ns, e);
+            const bool news = state->failed(index, failure, is_refusal(e));
+            failed(failure);
+            if (news) synced();
+          };
       informer.indexers = options_.indexers;
       informers_.push_back(std::make_shared<informer::SharedIndexInformer>(
           std::make_shared<cache::ListWatch>(client_.resource(options_.resource, ns),

@@ -1,8 +1,8 @@
 #include "registry/user_calls.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
+
+#include "lookout/base/detail/log.h"
 
 namespace lookout::registry::detail {
 
@@ -31,7 +31,7 @@ void UserCalls::wait() {
 }
 
 void UserCalls::log(std::string_view what, std::string_view thrown) {
-  spdlog::error("registry: {} threw: {}", what, thrown);
+  log::error("registry: {} threw: {}", what, thrown);
 }
 
 }  // namespace lookout::registry::detail

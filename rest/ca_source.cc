@@ -5,9 +5,10 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
-#include <spdlog/spdlog.h>
 
 #include <limits>
+
+#include "lookout/base/detail/log.h"
 
 namespace lookout::rest::detail {
 namespace {
@@ -48,10 +49,10 @@ std::shared_ptr<const std::string> CaSource::current() {
   const std::lock_guard lock(mutex_);
   if (!file_ || !file_->poll(std::chrono::system_clock::now())) return pem_;
   if (const std::string why = ca_error(*file_->text()); !why.empty()) {
-    spdlog::warn("the certificate authorities in {} cannot be used: {}; those before stay",
-                 file_->path(), why);
+    log::warn("the certificate authorities in {} cannot be used: {}; those before stay",
+              file_->path(), why);
   } else if (*file_->text() != *pem_) {
-    spdlog::info("new certificate authorities in {}", file_->path());
+    log::info("new certificate authorities in {}", file_->path());
     pem_ = std::make_shared<const std::string>(*file_->text());
   }
   return pem_;

@@ -1,7 +1,6 @@
 #include "lookout/rest/client.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
 #include <exception>
@@ -11,6 +10,7 @@
 #include "lookout/api/detail/limits.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/log.h"
 #include "rest/client_impl.h"
 
 namespace lookout::rest {
@@ -232,8 +232,8 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
           const bool again = delay && attempt < kMaxRetries && control.has_time_for(*delay) &&
                              !api::is_too_large_resource_version(error);
           if (!again) throw api::StatusError(std::move(error));
-          spdlog::debug("{}: HTTP {}, again in {} s", describe(request), answer.head.status,
-                        delay->count());
+          log::debug("{}: HTTP {}, again in {} s", describe(request), answer.head.status,
+                     delay->count());
         }
       }
     }

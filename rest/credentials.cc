@@ -1,7 +1,6 @@
 #include "lookout/rest/credentials.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -13,6 +12,7 @@
 
 #include "lookout/api/time.h"
 #include "lookout/base/base64.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/base/watched_file.h"
 #include "rest/exec_plugin.h"
 #include "rest/key_pair.h"
@@ -256,7 +256,7 @@ class Credentials::Impl {
       if (!current_ || expired()) throw ConfigError(failure_);
       // The server refused what it may take again (it was overtaxed, its clock was wrong): better
       // than nothing until it expires, as in client-go.
-      spdlog::warn("{}; the credential before stays in use", failure_);
+      log::warn("{}; the credential before stays in use", failure_);
       invalid_ = false;
       return true;
     }

@@ -1,12 +1,11 @@
 #include "lookout/rest/discovery.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cctype>
 #include <utility>
 
 #include "lookout/base/ascii.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/k8s/meta/v1.h"
 
 namespace lookout::rest {
@@ -74,7 +73,7 @@ std::vector<ApiResource> discover(const Client& client, const CallOptions& call)
     try {
       add_legacy(k8s::meta::v1::APIResourceList(fetch(path)), out);
     } catch (const api::StatusError& e) {
-      spdlog::warn("discovery of {}: {}", path, e.what());
+      log::warn("discovery of {}: {}", path, e.what());
     }
   };
   const api::Object core = [&] {

@@ -1,9 +1,9 @@
 #include "rest/encodings.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "lookout/api/protobuf.h"
+#include "lookout/base/detail/log.h"
 #include "rest/request.h"
 
 namespace lookout::rest {
@@ -30,22 +30,22 @@ Encoding Encodings::wanted(ContentType type, const api::Resource& resource, bool
 void Encodings::give_up_protobuf(const api::Resource& resource, std::string_view why) {
   const std::lock_guard lock(mutex_);
   if (json_only_.insert(key_of(resource)).second)
-    spdlog::info("{}: asks for JSON from now on: {}", resource.qualified_name(), why);
+    log::info("{}: asks for JSON from now on: {}", resource.qualified_name(), why);
 }
 
 void Encodings::avoid_protobuf(const api::Resource& resource, std::string_view why, TimePoint now) {
   const std::lock_guard lock(mutex_);
   json_until_[key_of(resource)] = now + kAvoided;
-  spdlog::info("{}: asks for JSON for {} minutes: {}", resource.qualified_name(), kAvoided.count(),
-               why);
+  log::info("{}: asks for JSON for {} minutes: {}", resource.qualified_name(), kAvoided.count(),
+            why);
 }
 
 void Encodings::note_loss(const api::Resource& resource, const api::UnknownFields& fields) {
   if (fields.count == 0) return;
   const std::lock_guard lock(mutex_);
   if (lossy_.insert(key_of(resource)).second) {
-    spdlog::warn("{}: fields that the schema of Kubernetes {} does not know are lost, such as {}",
-                 resource.qualified_name(), api::schema_version(), fields.first);
+    log::warn("{}: fields that the schema of Kubernetes {} does not know are lost, such as {}",
+              resource.qualified_name(), api::schema_version(), fields.first);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>

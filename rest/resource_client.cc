@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/strand.hpp>
@@ -9,6 +8,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/api/protobuf.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/base/enum_names.h"
 #include "lookout/rest/client.h"
 #include "rest/client_impl.h"
@@ -105,9 +105,9 @@ std::function<void(const api::MalformedObject&)> reporter(DecodeOptions& decode,
   if (decode.on_malformed) return std::move(decode.on_malformed);
   return [what = describe(request)](const api::MalformedObject& malformed) {
     // Nothing of what it holds: it may be a Secret.
-    spdlog::warn("{}: {}, an object of {} bytes, cannot be decoded: {}", what,
-                 malformed.key.empty() ? "(no name could be read)" : malformed.key, malformed.bytes,
-                 malformed.reason);
+    log::warn("{}: {}, an object of {} bytes, cannot be decoded: {}", what,
+              malformed.key.empty() ? "(no name could be read)" : malformed.key, malformed.bytes,
+              malformed.reason);
   };
 }
 

@@ -1,7 +1,5 @@
 #include "rest/warnings.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <charconv>
 #include <exception>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "lookout/base/base64.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::rest::detail {
 namespace {
@@ -168,15 +167,15 @@ void Warnings::tell(const std::vector<std::string>& headers, const std::string& 
       if (warning.code != kMiscellaneous || warning.text.empty() || !is_new(warning.text)) continue;
       warning.request = request;
       if (!handler_) {
-        spdlog::warn("{}: the server warns: {}", request, warning.text);
+        log::warn("{}: the server warns: {}", request, warning.text);
         continue;
       }
       try {
         handler_(warning);
       } catch (const std::exception& e) {
-        spdlog::error("the handler of warnings threw: {}", e.what());
+        log::error("the handler of warnings threw: {}", e.what());
       } catch (...) {
-        spdlog::error("the handler of warnings threw");
+        log::error("the handler of warnings threw");
       }
     }
   }

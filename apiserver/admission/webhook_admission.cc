@@ -1,7 +1,6 @@
 #include "apiserver/admission/webhook_admission.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 #include "apiserver/resources/object_meta.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::admission {
 namespace {
@@ -303,7 +303,7 @@ Awaitable<void> WebhookAdmission::mutate_in_round(Round& round, bool again) {
     if (failure) {
       if (is_over()) throw out_of_time();
       if (!hook->ignores_failures) throw call_failed(*hook, *failure);
-      spdlog::warn("failed calling webhook {}, which is ignored: {}", hook->name, *failure);
+      log::warn("failed calling webhook {}, which is ignored: {}", hook->name, *failure);
     } else if (!verdict.patch.empty()) {
       const json::Document patch = parse_patch(verdict.patch);
       if (!patch.Empty() && !round.current) {
@@ -360,7 +360,7 @@ Awaitable<void> WebhookAdmission::ask_one(std::shared_ptr<Poll> poll, std::size_
     } else if (!hook->ignores_failures) {
       poll->errors[which] = std::make_exception_ptr(call_failed(*hook, e.what()));
     } else {
-      spdlog::warn("failed calling webhook {}, which is ignored: {}", hook->name, e.what());
+      log::warn("failed calling webhook {}, which is ignored: {}", hook->name, e.what());
     }
   } catch (...) {
     poll->errors[which] = std::current_exception();

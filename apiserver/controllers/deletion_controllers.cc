@@ -1,4 +1,3 @@
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
@@ -16,6 +15,7 @@
 #include "apiserver/controllers/deletion_queue.h"
 #include "apiserver/names.h"
 #include "apiserver/resources/object_meta.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::controllers {
 namespace {
@@ -165,8 +165,7 @@ Awaitable<void> finish_deletions(Context context, ServedResourcePtr resource, Fi
     } catch (const std::exception& e) {
       // It has gone, or something in it changed meanwhile: the next round will show.
       if (!api::is_not_found(e) && !api::is_conflict(e))
-        spdlog::warn("cannot finish the deletion of {} {}: {}", resource->type.plural, name,
-                     e.what());
+        log::warn("cannot finish the deletion of {} {}: {}", resource->type.plural, name, e.what());
     }
   }
 }

@@ -1,5 +1,4 @@
 // Deletes what has lost its owners, as the controller manager's garbage collector does.
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
@@ -14,6 +13,7 @@
 #include "apiserver/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::controllers {
 namespace {
@@ -82,8 +82,8 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
         throw;  // told to end
       } catch (const std::exception& e) {
         if (!api::is_not_found(e) && !api::is_conflict(e)) {
-          spdlog::warn("cannot collect {} {}: {}", work.reference.resource->type.plural,
-                       work.reference.name, e.what());
+          log::warn("cannot collect {} {}: {}", work.reference.resource->type.plural,
+                    work.reference.name, e.what());
         }
         again = !api::is_not_found(e);
         // Its watch may have been down when it went.

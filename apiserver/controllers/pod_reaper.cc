@@ -1,4 +1,3 @@
-#include <spdlog/spdlog.h>
 
 #include <map>
 #include <string>
@@ -8,6 +7,7 @@
 #include "apiserver/controllers/controllers.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/api/time.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::controllers {
 namespace {
@@ -58,7 +58,7 @@ Awaitable<void> remove(Context context, resources::ServedResourcePtr pods, Doome
   } catch (const api::StatusError& e) {
     // Somebody else removed it.
     if (!api::is_not_found(e) && !api::is_conflict(e))
-      spdlog::warn("cannot remove pod {}/{}: {}", pod.ns, pod.name, e.what());
+      log::warn("cannot remove pod {}/{}: {}", pod.ns, pod.name, e.what());
   }
 }
 

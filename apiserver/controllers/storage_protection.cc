@@ -1,4 +1,3 @@
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +10,7 @@
 #include "apiserver/controllers/controllers.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/api/detail/object_editor.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::controllers {
 namespace {
@@ -96,7 +96,7 @@ Awaitable<bool> let_go(Context context, resources::ServedResourcePtr resource, O
                                   std::move(same));
   } catch (const api::StatusError& e) {
     if (api::is_not_found(e) || api::is_conflict(e)) co_return false;
-    spdlog::warn("cannot let {} {} go: {}", resource->type.kind, object.key(), e.what());
+    log::warn("cannot let {} {} go: {}", resource->type.kind, object.key(), e.what());
     co_return true;
   }
   co_return false;

@@ -1,7 +1,6 @@
 #include "apiserver/endpoints/api_handler.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <optional>
 #include <set>
@@ -16,6 +15,7 @@
 #include "apiserver/metrics.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/base/http/web_guard.h"
 #include "lookout/version.h"
 
@@ -154,17 +154,17 @@ Response ApiHandler::failure(const Request& request) const {
     status = e.status();
   } catch (const storage::StorageError& e) {
     // Not answered by the handlers: the storage is away, or what it has cannot be read.
-    spdlog::error("{} {}: {}", request.method, request.target, e.what());
+    log::error("{} {}: {}", request.method, request.target, e.what());
     const bool away = e.code() == storage::StorageError::Code::kUnreachable ||
                       e.code() == storage::StorageError::Code::kTimeout;
     status = away ? StatusError::timeout(e.what(), 1).status()
                   : StatusError::internal_error(e.what()).status();
   } catch (const std::exception& e) {
-    spdlog::error("{} {}: {}", request.method, request.target, e.what());
+    log::error("{} {}: {}", request.method, request.target, e.what());
     status = StatusError::internal_error(e.what()).status();
   }
   ++counters_->failures;
-  spdlog::debug("{} {}: {} {}", request.method, request.target, status.code, status.message);
+  log::debug("{} {}: {} {}", request.method, request.target, status.code, status.message);
   return status_response(status, prefers_protobuf(request));
 }
 

@@ -1,7 +1,6 @@
 #include "apiserver/endpoints/health.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "lookout/api/detail/go_text.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::endpoints {
 
@@ -25,7 +25,7 @@ Awaitable<bool> Health::check_storage() const {
     co_await storage_.check();
     co_return true;
   } catch (const std::exception& e) {
-    spdlog::warn("the storage does not answer: {}", e.what());
+    log::warn("the storage does not answer: {}", e.what());
     co_return false;
   }
 }

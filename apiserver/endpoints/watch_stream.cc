@@ -1,7 +1,5 @@
 #include "apiserver/endpoints/watch_stream.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +9,7 @@
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/api/symbols.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -90,7 +89,7 @@ void WatchStream::end() {
 
 void WatchStream::on_slow_client() {
   ++counters_->slow_watchers;
-  spdlog::warn("ended {}: the client does not read its events", options_.description);
+  log::warn("ended {}: the client does not read its events", options_.description);
 }
 
 http::Piece WatchStream::encode(const storage::Event& event) {

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <openssl/rand.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/error.h"
 #include "lookout/base/base64.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -346,7 +346,7 @@ Awaitable<void> ServiceAllocator::release(ServiceClaims claims) const {
       co_await addresses_->storage->remove(address, std::move(none), std::move(anything));
     } catch (const storage::StorageError& e) {
       if (e.code() != storage::StorageError::Code::kKeyNotFound)
-        spdlog::warn("cannot release the cluster IP {}: {}", address, e.what());
+        log::warn("cannot release the cluster IP {}: {}", address, e.what());
     }
   }
   if (claims.ports.empty()) co_return;
@@ -361,7 +361,7 @@ Awaitable<void> ServiceAllocator::release(ServiceClaims claims) const {
     storage::Preconditions none;
     co_await ranges_.guaranteed_update(kPortsKey, true, std::move(none), std::move(update));
   } catch (const storage::StorageError& e) {
-    spdlog::warn("cannot release node ports: {}", e.what());
+    log::warn("cannot release node ports: {}", e.what());
   }
 }
 

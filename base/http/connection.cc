@@ -1,7 +1,6 @@
 #include "lookout/base/http/connection.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "lookout/base/ascii.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/base/http/web_guard.h"
 
 namespace lookout::http {
@@ -127,9 +127,9 @@ Awaitable<void> Connection::run() {
     if (!draining_) co_await linger();
   } catch (const boost::system::system_error& e) {
     // The other side went away.
-    spdlog::trace("connection from {}: {}", transport_->client_address(), e.code().message());
+    log::trace("connection from {}: {}", transport_->client_address(), e.code().message());
   } catch (const std::exception& e) {
-    spdlog::error("connection from {}: {}", transport_->client_address(), e.what());
+    log::error("connection from {}: {}", transport_->client_address(), e.what());
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/base/error.h"
 
 namespace lookout::http {
@@ -136,12 +136,12 @@ class Server::Impl {
           worker.context, asio::redirect_error(asio::use_awaitable, error));
       if (error == asio::error::operation_aborted || !acceptor_->is_open()) co_return;
       if (error) {
-        spdlog::warn("cannot take a connection: {}", error.message());
+        log::warn("cannot take a connection: {}", error.message());
         co_await pause.wait(std::chrono::steady_clock::now() + kAcceptPause);
         continue;
       }
       if (count_.load() >= options_.max_connections) {
-        spdlog::warn("turned a connection away: there are {} already", count_.load());
+        log::warn("turned a connection away: there are {} already", count_.load());
         continue;
       }
       close_on_exec(socket.native_handle());

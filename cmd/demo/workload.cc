@@ -1,12 +1,12 @@
 #include "cmd/demo/workload.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <iterator>
 
 #include "cmd/duration.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/k8s/apps/v1.h"
 #include "lookout/k8s/core/v1.h"
 
@@ -44,14 +44,14 @@ void Workload::run(std::stop_token stop) {
   try {
     set_up();
   } catch (const std::exception& e) {
-    spdlog::error("demo: the workload cannot be set up: {}", e.what());
+    log::error("demo: the workload cannot be set up: {}", e.what());
     return;
   }
   do {
     try {
       step();
     } catch (const std::exception& e) {
-      spdlog::warn("demo: a step of the workload failed: {}", e.what());
+      log::warn("demo: a step of the workload failed: {}", e.what());
     }
   } while (wait_for_stop(stop, kPace));
 }

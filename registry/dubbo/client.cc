@@ -3,16 +3,17 @@
 #include <fmt/format.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/strand.hpp>
 #include <mutex>
 #include <string_view>
 
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/base/enum_names.h"
 #include "lookout/k8s/core/v1.h"
 #include "registry/call_queue.h"
@@ -281,8 +282,8 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
       reports.push_back({std::string(pod.ns()), std::string(pod.name()),
                          fmt::format("annotation {}: {}", options_.annotation, defect)});
       if (options_.on_malformed) continue;
-      spdlog::warn("registry: {}/{}: {}", reports.back().ns, reports.back().name,
-                   reports.back().reason);
+      log::warn("registry: {}/{}: {}", reports.back().ns, reports.back().name,
+                reports.back().reason);
     }
     if (!options_.on_malformed) return;
     malformed_reports_->post(pod.key(), [call = options_.on_malformed, reports] {
@@ -292,8 +293,8 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
 
   void report(const WatchFailure& failure) {
     if (!options_.on_error) {
-      spdlog::warn("registry: pods{}{}: {}", failure.ns.empty() ? "" : " in ", failure.ns,
-                   failure.reason);
+      log::warn("registry: pods{}{}: {}", failure.ns.empty() ? "" : " in ", failure.ns,
+                failure.reason);
       return;
     }
     failure_reports_->post(failure.ns, [call = options_.on_error, failure] { call(failure); });
@@ -310,8 +311,8 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
       if (!self) co_return;
       const Freshness now = self->freshness();
       if (now.live || std::chrono::system_clock::now() - now.since < give_up_after) continue;
-      spdlog::warn("registry: the API server has not been heard for {} ms: the client ends",
-                   give_up_after.count());
+      log::warn("registry: the API server has not been heard for {} ms: the client ends",
+                give_up_after.count());
       self->close();
       co_return;
     }

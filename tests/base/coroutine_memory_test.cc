@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <future>
 
 #include "lookout/base/event_loop.h"
 #include "tests/support/bounded_wait.h"

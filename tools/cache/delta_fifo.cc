@@ -1,7 +1,5 @@
 #include "lookout/tools/cache/delta_fifo.h"
 
-#include <spdlog/spdlog.h>
-
 #include <cstddef>
 #include <exception>
 #include <ranges>
@@ -9,6 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+
+#include "lookout/base/detail/log.h"
 
 namespace lookout::cache {
 namespace {
@@ -146,7 +146,7 @@ api::Object DeltaFifo::transformed(const api::Object& object) const {
     why = "it threw something that is no std::exception";
   }
   transform_failures_.fetch_add(1, std::memory_order_relaxed);
-  spdlog::error("transform of {} failed, the change is dropped: {}", key, why);
+  log::error("transform of {} failed, the change is dropped: {}", key, why);
   return {};
 }
 

@@ -1,7 +1,6 @@
 #include "lookout/tools/cache/multi_namespace_source.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -20,6 +19,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/rest/error.h"
 
 namespace lookout::cache {
@@ -122,7 +122,7 @@ class MultiNamespaceSource::Part : public ReflectorStore,
                                       std::string_view name, const std::exception& error) {
       if (const auto hub = weak.lock()) hub->failed(*this, error);
       if (asked) return asked(name, error);
-      spdlog::warn("{}: {}", name, error.what());
+      log::warn("{}: {}", name, error.what());
     };
     reflector_ = Reflector::create(source, *this, std::move(options));
     boost::asio::co_spawn(boost::asio::make_strand(loop.context()), run(shared_from_this()),
@@ -200,7 +200,7 @@ class MultiNamespaceSource::Part : public ReflectorStore,
     try {
       co_await self->reflector_->run(self->stop_.get_token());
     } catch (const std::exception& e) {
-      spdlog::error("{}: the reflector ended: {}", self->reflector_->name(), e.what());
+      log::error("{}: the reflector ended: {}", self->reflector_->name(), e.what());
     }
     if (const auto hub = self->hub_.lock()) hub->ended();
   }

@@ -1,7 +1,6 @@
 #include "lookout/tools/cache/reflector.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
@@ -11,6 +10,7 @@
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/log.h"
 #include "tools/cache/initial_events.h"
 #include "tools/cache/retry_with_deadline.h"
 #include "tools/cache/side_task.h"
@@ -276,8 +276,7 @@ Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(std::st
       }
       // The server ended the watch before it had said everything. Once may be chance.
       if (open->count == 0 || ++cut_short == 2) {
-        spdlog::debug("{}: the stream ended before its initial events did, asks for a list",
-                      name());
+        log::debug("{}: the stream ended before its initial events did, asks for a list", name());
         co_return nullptr;
       }
     } catch (const std::exception& e) {
@@ -285,8 +284,7 @@ Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(std::st
       if (is_unavailable(e) && !std::exchange(resource_version_unavailable_, true)) continue;
       // A server that does not answer, or not now, would not answer a list either.
       if (rest::is_transient(e) || api::is_too_many_requests(e)) throw;
-      spdlog::debug("{}: the server does not stream its state, asks for a list: {}", name(),
-                    e.what());
+      log::debug("{}: the server does not stream its state, asks for a list: {}", name(), e.what());
       co_return nullptr;
     }
   }
@@ -346,7 +344,7 @@ Awaitable<void> Reflector::warn_of_silence(std::shared_ptr<const Silence> silenc
       continue;
     }
     stats_.late_initial_events.fetch_add(1, std::memory_order_relaxed);
-    spdlog::warn("{}", initial_events_warning(name(), silence->begin, silence->last_event, now));
+    log::warn("{}", initial_events_warning(name(), silence->begin, silence->last_event, now));
   }
 }
 
@@ -379,7 +377,7 @@ Awaitable<void> Reflector::check_consistency(const std::vector<api::Object>& str
     co_await source_->list(on_item, options, stop);
   } catch (const std::exception& e) {
     // By now the server may have forgotten that version.
-    spdlog::debug("{}: the consistency of a stream could not be checked: {}", name(), e.what());
+    log::debug("{}: the consistency of a stream could not be checked: {}", name(), e.what());
     co_return;
   }
   if (difference.empty() && !missing.empty())
@@ -525,7 +523,7 @@ Awaitable<void> Reflector::watch(std::unique_ptr<OpenWatch> open, std::stop_toke
         handle_error(e);
       } else {
         note_failure(e);
-        spdlog::debug("{}: {}", name(), e.what());
+        log::debug("{}: {}", name(), e.what());
       }
       wait = pause_after(e, backoff);
     }
@@ -647,12 +645,10 @@ bool Reflector::acceptable(const api::Object& object, std::string_view where,
   stats_.skipped.fetch_add(1, std::memory_order_relaxed);
   if (unreadable != nullptr) unreadable->add(object.name().empty() ? std::string() : object.key());
   if (!expected) {
-    spdlog::error("{}: expected {} in the {}, left out {} {} {}", options_.name,
-                  options_.type_description, where, object.api_version(), object.kind(),
-                  object.key());
+    log::error("{}: expected {} in the {}, left out {} {} {}", options_.name,
+               options_.type_description, where, object.api_version(), object.kind(), object.key());
   } else {
-    spdlog::error("{}: left out a {} without a name in the {}", options_.name, object.kind(),
-                  where);
+    log::error("{}: left out a {} without a name in the {}", options_.name, object.kind(), where);
   }
   return false;
 }
@@ -666,9 +662,9 @@ void Reflector::handle_error(const std::exception& error) {
   try {
     options_.watch_error_handler(options_.name, error);
   } catch (const std::exception& e) {
-    spdlog::error("{}: the watch error handler threw: {}", options_.name, e.what());
+    log::error("{}: the watch error handler threw: {}", options_.name, e.what());
   } catch (...) {
-    spdlog::error("{}: the watch error handler threw", options_.name);
+    log::error("{}: the watch error handler threw", options_.name);
   }
 }
 
@@ -687,15 +683,15 @@ void Reflector::log_error(const std::exception& error) {
   const auto now = clock_->now();
   // A server that is away is asked every second.
   if (error.what() == logged_error_ && now - logged_at_ < kLogAgain) {
-    spdlog::debug("{}: {}", name(), error.what());
+    log::debug("{}: {}", name(), error.what());
     return;
   }
   logged_error_ = error.what();
   logged_at_ = now;
   if (is_expired(error)) {
-    spdlog::info("{}: the watch ended, the resourceVersion has expired: {}", name(), error.what());
+    log::info("{}: the watch ended, the resourceVersion has expired: {}", name(), error.what());
   } else {
-    spdlog::warn("{}: {}", name(), error.what());
+    log::warn("{}: {}", name(), error.what());
   }
 }
 

@@ -1,7 +1,6 @@
 #include "lookout/tools/leaderelection/leader_elector.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/k8s/coordination/v1_draft.h"
 #include "lookout/rest/error.h"
 
@@ -126,8 +126,8 @@ Awaitable<End> LeaderElector::candidacy(AsyncWork work, std::stop_token stop) {
 }
 
 Awaitable<bool> LeaderElector::acquire(std::stop_token stop) {
-  spdlog::info("leader election {}/{}: {} waits for the lease", options_.ns, options_.name,
-               options_.identity);
+  log::info("leader election {}/{}: {} waits for the lease", options_.ns, options_.name,
+            options_.identity);
   for (;;) {
     if (stop.stop_requested()) co_return false;
     const bool holds = co_await try_to_hold(std::nullopt, stop);
@@ -135,7 +135,7 @@ Awaitable<bool> LeaderElector::acquire(std::stop_token stop) {
     const bool slept = co_await options_.clock->sleep(retry_pause(), stop);
     if (!slept) co_return false;
   }
-  spdlog::info("leader election {}/{}: {} leads", options_.ns, options_.name, options_.identity);
+  log::info("leader election {}/{}: {} leads", options_.ns, options_.name, options_.identity);
   record("became leader");
   co_return true;
 }
@@ -170,8 +170,8 @@ Awaitable<End> LeaderElector::lead(const AsyncWork& work, const std::stop_token&
   }
   if (!holds) {
     leadership->lost.store(true, std::memory_order_release);
-    spdlog::error("leader election {}/{}: {} has lost the lease: its work is stopped", options_.ns,
-                  options_.name, options_.identity);
+    log::error("leader election {}/{}: {} has lost the lease: its work is stopped", options_.ns,
+               options_.name, options_.identity);
   }
   leadership->stop.request_stop();
 
@@ -240,8 +240,8 @@ Awaitable<bool> LeaderElector::try_to_hold(std::optional<Clock::TimePoint> deadl
     } catch (const std::exception& e) {
       if (stop.stop_requested()) co_return false;
       slow_paths_.fetch_add(1, std::memory_order_relaxed);
-      spdlog::info("leader election {}/{}: the lease is read again: {}", options_.ns, options_.name,
-                   e.what());
+      log::info("leader election {}/{}: the lease is read again: {}", options_.ns, options_.name,
+                e.what());
     }
   }
   if (!held) {
@@ -273,7 +273,7 @@ Awaitable<bool> LeaderElector::try_to_hold(std::optional<Clock::TimePoint> deadl
       observe(co_await write(held_lease(lease), create, timeout, stop));
     } catch (const std::exception& e) {
       if (!stop.stop_requested()) {
-        spdlog::warn("leader election {}/{}: {}", options_.ns, options_.name, e.what());
+        log::warn("leader election {}/{}: {}", options_.ns, options_.name, e.what());
       }
       co_return false;
     }
@@ -353,13 +353,13 @@ Awaitable<void> LeaderElector::release() {
       co_return;
     } catch (const api::StatusError& e) {
       if (!api::is_conflict(e) || attempt > 0) {
-        spdlog::warn("leader election {}/{}: the lease was not released: {}", options_.ns,
-                     options_.name, e.what());
+        log::warn("leader election {}/{}: the lease was not released: {}", options_.ns,
+                  options_.name, e.what());
         co_return;
       }
     } catch (const std::exception& e) {
-      spdlog::warn("leader election {}/{}: the lease was not released: {}", options_.ns,
-                   options_.name, e.what());
+      log::warn("leader election {}/{}: the lease was not released: {}", options_.ns, options_.name,
+                e.what());
       co_return;
     }
     // Somebody has changed the Lease, maybe only its labels: once more if it is still ours.
@@ -389,8 +389,8 @@ void LeaderElector::observe(Lease lease) {
   try {
     options_.on_new_leader(leader);
   } catch (const std::exception& e) {
-    spdlog::error("leader election {}/{}: on_new_leader has thrown: {}", options_.ns, options_.name,
-                  e.what());
+    log::error("leader election {}/{}: on_new_leader has thrown: {}", options_.ns, options_.name,
+               e.what());
   }
 }
 
@@ -413,8 +413,8 @@ void LeaderElector::record(std::string_view what) const {
   try {
     options_.recorder->record(std::move(event));
   } catch (const std::exception& e) {
-    spdlog::error("leader election {}/{}: the recorder has thrown: {}", options_.ns, options_.name,
-                  e.what());
+    log::error("leader election {}/{}: the recorder has thrown: {}", options_.ns, options_.name,
+               e.what());
   }
 }
 

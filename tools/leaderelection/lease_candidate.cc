@@ -1,7 +1,5 @@
 #include "lookout/tools/leaderelection/lease_candidate.h"
 
-#include <spdlog/spdlog.h>
-
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <exception>
@@ -15,6 +13,7 @@
 #include "lookout/api/resource.h"
 #include "lookout/api/status.h"
 #include "lookout/api/time.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/rest/error.h"
 
 namespace lookout::leaderelection {
@@ -73,7 +72,7 @@ Awaitable<void> LeaseCandidate::async_run(std::stop_token stop) const {
       if (pinged) continue;
     } catch (const std::exception& e) {
       if (stop.stop_requested()) break;
-      spdlog::warn("lease candidate {}/{}: {}", options_.ns, options_.name, e.what());
+      log::warn("lease candidate {}/{}: {}", options_.ns, options_.name, e.what());
     }
     co_await options_.clock->sleep(options_.retry_period, stop);
   }

@@ -1,7 +1,6 @@
 #include "lookout/tools/record/event_broadcaster.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/k8s/events/v1_draft.h"
 #include "lookout/rest/error.h"
@@ -228,8 +228,8 @@ class EventBroadcaster::Core : public std::enable_shared_from_this<Core> {
 void EventBroadcaster::Core::record(Event event, const EventSource& source) {
   if (event.regarding.kind.empty() || event.regarding.api_version.empty()) {
     drop(kInvalid);
-    spdlog::error("events: an event with reason {} is about an object without apiVersion or kind",
-                  limit_text(event.reason, kWordLimit));
+    log::error("events: an event with reason {} is about an object without apiVersion or kind",
+               limit_text(event.reason, kWordLimit));
     return;
   }
   RecordedEvent recorded = complete(std::move(event), source);
@@ -254,8 +254,8 @@ void EventBroadcaster::Core::record(Event event, const EventSource& source) {
     }
   }
   if (report_full)
-    spdlog::error("events: {} events wait to be written; further ones are dropped",
-                  options_.queue_size);
+    log::error("events: {} events wait to be written; further ones are dropped",
+               options_.queue_size);
   if (start) spawn(drain(shared_from_this()));
 }
 
@@ -294,7 +294,7 @@ void EventBroadcaster::Core::name(RecordedEvent& event) {
 void EventBroadcaster::Core::spawn(Awaitable<void> task) {
   boost::asio::co_spawn(strand_, std::move(task),
                         [self = shared_from_this()](const std::exception_ptr& error) {
-                          if (error) spdlog::error("events: writing ended with an exception");
+                          if (error) log::error("events: writing ended with an exception");
                           self->finished();
                         });
 }
@@ -341,9 +341,9 @@ Awaitable<void> EventBroadcaster::Core::drain(std::shared_ptr<Core> self) {
       try {
         self->options_.on_event(event);
       } catch (const std::exception& e) {
-        spdlog::error("events: on_event has thrown: {}", e.what());
+        log::error("events: on_event has thrown: {}", e.what());
       } catch (...) {
-        spdlog::error("events: on_event has thrown");
+        log::error("events: on_event has thrown");
       }
     }
     if (self->options_.api == EventsApi::kCore) {
@@ -366,7 +366,7 @@ Awaitable<void> EventBroadcaster::Core::correlate(RecordedEvent event) {
     result = correlator_.correlate(std::move(event));
   } catch (const std::exception& e) {
     drop(kInvalid);
-    spdlog::error("events: a function of the correlator has thrown: {}", e.what());
+    log::error("events: a function of the correlator has thrown: {}", e.what());
     co_return;
   }
   if (result.skip) {
@@ -437,8 +437,8 @@ Awaitable<bool> EventBroadcaster::Core::deliver(RecordedEvent event, bool exists
     if (outcome == Outcome::kFailed) {
       if (tries >= options_.attempts) {
         drop(kGivenUp);
-        spdlog::error("events: {}/{} ({}) was not written in {} attempts", event.ns, event.name,
-                      event.reason, tries);
+        log::error("events: {}/{} ({}) was not written in {} attempts", event.ns, event.name,
+                   event.reason, tries);
         co_return false;
       }
       const Clock::Duration pause = pause_after(tries);
@@ -492,9 +492,9 @@ Awaitable<Outcome> EventBroadcaster::Core::attempt(const RecordedEvent& event, b
 
 Outcome EventBroadcaster::Core::classify(const RecordedEvent& event, const std::exception& error,
                                          bool repeats, bool tried_before) const {
-  const auto refused = [&](spdlog::level::level_enum level) {
-    spdlog::log(level, "events: {}/{} ({}) is dropped: {}", event.ns, event.name, event.reason,
-                error.what());
+  const auto refused = [&](log::Level level) {
+    log::at(level, "events: {}/{} ({}) is dropped: {}", event.ns, event.name, event.reason,
+            error.what());
     return Outcome::kRefused;
   };
   if (const auto* const answer = dynamic_cast<const api::StatusError*>(&error)) {
@@ -502,20 +502,20 @@ Outcome EventBroadcaster::Core::classify(const RecordedEvent& event, const std::
       // An attempt whose answer was lost did create it; a patch has met it after all next time.
       if (repeats) return Outcome::kFailed;
       if (tried_before) return Outcome::kWritten;
-      return refused(spdlog::level::debug);
+      return refused(log::Level::kDebug);
     }
-    if (api::has_status_cause(error, "NamespaceTerminating")) return refused(spdlog::level::debug);
+    if (api::has_status_cause(error, "NamespaceTerminating")) return refused(log::Level::kDebug);
     const bool may_work_later =
         answer->code() == kTooManyRequests || answer->code() >= kFirstServerError;
-    if (!may_work_later) return refused(spdlog::level::err);
+    if (!may_work_later) return refused(log::Level::kError);
   } else if (dynamic_cast<const InvalidArgument*>(&error) != nullptr) {
     // The request cannot be made, and the next one would be the same.
-    return refused(spdlog::level::err);
+    return refused(log::Level::kError);
   } else if (cancel_.stop_requested() && rest::is_cancelled(error)) {
     return Outcome::kStopped;
   }
-  spdlog::warn("events: {}/{} ({}) is tried again later: {}", event.ns, event.name, event.reason,
-               error.what());
+  log::warn("events: {}/{} ({}) is tried again later: {}", event.ns, event.name, event.reason,
+            error.what());
   return Outcome::kFailed;
 }
 
@@ -548,7 +548,7 @@ Awaitable<bool> EventBroadcaster::Core::shutdown(std::shared_ptr<Core> self,
   while (!self->idle_.stop_requested())
     co_await self->options_.clock->sleep(std::chrono::hours(24), self->idle_.get_token());
   const std::uint64_t lost = self->dropped_[kShutdown].load();
-  if (lost > 0) spdlog::warn("events: {} were not written before the shutdown", lost);
+  if (lost > 0) log::warn("events: {} were not written before the shutdown", lost);
   co_return lost == 0;
 }
 
@@ -611,7 +611,7 @@ EventBroadcaster::~EventBroadcaster() {
   try {
     core_->loop().run(Core::shutdown(core_, core_->options().shutdown_timeout));
   } catch (const std::exception& e) {
-    spdlog::error("events: the broadcaster was not shut down: {}", e.what());
+    log::error("events: the broadcaster was not shut down: {}", e.what());
   }
 }
 

@@ -1,13 +1,13 @@
 #include "lookout/tools/watch/retry_watcher.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/rest/error.h"
 
 namespace lookout::watch {
@@ -73,7 +73,7 @@ Awaitable<bool> RetryWatcher::next(std::vector<api::WatchEvent>& events) {
       throw;
     } catch (const std::exception& e) {
       if (stop_.stop_requested()) throw;
-      spdlog::debug("a watch from {} ended: {}", last_resource_version(), e.what());
+      log::debug("a watch from {} ended: {}", last_resource_version(), e.what());
     }
     if (more) {
       take(batch_, events);
@@ -106,7 +106,7 @@ Awaitable<void> RetryWatcher::open(std::vector<api::WatchEvent>& events) {
     }
   } catch (const rest::TransportError& e) {
     if (stop_.stop_requested()) throw;
-    spdlog::debug("a watch from {} failed: {}", last_resource_version(), e.what());
+    log::debug("a watch from {} failed: {}", last_resource_version(), e.what());
   }
 }
 

@@ -1,7 +1,5 @@
 #include "apiserver/storage/cacher/cacher.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/strand.hpp>
@@ -19,6 +17,7 @@
 #include "apiserver/storage/revision.h"
 #include "lookout/api/status.h"
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::storage::cacher {
 namespace {
@@ -237,7 +236,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
         why = e.what();
       }
       if (self->stop_.stop_requested()) co_return;
-      if (!why.empty()) spdlog::warn("watch cache: {}: {}", self->table_->prefix(), why);
+      if (!why.empty()) log::warn("watch cache: {}: {}", self->table_->prefix(), why);
       AsyncEvent bell(co_await boost::asio::this_coro::executor);
       const std::stop_callback wake(self->stop_.get_token(), [bell] { bell.ring(); });
       if (!self->stop_.stop_requested()) co_await bell.wait(steady_clock::now() + pause);
@@ -253,7 +252,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     };
     memory::Unreadable unreadable;
     etcd3::Store::TakeUnreadable note = [&](std::string key, const StorageError& why) {
-      spdlog::warn("watch cache: {}: {}", table_->prefix(), why.what());
+      log::warn("watch cache: {}: {}", table_->prefix(), why.what());
       unreadable.insert_or_assign(std::move(key), unreadable_status(why.what()));
     };
     const etcd3::Lineage lineage = client_->lineage();
@@ -274,8 +273,8 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     }
     if (auto* metrics = store_->metrics()) metrics->cache_filled(revision, options_.history.count);
     waiters_.notify();
-    spdlog::debug("watch cache: {}: {} objects at revision {}", table_->prefix(), items.size(),
-                  revision);
+    log::debug("watch cache: {}: {} objects at revision {}", table_->prefix(), items.size(),
+               revision);
   }
 
   /// With what has no past in common with what was there.
@@ -305,7 +304,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
         open = co_await watch->next(events, deadline());
         if (!open) break;
         if (events.empty()) {
-          spdlog::warn("watch cache: {}: the watch hangs", table_->prefix());
+          log::warn("watch cache: {}: the watch hangs", table_->prefix());
           break;
         }
       }
@@ -342,7 +341,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   std::string warn(const api::Object& error) const {
     const auto status = api::Status::from(error);
     std::string message = status ? status->message : std::string("the watch failed");
-    spdlog::warn("watch cache: {}: {}", table_->prefix(), message);
+    log::warn("watch cache: {}: {}", table_->prefix(), message);
     return message;
   }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/log.h"
 #include "lookout/base/file_reader.h"
 
 namespace lookout::apiserver::storage::etcd3 {
@@ -132,7 +132,7 @@ void Client::spawn(boost::asio::any_io_executor executor, Awaitable<void> task) 
     try {
       if (failure) std::rethrow_exception(failure);
     } catch (const std::exception& e) {
-      spdlog::error("etcd: a task failed: {}", e.what());
+      log::error("etcd: a task failed: {}", e.what());
     }
     const std::lock_guard lock(mutex_);
     if (--tasks_ == 0) no_tasks_.notify_all();
@@ -153,7 +153,7 @@ void Client::leave(std::size_t endpoint, const std::string& why) {
   const auto now = steady_clock::now();
   if (next == endpoint && now < next_log_) return;
   next_log_ = now + kLogInterval;
-  spdlog::info("etcd: {} does not serve, on to {}: {}", left, transports_[next]->server().url, why);
+  log::info("etcd: {} does not serve, on to {}: {}", left, transports_[next]->server().url, why);
 }
 
 Lineage Client::lineage() const {
@@ -187,7 +187,7 @@ void Client::observe(std::uint64_t cluster_id, Revision revision, const Seen& be
     lineage_.fetch_add(1, std::memory_order_release);
     ended = std::exchange(lineage_ends_, std::stop_source());
   }
-  spdlog::warn("etcd tells another history, everything is read anew: {}", why);
+  log::warn("etcd tells another history, everything is read anew: {}", why);
   ended.request_stop();
 }
 

@@ -1,10 +1,9 @@
 #include "apiserver/storage/etcd3/compactor.h"
 
-#include <spdlog/spdlog.h>
-
 #include <boost/asio/this_coro.hpp>
 
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
@@ -27,7 +26,7 @@ Awaitable<Revision> compact_once(std::shared_ptr<Client> client, CompactorState&
   // The first time, nobody knows what is old.
   if (forget == 0) co_return 0;
   co_await client->compact(forget);
-  spdlog::debug("etcd: forgot what was before revision {}", forget);
+  log::debug("etcd: forgot what was before revision {}", forget);
   co_return forget;
 }
 
@@ -45,7 +44,7 @@ Awaitable<void> run_compactor(std::shared_ptr<Client> client, std::chrono::milli
     try {
       co_await compact_once(client, state);
     } catch (const std::exception& e) {
-      if (!stop.stop_requested()) spdlog::warn("etcd: the compaction failed: {}", e.what());
+      if (!stop.stop_requested()) log::warn("etcd: the compaction failed: {}", e.what());
     }
   }
 }

@@ -1,7 +1,6 @@
 #include "apiserver/storage/etcd3/watcher.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/strand.hpp>
@@ -17,6 +16,7 @@
 #include "apiserver/storage/etcd3/bounded_queue.h"
 #include "apiserver/storage/etcd3/range_pages.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
@@ -145,7 +145,7 @@ bool is_expiry(const std::exception_ptr& failure) {
   }
 }
 
-void log_slow(const std::string& line) { spdlog::info("etcd watch: {}", line); }
+void log_slow(const std::string& line) { log::info("etcd watch: {}", line); }
 
 }  // namespace
 
@@ -235,10 +235,10 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     try {
       std::rethrow_exception(failure);
     } catch (const std::exception& e) {
-      spdlog::log(is_expiry(failure) ? spdlog::level::info : spdlog::level::err,
-                  "etcd watch: {}: {}", spec_.key, e.what());
+      log::at(is_expiry(failure) ? log::Level::kInfo : log::Level::kError, "etcd watch: {}: {}",
+              spec_.key, e.what());
     } catch (...) {
-      spdlog::error("etcd watch: {}: ended", spec_.key);
+      log::error("etcd watch: {}: ended", spec_.key);
     }
   }
 
@@ -324,7 +324,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
       // What is not whole comes again.
       pending_.reset();
       if (opened || passed_ > before) pause = kFirstPause;
-      spdlog::debug("etcd watch: {}: again from revision {}: {}", spec_.key, passed_ + 1, why);
+      log::debug("etcd watch: {}: again from revision {}: {}", spec_.key, passed_ + 1, why);
       co_await sleep(pause);
       pause = std::min(pause * 2, kLongestPause);
     }

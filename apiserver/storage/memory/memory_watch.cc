@@ -1,13 +1,13 @@
 #include "apiserver/storage/memory/memory_watch.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "apiserver/storage/revision.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::storage::memory {
 namespace {
@@ -85,7 +85,7 @@ Awaitable<bool> MemoryWatch::has_begun(std::vector<Event>& events) {
       newest = co_await patience_.newest(asked_);
     } catch (const StorageError& e) {
       // The storage is away; it will say when it is there again.
-      spdlog::debug("a watch from revision {} waits: {}", asked_, e.what());
+      log::debug("a watch from revision {} waits: {}", asked_, e.what());
       begins_until_ = std::chrono::steady_clock::now() + patience_.wait;
       co_return true;
     }

@@ -1,10 +1,10 @@
 #include "cmd/registry/page/catalog.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <utility>
+
+#include "lookout/base/detail/log.h"
 
 namespace lookout::cmd::registry_cmd {
 namespace {
@@ -71,7 +71,7 @@ void Catalog::run(const std::stop_token& stop) {
       waiting.freshness = discovery_->freshness();
       publish(std::move(waiting));
     } catch (const std::exception& e) {
-      spdlog::error("registry: {}", e.what());
+      log::error("registry: {}", e.what());
     }
     pause(stop, interval_);
   }

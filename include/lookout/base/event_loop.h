@@ -6,14 +6,10 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/strand.hpp>
-#include <exception>
-#include <future>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
-
-#include "lookout/base/error.h"
 
 namespace lookout {
 
@@ -49,25 +45,24 @@ class EventLoop {
   /// itself, which would wait for itself.
   template <class T>
   T run(Awaitable<T> task) {
-    if (running_in_this_thread()) {
-      throw InvalidArgument(
-          "a blocking call on a thread of the event loop: co_await the asynchronous twin instead");
+    if constexpr (std::is_void_v<T>) {
+      wait(std::move(task));
+    } else {
+      std::optional<T> result;
+      wait(keep(std::move(task), result));
+      return *std::move(result);
     }
-    // Shared: the loop may still be inside set_value() when the caller has the result already.
-    auto promise = std::make_shared<std::promise<T>>();
-    std::future<T> future = promise->get_future();
-    boost::asio::co_spawn(boost::asio::make_strand(context()), std::move(task),
-                          [promise](std::exception_ptr error, auto... result) {
-                            if (error) {
-                              promise->set_exception(error);
-                            } else {
-                              promise->set_value(std::move(result)...);
-                            }
-                          });
-    return future.get();
   }
 
  private:
+  /// run() without a result. Compiled once, because each use of co_spawn() costs a compiler much.
+  void wait(Awaitable<void> task);
+
+  template <class T>
+  static Awaitable<void> keep(Awaitable<T> task, std::optional<T>& result) {
+    result.emplace(co_await std::move(task));
+  }
+
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -2,7 +2,9 @@
 // says everything that happens, and when.
 #include <gtest/gtest.h>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
 #include <cstdlib>
 #include <optional>
 #include <set>

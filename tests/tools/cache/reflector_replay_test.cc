@@ -1,7 +1,9 @@
 // Recorded answers of a real API server, cut in all places.
 #include <gtest/gtest.h>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
 #include <map>
 
 #include "lookout/api/json.h"

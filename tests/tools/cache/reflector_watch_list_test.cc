@@ -1,7 +1,9 @@
 // The state as the first events of a watch.
 #include <gtest/gtest.h>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/strand.hpp>
 
 #include "lookout/api/status.h"
 #include "lookout/tools/cache/controller.h"
