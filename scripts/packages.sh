@@ -8,7 +8,7 @@ build=(ca-certificates cmake g++ libboost1.81-dev libcli11-dev libcurl4-openssl-
   zlib1g-dev)
 test=("${build[@]}" ccache chromium chromium-driver clang-16 clang-format-16 clang-tidy-16 curl
   etcd-client etcd-server iproute2 jq libbenchmark-dev libclang-rt-16-dev libgmock-dev libgrpc++-dev
-  libgtest-dev libprotobuf-dev llvm-16 nghttp2-proxy openssl procps protobuf-compiler-grpc python3
+  libgtest-dev libprotobuf-dev lld-16 llvm-16 nghttp2-proxy openssl procps protobuf-compiler-grpc python3
   python3-kubernetes shellcheck util-linux valgrind)
 bench=("${build[@]}" curl gnuplot-nox openssl python3)
 # Another Node.js on the PATH would clash with the packages, and serves as well.
