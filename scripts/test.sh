@@ -54,11 +54,11 @@ may_skip=(
   may_skip+=('_test\.Real$|RealServerTest|ARealServer|OutageTest')
 
 # run_tests PRESET [CTEST-OPTION...]: each test runs once. One that fails once has a defect, or finds
-# one.
+# one. Most tests wait more than they compute, so there are more at once than processors.
 run_tests() {
   local preset=$1 log=build/$1/tests.log outcome=0 skipped
   shift
-  ctest --preset "$preset" -j "$(nproc)" "$@" 2>&1 | tee "$log" || outcome=1
+  ctest --preset "$preset" -j $((3 * $(nproc))) "$@" 2>&1 | tee "$log" || outcome=1
   local found='ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|: runtime error: '
   if grep -Eq "$found" "$log"; then
     echo "*** A sanitizer has found something: ***"
