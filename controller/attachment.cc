@@ -27,6 +27,7 @@ void Attachment::start(const SourceContext& context) {
     source = source_;
   }
   SourceContext own = context;
+  own.end = end_.get_token();
   own.add = [add = context.add, open = open_](Request request, int priority) {
     if (*open) add(std::move(request), priority);
   };
@@ -49,7 +50,7 @@ void Attachment::start(const SourceContext& context) {
 }
 
 void Attachment::stop() {
-  *open_ = false;
+  close();
   ready_->request_stop();
   std::unique_lock lock(mutex_);
   if (starter_ == std::this_thread::get_id()) return;
@@ -57,6 +58,11 @@ void Attachment::stop() {
   if (state_ == State::kNew) state_ = State::kStopped;
   if (state_ == State::kRunning) end(lock);
   changed_.wait(lock, [&] { return state_ == State::kStopped; });
+}
+
+void Attachment::close() {
+  *open_ = false;
+  end_.request_stop();
 }
 
 bool Attachment::stopped() const {
@@ -86,14 +92,14 @@ void Attachment::remove() {
 }
 
 Awaitable<void> Attachment::async_remove(std::shared_ptr<Attachment> self) {
-  *self->open_ = false;
+  self->close();
   const std::function<void()> task = [self] { self->remove(); };
   co_await on_thread(self->clock_, task);
 }
 
 void Attachment::begin_remove(const std::shared_ptr<Attachment>& self) {
   // At once, though the coroutine begins later.
-  *self->open_ = false;
+  self->close();
   boost::asio::co_spawn(self->loop_->context(), async_remove(self), boost::asio::detached);
 }
 

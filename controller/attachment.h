@@ -48,6 +48,8 @@ class Attachment {
 
  private:
   enum class State { kNew, kStarting, kRunning, kStopping, kStopped };
+  /// From now on the source adds no request.
+  void close();
   void end(std::unique_lock<std::mutex>& lock);
 
   const std::string name_;
@@ -55,6 +57,7 @@ class Attachment {
   const std::shared_ptr<Clock> clock_;
   const std::shared_ptr<std::stop_source> ready_ = std::make_shared<std::stop_source>();
   const Flag open_;
+  std::stop_source end_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

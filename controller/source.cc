@@ -65,7 +65,7 @@ class Timer : public Source {
  private:
   void run(const SourceContext& context, const std::stop_token& stop) const {
     // Sleeps by the clock, which may be a virtual one, on the event loop.
-    while (!stop.stop_requested()) {
+    while (!stop.stop_requested() && !context.end.stop_requested()) {
       Enqueue enqueue;
       try {
         const detail::InSource in_source;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,9 @@ struct SourceContext {
   std::function<void(Request request, int priority)> add;
   std::shared_ptr<EventLoop> loop;
   std::shared_ptr<Clock> clock;
+  /// Requested when the source is to end, before stop() is called. A source that ends itself, with
+  /// WatchHandle::remove() in a function that it calls, so does not call that function again.
+  std::stop_token end = {};
 };
 
 /// A raw source of requests; the builder's predicates do not apply to it. One source serves one
