@@ -1,6 +1,8 @@
 // Whether the tests run under a sanitizer, which makes them several times slower.
 #pragma once
 
+#include <cstddef>
+
 namespace lookout::test {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -14,5 +16,8 @@ inline constexpr bool kSanitized = false;
 #else
 inline constexpr bool kSanitized = false;
 #endif
+
+/// For tests that try each place of a text: one after the other, or a sample.
+inline constexpr std::size_t kPlaceStep = kSanitized ? 7 : 1;
 
 }  // namespace lookout::test

@@ -11,6 +11,7 @@
 #include "tests/support/allocations.h"
 #include "tests/support/matchers.h"
 #include "tests/support/objects.h"
+#include "tests/support/sanitizers.h"
 
 namespace lookout::cache {
 namespace {
@@ -537,7 +538,8 @@ TEST(SnapshotTest, KeepsWhatItShowsAndNothingThatCameAndWent) {
   }
   Snapshot held = store.snapshot();
   std::vector<api::Object> passed;
-  for (std::size_t i = 0; i < 100'000; ++i) {
+  constexpr std::size_t kVersions = test::kSanitized ? 10'000 : 100'000;
+  for (std::size_t i = 0; i < kVersions; ++i) {
     passed.push_back(pod("a/" + std::to_string(i % 100), i, on("n" + std::to_string(i % 3))));
     store.put(passed.back());
   }

@@ -76,7 +76,7 @@ struct Arrival {
 };
 
 /// All places; under a sanitizer, which takes ten times as long, some of them.
-constexpr std::size_t kStep = test::kSanitized ? 7 : 1;
+constexpr std::size_t kStep = test::kSanitized ? 29 : 1;
 
 class ReflectorReplayTest : public testing::TestWithParam<const char*> {
  protected:
