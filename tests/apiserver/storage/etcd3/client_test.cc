@@ -343,6 +343,7 @@ TEST_F(RealEtcdTest, UsersAndPasswords) {
   const Revision revision = root.put("/a", "x");
   EXPECT_EQ(root.range("/a").revision, revision);
   // Watches show a token, too; and tokens are forgotten when etcd starts again.
+  options.future_wait = std::chrono::seconds(30);  // etcd takes its time over passwords
   EtcdBackend backend(options);
   StorageClient pods(backend.resource("pods"));
   auto watch = pods.watch("", {});

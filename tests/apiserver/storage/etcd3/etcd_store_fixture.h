@@ -47,7 +47,7 @@ class EtcdClient {
 inline EtcdOptions options_for(std::vector<std::string> endpoints) {
   EtcdOptions options;
   options.endpoints = std::move(endpoints);
-  options.future_wait = std::chrono::milliseconds(300);
+  options.future_wait = std::chrono::milliseconds(1000);
   return options;
 }
 
