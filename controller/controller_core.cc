@@ -14,6 +14,7 @@
 
 #include "controller/in_source.h"
 #include "controller/waiting.h"
+#include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/k8s/meta/v1.h"
 #include "lookout/rest/error.h"
@@ -119,6 +120,9 @@ constexpr std::array<double, 12> kReconcileBuckets = {0.005, 0.01, 0.025, 0.05, 
 /// After so many reconciles that did not wait, a coroutine lets others have the thread.
 constexpr unsigned kBurst = 32;
 
+/// No Retry-After of a server keeps a request waiting longer.
+constexpr std::chrono::minutes kLongestPause{2};
+
 bool is_terminal(const std::exception& e) {
   if (dynamic_cast<const TerminalError*>(&e) != nullptr) return true;
   try {
@@ -129,6 +133,23 @@ bool is_terminal(const std::exception& e) {
     return false;
   }
   return false;
+}
+
+/// How long a server that refused a request asks to be left alone. The client has waited as long as
+/// the request's deadline lets it; what is longer would be retried within milliseconds.
+Clock::Duration asked_pause(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    if (const auto delay = api::suggests_client_delay(e))
+      return std::min<Clock::Duration>(*delay, kLongestPause);
+    if (const auto* const nested = dynamic_cast<const std::nested_exception*>(&e)) {
+      if (nested->nested_ptr()) return asked_pause(nested->nested_ptr());
+    }
+  } catch (...) {
+    // It says nothing.
+  }
+  return Clock::Duration::zero();
 }
 
 }  // namespace
@@ -378,6 +399,10 @@ Awaitable<void> ControllerCore::warm_up(std::stop_token stop) {
     sources.assign(sources_.begin(), sources_.begin() + static_cast<std::ptrdiff_t>(needed_));
   }
   if (start) {
+    std::vector<std::string> watched;
+    watched.reserve(sources.size());
+    for (const auto& source : sources) watched.push_back(source->name());
+    log::info("controller {}: watches {}", name(), fmt::join(watched, ", "));
     // Of a controller that comes late. From here on it is known which namespaces are refused.
     co_await environment_->cache->wait_for_sync(kinds_, stop);
     if (stop.stop_requested()) co_return;
@@ -405,6 +430,10 @@ Awaitable<void> ControllerCore::run(std::stop_token stop) {
   const std::stop_callback on_stop(stop, [this] { stop_.request_stop(); });
   co_await warm_up(stop);
   if (stop.stop_requested()) co_return;
+  log::info("controller {}: started: reconciles {}, concurrency {}", name(),
+            environment_->primary.plural.empty() ? std::string("requests of its sources")
+                                                 : environment_->primary.qualified_name(),
+            concurrency_);
   if (std::holds_alternative<ReconcileFunction>(reconcile_)) {
     const std::function<void()> work_all = [this] {
       std::vector<std::jthread> threads;
@@ -450,7 +479,7 @@ void ControllerCore::begin(const PriorityQueue::Item& item) {
   ++stats_.active;
   {
     const std::lock_guard lock(mutex_);
-    running_.insert(item.request);
+    running_.emplace(item.request, clock_->now());
   }
   if (!hot_loops_.enabled()) return;
   std::optional<std::int64_t> generation;
@@ -557,7 +586,7 @@ void ControllerCore::finish(const PriorityQueue::Item& item, Context& context,
   if (!error) {
     settle(item, result);
   } else if (!stop_.stop_requested() && fail(item, error)) {
-    queue_->add_rate_limited(item.request, item.priority);
+    queue_->add_rate_limited(item.request, item.priority, asked_pause(error));
   }
 
   auto writes = context.take_writes();
@@ -622,8 +651,31 @@ std::vector<std::string> ControllerCore::running() const {
   std::vector<std::string> out;
   const std::lock_guard lock(mutex_);
   out.reserve(running_.size());
-  for (const Request& request : running_) out.push_back(request.key());
+  for (const auto& [request, since] : running_) out.push_back(request.key());
   return out;
+}
+
+std::optional<std::string> ControllerCore::check_stuck() const {
+  if (options_.stuck_after.count() <= 0) return std::nullopt;
+  std::size_t stuck = 0;
+  std::string oldest;
+  Clock::Duration age{};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = clock_->now();
+    for (const auto& [request, since] : running_) {
+      if (now - since <= options_.stuck_after) continue;
+      ++stuck;
+      if (now - since <= age) continue;
+      age = now - since;
+      oldest = request.key();
+    }
+  }
+  if (stuck == 0) return std::nullopt;
+  const auto seconds = std::chrono::duration_cast<std::chrono::duration<double>>(age).count();
+  return fmt::format("the reconcile of {} has run for {:.1f} s, longer than {} ms{}", oldest,
+                     seconds, options_.stuck_after.count(),
+                     stuck == 1 ? "" : fmt::format("; so have {} more", stuck - 1));
 }
 
 void ControllerCore::collect(std::vector<metrics::Sample>& out) const {

@@ -8,9 +8,10 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "controller/attachment.h"
@@ -46,6 +47,8 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
 
   /// The keys that are being reconciled, for messages.
   std::vector<std::string> running() const;
+  /// What is wrong, if reconciles have run for longer than options().stuck_after.
+  std::optional<std::string> check_stuck() const;
   void collect(std::vector<metrics::Sample>& out) const override;
 
  private:
@@ -103,7 +106,7 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   std::vector<std::shared_ptr<Attachment>> sources_;
   std::size_t needed_ = 0;  // the first so many are waited for
   bool ended_ = false;
-  std::unordered_set<Request> running_;
+  std::unordered_map<Request, Clock::TimePoint> running_;  // since when
 };
 
 }  // namespace lookout::controller::detail

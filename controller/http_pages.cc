@@ -51,7 +51,7 @@ http::ServerOptions listen_options(const std::string& address) {
 }  // namespace
 
 void HealthPage::add(std::string name, HealthCheck check) {
-  if (name.empty() || name.find('/') != std::string::npos)
+  if (name.empty() || name.front() == '/' || name.back() == '/')
     throw InvalidArgument(fmt::format("\"{}\" is no name for a check", name));
   const std::lock_guard lock(mutex_);
   for (const auto& each : checks_) {

@@ -88,6 +88,9 @@ void require_complete(const ControllerSpec& spec) {
 /// How long after its lease has run out a leader that still works makes /healthz fail.
 constexpr std::chrono::seconds kElectionTolerance{20};
 
+/// The release of the lease may take this long, though the time of the stop is over.
+constexpr std::chrono::seconds kLeastTimeToRelease{1};
+
 }  // namespace
 
 class Manager::Impl : public std::enable_shared_from_this<Impl> {
@@ -172,6 +175,13 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       }
       core = std::make_shared<ControllerCore>(std::move(spec), std::move(environment),
                                               options_.concurrency, clock_);
+      if (core->options().stuck_after.count() > 0) {
+        health_.add("controller/" + core->name(),
+                    [weak = std::weak_ptr(core)]() -> std::optional<std::string> {
+                      const auto controller = weak.lock();
+                      return controller ? controller->check_stuck() : std::nullopt;
+                    });
+      }
       const std::lock_guard guard(mutex_);
       controllers_.push_back(core);
     }
@@ -209,7 +219,11 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       fail(std::current_exception());
     }
     co_await detail::wait_for(clock_, wake_.get_token());
+    log::info("manager: stopping: {}",
+              stop.stop_requested() ? "stop requested" : "a part of it failed");
+    const auto began = clock_->now();
     co_await stop_all();
+    log::info("manager: stopped in {}", seconds_since(began));
     const std::lock_guard lock(mutex_);
     if (error_) std::rethrow_exception(error_);
   }
@@ -248,6 +262,16 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     std::stop_source stop;
     std::stop_source ended;
   };
+
+  std::string seconds_since(Clock::TimePoint began) const {
+    return fmt::format("{:.3f} s", std::chrono::duration<double>(clock_->now() - began).count());
+  }
+  static std::string names(const std::vector<std::shared_ptr<const detail::CachedKind>>& kinds) {
+    std::vector<std::string> out;
+    out.reserve(kinds.size());
+    for (const auto& kind : kinds) out.push_back(kind->name());
+    return fmt::format("{}", fmt::join(out, ", "));
+  }
 
   CacheOptions cache_options() const {
     CacheOptions out = options_.cache;
@@ -323,13 +347,23 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
 
   Awaitable<void> start_all() {
     const std::stop_token wake = wake_.get_token();
-    if (health_server_) health_server_->start();
-    if (metrics_server_) metrics_server_->start();
+    if (health_server_) {
+      health_server_->start();
+      log::info("manager: serves /healthz and /readyz on port {}", health_server_->port());
+    }
+    if (metrics_server_) {
+      metrics_server_->start();
+      log::info("manager: serves /metrics on port {}", metrics_server_->port());
+    }
     start(Stage::kServers);
     start(Stage::kWebhooks);
+    const auto began = clock_->now();
+    const auto kinds = cache_.core()->kinds();
     cache_.core()->start();
-    co_await cache_.core()->wait_for_sync(cache_.core()->kinds(), wake);
+    co_await cache_.core()->wait_for_sync(kinds, wake);
     if (wake.stop_requested()) co_return;
+    if (!kinds.empty())
+      log::info("manager: caches synced in {}: {}", seconds_since(began), names(kinds));
     start(Stage::kOthers);
     start(Stage::kWarmUp);
     for (const auto& entry : started(Stage::kWarmUp)) {
@@ -435,7 +469,13 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       const std::lock_guard lock(mutex_);
       campaigning = campaigning_;
     }
-    if (campaigning) co_await detail::wait_for(clock_, elector_ended_.get_token());
+    if (!campaigning) co_return;
+    // A server that does not answer holds up nobody: others can wait for the lease to run out.
+    const auto until = std::max(deadline_, clock_->now() + kLeastTimeToRelease);
+    const bool released = co_await detail::wait_until(clock_, elector_ended_.get_token(), until);
+    if (released) co_return;
+    elector_->give_up_release();
+    co_await detail::wait_for(clock_, elector_ended_.get_token());
   }
 
   Awaitable<void> stop(Stage stage) {

@@ -355,8 +355,9 @@ void PriorityQueue::add(Request request, int priority) {
 void PriorityQueue::add_after(Request request, Clock::Duration delay, int priority) {
   impl_->add(std::move(request), delay, priority, true);
 }
-void PriorityQueue::add_rate_limited(Request request, int priority) {
-  const Clock::Duration delay = impl_->limiter().when(request);
+void PriorityQueue::add_rate_limited(Request request, int priority, Clock::Duration at_least) {
+  const Clock::Duration limited = impl_->limiter().when(request);
+  const Clock::Duration delay = std::max(limited, at_least);
   impl_->add(std::move(request), delay, priority, true);
 }
 std::optional<PriorityQueue::Item> PriorityQueue::get(std::stop_token stop) {

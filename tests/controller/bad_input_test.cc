@@ -10,13 +10,16 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "lookout/controller/builder.h"
 #include "lookout/k8s/apiextensions/v1.h"
 #include "lookout/testing/fake_clock.h"
 #include "tests/controller/manager_fixture.h"
 #include "tests/support/eventually.h"
+#include "tests/support/held.h"
 #include "tests/support/http_server.h"
 #include "tests/support/tcp_relay.h"
 
@@ -248,6 +251,51 @@ TEST_F(BadInputTest, AReconcilerThatNeverReturnsIsNamed) {
   }
 }
 
+TEST_F(BadInputTest, AReconcileThatIsStuckMakesTheProgramUnhealthyIfTheUserWants) {
+  put("one", "1");
+  put("two", "1");
+  const auto clock = std::make_shared<test::FakeClock>();
+  std::atomic<int> inside{0};
+  std::atomic<bool> go_on{false};
+  const auto wait = [&](Request, Context&) -> Result {
+    ++inside;
+    EXPECT_TRUE(eventually([&] { return go_on.load(); }));
+    return {};
+  };
+  ManagerOptions options;
+  options.clock = clock;
+  options.health_listen = "127.0.0.1:0";
+  Manager manager{client_, options};
+  Builder<ConfigMap>(manager).concurrency(2).stuck_after(30s).reconcile(wait);
+  // Without the option there is no check.
+  Builder<ConfigMap>(manager).named("careless").concurrency(2).reconcile(wait);
+  const Running running(manager);
+  rest::Config config;
+  config.server = "http://127.0.0.1:" + std::to_string(manager.health_port());
+  const rest::Client health(config);
+  const auto get = [&](const std::string& path) -> std::string {
+    try {
+      return health.get_raw(path);
+    } catch (const api::StatusError& e) {
+      return std::to_string(e.code()) + ": " + e.what();
+    }
+  };
+  ASSERT_TRUE(eventually([&] { return inside == 4; }));
+  EXPECT_EQ(get("/healthz/controller/configmap"), "ok");
+  EXPECT_THAT(get("/healthz/controller/careless"), HasSubstr("404"));
+  clock->advance(29s);
+  EXPECT_EQ(get("/healthz"), "ok");
+  clock->advance(16s);
+  EXPECT_THAT(get("/healthz"), testing::StartsWith("500"));
+  EXPECT_THAT(
+      get("/healthz/controller/configmap"),
+      testing::AllOf(HasSubstr("the reconcile of default/"),
+                     HasSubstr(" has run for 45.0 s, longer than 30000 ms; so have 1 more")));
+  EXPECT_EQ(metric(manager, "workqueue_longest_running_processor_seconds", "configmap"), 45);
+  go_on = true;
+  EXPECT_TRUE(eventually([&] { return get("/healthz") == "ok"; }));
+}
+
 // ------------------------------------------------------------------------ servers that refuse
 
 /// A server of ConfigMaps that does not change, but for what a test has it answer.
@@ -412,6 +460,252 @@ TEST_F(RefusalTest, AServerThatRefusesWritesForAMinuteIsAskedLessAndLess) {
     clock->advance(1s);
     return metric(manager, "controller_runtime_reconcile_total", "success") == 2;
   }));
+}
+
+/// What a server says that wants to be left alone.
+test::HttpResponse come_back_in(int seconds) {
+  auto out = FakeApi::refusal(429, "TooManyRequests", "please try again later");
+  out.headers.push_back("Retry-After: " + std::to_string(seconds));
+  return out;
+}
+
+/// Writes object "one" each time; "others" counts what needs no write.
+void write_one(Manager& manager, std::atomic<int>& others) {
+  Builder<ConfigMap>(manager)
+      .options([](ControllerOptions& each) { each.read_your_writes = false; })
+      .reconcile([&others](Request request, Context& context) -> Result {
+        const auto map = context.find<ConfigMap>(request);
+        if (!map || request.name != "one") {
+          ++others;
+          return {};
+        }
+        const auto change = map->edit();
+        change.data().set("a", "b");
+        context.update(change);
+        return {};
+      });
+}
+
+TEST_F(RefusalTest, AServerThatAsksForTimeGetsItAndTheWriteIsNotLost) {
+  std::atomic<bool> busy{true};
+  std::mutex mutex;
+  std::vector<std::chrono::steady_clock::time_point> attempts;
+  std::string last_body;
+  const FakeApi fake([&](const test::HttpRequest& request) -> std::optional<test::HttpResponse> {
+    if (request.method == "GET") return std::nullopt;
+    const std::lock_guard lock(mutex);
+    attempts.push_back(std::chrono::steady_clock::now());
+    last_body = request.body;
+    if (busy) return come_back_in(1);
+    return std::nullopt;
+  });
+  ManagerOptions options;
+  options.cache.namespaces = {"open"};
+  Manager manager{fake.client(), options};
+  std::atomic<int> others{0};
+  write_one(manager, others);
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return attempts.size() == 3;
+  }));
+  busy = false;
+  EXPECT_TRUE(eventually(
+      [&] { return metric(manager, "controller_runtime_reconcile_total", "success") == 2; }));
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(attempts.size(), 4u);
+  for (std::size_t i = 1; i < attempts.size(); ++i)
+    EXPECT_GE(attempts[i] - attempts[i - 1], 900ms) << i;
+  EXPECT_THAT(last_body, HasSubstr(R"("a":"b")"));
+}
+
+TEST_F(RefusalTest, APauseThatTheClientHasNoTimeForIsKeptByTheController) {
+  std::atomic<int> pause{45};
+  std::atomic<int> attempts{0};
+  const FakeApi fake([&](const test::HttpRequest& request) -> std::optional<test::HttpResponse> {
+    if (request.method == "GET") return std::nullopt;
+    ++attempts;
+    if (pause > 0) return come_back_in(pause);
+    return std::nullopt;
+  });
+  const auto clock = std::make_shared<test::FakeClock>();
+  ManagerOptions options;
+  options.clock = clock;
+  options.cache.namespaces = {"open"};
+  Manager manager{fake.client(), options};
+  std::atomic<int> others{0};
+  write_one(manager, others);
+  const Running running(manager);
+  const auto errors = [&] { return metric(manager, "controller_runtime_reconcile_errors_total"); };
+  ASSERT_TRUE(eventually([&] {
+    clock->advance(1ms);
+    return errors() == 1 && others == 1;
+  }));
+  const auto begin = clock->now();
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(500ms);
+    return errors() == 3;
+  }));
+  // Two pauses, not two milliseconds; and another one for as long as that.
+  EXPECT_GE(clock->now() - begin, 80s);
+  EXPECT_EQ(attempts, 3);
+  // A server cannot hold a request back for good.
+  pause = 1'000'000;
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(1s);
+    return errors() == 4;
+  }));
+  pause = 0;
+  const auto last = clock->now();
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(1s);
+    return metric(manager, "controller_runtime_reconcile_total", "success") == 2;
+  }));
+  EXPECT_LE(clock->now() - last, 1h);
+  EXPECT_EQ(attempts, 5);
+}
+
+// ------------------------------------------------------------------------ servers that hang
+
+/// A server that answers nothing, which breaks no connection.
+class FrozenServerTest : public ManagerFixture {
+ protected:
+  rest::Client through_the_relay(std::chrono::milliseconds timeout) const {
+    rest::Config config;
+    config.server = "http://127.0.0.1:" + std::to_string(relay_.port());
+    config.timeout = timeout;
+    config.keepalive.probe_after = 300ms;
+    config.keepalive.probe_timeout = 300ms;
+    return rest::Client(config);
+  }
+  /// Copies "value" to "seen".
+  static void copy(Request request, Context& context, std::atomic<int>& tries) {
+    const auto map = context.find<ConfigMap>(request);
+    if (!map || map->data()["seen"] == map->data()["value"]) return;
+    ++tries;
+    const auto change = map->edit();
+    change.data().set("seen", map->data()["value"]);
+    context.update(change);
+  }
+  bool copied(const std::string& name, const std::string& value) const {
+    return test::held(maps_.get(name)).data()["seen"] == value;
+  }
+
+  test::TcpRelay relay_{server_.port()};
+};
+
+TEST_F(FrozenServerTest, CallsEndByTheirDeadlineReadinessSaysItAndTheControllerGoesOn) {
+  put("one", "1");
+  const auto clock = std::make_shared<test::FakeClock>();
+  ManagerOptions options;
+  options.clock = clock;
+  options.max_cache_staleness = 30s;
+  Manager manager{through_the_relay(500ms), options};
+  std::atomic<bool> ask{false};
+  std::atomic<int> tries{0};
+  std::atomic<int> timeouts{0};
+  const auto channel = std::make_shared<Channel>();
+  Builder<ConfigMap>(manager).source(channel).reconcile(
+      [&](Request request, Context& context) -> Result {
+        if (ask) {
+          try {
+            context.uncached().resource<ConfigMap>("default").get(request.name);
+          } catch (const rest::TransportError& e) {
+            if (e.kind() == rest::TransportError::Kind::kTimeout) ++timeouts;
+            throw;
+          }
+        }
+        copy(request, context, tries);
+        return {};
+      });
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return copied("one", "1"); }));
+  EXPECT_EQ(manager.cache().check(30s), std::nullopt);
+
+  relay_.freeze();
+  ask = true;
+  channel->send(Request("default", "one"));
+  change("one", "2");  // which nobody hears of
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(100ms);
+    return timeouts >= 2;
+  }));
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(1s);
+    return manager.cache().check(30s).value_or("").find("configmaps: last contact") !=
+           std::string::npos;
+  })) << manager.cache().check(30s).value_or("ok");
+  EXPECT_TRUE(eventually([&] { return metric(manager, "informer_live", "configmaps") == 0; }));
+  EXPECT_FALSE(running.ended());
+
+  relay_.mend();
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(1s);
+    return copied("one", "2");
+  }));
+  EXPECT_TRUE(eventually([&] {
+    clock->advance(10ms);
+    return manager.cache().check(30s) == std::nullopt &&
+           metric(manager, "informer_live", "configmaps") == 1;
+  }));
+}
+
+TEST_F(FrozenServerTest, AStopTakesNoLongerThanItMayWhileTheServerHangs) {
+  put("one", "1");
+  ManagerOptions options;
+  options.graceful_shutdown_timeout = 1500ms;
+  options.leader_election = LeaderElection{.name = "lease", .ns = "default"};
+  // A single request of the election may then take longer than the stop.
+  options.leader_election->lease_duration = 90s;
+  options.leader_election->renew_deadline = 60s;
+  Manager manager{through_the_relay(1min), options};
+  std::atomic<int> tries{0};
+  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
+    // What it writes is not sent: it is told to stop instead.
+    copy(request, context, tries);
+    return {};
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return copied("one", "1"); }));
+  relay_.freeze();
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_NO_THROW(running.stop());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s);
+}
+
+TEST_F(FrozenServerTest, AWriteThatHangsEndsWithTheStop) {
+  put("one", "1");
+  ManagerOptions options;
+  options.graceful_shutdown_timeout = 30s;
+  Manager manager{through_the_relay(10min), options};
+  std::atomic<int> tries{0};
+  Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
+    const auto map = context.find<ConfigMap>(request);
+    if (map && map->data()["value"] == "2") relay_.freeze();
+    copy(request, context, tries);
+    return {};
+  });
+  Running running(manager);
+  ASSERT_TRUE(eventually([&] { return copied("one", "1"); }));
+  change("one", "2");
+  ASSERT_TRUE(eventually([&] { return tries >= 2; }));
+  EXPECT_TRUE(
+      eventually([&] { return metric(manager, "controller_runtime_active_workers") == 1; }));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_NO_THROW(running.stop());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+}
+
+TEST_F(FrozenServerTest, AManagerThatWaitsForItsFirstListsCanBeStopped) {
+  relay_.freeze();
+  Manager manager{through_the_relay(10min)};
+  Builder<ConfigMap>(manager).reconcile([](Request, Context&) -> Result { return {}; });
+  Running running(manager);
+  EXPECT_TRUE(eventually([&] { return manager.cache().check().has_value(); }));
+  std::this_thread::sleep_for(100ms);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_NO_THROW(running.stop());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
 }  // namespace

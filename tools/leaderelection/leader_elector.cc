@@ -334,6 +334,7 @@ Awaitable<Lease> LeaderElector::write(Lease lease, bool create, milliseconds tim
 
 /// Gives the lease up, if it still is what this candidate has written.
 Awaitable<void> LeaderElector::release() {
+  const std::stop_token stop = no_release_.get_token();
   for (int attempt = 0; attempt < 2; ++attempt) {
     Lease lease;
     {
@@ -348,8 +349,9 @@ Awaitable<void> LeaderElector::release() {
     spec.set_holder_identity("").set_lease_duration_seconds(1).set_renew_time(now);
     spec.set_acquire_time(now);
     try {
-      const std::stop_token never;
-      observe(co_await write(draft.build(), false, attempt_timeout(), never));
+      observe(co_await write(draft.build(), false, attempt_timeout(), stop));
+      log::info("leader election {}/{}: {} released the lease", options_.ns, options_.name,
+                options_.identity);
       co_return;
     } catch (const api::StatusError& e) {
       if (!api::is_conflict(e) || attempt > 0) {
@@ -365,6 +367,7 @@ Awaitable<void> LeaderElector::release() {
     // Somebody has changed the Lease, maybe only its labels: once more if it is still ours.
     try {
       rest::CallOptions call;
+      call.stop = stop;
       call.timeout = attempt_timeout();
       const rest::GetOptions get;
       observe(Lease(co_await leases_.async_get(options_.name, get, call)));

@@ -112,6 +112,11 @@ class Builder {
     spec_.options.reconcile_timeout = timeout;
     return *this;
   }
+  /// See ControllerOptions::stuck_after.
+  Builder& stuck_after(std::chrono::milliseconds bound) {
+    spec_.options.stuck_after = bound;
+    return *this;
+  }
   Builder& needs_leader_election(bool needed) {
     spec_.options.needs_leader_election = needed;
     return *this;

@@ -37,6 +37,9 @@ struct ControllerOptions {
   LOOKOUT_OPTION std::shared_ptr<workqueue::RateLimiter<Request>> rate_limiter = {};
   /// After that long Context::stop() is requested for one reconcile; 0: never.
   std::chrono::milliseconds reconcile_timeout{0};
+  /// When a reconcile has run for longer, /healthz fails, and /healthz/controller/NAME says which
+  /// request it is: for a program that shall be restarted when its reconciler hangs. 0: never.
+  std::chrono::milliseconds stuck_after{0};
   /// How long sources may take to be ready before the manager fails.
   std::chrono::milliseconds sync_timeout = std::chrono::minutes(2);
   /// Whether only the leader runs it.

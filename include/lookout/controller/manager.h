@@ -133,6 +133,7 @@ class Manager {
 
   /// /healthz/NAME and /readyz/NAME. Checks run on a thread of the server, several at a time, and
   /// must not block for long; an exception counts as a failure. Without any check, "ping" is there.
+  /// A name may be a path, such as "controller/website" (see ControllerOptions::stuck_after).
   void add_health_check(std::string name, HealthCheck check);
   void add_ready_check(std::string name, HealthCheck check);
   /// More metrics for /metrics; those of caches, controllers and leader election are there.

@@ -60,8 +60,9 @@ class PriorityQueue : public metrics::Source {
   /// No effect after shut_down().
   void add(Request request, int priority = 0);
   void add_after(Request request, Clock::Duration delay, int priority = 0);
-  /// When the rate limiter says so.
-  void add_rate_limited(Request request, int priority = 0);
+  /// When the rate limiter says so, but not before `at_least` has passed.
+  void add_rate_limited(Request request, int priority = 0,
+                        Clock::Duration at_least = Clock::Duration::zero());
 
   /// Waits for a request; nothing once the queue is shut down or a stop is requested.
   [[nodiscard]] std::optional<Item> get(std::stop_token stop = {});

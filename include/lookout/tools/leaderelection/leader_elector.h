@@ -102,6 +102,9 @@ class LeaderElector : public metrics::Source {
   Awaitable<End> async_run(AsyncWork work, std::stop_token stop = std::stop_token());
   /// The same from a thread that is not the event loop's; `work` runs on a thread of its own.
   End run(Work work, std::stop_token stop = {});
+  /// Ends the release of the lease, if it is under way, and does without it otherwise: for a program
+  /// that has no time left for a server that does not answer. Others then wait for lease_duration.
+  void give_up_release() { no_release_.request_stop(); }
 
   const std::string& identity() const LOOKOUT_LIFETIME_BOUND { return options_.identity; }
   /// Whether this candidate leads at this moment, by the local clock.
@@ -143,6 +146,7 @@ class LeaderElector : public metrics::Source {
   const Options options_;
   std::minstd_rand random_;  // on the strand of the candidacy
   std::atomic<std::uint64_t> slow_paths_{0};
+  std::stop_source no_release_;
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.

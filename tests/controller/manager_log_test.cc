@@ -1,0 +1,121 @@
+// The log lines of a manager.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lookout/controller/builder.h"
+#include "tests/controller/manager_fixture.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::controller {
+namespace {
+
+using k8s::core::v1::ConfigMap;
+using test::eventually;
+
+/// Keeps what managers, controllers and leader election say.
+class Lines : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::vector<std::string> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(lines_, {});
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::string_view line(message.payload.data(), message.payload.size());
+    for (const std::string_view about : {"manager", "controller ", "leader election "}) {
+      if (message.level >= spdlog::level::info && line.starts_with(about))
+        lines_.emplace_back(line);
+    }
+  }
+  void flush_() override {}
+
+  std::vector<std::string> lines_;  // guarded by mutex_
+};
+
+class ManagerLogTest : public ManagerFixture {
+ protected:
+  // Nothing logs before the first test begins, so the sinks may change.
+  static void SetUpTestSuite() {
+    lines_ = std::make_shared<Lines>();
+    spdlog::default_logger()->sinks().push_back(lines_);
+  }
+  static void TearDownTestSuite() {
+    spdlog::default_logger()->sinks().pop_back();
+    lines_.reset();
+  }
+
+  static long count(const std::vector<std::string>& lines, std::string_view part) {
+    return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find(part) != std::string::npos;
+    });
+  }
+
+  static inline std::shared_ptr<Lines> lines_;
+};
+
+TEST_F(ManagerLogTest, StartAndStopAreLoggedOnce) {
+  put("one", "1");
+  put("two", "2");
+  lines_->take();
+  ManagerOptions options;
+  options.health_listen = "127.0.0.1:0";
+  options.metrics_listen = "127.0.0.1:0";
+  options.leader_election = LeaderElection{.name = "lease", .ns = "default", .identity = "me"};
+  Manager manager{client_, options};
+  Builder<ConfigMap>(manager).named("maps").concurrency(3).reconcile(
+      [](Request, Context&) -> Result { return {}; });
+  Running running(manager);
+  ASSERT_TRUE(eventually(
+      [&] { return metric(manager, "controller_runtime_reconcile_total", "success") == 2; }));
+  const std::vector<std::string> begin = lines_->take();
+  for (const char* line : {
+           "manager: serves /healthz and /readyz on port ",
+           "manager: serves /metrics on port ",
+           "manager: caches synced in ",
+           " s: configmaps",
+           "leader election default/lease: me waits for the lease",
+           "leader election default/lease: me leads",
+           "controller maps: watches configmaps",
+           "controller maps: started: reconciles configmaps, concurrency 3",
+       }) {
+    EXPECT_EQ(count(begin, line), 1) << line;
+  }
+  EXPECT_EQ(begin.size(), 7u) << testing::PrintToString(begin);
+
+  running.stop();
+  const std::vector<std::string> end = lines_->take();
+  for (const char* line : {
+           "manager: stopping: stop requested",
+           "leader election default/lease: me released the lease",
+           "manager: stopped in ",
+       }) {
+    EXPECT_EQ(count(end, line), 1) << line;
+  }
+  EXPECT_EQ(end.size(), 3u) << testing::PrintToString(end);
+}
+
+TEST_F(ManagerLogTest, AFailureIsLoggedBeforeTheStop) {
+  lines_->take();
+  Manager manager{client_};
+  manager.add("disk", [](std::stop_token) { throw Error("no space left"); });
+  Running running(manager);
+  EXPECT_THROW(running.end(), Error);
+  const std::vector<std::string> all = lines_->take();
+  EXPECT_EQ(count(all, "manager: disk failed: no space left"), 1);
+  EXPECT_EQ(count(all, "manager: stopping: a part of it failed"), 1);
+  EXPECT_EQ(count(all, "manager: stopped in "), 1);
+}
+
+}  // namespace
+}  // namespace lookout::controller
