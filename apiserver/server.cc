@@ -22,7 +22,6 @@
 
 #include "apiserver/admission/hook_registry.h"
 #include "apiserver/admission/webhook_admission.h"
-#include "apiserver/admission/webhook_client.h"
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/controllers/controllers.h"
 #include "apiserver/endpoints/api_handler.h"
@@ -32,6 +31,7 @@
 #include "apiserver/resources/resource_registry.h"
 #include "apiserver/resources/service_allocator.h"
 #include "apiserver/resources/store.h"
+#include "apiserver/webhooks/webhook_client.h"
 #include "lookout/apiserver/storage/memory.h"
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
@@ -138,6 +138,7 @@ class Server::Impl {
         fmt::format("{}:{}", http::host_for_clients(options_.address), http_.port()));
     store_.allocate_services(&services_);
     store_.admit_priorities(resources_.table()->find("scheduling.k8s.io", "v1", "priorityclasses"));
+    resources_.convert_with(&webhook_client_);
     run(prepare());
     const controllers::Context context{resources_, store_, spawn_};
     spawn("custom resources", [this] { return resources_.follow(); });
@@ -326,7 +327,7 @@ class Server::Impl {
   };
   const auth::Authenticator authenticator_;
   admission::HookRegistry hooks_;
-  admission::WebhookClient webhook_client_;
+  webhooks::WebhookClient webhook_client_;
   const admission::Webhooks webhooks_;
   const endpoints::ResourceHandler resource_handler_;
   endpoints::Health health_;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "lookout/api/status.h"
-#include "lookout/base/base64.h"
 #include "lookout/k8s/meta/v1.h"
 
 namespace lookout::apiserver::admission {
@@ -59,20 +58,6 @@ HookSelector selector_of(Value selector) {
     out.selector = api::labels::from(k8s::meta::v1::LabelSelector(selector));
   } catch (const api::SelectorError& e) {
     out.error = e.reason();
-  }
-  return out;
-}
-
-Address address_of(Value client) {
-  Address out;
-  out.url = client["url"].as_string();
-  out.ca = decode_base64(client["caBundle"].as_string()).value_or("");
-  if (const Value service = client["service"]; service.is_object()) {
-    constexpr std::int64_t kHttps = 443;
-    out.service_namespace = service["namespace"].as_string();
-    out.service_name = service["name"].as_string();
-    out.service_port = static_cast<std::uint16_t>(service["port"].to_int().value_or(kHttps));
-    out.path = service["path"].as_string();
   }
   return out;
 }
@@ -141,7 +126,7 @@ std::vector<std::shared_ptr<const Hook>> hooks_of(const Object& configuration) {
     hook->side_effects = one["sideEffects"].as_string();
     hook->reinvoked = one["reinvocationPolicy"].as_string() == "IfNeeded";
     hook->review_versions = strings(one["admissionReviewVersions"]);
-    hook->address = address_of(one["clientConfig"]);
+    hook->address = webhooks::address_of(one["clientConfig"]);
     out.push_back(std::move(hook));
   }
   return out;

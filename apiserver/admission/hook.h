@@ -8,11 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "apiserver/webhooks/webhook_client.h"
 #include "lookout/api/labels.h"
 #include "lookout/api/object.h"
 #include "lookout/api/resource.h"
 
 namespace lookout::apiserver::admission {
+
+using webhooks::Address;
 
 /// admissionregistration/v1.RuleWithOperations.
 struct Rule {
@@ -23,18 +26,6 @@ struct Rule {
   std::vector<std::string> resources;
   /// "Cluster", "Namespaced"; "*" and empty for both.
   std::string scope;
-};
-
-/// Where a webhook is: at a URL, or behind a service.
-struct Address {
-  std::string url;
-  std::string service_namespace;
-  std::string service_name;
-  std::uint16_t service_port = 443;
-  /// Behind the service.
-  std::string path;
-  /// PEM; empty: the system's authorities.
-  std::string ca;
 };
 
 /// A label selector, or why there is none.

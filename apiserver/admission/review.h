@@ -8,9 +8,9 @@
 #include "apiserver/admission/hook.h"
 #include "apiserver/auth/user.h"
 #include "apiserver/json.h"
+#include "apiserver/webhooks/webhook_client.h"
 #include "lookout/api/object.h"
 #include "lookout/api/status.h"
-#include "lookout/base/error.h"
 
 namespace lookout::apiserver::admission {
 
@@ -29,11 +29,8 @@ struct RequestFacts {
   std::string options;
 };
 
-/// A webhook could not be asked, or its answer makes no sense: what failurePolicy is about.
-class CallError : public Error {
- public:
-  using Error::Error;
-};
+/// What failurePolicy is about.
+using webhooks::CallError;
 
 /// The version of AdmissionReview that a hook takes: "v1" or "v1beta1". Throws CallError if it
 /// takes neither.

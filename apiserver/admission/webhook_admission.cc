@@ -13,6 +13,7 @@
 #include "apiserver/endpoints/scale.h"
 #include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/webhook_converter.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
@@ -28,6 +29,9 @@ using resources::Write;
 
 /// kube-apiserver's --request-timeout: webhooks that change a busy object are asked no longer.
 constexpr std::chrono::seconds kRequestTimeout{60};
+
+/// An answer is a patch at most, and an object takes no more than 3 MiB.
+constexpr std::size_t kMaxAnswer = 8u << 20;
 
 std::string_view name_of(Write::Operation operation) {
   switch (operation) {
@@ -73,6 +77,16 @@ StatusError out_of_time() {
 StatusError call_failed(const Hook& hook, std::string_view why) {
   return StatusError::internal_error(
       fmt::format("failed calling webhook {}: {}", quote(hook.name), why));
+}
+
+/// An object of one version of a resource in another.
+Awaitable<Object> convert(const ServedResource& from, const ServedResource& to, Object object,
+                          std::stop_token gone) {
+  if (to.converter != nullptr) {
+    co_return co_await to.converter->convert(std::move(object), to.type.api_version(),
+                                             std::move(gone));
+  }
+  co_return to.from_storage(from.to_storage(object));
 }
 
 Version version_of(const ServedResource& resource, const resources::Subresource* subresource) {
@@ -189,17 +203,17 @@ const ServedResource* WebhookAdmission::other_version(const Version& version) co
   return nullptr;
 }
 
-Object WebhookAdmission::converted(const Object& object, const Version& version) const {
+Awaitable<Object> WebhookAdmission::converted(Object object, Version version) const {
   const ServedResource* other = other_version(version);
   // (A Scale is the same in all versions of its resource.)
-  if (!object || other == nullptr || version.kind == requested_.kind) return object;
-  return other->from_storage(target_.resource->to_storage(object));
+  if (!object || other == nullptr || version.kind == requested_.kind) co_return object;
+  co_return co_await convert(*target_.resource, *other, std::move(object), gone_);
 }
 
-Object WebhookAdmission::converted_back(const Object& object, const Version& version) const {
+Awaitable<Object> WebhookAdmission::converted_back(Object object, Version version) const {
   const ServedResource* other = other_version(version);
-  if (!object || other == nullptr || version.kind == requested_.kind) return object;
-  return target_.resource->from_storage(other->to_storage(object));
+  if (!object || other == nullptr || version.kind == requested_.kind) co_return object;
+  co_return co_await convert(*other, *target_.resource, std::move(object), gone_);
 }
 
 void WebhookAdmission::check_decodes(const Object& object, const Version& version) const {
@@ -273,13 +287,19 @@ Awaitable<Verdict> WebhookAdmission::ask(Question question) {
       std::chrono::ceil<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now());
   if (is_over()) throw out_of_time();
   const std::string uid = resources::new_uid();
+  const Object object = co_await converted(question.object, question.version);
+  const Object old = co_await converted(question.old, question.version);
   std::string body = make_review(hook, uid, facts(question.operation, question.object),
-                                 question.version, converted(question.object, question.version),
-                                 converted(question.old, question.version));
+                                 question.version, object, old);
   Address address = hook.address;
   const auto timeout = std::min<std::chrono::milliseconds>(hook.timeout, left);
-  const std::string answer =
-      co_await webhooks_.client.post(std::move(address), std::move(body), timeout, gone_);
+  std::string answer;
+  try {
+    answer = co_await webhooks_.client.post(std::move(address), std::move(body), timeout, gone_,
+                                            kMaxAnswer);
+  } catch (const CallError& e) {
+    throw CallError(fmt::format("failed to call webhook: {}", e.what()));
+  }
   Verdict verdict = read_verdict(hook, question.mutating, uid, answer);
   add_warnings(verdict.warnings);
   if (!verdict.allowed) throw StatusError(verdict.refusal);
@@ -312,11 +332,12 @@ Awaitable<void> WebhookAdmission::mutate_in_round(Round& round, bool again) {
                         "supported for this operation",
                         quote(hook->name)));
       }
-      const Object before = converted(round.current, *version);
+      const Object before = co_await converted(round.current, *version);
       const Object after = patch.Empty() ? before : apply_patch(before, patch);
       if (before != after) {
         check_decodes(after, *version);
-        round.current = round.normalize(converted_back(after, *version));
+        Object back = co_await converted_back(after, *version);
+        round.current = round.normalize(back);
         round.changed = true;
         round.due.merge(round.invoked);
         round.invoked.clear();

@@ -12,7 +12,6 @@
 
 #include "apiserver/admission/hook_registry.h"
 #include "apiserver/admission/review.h"
-#include "apiserver/admission/webhook_client.h"
 #include "apiserver/resources/admission.h"
 #include "apiserver/resources/resource_registry.h"
 
@@ -21,7 +20,7 @@ namespace lookout::apiserver::admission {
 /// What all requests share. All must outlive them.
 struct Webhooks {
   HookRegistry& registry;
-  WebhookClient& client;
+  webhooks::WebhookClient& client;
   resources::ServedResourcePtr namespaces;
 };
 
@@ -70,8 +69,8 @@ class WebhookAdmission final : public resources::Admission {
                                                 api::Object old);
   Awaitable<Verdict> ask(Question question);
   Awaitable<void> ask_one(std::shared_ptr<Poll> poll, std::size_t which, Question question);
-  api::Object converted(const api::Object& object, const Version& version) const;
-  api::Object converted_back(const api::Object& object, const Version& version) const;
+  Awaitable<api::Object> converted(api::Object object, Version version) const;
+  Awaitable<api::Object> converted_back(api::Object object, Version version) const;
   const resources::ServedResource* other_version(const Version& version) const;
   void check_decodes(const api::Object& object, const Version& version) const;
   void add_warnings(const std::vector<std::string>& warnings);

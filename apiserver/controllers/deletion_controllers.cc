@@ -108,12 +108,17 @@ Awaitable<bool> finalize_definition(Context context, ServedResourcePtr definitio
   Target target{definitions, "", name};
   const Object definition = co_await context.store.get(target);
   const auto table = context.resources.table();
+  // The version that they are stored in needs no conversion.
+  ServedResourcePtr served;
   for (const ServedResourcePtr& resource : table->resources()) {
     if (!resource->custom || resource->type.qualified_name() != name) continue;
-    Target instances{resource};
+    if (served == nullptr || resource->type.api_version() == resource->storage_version)
+      served = resource;
+  }
+  if (served != nullptr) {
+    Target instances{served};
     const bool emptied = co_await empty(context.store, std::move(instances));
     if (!emptied) co_return false;
-    break;
   }
   const auto without_finalizer = [](const Object& present) {
     Document document = present.to_document();

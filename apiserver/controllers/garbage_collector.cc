@@ -51,10 +51,6 @@ Object without(const Object& object, std::string_view list, Goes goes) {
   return Object::from(document);
 }
 
-Target target_of(const Reference& reference) {
-  return {reference.resource, reference.ns, reference.name};
-}
-
 class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
  public:
   GarbageCollector(Context context, AsyncEvent bell) : context_(context), bell_(std::move(bell)) {}
@@ -268,6 +264,22 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     Target target = target_of(reference);
     co_await context_.store.remove(std::move(target), std::move(options));
     co_return true;
+  }
+
+  /// As it is served now: definitions change. A custom resource in the version that it is stored in,
+  /// which needs no conversion.
+  Target target_of(const Reference& reference) const {
+    Target target{reference.resource, reference.ns, reference.name};
+    if (!reference.resource->custom) return target;
+    const auto table = context_.resources.table();
+    bool found = false;
+    for (const ServedResourcePtr& one : table->resources()) {
+      if (one->storage != reference.resource->storage) continue;
+      if (found && one->type.api_version() != one->storage_version) continue;
+      target.resource = one;
+      found = true;
+    }
+    return target;
   }
 
   enum class Owner {

@@ -218,7 +218,7 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
   std::optional<StatusError> expired;
   storage::ListResult result;
   try {
-    result = co_await resource.storage->list(range.key, range.recursive, std::move(wanted));
+    result = co_await resource.objects().list(range.key, range.recursive, std::move(wanted));
   } catch (const StatusError& e) {
     if (options.continue_token.empty() || !api::is_resource_expired(e)) throw;
     expired = e;
@@ -259,7 +259,7 @@ Awaitable<Response> ResourceHandler::watch(const Call& call) const {
   stream.metrics = counters_->metrics->watcher(resource);
   stream.description = fmt::format("the watch of {} by {} from {}", call.request.target,
                                    call.user.name, call.request.client_address);
-  auto watch = co_await resource.storage->watch(range.key, range.recursive, std::move(wanted));
+  auto watch = co_await resource.objects().watch(range.key, range.recursive, std::move(wanted));
   Response response;
   response.headers.emplace_back("Cache-Control", "no-cache, private");
   response.content_type = content_type_of(format, true);
@@ -411,7 +411,7 @@ Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
   std::vector<Object> removed = co_await store_.remove_collection(
       std::move(target), std::move(predicate), std::move(options));
   co_await after_write(call);
-  const storage::Revision revision = co_await resource.storage->current_revision();
+  const storage::Revision revision = co_await resource.objects().current_revision();
   for (Object& object : removed) object = resource.to_storage(object);
   ListHead head;
   head.resource_version = std::to_string(revision);

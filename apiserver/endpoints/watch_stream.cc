@@ -24,7 +24,8 @@ WatchStream::WatchStream(resources::ServedResourcePtr resource,
     : resource_(std::move(resource)),
       watch_(std::move(watch)),
       options_(std::move(options)),
-      counters_(std::move(counters)) {
+      counters_(std::move(counters)),
+      retired_(resource_->retired, Cancel{watch_.get()}) {
   form_ = resource_->type.api_version();
   if (options_.format.transform == Transform::kPartialMetadata)
     form_ = options_.format.meta_version;

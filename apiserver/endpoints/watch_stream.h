@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,10 @@ class WatchStream final : public http::BodyStream {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Cancel {
+    storage::Watch* watch;
+    void operator()() const { watch->cancel(); }
+  };
 
   void encode_some(std::vector<http::Piece>& pieces);
   http::Piece encode(const storage::Event& event);
@@ -65,6 +70,8 @@ class WatchStream final : public http::BodyStream {
   /// Nothing comes after the events that are here.
   bool last_ = false;
   bool finished_ = false;
+  /// Last: it must not call when the watch has gone.
+  const std::stop_callback<Cancel> retired_;
 };
 
 }  // namespace lookout::apiserver::endpoints

@@ -178,6 +178,15 @@ void default_labels(Value& object_, const Value& spec, Allocator& allocator) {
     json::set(own, "labels", json::deep_copy(*labels, allocator), allocator);
 }
 
+/// Of the service in a webhook's clientConfig.
+void default_service_port(Value& webhook, Allocator& allocator) {
+  constexpr int kPort = 443;
+  Value* client = json::find(webhook, "clientConfig");
+  Value* service = client == nullptr ? nullptr : json::find(*client, "service");
+  if (service != nullptr && service->IsObject())
+    json::set_default(*service, "port", Value(kPort), allocator);
+}
+
 }  // namespace
 
 void default_pod(Value& pod, Allocator& allocator) {
@@ -492,7 +501,6 @@ void default_webhooks(Value& configuration, Allocator& allocator) {
   json::for_each(configuration, "webhooks", [&](Value& hook) {
     if (!hook.IsObject()) return;
     constexpr int kTimeout = 10;
-    constexpr int kPort = 443;
     json::set_default(hook, "failurePolicy", "Fail", allocator);
     json::set_default(hook, "matchPolicy", "Equivalent", allocator);
     json::set_default(hook, "namespaceSelector", object(), allocator);
@@ -501,10 +509,7 @@ void default_webhooks(Value& configuration, Allocator& allocator) {
     json::for_each(hook, "rules", [&](Value& rule) {
       if (rule.IsObject()) json::set_default(rule, "scope", "*", allocator);
     });
-    Value* client = json::find(hook, "clientConfig");
-    Value* service = client == nullptr ? nullptr : json::find(*client, "service");
-    if (service != nullptr && service->IsObject())
-      json::set_default(*service, "port", Value(kPort), allocator);
+    default_service_port(hook, allocator);
   });
 }
 
@@ -543,7 +548,9 @@ void default_custom_resource_definition(Value& definition, Allocator& allocator)
     json::set_default(names, "listKind", std::string(json::text(names, "kind")) + "List",
                       allocator);
   }
-  json::set_default(json::child(*spec, "conversion", allocator), "strategy", "None", allocator);
+  Value& conversion = json::child(*spec, "conversion", allocator);
+  json::set_default(conversion, "strategy", "None", allocator);
+  if (Value* webhook = json::find(conversion, "webhook")) default_service_port(*webhook, allocator);
 }
 
 }  // namespace lookout::apiserver::resources

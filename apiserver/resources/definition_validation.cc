@@ -43,6 +43,30 @@ void validate_structure(Value schema, const std::string& here, std::string_view 
   }
 }
 
+/// (The API server has what `webhook` holds in other places inside.)
+void validate_conversion(Value conversion, Causes& causes) {
+  constexpr std::array<std::string_view, 2> kStrategies = {"None", "Webhook"};
+  constexpr const char* kClient = "spec.conversion.webhookClientConfig";
+  constexpr const char* kVersions = "spec.conversion.conversionReviewVersions";
+  const std::string_view strategy = conversion["strategy"].as_string();
+  if (strategy != kStrategies[0] && strategy != kStrategies[1])
+    causes.push_back(rules::not_supported("spec.conversion.strategy", strategy, kStrategies));
+  const Value client = conversion["webhook"]["clientConfig"];
+  const Value versions = conversion["webhook"]["conversionReviewVersions"];
+  if (strategy != "Webhook") {
+    constexpr const char* kWhy = "should not be set when strategy is not set to Webhook";
+    if (client.is_object()) causes.push_back(rules::forbidden(kClient, kWhy));
+    if (!versions.empty()) causes.push_back(rules::forbidden(kVersions, kWhy));
+    return;
+  }
+  if (client.is_object()) {
+    validate_webhook_client(client, kClient, causes);
+  } else {
+    causes.push_back(rules::required(kClient, "required when strategy is set to Webhook"));
+  }
+  validate_review_versions(versions, kVersions, "", causes);
+}
+
 }  // namespace
 
 void validate_custom_resource_definition(const Object& definition, Causes& causes) {
@@ -111,6 +135,7 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
                                   spec["versions"].to_json()),
                       "spec.versions"});
   }
+  validate_conversion(spec["conversion"], causes);
   for (const char* name : {"plural", "singular"}) {
     const std::string_view value = names[name].as_string();
     const std::string field = std::string("spec.names.") + name;

@@ -118,8 +118,8 @@ Awaitable<Store::Deleted> Store::remove_now(const Target& target,
   }
   try {
     storage::Interface::Validate anything;
-    const Object last = co_await resource.storage->remove(target.key(), std::move(preconditions),
-                                                          std::move(anything));
+    const Object last = co_await resource.objects().remove(target.key(), std::move(preconditions),
+                                                           std::move(anything));
     co_return Deleted{resource.from_storage(last), true};
   } catch (const StorageError& e) {
     throw_as_status(e, target, "delete");
@@ -175,14 +175,14 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
   bool unchanged = false;
   try {
     if (options.dry_run) {
-      const Object present = co_await resource.storage->get(target.key());
+      const Object present = co_await resource.objects().get(target.key());
       if (!present) throw StorageError(StorageError::Code::kKeyNotFound, target.key());
       marked = change(present);
     } else {
       storage::Preconditions none;
       storage::Interface::Update update = change;
-      marked = co_await resource.storage->guaranteed_update(target.key(), false, std::move(none),
-                                                            std::move(update));
+      marked = co_await resource.objects().guaranteed_update(target.key(), false, std::move(none),
+                                                             std::move(update));
     }
   } catch (const Unchanged&) {
     unchanged = true;
@@ -219,7 +219,7 @@ Awaitable<Store::Deleted> begin_deletion(const Store& store, Target target, bool
     if (dry_run) {
       object = co_await store.get(target);
     } else {
-      object = co_await target.resource->storage->guaranteed_update(
+      object = co_await target.resource->objects().guaranteed_update(
           target.key(), false, std::move(none), std::move(change));
     }
     co_return Store::Deleted{std::move(object), false};
@@ -336,7 +336,7 @@ Awaitable<std::vector<Object>> Store::remove_collection(Target target, storage::
   storage::ListOptions list;
   list.predicate = std::move(predicate);
   storage::ListResult found =
-      co_await target.resource->storage->list(target.key(), true, std::move(list));
+      co_await target.resource->objects().list(target.key(), true, std::move(list));
   std::vector<Object> removed;
   std::vector<Object> some;
   for (;;) {

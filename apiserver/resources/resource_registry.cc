@@ -1,12 +1,15 @@
 #include "apiserver/resources/resource_registry.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
+#include "apiserver/resources/converting_storage.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/selectable_fields.h"
 #include "apiserver/resources/strategy.h"
+#include "apiserver/resources/webhook_converter.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -84,16 +87,27 @@ bool is_preferred(std::string_view a, std::string_view b) {
   return std::pair(x.major, x.minor) > std::pair(y.major, y.minor);
 }
 
+/// Before watches of what is no longer served end: they still show how the objects went.
+constexpr std::chrono::milliseconds kLastEvents{500};
+
 /// Where the objects of a custom resource are kept.
 std::string place_of(const std::string& group, const std::string& plural) {
   return group + "/" + plural;
 }
 
-}  // namespace
+/// What watches of a version depend on, besides its schema.
+std::string name_of(const Object& definition, const ServedResource& resource) {
+  std::string out = std::string(definition.uid()) + "/" + resource.type.version;
+  if (resource.converter != nullptr) out += definition["spec"]["conversion"].to_json();
+  return out;
+}
 
-std::vector<ServedResourcePtr> custom_resources(const Object& definition,
-                                                storage::Backend& backend) {
-  std::vector<ServedResourcePtr> out;
+/// What a definition defines: a resource for each served version; nothing as long as its names are
+/// not accepted. `webhooks` may be null.
+std::vector<std::shared_ptr<ServedResource>> custom_resources(const Object& definition,
+                                                              storage::Backend& backend,
+                                                              webhooks::WebhookClient* webhooks) {
+  std::vector<std::shared_ptr<ServedResource>> out;
   if (!is_established(definition)) return out;
   const Value spec = definition["spec"];
   const Value names = spec["names"];
@@ -104,6 +118,9 @@ std::vector<ServedResourcePtr> custom_resources(const Object& definition,
     if (version["storage"].as_bool())
       storage_version = group + "/" + std::string(version["name"].as_string());
   }
+  std::shared_ptr<const WebhookConverter> converter;
+  if (webhooks != nullptr && spec["conversion"]["strategy"].as_string() == "Webhook")
+    converter = std::make_shared<const WebhookConverter>(*webhooks, spec["conversion"]);
   for (const Value version : spec["versions"].elements()) {
     if (!version["served"].as_bool()) continue;
     auto resource = std::make_shared<ServedResource>();
@@ -120,6 +137,11 @@ std::vector<ServedResourcePtr> custom_resources(const Object& definition,
     resource->terminating = is_deleting(definition);
     resource->storage_version = storage_version;
     resource->storage = &backend.resource(place_of(group, plural), {}, plural + "." + group);
+    if (converter != nullptr) {
+      resource->converter = converter;
+      resource->converting_storage = std::make_shared<ConvertingStorage>(
+          *resource->storage, converter, resource->type.api_version(), storage_version);
+    }
     resource->strategy = &custom_resource_strategy();
     if (const Value schema = version["schema"]["openAPIV3Schema"]; schema.is_object())
       resource->schema = Object::parse(schema.to_json());
@@ -146,6 +168,8 @@ std::vector<ServedResourcePtr> custom_resources(const Object& definition,
   return out;
 }
 
+}  // namespace
+
 ResourceRegistry::ResourceRegistry(storage::Backend& backend)
     : backend_(backend), builtin_(builtin_resources(backend)) {
   table_ = std::make_shared<const ResourceTable>(builtin_);
@@ -164,9 +188,15 @@ void ResourceRegistry::publish(storage::Revision revision, const std::vector<Obj
   revision_ = revision;
   std::vector<ServedResourcePtr> resources = builtin_;
   std::set<std::string> places;
+  std::map<std::string, std::stop_source> served;
   for (const Object& definition : definitions) {
-    for (auto& resource : custom_resources(definition, backend_)) {
+    for (auto& resource : custom_resources(definition, backend_, webhooks_)) {
       places.insert(place_of(resource->type.group, resource->type.plural));
+      std::string name = name_of(definition, *resource);
+      const auto known = served_.find(name);
+      std::stop_source watches = known == served_.end() ? std::stop_source() : known->second;
+      resource->retired = watches.get_token();
+      served.emplace(std::move(name), std::move(watches));
       resources.push_back(std::move(resource));
     }
   }
@@ -178,6 +208,27 @@ void ResourceRegistry::publish(storage::Revision revision, const std::vector<Obj
     if (!places.contains(place)) backend_.release(place);
   }
   places_ = std::move(places);
+  for (auto& [name, watches] : served_) {
+    if (!served.contains(name))
+      retired_.push_back({std::chrono::steady_clock::now() + kLastEvents, std::move(watches)});
+  }
+  served_ = std::move(served);
+}
+
+ResourceRegistry::TimePoint ResourceRegistry::end_retired() {
+  const TimePoint now = std::chrono::steady_clock::now();
+  TimePoint next = TimePoint::max();
+  std::vector<Retired> due;
+  {
+    const std::lock_guard publishing(publishing_);
+    auto later = std::find_if(retired_.begin(), retired_.end(),
+                              [&](const Retired& one) { return one.due > now; });
+    due.assign(std::make_move_iterator(retired_.begin()), std::make_move_iterator(later));
+    retired_.erase(retired_.begin(), later);
+    if (!retired_.empty()) next = retired_.front().due;
+  }
+  for (Retired& one : due) one.watches.request_stop();
+  return next;
 }
 
 Awaitable<void> ResourceRegistry::refresh() {
@@ -198,7 +249,8 @@ Awaitable<void> ResourceRegistry::follow() {
   const auto watch = co_await definitions_->storage->watch("", true, std::move(options));
   std::vector<storage::Event> events;
   for (;;) {
-    const bool more = co_await watch->next(events, storage::Watch::TimePoint::max());
+    const TimePoint due = end_retired();
+    const bool more = co_await watch->next(events, due);
     if (!more) break;
     if (!events.empty()) co_await refresh();
   }

@@ -1,15 +1,22 @@
 // Which resources are served, custom ones included.
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "apiserver/resources/served_resource.h"
 #include "lookout/api/object.h"
 #include "lookout/apiserver/storage/interface.h"
+
+namespace lookout::apiserver::webhooks {
+class WebhookClient;
+}
 
 namespace lookout::apiserver::resources {
 
@@ -21,17 +28,32 @@ class ResourceRegistry {
 
   storage::Backend& backend() const { return backend_; }
 
+  /// Conversion webhooks are asked with it; without it, versions differ in apiVersion only. Before the
+  /// first refresh(); it must outlive all requests.
+  void convert_with(webhooks::WebhookClient* client) { webhooks_ = client; }
+
   std::shared_ptr<const ResourceTable> table() const;
 
   /// Looks at the definitions now. What they define is served when this returns.
   Awaitable<void> refresh();
-  /// Looks at them whenever one changes, whoever changed it; ends with the watch of the storage.
+  /// Looks at them whenever one changes, whoever changed it, and ends the watches of what is no longer
+  /// served. Ends with the watch of the storage.
   Awaitable<void> follow();
 
  private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  /// Watches that are to end.
+  struct Retired {
+    TimePoint due;
+    std::stop_source watches;
+  };
+
   void publish(storage::Revision revision, const std::vector<api::Object>& definitions);
+  /// Ends the watches whose time has come. When the next ones are due.
+  TimePoint end_retired();
 
   storage::Backend& backend_;
+  webhooks::WebhookClient* webhooks_ = nullptr;
   std::vector<ServedResourcePtr> builtin_;
   ServedResourcePtr definitions_;
 
@@ -39,13 +61,11 @@ class ResourceRegistry {
   std::mutex publishing_;
   storage::Revision revision_ = 0;  // guarded by publishing_
   std::set<std::string> places_;    // of the custom resources; guarded by publishing_
+  /// For each version of a definition; guarded by publishing_.
+  std::map<std::string, std::stop_source> served_;
+  std::vector<Retired> retired_;  // in the order of `due`; guarded by publishing_
   mutable std::mutex mutex_;
   std::shared_ptr<const ResourceTable> table_;  // guarded by mutex_
 };
-
-/// What a definition defines: a resource for each served version; nothing as long as its names are
-/// not accepted.
-std::vector<ServedResourcePtr> custom_resources(const api::Object& definition,
-                                                storage::Backend& backend);
 
 }  // namespace lookout::apiserver::resources

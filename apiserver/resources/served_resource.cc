@@ -137,6 +137,7 @@ const Subresource* ServedResource::find_subresource(std::string_view name) const
 }
 
 api::Object ServedResource::to_storage(const api::Object& object) const {
+  if (converting_storage != nullptr) return object;
   api::Object stored = convert_to_storage != nullptr
                            ? convert_to_storage(object)
                            : api::with_type(object, storage_version, type.kind);
@@ -144,6 +145,7 @@ api::Object ServedResource::to_storage(const api::Object& object) const {
 }
 
 api::Object ServedResource::from_storage(const api::Object& stored) const {
+  if (converting_storage != nullptr) return stored;
   return convert_from_storage != nullptr ? convert_from_storage(stored)
                                          : api::with_type(stored, type.api_version(), type.kind);
 }

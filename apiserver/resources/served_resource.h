@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 namespace lookout::apiserver::resources {
 
 struct Strategy;
+class WebhookConverter;
 
 /// A field that clients may select by.
 struct SelectableField {
@@ -55,8 +57,13 @@ struct ServedResource {
   using Converter = api::Object (*)(const api::Object&);
   Converter convert_to_storage = nullptr;
   Converter convert_from_storage = nullptr;
-  /// Null for what is only asked and not kept (reviews).
+  /// The same for all versions of a resource. Null for what is only asked and not kept (reviews).
   storage::Interface* storage = nullptr;
+  /// Over `storage`, if a webhook converts: takes and gives objects of this version.
+  std::shared_ptr<storage::Interface> converting_storage;
+  std::shared_ptr<const WebhookConverter> converter;
+  /// Stopped when it is no longer served like this: watches end.
+  std::stop_token retired;
 
   std::vector<SelectableField> fields;
   /// What a client is told that selects by another field; "{}" stands for its name.
@@ -71,7 +78,11 @@ struct ServedResource {
   bool has_verb(std::string_view verb) const;
   const Subresource* find_subresource(std::string_view name) const;
   bool has_status() const { return find_subresource("status") != nullptr; }
-  /// An object of this version as it is stored, and the other way round.
+  /// Where requests find the objects.
+  storage::Interface& objects() const {
+    return converting_storage != nullptr ? *converting_storage : *storage;
+  }
+  /// An object of this version as objects() takes it, and the other way round.
   api::Object to_storage(const api::Object& object) const;
   api::Object from_storage(const api::Object& stored) const;
 };

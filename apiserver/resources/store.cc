@@ -196,7 +196,7 @@ void throw_as_status(const StorageError& error, const Target& target, std::strin
 }
 
 Awaitable<Object> Store::get(Target target, storage::Revision not_older_than) const {
-  Object stored = co_await target.resource->storage->get(target.key(), not_older_than);
+  Object stored = co_await target.resource->objects().get(target.key(), not_older_than);
   if (!stored) {
     throw StatusError::not_found(target.resource->type.group, target.resource->type.plural,
                                  target.name);
@@ -306,7 +306,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     std::optional<StorageError> failure;
     try {
       if (!dry_run) {
-        const Object created = co_await resource.storage->create(target.key(), stored);
+        const Object created = co_await resource.objects().create(target.key(), stored);
         co_return resource.from_storage(created);
       }
     } catch (const StorageError& e) {
@@ -542,7 +542,7 @@ Awaitable<Store::Updated> Store::update_admitted(Target target, Change change, P
   const std::string key = target.key();
   Admission& admission = *target.admission;
   for (;;) {
-    const Object stored = co_await resource.storage->get(key);
+    const Object stored = co_await resource.objects().get(key);
     if (!stored) co_return co_await update_unasked(target, change, part, preconditions, dry_run);
     try {
       preconditions.check(key, stored);
@@ -599,7 +599,7 @@ Awaitable<Store::Updated> Store::update_service(Target target, Change change,
                                                 storage::Preconditions preconditions,
                                                 bool dry_run) const {
   for (int attempt = 1;; ++attempt) {
-    const Object present = co_await target.resource->storage->get(target.key());
+    const Object present = co_await target.resource->objects().get(target.key());
     if (!present) {
       co_return co_await update_object(target, change, Part::kMain, preconditions, dry_run);
     }
@@ -660,7 +660,7 @@ Awaitable<Store::Updated> Store::update_object(Target target, Change change, Par
   Object result;
   try {
     if (dry_run) {
-      const Object present = co_await resource.storage->get(key);
+      const Object present = co_await resource.objects().get(key);
       if (present) {
         preconditions.check(key, present);
         co_return Updated{resource.from_storage(change_of_object(present)), false};
@@ -668,8 +668,8 @@ Awaitable<Store::Updated> Store::update_object(Target target, Change change, Par
       throw StorageError(StorageError::Code::kKeyNotFound, key);
     }
     storage::Interface::Update wrapped = change_of_object;
-    result =
-        co_await resource.storage->guaranteed_update(key, false, preconditions, std::move(wrapped));
+    result = co_await resource.objects().guaranteed_update(key, false, preconditions,
+                                                           std::move(wrapped));
     co_return Updated{resource.from_storage(result), false};
   } catch (const LastFinalizerGone& e) {
     gone = e;
@@ -680,7 +680,7 @@ Awaitable<Store::Updated> Store::update_object(Target target, Change change, Par
     if (!dry_run) {
       try {
         storage::Interface::Validate anything;
-        co_await resource.storage->remove(key, preconditions, std::move(anything));
+        co_await resource.objects().remove(key, preconditions, std::move(anything));
       } catch (const StorageError& e) {
         // Others may have been faster.
         if (e.code() != StorageError::Code::kKeyNotFound) throw_as_status(e, target, "delete");

@@ -122,6 +122,10 @@ void validate_autoscaler(const api::Object& object, Causes& causes);
 
 // webhook_validation.cc
 void validate_webhook_configuration(const api::Object& object, Causes& causes);
+/// `here` names the field. `missing` is said of versions that are not there.
+void validate_webhook_client(api::Value client, const std::string& here, Causes& causes);
+void validate_review_versions(api::Value versions, const std::string& here,
+                              std::string_view missing, Causes& causes);
 
 // definition_validation.cc
 void validate_custom_resource_definition(const api::Object& object, Causes& causes);

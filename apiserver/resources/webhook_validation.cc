@@ -107,41 +107,6 @@ void validate_service(Value service, const std::string& here, Causes& causes) {
     causes.push_back(rules::invalid(here + ".path", path, "must start with a '/'"));
 }
 
-void validate_client(Value client, const std::string& here, Causes& causes) {
-  const bool by_url = client["url"].is_string();
-  const bool by_service = client["service"].is_object();
-  if (by_url == by_service) {
-    causes.push_back(rules::required(here, "exactly one of url or service is required"));
-  } else if (by_url) {
-    validate_url(client["url"].as_string(), here + ".url", causes);
-  } else {
-    validate_service(client["service"], here + ".service", causes);
-  }
-}
-
-void validate_review_versions(Value versions, const std::string& here, Causes& causes) {
-  if (versions.empty()) {
-    causes.push_back(rules::required(here, "must specify one of v1, v1beta1"));
-    return;
-  }
-  std::set<std::string_view> seen;
-  bool known = false;
-  std::size_t index = 0;
-  for (const Value one : versions.elements()) {
-    const std::string place = fmt::format("{}[{}]", here, index++);
-    const std::string_view version = one.as_string();
-    if (!seen.insert(version).second)
-      causes.push_back(rules::invalid(place, version, "duplicate version"));
-    for (const std::string& wrong : rules::check_dns1035_label(version))
-      causes.push_back(rules::invalid(place, version, wrong));
-    known = known || version == "v1" || version == "v1beta1";
-  }
-  if (!known) {
-    causes.push_back(
-        rules::invalid(here, versions.to_json(), "must include at least one of v1, v1beta1"));
-  }
-}
-
 void validate_hook(Value hook, const std::string& here, Causes& causes) {
   constexpr std::array<std::string_view, 2> kPolicies = {"Fail", "Ignore"};
   constexpr std::array<std::string_view, 2> kMatches = {"Equivalent", "Exact"};
@@ -164,13 +129,49 @@ void validate_hook(Value hook, const std::string& here, Causes& causes) {
     causes.push_back(rules::invalid(here + ".timeoutSeconds", *timeout,
                                     "the timeout value must be between 1 and 30 seconds"));
   }
-  validate_client(hook["clientConfig"], here + ".clientConfig", causes);
+  validate_webhook_client(hook["clientConfig"], here + ".clientConfig", causes);
   validate_word(hook["reinvocationPolicy"], here + ".reinvocationPolicy", kReinvocations, causes);
   validate_review_versions(hook["admissionReviewVersions"], here + ".admissionReviewVersions",
-                           causes);
+                           "must specify one of v1, v1beta1", causes);
 }
 
 }  // namespace
+
+void validate_webhook_client(Value client, const std::string& here, Causes& causes) {
+  const bool by_url = client["url"].is_string();
+  const bool by_service = client["service"].is_object();
+  if (by_url == by_service) {
+    causes.push_back(rules::required(here, "exactly one of url or service is required"));
+  } else if (by_url) {
+    validate_url(client["url"].as_string(), here + ".url", causes);
+  } else {
+    validate_service(client["service"], here + ".service", causes);
+  }
+}
+
+void validate_review_versions(Value versions, const std::string& here, std::string_view missing,
+                              Causes& causes) {
+  if (versions.empty()) {
+    causes.push_back(rules::required(here, missing));
+    return;
+  }
+  std::set<std::string_view> seen;
+  bool known = false;
+  std::size_t index = 0;
+  for (const Value one : versions.elements()) {
+    const std::string place = fmt::format("{}[{}]", here, index++);
+    const std::string_view version = one.as_string();
+    if (!seen.insert(version).second)
+      causes.push_back(rules::invalid(place, version, "duplicate version"));
+    for (const std::string& wrong : rules::check_dns1035_label(version))
+      causes.push_back(rules::invalid(place, version, wrong));
+    known = known || version == "v1" || version == "v1beta1";
+  }
+  if (!known) {
+    causes.push_back(
+        rules::invalid(here, versions.to_json(), "must include at least one of v1, v1beta1"));
+  }
+}
 
 void validate_webhook_configuration(const Object& object, Causes& causes) {
   std::set<std::string_view> names;

@@ -1,6 +1,7 @@
 // CustomResourceDefinitions and what they define.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,37 @@ TEST_F(CustomResources, AllVersionsShowTheSameObjects) {
             "the API version in the data (stable.example.com/v1beta1) does not match the expected "
             "API version (stable.example.com/v1)");
   EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v0/crontabs").code, 404);
+}
+
+TEST_F(CustomResources, AWatchEndsWithTheDefinition) {
+  in(kTabs).create(tab("a"));
+  rest::CallOptions patience;
+  patience.timeout = std::chrono::seconds(20);
+  auto watch = in(kTabs).watch({}, {}, patience);
+  const auto added = watch.next();
+  ASSERT_TRUE(added);
+  EXPECT_EQ(added->type, api::EventType::kAdded);
+  all(kDefinitions).remove("crontabs.stable.example.com");
+  const auto deleted = watch.next();
+  ASSERT_TRUE(deleted);
+  EXPECT_EQ(deleted->type, api::EventType::kDeleted);
+  EXPECT_FALSE(watch.next());
+  EXPECT_EQ(http(server_.port(), "GET", "/apis/stable.example.com/v1/crontabs").code, 404);
+}
+
+TEST_F(CustomResources, AWatchEndsWhenItsVersionIsNoLongerServed) {
+  rest::CallOptions patience;
+  patience.timeout = std::chrono::seconds(20);
+  auto beta = in(kBetaTabs).watch({}, {}, patience);
+  auto stable = in(kTabs).watch({}, {}, patience);
+  all(kDefinitions)
+      .patch("crontabs.stable.example.com", rest::PatchType::kJson,
+             R"([{"op":"replace","path":"/spec/versions/0/served","value":false}])");
+  EXPECT_FALSE(beta.next());
+  in(kTabs).create(tab("a"));
+  const auto added = stable.next();
+  ASSERT_TRUE(added);
+  EXPECT_EQ(added->object.name(), "a");
 }
 
 TEST_F(CustomResources, FieldsOfTheDefinitionCanBeSelected) {

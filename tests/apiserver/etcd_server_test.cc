@@ -11,6 +11,7 @@
 
 #include "lookout/apiserver/server.h"
 #include "lookout/apiserver/storage/etcd3.h"
+#include "lookout/rest/client.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/support/eventually.h"
@@ -323,6 +324,36 @@ TEST_F(EtcdServerTest, ADefinitionThatIsDeepDoesNoHarm) {
   EXPECT_EQ(get("/openapi/v3").code, 200);
   EXPECT_EQ(get("/openapi/v2").code, 200);
   EXPECT_EQ(get("/readyz").code, 200);
+}
+
+TEST_F(EtcdServerTest, AWatchEndsWithTheDefinitionOfItsResource) {
+  for (const bool cache : {true, false}) {
+    SCOPED_TRACE(cache);
+    serve(cache);
+    const rest::Client client(server_->client_config());
+    const auto definitions =
+        client.resource(api::Resource{"apiextensions.k8s.io", "v1", "CustomResourceDefinition",
+                                      "customresourcedefinitions", false});
+    definitions.create(api::Object::parse(
+        R"({"metadata":{"name":"things.example.com"},"spec":{"group":"example.com",
+        "scope":"Namespaced","names":{"plural":"things","singular":"thing","kind":"Thing"},
+        "versions":[{"name":"v1","served":true,"storage":true,
+        "schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
+    const auto things =
+        client.resource(api::Resource{"example.com", "v1", "Thing", "things", true}, "default");
+    things.create(api::Object::parse(
+        R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"}})"));
+    rest::CallOptions patience;
+    patience.timeout = std::chrono::seconds(20);
+    auto watch = things.watch({}, {}, patience);
+    const auto added = watch.next();
+    ASSERT_TRUE(added);
+    EXPECT_EQ(added->type, api::EventType::kAdded);
+    definitions.remove("things.example.com");
+    auto event = watch.next();
+    if (event && event->type == api::EventType::kDeleted) event = watch.next();
+    EXPECT_FALSE(event) << event->object.to_json();
+  }
 }
 
 }  // namespace

@@ -1,21 +1,22 @@
-#include "apiserver/admission/webhook_client.h"
+#include "apiserver/webhooks/webhook_client.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <exception>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
-#include "apiserver/admission/review.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/status.h"
 #include "lookout/apiserver/storage/error.h"
+#include "lookout/base/base64.h"
 #include "lookout/rest/error.h"
 
-namespace lookout::apiserver::admission {
+namespace lookout::apiserver::webhooks {
 namespace {
 
 using api::Object;
@@ -27,8 +28,6 @@ using rest::detail::HttpRequest;
 using rest::detail::HttpServer;
 using rest::detail::HttpTransport;
 
-/// An answer is a patch at most, and an object takes no more than 3 MiB.
-constexpr std::size_t kMaxAnswer = 8u << 20;
 /// Servers to which connections are kept.
 constexpr std::size_t kMaxTransports = 32;
 constexpr std::string_view kServiceLabel = "kubernetes.io/service-name";
@@ -59,18 +58,17 @@ std::string reason_of(const TransportError& error, const std::string& url) {
   return fmt::format("Post {}: {}", api::detail::quote(url), why);
 }
 
-CallError failed(const std::string& why) { return CallError("failed to call webhook: " + why); }
-
 /// The error of an answer that is none.
 CallError failure_of(const HttpHead& head, const std::string& body) {
   try {
     const auto status = api::Status::from(Object::parse(body));
     if (status && status->status != "Success" && !status->message.empty())
-      return failed(status->message);
+      return CallError(status->message);
   } catch (const Error&) {
     // It is some text.
   }
-  return failed(api::StatusError::generic(head.status, "POST", "", "", "", body, 0, true).what());
+  return CallError(
+      api::StatusError::generic(head.status, "POST", "", "", "", body, 0, true).what());
 }
 
 /// Cancels an exchange for as long as it is in scope.
@@ -106,6 +104,20 @@ std::optional<std::string> endpoint_in(const Object& slice, std::string_view por
 
 }  // namespace
 
+Address address_of(Value client) {
+  Address out;
+  out.url = client["url"].as_string();
+  out.ca = decode_base64(client["caBundle"].as_string()).value_or("");
+  if (const Value service = client["service"]; service.is_object()) {
+    constexpr std::int64_t kHttps = 443;
+    out.service_namespace = service["namespace"].as_string();
+    out.service_name = service["name"].as_string();
+    out.service_port = static_cast<std::uint16_t>(service["port"].to_int().value_or(kHttps));
+    out.path = service["path"].as_string();
+  }
+  return out;
+}
+
 WebhookClient::WebhookClient(ServiceTables tables, ServiceResolver resolver)
     : tables_(std::move(tables)), resolver_(std::move(resolver)) {}
 
@@ -128,7 +140,7 @@ void WebhookClient::shutdown() {
 WebhookClient::Transport WebhookClient::transport_to(Origin origin) {
   Transport evicted;
   const std::lock_guard lock(mutex_);
-  if (closed_) throw failed("the server is shutting down");
+  if (closed_) throw CallError("the server is shutting down");
   const auto known = std::find_if(transports_.begin(), transports_.end(),
                                   [&](const auto& entry) { return entry.first == origin; });
   if (known != transports_.end()) {
@@ -154,8 +166,8 @@ WebhookClient::Transport WebhookClient::transport_to(Origin origin) {
 }
 
 Awaitable<std::string> WebhookClient::post(Address address, std::string body,
-                                           std::chrono::milliseconds timeout,
-                                           std::stop_token gone) {
+                                           std::chrono::milliseconds timeout, std::stop_token gone,
+                                           std::size_t most_bytes) {
   Origin origin;
   origin.ca = address.ca;
   std::string path;
@@ -193,12 +205,12 @@ Awaitable<std::string> WebhookClient::post(Address address, std::string body,
       const std::string piece = co_await exchange->read();
       if (piece.empty()) break;
       answer += piece;
-      if (answer.size() > kMaxAnswer)
-        throw failed(fmt::format("Post {}: the answer is larger than {} bytes",
-                                 api::detail::quote(shown), kMaxAnswer));
+      if (answer.size() > most_bytes)
+        throw CallError(fmt::format("Post {}: the answer is larger than {} bytes",
+                                    api::detail::quote(shown), most_bytes));
     }
   } catch (const TransportError& e) {
-    throw failed(reason_of(e, shown));
+    throw CallError(reason_of(e, shown));
   }
   constexpr int kOk = 200;
   constexpr int kPartial = 206;
@@ -217,9 +229,9 @@ Awaitable<std::string> WebhookClient::locate(Address address) {
     }
     service = co_await tables_.services->storage->get(ns + "/" + name, 1);
   } catch (const std::exception& e) {
-    throw failed(e.what());
+    throw CallError(e.what());
   }
-  if (!service) throw failed(fmt::format("service {} not found", api::detail::quote(name)));
+  if (!service) throw CallError(fmt::format("service {} not found", api::detail::quote(name)));
   const Value spec = service["spec"];
   const std::string_view type = spec["type"].as_string();
   if (type == "ExternalName")
@@ -230,14 +242,14 @@ Awaitable<std::string> WebhookClient::locate(Address address) {
       port_name = std::string(port["name"].as_string());
   }
   if (!port_name) {
-    throw failed(fmt::format("no service port {} found for service {}", address.service_port,
-                             api::detail::quote(name)));
+    throw CallError(fmt::format("no service port {} found for service {}", address.service_port,
+                                api::detail::quote(name)));
   }
   const std::string place = co_await ready_endpoint(address, *port_name);
   if (!place.empty()) co_return place;
   const std::string_view ip = spec["clusterIP"].as_string();
   if (ip.empty() || ip == "None")
-    throw failed(fmt::format("no endpoints available for service {}", api::detail::quote(name)));
+    throw CallError(fmt::format("no endpoints available for service {}", api::detail::quote(name)));
   co_return host_port(ip, address.service_port);
 }
 
@@ -258,9 +270,9 @@ Awaitable<std::string> WebhookClient::ready_endpoint(Address address, std::strin
       }
     }
   } catch (const std::exception& e) {
-    throw failed(e.what());
+    throw CallError(e.what());
   }
   co_return std::string();
 }
 
-}  // namespace lookout::apiserver::admission
+}  // namespace lookout::apiserver::webhooks

@@ -1,7 +1,8 @@
-// Requests to webhooks.
+// Requests to webhooks, of admission and of conversion.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -10,13 +11,35 @@
 #include <string>
 #include <utility>
 
-#include "apiserver/admission/hook.h"
 #include "apiserver/resources/served_resource.h"
+#include "lookout/api/object.h"
 #include "lookout/apiserver/server.h"
+#include "lookout/base/error.h"
 #include "lookout/base/event_loop.h"
 #include "lookout/rest/detail/http_transport.h"
 
-namespace lookout::apiserver::admission {
+namespace lookout::apiserver::webhooks {
+
+/// Where a webhook is: at a URL, or behind a service.
+struct Address {
+  std::string url;
+  std::string service_namespace;
+  std::string service_name;
+  std::uint16_t service_port = 443;
+  /// Behind the service.
+  std::string path;
+  /// PEM; empty: the system's authorities.
+  std::string ca;
+};
+
+/// From the WebhookClientConfig of a webhook.
+Address address_of(api::Value client);
+
+/// A webhook could not be asked, or its answer makes no sense.
+class CallError : public Error {
+ public:
+  using Error::Error;
+};
 
 /// Where services and their endpoints are kept.
 struct ServiceTables {
@@ -35,9 +58,10 @@ class WebhookClient {
   WebhookClient& operator=(const WebhookClient&) = delete;
 
   /// Posts a review and returns the body of the answer. Throws CallError for whatever goes wrong,
-  /// also if it takes longer than `timeout` or `gone` is stopped.
+  /// also if it takes longer than `timeout`, if `gone` is stopped, or if the answer is larger than
+  /// `most_bytes`.
   Awaitable<std::string> post(Address address, std::string body, std::chrono::milliseconds timeout,
-                              std::stop_token gone);
+                              std::stop_token gone, std::size_t most_bytes);
 
   /// Ends what is under way; later calls fail. Waits for the thread. To be called while the executors
   /// of earlier callers are still there.
@@ -65,4 +89,4 @@ class WebhookClient {
   std::list<std::pair<Origin, Transport>> transports_;  // the latest used first; guarded by mutex_
 };
 
-}  // namespace lookout::apiserver::admission
+}  // namespace lookout::apiserver::webhooks

@@ -1,0 +1,47 @@
+// Custom resources between their versions, by the webhook of their definition.
+#pragma once
+
+#include <cstddef>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/webhooks/webhook_client.h"
+#include "lookout/api/object.h"
+#include "lookout/base/event_loop.h"
+
+namespace lookout::apiserver::resources {
+
+/// Asks the conversion webhook of a definition (k8s.io/apiextensions-apiserver/pkg/apiserver/
+/// conversion). Safe to use from many threads; it must not outlive the client.
+class WebhookConverter {
+ public:
+  /// `conversion` is spec.conversion of the definition, with strategy Webhook.
+  WebhookConverter(webhooks::WebhookClient& client, api::Value conversion);
+
+  /// The same objects in a version, in their order. Those that have it already are left alone, as is
+  /// an empty object; the others go into one review, or into several if they are very large. Throws
+  /// api::StatusError (500) for whatever goes wrong.
+  Awaitable<std::vector<api::Object>> convert(std::vector<api::Object> objects,
+                                              std::string api_version,
+                                              std::stop_token gone = {}) const;
+  Awaitable<api::Object> convert(api::Object object, std::string api_version,
+                                 std::stop_token gone = {}) const;
+
+ private:
+  /// Which of the objects go into a review.
+  using Places = std::vector<std::size_t>;
+
+  std::string make_review(const std::vector<api::Object>& objects, const Places& places,
+                          const std::string& uid, const std::string& api_version) const;
+  void read_answer(const std::string& body, const std::string& uid, const std::string& api_version,
+                   const Places& places, std::vector<api::Object>& objects) const;
+
+  webhooks::WebhookClient& client_;
+  const webhooks::Address address_;
+  /// Of ConversionReview; empty if the webhook knows none that the server does.
+  std::string review_version_;
+};
+
+}  // namespace lookout::apiserver::resources
