@@ -72,7 +72,7 @@ TEST_P(RecordedList, MayBeCutAnywhere) {
   const std::string body = test::list_body(GetParam());
   const DecodedList whole = decode_list(body);
   EXPECT_EQ(decode_list(body, {}, test::byte_by_byte()), whole);
-  for (std::size_t i = 0; i <= body.size(); i += test::kPlaceStep) {
+  for (std::size_t i = 0; i <= body.size(); i += lookout::test::kPlaceStep) {
     ASSERT_EQ(decode_list(body, {}, test::cut_at(i)), whole) << "cut at " << i;
   }
 }
@@ -81,7 +81,7 @@ TEST_P(RecordedList, IsIncompleteWhereverItEnds) {
   std::string body = test::list_body(GetParam());
   while (body.back() == '\n') body.pop_back();
   const auto whole = decode_list(body).items.size();
-  for (std::size_t i = 0; i < body.size(); i += test::kPlaceStep) {
+  for (std::size_t i = 0; i < body.size(); i += lookout::test::kPlaceStep) {
     const DecodedList list = decode_list(std::string_view(body).substr(0, i));
     ASSERT_FALSE(list.complete) << i;
     ASSERT_NE(list.error, "");
@@ -125,7 +125,7 @@ TEST_P(RecordedWatch, MayBeCutAnywhere) {
     std::string two = lines[line] + "\n";
     if (line + 1 < lines.size()) two += lines[line + 1] + "\n";
     const DecodedWatch expected = decode_watch(two);
-    for (std::size_t i = 0; i <= two.size(); i += test::kPlaceStep)
+    for (std::size_t i = 0; i <= two.size(); i += lookout::test::kPlaceStep)
       ASSERT_EQ(decode_watch(two, {}, test::cut_at(i)), expected) << line << " cut at " << i;
   }
 }
