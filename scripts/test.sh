@@ -58,7 +58,7 @@ may_skip=(
 run_tests() {
   local preset=$1 log=build/$1/tests.log outcome=0 skipped
   shift
-  ctest --preset "$preset" -j $((3 * $(nproc))) "$@" 2>&1 | tee "$log" || outcome=1
+  ctest --preset "$preset" -j $((2 * $(nproc))) "$@" 2>&1 | tee "$log" || outcome=1
   local found='ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|: runtime error: '
   if grep -Eq "$found" "$log"; then
     echo "*** A sanitizer has found something: ***"
