@@ -11,8 +11,10 @@
 namespace lookout::cmd {
 namespace {
 
-const api::Resource kDefinitions{"apiextensions.k8s.io", "v1", "CustomResourceDefinition",
-                                 "customresourcedefinitions", false};
+api::Resource definitions() {
+  return {"apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions",
+          false};
+}
 
 /// The version of the definition that the resource is one of.
 api::Value version_of(const api::Object& definition, const api::Resource& resource) {
@@ -32,7 +34,7 @@ apiserver::TablePrinter printer_of(const api::Resource& resource, const rest::Cl
   if (client != nullptr) {
     try {
       const auto definition =
-          client->resource(kDefinitions).find(resource.plural + "." + resource.group);
+          client->resource(definitions()).find(resource.plural + "." + resource.group);
       return apiserver::TablePrinter::of_custom(version_of(definition, resource));
     } catch (const Error&) {
       // Whoever may read the objects may not always read their definition.

@@ -61,9 +61,8 @@ int main() try {
     if (!now.contains(p.key())) fmt::print("this cannot be\n");
   }
 
-  const Pod kept = same;
   client.resource<Pod>("default").remove("web-1");
-  fmt::print("still {}\n", kept.spec().containers()[0].image());
+  fmt::print("still {}\n", same.spec().containers()[0].image());
 } catch (const std::exception& e) {
   fmt::print(stderr, "{}\n", e.what());
   return 1;
