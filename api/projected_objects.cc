@@ -38,7 +38,7 @@ Register& all() {
   return *kRegister;
 }
 
-/// What the projection says of a member that is not there; and how one got to where it would be.
+/// The projection's answer for a member that is absent, and the path to its place.
 struct Place {
   const ProjectionNode* node;
   const std::uint8_t* value;

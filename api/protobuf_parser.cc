@@ -72,7 +72,7 @@ std::string repaired(std::string_view bytes) {
 
 ProtobufParser::ProtobufParser(FlatWriter& writer, const ProjectionNode* projection)
     : writer_(writer), projection_(projection), json_(writer, nullptr), field_set_(writer) {
-  // What is embedded was JSON when the server took it.
+  // The server received the embedded object as JSON.
   json_.set_max_depth(kMaxServedDepth);
 }
 

@@ -103,7 +103,7 @@ class Losses {
 
 // -------------------------------------------------------------------------------------------------
 
-/// What list and watch bodies have in common.
+/// The shared part of the decoders of list and watch bodies.
 class ProtobufStream {
  protected:
   ProtobufStream(const StreamOptions& options, StreamDecoder::OnMalformed on_malformed)

@@ -37,7 +37,7 @@ apiserver::TablePrinter printer_of(const api::Resource& resource, const rest::Cl
           client->resource(definitions()).find(resource.plural + "." + resource.group);
       return apiserver::TablePrinter::of_custom(version_of(definition, resource));
     } catch (const Error&) {
-      // Whoever may read the objects may not always read their definition.
+      // A user may read the objects without being allowed to read their definition.
     }
   }
   return apiserver::TablePrinter::of_custom({});

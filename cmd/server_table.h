@@ -37,7 +37,7 @@ class ServerTable {
   const api::Resource& resource_;
   bool with_namespace_;
   Row names_;
-  /// Of the columns that the server sent: whether narrow tables have it.
+  /// For each column of the server: whether narrow tables show it.
   std::vector<bool> shown_;
   std::vector<Row> rows_;
   /// For a server that makes no tables; made when it is needed.

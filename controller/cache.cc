@@ -219,7 +219,7 @@ std::shared_ptr<CachedKind> CacheCore::retire(
   auto out = std::move(*at);
   kinds_.erase(at);
   out->retired = true;
-  // Whoever declares the kind again gets new informers from here on.
+  // From here on, declaring the kind again makes new informers.
   for (const auto& part : out->parts) factory_.forget(part.informer);
   return out;
 }

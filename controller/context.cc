@@ -184,7 +184,7 @@ Awaitable<api::Object> Context::async_current(api::Resource resource, Request re
   const auto kind = environment_->cache->find(resource, false);
   if (kind && kind->complete()) {
     api::Object found = view().find(resource, false, request);
-    // What the cache does not select may be there all the same.
+    // An object outside the cache's selection may still exist.
     const bool all = kind->labels.empty() && kind->scope.field_selector->empty();
     if (found || all) co_return found;
   }

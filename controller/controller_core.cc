@@ -185,7 +185,7 @@ class ControllerCore::KindSource : public controller::Source {
         Enqueue enqueue;
         if (event.type == Event::Type::kUpdate) watch->map(event.before, enqueue);
         watch->map(event.object, enqueue);
-        // What a first list or a resync brings can wait; what happens cannot.
+        // Objects of a first list or a resync can wait; live events cannot.
         const bool old =
             event.initial || (event.type == Event::Type::kUpdate &&
                               event.before.resource_version() == event.object.resource_version());
@@ -403,7 +403,7 @@ Awaitable<void> ControllerCore::warm_up(std::stop_token stop) {
     watched.reserve(sources.size());
     for (const auto& source : sources) watched.push_back(source->name());
     log::info("controller {}: watches {}", name(), fmt::join(watched, ", "));
-    // Of a controller that comes late. From here on it is known which namespaces are refused.
+    // For a controller that is added late. From here on it is known which namespaces are refused.
     co_await environment_->cache->wait_for_sync(kinds_, stop);
     if (stop.stop_requested()) co_return;
     const std::function<void()> start_sources = [this, &sources] {

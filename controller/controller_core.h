@@ -47,7 +47,7 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
 
   /// The keys that are being reconciled, for messages.
   std::vector<std::string> running() const;
-  /// What is wrong, if reconciles have run for longer than options().stuck_after.
+  /// The reason, if a reconcile has run for longer than options().stuck_after.
   std::optional<std::string> check_stuck() const;
   void collect(std::vector<metrics::Sample>& out) const override;
 

@@ -1,4 +1,4 @@
-// What all reconciles of one controller share.
+// Shared by all reconciles of one controller.
 #pragma once
 
 #include <functional>

@@ -15,7 +15,7 @@ namespace {
 
 using http::Response;
 
-/// What is wrong.
+/// The reason for a failure.
 std::optional<std::string> run(const HealthCheck& check) {
   try {
     return check();

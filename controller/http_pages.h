@@ -1,4 +1,4 @@
-// What a manager serves over HTTP.
+// The HTTP pages of a manager.
 #pragma once
 
 #include <cstdint>

@@ -304,7 +304,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
         boost::asio::make_strand(client_.loop().context()), run(entry),
         [self = shared_from_this(), entry](const std::exception_ptr& error) {
           if (error) {
-            // What fails while it stops is only logged: mostly it is its own calls that end.
+            // A failure during the stop is only logged: most are the manager's own calls that end.
             const bool stopping = entry->stop.stop_requested();
             try {
               std::rethrow_exception(error);

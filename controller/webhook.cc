@@ -101,14 +101,14 @@ std::optional<std::chrono::seconds> timeout_of(const http::Request& request) {
   return std::chrono::seconds(seconds);
 }
 
-/// What is wrong with the kind of an object; empty if nothing is.
+/// The error in the kind of an object; empty if there is none.
 std::string wrong_kind(const api::Resource& wanted, const api::Object& object) {
   if (!object || wanted.kind.empty() || object.gvk() == wanted.gvk()) return {};
   return fmt::format("this webhook is for {}, not for {}", wanted.gvk().to_string(),
                      object.gvk().to_string());
 }
 
-/// What is at a path.
+/// The handler of a path.
 struct Target {
   explicit Target(std::string name) : path(std::move(name)) {}
 
@@ -401,7 +401,7 @@ class WebhookServer::Impl : public metrics::Source {
     if (call.error) std::rethrow_exception(call.error);
   }
 
-  /// What a handler that has thrown answers.
+  /// The answer for a handler that threw.
   AdmissionResponse thrown(const Target& target, const std::exception_ptr& error) {
     constexpr int kInternal = 500;
     try {
@@ -484,7 +484,7 @@ class WebhookServer::Impl : public metrics::Source {
       out = errored(kBadRequest, std::move(problem));
       co_return detail::encode_admission_review(admission.uid, out, {});
     }
-    // Of a deletion there is nothing to change.
+    // A deletion cannot be patched.
     if (hook.mutates && !admission.object)
       co_return detail::encode_admission_review(admission.uid, out, {});
 

@@ -20,7 +20,7 @@ constexpr std::string_view kApiVersion = "apiextensions.k8s.io/v1";
 
 std::string key_of(const std::string& group, const std::string& kind) { return kind + "." + group; }
 
-/// What a conversion begins with. Everything else is up to it.
+/// The start of a conversion; the function changes the rest.
 api::Object base_for(const api::Object& from, const std::string& api_version) {
   const api::ObjectDraft draft;
   draft["apiVersion"].set(api_version);

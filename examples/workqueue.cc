@@ -40,7 +40,7 @@ class Controller {
 
  private:
   void work(const std::stop_token& stop) {
-    // Whoever has been told to end must write nothing more: another may lead by then.
+    // A leader that was told to stop must not write: another may lead by then.
     const rest::Client client = client_.with({.stop = stop, .timeout = std::chrono::seconds(10)});
     // A key is never given to two workers at a time; it gives itself back when `key` goes.
     while (const auto key = queue_.next(stop)) {

@@ -51,7 +51,7 @@ class SharedInformerFactory::Impl {
           return std::make_shared<cache::ListWatch>(client.resource(resource, ns), list_watch);
         },
         resource.gvk(), std::move(each), client_.shared_loop(), std::move(namespaces));
-    // What may fail are the namespaces, which report it.
+    // Namespaces may fail; each reports it.
     informer.reflector.use_watch_list = true;
     entries_.push_back({wanted,
                         std::make_shared<SharedIndexInformer>(source, std::move(informer),

@@ -11,7 +11,7 @@
 
 namespace lookout::rest::detail {
 
-/// What Client::with() adds to every call.
+/// Options that Client::with() adds to every call.
 struct Binding {
   std::vector<std::stop_token> stops;    // each ends the call
   std::chrono::milliseconds timeout{0};  // 0: that of the Config

@@ -176,7 +176,7 @@ Awaitable<void> Client::Impl::wait_for_turn(const Request& request, CallControl&
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(
       limiter_->reserve(std::chrono::steady_clock::now()));
   if (wait.count() <= 0) co_return;
-  // Whoever does not wait to the end holds up nobody.
+  // A caller that stops waiting holds up nobody.
   struct Place {
     RateLimiter& limiter;
     bool taken = false;

@@ -41,20 +41,20 @@ class ConnectionMonitor : public std::enable_shared_from_this<ConnectionMonitor>
     TimePoint heard;  ///< when something last came; TimePoint::min() if nothing has
     bool stream = false;
   };
-  /// What it needs of its owner.
+  /// The services of its owner.
   struct Owner {
     /// Calls the function with all transfers that could get something, but for the probe.
     std::function<void(const std::function<void(const Transfer&)>&)> each_transfer;
     /// Asks the server; probe_ended() says what came of it. False if that cannot be done now.
     std::function<bool()> send_probe;
-    /// What uses this connection is to fail: it is being closed.
+    /// The connection is being closed: transfers on it fail.
     std::function<void(Port, std::string_view why)> lost;
   };
 
   static std::shared_ptr<ConnectionMonitor> create(const CurlMulti::Strand& strand, Limits limits,
                                                    Owner owner);
 
-  /// Of libcurl's sockets.
+  /// For libcurl's sockets.
   void opened(curl_socket_t fd);
   void closed(curl_socket_t fd);
 

@@ -19,7 +19,7 @@ namespace lookout::rest::detail {
 /// `error` is what libcurl has noted for the transfer, `fd` its socket.
 bool was_refused(CURL* easy, const char* error, curl_socket_t fd);
 
-/// What libcurl says of a transfer's HTTP/2 stream in its verbose texts, and nowhere else.
+/// The state of a transfer's HTTP/2 stream, which libcurl reports in its verbose messages only.
 ///
 /// libcurl tells of a GOAWAY to one transfer only: the one that happens to read. The owner passes
 /// it to all transfers of the connection.

@@ -80,7 +80,7 @@ std::string_view reason_of(int code) {
   }
 }
 
-/// What to say of a 404 where the server does not have the resource at all.
+/// The message for a 404 when the server does not serve the resource.
 std::string hint_of_unknown(const Request& request) {
   if (request.resource.starts_with('/')) return {};
   return fmt::format("; the server does not know {} in this version of the API: is it installed?",
@@ -238,7 +238,7 @@ std::string delete_options_body(const DeleteOptions& options) {
 }
 
 api::StatusError error_from_answer(const Request& request, const HttpHead& head, std::string body) {
-  // Of kube-apiserver, where it is no 404 without a Status.
+  // kube-apiserver sends a Status with this 404.
   constexpr std::string_view kUnknown = "the server could not find the requested resource";
   std::string beginning = body.empty() ? "an empty body" : quoted_beginning(body);
   if (auto status = api::Status::from(decode_status(head, body))) {

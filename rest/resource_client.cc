@@ -436,7 +436,7 @@ Awaitable<std::string> Client::async_get_raw(std::string path, CallOptions call,
                                              std::string accept) const {
   detail::check_raw_path(path);
   detail::check_header_value(accept);
-  // What takes as long as it takes has no deadline but its own.
+  // Watches and streams have only their own deadline.
   if (call.timeout.count() == 0 && detail::is_long_running(path)) call.timeout = kNoTimeout;
   Request request;
   request.verb = "get";

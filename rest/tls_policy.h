@@ -1,4 +1,4 @@
-// What TLS must be like, beyond what libcurl can be told.
+// TLS rules that libcurl has no option for.
 #pragma once
 
 #include <curl/curl.h>

@@ -74,7 +74,7 @@ Awaitable<Events> WatchStream::Impl::next(Events reuse) {
   pending_.clear();
   while (pending_.empty()) {
     if (undecodable_) {
-      // What it would have changed is not known, so neither is the state behind it.
+      // The lost change is unknown, so the state after it is unknown, too.
       exchange_->cancel();
       throw api::DecodeError(fmt::format(
           "{}: an event of {} bytes{}{} cannot be decoded: {}", description_, undecodable_->bytes,

@@ -56,7 +56,7 @@ struct Hook {
   Address address;
 };
 
-/// What a rule is held against.
+/// The properties of a request that a rule matches.
 struct Subject {
   std::string group;
   std::string version;

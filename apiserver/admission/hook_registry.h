@@ -29,8 +29,7 @@ class HookRegistry {
 
   /// Looks at the configurations now: what they register is called when this returns.
   Awaitable<void> refresh();
-  /// Looks at them whenever one changes, whoever changed it; these end with the watch of the
-  /// storage.
+  /// Call refresh() after each change of a configuration. They return when the storage's watch ends.
   Awaitable<void> follow_mutating() { return follow(mutating_); }
   Awaitable<void> follow_validating() { return follow(validating_); }
 

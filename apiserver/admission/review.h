@@ -14,7 +14,7 @@
 
 namespace lookout::apiserver::admission {
 
-/// What a request is, apart from its objects: the same for all hooks.
+/// The request without its objects; the same for all hooks.
 struct RequestFacts {
   Version requested;
   std::string subresource;
@@ -29,7 +29,7 @@ struct RequestFacts {
   std::string options;
 };
 
-/// What failurePolicy is about.
+/// A call that failed; failurePolicy decides what follows.
 using webhooks::CallError;
 
 /// The version of AdmissionReview that a hook takes: "v1" or "v1beta1". Throws CallError if it
@@ -40,7 +40,7 @@ std::string_view review_version(const Hook& hook);
 std::string make_review(const Hook& hook, const std::string& uid, const RequestFacts& facts,
                         const Version& seen, const api::Object& object, const api::Object& old);
 
-/// What a hook says.
+/// The answer of a hook.
 struct Verdict {
   bool allowed = false;
   std::vector<std::string> warnings;

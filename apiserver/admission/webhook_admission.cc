@@ -96,7 +96,7 @@ Version version_of(const ServedResource& resource, const resources::Subresource*
 
 }  // namespace
 
-/// What mutating hooks have made of an object so far.
+/// The object with the patches of the mutating hooks that have run.
 struct WebhookAdmission::Round {
   Operation operation = Operation::kCreate;
   Object current;
@@ -413,7 +413,7 @@ Awaitable<void> WebhookAdmission::validate(Write write) {
                           boost::asio::detached);
   }
   while (poll->left > 0) co_await poll->bell.wait();
-  // Of several refusals clients hear one: that of the first hook.
+  // If several hooks refuse, the client gets the refusal of the first.
   for (const std::exception_ptr& error : poll->errors) {
     if (error) std::rethrow_exception(error);
   }

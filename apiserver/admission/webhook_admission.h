@@ -17,7 +17,7 @@
 
 namespace lookout::apiserver::admission {
 
-/// What all requests share. All must outlive them.
+/// Shared by all requests; must outlive them.
 struct Webhooks {
   HookRegistry& registry;
   webhooks::WebhookClient& client;

@@ -1,4 +1,4 @@
-// What is being deleted and has to be finished.
+// Finishes deletions that have begun.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

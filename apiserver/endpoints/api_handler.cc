@@ -187,7 +187,7 @@ std::optional<Response> ApiHandler::refuse(const Request& head) const {
 
 auth::User ApiHandler::admit(const Request& request, const RequestInfo& info) const {
   if (!authenticator_.demands_credentials() && !is_public(request)) {
-    // What protects the server from web pages: they cannot do without what is refused here.
+    // Protects the server from web pages, which cannot avoid the requests that are refused here.
     const std::string why = http::why_foreign(request, allowed_hosts_);
     if (!why.empty()) throw StatusError::forbidden("", "", "", why);
     // `kubectl create --raw` sends no type; and no page has that name without asking first.
@@ -204,7 +204,7 @@ auth::User ApiHandler::admit(const Request& request, const RequestInfo& info) co
   std::optional<auth::User> user = authenticator_.authenticate(request);
   if (!user) throw StatusError::unauthorized();
   if (auto other = auth::impersonated(request)) {
-    // Whoever has credentials may do everything, this included.
+    // A client with credentials may do everything, impersonation included.
     if (user->is_anonymous()) {
       throw StatusError::forbidden(
           "", "users", other->name,

@@ -1,4 +1,4 @@
-// What is kept for clients but not acted upon.
+// Fields that the server stores but does not enforce.
 #pragma once
 
 #include <string>

@@ -8,10 +8,10 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// What CreateOptions and UpdateOptions say.
+/// CreateOptions and UpdateOptions.
 admission::RequestOptions admission_options(const http::Request& request,
                                             const WriteOptions& options);
-/// What DeleteOptions say.
+/// DeleteOptions.
 admission::RequestOptions admission_options(const resources::DeleteOptions& options);
 
 }  // namespace lookout::apiserver::endpoints

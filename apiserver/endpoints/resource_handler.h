@@ -37,7 +37,7 @@ class ResourceHandler {
         limits_(limits),
         counters_(std::move(counters)) {}
 
-  /// What is to be told to the client besides the answer, whatever that is, is added to `warnings`.
+  /// Adds the warnings for the client to `warnings`, whether the request succeeds or fails.
   Awaitable<http::Response> handle(const http::Request& request, const RequestInfo& info,
                                    const auth::User& user,
                                    std::vector<std::string>& warnings) const;
@@ -58,7 +58,7 @@ class ResourceHandler {
   /// The object in the form that the client wants it in.
   static http::Response respond(const Call& call, int code, const api::Object& object,
                                 const OutputFormat& format);
-  /// Who is asked before the request writes.
+  /// Decides whether the request may write.
   admission::WebhookAdmission admission_of(const Call& call,
                                            admission::RequestOptions options) const;
   /// Definitions that have changed are served from now on, and webhooks called.

@@ -1,4 +1,4 @@
-// Who is asked before something is written.
+// Decides whether a request may write.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace lookout::apiserver::resources {
 
-/// What a write does to an object. Objects are in the version of the request.
+/// The change that a write makes. Objects are in the version of the request.
 struct Write {
   enum class Operation { kCreate, kUpdate, kDelete };
   Operation operation = Operation::kCreate;

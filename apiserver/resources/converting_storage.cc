@@ -94,7 +94,7 @@ class ConvertingWatch final : public storage::Watch {
         continue;
       }
       const bool with_previous = has_previous(event);
-      // What is shown as it is kept is encoded once for all watches.
+      // An object that needs no conversion is encoded once for all watches.
       if (!at->same(event.object)) event.change = nullptr;
       event.object = *at++;
       const Object previous = with_previous ? *at++ : Object();
@@ -147,7 +147,7 @@ Awaitable<storage::ListResult> ConvertingStorage::list(std::string key, bool rec
                                                        storage::ListOptions options) {
   const storage::Predicate predicate = std::exchange(options.predicate, {});
   const bool selects = !predicate.accepts_everything();
-  // What a page holds is known only when all is converted; a list may come without pages.
+  // The predicate applies to converted objects, so the storage cannot count those of a page.
   if (selects) options.limit = 0;
   storage::ListResult result = co_await stored_.list(std::move(key), recursive, std::move(options));
   std::vector<Object> all;
@@ -202,7 +202,7 @@ Awaitable<Object> ConvertingStorage::guaranteed_update(std::string key, bool cre
   }
 }
 
-/// What cannot be converted is not deleted, as it could not be shown.
+/// An object that cannot be converted is not deleted: the answer must show it.
 Awaitable<Object> ConvertingStorage::remove(std::string key, storage::Preconditions preconditions,
                                             Validate validate) {
   for (;;) {

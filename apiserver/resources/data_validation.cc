@@ -27,7 +27,7 @@ void validate_data_keys(Value data, const std::string& field, std::size_t& size,
   }
 }
 
-/// What an object that calls itself immutable must not change.
+/// The fields that an immutable object must not change.
 void validate_immutable(const Object& object, const Object& old,
                         std::initializer_list<const char*> fields, Causes& causes) {
   if (!old["immutable"].as_bool()) return;
@@ -56,7 +56,7 @@ void validate_secret(const Object& object, Causes& causes) {
   std::size_t size = 0;
   validate_data_keys(object["data"], "data", size, causes);
   if (size / 4 * 3 > kMaxData) causes.push_back(rules::too_long("data", kMaxData));
-  // What a type promises to those who read it.
+  // Readers rely on the keys that the type demands.
   const std::string_view type = object["type"].as_string();
   const auto demand = [&](const char* key) {
     if (!object["data"].contains(key))

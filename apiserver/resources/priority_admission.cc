@@ -72,7 +72,7 @@ Awaitable<Object> admit_priority(ServedResourcePtr classes, Object pod) {
   }
   json::Document document = pod.to_document();
   json::Value* const to = json::find(document, "spec");
-  // What is none is refused later, in the words of that.
+  // Validation refuses a spec that is no object.
   if (to == nullptr || !to->IsObject()) co_return pod;
   auto& allocator = document.GetAllocator();
   if (name.empty() && chosen)

@@ -95,14 +95,14 @@ std::string place_of(const std::string& group, const std::string& plural) {
   return group + "/" + plural;
 }
 
-/// What watches of a version depend on, besides its schema.
+/// Identifies a version for its watches: they end when this changes. The schema does not count.
 std::string name_of(const Object& definition, const ServedResource& resource) {
   std::string out = std::string(definition.uid()) + "/" + resource.type.version;
   if (resource.converter != nullptr) out += definition["spec"]["conversion"].to_json();
   return out;
 }
 
-/// What a definition defines: a resource for each served version; nothing as long as its names are
+/// The resources of a definition: one for each served version; none as long as its names are
 /// not accepted. `webhooks` may be null.
 std::vector<std::shared_ptr<ServedResource>> custom_resources(const Object& definition,
                                                               storage::Backend& backend,

@@ -36,8 +36,8 @@ class ResourceRegistry {
 
   /// Looks at the definitions now. What they define is served when this returns.
   Awaitable<void> refresh();
-  /// Looks at them whenever one changes, whoever changed it, and ends the watches of what is no longer
-  /// served. Ends with the watch of the storage.
+  /// Calls refresh() after each change of a definition, and ends the watches of what is no longer
+  /// served. Returns when the storage's watch ends.
   Awaitable<void> follow();
 
  private:

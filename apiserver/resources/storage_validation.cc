@@ -73,7 +73,7 @@ void validate_persistent_volume(const Object& volume, Causes& causes) {
   const Value spec = volume["spec"];
   require(spec["accessModes"], "spec.accessModes", causes);
   require(spec["capacity"], "spec.capacity", causes);
-  // What is no volume source.
+  // Members that are no volume source.
   constexpr std::array<std::string_view, 9> kOthers = {
       "accessModes",      "capacity",     "claimRef",
       "mountOptions",     "nodeAffinity", "persistentVolumeReclaimPolicy",

@@ -270,7 +270,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
   if (asked) {
     object = co_await admit_new(target, std::move(object));
     if (is_pod && priority_classes_ != nullptr) {
-      // What was changed may be the class.
+      // Admission may have changed the priority class.
       ServedResourcePtr classes = priority_classes_;
       object = co_await admit_priority(std::move(classes), std::move(object));
     }

@@ -13,7 +13,7 @@ namespace lookout::apiserver::resources {
 
 using Causes = std::vector<api::StatusCause>;
 
-/// What metadata.generation counts.
+/// The changes that metadata.generation counts.
 enum class Generation {
   kNone,               ///< there is none
   kOnce,               ///< one, whatever changes
@@ -52,7 +52,7 @@ struct Strategy {
   /// After the status of `old` has been put in.
   void (*prepare_for_update)(json::Value& object, const json::Value& old,
                              json::Allocator& allocator) = nullptr;
-  /// What follows from a change, once the object is as it will be kept.
+  /// Runs when the object has its final state: applies the consequences of the change.
   api::Object (*finish_update)(const api::Object& object, const api::Object& old) = nullptr;
   /// Beyond metadata, for a new object and for a changed one.
   void (*validate)(const api::Object& object, Causes& causes) = nullptr;

@@ -21,7 +21,7 @@ using api::detail::quote;
 using webhooks::CallError;
 
 constexpr std::chrono::seconds kTimeout{30};
-/// What goes into one review, unless one object alone is larger.
+/// The size of one review, unless a single object is larger.
 constexpr std::size_t kReviewBytes = 16u << 20;
 /// A version may say more than another.
 constexpr std::size_t kMaxAnswer = 64u << 20;

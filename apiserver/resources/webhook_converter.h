@@ -40,7 +40,7 @@ class WebhookConverter {
 
   webhooks::WebhookClient& client_;
   const webhooks::Address address_;
-  /// Of ConversionReview; empty if the webhook knows none that the server does.
+  /// The version of ConversionReview; empty if the webhook and the server share none.
   std::string review_version_;
 };
 

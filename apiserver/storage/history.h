@@ -13,7 +13,7 @@ namespace lookout::apiserver::storage {
 /// How much of the past is kept. The latest change always is.
 struct HistoryLimits {
   std::size_t count = 10000;
-  /// Of what is kept for the history alone: objects as they were.
+  /// Bytes of the object states that only the history keeps.
   std::size_t bytes = 64u << 20;
   std::chrono::milliseconds age = std::chrono::minutes(10);
 };

@@ -10,7 +10,7 @@
 namespace lookout::http {
 namespace {
 
-/// What follows "scheme://", up to the path; empty if there is no scheme.
+/// The authority of the URL; empty if there is no scheme.
 std::string_view authority_of(std::string_view url) {
   const std::size_t scheme = url.find("://");
   if (scheme == std::string_view::npos) return {};

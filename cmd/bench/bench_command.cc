@@ -18,7 +18,7 @@ namespace {
 
 struct BenchFlags {
   bench::JobOptions job;
-  /// Of the jobs "storage" and "controller", whose defaults are others.
+  /// For the jobs "storage" and "controller", which have other defaults.
   bench::JobOptions storage;
   bench::JobOptions controller;
   lookout::bench::Load load;

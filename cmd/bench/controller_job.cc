@@ -132,7 +132,7 @@ class Running {
   }
 
  private:
-  /// Of the whole cluster there is only this namespace to see.
+  /// Caches only this namespace.
   static controller::ManagerOptions options() {
     controller::ManagerOptions out;
     out.cache.namespaces = {kNamespace};

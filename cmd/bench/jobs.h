@@ -25,7 +25,7 @@ struct JobOptions {
   std::size_t informers = 1000;
   std::size_t objects = 100'000;
   std::chrono::milliseconds duration{0};
-  // Of storage_job and controller_job.
+  // For storage_job and controller_job.
   std::size_t watchers = 200;
   std::size_t writers = 32;
   std::uint64_t rate = 2000;

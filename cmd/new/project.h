@@ -16,7 +16,7 @@ struct ProjectTemplate {
 /// Compiled in from cmd/new/templates/.
 const std::vector<ProjectTemplate>& project_templates();
 
-/// What a project is called.
+/// The names of a project.
 struct ProjectNames {
   std::string name;           ///< "my-site": the program, and its objects in a cluster
   std::string group;          ///< "example.com"

@@ -66,7 +66,7 @@ std::string json_of(std::initializer_list<std::pair<const char*, std::string>> m
 
 api::DecodeError no_answer(const std::string& endpoint, const char* path, const std::string& why,
                            const std::string& beginning) {
-  // What looks like an etcd's answer may hold somebody's secrets.
+  // A body that looks like etcd's answer may hold secrets.
   const bool is_json = beginning.starts_with('{');
   return api::DecodeError(fmt::format("{}{} did not answer as an etcd does: {}{}", endpoint, path,
                                       why, is_json ? "" : "; it began with \"" + beginning + "\""));
@@ -398,7 +398,7 @@ Awaitable<bool> Client::answers(std::size_t endpoint_index) {
   } catch (const rest::TransportError&) {
     co_return false;
   } catch (const EtcdError& e) {
-    // Whoever refuses is there.
+    // A member that refuses is alive.
     co_return !e.is_transient();
   } catch (const api::DecodeError&) {
     co_return false;

@@ -171,7 +171,7 @@ class Store::Basis {
     co_return state_.revision != looked_at;
   }
 
-  /// What etcd had in the place of the state.
+  /// The value that etcd has instead of the expected state.
   void replace(std::vector<KeyValue> kvs) {
     state_ = store_.state_of(whole_, std::move(kvs));
     is_current_ = true;

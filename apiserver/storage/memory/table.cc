@@ -113,7 +113,7 @@ void Table::apply_locked(Change change, Revision revision) {
     unreadable->insert_or_assign(change.key, change.object);
     unreadable_ = std::move(unreadable);
     items_.erase(change.key);
-    // Whoever watches has been told when it began.
+    // Watchers were told when it began.
     if (was_unreadable) return;
     type = api::EventType::kError;
   } else if (change.deleted) {

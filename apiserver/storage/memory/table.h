@@ -32,7 +32,7 @@ struct Moment {
   std::shared_ptr<const Undone> undone = nullptr;
   /// The history of the table that the revision belongs to: see Table::restart().
   std::uint64_t epoch = 1;
-  /// What is there as well, and is in none of the above. Null for nothing.
+  /// Entries that cannot be read; in none of the above. Null: none.
   std::shared_ptr<const Unreadable> unreadable = nullptr;
 
   /// Why the objects of a key, or of all keys that begin with it and are not before `start`, cannot
@@ -62,7 +62,7 @@ class Table {
   ItemPtr find(std::string_view key) const;
   /// The same; nothing if it cannot be read.
   std::optional<ItemPtr> find_readable(std::string_view key) const;
-  /// Of all keys, readable or not.
+  /// For all keys, readable or not.
   std::size_t size() const;
   Moment now() const;
   /// The state at a revision that has come about; nothing if the history does not go back so far.

@@ -17,7 +17,7 @@ class ScheduleError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What robfig/cron's ParseStandard reads: five fields (minute, hour, day of month, month, day of
+/// The format of robfig/cron's ParseStandard: five fields (minute, hour, day of month, month, day of
 /// week) with lists, ranges, steps and English names, or @yearly, @monthly, @weekly, @daily,
 /// @hourly, @every 1h30m. All in UTC.
 class Schedule {

@@ -112,7 +112,7 @@ class CronJobControllerTest : public testing::Test {
     return out;
   }
   bool is_there(Time run) const { return static_cast<bool>(jobs_.find(name_of_run(run))); }
-  /// What the Job controller would write.
+  /// Writes the status that the Job controller would write.
   void finish(Time run, const std::string& type) const {
     const auto start = api::format_time(run);
     jobs_.dynamic().patch(

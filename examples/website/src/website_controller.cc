@@ -176,7 +176,7 @@ class WebsiteMetrics : public metrics::Source {
 }  // namespace
 
 void add_website_controller(controller::Manager& manager) {
-  // Of all ConfigMaps, only those that are directories.
+  // Caches only the ConfigMaps that are directories.
   controller::KindOptions directories;
   directories.field_selector = fmt::format("metadata.name={}", kDirectory);
   manager.cache().declare<ConfigMap>(directories);

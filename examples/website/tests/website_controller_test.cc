@@ -67,7 +67,7 @@ class WebsiteControllerTest : public testing::Test {
     draft.spec().set_image(image);
     return sites_.create(draft);
   }
-  /// What the Deployment controller would write.
+  /// Writes the status that the Deployment controller would write.
   void become_ready(const std::string& name, std::int32_t replicas) const {
     const auto change = deployments_.get(name).edit();
     change.status().set_replicas(replicas).set_ready_replicas(replicas);

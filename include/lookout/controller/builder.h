@@ -137,7 +137,7 @@ class Builder {
   /// is no name, or it is taken; if nothing is watched; if `function` is an empty std::function; or
   /// if the manager is stopping.
   ///
-  /// What is returned takes further watches while the controller runs. It may be ignored.
+  /// The returned controller takes further watches while it runs. It may be ignored.
   template <class Function>
   Controller reconcile(Function function) {
     using Returned = std::invoke_result_t<Function&, Request, Context&>;

@@ -35,8 +35,8 @@ class NotCachedError : public Error {
   using Error::Error;
 };
 
-/// What a cache holds of one kind; controller-runtime's cache.ByObject. Fields that are not set
-/// inherit from CacheOptions.
+/// Selects the objects of one kind that a cache holds; controller-runtime's cache.ByObject. Fields
+/// that are not set inherit from CacheOptions.
 struct KindOptions {
   /// The namespaces to watch; empty: all. Must not be set for cluster-scoped kinds. If there are
   /// several, and the server refuses one of them (401, 403), the others are used without it: to read
@@ -129,7 +129,7 @@ class CacheView {
     return out;
   }
   Pinned& pinned(const api::Resource& resource, bool metadata_only);
-  /// Of this namespace, or of all that are watched.
+  /// The snapshots of this namespace, or of all watched namespaces.
   std::vector<const cache::Snapshot*> snapshots(const api::Resource& resource, bool metadata_only,
                                                 std::optional<std::string_view> ns);
 
@@ -198,8 +198,8 @@ class Cache : public metrics::Source {
 
   /// The names of informers that have no complete list yet.
   std::vector<std::string> unsynced() const;
-  /// What is wrong with the caches, if anything: not synced, or nothing heard from the server for
-  /// this long. Names each cache, its last contact and the last failure.
+  /// The reason why the caches are not healthy, if any: not synced, or nothing heard from the server
+  /// for this long. Names each cache, its last contact and the last failure.
   std::optional<std::string> check(
       std::chrono::milliseconds within = std::chrono::minutes(2)) const;
 

@@ -1,4 +1,4 @@
-// What a reconciler works with.
+// The context of one reconcile.
 #pragma once
 
 #include <fmt/core.h>
@@ -89,7 +89,7 @@ class Context {
     if (!found) throw_not_found(api::Resource(T::kResource), request);
     return *std::move(found);
   }
-  /// Of a namespace, or of all that are watched if it is empty.
+  /// The objects of a namespace, or of all watched namespaces if it is empty.
   template <api::ResourceObject T>
   std::vector<T> list(std::string_view ns = {}, const api::labels::Selector& selector = {}) {
     return view().list<T>(ns, selector);
@@ -131,7 +131,7 @@ class Context {
     return typed<Draft>(async_update_object(resource_of(draft), draft, std::move(options)));
   }
 
-  /// What the draft has changed, as a merge patch; no request if nothing has.
+  /// Sends the draft's changes as a merge patch; sends nothing if there are none.
   template <std::derived_from<api::ObjectDraft> Draft>
   detail::ObjectOf<Draft> patch(const Draft& draft, rest::PatchOptions options = {}) {
     return typed<Draft>(

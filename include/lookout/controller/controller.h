@@ -70,7 +70,7 @@ struct Watch {
   Predicate predicate = {};
 };
 
-/// What a watch takes besides the kind and where its events lead.
+/// Options of a watch.
 struct WatchOptions {
   /// In the builder, besides those of Builder::when().
   LOOKOUT_OPTION Predicate predicate = {};

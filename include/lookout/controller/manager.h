@@ -77,7 +77,7 @@ enum class RunnableGroup {
   kLeader,    ///< only while this process leads; always, without leader election
 };
 
-/// What a health or readiness check returns: what is wrong, or nothing.
+/// The result of a health or readiness check: the reason for a failure, or nothing.
 using HealthCheck = std::function<std::optional<std::string>()>;
 
 /// run() ended because leadership was lost. The process must end and begin anew.

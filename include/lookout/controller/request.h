@@ -1,4 +1,4 @@
-// What a reconciler is called for.
+// The key of a reconcile.
 #pragma once
 
 #include <compare>

@@ -1,4 +1,4 @@
-// What a reconciler returns.
+// The result of a reconcile.
 #pragma once
 
 #include <optional>

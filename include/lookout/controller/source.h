@@ -34,7 +34,7 @@ class Enqueue {
 /// call from several.
 using MapFunction = std::function<void(const api::Object& object, Enqueue& enqueue)>;
 
-/// What a source needs to run.
+/// The environment of a source.
 struct SourceContext {
   /// Adds a request to the controller's queue; from any thread, of no effect after stop().
   std::function<void(Request request, int priority)> add;

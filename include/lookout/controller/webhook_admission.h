@@ -1,4 +1,4 @@
-// What admission webhooks are asked, and what they answer.
+// Requests and answers of admission webhooks.
 #pragma once
 
 #include <concepts>
@@ -49,7 +49,7 @@ struct AdmissionRequest {
   LOOKOUT_OPTION api::GroupVersionKind request_kind = {};
   LOOKOUT_OPTION api::GroupVersionResource request_resource = {};
   LOOKOUT_OPTION std::string request_subresource = {};
-  /// Of the object; empty for a creation with generateName.
+  /// The object's name; empty for a creation with generateName.
   LOOKOUT_OPTION std::string name = {};
   LOOKOUT_OPTION std::string ns = {};
   Operation operation = Operation::kCreate;
@@ -127,7 +127,7 @@ using AdmissionFunction =
 using AsyncAdmissionFunction = std::function<Awaitable<AdmissionResponse>(
     const Admission<api::Object>& request, api::Object& changed)>;
 
-/// What is served at a path.
+/// The handler of a path.
 struct AdmissionHook {
   /// No kind: objects of any are taken.
   api::Resource type;

@@ -53,7 +53,7 @@ inline rapidjson::Value deep_copy(const rapidjson::Value& value,
 
 namespace lookout::api {
 
-// What the patches work on.
+// RapidJSON's types, for patches.
 using Allocator = rapidjson::Document::AllocatorType;
 using JsonValue = rapidjson::Value;
 
