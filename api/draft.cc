@@ -64,7 +64,7 @@ Value DraftPart::read(std::string_view member) const { return node_->tree->read(
 
 void DraftPart::set(std::string_view text) const {
   if (const std::size_t at = find_invalid_utf8(text); at != std::string_view::npos)
-    throw InvalidArgument(fmt::format("text that is not UTF-8, at byte {}", at));
+    throw InvalidArgument(fmt::format("the text is not UTF-8, at byte {}", at));
   set_scalar(*node_, [&](detail::FlatWriter& writer) { writer.string(text); });
 }
 
@@ -83,7 +83,7 @@ void DraftPart::set_uint(std::uint64_t value) const {
 }
 
 void DraftPart::set(double value) const {
-  if (!std::isfinite(value)) throw InvalidArgument("a number that is not finite");
+  if (!std::isfinite(value)) throw InvalidArgument("the number is not finite");
   set_scalar(*node_, [&](detail::FlatWriter& writer) { writer.real(value); });
 }
 

@@ -203,8 +203,7 @@ void DraftTree::note_change(DraftNode& node) {
 }
 
 void DraftTree::write(DraftNode& node, Object holder, Value value) {
-  if (&node == &root_ && !value.is_object())
-    throw InvalidArgument("a draft is an object, and cannot become anything else");
+  if (&node == &root_ && !value.is_object()) throw InvalidArgument("a draft must stay an object");
   put_aside(node);
   node.kind = DraftNode::Kind::kSource;
   node.zero_is_absent = false;
@@ -232,7 +231,7 @@ void DraftTree::make_object(DraftNode& node) {
 
 void DraftTree::make_array(DraftNode& node) {
   if (node.kind == DraftNode::Kind::kArray) return;
-  if (&node == &root_) throw InvalidArgument("a draft is an object, and has no elements");
+  if (&node == &root_) throw InvalidArgument("a draft is an object and has no elements");
   if (node.kind == DraftNode::Kind::kObject) {
     put_aside(node);
     node.source = {};

@@ -8,7 +8,7 @@
 
 namespace lookout::api::detail {
 
-/// What to_string() gives, the other way round; nothing for any other text.
+/// The inverse of to_string(); empty for any other text.
 std::optional<EventType> parse_event_type(std::string_view text);
 
 }  // namespace lookout::api::detail

@@ -303,7 +303,7 @@ void FlatWriter::sort_members(std::size_t begin) {
   scratch_.clear();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
-    // Of a name that occurs several times the last one counts.
+    // Of members with the same name, the last one counts.
     if (i + 1 < entries_.size() && entries_[i + 1].order == entry.order &&
         entries_[i + 1].text == entry.text)
       continue;

@@ -127,7 +127,7 @@ class Handler {
         envelope_ = Envelope::kObject;
         writer_.clear();
         has_object_ = true;
-        // What is no change of an object is kept whole. (A server always writes the type first.)
+        // Errors and bookmarks are kept whole. (A server always writes the type first.)
         const bool change =
             event_type_ == "ADDED" || event_type_ == "MODIFIED" || event_type_ == "DELETED";
         next_ = change ? projection_ : nullptr;
@@ -241,7 +241,7 @@ class Handler {
     if (envelope_ != Envelope::kNone && depth_ == 0) return true;
     nodes_.pop_back();
     object ? writer_.end_object() : writer_.end_array();
-    if (writer_.overworked()) return fail("too large for how deeply it is nested");
+    if (writer_.overworked()) return fail("too large for its nesting depth");
     next_ = nodes_.empty() ? projection_ : nodes_.back();
     return true;
   }

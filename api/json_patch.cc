@@ -160,13 +160,13 @@ class Patcher {
   static std::string_view required_text(const JsonValue& operation, const char* name) {
     const JsonValue& value = required(operation, name);
     if (!value.IsString())
-      throw PatchError(fmt::format("the \"{}\" of an operation is no string", name));
+      throw PatchError(fmt::format("the \"{}\" of an operation is not a string", name));
     return text_of(value);
   }
 
   JsonValue copy(const JsonValue& value) { return detail::deep_copy(value, allocator_); }
 
-  /// What a path leads to; null if it leads nowhere.
+  /// The value at a path; null if there is none.
   JsonValue* find(std::string_view path) {
     const auto tokens = parse_pointer(path);
     return walk(tokens, tokens.size());

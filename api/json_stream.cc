@@ -47,7 +47,7 @@ class ValueCollector {
   std::size_t bytes() const { return bytes_; }
   std::string& text() { return text_; }
 
-  /// What `decoder` has just refused.
+  /// The object that `decoder` has refused.
   MalformedObject malformed(const JsonDecoder& decoder) const {
     return {decoder.error(), decoder.refused_key(), bytes_};
   }
@@ -116,7 +116,7 @@ class JsonListWork final : public ListDecoder {
       return false;
     }
     if (!saw_items_) {
-      error_ = fmt::format("the body is no list: kind \"{}\" without items", kind_);
+      error_ = fmt::format("the body is not a list: kind \"{}\" without items", kind_);
       return false;
     }
     return true;

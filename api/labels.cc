@@ -41,7 +41,7 @@ void sort_by_key(std::vector<Requirement>& requirements) {
                    [](const Requirement& a, const Requirement& b) { return a.key() < b.key(); });
 }
 
-/// What Go's json package makes of a list of strings; Kubernetes hands an empty one over as nil.
+/// A list of strings as Go's json package prints it; Kubernetes passes an empty list as nil.
 std::string list_text(const std::vector<std::string>& values) {
   if (values.empty()) return "null";
   std::string out;
@@ -49,7 +49,7 @@ std::string list_text(const std::vector<std::string>& values) {
   return out + "]";
 }
 
-/// What is wrong with a key, told under `field`.
+/// The error in a key, reported for `field`.
 std::optional<StatusCause> check_key(std::string_view field, std::string_view key) {
   const auto messages = validation::check_qualified_name(key);
   if (messages.empty()) return std::nullopt;

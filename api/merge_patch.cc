@@ -16,7 +16,7 @@ using detail::copy_text;
 using detail::deep_copy;
 using detail::text_of;
 
-// Of a patch, which nobody nests like this.
+// The maximum depth of a patch, far beyond real ones.
 constexpr std::size_t kDeepest = 1000;
 
 /// So that everything below may recurse.

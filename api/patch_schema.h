@@ -1,4 +1,4 @@
-// What a strategic merge patch has to know of the type of a value.
+// PatchSchema: the type information that strategic merge patches need.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 
 namespace lookout::api::detail {
 
-/// What to do with the members of an object value (or of the object values in an array).
+/// The treatment of the members of an object value (or of the object values in an array).
 struct ProjectionNode : std::enable_shared_from_this<ProjectionNode> {
   enum class Action { kKeep, kDrop, kDescend };
 

@@ -241,7 +241,7 @@ class ProtobufEncoder::Impl {
 
   void map(unsigned field, const WireSlot& slot, Value value) {
     if (value.exists() && !value.is_object()) ++left_out_;
-    // What is below may have maps of its own.
+    // Nested values may contain maps, too.
     const std::size_t base = members_.size();
     for (const auto& member : value.members()) members_.push_back(member);
     std::sort(members_.begin() + static_cast<std::ptrdiff_t>(base), members_.end(),

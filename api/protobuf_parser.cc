@@ -97,7 +97,7 @@ bool ProtobufParser::fail(AnyPlace place, WireFault fault, std::uint64_t number,
     case WireFault::kBadTag:
       return fail(place, "a field's tag is cut off or too large");
     case WireFault::kBadNumber:
-      return fail(place, fmt::format("{} is no field number", number));
+      return fail(place, fmt::format("{} is not a field number", number));
     case WireFault::kBadType:
       return fail(place, fmt::format("field {} has the unknown wire type {}", number, wire_type));
     case WireFault::kTruncated:
@@ -183,7 +183,7 @@ bool ProtobufParser::parse_event(std::string_view bytes) {
                     return true;
                   }))
     return false;
-  // What is no change of an object is kept whole.
+  // Errors and bookmarks are kept whole.
   const bool change =
       event_type_ == "ADDED" || event_type_ == "MODIFIED" || event_type_ == "DELETED";
   return envelope(raw, change ? projection_ : nullptr);
@@ -253,7 +253,7 @@ bool ProtobufParser::opens(Place place) {
 }
 
 bool ProtobufParser::closed(Place place) {
-  return !writer_.overworked() || fail(place, "too large for how deeply it is nested");
+  return !writer_.overworked() || fail(place, "too large for its nesting depth");
 }
 
 bool ProtobufParser::message(std::uint16_t id, std::string_view bytes, const ProjectionNode* node,
@@ -369,7 +369,7 @@ bool ProtobufParser::member(std::uint16_t id, const WireSlot& slot, const Slot* 
     writer_.key(key);
     return list(place, slot, *found, below);
   }
-  // Of a scalar that is given several times the last one counts.
+  // If a scalar occurs several times, the last one counts.
   const Content& content = found->content;
   if (!slot.has(wire_flag::kPointer | wire_flag::kAlways)) {
     const bool zero = slot.kind == WireKind::kDouble ? std::bit_cast<double>(content.number) == 0
@@ -487,7 +487,7 @@ bool ProtobufParser::value(Place place, const WireSlot& slot, const Content& con
       return true;
     case WireKind::kDouble: {
       const auto number = std::bit_cast<double>(content.number);
-      if (!std::isfinite(number)) return fail(place, "no finite number");
+      if (!std::isfinite(number)) return fail(place, "not a finite number");
       writer_.number(go_number(number));
       return true;
     }
@@ -539,7 +539,7 @@ bool ProtobufParser::time(Place place, const WireSlot& slot, std::string_view by
                   }))
     return false;
   if (seconds < TimeText::kBegin || seconds >= TimeText::kEnd || nanos < 0 || nanos > 999'999'999)
-    return fail(place, "no time between the years 0 and 9999");
+    return fail(place, "not a time between the years 0 and 9999");
   writer_.plain_string(slot.kind == WireKind::kTime ? time_text_.seconds(seconds)
                                                     : time_text_.micros(seconds, nanos / 1000));
   return true;

@@ -38,8 +38,8 @@ class ProtobufParser {
   bool parse_item(std::string_view api_version, std::string_view kind, std::string_view bytes);
 
   const std::string& error() const { return error_; }
-  /// What the last object had that the schema does not know, but for what the projection would not
-  /// have kept.
+  /// The fields of the last object that the schema does not know, without those that the projection
+  /// drops.
   const UnknownFields& unknown() const { return unknown_; }
 
  private:
@@ -51,7 +51,7 @@ class ProtobufParser {
     WireContent content;      // of the last one
   };
   using Content = WireContent;
-  /// What is being read, for messages of errors: what has the names in the tables, ...
+  /// The position in the input, for error messages: a name from the tables, ...
   struct Place {
     static constexpr std::uint16_t kNone = 0xFFFF;
 
@@ -82,7 +82,7 @@ class ProtobufParser {
   /// `found` gets a bit for each slot that has something.
   bool scan(std::uint16_t id, std::uint16_t numbers_of, std::string_view bytes, std::size_t base,
             bool loses, std::uint64_t& found);
-  /// Of an absent member `found` is null.
+  /// `found` is null for an absent member.
   bool member(std::uint16_t id, const WireSlot& slot, const Slot* found,
               const ProjectionNode* node);
   bool absent(Place place, const WireSlot& slot, const ProjectionNode* node);

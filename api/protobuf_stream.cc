@@ -15,7 +15,7 @@ namespace {
 
 using detail::WireContent;
 
-/// Of what describes a list (its type, its metadata) more is not read.
+/// The maximum size of a list's type and metadata.
 constexpr std::size_t kMaxMetaBytes = 1u << 20;
 
 /// Collects so many bytes from pieces; what is whole in one piece is not copied. What is longer
@@ -72,7 +72,7 @@ class BytesCollector {
   std::string_view bytes_;
 };
 
-/// What a stream has lost, or would have.
+/// The fields that a stream has lost or would lose.
 class Losses {
  public:
   explicit Losses(bool lossless) : lossless_(lossless) {}
@@ -256,7 +256,7 @@ class ProtobufListWork final : public ListDecoder, private ProtobufStream {
     field_ = tag >> 3;
     wire_type_ = static_cast<unsigned>(tag & 7);
     if (field_ == 0 || field_ > detail::kMaxFieldNumber) {
-      fail(fmt::format("{} is no field number", field_));
+      fail(fmt::format("{} is not a field number", field_));
     } else if (wire_type_ == detail::kVarint) {
       state_ = State::kNumber;
     } else if (wire_type_ == detail::kBytes) {
@@ -290,7 +290,7 @@ class ProtobufListWork final : public ListDecoder, private ProtobufStream {
         kind_.ends_with(kSuffix) ? std::string_view(kind_).substr(0, kind_.size() - kSuffix.size())
                                  : std::string_view();
     if (!has_protobuf(api_version_, kind_) || !has_protobuf(api_version_, item_kind)) {
-      return fail(fmt::format("no list of a built-in kind but {} in version {}",
+      return fail(fmt::format("not a list of a built-in kind but {} in version {}",
                               detail::quote(kind_), detail::quote(api_version_)));
     }
     item_kind_ = item_kind;
@@ -309,7 +309,7 @@ class ProtobufListWork final : public ListDecoder, private ProtobufStream {
     if (wire_type_ != detail::kBytes) return finish_other();
     if (inside_ && field_ == kItems) return finish_item();
     if (inside_ ? field_ != kMetadata : field_ > kContentType) return finish_other();
-    if (value_.too_large()) return fail("what describes it is too large");
+    if (value_.too_large()) return fail("its type and metadata are too large");
     const std::string_view bytes = value_.bytes();
     if (inside_) {
       read_metadata(bytes);

@@ -95,7 +95,7 @@ bool has_reason_or_any_with_code(const std::exception& e, std::string_view reaso
   return status != nullptr && (status->reason == reason || status->code == code);
 }
 
-/// What NewGenericServerResponse says for a code; no message: the server's own is kept.
+/// NewGenericServerResponse's answer for a code; without a message, the server's own is kept.
 struct GenericAnswer {
   std::int32_t code;
   std::string_view reason;

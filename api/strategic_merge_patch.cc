@@ -41,7 +41,7 @@ namespace directive = detail::directive;
 /// More than any honest patch needs: 3 MB of JSON hold less than two million values.
 constexpr std::size_t kMaxWork = 20'000'000;
 
-/// What the API server answers to errors that have no answer of their own.
+/// The API server's answer to errors without a specific one.
 [[noreturn]] void fail(std::string message) {
   Status status;
   status.code = 500;
@@ -111,7 +111,7 @@ std::string required_key(const JsonValue& element, std::string_view merge_key) {
   return *std::move(key);
 }
 
-/// What the elements of two lists have in common; that is not being lists.
+/// The common type of the elements of two lists, which must not be lists.
 GoType element_type(const JsonValue& a, const JsonValue& b) {
   if (a.Empty() && b.Empty()) fail("no elements in any of the given slices");
   const GoType type = go_type(a.Empty() ? b[0] : a[0]);
@@ -127,7 +127,8 @@ GoType element_type(const JsonValue& a, const JsonValue& b) {
   return type;
 }
 
-/// What an element is known by in a list with this merge key or, if there is none, of scalars.
+/// The identity of an element in a list with this merge key or, without a key, in a list of
+/// scalars.
 std::string known_by(const JsonValue& element, std::string_view merge_key) {
   if (!merge_key.empty()) return required_key(element, merge_key);
   auto key = detail::scalar_key(element);
@@ -607,8 +608,8 @@ class Merger {
     return out;
   }
 
-  /// What takes the place of something else: copied as it is, as if the API server had decoded it
-  /// then, which knows no field with the name of a directive.
+  /// Copies a value that replaces another one. It is copied unchanged, as if the API server had
+  /// decoded it then: no field has the name of a directive.
   JsonValue copy(const JsonValue& value, PatchSchema schema) {
     if (value.IsObject() && !schema.is_opaque()) return copy_members(value, schema, {});
     if (!value.IsArray()) return deep_copy(value, allocator_);
@@ -629,7 +630,7 @@ class Merger {
     return out;
   }
 
-  /// What was not there before: objects with "$patch" in them are left out whatever it says.
+  /// Copies a new value. Objects that contain "$patch" are left out, whatever its value.
   std::optional<JsonValue> copy_new(const JsonValue& value, PatchSchema schema) {
     if (value.IsArray()) {
       JsonValue out(rapidjson::kArrayType);
@@ -664,7 +665,7 @@ void apply_strategic_merge_patch(JsonValue& target, const JsonValue& patch,
                                  const GroupVersionKind& type, Allocator& allocator) {
   const auto root = detail::Type::of_kind(type.group, type.version, type.kind);
   if (!root) throw StatusError::bad_request("strategic merge patch format is not supported");
-  if (!target.IsObject()) throw InvalidArgument("the target of a patch is no object");
+  if (!target.IsObject()) throw InvalidArgument("the target of a patch is not an object");
   if (patch.IsNull()) return;
   if (!patch.IsObject()) {
     throw StatusError::bad_request(

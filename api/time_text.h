@@ -13,7 +13,7 @@ namespace lookout::api::detail {
 /// thread-safe.
 class TimeText {
  public:
-  /// What RFC 3339 can write: the years 0 to 9999, in seconds since 1970.
+  /// The range of RFC 3339: the years 0 to 9999, in seconds since 1970.
   static constexpr std::int64_t kBegin = -62167219200;
   static constexpr std::int64_t kEnd = 253402300800;
 
@@ -44,7 +44,7 @@ class TimeText {
     text_[at + 1] = static_cast<char>('0' + value % 10);
   }
 
-  // What text_ begins with.
+  // The time and the day at the start of text_.
   std::int64_t time_ = kEnd;
   std::int64_t day_ = kEnd;
   char text_[kSize + 8] = {};

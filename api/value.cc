@@ -211,19 +211,26 @@ bool Value::equal(Value a, Value b) {
          std::memcmp(a.data_, b.data_, static_cast<std::size_t>(size)) == 0;
 }
 
-Members::Member Members::iterator::operator*() const {
+namespace detail {
+
+template <>
+NamedValue ItemRange<NamedValue>::iterator::operator*() const {
   const Key key = read_key(at_);
   return {key.text(), Value(key.end)};
 }
 
-Members::iterator& Members::iterator::operator++() {
+template <>
+ItemRange<NamedValue>::iterator& ItemRange<NamedValue>::iterator::operator++() {
   at_ = skip_value(skip_key(at_));
   return *this;
 }
 
-Elements::iterator& Elements::iterator::operator++() {
+template <>
+ItemRange<Value>::iterator& ItemRange<Value>::iterator::operator++() {
   at_ = skip_value(at_);
   return *this;
 }
+
+}  // namespace detail
 
 }  // namespace lookout::api

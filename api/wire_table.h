@@ -9,7 +9,7 @@
 
 namespace lookout::api::detail {
 
-/// What the value of a field is, and so how it becomes JSON.
+/// The type of a field's value, which determines its JSON form.
 enum class WireKind : std::uint8_t {
   kString,
   kBytes,  // base64
@@ -47,7 +47,7 @@ struct WireSlot {
   bool has(unsigned flag) const { return (flags & flag) != 0; }
 };
 
-/// What a field number stands for.
+/// The meaning of a field number.
 struct WireNumber {
   static constexpr std::uint16_t kInlined = 0x8000;
 
@@ -72,8 +72,8 @@ extern const WireNumber kWireNumbers[];
 extern const WireSlot kWireSlots[];
 // NOLINTEND(readability-identifier-naming)
 
-/// Of a message: its slots in the order in which an object keeps its members, and its field numbers
-/// in ascending order.
+/// The slots of a message in the order of the members in an object, and its field numbers in
+/// ascending order.
 inline std::span<const WireSlot> wire_slots(std::uint16_t message) {
   const std::size_t begin = kWireMessages[message].first_slot;
   return {kWireSlots + begin, kWireMessages[message + 1].first_slot - begin};

@@ -74,7 +74,7 @@ class Writer {
  private:
   /// The writer recurses, and what a server sends may be nested more deeply than a stack is long.
   static void check(std::size_t depth) {
-    if (depth >= kMaxDepth) throw Error("the object is nested too deeply for YAML; JSON shows it");
+    if (depth >= kMaxDepth) throw Error("the object is nested too deeply for YAML; use JSON");
   }
 
   void line(std::size_t indent) { out_.append(indent, ' '); }

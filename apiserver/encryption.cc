@@ -68,11 +68,11 @@ void add_keys(const YamlNode& provider, std::vector<PrefixedTransformer>& out) {
     const std::string& name = member(*key, "name", YamlNode::Kind::kScalar).text;
     const YamlNode& secret = member(*key, "secret", YamlNode::Kind::kScalar);
     if (name.empty() || name.find(':') != std::string::npos)
-      fail(*key, "the name of a key is not empty and has no colon");
+      fail(*key, "the name of a key must not be empty or contain a colon");
     const auto bytes = decode_base64(secret.text);
-    if (!bytes) fail(secret, "a secret is no base64");
+    if (!bytes) fail(secret, "a secret is not base64");
     if (bytes->size() != 16 && bytes->size() != 24 && bytes->size() != 32)
-      fail(secret, "a secret for aesgcm has 16, 24 or 32 bytes");
+      fail(secret, "a secret for aesgcm must have 16, 24 or 32 bytes");
     out.push_back(
         {fmt::format("k8s:enc:aesgcm:v1:{}:", name), storage::aes_gcm_transformer(*bytes)});
   }
@@ -82,7 +82,7 @@ TransformerPtr transformer_of(const YamlNode& providers) {
   std::vector<PrefixedTransformer> all;
   for (const YamlNode* provider : providers.items) {
     if (provider->kind != YamlNode::Kind::kMap || provider->fields.size() != 1)
-      fail(*provider, "a provider has one member, its name");
+      fail(*provider, "a provider must have exactly one member, its name");
     const auto& [name, settings] = provider->fields.front();
     if (name == "identity") {
       all.push_back({"", storage::identity_transformer()});
@@ -90,10 +90,10 @@ TransformerPtr transformer_of(const YamlNode& providers) {
       if (settings->kind != YamlNode::Kind::kMap) fail(*settings, "aesgcm has no keys");
       add_keys(*settings, all);
     } else {
-      fail(*provider, "only the providers aesgcm and identity are known");
+      fail(*provider, "only the providers aesgcm and identity are supported");
     }
   }
-  if (all.empty()) fail(providers, "there is no provider");
+  if (all.empty()) fail(providers, "no provider is given");
   return storage::prefix_transformer(std::move(all));
 }
 
@@ -106,7 +106,7 @@ Encryption read_encryption_config(std::string_view text) {
     const YamlNode& root = tree.root();
     if (root.kind != YamlNode::Kind::kMap ||
         member(root, "kind", YamlNode::Kind::kScalar).text != "EncryptionConfiguration")
-      fail(root, "it is no EncryptionConfiguration");
+      fail(root, "it is not an EncryptionConfiguration");
     for (const YamlNode* one : member(root, "resources", YamlNode::Kind::kSequence).items) {
       if (one->kind != YamlNode::Kind::kMap) fail(*one, "an entry is of the wrong kind");
       Entry& entry = entries.emplace_back();

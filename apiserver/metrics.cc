@@ -37,7 +37,7 @@ Metrics::Metrics()
                             "Response latency distribution in seconds for each verb, dry run "
                             "value, group, version, resource, subresource, scope and component.")),
       in_flight_(gauges(registry_, "apiserver_current_inflight_requests",
-                        "Number of requests that are being answered, by kind.")),
+                        "Number of requests in progress, by kind.")),
       watchers_(gauges(registry_, "apiserver_registered_watchers",
                        "Number of currently registered watchers for a given resource.")),
       watch_events_(counters(registry_, "apiserver_watch_events_total",

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/admission/webhook_metrics.h"
 #include "apiserver/endpoints/request_info.h"
 #include "apiserver/resources/served_resource.h"
 #include "lookout/base/http/message.h"
@@ -62,6 +63,7 @@ class Metrics {
 
   std::shared_ptr<WatcherMetrics> watcher(const resources::ServedResource& resource);
   void set_objects(const std::string& group, const std::string& plural, std::size_t count);
+  admission::WebhookMetrics& webhooks() { return webhooks_; }
 
   /// Everything in the text format of Prometheus.
   std::string text() const;
@@ -77,6 +79,7 @@ class Metrics {
   prometheus::Family<prometheus::Gauge>& resource_objects_;
   prometheus::Gauge& reading_;
   prometheus::Gauge& changing_;
+  admission::WebhookMetrics webhooks_{registry_};
 };
 
 }  // namespace lookout::apiserver

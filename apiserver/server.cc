@@ -36,6 +36,7 @@
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/http/server.h"
+#include "lookout/base/http/transport.h"
 #include "lookout/base/processors.h"
 
 namespace lookout::apiserver {
@@ -83,6 +84,7 @@ std::optional<auth::TokenTable> tokens_of(const ServerOptions& options, const st
 
 http::ServerOptions http_options(const ServerOptions& options) {
   http::ServerOptions out;
+  out.listens = options.listens;
   out.address = options.address;
   out.port = options.port;
   out.threads = options.threads != 0 ? options.threads : usable_processors();
@@ -94,8 +96,7 @@ http::ServerOptions http_options(const ServerOptions& options) {
   out.limits.idle_timeout = options.idle_timeout;
   out.limits.write_timeout = options.write_timeout;
   const bool tls = !options.tls_cert_file.empty();
-  if (tls != !options.tls_key_file.empty())
-    throw Error("TLS needs both, a certificate and its key");
+  if (tls != !options.tls_key_file.empty()) throw Error("TLS needs both a certificate and its key");
   if (!tls && !options.client_ca_file.empty())
     throw Error("client certificates need TLS: a certificate and a key of the server");
   if (tls)
@@ -121,7 +122,8 @@ class Server::Impl {
         webhook_client_({resources_.table()->find("", "v1", "services"),
                          resources_.table()->find("discovery.k8s.io", "v1", "endpointslices")},
                         options_.resolve_service),
-        webhooks_{hooks_, webhook_client_, resources_.table()->find("", "v1", "namespaces")},
+        webhooks_{hooks_, webhook_client_, counters_->metrics->webhooks(),
+                  resources_.table()->find("", "v1", "namespaces")},
         resource_handler_(resources_, store_, webhooks_, authenticator_,
                           {options_.min_watch_timeout, options_.bookmark_interval}, counters_),
         health_(*backend_),
@@ -184,7 +186,7 @@ class Server::Impl {
  private:
   friend class Server;
 
-  /// What is there from the beginning.
+  /// Creates the initial objects.
   Awaitable<void> prepare() {
     // Says what is wrong with the storage, if anything is.
     co_await backend_->current_revision();
@@ -250,14 +252,14 @@ class Server::Impl {
       try {
         co_await api_.count_objects();
       } catch (const lookout::Error& e) {
-        log::debug("objects could not be counted: {}", e.what());
+        log::debug("cannot count objects: {}", e.what());
       }
       co_await bell.wait(std::chrono::steady_clock::now() + kCounting);
     }
   }
 
-  /// What looks after something watches the storage. A storage that is elsewhere may end a watch,
-  /// or be away for a while: then it begins again.
+  /// Controllers watch the storage. A remote storage may end a watch or be unavailable for a while;
+  /// the controller then starts again.
   static Awaitable<void> keep_running(std::string name, controllers::MakeTask make) {
     AsyncEvent bell(co_await asio::this_coro::executor);
     auto pause = kPause;
@@ -274,7 +276,7 @@ class Server::Impl {
       } catch (const std::exception& e) {
         why = e.what();
       }
-      log::warn("the API server looks after {} again: {}", name, why);
+      log::warn("controller {} starts again: {}", name, why);
       const auto now = std::chrono::steady_clock::now();
       if (now - begin > kLongestPause) pause = kPause;
       co_await bell.wait(now + pause);
@@ -293,9 +295,9 @@ class Server::Impl {
         if (error) std::rethrow_exception(error);
       } catch (const boost::system::system_error& e) {
         if (e.code() != asio::error::operation_aborted)
-          log::error("the API server no longer looks after {}: {}", name, e.what());
+          log::error("controller {} ended: {}", name, e.what());
       } catch (const std::exception& e) {
-        log::error("the API server no longer looks after {}: {}", name, e.what());
+        log::error("controller {} ended: {}", name, e.what());
       }
       const std::lock_guard lock(mutex_);
       if (--tasks_ == 0) no_tasks_.notify_all();
@@ -349,6 +351,10 @@ Server::Server(ServerOptions options) : impl_(std::make_unique<Impl>(std::move(o
 Server::~Server() { stop(); }
 std::string Server::url() const { return impl_->url(); }
 std::uint16_t Server::port() const { return impl_->http_.port(); }
+void Server::connect(
+    std::function<std::unique_ptr<http::Transport>(boost::asio::any_io_executor)> make) {
+  impl_->http_.connect(std::move(make));
+}
 storage::Backend& Server::storage() const { return *impl_->backend_; }
 void Server::stop(std::chrono::milliseconds grace) { impl_->stop(grace); }
 

@@ -94,9 +94,9 @@ Awaitable<void> Alarm::run(std::shared_ptr<State> state) {
     try {
       state->ring();
     } catch (const std::exception& e) {
-      log::error("the function of an alarm threw: {}", e.what());
+      log::error("an alarm's callback threw: {}", e.what());
     } catch (...) {
-      log::error("the function of an alarm threw something that is no std::exception");
+      log::error("an alarm's callback threw something that is not a std::exception");
     }
   }
 }

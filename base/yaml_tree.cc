@@ -49,7 +49,7 @@ class Builder : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (anchor >= anchors_.size() || anchors_[anchor].node == nullptr) {
-      throw YamlError(line_of(mark), "an alias stands for a value that it is itself part of");
+      throw YamlError(line_of(mark), "an alias refers to a value that contains it");
     }
     const Anchor& target = anchors_[anchor];
     attach(*target.node, target.cost, line_of(mark));
@@ -71,7 +71,7 @@ class Builder : public YAML::EventHandler {
   }
 
  private:
-  /// What a value comes to with everything below it.
+  /// The size of a value, including everything below it.
   struct Cost {
     std::size_t nodes = 0;
     std::size_t bytes = 0;
@@ -130,7 +130,7 @@ class Builder : public YAML::EventHandler {
     parent.cost.bytes += cost.bytes;
     parent.cost.height = std::max(parent.cost.height, cost.height + 1);
     if (parent.cost.nodes > limits_.expanded_nodes || parent.cost.bytes > limits_.expanded_bytes) {
-      throw YamlError(line, "the aliases stand for more values than a configuration needs");
+      throw YamlError(line, "the aliases expand to too many values");
     }
     if (parent.node->kind == YamlNode::Kind::kSequence) {
       parent.node->items.push_back(&node);
@@ -148,8 +148,8 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  /// What is merged counts less than what is written, and earlier maps more than later ones; find()
-  /// begins at the end.
+  /// Merged fields have a lower precedence than written ones, and earlier maps a higher one than
+  /// later ones; find() starts at the end.
   void merge_fields(Open& map) {
     if (map.merged.empty()) return;
     std::vector<const YamlNode*> sources;
@@ -163,7 +163,7 @@ class Builder : public YAML::EventHandler {
     std::vector<std::pair<std::string, const YamlNode*>> fields;
     for (auto source = sources.rbegin(); source != sources.rend(); ++source) {
       if ((*source)->kind != YamlNode::Kind::kMap) {
-        throw YamlError(map.node->line, "\"<<\" merges something that is no map");
+        throw YamlError(map.node->line, "\"<<\" merges a value that is not a map");
       }
       fields.insert(fields.end(), (*source)->fields.begin(), (*source)->fields.end());
     }
@@ -201,7 +201,7 @@ void check_indicators(std::string_view text, std::size_t most) {
   for (const char c : text) {
     if (c == '\n') ++line;
     if (std::string_view("[]{},:?\"'").find(c) == std::string_view::npos) continue;
-    if (++count > most) throw YamlError(line, "more structure than a configuration has");
+    if (++count > most) throw YamlError(line, "too many brackets, commas, quotes and colons");
   }
 }
 

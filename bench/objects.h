@@ -1,4 +1,4 @@
-// What the micro benchmarks work on.
+// The objects of the micro benchmarks.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What a registry over many pods takes: the memory of a whole process that watches a server in
-// another one.
+// Measures the memory of a registry over many pods: that of a whole process that watches a server
+// in another process.
 //
 //   registry_memory [PODS [SERVICES [WATCHERS]]]      100000 1000 0 unless given
 //

@@ -9,7 +9,9 @@ set(LOOKOUT_core_LIBRARIES base api rest tools lister informer)
 set(LOOKOUT_controller_LIBRARIES controller)
 set(LOOKOUT_registry_LIBRARIES registry)
 set(LOOKOUT_apiserver_LIBRARIES apiserver)
-set(LOOKOUT_testing_LIBRARIES testing)
+set(LOOKOUT_testing_LIBRARIES testing sim)
+# Static even where the others are shared.
+set(LOOKOUT_STATIC_LIBRARIES sim)
 
 set(LOOKOUT_core_COMPONENTS "")
 set(LOOKOUT_controller_COMPONENTS core)
@@ -23,12 +25,15 @@ set(LOOKOUT_controller_PACKAGES "")
 set(LOOKOUT_registry_PACKAGES "")
 set(LOOKOUT_apiserver_PACKAGES prometheus-cpp)
 set(LOOKOUT_testing_PACKAGES "")
+# Of the libraries that are always static.
+set(LOOKOUT_testing_STATIC_PACKAGES fmt OpenSSL spdlog)
 
 set(LOOKOUT_core_PC_REQUIRES libcurl openssl fmt spdlog yaml-cpp)
 set(LOOKOUT_controller_PC_REQUIRES "")
 set(LOOKOUT_registry_PC_REQUIRES "")
 set(LOOKOUT_apiserver_PC_REQUIRES prometheus-cpp-core re2)
 set(LOOKOUT_testing_PC_REQUIRES "")
+set(LOOKOUT_testing_STATIC_PC_REQUIRES openssl fmt spdlog)
 
 # lookout_component_of(LIBRARY OUT): the component that LIBRARY belongs to.
 function(lookout_component_of library out)

@@ -48,6 +48,8 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "libcli11-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libboost1.81-dev, rapidjson-dev")
 if(BUILD_SHARED_LIBS)
   string(PREPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "liblookout${LOOKOUT_SOVERSION} (= ${PROJECT_VERSION}), ")
+  # For the simulator, which is static.
+  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "libssl-dev, libfmt-dev, libspdlog-dev")
 else()
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libcurl4-openssl-dev, libssl-dev, libfmt-dev, libspdlog-dev, libyaml-cpp-dev")
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "prometheus-cpp-dev, libre2-dev")

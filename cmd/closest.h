@@ -1,4 +1,4 @@
-// What somebody may have meant who made a typing mistake.
+// closest(): the likely meaning of a mistyped word.
 #pragma once
 
 #include <string>

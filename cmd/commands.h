@@ -9,7 +9,7 @@
 
 namespace lookout::cmd {
 
-/// What the command line chose: runs it and returns the exit status.
+/// The chosen command: runs it and returns the exit status.
 using Action = std::function<int()>;
 
 /// Each adds its command to `app`; when it is chosen, `action` is set. The flags in `connection`
@@ -23,5 +23,6 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
 void add_demo(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_new(CLI::App& app, Action& action);
+void add_sim(CLI::App& app, Action& action);
 
 }  // namespace lookout::cmd

@@ -15,12 +15,12 @@ namespace lookout::cmd {
 void ConnectionFlags::add_to(CLI::App& app) {
   app.add_option("--kubeconfig", kubeconfig, "Use this kubeconfig")->type_name("FILE");
   app.add_option("--context", context, "Use this context of the kubeconfig")->type_name("NAME");
-  app.add_option("--server", server, "Talk to the server at this URL")->type_name("URL");
+  app.add_option("--server", server, "Use the server at this URL")->type_name("URL");
   app.add_option_function<std::string>(
          "--content-type",
          [this](const std::string& text) { content_type = *rest::parse_content_type(text); },
-         "How objects are encoded on their way here: auto (protobuf as long as it loses nothing), "
-         "json or protobuf")
+         "The encoding of objects in answers: auto (protobuf as long as it loses nothing), json or "
+         "protobuf")
       ->check(CLI::IsMember({"auto", "json", "protobuf"}))
       ->type_name("TYPE");
 }
@@ -53,10 +53,11 @@ void SelectionFlags::add_to(CLI::App& app) {
   app.add_option("resource", resource, "pods, deploy, crontabs.stable.example.com ...")
       ->required()
       ->type_name("RESOURCE[.GROUP]");
-  app.add_option("name", name, "One object only")->type_name("NAME");
-  app.add_option("-n,--namespace", ns, "In this namespace (else that of the context, or default)")
+  app.add_option("name", name, "The name of a single object")->type_name("NAME");
+  app.add_option("-n,--namespace", ns,
+                 "Use this namespace (default: that of the context, or default)")
       ->type_name("NS");
-  app.add_flag("-A,--all-namespaces", all_namespaces, "In all namespaces");
+  app.add_flag("-A,--all-namespaces", all_namespaces, "Use all namespaces");
   app.add_option("-l,--selector", label_selector,
                  "Only objects with these labels: app=web,tier!=db")
       ->type_name("SELECTOR");
@@ -70,7 +71,7 @@ void SelectionFlags::check() const {
     throw CLI::ValidationError("-n and -A", "choose one of them");
   }
   if (all_namespaces && !name.empty()) {
-    throw CLI::ValidationError("NAME and -A", "an object is asked for by name in one namespace");
+    throw CLI::ValidationError("NAME and -A", "a name selects an object in a single namespace");
   }
   // The server would refuse it too, but with less to go by.
   try {
@@ -101,12 +102,12 @@ api::Resource resolve_resource(const rest::Client& client, const std::string& na
 
 std::string advice(const std::exception& error, const rest::Config& config) {
   if (rest::is_connection_refused(error) && config.server == kEmbeddedServer) {
-    return "start the embedded server with `lookout serve`, or name another one with --server, "
+    return "start the embedded server with `lookout serve`, or choose another one with --server, "
            "--kubeconfig or --context";
   }
   if (rest::is_connection_refused(error)) return "is the server running?";
   if (api::is_unauthorized(error)) {
-    return "the server does not take these credentials: check the user of the context";
+    return "the server does not accept these credentials: check the user of the context";
   }
   const auto* transport = dynamic_cast<const rest::TransportError*>(&error);
   if (transport != nullptr && transport->kind() == rest::TransportError::Kind::kTls) {

@@ -46,7 +46,7 @@ inline constexpr const char* kEmbeddedServer = "http://127.0.0.1:8001";
 /// The resource that the user named, as the server has it. Throws Error that says what there is.
 api::Resource resolve_resource(const rest::Client& client, const std::string& name);
 
-/// What to add to the message of an error so that the user knows what to do; may be empty.
+/// Advice for the user, to be added to an error message; may be empty.
 std::string advice(const std::exception& error, const rest::Config& config);
 
 }  // namespace lookout::cmd

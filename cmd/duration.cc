@@ -45,7 +45,7 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::m
             const auto parsed = parse_duration(text);
             if (!parsed)
               throw CLI::ValidationError(name,
-                                         "\"" + text + "\" is no duration such as 30s or 10m");
+                                         "\"" + text + "\" is not a duration such as 30s or 10m");
             value = *parsed;
           },
           description)

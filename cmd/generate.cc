@@ -20,15 +20,16 @@ void add_generate(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("generate", "Write C++ types for custom resources from their CRDs");
   const auto flags = std::make_shared<GenerateFlags>();
-  command->add_option("CRD", flags->inputs, "YAML with CustomResourceDefinitions; - reads stdin")
+  command
+      ->add_option("CRD", flags->inputs, "YAML with CustomResourceDefinitions; -: standard input")
       ->type_name("FILE")
       ->required();
-  command->add_option("-o,--output", flags->output, "The header to write; - is standard output")
+  command->add_option("-o,--output", flags->output, "The header to write; -: standard output")
       ->type_name("FILE")
       ->capture_default_str();
   command
       ->add_option("--namespace", flags->cpp_namespace,
-                   "C++ namespace; the first part of the group by default")
+                   "C++ namespace; default: the first part of the group")
       ->type_name("NS");
   command->footer(
       "Writes one header: objects, views, drafts, lists and the values of enumerations, in one\n"

@@ -26,7 +26,8 @@ ListenAddress parse_listen_address(const std::string& text) {
                         ? std::from_chars_result{end, std::errc::invalid_argument}
                         : std::from_chars(text.data() + colon + 1, end, out.port);
   if (port.ec != std::errc() || port.ptr != end) {
-    throw CLI::ValidationError("--listen", "\"" + text + "\" is no address such as 127.0.0.1:8001");
+    throw CLI::ValidationError("--listen",
+                               "\"" + text + "\" is not an address such as 127.0.0.1:8001");
   }
   out.address = text.substr(0, colon);
   if (out.address.empty()) out.address = "0.0.0.0";

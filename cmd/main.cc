@@ -55,7 +55,8 @@ std::string chosen_command(const CLI::App& app) {
 /// one that it does not have must not be passed over.
 void check_options(const CLI::App& app, int argc) {
   if (app.count("--version") > 0 && argc > 2) {
-    throw CLI::ValidationError("--version", "stands alone: lookout --version");
+    throw CLI::ValidationError("--version",
+                               "cannot be combined with other arguments: lookout --version");
   }
   const std::string command = chosen_command(app);
   for (const auto& option : some_commands_options()) {
@@ -79,7 +80,7 @@ int main(int argc, char** argv) {
   CLI::App app{"A live view of a Kubernetes cluster, and a small API server to try it on.",
                "lookout"};
   bool version = false;
-  app.add_flag("--version", version, "Say which version this is; stands alone");
+  app.add_flag("--version", version, "Print the version and exit");
   // None is found out below: otherwise that is all that is said of a misspelt one, too.
   app.require_subcommand(0, 1);
   app.fallthrough();
@@ -89,15 +90,15 @@ int main(int argc, char** argv) {
   connection.add_to(app);
   std::string metrics_listen;
   app.add_option("--metrics-listen", metrics_listen,
-                 "watch: serve Prometheus metrics here: 127.0.0.1:9090")
+                 "watch: serve Prometheus metrics on this address: 127.0.0.1:9090")
       ->type_name("ADDR");
   std::string log_level = "warn";
-  app.add_option("-v,--log-level", log_level, "What to log to standard error")
+  app.add_option("-v,--log-level", log_level, "The lowest level to log to standard error")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
       ->capture_default_str();
   app.footer(
       "Examples:\n"
-      "  lookout demo                      # everything at once, in a terminal\n"
+      "  lookout demo                      # a controller and an informer at work, in a terminal\n"
       "  lookout serve                     # an API server at http://127.0.0.1:8001\n"
       "  lookout watch pods -A             # follow its pods\n"
       "  lookout watch pods -A --kubeconfig ~/.kube/config\n"
@@ -113,6 +114,7 @@ int main(int argc, char** argv) {
   cmd::add_generate(app, action);
   cmd::add_new(app, action);
   cmd::add_demo(app, action);
+  cmd::add_sim(app, action);
   try {
     try {
       app.parse(argc, argv);

@@ -80,17 +80,18 @@ int run(const ServeFlags& flags) {
     if (identifies && flags.server.tls_cert_file.empty()) {
       fmt::print(
           stderr,
-          "lookout: clients send no credentials over plain http: give --tls-cert and --tls-key\n");
+          "lookout: clients send no credentials over plain http: set --tls-cert and --tls-key\n");
     }
   }
   const ListenAddress listen{flags.server.address, server.port()};
   if (!identifies && !listen.is_loopback()) {
-    fmt::print(stderr,
-               "lookout: whoever can reach this machine's port {} may read and change everything, "
-               "since no\n"
-               "lookout: credentials are asked for: give --token-file or --client-ca, or listen on "
-               "127.0.0.1:{}\n",
-               server.port(), server.port());
+    fmt::print(
+        stderr,
+        "lookout: anyone who can reach port {} of this machine may read and change everything, "
+        "because no\n"
+        "lookout: credentials are required: set --token-file or --client-ca, or listen on "
+        "127.0.0.1:{}\n",
+        server.port(), server.port());
   }
   fmt::print("Serving the Kubernetes API at {}{}, objects are kept in {}.\n", server.url(),
              listen.is_any() ? ", and at every other address of this machine" : "",
@@ -110,44 +111,44 @@ int run(const ServeFlags& flags) {
 }  // namespace
 
 void add_serve(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("serve", "Be an API server, for tests and trials");
+  CLI::App* command = app.add_subcommand("serve", "Run an API server for tests and experiments");
   const auto flags = std::make_shared<ServeFlags>();
   apiserver::ServerOptions& server = flags->server;
-  command->add_option("--listen", flags->listen, "Where to listen; port 0 takes a free one")
+  command->add_option("--listen", flags->listen, "The address to listen on; port 0: any free port")
       ->type_name("ADDR:PORT")
       ->capture_default_str();
-  command->add_option("--storage", flags->storage, "Where objects are kept: memory or etcd")
+  command->add_option("--storage", flags->storage, "The storage of objects: memory or etcd")
       ->check(CLI::IsMember({"memory", "etcd"}))
       ->capture_default_str();
   apiserver::storage::EtcdOptions& etcd = flags->etcd;
   const std::string group = "With --storage etcd";
-  command->add_option("--etcd-endpoints", flags->etcd_endpoints, "The members of its cluster")
+  command->add_option("--etcd-endpoints", flags->etcd_endpoints, "The members of the etcd cluster")
       ->type_name("URL,...")
       ->capture_default_str()
       ->group(group);
-  command->add_option("--etcd-prefix", etcd.prefix, "Before every key")
+  command->add_option("--etcd-prefix", etcd.prefix, "The prefix of every key")
       ->capture_default_str()
       ->group(group);
-  command->add_option("--etcd-cafile", etcd.ca_file, "Who signs its certificates (PEM)")
+  command->add_option("--etcd-cafile", etcd.ca_file, "The CA of etcd's certificates (PEM)")
       ->type_name("FILE")
       ->group(group);
-  command->add_option("--etcd-certfile", etcd.cert_file, "A certificate to show it (PEM)")
+  command->add_option("--etcd-certfile", etcd.cert_file, "A client certificate for etcd (PEM)")
       ->type_name("FILE")
       ->group(group);
   command->add_option("--etcd-keyfile", etcd.key_file, "The key of the certificate (PEM)")
       ->type_name("FILE")
       ->group(group);
-  command->add_option("--etcd-user", etcd.username, "The user, if it asks for one")
+  command->add_option("--etcd-user", etcd.username, "The user, if etcd has authentication")
       ->type_name("NAME")
       ->group(group);
   command
       ->add_option("--etcd-password-file", flags->etcd_password_file,
-                   "The user's password: the first line of this file")
+                   "A file whose first line is the user's password")
       ->type_name("FILE")
       ->group(group);
   command
       ->add_option("--etcd-compaction-interval", flags->etcd_compaction_minutes,
-                   "How often it is told to forget what is older than that, in minutes; 0: never")
+                   "How often to compact etcd's history, in minutes; 0: never")
       ->type_name("MINUTES")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
@@ -162,17 +163,15 @@ void add_serve(CLI::App& app, Action& action) {
                    "Encrypt values: kube-apiserver's EncryptionConfiguration (aesgcm, identity)")
       ->type_name("FILE")
       ->group(group);
-  command->add_option("--tls-cert", server.tls_cert_file, "Speak TLS, with this certificate (PEM)")
+  command->add_option("--tls-cert", server.tls_cert_file, "Use TLS with this certificate (PEM)")
       ->type_name("FILE");
   command->add_option("--tls-key", server.tls_key_file, "The key of the certificate (PEM)")
       ->type_name("FILE");
-  command
-      ->add_option("--client-ca", server.client_ca_file,
-                   "Take client certificates of this authority")
+  command->add_option("--client-ca", server.client_ca_file, "Accept client certificates of this CA")
       ->type_name("FILE");
   command
       ->add_option("--token-file", server.token_file,
-                   "Take these bearer tokens: lines of token,user,uid,\"group1,group2\"")
+                   "Accept these bearer tokens: lines of token,user,uid,\"group1,group2\"")
       ->type_name("FILE");
   command
       ->add_option("--write-kubeconfig", flags->kubeconfig,
@@ -180,15 +179,15 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command
       ->add_option("--allow-host", server.allowed_hosts,
-                   "Without credentials: serve clients that ask for this name, besides addresses "
-                   "and localhost; can be repeated")
+                   "Without authentication: accept this host name, besides addresses and "
+                   "localhost; can be repeated")
       ->type_name("NAME");
   add_duration(*command, "--shutdown-delay", server.shutdown_delay,
-               "When told to stop, go on serving for this long while /readyz fails: 10s");
+               "On a stop, keep serving for this long while /readyz fails: 10s");
   command->footer(
-      "Without --token-file and --client-ca everybody may do everything, except for web pages "
-      "from\n"
-      "elsewhere; with one of them, requests without credentials are refused.\n\n"
+      "Without --token-file and --client-ca everyone may do everything, except for foreign web "
+      "pages;\n"
+      "with one of them, requests without credentials are refused.\n\n"
       "Examples:\n"
       "  lookout serve\n"
       "  lookout serve --storage etcd --etcd-endpoints http://127.0.0.1:2379\n"

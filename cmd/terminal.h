@@ -19,7 +19,7 @@ class LiveScreen : public base::Pinned {
   LiveScreen();
   ~LiveScreen();
 
-  /// What does not fit is left out; the last line then says how much that is.
+  /// Omits lines that do not fit; the last line then shows how many.
   void show(const std::string& text) const;
 };
 

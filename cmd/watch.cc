@@ -173,15 +173,15 @@ void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::stri
   CLI::App* command = app.add_subcommand("watch", "Follow objects as they change");
   const auto flags = std::make_shared<WatchFlags>();
   flags->selection.add_to(*command);
-  command->add_option("-o,--output", flags->output, "table or json (one object a line)")
+  command->add_option("-o,--output", flags->output, "table or json (one object per line)")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
   add_duration(*command, "--resync", flags->resync, "Show everything again this often: 10m");
-  command->add_flag("--exit-after-sync", flags->exit_after_sync,
-                    "Stop when everything that is there has been shown");
+  command->add_flag("--exit-after-sync", flags->exit_after_sync, "Stop after the existing objects");
   command->footer(
-      "Objects that are there at first come as ADDED; then SYNCED; then changes, until Ctrl-C.\n"
-      "When the server goes away, lookout reconnects and continues where it was.\n\n"
+      "Existing objects are printed as ADDED, followed by SYNCED and then by changes, until "
+      "Ctrl-C.\n"
+      "If the server becomes unavailable, lookout reconnects and continues.\n\n"
       "Examples:\n"
       "  lookout watch pods -A\n"
       "  lookout watch pods -n shop -l app=web -o json | jq -c '[.type,.key]'\n"

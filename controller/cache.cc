@@ -341,7 +341,7 @@ Awaitable<void> CacheCore::wait_for_sync(std::vector<std::shared_ptr<const Cache
       }
       if (stop.stop_requested()) co_return;
       if (kind->refused(part)) {
-        log::warn("the cache of {} goes on without this namespace{}", part.informer->name(),
+        log::warn("the cache of {} continues without this namespace{}", part.informer->name(),
                   reason(kind->resource, *part.informer));
       }
     }

@@ -1,7 +1,9 @@
 #include "lookout/controller/context.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include "controller/environment.h"
 #include "lookout/controller/finalizers.h"
@@ -29,6 +31,7 @@ const rest::Client& Context::uncached() const {
   if (!client_) {
     rest::CallOptions call;
     call.stop = stop_;
+    call.may_send = environment_->may_write;
     client_ = std::make_unique<rest::Client>(environment_->client.with(call));
   }
   return *client_;
@@ -53,10 +56,17 @@ void Context::report(const api::Object& regarding, EventType type, std::string_v
     environment_->events->event(regarding, type, reason, message, environment_->controller);
 }
 
+Ownership Context::ownership_of(const api::Resource& resource) {
+  const auto is_in = [&](const std::vector<api::Resource>& kinds) {
+    return std::find(kinds.begin(), kinds.end(), resource) != kinds.end();
+  };
+  if (!is_in(environment_->owned) || is_in(environment_->shared)) return owned_by_anyone();
+  return owned_by(view().find(environment_->primary, false, request_));
+}
+
 void Context::own(const api::Resource& resource, const api::ObjectDraft& draft) {
-  bool owned = false;
-  for (const auto& each : environment_->owned) owned = owned || each == resource;
-  if (!owned) return;
+  const auto& owned = environment_->owned;
+  if (std::find(owned.begin(), owned.end(), resource) == owned.end()) return;
   const auto references = k8s::meta::v1::ObjectMetaDraft(draft["metadata"]).owner_references();
   for (const auto& reference : references) {
     if (reference.controller() == true) return;
@@ -197,7 +207,6 @@ Awaitable<api::Object> Context::async_write_draft(api::Resource resource, api::O
     const rest::CreateOptions options;
     co_return co_await async_create_object(std::move(resource), draft, options);
   }
-  own(resource, draft);
   if (!draft.changed()) co_return existing;
   const rest::UpdateOptions options;
   co_return co_await async_update_object(std::move(resource), draft, options);

@@ -234,9 +234,9 @@ class ControllerCore::KindSource : public controller::Source {
     try {
       return watch.predicate(event);
     } catch (const std::exception& e) {
-      log::error("a predicate on {} threw, the event passes: {}", name, e.what());
+      log::error("a predicate on {} threw; the event passes: {}", name, e.what());
     } catch (...) {
-      log::error("a predicate on {} threw, the event passes", name);
+      log::error("a predicate on {} threw; the event passes", name);
     }
     return true;
   }
@@ -259,7 +259,7 @@ class ControllerCore::Deadline {
                [state = state_, weak = core.weak_from_this(), request, timeout] {
                  if (const auto self = weak.lock()) {
                    ++self->stats_.timeouts;
-                   log::warn("controller {}: {}: the reconciler is told to stop after {} ms",
+                   log::warn("controller {}: {}: stopping the reconciler after {} ms (timeout)",
                              self->name(), request.key(), timeout.count());
                  }
                  state->stop.request_stop();
@@ -393,8 +393,8 @@ Awaitable<void> ControllerCore::warm_up(std::stop_token stop) {
     const std::lock_guard lock(mutex_);
     if (ended_) co_return;
     start = !std::exchange(sources_started_, true);
-    // What is watched later is not waited for: a kind that the program learns of while it runs must
-    // not end it.
+    // Later watches are not waited for: a kind that the program learns about at run time must not
+    // end it.
     if (start) needed_ = sources_.size();
     sources.assign(sources_.begin(), sources_.begin() + static_cast<std::ptrdiff_t>(needed_));
   }
@@ -492,8 +492,8 @@ void ControllerCore::begin(const PriorityQueue::Item& item) {
   if (!hot_loops_.note(item.request, generation, clock_->now())) return;
   ++stats_.hot_loops;
   log::warn(
-      "controller {}: {}: reconciled {} times within a second though its generation stays: does "
-      "each reconcile write something that triggers the next one?",
+      "controller {}: {}: reconciled {} times within a second, but its generation "
+      "did not change: does each reconcile trigger the next one with a write?",
       name(), item.request.key(), options_.hot_loop);
 }
 
@@ -596,8 +596,8 @@ void ControllerCore::finish(const PriorityQueue::Item& item, Context& context,
                         timeout = options_.write_timeout](bool seen) {
     if (!seen) {
       log::warn(
-          "controller {}: {}: the caches have not seen what it wrote within {} ms, it goes on "
-          "without",
+          "controller {}: {}: the caches have not seen its writes within {} ms; "
+          "continuing",
           controller, request.key(), timeout.count());
     }
     queue->release(request);
@@ -639,7 +639,7 @@ bool ControllerCore::fail(const PriorityQueue::Item& item, const std::exception_
     log::warn("controller {}: {}: {}", name(), item.request.key(), e.what());
   } catch (...) {
     ++stats_.panics;
-    log::error("controller {}: {}: it threw something that is no std::exception", name(),
+    log::error("controller {}: {}: it threw something that is not a std::exception", name(),
                item.request.key());
   }
   return true;
@@ -692,22 +692,21 @@ void ControllerCore::collect(std::vector<metrics::Sample>& out) const {
   collector.counter("controller_runtime_reconcile_errors_total", "Reconciles that failed.",
                     stats_.errors);
   collector.counter("controller_runtime_terminal_reconcile_errors_total",
-                    "Reconciles that failed for good.", stats_.terminal_errors);
+                    "Reconciles that failed and are not retried.", stats_.terminal_errors);
   collector.counter("controller_runtime_reconcile_panics_total",
-                    "Reconciles that threw something that is no std::exception.", stats_.panics);
+                    "Reconciles that threw something that is not a std::exception.", stats_.panics);
   collector.counter("controller_runtime_reconcile_timeouts_total",
                     "Reconciles that took longer than the reconcile timeout.", stats_.timeouts);
   collector.histogram("controller_runtime_reconcile_time_seconds", "How long reconciles took.",
                       stats_.seconds);
   collector.gauge("controller_runtime_max_concurrent_reconciles",
-                  "How many reconciles may run at a time.", static_cast<double>(concurrency_));
-  collector.gauge("controller_runtime_active_workers", "Reconciles that run.",
+                  "Maximum number of concurrent reconciles.", static_cast<double>(concurrency_));
+  collector.gauge("controller_runtime_active_workers", "Number of running reconciles.",
                   static_cast<double>(stats_.active.load()));
   collector.counter("controller_hot_loops_total",
-                    "Requests that were reconciled again and again without a change.",
-                    stats_.hot_loops);
+                    "Requests that were reconciled repeatedly without a change.", stats_.hot_loops);
   collector.gauge("controller_held_requests",
-                  "Requests that are held back until the caches have seen what they wrote.",
+                  "Requests that are held back until the caches have seen their writes.",
                   static_cast<double>(queue_->held()));
 }
 

@@ -101,13 +101,8 @@ Awaitable<WriteResult<api::Object>> async_write(rest::ResourceClient client, std
                                                 WriteMode mode) {
   WriteResult<api::Object> out;
   const auto attempt = [&]() -> Awaitable<void> {
-    api::Object existing;
-    try {
-      const rest::GetOptions get;
-      existing = co_await client.async_get(name, get, call);
-    } catch (const api::StatusError& e) {
-      if (!api::is_not_found(e)) throw;
-    }
+    const rest::GetOptions get;
+    const api::Object existing = co_await client.async_find(name, get, call);
     const PlannedWrite wanted = planned(plan, existing, name);
     const auto requests = requests_for(existing, wanted, mode);
     out = {existing, written_by(requests)};
@@ -118,18 +113,13 @@ Awaitable<WriteResult<api::Object>> async_write(rest::ResourceClient client, std
   co_return out;
 }
 
-/// The same on the calling thread, where the plan is made, too.
+/// Like async_write(), with the plan on the calling thread.
 WriteResult<api::Object> write(const rest::ResourceClient& client, const std::string& name,
                                const PlanWrite& plan, const rest::CallOptions& call,
                                WriteMode mode) {
   WriteResult<api::Object> out;
   const auto attempt = [&] {
-    api::Object existing;
-    try {
-      existing = client.get(name, {}, call);
-    } catch (const api::StatusError& e) {
-      if (!api::is_not_found(e)) throw;
-    }
+    const api::Object existing = client.find(name, {}, call);
     const PlannedWrite wanted = planned(plan, existing, name);
     const auto requests = requests_for(existing, wanted, mode);
     out = {existing, written_by(requests)};

@@ -20,8 +20,11 @@ struct Environment {
   std::string controller;
   api::Resource primary;
   std::vector<api::Resource> owned;
+  std::vector<api::Resource> shared;
   /// Throws LeadershipLostError if this process must not write any more.
   std::function<void()> require_leadership;
+  /// Whether it may: asked when a write leaves (rest::CallOptions::may_send).
+  std::function<bool()> may_write;
   bool read_your_writes = true;
 };
 

@@ -30,7 +30,7 @@ void FinalizeResult::throw_if_failed() const {
 void FinalizerRegistry::add(std::string name, Finalizer finalizer) {
   if (!finalizer) throw InvalidArgument(fmt::format("finalizer \"{}\" has no function", name));
   if (!api::validation::check_qualified_name(name).empty())
-    throw InvalidArgument(fmt::format("\"{}\" is no name for a finalizer", name));
+    throw InvalidArgument(fmt::format("\"{}\" is not a valid name for a finalizer", name));
   const bool known = std::any_of(finalizers_.begin(), finalizers_.end(),
                                  [&](const auto& each) { return each.first == name; });
   if (known) throw InvalidArgument(fmt::format("finalizer \"{}\" is already registered", name));

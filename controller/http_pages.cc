@@ -22,7 +22,7 @@ std::optional<std::string> run(const HealthCheck& check) {
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {
-    return "it threw something that is no std::exception";
+    return "it threw something that is not a std::exception";
   }
 }
 
@@ -35,7 +35,7 @@ http::ServerOptions listen_options(const std::string& address) {
                         : std::from_chars(address.data() + colon + 1, end, out.port);
   if (port.ec != std::errc() || port.ptr != end) {
     throw InvalidArgument(
-        fmt::format("\"{}\" is no address to listen on, such as \":8081\"", address));
+        fmt::format("\"{}\" is not an address to listen on, such as \":8081\"", address));
   }
   out.address = address.substr(0, colon);
   if (out.address.empty()) out.address = "0.0.0.0";
@@ -52,7 +52,7 @@ http::ServerOptions listen_options(const std::string& address) {
 
 void HealthPage::add(std::string name, HealthCheck check) {
   if (name.empty() || name.front() == '/' || name.back() == '/')
-    throw InvalidArgument(fmt::format("\"{}\" is no name for a check", name));
+    throw InvalidArgument(fmt::format("\"{}\" is not a valid name for a check", name));
   const std::lock_guard lock(mutex_);
   for (const auto& each : checks_) {
     if (each.first == name) throw InvalidArgument(fmt::format("{}: {} is taken", name_, name));

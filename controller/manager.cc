@@ -149,16 +149,20 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   Controller add(ControllerSpec spec) {
     require_complete(spec);
     const bool leader_only = elector_ && spec.options.needs_leader_election;
-    detail::Environment environment{client_,
-                                    cache_.core(),
-                                    options_.events,
-                                    spec.options.name,
-                                    spec.primary,
-                                    spec.owned,
-                                    [this, leader_only] {
-                                      if (leader_only) require_leadership();
-                                    },
-                                    spec.options.read_your_writes};
+    detail::Environment environment{
+        client_,
+        cache_.core(),
+        options_.events,
+        spec.options.name,
+        spec.primary,
+        spec.owned,
+        spec.shared,
+        [this, leader_only] {
+          if (leader_only) require_leadership();
+        },
+        leader_only ? std::function<bool()>([term = term_] { return term->valid(); })
+                    : std::function<bool()>(),
+        spec.options.read_your_writes};
     std::shared_ptr<ControllerCore> core;
     {
       const std::lock_guard lock(adding_);
@@ -171,7 +175,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
                 each->name()));
           }
         }
-        if (stopping_) throw InvalidArgument("the manager stops, no controller can be added");
+        if (stopping_) throw InvalidArgument("the manager is stopping: no controller can be added");
       }
       core = std::make_shared<ControllerCore>(std::move(spec), std::move(environment),
                                               options_.concurrency, clock_);
@@ -210,7 +214,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   Awaitable<void> run(std::stop_token stop) {
     {
       const std::lock_guard lock(mutex_);
-      if (std::exchange(begun_, true)) throw InvalidArgument("a manager runs once");
+      if (std::exchange(begun_, true)) throw InvalidArgument("a manager can run only once");
     }
     const std::stop_callback on_stop(stop, [this] { wake_.request_stop(); });
     try {
@@ -263,6 +267,23 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     std::stop_source ended;
   };
 
+  /// The leadership, for writes that are leaving; these may outlive the manager.
+  class Term {
+   public:
+    void begin(const leaderelection::Leadership& leadership) {
+      const std::lock_guard lock(mutex_);
+      leadership_ = leadership;
+    }
+    bool valid() const {
+      const std::lock_guard lock(mutex_);
+      return leadership_ && leadership_->valid();
+    }
+
+   private:
+    mutable std::mutex mutex_;
+    std::optional<leaderelection::Leadership> leadership_;
+  };
+
   std::string seconds_since(Clock::TimePoint began) const {
     return fmt::format("{:.3f} s", std::chrono::duration<double>(clock_->now() - began).count());
   }
@@ -312,7 +333,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
               log::at(stopping ? log::Level::kWarn : log::Level::kError, "manager: {} failed{}: {}",
                       entry->name, stopping ? " while it was stopped" : "", e.what());
             } catch (...) {
-              log::error("manager: {} threw something that is no std::exception", entry->name);
+              log::error("manager: {} threw something that is not a std::exception", entry->name);
             }
             if (!stopping) self->fail(error);
           }
@@ -406,6 +427,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       const std::lock_guard lock(mutex_);
       if (stopping_) co_return;
       leadership_ = std::make_unique<leaderelection::Leadership>(leadership);
+      term_->begin(leadership);
     }
     start(Stage::kLeader);
     co_await detail::wait_for(clock_, leadership.stop());
@@ -424,7 +446,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       if (std::exchange(lost_, true)) return;
     }
     fail(std::make_exception_ptr(
-        LeaderElectionLostError("leadership was lost: this process has to begin anew")));
+        LeaderElectionLostError("leadership was lost: this process must exit and start again")));
   }
 
   // ------------------------------------------------------------------------------ stop
@@ -565,6 +587,7 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   std::array<bool, kStages> running_{};
   std::exception_ptr error_;
   std::unique_ptr<leaderelection::Leadership> leadership_;
+  const std::shared_ptr<Term> term_ = std::make_shared<Term>();
   std::vector<std::shared_ptr<Entry>> entries_;
   std::vector<std::shared_ptr<ControllerCore>> controllers_;
   std::vector<std::shared_ptr<const metrics::Source>> metrics_;

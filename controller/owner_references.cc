@@ -41,8 +41,9 @@ void check(const api::Object& owner, const api::ObjectDraft& owned) {
         "owner {}: what lives in no namespace cannot have an owner that does", described(owner)));
   }
   if (metadata.namespace_() != owner.ns()) {
-    throw InvalidArgument(fmt::format("owner {}: an object of the namespace \"{}\" cannot have it",
-                                      described(owner), metadata.namespace_()));
+    throw InvalidArgument(
+        fmt::format("owner {}: an object in the namespace \"{}\" cannot have this owner",
+                    described(owner), metadata.namespace_()));
   }
 }
 
@@ -98,6 +99,22 @@ bool has_owner_reference(const api::Object& owner, const api::Object& owned) {
     if (refers_to(reference, owner)) return true;
   }
   return false;
+}
+
+void require_ownership(const api::Object& object, const Ownership& ownership) {
+  if (!object || !ownership.owner) return;
+  const auto controller = controller_of(object);
+  if (!controller) {
+    if (ownership.orphans == Orphans::kAdopt) return;
+    throw NotOwnedError(
+        fmt::format("{} is there already, and no controller owns it", described(object)));
+  }
+  const api::Object& owner = ownership.owner;
+  if (controller->uid() == owner.uid()) return;
+  throw AlreadyOwnedError(
+      fmt::format("{} is owned by another controller: by {} {} (uid {}), not by {} {} (uid {})",
+                  described(object), controller->kind(), controller->name(), controller->uid(),
+                  owner.kind(), owner.name(), owner.uid()));
 }
 
 std::optional<k8s::meta::v1::OwnerReference> controller_of(const api::Object& object) {

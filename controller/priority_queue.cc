@@ -185,13 +185,13 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     collector.counter("workqueue_adds_total", "Requests that were added.",
                       static_cast<double>(adds_));
     collector.histogram("workqueue_queue_duration_seconds",
-                        "How long requests waited before they were given out.", queue_duration_);
+                        "How long requests waited before they were processed.", queue_duration_);
     collector.histogram("workqueue_work_duration_seconds", "How long reconciling a request took.",
                         work_duration_);
     collector.gauge("workqueue_unfinished_work_seconds",
-                    "How long all running reconciles have run, together.", unfinished);
+                    "Seconds of work in progress, summed over all running reconciles.", unfinished);
     collector.gauge("workqueue_longest_running_processor_seconds",
-                    "How long the oldest running reconcile has run.", longest);
+                    "How long the longest running reconcile has run.", longest);
     collector.counter("workqueue_retries_total", "Requests that were added with a delay.",
                       static_cast<double>(retries_));
   }

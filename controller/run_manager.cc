@@ -28,7 +28,7 @@ void log_to_standard_error(const std::string& name, const std::string& level) {
 }
 
 void end_at_once() {
-  log::error("the graceful shutdown took too long: ending at once");
+  log::error("the graceful shutdown took too long: exiting immediately");
   spdlog::default_logger()->flush();
   std::_Exit(kFailed);
 }

@@ -73,7 +73,7 @@ class Timer : public Source {
       } catch (const std::exception& e) {
         log::error("a timer's function threw: {}", e.what());
       } catch (...) {
-        log::error("a timer's function threw something that is no std::exception");
+        log::error("a timer's function threw something that is not a std::exception");
       }
       for (const Request& request : enqueue.requests()) context.add(request, 0);
       context.loop->run(context.clock->sleep(period_, stop));

@@ -157,7 +157,7 @@ void WriteBarrier::collect(std::vector<metrics::Sample>& out) const {
                       "How long it took until the caches had seen a reconcile's writes.",
                       wait_seconds_);
   collector.counter("controller_write_wait_timeouts_total",
-                    "Requests that no longer wait for writes because that took too long.",
+                    "Requests that stopped waiting for their writes because of the time limit.",
                     timeouts_);
 }
 

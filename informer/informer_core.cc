@@ -61,7 +61,7 @@ cache::ReflectorOptions InformerCore::reflector_options(cache::ReflectorOptions 
 
 void InformerCore::require_not_started(const char* what) const {
   if (started_)
-    throw InvalidArgument(fmt::format("the informer has been started: {} comes too late", what));
+    throw InvalidArgument(fmt::format("the informer has been started: {} must come first", what));
 }
 
 void InformerCore::set_transform(cache::TransformFunc transform) {
@@ -83,7 +83,7 @@ std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler,
   const auto now = clock_->now();
   std::unique_lock lock(mutex_);
   if (stopped()) {
-    throw InvalidArgument("the informer has been stopped: it takes no more handlers");
+    throw InvalidArgument("the informer has been stopped: it accepts no handlers");
   }
   ++handlers_;
   if (handler.name.empty())
@@ -91,15 +91,15 @@ std::shared_ptr<Listener> InformerCore::add(EventHandler<api::Object> handler,
   auto period = options.resync_period.value_or(default_resync_period_);
   if (period.count() > 0) {
     if (period < kMinResyncPeriod) {
-      log::warn("handler {}: resyncs every {} ms are too many, it gets one each second",
-                handler.name, period.count());
+      log::warn("handler {}: a resync period of {} ms is too short, using one second", handler.name,
+                period.count());
       period = kMinResyncPeriod;
     }
     if (resync_check_period_.count() == 0) {
-      log::warn("handler {}: it asks for resyncs, but the informer does none", handler.name);
+      log::warn("handler {}: the informer was created without resyncs", handler.name);
     } else if (period < resync_check_period_) {
       if (started_) {
-        log::warn("handler {}: the informer runs already and resyncs every {} ms at most",
+        log::warn("handler {}: the informer is already running and resyncs at most every {} ms",
                   handler.name, resync_check_period_.count());
       } else {
         resync_check_period_ = period;
@@ -238,7 +238,7 @@ void InformerCore::stop() {
 
 void InformerCore::shutdown() {
   if (loop_->running_in_this_thread()) {
-    throw InvalidArgument("shutdown() on the event loop would wait for itself: use stop()");
+    throw InvalidArgument("shutdown() on the event loop would deadlock: use stop()");
   }
   stop();
   {
@@ -278,7 +278,7 @@ void InformerCore::close_listeners() {
 
 bool InformerCore::wait_for_sync(std::stop_token stop) const {
   if (!has_synced() && !stopped() && loop_->running_in_this_thread()) {
-    throw InvalidArgument("wait_for_sync() on the event loop would wait for itself");
+    throw InvalidArgument("wait_for_sync() on the event loop would deadlock");
   }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, stop, [&] { return synced_ || stopped(); });
@@ -292,35 +292,37 @@ void InformerCore::collect(std::vector<metrics::Sample>& out) const {
   const double version = metrics::version_value(reflector_->last_sync_resource_version());
 
   metrics::Collector own(out, {{"name", reflector_->name()}});
-  own.counter("reflector_lists_total", "How often the server was asked for the whole state",
+  own.counter("reflector_lists_total", "Requests for the whole state, as a list or as a stream",
               stats.lists);
-  own.counter("reflector_streamed_lists_total", "How often it streamed it", stats.streamed_lists);
-  own.summary("reflector_list_duration_seconds", "How long the whole state took to come in",
-              stats.list_seconds);
-  own.summary("reflector_items_per_list", "How many objects it had", stats.list_items);
-  own.counter("reflector_watches_total", "Watches that were begun", stats.watches);
-  own.counter("reflector_short_watches_total", "Watches that brought nothing", stats.short_watches);
-  own.summary("reflector_watch_duration_seconds", "How long watches lasted", stats.watch_seconds);
-  own.summary("reflector_items_per_watch", "How many events they brought", stats.watch_items);
+  own.counter("reflector_streamed_lists_total", "Whole states that arrived as a stream",
+              stats.streamed_lists);
+  own.summary("reflector_list_duration_seconds",
+              "How long it took to receive the whole state, in seconds", stats.list_seconds);
+  own.summary("reflector_items_per_list", "Number of objects in the whole state", stats.list_items);
+  own.counter("reflector_watches_total", "Number of started watches", stats.watches);
+  own.counter("reflector_short_watches_total", "Number of watches that ended without an event",
+              stats.short_watches);
+  own.summary("reflector_watch_duration_seconds", "How long watches lasted, in seconds",
+              stats.watch_seconds);
+  own.summary("reflector_items_per_watch", "Number of events per watch", stats.watch_items);
   own.gauge("reflector_last_resource_version",
-            "The 15 least significant digits of the resourceVersion that the store has followed",
-            version);
+            "The 15 least significant digits of the last resourceVersion", version);
   own.counter("reflector_events_total", "Changes received", stats.events);
   own.counter("reflector_bookmarks_total", "Bookmarks received", stats.bookmarks);
   own.counter("reflector_errors_total", "Failed lists and watches", stats.errors);
-  own.counter("reflector_skipped_objects_total", "Objects left out", stats.skipped);
-  own.counter("informer_transform_failures_total",
-              "Changes that were dropped because the transform failed",
+  own.counter("reflector_skipped_objects_total", "Objects that were skipped", stats.skipped);
+  own.counter("informer_transform_failures_total", "Changes dropped because the transform failed",
               static_cast<double>(controller_.transform_failures()));
-  own.gauge("reflector_unreadable_objects", "Objects of the last list that could not be read",
+  own.gauge("reflector_unreadable_objects", "Unreadable objects in the last list",
             static_cast<double>(stats.unreadable.load(std::memory_order_relaxed)));
   own.gauge("informer_stored_items", "Objects in the store", static_cast<double>(store_->size()));
-  own.gauge("informer_synced", "Whether the store has been complete", has_synced() ? 1 : 0);
-  own.gauge("informer_live",
-            "Whether the store follows the server: 0 since a list or a watch failed, until another "
-            "works",
-            reflector_->live() ? 1 : 0);
-  own.gauge("informer_last_activity_seconds", "Since the server last gave a sign of life",
+  own.gauge("informer_synced", "1 once the store has been complete", has_synced() ? 1 : 0);
+  own.gauge(
+      "informer_live",
+      "1 while the store is in sync with the server; 0 from a failed list or watch until the next "
+      "successful one",
+      reflector_->live() ? 1 : 0);
+  own.gauge("informer_last_activity_seconds", "Seconds since the server's last sign of life",
             std::chrono::duration<double>(reflector_->staleness()).count());
 
   // These are client-go's, labels and buckets included.
@@ -328,10 +330,10 @@ void InformerCore::collect(std::vector<metrics::Sample>& out) const {
                                  {"group", resource_.group},
                                  {"version", resource_.version},
                                  {"resource", resource_.resource}});
-  queue.gauge("informer_queued_items", "Changes that have not reached the store",
+  queue.gauge("informer_queued_items", "Number of changes that have not reached the store yet",
               static_cast<double>(controller_.queued()));
   queue.histogram("informer_processing_latency_seconds",
-                  "How long it took to apply and pass on what had come together",
+                  "How long it took to apply and pass on a batch of changes, in seconds",
                   controller_.processing());
   queue.gauge("informer_store_resource_version",
               "The 15 least significant digits of the resourceVersion of the store",
@@ -345,14 +347,16 @@ void InformerCore::collect(std::vector<metrics::Sample>& out) const {
   for (const auto& listener : listeners) {
     metrics::Collector handler(out, {{"name", reflector_->name()}, {"handler", listener->name()}});
     handler.gauge("informer_handler_pending_notifications",
-                  "Notifications that wait for a handler.",
+                  "Number of notifications that wait for the handler",
                   static_cast<double>(listener->backlog()));
-    handler.histogram("informer_handler_queue_latency_seconds",
-                      "How long the oldest notification of a batch had waited for its handler.",
-                      listener->latency());
+    handler.histogram(
+        "informer_handler_queue_latency_seconds",
+        "How long the oldest notification of a batch waited for the handler, in seconds",
+        listener->latency());
     handler.histogram("informer_handler_duration_seconds",
-                      "How long a handler took for what had come together", listener->duration());
-    handler.counter("informer_handler_exceptions_total", "How often a handler threw",
+                      "How long the handler took for a batch, in seconds", listener->duration());
+    handler.counter("informer_handler_exceptions_total",
+                    "Number of exceptions that the handler threw",
                     static_cast<double>(listener->exceptions()));
   }
 }

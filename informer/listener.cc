@@ -192,7 +192,7 @@ void Listener::guarded(const char* what, Call call) {
     log::error("handler {}: {} threw: {}", name_, what, e.what());
   } catch (...) {
     exceptions_.fetch_add(1, std::memory_order_relaxed);
-    log::error("handler {}: {} threw something that is no std::exception", name_, what);
+    log::error("handler {}: {} threw something that is not a std::exception", name_, what);
   }
 }
 

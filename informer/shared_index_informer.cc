@@ -100,7 +100,7 @@ HandlerRegistration SharedIndexInformer::add_handler(EventHandler<api::Object> h
 }
 
 void SharedIndexInformer::add_indexers(cache::Indexers indexers) {
-  if (stopped()) throw InvalidArgument("the informer has been stopped: it takes no more indexes");
+  if (stopped()) throw InvalidArgument("the informer has been stopped: it accepts no indexes");
   core_->store()->add_indexers(std::move(indexers));
 }
 

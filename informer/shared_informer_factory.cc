@@ -36,7 +36,7 @@ class SharedInformerFactory::Impl {
   for_namespaces(const api::Resource& resource, std::set<std::string> namespaces,
                  const Scope& asked) {
     if (!resource.namespaced)
-      throw InvalidArgument(resource.qualified_name() + " live in no namespace");
+      throw InvalidArgument(resource.qualified_name() + " are not namespaced");
     Wanted wanted = complete(resource, asked);
     wanted.ns = "several namespaces";
     const std::lock_guard lock(mutex_);
@@ -63,7 +63,7 @@ class SharedInformerFactory::Impl {
   bool stop(const api::Resource& resource, const Scope& asked) {
     const Wanted wanted = complete(resource, asked);
     if (client_.loop().running_in_this_thread()) {
-      throw InvalidArgument("stop_informer() on the event loop would wait for itself");
+      throw InvalidArgument("stop_informer() on the event loop would deadlock");
     }
     std::shared_ptr<SharedIndexInformer> informer;
     {

@@ -116,10 +116,17 @@ Freshness GroupState::freshness() const {
   }
   const bool any_synced = std::ranges::any_of(members, &Seen::synced);
   bool live = true;
+  std::string error;
   std::optional<Clock::TimePoint> live_since;
   std::optional<Clock::TimePoint> heard;
   for (const auto& member : members) {
-    if (!member.informer) return {false, changed_at};
+    if (!member.informer) return {false, changed_at, "the registry is closed"};
+    if (member.member.failure && !member.informer->live_since()) {
+      if (!error.empty()) error += "; ";
+      error += member.member.failure->ns.empty() ? member.member.failure->reason
+                                                 : fmt::format("{}: {}", member.member.failure->ns,
+                                                               member.member.failure->reason);
+    }
     // A part that the server refuses is not served, and does not make the rest stale.
     if (any_synced && member.member.refused && !member.synced()) continue;
     if (const auto since = member.informer->live_since()) {
@@ -131,11 +138,13 @@ Freshness GroupState::freshness() const {
     }
   }
   const auto at = live ? live_since : heard;
-  if (!at) return {false, changed_at};
+  if (!at) return {false, changed_at, std::move(error)};
   // The steady clock is what informers have; people want the time of day.
-  return {live, std::chrono::system_clock::now() -
-                    std::chrono::duration_cast<std::chrono::system_clock::duration>(
-                        Clock::real()->now() - *at)};
+  return {live,
+          std::chrono::system_clock::now() -
+              std::chrono::duration_cast<std::chrono::system_clock::duration>(Clock::real()->now() -
+                                                                              *at),
+          std::move(error)};
 }
 
 }  // namespace lookout::registry::detail

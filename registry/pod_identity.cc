@@ -54,6 +54,11 @@ PodIdentity PodIdentity::find(const PodIdentity& given, const std::string& fallb
                     "{}/namespace, no file {}/namespace and no $NAMESPACE: give it",
                     out.name, sources.downward_api_dir, sources.service_account_dir));
   }
+  // The uid is that of the pod this runs in, not of one that was named.
+  if (given.name.empty()) {
+    set_first(out.uid, [&] { return variable(sources, "POD_UID"); });
+    set_first(out.uid, [&] { return file_text(sources.downward_api_dir, "uid"); });
+  }
   return out;
 }
 

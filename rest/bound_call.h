@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <utility>
@@ -13,15 +14,17 @@ namespace lookout::rest::detail {
 
 /// Options that Client::with() adds to every call.
 struct Binding {
-  std::vector<std::stop_token> stops;    // each ends the call
+  std::vector<std::stop_token> stops;  // each ends the call
+  std::vector<std::function<bool()>> may_send;
   std::chrono::milliseconds timeout{0};  // 0: that of the Config
 };
 using BindingPtr = std::shared_ptr<const Binding>;
 
-/// `before` and then `call`: stops add up, and the later deadline replaces the earlier.
+/// `before` and then `call`: stops and guards add up, and the later deadline replaces the earlier.
 inline BindingPtr bind(const BindingPtr& before, const CallOptions& call) {
   auto out = before ? std::make_shared<Binding>(*before) : std::make_shared<Binding>();
   if (call.stop.stop_possible()) out->stops.push_back(call.stop);
+  if (call.may_send) out->may_send.push_back(call.may_send);
   if (call.timeout.count() > 0) out->timeout = call.timeout;
   return out;
 }

@@ -49,7 +49,7 @@ std::shared_ptr<const std::string> CaSource::current() {
   const std::lock_guard lock(mutex_);
   if (!file_ || !file_->poll(std::chrono::system_clock::now())) return pem_;
   if (const std::string why = ca_error(*file_->text()); !why.empty()) {
-    log::warn("the certificate authorities in {} cannot be used: {}; those before stay",
+    log::warn("cannot use the certificate authorities in {}: {}; keeping the previous ones",
               file_->path(), why);
   } else if (*file_->text() != *pem_) {
     log::info("new certificate authorities in {}", file_->path());

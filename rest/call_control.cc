@@ -29,10 +29,21 @@ CallControl::CallControl(const BoundCall& call, std::chrono::milliseconds timeou
       description_(std::move(description)),
       timer_(std::make_shared<boost::asio::steady_timer>(executor_)) {
   if (timeout.count() > 0 && timeout < kLongest) deadline_ = steady_clock::now() + timeout;
-  if (call.binding) stops_ = call.binding->stops;
+  if (call.binding) {
+    stops_ = call.binding->stops;
+    may_send_ = call.binding->may_send;
+  }
+  if (call.options.may_send) may_send_.push_back(call.options.may_send);
   if (call.options.stop.stop_possible()) stops_.push_back(call.options.stop);
   for (const auto& token : stops_) on_stop_.emplace_back(token, [this] { stop(); });
   on_stop_.emplace_back(closing_, [this] { stop(); });
+}
+
+std::function<bool()> CallControl::send_guard() const {
+  if (may_send_.empty()) return {};
+  return [all = may_send_] {
+    return std::all_of(all.begin(), all.end(), [](const auto& may_send) { return may_send(); });
+  };
 }
 
 bool CallControl::stop_requested() const {
@@ -40,8 +51,8 @@ bool CallControl::stop_requested() const {
                      [](const std::stop_token& token) { return token.stop_requested(); });
 }
 
-// Whoever lets go of a call (a coroutine that is cancelled, a loop that ends) waits for nothing of
-// it any more: a credential plugin, for one, is ended.
+// Destroying a call (because its coroutine is cancelled or its loop ends) ends all its operations,
+// such as a credential plugin.
 CallControl::~CallControl() { interruption_.request_stop(); }
 
 void CallControl::stop() {

@@ -33,7 +33,7 @@ class CallControl {
   CallControl(const CallControl&) = delete;
   CallControl& operator=(const CallControl&) = delete;
 
-  /// What is left until the deadline; 0 if there is none. Throws TransportError when it has passed.
+  /// The time until the deadline; 0 if there is none. Throws TransportError when it has passed.
   std::chrono::milliseconds remaining() const;
   /// Whether the deadline leaves time for a pause.
   bool has_time_for(std::chrono::milliseconds pause) const;
@@ -46,6 +46,9 @@ class CallControl {
   /// For what neither an exchange nor a pause is: stopped by a stop, and when the deadline passes.
   std::stop_token interruption();
 
+  /// Whether all CallOptions::may_send agree; empty if there is none. May outlive the call.
+  std::function<bool()> send_guard() const;
+
   const boost::asio::any_io_executor& executor() const { return executor_; }
 
  private:
@@ -55,6 +58,7 @@ class CallControl {
   bool stop_requested() const;
 
   std::vector<std::stop_token> stops_;
+  std::vector<std::function<bool()>> may_send_;
   std::stop_token closing_;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   boost::asio::any_io_executor executor_;

@@ -7,8 +7,8 @@
 
 namespace lookout::rest::detail {
 
-/// What `f` returns. An exception must not unwind through the frames of C: if `f` throws, returns
-/// `otherwise`, and `failure` says why.
+/// Returns the result of `f`. An exception must not unwind through C frames: if `f` throws, returns
+/// `otherwise` and sets `failure` to the reason.
 template <class Result, class F>
 Result call_from_c(std::string& failure, Result otherwise, F f) noexcept {
   try {

@@ -55,7 +55,7 @@ class Pipe {
   int error_ = 0;
 };
 
-/// What the program starts with: its descriptors, signals and group.
+/// The initial descriptors, signals and process group of the program.
 class SpawnSettings {
  public:
   SpawnSettings(const Pipe& output, bool share_stdin, bool own_group) {

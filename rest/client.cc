@@ -109,7 +109,9 @@ Client::Impl::Impl(Config config, std::shared_ptr<EventLoop> loop)
       loop_(loop ? std::move(loop) : std::make_shared<EventLoop>()),
       ca_(config_),
       credentials_(std::make_shared<Credentials>(config_)),
-      transport_(detail::HttpTransport::create(loop_->context(), server_of(config_))),
+      transport_(config_.transport
+                     ? config_.transport->create(loop_->context(), server_of(config_))
+                     : detail::HttpTransport::create(loop_->context(), server_of(config_))),
       warnings_(config_.on_warning) {
   if (config_.qps > 0) limiter_.emplace(config_.qps, config_.burst);
 }
@@ -163,6 +165,7 @@ detail::HttpRequest Client::Impl::prepare(const Request& request, const Credenti
   out.ca = ca_.current();
   out.certificate = {credential.client_certificate, credential.client_key};
   out.timeout = control.remaining();
+  if (request.method != "GET") out.may_send = control.send_guard();
   if (request.lasts.count() > 0) {
     const auto most =
         request.lasts + config_.keepalive.probe_after + config_.keepalive.probe_timeout;
@@ -232,7 +235,7 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
           const bool again = delay && attempt < kMaxRetries && control.has_time_for(*delay) &&
                              !api::is_too_large_resource_version(error);
           if (!again) throw api::StatusError(std::move(error));
-          log::debug("{}: HTTP {}, again in {} s", describe(request), answer.head.status,
+          log::debug("{}: HTTP {}, retrying in {} s", describe(request), answer.head.status,
                      delay->count());
         }
       }
@@ -292,8 +295,8 @@ Awaitable<api::Object> Client::Impl::read_object(const Request& request, Answer 
     error = decoder.error();
   }
   if (!object) {
-    throw api::DecodeError(fmt::format("{}: the answer{} is no object: {}; {}", describe(request),
-                                       detail::type_of(answer.head), error,
+    throw api::DecodeError(fmt::format("{}: the answer{} is not an object: {}; {}",
+                                       describe(request), detail::type_of(answer.head), error,
                                        detail::beginning_of_answer(beginning, kQuoted)));
   }
   co_return object;

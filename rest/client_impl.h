@@ -1,4 +1,4 @@
-// What all copies of a Client share.
+// The state that all copies of a Client share.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>

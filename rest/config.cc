@@ -36,7 +36,7 @@ bool fits_header(std::string_view text) {
 
 void check_header(std::string_view text, std::string_view field) {
   if (fits_header(text)) return;
-  throw ConfigError(fmt::format("{} holds a line break or another control character", field));
+  throw ConfigError(fmt::format("{} contains a line break or another control character", field));
 }
 
 /// Servers take the space around a value away: it would be somebody else's name that arrives.
@@ -48,7 +48,7 @@ void check_identity(std::string_view text, std::string_view field) {
 
 void check_file(const std::string& path, std::string_view field) {
   if (path.find('\0') == std::string::npos) return;
-  throw ConfigError(fmt::format("{} holds a NUL character", field));
+  throw ConfigError(fmt::format("{} contains a NUL character", field));
 }
 
 bool is_dns_label(std::string_view text) {
@@ -93,10 +93,11 @@ std::string normalized_server(const std::string& server, bool tls_by_default) {
   const Url url(complete ? server : (tls_by_default ? "https://" : "http://") + server);
   // A URL may hold a password: it is not repeated in messages unless it is known to have none.
   if (!url.error().empty()) {
-    throw ConfigError(fmt::format("server: no URL and no host:port ({})", url.error()));
+    throw ConfigError(fmt::format("server: neither a URL nor host:port ({})", url.error()));
   }
   if (!url.part(CURLUPART_USER).empty() || !url.part(CURLUPART_PASSWORD).empty()) {
-    throw ConfigError("server: the URL must hold no user or password; use username and password");
+    throw ConfigError(
+        "server: the URL must not contain a user or password; use username and password");
   }
   const std::string scheme = url.part(CURLUPART_SCHEME);
   if (scheme != "https" && scheme != "http") {
@@ -109,7 +110,7 @@ std::string normalized_server(const std::string& server, bool tls_by_default) {
   while (path.ends_with('/')) path.pop_back();
   if (!complete && !path.empty()) {
     throw ConfigError(fmt::format(
-        "server: \"{}\" is no host:port; an address with a path begins with https://", server));
+        "server: \"{}\" is not host:port; an address with a path begins with https://", server));
   }
   const std::string port = url.part(CURLUPART_PORT);
   return fmt::format("{}://{}{}{}{}", scheme, host, port.empty() ? "" : ":", port, path);
@@ -124,7 +125,7 @@ void check_proxy(const std::string& proxy) {
   }
   const Url url(proxy);
   if (!url.error().empty()) {
-    throw ConfigError(fmt::format("proxy_url: no URL ({})", url.error()));
+    throw ConfigError(fmt::format("proxy_url: not a URL ({})", url.error()));
   }
 }
 
@@ -140,7 +141,7 @@ void check_pair(bool certificate, bool key) {
 
 void check_impersonation(const Impersonation& as) {
   if (as.user.empty() && !(as.uid.empty() && as.groups.empty() && as.extra.empty())) {
-    throw ConfigError("a uid, groups or extra fields to act as are set, but no user");
+    throw ConfigError("a uid, groups or extra fields to impersonate are set, but no user");
   }
   check_identity(as.user, "the user to act as");
   check_identity(as.uid, "the uid to act as");
@@ -212,7 +213,7 @@ std::string why_not_in_cluster(const std::string& token_file) {
   return {};
 }
 
-/// What load() found where it looked for a kubeconfig.
+/// Describes where load() looked for a kubeconfig.
 std::string describe_search(const LoadOptions& options, const Kubeconfig& found) {
   std::string out;
   if (!options.file.empty()) {
@@ -298,7 +299,7 @@ Config Config::in_cluster(const std::string& service_account_dir) {
 Config Config::from_kubeconfig(const LoadOptions& options) {
   const Kubeconfig kubeconfig = Kubeconfig::load(options);
   if (!kubeconfig.chooses_cluster(options)) {
-    throw ConfigError(fmt::format("no kubeconfig that chooses a cluster: looked in {}",
+    throw ConfigError(fmt::format("found no kubeconfig that chooses a cluster: looked in {}",
                                   describe_search(options, kubeconfig)));
   }
   return kubeconfig.to_config(options);
@@ -310,7 +311,7 @@ Config Config::normalized() const {
   out.server = normalized_server(server, uses_tls());
   check_proxy(proxy_url);
   if (insecure && has_ca) {
-    throw ConfigError("a certificate authority is set, and insecure, which would not look at it");
+    throw ConfigError("a certificate authority is set, but insecure would ignore it");
   }
   check_pair(!client_cert_data.empty() || !client_cert_file.empty(),
              !client_key_data.empty() || !client_key_file.empty());
@@ -327,7 +328,7 @@ Config Config::normalized() const {
   const bool has_token = !out.bearer_token.empty() || !token_file.empty();
   const bool has_basic = !username.empty() || !password.empty();
   if (has_token && has_basic) {
-    throw ConfigError("a token and a username or password are set; a request carries only one");
+    throw ConfigError("a token and a username or password are set; a request can carry only one");
   }
   if (has_basic && username.empty()) throw ConfigError("a password is set, but no username");
   if (username.find(':') != std::string::npos) {
@@ -336,12 +337,14 @@ Config Config::normalized() const {
   if (exec) detail::check_exec_config(*exec);
   check_impersonation(as);
   check_header(user_agent, "user_agent");
-  if (timeout < std::chrono::milliseconds::zero()) throw ConfigError("timeout: less than nothing");
-  if (!(qps >= 0) || burst < 1) throw ConfigError("qps: less than nothing, or burst less than 1");
+  if (timeout < std::chrono::milliseconds::zero())
+    throw ConfigError("timeout: must not be negative");
+  if (!(qps >= 0) || burst < 1)
+    throw ConfigError("qps must not be negative, and burst must be at least 1");
   if (out.default_namespace.empty()) out.default_namespace = "default";
   if (!is_dns_label(out.default_namespace)) {
     throw ConfigError(
-        fmt::format("default_namespace: \"{}\" is no name of a namespace",
+        fmt::format("default_namespace: \"{}\" is not a valid namespace name",
                     fits_header(out.default_namespace) ? out.default_namespace : "..."));
   }
   return out;

@@ -69,7 +69,7 @@ class AuthorizationSource {
     if (text.empty()) {
       error_ = fmt::format("the token file {} is empty", file_->path());
     } else if (!printable) {
-      error_ = fmt::format("what is in {} is no token: it has several lines", file_->path());
+      error_ = fmt::format("{} does not contain a token: it has several lines", file_->path());
     } else {
       value_ = bearer(std::string(text));
     }
@@ -256,7 +256,7 @@ class Credentials::Impl {
       if (!current_ || expired()) throw ConfigError(failure_);
       // The server refused what it may take again (it was overtaxed, its clock was wrong): better
       // than nothing until it expires, as in client-go.
-      log::warn("{}; the credential before stays in use", failure_);
+      log::warn("{}; keeping the previous credential", failure_);
       invalid_ = false;
       return true;
     }
@@ -297,7 +297,7 @@ class Credentials::Impl {
   CertificateSource certificate_;
   CredentialPtr current_;
 
-  // Of the plugin.
+  // The state of the plugin.
   std::condition_variable_any changed_;
   bool running_ = false;
   std::uint64_t runs_ = 0;

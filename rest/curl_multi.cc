@@ -150,7 +150,7 @@ void CurlMulti::wait(const std::shared_ptr<Socket>& socket, stream_descriptor::w
         (read ? socket->reading : socket->writing) = false;
         const auto self = weak.lock();
         if (!self || !socket->descriptor.is_open()) return;
-        // What is no longer wanted by now is not waited for again.
+        // Do not wait again for an event that is no longer wanted.
         if ((socket->wanted & (read ? CURL_POLL_IN : CURL_POLL_OUT)) == 0) return;
         const int events = error ? CURL_CSELECT_ERR : read ? CURL_CSELECT_IN : CURL_CSELECT_OUT;
         self->act(socket->descriptor.native_handle(), events);

@@ -30,13 +30,13 @@ Encoding Encodings::wanted(ContentType type, const api::Resource& resource, bool
 void Encodings::give_up_protobuf(const api::Resource& resource, std::string_view why) {
   const std::lock_guard lock(mutex_);
   if (json_only_.insert(key_of(resource)).second)
-    log::info("{}: asks for JSON from now on: {}", resource.qualified_name(), why);
+    log::info("{}: requesting JSON from now on: {}", resource.qualified_name(), why);
 }
 
 void Encodings::avoid_protobuf(const api::Resource& resource, std::string_view why, TimePoint now) {
   const std::lock_guard lock(mutex_);
   json_until_[key_of(resource)] = now + kAvoided;
-  log::info("{}: asks for JSON for {} minutes: {}", resource.qualified_name(), kAvoided.count(),
+  log::info("{}: requesting JSON for {} minutes: {}", resource.qualified_name(), kAvoided.count(),
             why);
 }
 

@@ -15,7 +15,7 @@
 
 namespace lookout::rest::detail {
 
-/// What to ask for this time.
+/// The encoding to request this time.
 struct Encoding {
   bool protobuf = false;
   /// Objects that would lose something are asked for again, in JSON.

@@ -117,7 +117,7 @@ std::string describe_failure(const ExecConfig& exec, const ExecLimits& limits,
       }
       if (result.status != ENOENT) return std::generic_category().message(result.status);
       std::string out =
-          "there is no such program. The configuration asks for a credential plugin that is not "
+          "the program does not exist. The configuration asks for a credential plugin that is not "
           "installed "
           "(https://kubernetes.io/docs/reference/access-authn-authz/authentication/"
           "#client-go-credential-plugins)";
@@ -142,7 +142,7 @@ std::string describe_failure(const ExecConfig& exec, const ExecLimits& limits,
 std::string text_member(const rapidjson::Value& object, const char* name) {
   const auto member = object.FindMember(name);
   if (member == object.MemberEnd() || member->value.IsNull()) return {};
-  if (!member->value.IsString()) throw ConfigError(fmt::format("{} is no text", name));
+  if (!member->value.IsString()) throw ConfigError(fmt::format("{} is not a string", name));
   return {member->value.GetString(), member->value.GetStringLength()};
 }
 
@@ -168,7 +168,7 @@ void check_exec_config(const ExecConfig& exec) {
   }
   const auto check_nul = [](std::string_view text, std::string_view field) {
     if (text.find('\0') != std::string_view::npos) {
-      throw ConfigError(fmt::format("exec: {} holds a NUL character", field));
+      throw ConfigError(fmt::format("exec: {} contains a NUL character", field));
     }
   };
   check_nul(exec.command, "command");
@@ -242,7 +242,7 @@ ExecCredential parse_exec_credential(const std::string& json, std::string_view a
   }
   if (const std::string text = text_member(status->value, "expirationTimestamp"); !text.empty()) {
     out.expires = api::parse_time(text);
-    if (!out.expires) throw ConfigError("printed an expirationTimestamp that is no time");
+    if (!out.expires) throw ConfigError("printed an expirationTimestamp that is not a timestamp");
   }
   return out;
 }

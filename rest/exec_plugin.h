@@ -16,7 +16,7 @@ namespace lookout::rest::detail {
 /// Throws ConfigError for a plugin that cannot be run: no command, an unknown apiVersion ...
 void check_exec_config(const ExecConfig& exec);
 
-/// What a plugin printed.
+/// A plugin's output.
 struct ExecCredential {
   std::string token;
   std::string certificate;  // PEM, with its key
@@ -34,7 +34,7 @@ struct ExecLimits {
 std::optional<ExecCredential> run_exec_plugin(const Config& config, const ExecLimits& limits,
                                               std::stop_token stop);
 
-/// What the plugin finds in KUBERNETES_EXEC_INFO.
+/// The value of KUBERNETES_EXEC_INFO for the plugin.
 std::string exec_info(const Config& config, bool interactive);
 
 /// Reads what a plugin printed. Throws ConfigError, without repeating any of it.

@@ -56,13 +56,16 @@ bool is_transient(const std::exception& e) {
 }
 
 namespace detail {
+namespace {
+
+class CurlTransport;
 
 /// What the transport's strand and the reading coroutine share.
-struct HttpExchange::Flow {
+struct Flow {
   // How much of a body may lie unread before the server has to wait.
   static constexpr std::size_t kHighWater = 256u << 10;
 
-  Flow(boost::asio::any_io_executor executor, std::weak_ptr<HttpTransport> owner,
+  Flow(boost::asio::any_io_executor executor, std::weak_ptr<CurlTransport> owner,
        std::shared_ptr<BufferPool> pool, std::string description)
       : event(std::move(executor)),
         transport(std::move(owner)),
@@ -70,7 +73,7 @@ struct HttpExchange::Flow {
         what(std::move(description)) {}
 
   AsyncEvent event;
-  const std::weak_ptr<HttpTransport> transport;
+  const std::weak_ptr<CurlTransport> transport;
   const std::shared_ptr<BufferPool> buffers;
   const std::string what;  // "GET https://host/path", for messages
 
@@ -102,9 +105,10 @@ struct HttpExchange::Flow {
   }
 };
 
-namespace {
-
 using Kind = TransportError::Kind;
+
+/// CallOptions::may_send has said no.
+constexpr const char* kNotSent = ": not sent: its sender may not send it any more";
 
 /// What the other side says in TLS when it does not want to go on (RFC 8446, 6.2); with TLS 1.3 it
 /// comes after what this side takes for the end of the handshake.
@@ -182,7 +186,7 @@ using Transfers = std::unordered_map<CURL*, std::unique_ptr<Transfer>>;
 
 /// One request on its way; lives on the strand from start to end.
 struct Transfer {
-  std::shared_ptr<HttpExchange::Flow> flow;
+  std::shared_ptr<Flow> flow;
   ConnectionMonitor* monitor = nullptr;
   const Transfers* all = nullptr;  // those of the transport
   HttpRequest request;
@@ -191,8 +195,9 @@ struct Transfer {
   HttpHead head;
   bool head_done = false;
   std::size_t sent = 0;  // of the body
-  bool held = false;     // what arrived last was not taken; libcurl holds it
-  bool probe = false;    // the monitor's question
+  bool held_back = false;
+  bool held = false;   // what arrived last was not taken; libcurl holds it
+  bool probe = false;  // the monitor's question
   StreamNotes stream;
   int begun_again = 0;
   const ConnectionMonitor::TimePoint begun = ConnectionMonitor::Clock::now();
@@ -241,6 +246,10 @@ struct Transfer {
   }
 
   std::size_t on_send(char* out, std::size_t size) {
+    if (sent == 0 && request.held_back()) {
+      held_back = true;
+      return CURL_READFUNC_ABORT;
+    }
     size = std::min(size, request.body.size() - sent);
     std::memcpy(out, request.body.data() + sent, size);
     sent += size;
@@ -252,7 +261,7 @@ struct Transfer {
     bool ring = false;
     {
       const std::lock_guard lock(flow->mutex);
-      held = flow->buffer.size() >= HttpExchange::Flow::kHighWater;
+      held = flow->buffer.size() >= Flow::kHighWater;
       if (held) {
         flow->paused = true;
         return CURL_WRITEFUNC_PAUSE;
@@ -326,11 +335,10 @@ curl_blob blob_of(const std::string& text) {
   return {const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
 }
 
-}  // namespace
-
-class HttpTransport::Impl {
+/// What the strand does.
+class CurlTransfers {
  public:
-  Impl(boost::asio::io_context& context, HttpServer server)
+  CurlTransfers(boost::asio::io_context& context, HttpServer server)
       : server_(std::move(server)),
         direct_(bypasses_environment_proxy(server_.url)),
         strand_(boost::asio::make_strand(context)),
@@ -342,15 +350,19 @@ class HttpTransport::Impl {
             {[this](const auto& visit) { each_transfer(visit); }, [this] { return send_probe(); },
              [this](ConnectionMonitor::Port port, std::string_view why) { lost(port, why); }})) {}
 
-  ~Impl() { close("the client was closed"); }
+  ~CurlTransfers() { close("the client was closed"); }
 
   const HttpServer& server() const { return server_; }
   const CurlMulti::Strand& strand() const { return strand_; }
   const std::shared_ptr<BufferPool>& buffers() const { return buffers_; }
 
-  void begin(std::shared_ptr<HttpExchange::Flow> flow, HttpRequest request) {
+  void begin(std::shared_ptr<Flow> flow, HttpRequest request) {
     if (closed_ || is_cancelled(*flow)) {
       flow->finish(cancelled_error(*flow));
+      return;
+    }
+    if (request.held_back()) {
+      flow->finish(TransportError(Kind::kCancelled, flow->what + kNotSent));
       return;
     }
     auto transfer = std::make_unique<Transfer>();
@@ -376,11 +388,11 @@ class HttpTransport::Impl {
     }
   }
 
-  void resume(const HttpExchange::Flow& flow) {
+  void resume(const Flow& flow) {
     if (flow.easy != nullptr) multi_->resume(flow.easy);
   }
 
-  void cancel(HttpExchange::Flow& flow) {
+  void cancel(Flow& flow) {
     if (flow.easy == nullptr) return;
     CURL* easy = flow.easy;
     multi_->remove(easy);
@@ -423,8 +435,8 @@ class HttpTransport::Impl {
     request.ca = any->second->request.ca;
     request.timeout = server_.probe_timeout;
     auto probe = std::make_unique<Transfer>();
-    probe->flow = std::make_shared<HttpExchange::Flow>(
-        strand_, std::weak_ptr<HttpTransport>(), buffers_, "GET " + server_.url + request.target);
+    probe->flow = std::make_shared<Flow>(strand_, std::weak_ptr<CurlTransport>(), buffers_,
+                                         "GET " + server_.url + request.target);
     probe->request = std::move(request);
     probe->probe = true;
     begin(std::move(probe));
@@ -442,7 +454,7 @@ class HttpTransport::Impl {
   static int on_socket_opened(void* impl, curl_socket_t fd, curlsocktype) {
     // Data that nobody acknowledges ends the connection after this time; so do unanswered
     // keep-alive probes.
-    auto* self = static_cast<Impl*>(impl);
+    auto* self = static_cast<CurlTransfers*>(impl);
     const auto timeout = static_cast<unsigned>(self->server_.user_timeout.count());
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
     self->monitor_->opened(fd);
@@ -450,16 +462,16 @@ class HttpTransport::Impl {
   }
 
   static int on_socket_closed(void* impl, curl_socket_t fd) {
-    static_cast<Impl*>(impl)->monitor_->closed(fd);
+    static_cast<CurlTransfers*>(impl)->monitor_->closed(fd);
     return ::close(fd);
   }
 
-  static bool is_cancelled(HttpExchange::Flow& flow) {
+  static bool is_cancelled(Flow& flow) {
     const std::lock_guard lock(flow.mutex);
     return flow.cancelled;
   }
 
-  TransportError cancelled_error(const HttpExchange::Flow& flow) const {
+  TransportError cancelled_error(const Flow& flow) const {
     return {Kind::kCancelled,
             fmt::format("{}: {}", flow.what, closed_ ? "the client was closed" : "cancelled")};
   }
@@ -525,6 +537,8 @@ class HttpTransport::Impl {
     if (was.port != 0 && transfer.lost_port == was.port) {
       fail(&transfer, TransportError(Kind::kBroken,
                                      fmt::format("{}: {}", transfer.flow->what, transfer.lost)));
+    } else if (transfer.held_back) {
+      fail(&transfer, TransportError(Kind::kCancelled, transfer.flow->what + kNotSent));
     } else if (result == CURLE_OK) {
       transfer.flow->easy = nullptr;
       transfer.flow->finish(std::nullopt);
@@ -593,9 +607,9 @@ class HttpTransport::Impl {
     set(CURLOPT_TCP_KEEPALIVE, 1L);
     set(CURLOPT_TCP_KEEPIDLE, static_cast<long>(server_.keepalive_idle.count()));
     set(CURLOPT_TCP_KEEPINTVL, static_cast<long>(server_.keepalive_interval.count()));
-    set(CURLOPT_SOCKOPTFUNCTION, &Impl::on_socket_opened);
+    set(CURLOPT_SOCKOPTFUNCTION, &CurlTransfers::on_socket_opened);
     set(CURLOPT_SOCKOPTDATA, this);
-    set(CURLOPT_CLOSESOCKETFUNCTION, &Impl::on_socket_closed);
+    set(CURLOPT_CLOSESOCKETFUNCTION, &CurlTransfers::on_socket_closed);
     set(CURLOPT_CLOSESOCKETDATA, this);
 
     set_tls(easy, request);
@@ -657,70 +671,90 @@ class HttpTransport::Impl {
   bool closed_ = false;
 };
 
-std::shared_ptr<HttpTransport> HttpTransport::create(boost::asio::io_context& context,
-                                                     HttpServer server) {
-  return std::shared_ptr<HttpTransport>(
-      new HttpTransport(std::make_unique<Impl>(context, std::move(server))));
-}
+class CurlTransport : public HttpTransport, public std::enable_shared_from_this<CurlTransport> {
+ public:
+  CurlTransport(boost::asio::io_context& context, HttpServer server)
+      : transfers_(std::make_shared<CurlTransfers>(context, std::move(server))) {}
 
-HttpTransport::HttpTransport(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  // The last reference may be let go on any thread while the strand still works on something: the
+  // end happens there, too.
+  ~CurlTransport() override {
+    const auto strand = transfers_->strand();
+    boost::asio::post(strand, [transfers = std::move(transfers_)] {});
+  }
+  CurlTransport(const CurlTransport&) = delete;
+  CurlTransport& operator=(const CurlTransport&) = delete;
 
-// The last reference may be let go on any thread while the strand still works on something: the end
-// happens there, too.
-HttpTransport::~HttpTransport() {
-  const auto strand = impl_->strand();
-  boost::asio::post(strand, [impl = std::shared_ptr<Impl>(std::move(impl_))] {});
-}
+  const HttpServer& server() const override { return transfers_->server(); }
+  std::shared_ptr<HttpExchange> start(HttpRequest request,
+                                      boost::asio::any_io_executor executor) override;
+  void shutdown() override;
 
-const HttpServer& HttpTransport::server() const { return impl_->server(); }
+  void post_resume(std::shared_ptr<Flow> flow) {
+    boost::asio::post(transfers_->strand(), [self = shared_from_this(), flow = std::move(flow)] {
+      self->transfers_->resume(*flow);
+    });
+  }
+  void post_cancel(std::shared_ptr<Flow> flow) {
+    boost::asio::post(transfers_->strand(), [self = shared_from_this(), flow = std::move(flow)] {
+      self->transfers_->cancel(*flow);
+    });
+  }
 
-std::shared_ptr<HttpExchange> HttpTransport::start(HttpRequest request,
+ private:
+  std::shared_ptr<CurlTransfers> transfers_;
+};
+
+class CurlExchange : public HttpExchange {
+ public:
+  explicit CurlExchange(std::shared_ptr<Flow> flow) : flow_(std::move(flow)) {}
+  ~CurlExchange() override;
+  CurlExchange(const CurlExchange&) = delete;
+  CurlExchange& operator=(const CurlExchange&) = delete;
+
+  Awaitable<HttpHead> head() override;
+  Awaitable<std::string> read(std::string reuse) override;
+  void cancel() override { give_up(); }
+
+ private:
+  void give_up();
+
+  std::shared_ptr<Flow> flow_;
+};
+
+std::shared_ptr<HttpExchange> CurlTransport::start(HttpRequest request,
                                                    boost::asio::any_io_executor executor) {
-  auto flow = std::make_shared<HttpExchange::Flow>(
-      std::move(executor), weak_from_this(), impl_->buffers(),
-      request.method + " " + impl_->server().url + request.target);
-  boost::asio::post(impl_->strand(),
+  auto flow =
+      std::make_shared<Flow>(std::move(executor), weak_from_this(), transfers_->buffers(),
+                             request.method + " " + transfers_->server().url + request.target);
+  boost::asio::post(transfers_->strand(),
                     [self = shared_from_this(), flow, request = std::move(request)]() mutable {
-                      self->impl_->begin(std::move(flow), std::move(request));
+                      self->transfers_->begin(std::move(flow), std::move(request));
                     });
-  return std::shared_ptr<HttpExchange>(new HttpExchange(std::move(flow)));
+  return std::make_shared<CurlExchange>(std::move(flow));
 }
 
-void HttpTransport::shutdown() {
+void CurlTransport::shutdown() {
   auto closed = std::make_shared<std::promise<void>>();
-  boost::asio::post(impl_->strand(), [self = shared_from_this(), closed] {
-    self->impl_->close("the client was closed");
+  boost::asio::post(transfers_->strand(), [self = shared_from_this(), closed] {
+    self->transfers_->close("the client was closed");
     closed->set_value();
   });
-  const auto executor = impl_->strand().get_inner_executor();
+  const auto executor = transfers_->strand().get_inner_executor();
   if (!executor.running_in_this_thread() && !executor.context().stopped())
     closed->get_future().wait();
 }
 
-void HttpTransport::post_resume(std::shared_ptr<HttpExchange::Flow> flow) {
-  boost::asio::post(impl_->strand(), [self = shared_from_this(), flow = std::move(flow)] {
-    self->impl_->resume(*flow);
-  });
-}
-
-void HttpTransport::post_cancel(std::shared_ptr<HttpExchange::Flow> flow) {
-  boost::asio::post(impl_->strand(), [self = shared_from_this(), flow = std::move(flow)] {
-    self->impl_->cancel(*flow);
-  });
-}
-
-HttpExchange::HttpExchange(std::shared_ptr<Flow> flow) : flow_(std::move(flow)) {}
-
-HttpExchange::~HttpExchange() {
+CurlExchange::~CurlExchange() {
   bool finished = false;
   {
     const std::lock_guard lock(flow_->mutex);
     finished = flow_->finished;
   }
-  if (!finished) cancel();
+  if (!finished) give_up();
 }
 
-void HttpExchange::cancel() {
+void CurlExchange::give_up() {
   {
     const std::lock_guard lock(flow_->mutex);
     if (std::exchange(flow_->cancelled, true)) return;
@@ -730,7 +764,7 @@ void HttpExchange::cancel() {
   if (const auto transport = flow_->transport.lock()) transport->post_cancel(flow_);
 }
 
-Awaitable<HttpHead> HttpExchange::head() {
+Awaitable<HttpHead> CurlExchange::head() {
   for (;;) {
     {
       const std::lock_guard lock(flow_->mutex);
@@ -742,7 +776,7 @@ Awaitable<HttpHead> HttpExchange::head() {
   }
 }
 
-Awaitable<std::string> HttpExchange::read(std::string reuse) {
+Awaitable<std::string> CurlExchange::read(std::string reuse) {
   constexpr std::size_t kIdleCapacity = 4096;
   reuse.clear();
   for (;;) {
@@ -772,6 +806,13 @@ Awaitable<std::string> HttpExchange::read(std::string reuse) {
     if (!reuse.empty()) co_return std::move(reuse);
     co_await flow_->event.wait();
   }
+}
+
+}  // namespace
+
+std::shared_ptr<HttpTransport> HttpTransport::create(boost::asio::io_context& context,
+                                                     HttpServer server) {
+  return std::make_shared<CurlTransport>(context, std::move(server));
 }
 
 }  // namespace detail

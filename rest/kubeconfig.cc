@@ -45,15 +45,15 @@ class Field {
 
   Field operator[](std::string_view key) const {
     if (node_ == nullptr) return {file_, nullptr, {}};
-    expect(YamlNode::Kind::kMap, "is no map");
+    expect(YamlNode::Kind::kMap, "is not a map");
     return {file_, node_->find(key),
             path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
   }
 
   std::string text() const {
     if (node_ == nullptr) return {};
-    expect(YamlNode::Kind::kScalar, "is no text");
-    if (node_->text.find('\0') != std::string::npos) fail("holds a NUL character");
+    expect(YamlNode::Kind::kScalar, "is not a string");
+    if (node_->text.find('\0') != std::string::npos) fail("contains a NUL character");
     return node_->text;
   }
 
@@ -71,18 +71,18 @@ class Field {
     fail("is neither true nor false");
   }
 
-  /// What is written in base64.
+  /// The decoded value of a base64 field.
   std::string data() const {
     const std::string encoded = text();
     std::optional<std::string> out = decode_base64(encoded);
-    if (!out) fail("is no base64");
+    if (!out) fail("is not base64");
     return std::move(*out);
   }
 
   template <class Use>
   void for_each_item(Use use) const {
     if (node_ == nullptr) return;
-    expect(YamlNode::Kind::kSequence, "is no list");
+    expect(YamlNode::Kind::kSequence, "is not a list");
     for (std::size_t i = 0; i < node_->items.size(); ++i) {
       use(Field(file_, node_->items[i], fmt::format("{}[{}]", path_, i)));
     }
@@ -97,7 +97,7 @@ class Field {
   template <class Use>
   void for_each_field(Use use) const {
     if (node_ == nullptr) return;
-    expect(YamlNode::Kind::kMap, "is no map");
+    expect(YamlNode::Kind::kMap, "is not a map");
     for (std::size_t i = 0; i < node_->fields.size(); ++i) {
       const std::string& key = node_->fields[i].first;
       if (key.find('\0') != std::string::npos) fail("has a name with a NUL character");
@@ -291,7 +291,7 @@ Kubeconfig Kubeconfig::parse(std::string_view text, const std::string& file) {
     const YamlTree tree(text);
     const Field root(file, &tree.root(), "");
     if (root.present() && root.node()->kind != YamlNode::Kind::kMap) {
-      throw ConfigError(fmt::format("{}: this is no kubeconfig", place({file, root.line()})));
+      throw ConfigError(fmt::format("{}: this is not a kubeconfig", place({file, root.line()})));
     }
     const Field kind = root["kind"];
     const Field version = root["apiVersion"];

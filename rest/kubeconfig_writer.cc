@@ -165,7 +165,7 @@ void write_kubeconfig(const std::string& file, const Config& config, std::string
   const fs::file_status status = fs::status(file, error);
   if (fs::exists(status) && !fs::is_regular_file(status)) return write_in_place(file, text);
 
-  // Of a symbolic link, the file that it leads to is replaced, not the link.
+  // For a symbolic link, replaces the file that it points to, not the link.
   fs::path target = fs::exists(status) ? fs::canonical(file, error) : fs::path(file);
   if (error && fs::exists(status)) fail(file, error.value());
   if (target.has_parent_path()) {

@@ -108,7 +108,7 @@ std::string Request::target() const {
 
 std::string resource_path(const api::Resource& resource, std::string_view ns, std::string_view name,
                           std::string_view subresource) {
-  // What follows is part of a path only if these are.
+  // The rest is only part of a path if these are present.
   if (!resource.group.empty()) segment("API group", resource.group);
   segment("API version", resource.version);
   std::string out = resource.root_path();
@@ -142,7 +142,7 @@ std::string namespace_for(const api::Resource& resource, const std::string& clie
 void check_raw_path(std::string_view path) {
   const bool printable =
       std::all_of(path.begin(), path.end(), [](char c) { return c > ' ' && c < 0x7F && c != '#'; });
-  // What begins otherwise would continue the name of the host.
+  // Any other beginning would continue the host name.
   if (!path.starts_with('/') || !printable) {
     throw InvalidArgument(fmt::format(
         "invalid path {}: it must begin with '/', and everything but printable ASCII must be "
@@ -297,7 +297,7 @@ std::string beginning_of_answer(std::string_view body, std::size_t limit) {
     return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\r' && c != '\n';
   };
   if (const auto begin = body.substr(0, limit); std::any_of(begin.begin(), begin.end(), is_binary))
-    return "it is no text";
+    return "it is not a string";
   return "it begins " + quoted_beginning(body, limit);
 }
 

@@ -173,9 +173,9 @@ void Warnings::tell(const std::vector<std::string>& headers, const std::string& 
       try {
         handler_(warning);
       } catch (const std::exception& e) {
-        log::error("the handler of warnings threw: {}", e.what());
+        log::error("the warning handler threw: {}", e.what());
       } catch (...) {
-        log::error("the handler of warnings threw");
+        log::error("the warning handler threw");
       }
     }
   }

@@ -11,8 +11,8 @@
 
 namespace lookout::rest::detail {
 
-/// What a Warning header holds (k8s.io/apimachinery's net.ParseWarningHeaders): one warning or
-/// several. Up to the first that is malformed.
+/// Parses a Warning header with one or several warnings (k8s.io/apimachinery's
+/// net.ParseWarningHeaders). Stops at the first malformed one.
 std::vector<Warning> parse_warnings(std::string_view header);
 
 /// Hands warnings on, each text once. Safe to use from several threads.

@@ -51,7 +51,7 @@ class WatchStream::Impl : public std::enable_shared_from_this<WatchStream::Impl>
   std::string piece_;
   std::atomic<bool> cancelled_{false};
 
-  // What the blocking twin has been given and not yet handed on.
+  // Events that the blocking form has received and not returned yet.
   std::vector<api::WatchEvent> backlog_;
   std::size_t backlog_next_ = 0;
 };

@@ -149,7 +149,7 @@ if [[ -n $client_go ]]; then
 fi
 if [[ -n $controller_runtime ]]; then
   controller_files=$(git -C "$controller_runtime" ls-tree -r HEAD --name-only |
-    grep -E '^pkg/(controller/controllerutil|finalizer|certwatcher|webhook(/admission|/conversion)?)/[^/]*_test\.go$')
+    grep -E '^pkg/((controller/controllerutil|finalizer|certwatcher|webhook(/admission|/conversion)?)/[^/]*|builder/(example_)?webhook)_test\.go$')
   # shellcheck disable=SC2086  # one argument for each file
   check_ginkgo docs/controller-conformance.md "$controller_runtime" $controller_files
 

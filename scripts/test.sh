@@ -96,7 +96,7 @@ stage_plain() {
 # consume PREFIX: builds and runs the programs of tests/install with what is installed there.
 consume() {
   local prefix=$1 what flags
-  for what in all core controller registry apiserver testing program; do
+  for what in all core controller registry apiserver testing sim program; do
     cmake -S tests/install -B "build/consumer/$what" -G Ninja -DCONSUME="$what" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
     cmake --build "build/consumer/$what"
     [[ $what == program ]] || "build/consumer/$what/consumer"
@@ -116,7 +116,7 @@ test_project() {
   cmake -S "$1" -B "$build" -G Ninja -DCMAKE_PREFIX_PATH="$2" >/dev/null
   cmake --build "$build"
   ctest --test-dir "$build" --output-on-failure -j "$(nproc)"
-  "$build/$(basename "$1")-controller" --help >/dev/null
+  [[ ! -e "$1/src/main.cc" ]] || "$build/$(basename "$1")-controller" --help >/dev/null
 }
 
 stage_install() {
@@ -130,6 +130,7 @@ stage_install() {
   test_project "$new" "$prefix"
   test_project examples/website "$prefix"
   test_project examples/cronjob "$prefix"
+  test_project examples/sim "$prefix"
   # Without an installed one, with the sources.
   cmake -S "$new" -B "$new/with-sources" -G Ninja -DFETCHCONTENT_SOURCE_DIR_LOOKOUT="$PWD" >/dev/null
 
@@ -145,7 +146,7 @@ stage_install() {
   # Shared libraries have the same objects, so that they are only linked, in the same build directory.
   cmake --preset dev -DBUILD_SHARED_LIBS=ON >/dev/null
   rm -rf build/dev/*.deb build/dev/_CPack_Packages
-  cmake --build build/dev --target lookout-cmd lookout_controller lookout_registry lookout_apiserver lookout_testing
+  cmake --build build/dev --target lookout-cmd lookout_controller lookout_registry lookout_apiserver lookout_testing lookout_sim
   scripts/check-exports.sh build/dev
   (cd build/dev && cpack -G DEB >/dev/null)
   cmake --preset dev -DBUILD_SHARED_LIBS=OFF >/dev/null

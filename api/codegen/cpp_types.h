@@ -1,6 +1,7 @@
 // The C++ types that stand for the schema's, for views and drafts alike.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "api/codegen/facts.h"
+#include "api/codegen/generate.h"
 #include "api/codegen/naming.h"
 
 namespace lookout::codegen {
@@ -43,7 +45,11 @@ TypesByHeader types_by_header(const Facts& facts, std::string (TypeName::*header
 /// The full names of the types that fields of other types refer to.
 std::set<std::string> nested_types(const Facts& facts);
 
-/// A header that includes all others. `what` completes its comment.
-std::string umbrella_header(const TypesByHeader& headers, std::string_view what);
+/// The headers that `write` makes, and the header `umbrella` that includes all of them. `what`
+/// completes the umbrella's comment.
+using WriteHeader =
+    std::function<std::string(const std::string& header, const std::vector<const Type*>& types)>;
+Files header_files(const TypesByHeader& headers, const WriteHeader& write,
+                   const std::string& umbrella, std::string_view what);
 
 }  // namespace lookout::codegen

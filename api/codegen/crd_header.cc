@@ -427,7 +427,7 @@ class VersionWriter {
       case Kind::kQuantity:
         write_reader(field, name);
         set_value("const api::Quantity& value");
-        out_ += "  /// Throws InvalidArgument if the text is no quantity.\n";
+        out_ += "  /// Throws InvalidArgument if the text is not a quantity.\n";
         set("std::string_view value",
             fmt::format("api::detail::write_scalar<api::Quantity>({}, value)", at));
         break;

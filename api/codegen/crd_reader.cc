@@ -179,7 +179,7 @@ class Reader {
   void read_document(const YamlNode& node) {
     where_.clear();
     if (node.kind == YamlNode::Kind::kNull) return;
-    if (node.kind != YamlNode::Kind::kMap) fail(&node, "a document that is no object");
+    if (node.kind != YamlNode::Kind::kMap) fail(&node, "a document that is not an object");
     if (const YamlNode* items = node.find("items"); text_of(node.find("kind")).ends_with("List")) {
       if (items == nullptr) return;
       for (const YamlNode* item : items->items) read_document(*item);
@@ -218,7 +218,7 @@ class Reader {
     if (versions == nullptr || versions->items.empty()) fail(&spec, R"(needs "versions")");
     const std::string crd_name = std::exchange(where_, crd.plural + "." + crd.group);
     for (const YamlNode* version : versions->items) {
-      if (!is_map(version)) fail(version, "a version that is no object");
+      if (!is_map(version)) fail(version, "a version that is not an object");
       if (is_plain_true(version->find("served"))) crd.versions.push_back(read_version(*version));
     }
     where_ = crd_name;
@@ -263,7 +263,7 @@ class Reader {
   }
 
   CrdType read_type(const YamlNode& schema, int depth) {
-    if (schema.kind != YamlNode::Kind::kMap) fail_at_path(schema, "a schema that is no object");
+    if (schema.kind != YamlNode::Kind::kMap) fail_at_path(schema, "a schema that is not an object");
     if (depth > kMaxDepth) fail_at_path(schema, fmt::format("nested over {} deep", kMaxDepth));
     if (schema.find("$ref") != nullptr) {
       fail_at_path(schema,
@@ -345,8 +345,9 @@ class Reader {
       for (const std::string& key : out.list_map_keys) {
         if (element.kind == CrdType::Kind::kBuiltin) continue;
         if (find_field(element, key) == nullptr) {
-          fail_at_path(schema,
-                       fmt::format("the key \"{}\" of the list is no field of its elements", key));
+          fail_at_path(
+              schema,
+              fmt::format("the key \"{}\" of the list is not a field of its elements", key));
         }
       }
     }
@@ -376,7 +377,7 @@ class Reader {
     CrdType out = CrdType::of(CrdType::Kind::kStructure);
     const YamlNode& properties = *schema.find("properties");
     if (properties.kind != YamlNode::Kind::kMap)
-      fail_at_path(properties, "\"properties\" that are no object");
+      fail_at_path(properties, "\"properties\" that are not an object");
     out.preserves_unknown = is_plain_true(schema.find("x-kubernetes-preserve-unknown-fields"));
     const std::vector<std::string> required = texts_of(schema.find("required"));
     if (is_plain_true(schema.find("x-kubernetes-embedded-resource"))) add_type_meta(out);

@@ -22,11 +22,10 @@ class DraftWriter {
         nested_(nested_types(facts)) {}
 
   Files write() {
-    Files files;
-    for (const auto& [header, types] : headers_)
-      files["include/" + header] = write_header(header, types);
-    files["include/lookout/k8s/drafts.h"] = umbrella_header(headers_, "All typed drafts at once.");
-    return files;
+    return header_files(
+        headers_,
+        [this](const auto& header, const auto& types) { return write_header(header, types); },
+        "lookout/k8s/drafts.h", "All typed drafts at once.");
   }
 
  private:
@@ -180,7 +179,7 @@ class DraftWriter {
       } else {
         for (const Setter& setter : setters(field.type)) set(setter);
         if (is_quantity_ref(field.type)) {
-          classes += "  /// Throws InvalidArgument if the text is no quantity.\n";
+          classes += "  /// Throws InvalidArgument if the text is not a quantity.\n";
           add(result, fmt::format("set_{}(std::string_view value)", base),
               fmt::format("api::detail::write_scalar<api::Quantity>((*this)[\"{}\"], value); "
                           "return *this;",

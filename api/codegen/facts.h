@@ -9,7 +9,7 @@
 
 namespace lookout::codegen {
 
-/// What a field or an element holds: exactly one of the members is set.
+/// The type of a field or an element: exactly one of the members is set.
 struct TypeRef {
   enum class Kind { kScalar, kRef, kArray, kMap };
   Kind kind = Kind::kScalar;

@@ -14,8 +14,8 @@ char to_upper(char c) { return static_cast<char>(std::toupper(static_cast<unsign
 
 }  // namespace
 
-/// What C++ keeps for itself, and macros: "linux" and "unix", which compilers define in their GNU
-/// dialects, and those of the C library that look like names.
+/// True for C++ keywords and for macros: "linux" and "unix", which compilers define in their GNU
+/// dialects, and macros of the C library that look like names.
 bool is_reserved(std::string_view word) {
   static const std::set<std::string_view> kWords = {
       "alignas",       "alignof",      "and",

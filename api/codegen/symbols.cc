@@ -248,7 +248,8 @@ Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
   table += "constexpr char kSymbolText[] =\n" + text + "    ;\n\n";
   table += array_text("constexpr std::uint32_t kSymbolOffsets[kSymbolCount + 1]", offsets);
   table +=
-      "// Where a field stands among the fields of its object; 0xFFFF for what is no field of the "
+      "// Where a field stands among the fields of its object; 0xFFFF for names that are not "
+      "fields of the "
       "schema.\n";
   table += array_text("constexpr std::uint16_t kSymbolRanks[kSymbolCount]", rank);
   table += "// One-byte key code; 0xFF for none.\n";

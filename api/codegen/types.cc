@@ -153,7 +153,7 @@ class TableWriter {
   std::size_t symbol(const std::string& text) const {
     const auto it = std::lower_bound(symbols_.begin(), symbols_.end(), text);
     if (it == symbols_.end() || *it != text)
-      throw std::runtime_error(fmt::format("{} is no symbol", text));
+      throw std::runtime_error(fmt::format("{} is not a symbol", text));
     return static_cast<std::size_t>(it - symbols_.begin());
   }
 

@@ -27,11 +27,10 @@ class ViewWriter {
   }
 
   Files write() {
-    Files files;
-    for (const auto& [header, types] : headers_)
-      files["include/" + header] = write_header(header, types);
-    files["include/lookout/k8s/types.h"] = umbrella_header(headers_, "All typed views at once.");
-    return files;
+    return header_files(
+        headers_,
+        [this](const auto& header, const auto& types) { return write_header(header, types); },
+        "lookout/k8s/types.h", "All typed views at once.");
   }
 
  private:
@@ -60,7 +59,7 @@ class ViewWriter {
     return name.cpp_namespace() + "::" + view_name(target);
   }
 
-  /// What a list or map holds is there: nothing optional about it.
+  /// An element of a list or map is always present, so its type is never optional.
   std::string element_type(const TypeRef& container) {
     const std::string type = cpp_type(container.element.front(), false);
     return type == "std::optional<api::Quantity>" ? "api::Quantity" : type;

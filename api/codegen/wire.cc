@@ -68,7 +68,7 @@ std::string bottom(const TypeRef& type) {
   return type.element.empty() ? type.name : bottom(type.element.front());
 }
 
-/// What travels as metadata alone, which the facts have as messages only.
+/// Types that are sent as metadata only; the facts describe them only as messages.
 std::vector<Type> metadata_types() {
   const auto field = [](const char* name, const char* type, bool list, int number) {
     Field out;

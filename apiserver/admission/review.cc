@@ -22,6 +22,7 @@ using json::Document;
 using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
 
 constexpr int kBadRequest = 400;
+constexpr int kServiceUnavailable = 503;
 
 void write_text(Writer& writer, std::string_view text) {
   writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
@@ -81,6 +82,10 @@ void write_user(Writer& writer, const auth::User& user) {
   writer.EndObject();
 }
 
+CallError invalid(const std::string& why) {
+  return CallError("received invalid webhook response: " + why, kServiceUnavailable);
+}
+
 /// A refusal in kube-apiserver's words (ToStatusErr).
 api::Status refusal_of(const Hook& hook, const json::Value* result) {
   api::Status status;
@@ -93,10 +98,12 @@ api::Status refusal_of(const Hook& hook, const json::Value* result) {
     try {
       status = api::Status::from(Object::from(document)).value_or(api::Status());
     } catch (const Error&) {
-      throw CallError("received invalid webhook response: status cannot be decoded");
+      throw invalid("status cannot be decoded");
     }
   }
-  if (status.code < kBadRequest) status.code = kBadRequest;
+  // An HTTP status has three digits.
+  constexpr int kMostCode = 999;
+  if (status.code < kBadRequest || status.code > kMostCode) status.code = kBadRequest;
   status.status = "Failure";
   const std::string denied =
       fmt::format("admission webhook {} denied the request", quote(hook.name));
@@ -104,10 +111,6 @@ api::Status refusal_of(const Hook& hook, const json::Value* result) {
                    : !status.reason.empty() ? fmt::format("{}: {}", denied, status.reason)
                                             : denied + " without explanation";
   return status;
-}
-
-CallError invalid(const std::string& why) {
-  return CallError("received invalid webhook response: " + why);
 }
 
 /// The patch in an answer.
@@ -145,7 +148,8 @@ std::string_view review_version(const Hook& hook) {
   }
   throw CallError(
       "could not create admission objects: webhook does not accept known AdmissionReview versions "
-      "(v1, v1beta1)");
+      "(v1, v1beta1)",
+      kBadRequest);
 }
 
 std::string make_review(const Hook& hook, const std::string& uid, const RequestFacts& facts,

@@ -27,6 +27,9 @@ using api::detail::quote;
 using resources::ServedResource;
 using resources::Write;
 
+constexpr int kBadRequest = 400;
+constexpr int kServiceUnavailable = 503;
+
 /// kube-apiserver's --request-timeout: webhooks that change a busy object are asked no longer.
 constexpr std::chrono::seconds kRequestTimeout{60};
 
@@ -73,6 +76,12 @@ bool is_namespaces(const api::Resource& type) {
 StatusError out_of_time() {
   return StatusError::timeout("request did not complete within requested timeout", 0);
 }
+
+/// A webhook said no.
+class Refusal : public StatusError {
+ public:
+  using StatusError::StatusError;
+};
 
 StatusError call_failed(const Hook& hook, std::string_view why) {
   return StatusError::internal_error(
@@ -277,7 +286,7 @@ Awaitable<std::optional<Version>> WebhookAdmission::version_for(std::shared_ptr<
 Awaitable<Verdict> WebhookAdmission::ask(Question question) {
   const Hook& hook = *question.hook;
   if (options_.dry_run) {
-    if (hook.side_effects.empty()) throw CallError("Webhook SideEffects is nil");
+    if (hook.side_effects.empty()) throw CallError("Webhook SideEffects is nil", kBadRequest);
     if (hook.side_effects != "None" && hook.side_effects != "NoneOnDryRun") {
       throw StatusError::bad_request(
           fmt::format("admission webhook {} does not support dry run", quote(hook.name)));
@@ -298,12 +307,58 @@ Awaitable<Verdict> WebhookAdmission::ask(Question question) {
     answer = co_await webhooks_.client.post(std::move(address), std::move(body), timeout, gone_,
                                             kMaxAnswer);
   } catch (const CallError& e) {
-    throw CallError(fmt::format("failed to call webhook: {}", e.what()));
+    throw CallError(fmt::format("failed to call webhook: {}", e.what()), e.code());
   }
   Verdict verdict = read_verdict(hook, question.mutating, uid, answer);
   add_warnings(verdict.warnings);
-  if (!verdict.allowed) throw StatusError(verdict.refusal);
+  if (!verdict.allowed) throw Refusal(verdict.refusal);
   co_return verdict;
+}
+
+void WebhookAdmission::count(const Question& question, std::chrono::steady_clock::time_point begin,
+                             const std::exception_ptr& error) const {
+  WebhookCall call;
+  call.name = question.hook->name;
+  call.mutating = question.mutating;
+  call.operation = name_of(question.operation);
+  call.taken = std::chrono::steady_clock::now() - begin;
+  if (!error) return webhooks_.metrics.allowed(call);
+  try {
+    std::rethrow_exception(error);
+  } catch (const CallError& e) {
+    // What kube-apiserver says of webhooks that do not answer differs between the two kinds.
+    const int no_answer = question.mutating ? kServiceUnavailable : kBadRequest;
+    webhooks_.metrics.failed(call, e.code() == 0 ? no_answer : e.code(),
+                             question.hook->ignores_failures, gone_.stop_requested());
+  } catch (const Refusal& e) {
+    webhooks_.metrics.refused(call, e.code());
+  } catch (const std::exception&) {
+    webhooks_.metrics.broken(call);
+  }
+}
+
+/// Changes the object of the round as the hook's answer says.
+Awaitable<void> WebhookAdmission::ask_to_change(Round& round, Question question) {
+  const auto hook = question.hook;
+  const Version version = question.version;
+  const Verdict verdict = co_await ask(std::move(question));
+  if (verdict.patch.empty()) co_return;
+  const json::Document patch = parse_patch(verdict.patch);
+  if (!patch.Empty() && !round.current) {
+    throw StatusError::internal_error(
+        fmt::format("admission webhook {} attempted to modify the object, which is not "
+                    "supported for this operation",
+                    quote(hook->name)));
+  }
+  const Object before = co_await converted(round.current, version);
+  const Object after = patch.Empty() ? before : apply_patch(before, patch);
+  if (before == after) co_return;
+  check_decodes(after, version);
+  Object back = co_await converted_back(after, version);
+  round.current = round.normalize(back);
+  round.changed = true;
+  round.due.merge(round.invoked);
+  round.invoked.clear();
 }
 
 Awaitable<void> WebhookAdmission::mutate_in_round(Round& round, bool again) {
@@ -312,35 +367,23 @@ Awaitable<void> WebhookAdmission::mutate_in_round(Round& round, bool again) {
     if (!version) continue;
     // Nobody is called for the first time when it is about calling again.
     if (again && !round.due.contains(hook->uid)) continue;
-    Question question{hook, true, round.operation, *version, round.current, round.old};
-    std::optional<std::string> failure;
-    Verdict verdict;
+    const Question question{hook, true, round.operation, *version, round.current, round.old};
+    Question asked = question;
+    const auto begin = std::chrono::steady_clock::now();
+    std::exception_ptr error;
     try {
-      verdict = co_await ask(std::move(question));
-    } catch (const CallError& e) {
-      failure = e.what();
+      co_await ask_to_change(round, std::move(asked));
+    } catch (...) {
+      error = std::current_exception();
     }
-    if (failure) {
-      if (is_over()) throw out_of_time();
-      if (!hook->ignores_failures) throw call_failed(*hook, *failure);
-      log::warn("failed calling webhook {}, which is ignored: {}", hook->name, *failure);
-    } else if (!verdict.patch.empty()) {
-      const json::Document patch = parse_patch(verdict.patch);
-      if (!patch.Empty() && !round.current) {
-        throw StatusError::internal_error(
-            fmt::format("admission webhook {} attempted to modify the object, which is not "
-                        "supported for this operation",
-                        quote(hook->name)));
-      }
-      const Object before = co_await converted(round.current, *version);
-      const Object after = patch.Empty() ? before : apply_patch(before, patch);
-      if (before != after) {
-        check_decodes(after, *version);
-        Object back = co_await converted_back(after, *version);
-        round.current = round.normalize(back);
-        round.changed = true;
-        round.due.merge(round.invoked);
-        round.invoked.clear();
+    count(question, begin, error);
+    if (error) {
+      try {
+        std::rethrow_exception(error);
+      } catch (const CallError& e) {
+        if (is_over()) throw out_of_time();
+        if (!hook->ignores_failures) throw call_failed(*hook, e.what());
+        log::warn("failed calling webhook {}, which is ignored: {}", hook->name, e.what());
       }
     }
     if (hook->reinvoked) round.invoked.insert(hook->uid);
@@ -372,19 +415,28 @@ Awaitable<Object> WebhookAdmission::mutate(Write write, Normalize normalize) {
 
 Awaitable<void> WebhookAdmission::ask_one(std::shared_ptr<Poll> poll, std::size_t which,
                                           Question question) {
-  const auto hook = question.hook;
+  Question asked = question;
+  const auto begin = std::chrono::steady_clock::now();
+  std::exception_ptr error;
   try {
-    co_await ask(std::move(question));
+    co_await ask(std::move(asked));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  count(question, begin, error);
+  try {
+    if (error) std::rethrow_exception(error);
   } catch (const CallError& e) {
+    const Hook& hook = *question.hook;
     if (is_over()) {
       poll->errors[which] = std::make_exception_ptr(out_of_time());
-    } else if (!hook->ignores_failures) {
-      poll->errors[which] = std::make_exception_ptr(call_failed(*hook, e.what()));
+    } else if (!hook.ignores_failures) {
+      poll->errors[which] = std::make_exception_ptr(call_failed(hook, e.what()));
     } else {
-      log::warn("failed calling webhook {}, which is ignored: {}", hook->name, e.what());
+      log::warn("failed calling webhook {}, which is ignored: {}", hook.name, e.what());
     }
   } catch (...) {
-    poll->errors[which] = std::current_exception();
+    poll->errors[which] = error;
   }
   --poll->left;
   poll->bell.ring_here();

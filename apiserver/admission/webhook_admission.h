@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 
 #include "apiserver/admission/hook_registry.h"
 #include "apiserver/admission/review.h"
+#include "apiserver/admission/webhook_metrics.h"
 #include "apiserver/resources/admission.h"
 #include "apiserver/resources/resource_registry.h"
 
@@ -21,6 +23,7 @@ namespace lookout::apiserver::admission {
 struct Webhooks {
   HookRegistry& registry;
   webhooks::WebhookClient& client;
+  WebhookMetrics& metrics;
   resources::ServedResourcePtr namespaces;
 };
 
@@ -68,6 +71,10 @@ class WebhookAdmission final : public resources::Admission {
                                                 Operation operation, api::Object object,
                                                 api::Object old);
   Awaitable<Verdict> ask(Question question);
+  Awaitable<void> ask_to_change(Round& round, Question question);
+  /// Counts a call of a hook that began then; `error` is null if the request may go on.
+  void count(const Question& question, std::chrono::steady_clock::time_point begin,
+             const std::exception_ptr& error) const;
   Awaitable<void> ask_one(std::shared_ptr<Poll> poll, std::size_t which, Question question);
   Awaitable<api::Object> converted(api::Object object, Version version) const;
   Awaitable<api::Object> converted_back(api::Object object, Version version) const;

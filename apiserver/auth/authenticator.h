@@ -48,7 +48,7 @@ class Authenticator {
   /// Nothing for credentials that are no good (401). Without credentials: system:anonymous.
   std::optional<User> authenticate(const http::Request& request) const;
 
-  /// Who a token stands for, as token reviews want to know.
+  /// The user of a token, for token reviews.
   std::optional<User> review(std::string_view token) const;
 
  private:

@@ -1,4 +1,4 @@
-// Who makes a request.
+// User: the user who makes a request.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What goes on in the server by itself.
+// The controllers that run inside the server.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct TaskIsOver {};
 using MakeTask = std::function<Awaitable<void>()>;
 using Spawn = std::function<void(std::string name, MakeTask make)>;
 
-/// What controllers work with. Must outlive their coroutines.
+/// The dependencies of controllers. Must outlive their coroutines.
 struct Context {
   resources::ResourceRegistry& resources;
   const resources::Store& store;

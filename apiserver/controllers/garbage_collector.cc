@@ -78,7 +78,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
         throw;  // told to end
       } catch (const std::exception& e) {
         if (!api::is_not_found(e) && !api::is_conflict(e)) {
-          log::warn("cannot collect {} {}: {}", work.reference.resource->type.plural,
+          log::warn("cannot garbage-collect {} {}: {}", work.reference.resource->type.plural,
                     work.reference.name, e.what());
         }
         again = !api::is_not_found(e);

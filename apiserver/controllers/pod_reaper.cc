@@ -34,7 +34,7 @@ struct Doomed {
   std::string uid;
 };
 
-/// Who deletes a pod without grace removes it, too; unless something has happened to them.
+/// A client that deletes a pod without grace period removes it itself, unless that client fails.
 constexpr std::chrono::seconds kPatience{2};
 
 /// When the time of a pod is up, by the clock that waits.

@@ -96,7 +96,8 @@ Awaitable<bool> let_go(Context context, resources::ServedResourcePtr resource, O
                                   std::move(same));
   } catch (const api::StatusError& e) {
     if (api::is_not_found(e) || api::is_conflict(e)) co_return false;
-    log::warn("cannot let {} {} go: {}", resource->type.kind, object.key(), e.what());
+    log::warn("cannot remove the finalizer of {} {}: {}", resource->type.kind, object.key(),
+              e.what());
     co_return true;
   }
   co_return false;

@@ -42,7 +42,7 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
-/// What everybody may see.
+/// True for paths that need no authentication.
 bool is_public(const Request& request) {
   return Health::is_check(request) || request.path == "/version" || request.path == "/version/";
 }
@@ -98,7 +98,7 @@ Response version_response() {
   return response;
 }
 
-/// What clients are told who use resources that have had their time.
+/// Adds the deprecation warnings for old resources.
 void warn_of_age(const resources::ServedResource* resource, Response& response) {
   if (resource == nullptr || !resource->type.group.empty()) return;
   const std::string& plural = resource->type.plural;
@@ -251,8 +251,8 @@ Awaitable<Response> ApiHandler::answer(const Request& request, const RequestInfo
   if (!info.is_resource_request) co_return answer_other(request);
   if (info.resource.empty()) co_return not_found();
   const auto table = resources_.table();
-  // Of groups that it does not know the API server says so in plain text, and so it does of
-  // resources of custom groups.
+  // For unknown groups, and for unknown resources of custom groups, the API server answers in plain
+  // text.
   if (!table->has_version(info.group, info.version)) co_return not_found();
   if (table->find(info.group, info.version, info.resource) == nullptr) {
     for (const auto& resource : table->resources()) {

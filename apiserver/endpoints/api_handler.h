@@ -49,9 +49,9 @@ class ApiHandler {
   http::Response broken_request(int status, const std::string& message) const;
 
  private:
-  /// Who makes a request; throws api::StatusError if it may not be made.
+  /// Authenticates a request; throws api::StatusError if it is not allowed.
   auth::User admit(const http::Request& request, const RequestInfo& info) const;
-  /// What comes of an exception; to be called in its handler.
+  /// The answer to an exception; call it in the exception's handler.
   http::Response failure(const http::Request& request) const;
   Awaitable<http::Response> answer(const http::Request& request, const RequestInfo& info,
                                    const auth::User& user,

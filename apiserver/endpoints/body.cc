@@ -62,8 +62,8 @@ bool is_known_kind(const api::GroupVersionKind& type) {
   return api::find_builtin(type.group, type.version, kind) != nullptr;
 }
 
-/// What Go calls the type of a JSON value that is no object; empty for an object, and for what is
-/// no JSON at all.
+/// Go's name for the type of a JSON value that is not an object; empty for an object, and for text
+/// that is not JSON.
 std::string_view kind_of_json(std::string_view body) {
   const std::string_view text = base::trim(body);
   if (text == "true" || text == "false") return "bool";
@@ -121,7 +121,7 @@ std::string_view package_of(std::string_view group) {
   return group.empty() ? "core" : group.substr(0, group.find('.'));
 }
 
-/// What Go calls the JSON type of a value.
+/// Go's name for the JSON type of a value.
 std::string_view go_type(Value value) {
   switch (value.kind()) {
     case Value::Kind::kBool:

@@ -1,4 +1,4 @@
-// What resources there are: /api, /apis and below.
+// Discovery: /api, /apis and the paths below.
 #pragma once
 
 #include <optional>

@@ -9,9 +9,9 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// What a kube-apiserver would do with an object that this server only keeps, in words for whoever
-/// writes it: policies and quotas hold nobody back, rules in CEL are not looked at, and so on. Empty
-/// for most objects.
+/// Warnings for the author of an object whose effect a kube-apiserver would enforce and this server
+/// does not: policies and quotas limit nothing, CEL rules are ignored, and so on. Empty for most
+/// objects.
 std::vector<std::string> unenforced(const resources::ServedResource& resource,
                                     const api::Object& object);
 

@@ -25,7 +25,7 @@ struct ListOptions {
   std::int64_t limit = 0;
   LOOKOUT_OPTION std::string continue_token = {};
   std::optional<bool> send_initial_events = {};
-  /// What the field selector asks for exactly; empty if it does not.
+  /// The exact name and namespace in the field selector; empty if it has none.
   LOOKOUT_OPTION std::string name = {};
   LOOKOUT_OPTION std::string ns = {};
 };
@@ -40,8 +40,8 @@ ListOptions parse_list_options(const http::Request& request,
 /// Which keys have to be looked at.
 resources::KeyRange key_range(const resources::Target& target, const ListOptions& options);
 
-/// What the storage is asked for. Throws api::StatusError for a resourceVersion or a continue token
-/// that is none.
+/// The options for the storage. Throws api::StatusError for an invalid resourceVersion or continue
+/// token.
 storage::ListOptions storage_list_options(const ListOptions& options,
                                           const resources::KeyRange& range);
 storage::WatchOptions storage_watch_options(const ListOptions& options);

@@ -14,7 +14,7 @@ namespace lookout::apiserver::endpoints {
 /// Server-side apply, the one kind of patch that is not served.
 inline constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
 
-/// What becomes of objects on their way out.
+/// The conversion of objects in answers.
 enum class Transform {
   kNone,
   kPartialMetadata,  ///< "as=PartialObjectMetadata": type and metadata only
@@ -28,7 +28,7 @@ struct OutputFormat {
   bool protobuf = false;
   /// The version of meta.k8s.io that was asked for.
   std::string_view meta_version = "meta.k8s.io/v1";
-  /// What comes with the rows of a table.
+  /// The object in each row of a table.
   tables::IncludeObject include = tables::IncludeObject::kMetadata;
 };
 

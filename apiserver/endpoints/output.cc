@@ -111,7 +111,7 @@ class ListStream final : public http::BodyStream {
   const ListHead head_;
   const std::unique_ptr<storage::ObjectSource> source_;
   const OutputFormat format_;
-  /// What ages are counted up to.
+  /// Ages are relative to this time.
   const api::Time now_ =
       std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
   std::vector<api::Object> objects_;
@@ -131,7 +131,7 @@ void append_json_string(std::string_view text, std::string& out) {
 
 http::Response status_response(const api::Status& status, bool protobuf) {
   http::Response response;
-  // What has no code is a mistake of the server.
+  // A status without a code is a bug in the server.
   response.status = status.code != 0 ? status.code : status.status == "Success" ? 200 : 500;
   response.headers.emplace_back("Cache-Control", "no-cache, private");
   if (status.retry_after_seconds > 0)

@@ -27,7 +27,7 @@ std::string table_of(const tables::Printer& printer, const api::Object& stored,
 http::Response table_response(int code, const tables::Printer& printer, const api::Object& stored,
                               const api::Object& shown, const OutputFormat& format);
 
-/// What a list says of itself.
+/// The metadata of a list.
 struct ListHead {
   std::string resource_version;
   std::string continue_token;

@@ -54,7 +54,7 @@ Apply apply_strategic(const api::GroupVersionKind& type) {
   };
 }
 
-/// What Go calls the JSON type of a value.
+/// Go's name for the JSON type of a value.
 std::string_view go_type_of(const json::Value& value) {
   return value.IsObject()   ? "object"
          : value.IsArray()  ? "array"
@@ -83,7 +83,7 @@ std::string go_text(const json::Value& value) {
   return value.IsInt64() ? std::to_string(value.GetInt64()) : fmt::format("{}", value.GetDouble());
 }
 
-/// What the decoder finds in the outcome of a patch.
+/// The decoding errors in the result of a patch.
 class OutcomeCheck {
  public:
   OutcomeCheck(resources::ServedResourcePtr resource, FieldValidation validation,

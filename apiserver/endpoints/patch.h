@@ -15,8 +15,7 @@ namespace lookout::apiserver::endpoints {
 /// of patch, 400 for a patch that is none. What the change throws: 422 for a patch that does not
 /// fit the object.
 ///
-/// What strict decoding finds in the outcome, and was not there before, is refused (422) or added
-/// to `warnings`.
+/// New errors of strict decoding in the result are refused (422) or added to `warnings`.
 resources::Store::Change parse_patch(const http::Request& request,
                                      const resources::ServedResourcePtr& resource,
                                      FieldValidation validation,

@@ -17,8 +17,8 @@ Awaitable<void> bind_pod(const resources::Store& store, resources::Target pod, a
 Awaitable<void> evict_pod(const resources::Store& store, resources::Target pod,
                           resources::ServedResourcePtr budgets, api::Object eviction, bool dry_run);
 
-/// What is wrong with a request for the log of a pod: 422 for options that cannot be, 400 for a
-/// container that is not there. Throws api::StatusError.
+/// Validates a request for the log of a pod: throws api::StatusError with 422 for invalid options,
+/// and with 400 for an unknown container.
 void check_log_options(const http::Request& request, const api::Object& pod);
 
 }  // namespace lookout::apiserver::endpoints

@@ -1,4 +1,4 @@
-// What a request is about, from its method and path.
+// RequestInfo: the verb and the object of a request, from its method and path.
 #pragma once
 
 #include <string>

@@ -49,7 +49,7 @@ Object success(const Target& target, const Object& object) {
   return status.to_object();
 }
 
-/// What an object is to the API server: "*core.Pod".
+/// The Go type of an object in the API server: "*core.Pod".
 std::string go_name(const resources::ServedResource& resource) {
   const api::Resource& type = resource.type;
   if (resource.custom) return "*unstructured.Unstructured";

@@ -28,8 +28,8 @@ using api::detail::Type;
 /// More than that nobody reads.
 constexpr std::size_t kMaxProblems = 100;
 
-/// What is known of the value at some place: a type of the API, a part of the schema of a custom
-/// resource, or nothing.
+/// The known type of the value at some position: an API type, a part of a custom resource's schema,
+/// or nothing.
 struct Place {
   std::optional<Type> type = {};
   Value schema = {};

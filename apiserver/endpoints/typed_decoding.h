@@ -1,4 +1,4 @@
-// What the API server finds wrong with a body when it decodes it into its types.
+// The errors that the API server reports when it decodes a body into its types.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// What came of a body.
+/// The errors in a body.
 struct DecodingProblems {
   /// A value that is not of its field's type, in Go's words. Nothing else counts then.
   std::optional<std::string> error;

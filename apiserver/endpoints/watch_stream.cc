@@ -90,7 +90,7 @@ void WatchStream::end() {
 
 void WatchStream::on_slow_client() {
   ++counters_->slow_watchers;
-  log::warn("ended {}: the client does not read its events", options_.description);
+  log::warn("closed {}: the client does not read its events", options_.description);
 }
 
 http::Piece WatchStream::encode(const storage::Event& event) {

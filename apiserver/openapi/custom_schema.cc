@@ -10,7 +10,7 @@ namespace {
 using json::Allocator;
 using json::Value;
 
-/// What v2 has no words for.
+/// Keywords that OpenAPI v2 does not have.
 constexpr std::array<std::string_view, 9> kOnlyV3 = {
     "oneOf",   "anyOf",   "not",     "nullable", "x-kubernetes-validations",
     "example", "default", "minimum", "maximum"};
@@ -22,7 +22,7 @@ bool is_flag_set(const Value& schema, std::string_view name) {
 
 void to_v2(Value& schema) {
   if (!schema.IsObject()) return;
-  // What is more than a simple type is any JSON to v2.
+  // Everything beyond a simple type is arbitrary JSON in v2.
   if (is_flag_set(schema, "x-kubernetes-preserve-unknown-fields") ||
       is_flag_set(schema, "x-kubernetes-int-or-string") || is_flag_set(schema, "nullable")) {
     for (const char* name : {"type", "format", "properties", "items", "additionalProperties",

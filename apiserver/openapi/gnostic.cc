@@ -28,7 +28,7 @@ class Message {
     append_varint(field << 3, out_);
     append_varint(1, out_);
   }
-  /// What the JSON has under that name, if it has.
+  /// Writes the member of the JSON with this name, if it exists.
   void text(unsigned field, const Value& object, std::string_view name) {
     if (const Value* value = json::find(object, name); value != nullptr && value->IsString())
       bytes(field, json::text_of(*value));

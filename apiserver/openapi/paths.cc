@@ -227,7 +227,7 @@ class PathWriter {
   Schemas& schemas_;
   Value& paths_;
   Allocator& allocator_;
-  /// What the operations that are being written are about.
+  /// The type that the current operations concern.
   api::GroupVersionKind gvk_ = resource_.type.gvk();
 };
 

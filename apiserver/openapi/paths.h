@@ -1,4 +1,4 @@
-// What can be done with resources, as the paths of an OpenAPI document.
+// The operations on resources as the paths of an OpenAPI document.
 #pragma once
 
 #include "apiserver/openapi/schemas.h"

@@ -31,6 +31,18 @@ Object at_revision(const Object& object, storage::Revision revision) {
   return api::with_metadata(object, {{api::sym::kResourceVersion, std::string_view(text)}});
 }
 
+/// All objects of a list.
+Awaitable<std::vector<Object>> taken(storage::ObjectSource& source) {
+  std::vector<Object> all;
+  std::vector<Object> some;
+  for (;;) {
+    const bool more = co_await source.next(some, kObjectsAtOnce);
+    if (!more) break;
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  co_return all;
+}
+
 class ConvertingWatch final : public storage::Watch {
  public:
   ConvertingWatch(std::unique_ptr<storage::Watch> stored,
@@ -145,24 +157,46 @@ Awaitable<Object> ConvertingStorage::get(std::string key, storage::Revision not_
 
 Awaitable<storage::ListResult> ConvertingStorage::list(std::string key, bool recursive,
                                                        storage::ListOptions options) {
+  if (!options.predicate.accepts_everything() && options.limit > 0)
+    co_return co_await list_selected(std::move(key), recursive, std::move(options));
   const storage::Predicate predicate = std::exchange(options.predicate, {});
   const bool selects = !predicate.accepts_everything();
-  // The predicate applies to converted objects, so the storage cannot count those of a page.
-  if (selects) options.limit = 0;
   storage::ListResult result = co_await stored_.list(std::move(key), recursive, std::move(options));
-  std::vector<Object> all;
-  std::vector<Object> some;
-  for (;;) {
-    const bool more = co_await result.objects->next(some, kObjectsAtOnce);
-    if (!more) break;
-    all.insert(all.end(), some.begin(), some.end());
-  }
+  std::vector<Object> all = co_await taken(*result.objects);
   all = co_await converter_->convert(std::move(all), api_version_);
-  if (selects) {
-    result.remaining.reset();
-    std::erase_if(all, [&](const Object& object) { return !predicate.matches(object); });
-  }
+  if (selects) std::erase_if(all, [&](const Object& one) { return !predicate.matches(one); });
   result.objects = std::make_unique<storage::VectorSource>(std::move(all));
+  co_return result;
+}
+
+/// The predicate applies to converted objects, so the storage cannot count those of a page: this
+/// reads on until enough of them are selected.
+Awaitable<storage::ListResult> ConvertingStorage::list_selected(std::string key, bool recursive,
+                                                                storage::ListOptions options) {
+  const storage::Predicate predicate = std::exchange(options.predicate, {});
+  const std::size_t limit = std::exchange(options.limit, std::max(options.limit, kObjectsAtOnce));
+  std::vector<Object> selected;
+  storage::ListResult result;
+  for (;;) {
+    storage::ListOptions page = options;
+    result = co_await stored_.list(key, recursive, std::move(page));
+    std::vector<Object> objects = co_await taken(*result.objects);
+    objects = co_await converter_->convert(std::move(objects), api_version_);
+    for (std::size_t i = 0; i < objects.size() && selected.size() < limit; ++i) {
+      if (!predicate.matches(objects[i])) continue;
+      selected.push_back(objects[i]);
+      // The rest of the page is left for the next one.
+      if (selected.size() == limit && i + 1 < objects.size())
+        result.continue_key = objects[i].key() + '\0';
+    }
+    if (selected.size() == limit || result.continue_key.empty()) break;
+    // All pages show the same moment.
+    options.match = storage::VersionMatch::kExact;
+    options.revision = result.revision;
+    options.start_key = result.continue_key;
+  }
+  result.remaining.reset();
+  result.objects = std::make_unique<storage::VectorSource>(std::move(selected));
   co_return result;
 }
 

@@ -50,6 +50,9 @@ class ConvertingStorage final : public storage::Interface {
     return converter_->convert(std::move(shown), storage_version_);
   }
 
+  Awaitable<storage::ListResult> list_selected(std::string key, bool recursive,
+                                               storage::ListOptions options);
+
   storage::Interface& stored_;
   const std::shared_ptr<const WebhookConverter> converter_;
   const std::string api_version_;

@@ -47,7 +47,7 @@ void default_probe(Value& container, std::string_view name, Allocator& allocator
   }
 }
 
-/// What a pod's fields are read in.
+/// The API version of a fieldRef.
 void default_field_version(Value& source, Allocator& allocator) {
   if (Value* field = json::find(source, "fieldRef"); field != nullptr && field->IsObject())
     json::set_default(*field, "apiVersion", "v1", allocator);
@@ -140,7 +140,7 @@ void default_pod_spec(Value& spec, Allocator& allocator) {
   }
 }
 
-/// What a container may use at most it also asks for, unless it says otherwise.
+/// The requests of a container default to its limits.
 void default_requests(Value& container, Allocator& allocator) {
   Value* resources = json::find(container, "resources");
   Value* limits = resources == nullptr ? nullptr : json::find(*resources, "limits");
@@ -178,7 +178,7 @@ void default_labels(Value& object_, const Value& spec, Allocator& allocator) {
     json::set(own, "labels", json::deep_copy(*labels, allocator), allocator);
 }
 
-/// Of the service in a webhook's clientConfig.
+/// The port of the service in a webhook's clientConfig.
 void default_service_port(Value& webhook, Allocator& allocator) {
   constexpr int kPort = 443;
   Value* client = json::find(webhook, "clientConfig");

@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lookout/api/detail/go_text.h"
@@ -22,7 +23,7 @@ using api::Object;
 using api::Value;
 
 constexpr std::size_t kMaxAnnotations = 256u << 10;
-/// Of a generated name the part that the client chose.
+/// The maximum length of the client's part of a generated name.
 constexpr std::size_t kMaxGeneratedPrefix = 58;
 constexpr std::string_view kImmutable = "field is immutable";
 
@@ -54,13 +55,42 @@ void validate_annotations(Value annotations, Causes& causes) {
     causes.push_back(rules::too_long("metadata.annotations", static_cast<int>(kMaxAnnotations)));
 }
 
+/// In the order of the fields of Kubernetes' type, as its messages have them.
+std::string owners_in_order(Value owners) {
+  std::string out = "[";
+  for (const Value owner : owners.elements()) {
+    out += out.size() > 1 ? ",{" : "{";
+    const char* comma = "";
+    for (const char* field :
+         {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"}) {
+      if (!owner[field].exists()) continue;
+      out += fmt::format("{}\"{}\":{}", std::exchange(comma, ","), field, owner[field].to_json());
+    }
+    out += "}";
+  }
+  return out + "]";
+}
+
 void validate_owners(Value owners, Causes& causes) {
   std::size_t index = 0;
+  std::string controller;
   for (const Value owner : owners.elements()) {
     const std::string here = fmt::format("metadata.ownerReferences[{}]", index++);
     for (const char* field : {"apiVersion", "kind", "name", "uid"}) {
       if (owner[field].as_string().empty())
         causes.push_back(rules::required(here + "." + field, "must not be empty"));
+    }
+    if (!owner["controller"].as_bool()) continue;
+    const std::string name =
+        fmt::format("{}/{}", owner["kind"].as_string(), owner["name"].as_string());
+    if (!controller.empty()) {
+      causes.push_back(rules::invalid(
+          "metadata.ownerReferences", owners_in_order(owners),
+          fmt::format("Only one reference can have Controller set to true. Found \"true\" in "
+                      "references for {} and {}",
+                      controller, name)));
+    } else {
+      controller = name;
     }
   }
 }
@@ -79,7 +109,7 @@ void validate_metadata(const ServedResource& resource, const Object& object, Cau
   const Value metadata = object["metadata"];
   const auto check_name = resource.strategy->check_name;
   if (std::string prefix(metadata["generateName"].as_string()); !prefix.empty()) {
-    // What comes behind a trailing dash makes it a name.
+    // A character after the trailing dash makes the prefix a valid name.
     if (prefix.size() > 1 && prefix.back() == '-')
       prefix = prefix.substr(0, prefix.size() - 2) + "a";
     for (const auto& message : check_name(prefix)) {

@@ -11,8 +11,8 @@ namespace {
 
 namespace rules = api::validation;
 
-/// Of a compiled pattern: some ten thousand instructions, each of which every character of a text
-/// may cost in the worst case. {1,1000} of one character takes a fifth of it.
+/// The maximum size of a compiled pattern: some ten thousand instructions, each of which may run
+/// for every character of a text in the worst case. {1,1000} of one character takes a fifth of it.
 constexpr std::int64_t kMaxBytes = 1 << 20;
 
 re2::RE2::Options options() {

@@ -112,7 +112,7 @@ std::string_view storage_version(const Value& spec) {
   return {};
 }
 
-/// What of a definition's status follows from its spec.
+/// The parts of a definition's status that follow from its spec.
 void accept_names(Value& definition, Allocator& allocator) {
   Value* spec = json::find(definition, "spec");
   if (spec == nullptr) return;
@@ -141,8 +141,8 @@ void prepare_pod(Value& pod, Allocator& allocator) {
   Value* spec = json::find(pod, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
   json::set(status, "qosClass", quality_of_service(*spec), allocator);
-  // What kube-apiserver's admission plugins do that are always on: DefaultTolerationSeconds, and
-  // Priority (what priority_admission.h has not said).
+  // The effect of kube-apiserver's default admission plugins: DefaultTolerationSeconds, and
+  // Priority (unless priority_admission.h has applied it).
   tolerate(*spec, "node.kubernetes.io/not-ready", allocator);
   tolerate(*spec, "node.kubernetes.io/unreachable", allocator);
   const std::string_view priority = json::text(*spec, "priorityClassName");
@@ -153,7 +153,7 @@ void prepare_pod(Value& pod, Allocator& allocator) {
   json::set_default(*spec, "preemptionPolicy", "PreemptLowerPriority", allocator);
 }
 
-/// What the same plugins do for a change that leaves out what they filled in.
+/// Restores the plugins' defaults if a change omits them.
 void prepare_pod_update(Value& pod, const Value& old, Allocator& allocator) {
   Value* spec = json::find(pod, "spec");
   const Value* before = json::find(old, "spec");
@@ -269,7 +269,7 @@ void prepare_service(Value& service, Allocator& allocator) {
   json::child(json::child(service, "status", allocator), "loadBalancer", allocator);
 }
 
-/// What a service keeps that a client leaves out, and what it loses with its type
+/// Keeps allocated values that a client omits, and drops values that depend on the service's type
 /// (patchAllocatedValues and dropTypeDependentFields).
 void prepare_service_update(Value& service, const Value& old_service, Allocator& allocator) {
   Value* now = json::find(service, "spec");

@@ -120,7 +120,7 @@ std::vector<std::shared_ptr<ServedResource>> custom_resources(const Object& defi
   }
   std::shared_ptr<const WebhookConverter> converter;
   if (webhooks != nullptr && spec["conversion"]["strategy"].as_string() == "Webhook")
-    converter = std::make_shared<const WebhookConverter>(*webhooks, spec["conversion"]);
+    converter = std::make_shared<const WebhookConverter>(*webhooks, spec);
   for (const Value version : spec["versions"].elements()) {
     if (!version["served"].as_bool()) continue;
     auto resource = std::make_shared<ServedResource>();

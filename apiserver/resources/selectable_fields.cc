@@ -52,7 +52,7 @@ std::string_view pod_ip(const Object& object, std::string& /*scratch*/) {
   return ip.empty() ? status["podIP"].as_string() : ip;
 }
 
-/// Who reported an event: the old field, or else the new one.
+/// The component that reported an event: the old field, or else the new one.
 std::string_view event_source(const Object& object, std::string& /*scratch*/) {
   const std::string_view component = object["source"]["component"].as_string();
   return component.empty() ? object["reportingComponent"].as_string() : component;

@@ -106,9 +106,9 @@ Strings categories_of(const api::ResourceInfo& info) {
   return {};
 }
 
-/// What Go's types make of an object: structures are there though empty, nulls and empty text are
-/// not. So that it is the same whichever encoding it comes and goes in. An object that has more
-/// than the types do stays as it is.
+/// The object after decoding into Go's types: empty structures are present; nulls and empty texts
+/// are absent. This makes it independent of the encoding. An object with fields that the types do
+/// not have is not changed.
 api::Object as_typed(api::Object object) {
   std::string bytes;
   api::ProtobufEncoder encoder;

@@ -1,4 +1,4 @@
-// What the server knows about a resource that it serves.
+// ServedResource: the server's description of a resource.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,8 @@ struct SelectableField {
 struct ScalePaths {
   std::vector<std::string> spec_replicas;
   std::vector<std::string> status_replicas;
-  /// Of the label selector, as text or as metav1.LabelSelector; empty if there is none.
+  /// The path of the label selector, which is text or a metav1.LabelSelector; empty if there is
+  /// none.
   std::vector<std::string> selector;
 };
 
@@ -66,7 +67,7 @@ struct ServedResource {
   std::stop_token retired;
 
   std::vector<SelectableField> fields;
-  /// What a client is told that selects by another field; "{}" stands for its name.
+  /// The answer to a selector with an unknown field; "{}" stands for its name.
   std::string unknown_field_message;
   std::optional<ScalePaths> scale;
   const Strategy* strategy = nullptr;

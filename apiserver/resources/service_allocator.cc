@@ -132,14 +132,13 @@ ServiceAllocator::ServiceAllocator(const Store& store, ServedResourcePtr address
   constexpr std::int64_t kNarrowest = 30;
   if (!base || bits < kWidest || bits > kNarrowest) {
     throw InvalidArgument(fmt::format(
-        "{} is no range for cluster IPs: an IPv4 range between /12 and /30 is wanted", range));
+        "{} is not a valid range for cluster IPs: expected an IPv4 range between /12 and /30",
+        range));
   }
   const std::uint32_t mask = ~std::uint32_t{0} << (32 - static_cast<unsigned>(bits));
   base_ = *base & mask;
   size_ = ~mask + 1;
 }
-
-std::string ServiceAllocator::first_address() const { return ipv4_text(base_ + 1); }
 
 bool ServiceAllocator::contains(std::uint32_t address) const {
   return address > base_ && address - base_ < size_ - 1;

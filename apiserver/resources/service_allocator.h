@@ -12,7 +12,7 @@
 
 namespace lookout::apiserver::resources {
 
-/// What a service holds that nobody else may have at the same time.
+/// The addresses and ports that a service owns exclusively.
 struct ServiceClaims {
   std::set<std::string> addresses = {};
   std::set<int> ports = {};
@@ -38,8 +38,6 @@ class ServiceAllocator {
   Awaitable<void> release(ServiceClaims claims) const;
 
   const std::string& range() const { return range_; }
-  /// The first address, which belongs to the API server itself.
-  std::string first_address() const;
 
  private:
   Awaitable<std::string> take_any_address(json::Document& service, bool dry_run) const;

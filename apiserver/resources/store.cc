@@ -87,7 +87,7 @@ void write_quantities(Value& value, api::detail::Type type, Allocator& allocator
   }
 }
 
-/// What Go's decoder makes of an object of a built-in kind, and the encoder writes again.
+/// Decodes an object of a built-in kind into Go's types and encodes it again.
 void write_as_typed(const ServedResource& resource, Document& document, Allocator& allocator) {
   const api::Resource& type = resource.type;
   if (const auto known = api::detail::Type::of_kind(type.group, type.version, type.kind))
@@ -124,9 +124,8 @@ void throw_if_invalid(const ServedResource& resource, std::string_view name, Cau
   throw StatusError::invalid(resource.type.group, resource.type.kind, name, std::move(causes));
 }
 
-/// The object as Go's decoder leaves it. What only the server sets is taken out of a new one.
-Object decoded(const Target& target, const Object& object, bool is_new) {
-  const ServedResource& resource = *target.resource;
+/// The mutable form of an object of this resource, decoded into Go's types.
+Document typed_document(const ServedResource& resource, const Object& object) {
   Document document = object.to_document();
   Allocator& allocator = document.GetAllocator();
   if (!resource.custom) {
@@ -134,6 +133,14 @@ Object decoded(const Target& target, const Object& object, bool is_new) {
     write_as_typed(resource, document, allocator);
   }
   set_type(document, resource, allocator);
+  return document;
+}
+
+/// The object after Go's decoder. Removes server-side fields from a new object.
+Object decoded(const Target& target, const Object& object, bool is_new) {
+  const ServedResource& resource = *target.resource;
+  Document document = typed_document(resource, object);
+  Allocator& allocator = document.GetAllocator();
   Value& metadata = json::child(document, "metadata", allocator);
   if (is_new) {
     for (const char* field : {"uid", "creationTimestamp", "deletionTimestamp",
@@ -226,13 +233,8 @@ Awaitable<void> Store::check_namespace(const Target& target, std::string_view na
 Object Store::prepare_new(const Target& target, const Object& object) const {
   const ServedResource& resource = *target.resource;
   const Strategy& strategy = *resource.strategy;
-  Document document = object.to_document();
+  Document document = typed_document(resource, object);
   Allocator& allocator = document.GetAllocator();
-  if (!resource.custom) {
-    strip_nulls(document);
-    write_as_typed(resource, document, allocator);
-  }
-  set_type(document, resource, allocator);
   Value& metadata = json::child(document, "metadata", allocator);
   const std::string_view version = json::text(metadata, "resourceVersion");
   if (!version.empty() && version != "0")
@@ -340,7 +342,7 @@ Awaitable<Object> Store::admit_new(Target target, Object object) const {
   co_return after.same(before) ? object : after;
 }
 
-/// What happens to an object between the client's wish and the storage.
+/// The steps of a change between the request and the storage.
 class Store::ChangeOfObject {
  public:
   ChangeOfObject(const Target& target, const Change& change, Part part)
@@ -454,7 +456,7 @@ class Store::ChangeOfObject {
       strategy.prepare_for_update(document, before, allocator);
   }
 
-  /// What an update cannot change.
+  /// Keeps metadata that an update cannot change.
   void keep_metadata(Document& document, const Document& before, Allocator& allocator) const {
     Value& metadata = json::child(document, "metadata", allocator);
     const Value& old = *json::find(before, "metadata");
@@ -593,7 +595,7 @@ Awaitable<Store::Updated> Store::update_unasked(Target target, Change change, Pa
                        dry_run);
 }
 
-/// What a changed service needs is taken before it is changed, and what it no longer needs released
+/// Allocates the new addresses and ports of a service before the change, and releases unused ones
 /// afterwards.
 Awaitable<Store::Updated> Store::update_service(Target target, Change change,
                                                 storage::Preconditions preconditions,

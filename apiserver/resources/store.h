@@ -20,7 +20,7 @@ namespace lookout::apiserver::resources {
 
 class Admission;
 
-/// What a request is about.
+/// The resource and the object of a request.
 struct Target {
   LOOKOUT_OPTION ServedResourcePtr resource;
   /// Empty for what lives in no namespace, and for all namespaces.
@@ -41,7 +41,7 @@ enum class Part {
   kWhole    ///< everything
 };
 
-/// What becomes of the objects that an object owns.
+/// The treatment of an object's dependents.
 enum class Propagation {
   kDefault,     ///< as the object's finalizers say, or else in the background
   kBackground,  ///< they are deleted after it
@@ -147,7 +147,7 @@ class Store {
   ServedResourcePtr priority_classes_;
 };
 
-/// What a storage error is to a client. `operation` as in "The create operation against ...".
+/// Converts a storage error for the client. `operation` as in "The create operation against ...".
 [[noreturn]] void throw_as_status(const storage::StorageError& error, const Target& target,
                                   std::string_view operation);
 

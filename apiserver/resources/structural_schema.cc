@@ -176,7 +176,7 @@ class Validator {
  private:
   static std::string here(const std::string& path) { return path.empty() ? "<nil>" : path; }
 
-  /// What is wrong with a value by a schema that it may or may not fit.
+  /// The errors of a value under a schema.
   Causes find_causes(Value value, Value schema, const std::string& path, bool is_object) const {
     Causes causes;
     Validator(causes, patterns_).check(value, schema, path, is_object);

@@ -1,4 +1,4 @@
-// What the schema of a custom resource does to its objects.
+// The effects of a custom resource's schema on its objects.
 #pragma once
 
 #include "apiserver/json.h"

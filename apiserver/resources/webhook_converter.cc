@@ -8,6 +8,7 @@
 
 #include "apiserver/json.h"
 #include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/structural_schema.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/json_writer.h"
 #include "lookout/api/status.h"
@@ -77,8 +78,8 @@ void restore_metadata(json::Value& converted, const json::Value& before,
 
 /// One object of an answer, as it is to be used.
 Object accepted(json::Value& converted, const Object& original, const std::string& api_version,
-                json::Allocator& allocator) {
-  if (!converted.IsObject()) throw CallError("it is no object");
+                const Object& schema, json::Allocator& allocator) {
+  if (!converted.IsObject()) throw CallError("it is not an object");
   const std::string_view version = json::text(converted, "apiVersion");
   if (version != api_version) {
     throw CallError(
@@ -92,14 +93,23 @@ Object accepted(json::Value& converted, const Object& original, const std::strin
   }
   json::Document before = original.to_document();
   restore_metadata(converted, json::child(before, "metadata", before.GetAllocator()), allocator);
+  if (schema) prune(converted, schema.body());
   return Object::from(converted);
 }
 
 }  // namespace
 
-WebhookConverter::WebhookConverter(webhooks::WebhookClient& client, api::Value conversion)
-    : client_(client), address_(webhooks::address_of(conversion["webhook"]["clientConfig"])) {
-  for (const api::Value version : conversion["webhook"]["conversionReviewVersions"].elements()) {
+WebhookConverter::WebhookConverter(webhooks::WebhookClient& client, api::Value spec)
+    : client_(client),
+      address_(webhooks::address_of(spec["conversion"]["webhook"]["clientConfig"])) {
+  for (const api::Value version : spec["versions"].elements()) {
+    const api::Value schema = version["schema"]["openAPIV3Schema"];
+    if (!schema.is_object()) continue;
+    schemas_.emplace(fmt::format("{}/{}", spec["group"].as_string(), version["name"].as_string()),
+                     Object::parse(schema.to_json()));
+  }
+  for (const api::Value version :
+       spec["conversion"]["webhook"]["conversionReviewVersions"].elements()) {
     const std::string_view name = version.as_string();
     if (name != "v1" && name != "v1beta1") continue;
     review_version_ = name;
@@ -159,10 +169,13 @@ void WebhookConverter::read_answer(const std::string& body, const std::string& u
     throw WrongObjects(
         fmt::format("returned {} objects, expected {}", converted.size(), places.size()));
   }
+  const auto schema = schemas_.find(api_version);
   for (std::size_t i = 0; i < places.size(); ++i) {
     Object& object = objects[places[i]];
     try {
-      object = accepted(*converted[i], object, api_version, review.GetAllocator());
+      object =
+          accepted(*converted[i], object, api_version,
+                   schema == schemas_.end() ? Object() : schema->second, review.GetAllocator());
     } catch (const Error& e) {
       throw WrongObjects(
           fmt::format("returned invalid converted object at index {}: {}", i, e.what()));

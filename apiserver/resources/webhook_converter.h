@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -17,12 +19,13 @@ namespace lookout::apiserver::resources {
 /// conversion). Safe to use from many threads; it must not outlive the client.
 class WebhookConverter {
  public:
-  /// `conversion` is spec.conversion of the definition, with strategy Webhook.
-  WebhookConverter(webhooks::WebhookClient& client, api::Value conversion);
+  /// `spec` is that of the definition, whose conversion has the strategy Webhook.
+  WebhookConverter(webhooks::WebhookClient& client, api::Value spec);
 
   /// The same objects in a version, in their order. Those that have it already are left alone, as is
-  /// an empty object; the others go into one review, or into several if they are very large. Throws
-  /// api::StatusError (500) for whatever goes wrong.
+  /// an empty object; the others go into one review, or into several if they are very large. They
+  /// come out without the fields that the version's schema does not know. Throws api::StatusError
+  /// (500) for whatever goes wrong.
   Awaitable<std::vector<api::Object>> convert(std::vector<api::Object> objects,
                                               std::string api_version,
                                               std::stop_token gone = {}) const;
@@ -40,6 +43,8 @@ class WebhookConverter {
 
   webhooks::WebhookClient& client_;
   const webhooks::Address address_;
+  /// Those of the versions, by apiVersion.
+  std::map<std::string, api::Object, std::less<>> schemas_;
   /// The version of ConversionReview; empty if the webhook and the server share none.
   std::string review_version_;
 };

@@ -298,7 +298,7 @@ void validate_job_update(const Object& object, const Object& old, Causes& causes
   };
   if (object["spec"]["completionMode"].as_string() != "Indexed") stays("completions");
   stays("selector");
-  // Of a job that waits one may still say where it is to run.
+  // The template of a suspended job may still change where it runs.
   if (!old["spec"]["suspend"].as_bool()) stays("template");
   stays("completionMode");
 }

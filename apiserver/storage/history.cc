@@ -8,8 +8,8 @@ namespace {
 /// Encoded events of so many changes are kept; older ones are wanted by stragglers only.
 constexpr std::size_t kYoung = 64;
 
-/// What a change keeps that nobody else does: the object before it, and the last state of one that
-/// is gone.
+/// The memory that only this change keeps alive: the previous object, and the last state of a
+/// deleted one.
 std::size_t bytes_of(const Change& change) {
   const bool gone = change.type() == api::EventType::kDeleted;
   return sizeof(Change) + change.key().size() + change.previous().memory_size() +
@@ -45,7 +45,7 @@ void History::read(Revision revision, std::size_t max, std::vector<ChangePtr>& o
       changes_.begin(), changes_.end(), revision,
       [](Revision r, const Entry& candidate) { return r < candidate.change->revision(); });
   for (; change != changes_.end(); ++change) {
-    // Who has seen a revision has seen all of it.
+    // A revision is always delivered completely.
     if (max == 0 && (out.empty() || change->change->revision() != out.back()->revision())) break;
     out.push_back(change->change);
     if (max > 0) --max;

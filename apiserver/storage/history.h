@@ -40,9 +40,6 @@ class History {
   /// one's revision. It must not lie before start().
   void read(Revision revision, std::size_t max, std::vector<ChangePtr>& out) const;
 
-  bool has_after(Revision revision) const {
-    return !changes_.empty() && changes_.back().change->revision() > revision;
-  }
   /// Newest first, the changes after `revision`.
   template <class Visit>
   void visit_back_to(Revision revision, Visit visit) const {

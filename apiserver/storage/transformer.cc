@@ -83,7 +83,7 @@ class AesGcm final : public Transformer {
   std::string to_storage(std::string value, std::string_view context) const override {
     std::string out(kNonce + value.size() + kTag, '\0');
     if (RAND_bytes(bytes(out), static_cast<int>(kNonce)) != 1)
-      throw Error("OpenSSL has no random numbers");
+      throw Error("OpenSSL cannot generate random numbers");
     const Cipher cipher(EVP_CIPHER_CTX_new());
     demand(EVP_EncryptInit_ex(cipher.get(), cipher_, nullptr, bytes(std::string_view(secret_)),
                               bytes(out)));

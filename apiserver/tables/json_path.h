@@ -19,7 +19,7 @@ class JsonPath {
   /// Nothing if the text is no path.
   static std::optional<JsonPath> parse(std::string_view text);
 
-  /// What the path leads to, in order; nothing where it leads nowhere.
+  /// The values at the path, in order; empty if there are none.
   std::vector<api::Value> find(api::Value root) const;
 
  private:

@@ -31,7 +31,7 @@ class Printer {
   std::vector<std::optional<JsonPath>> paths_;
 };
 
-/// What a table shows of each object besides its cells.
+/// The object in each row of a table, besides its cells.
 enum class IncludeObject { kNone, kMetadata, kObject };
 
 /// "columnDefinitions" as a JSON array.

@@ -1,4 +1,4 @@
-// What is shown of an object of a built-in kind.
+// The rows of built-in kinds.
 #pragma once
 
 #include <string_view>
@@ -20,7 +20,7 @@ struct ResourceRow {
 /// Null for resources without columns of their own.
 AppendRow find_row(std::string_view group, std::string_view plural);
 
-/// What the files of rows are made of: each has some of the kinds.
+/// Each file of rows handles some of the kinds.
 AppendRow find_workload_row(std::string_view group, std::string_view plural);
 AppendRow find_network_row(std::string_view group, std::string_view plural);
 AppendRow find_storage_row(std::string_view group, std::string_view plural);

@@ -30,7 +30,7 @@ std::optional<api::Time> later(std::optional<api::Time> time, Value status) {
   return std::max(time, api::parse_time(finished.as_string()));
 }
 
-/// What has become of a pod's containers, in the words of `kubectl get pods`.
+/// The state of a pod's containers, as `kubectl get pods` prints it.
 struct PodSummary {
   std::string status;
   std::int64_t restarts = 0;

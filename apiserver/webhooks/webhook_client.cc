@@ -46,8 +46,7 @@ std::pair<std::string, std::string> split(const std::string& url) {
   return {url.substr(0, path), url.substr(path)};
 }
 
-/// What went wrong, in the words of Go's HTTP client. `what` names the request in the words of
-/// ours.
+/// The reason of a failure, as Go's HTTP client words it.
 std::string reason_of(const TransportError& error, const std::string& url) {
   std::string_view why = error.what();
   // (It begins with the method and the address that was really asked.)
@@ -63,12 +62,12 @@ CallError failure_of(const HttpHead& head, const std::string& body) {
   try {
     const auto status = api::Status::from(Object::parse(body));
     if (status && status->status != "Success" && !status->message.empty())
-      return CallError(status->message);
+      return CallError(status->message, head.status);
   } catch (const Error&) {
     // It is some text.
   }
-  return CallError(
-      api::StatusError::generic(head.status, "POST", "", "", "", body, 0, true).what());
+  return CallError(api::StatusError::generic(head.status, "POST", "", "", "", body, 0, true).what(),
+                   head.status);
 }
 
 /// Cancels an exchange for as long as it is in scope.

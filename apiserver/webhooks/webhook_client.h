@@ -38,7 +38,12 @@ Address address_of(api::Value client);
 /// A webhook could not be asked, or its answer makes no sense.
 class CallError : public Error {
  public:
-  using Error::Error;
+  explicit CallError(const std::string& message, int code = 0) : Error(message), code_(code) {}
+  /// The HTTP status of the error; 0 if there was no answer.
+  int code() const { return code_; }
+
+ private:
+  int code_;
 };
 
 /// Where services and their endpoints are kept.

@@ -253,8 +253,8 @@ Awaitable<Connection::Incoming> Connection::read_request() {
   co_return incoming;
 }
 
-/// What net/http's server refuses, since two servers could see different requests in it, and what
-/// the application refuses.
+/// Refuses requests that net/http's server refuses, because two servers could interpret them
+/// differently, and those that the application refuses.
 std::optional<Response> Connection::check_head(const Request& head, unsigned version) const {
   constexpr unsigned kHttp11 = 11;
   if (version >= kHttp11 && !head.headers.contains("host"))

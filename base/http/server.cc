@@ -63,13 +63,13 @@ class Server::Impl {
         check_head_(std::move(check_head)) {
     for (unsigned i = 0; i < std::max(options_.threads, 1u); ++i)
       workers_.push_back(std::make_unique<Worker>());
-    listen();
+    if (options_.listens) listen();
   }
 
   ~Impl() { stop(std::chrono::milliseconds(0)); }
 
   void start() {
-    asio::co_spawn(workers_[0]->context, accept(), asio::detached);
+    if (acceptor_) asio::co_spawn(workers_[0]->context, accept(), asio::detached);
     for (auto& worker : workers_) {
       asio::co_spawn(worker->context, check(*worker), asio::detached);
       worker->thread = std::thread([&context = worker->context] { context.run(); });
@@ -100,6 +100,14 @@ class Server::Impl {
     wait_until_empty(std::chrono::seconds(5));
   }
 
+  void connect(std::function<std::unique_ptr<Transport>(asio::any_io_executor)> make) {
+    Worker& worker = *workers_[next_.fetch_add(1) % workers_.size()];
+    ++count_;
+    asio::post(worker.context, [this, &worker, make = std::move(make)] {
+      serve(worker, make(worker.context.get_executor()));
+    });
+  }
+
   std::uint16_t port() const { return port_; }
   std::size_t connections() const { return count_.load(); }
   asio::any_io_executor executor() { return workers_[0]->context.get_executor(); }
@@ -108,7 +116,7 @@ class Server::Impl {
   void listen() {
     boost::system::error_code error;
     const auto address = asio::ip::make_address(options_.address, error);
-    if (error) throw Error(fmt::format("'{}' is no address to listen on", options_.address));
+    if (error) throw Error(fmt::format("'{}' is not an address to listen on", options_.address));
     const tcp::endpoint endpoint(address, options_.port);
     acceptor_ = std::make_unique<tcp::acceptor>(workers_[0]->context);
     const auto demand = [&](const char* what) {
@@ -136,12 +144,12 @@ class Server::Impl {
           worker.context, asio::redirect_error(asio::use_awaitable, error));
       if (error == asio::error::operation_aborted || !acceptor_->is_open()) co_return;
       if (error) {
-        log::warn("cannot take a connection: {}", error.message());
+        log::warn("cannot accept a connection: {}", error.message());
         co_await pause.wait(std::chrono::steady_clock::now() + kAcceptPause);
         continue;
       }
       if (count_.load() >= options_.max_connections) {
-        log::warn("turned a connection away: there are {} already", count_.load());
+        log::warn("refused a connection: {} connections are open", count_.load());
         continue;
       }
       close_on_exec(socket.native_handle());
@@ -155,8 +163,11 @@ class Server::Impl {
   }
 
   void serve(Worker& worker, tcp::socket socket) {
-    auto transport = options_.tls == nullptr ? make_plain_transport(std::move(socket))
-                                             : make_tls_transport(std::move(socket), options_.tls);
+    serve(worker, options_.tls == nullptr ? make_plain_transport(std::move(socket))
+                                          : make_tls_transport(std::move(socket), options_.tls));
+  }
+
+  void serve(Worker& worker, std::unique_ptr<Transport> transport) {
     auto connection =
         std::make_shared<Connection>(worker.context.get_executor(), std::move(transport),
                                      options_.limits, handler_, error_body_, check_head_);
@@ -196,7 +207,7 @@ class Server::Impl {
     if (!std::exchange(draining_, true)) {
       asio::post(workers_[0]->context, [this] {
         boost::system::error_code ignored;
-        acceptor_->close(ignored);
+        if (acceptor_) acceptor_->close(ignored);
       });
       for_each_connection([](Connection& connection) { connection.drain(); }, true);
     }
@@ -216,6 +227,7 @@ class Server::Impl {
   std::unique_ptr<tcp::acceptor> acceptor_;
   std::uint16_t port_ = 0;
   std::atomic<std::size_t> count_{0};
+  std::atomic<std::size_t> next_{0};  // the worker of the next connection without a socket
   std::mutex mutex_;
   std::condition_variable empty_;
   bool started_ = false;
@@ -228,6 +240,9 @@ Server::Server(ServerOptions options, Handler handler, ErrorBody error_body, Hea
                                    std::move(check_head))) {}
 Server::~Server() = default;
 void Server::start() { impl_->start(); }
+void Server::connect(std::function<std::unique_ptr<Transport>(asio::any_io_executor)> make) {
+  impl_->connect(std::move(make));
+}
 std::uint16_t Server::port() const { return impl_->port(); }
 std::size_t Server::connections() const { return impl_->connections(); }
 boost::asio::any_io_executor Server::executor() { return impl_->executor(); }

@@ -1,5 +1,5 @@
-// What bench/guard.sh counts the instructions of: each job once, on a small fixed input. Or, with
-// "heap", the bytes that objects take.
+// The jobs whose instructions bench/guard.sh counts: each runs once on a small fixed input. With
+// "heap": the bytes that objects occupy.
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -162,7 +162,7 @@ std::size_t notification() {
   return kNotifications;
 }
 
-/// What the allocator has given out and not got back.
+/// The number of bytes in use in the allocator.
 std::size_t heap() { return mallinfo2().uordblks; }
 
 void print_heap() {

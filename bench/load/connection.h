@@ -18,7 +18,7 @@ class Connection {
 
   /// Whether it can be used.
   bool good() const { return good_; }
-  /// What there is, at least a byte; 0 when the client has gone.
+  /// Reads the available bytes, at least one; 0 when the client has closed the connection.
   std::size_t read(char* into, std::size_t size);
   /// False when the client has gone.
   bool write(std::string_view bytes);

@@ -1,4 +1,4 @@
-// What a client asks the load server for.
+// LoadRequest: a request to the load server.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct LoadRequest {
   std::size_t offset = 0;  ///< the continue token
   bool protobuf = false;   ///< the client asks for it
 
-  /// Of "GET target" and the value of the header Accept. Nothing if there is no such thing.
+  /// Parses "GET target" and the value of the Accept header. Empty if there is no such resource.
   static std::optional<LoadRequest> parse(std::string_view target, std::string_view accept);
 };
 

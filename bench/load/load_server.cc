@@ -25,7 +25,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::steady_clock;
 
-/// What is sent at a time.
+/// The number of bytes per write.
 constexpr std::size_t kPiece = 256u << 10;
 
 std::uint64_t now_in_microseconds() {
@@ -212,7 +212,7 @@ class Answer {
     }
   }
 
-  /// What comes before an object of that size, with its envelope, in a watch.
+  /// The bytes before an object of this size, with its envelope, in a watch.
   static void frame_head(std::string& out, std::string_view type, std::size_t size) {
     const std::size_t frame = field_size(type.size()) + field_size(field_size(size));
     for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(frame >> shift);

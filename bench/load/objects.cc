@@ -196,7 +196,7 @@ std::string full_pod(std::size_t variant, std::size_t containers, std::size_t en
   return out;
 }
 
-/// What a bare `kubectl run` leaves, about 1 KB.
+/// The result of a bare `kubectl run`, about 1 KB.
 std::string small_pod(std::size_t variant) {
   const std::string name = app(variant);
   std::string out = R"({"kind":"Pod","apiVersion":"v1",)";

@@ -8,8 +8,8 @@
 
 namespace lookout::bench {
 
-/// What stands for something that differs from one object to the next. An encoded object keeps its
-/// length when these are written over with as many digits.
+/// Placeholders for values that differ between objects. An encoded object keeps its length when
+/// they are replaced by the same number of digits.
 namespace marker {
 inline constexpr std::string_view kNumber = "7700000001";      ///< in name and uid
 inline constexpr std::string_view kVersion = "7700000002";     ///< the resourceVersion

@@ -18,8 +18,8 @@ void append_field_head(std::string& out, unsigned number, std::size_t size);
 void append_field(std::string& out, unsigned number, std::string_view content);
 std::size_t field_size(std::size_t content);
 
-/// What the envelope (runtime.Unknown) around an object of this type begins with, up to the object
-/// itself, and what it ends with.
+/// The first bytes of the envelope (runtime.Unknown) around an object of this type, up to the
+/// object, and its last bytes.
 std::string envelope_head(std::string_view group_version, std::string_view kind, std::size_t size);
 inline constexpr std::string_view kEnvelopeTail{"\x1a\0\x22\0", 4};
 

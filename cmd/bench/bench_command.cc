@@ -101,22 +101,22 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
       };
     });
     if (!needs_server) return command;
-    command->add_option("--resource", flags->job.resource, "Of what type the objects are")
+    command->add_option("--resource", flags->job.resource, "The resource of the objects")
         ->check(CLI::IsMember({"pods", "nodes", "endpointslices", "configmaps", "crontabs"}))
         ->capture_default_str();
-    command->add_option("--mode", flags->job.mode, "How the state is asked for: list or watchlist")
+    command->add_option("--mode", flags->job.mode, "How to request the state: list or watchlist")
         ->check(CLI::IsMember({"list", "watchlist"}))
         ->capture_default_str();
     command
         ->add_option("--keep", flags->job.keep,
-                     "What is kept of them: all, unmanaged (no managedFields), registry")
+                     "The fields to keep: all, unmanaged (no managedFields), registry")
         ->check(CLI::IsMember({"all", "unmanaged", "registry"}))
         ->capture_default_str();
-    command->add_option("--objects", flags->load.count, "How many there are")
+    command->add_option("--objects", flags->load.count, "The number of objects")
         ->capture_default_str();
-    command->add_option("--bytes", flags->load.bytes, "How much JSON each pod or config map is")
+    command->add_option("--bytes", flags->load.bytes, "The JSON size of each pod or config map")
         ->capture_default_str();
-    command->add_option("--ca", flags->ca_file, "The authority of the server's certificate (PEM)")
+    command->add_option("--ca", flags->ca_file, "The CA of the server's certificate (PEM)")
         ->type_name("FILE");
     return command;
   };
@@ -124,72 +124,75 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   add("sync", "From nothing to a complete store", bench::sync_job);
   CLI::App* events =
       add("events", "Changes: how many a second, and how long each takes", bench::events_job);
-  events->add_option("--events", flags->job.events, "How many changes come")->capture_default_str();
-  events->add_option("--rate", flags->load.rate, "How many of them a second; 0: flat out")
+  events->add_option("--events", flags->job.events, "The number of changes")->capture_default_str();
+  events->add_option("--rate", flags->load.rate, "Changes per second; 0: as fast as possible")
       ->capture_default_str();
   add("informers", "A thousand informers", bench::informers_job)
-      ->add_option("--informers", flags->job.informers, "How many")
+      ->add_option("--informers", flags->job.informers, "The number of informers")
       ->capture_default_str();
   CLI::App* soak = add("soak", "One informer for a long time", bench::soak_job);
-  soak->add_option("--rate", flags->load.rate, "How many changes a second; 0: none")
+  soak->add_option("--rate", flags->load.rate, "Changes per second; 0: none")
       ->capture_default_str();
   add_duration(*soak, "--for", flags->job.duration, "How long: 1h");
   add("store", "The store alone", bench::store_job, false)
-      ->add_option("--objects", flags->job.objects, "How many are in it")
+      ->add_option("--objects", flags->job.objects, "The number of objects in the store")
       ->capture_default_str();
 
   CLI::App* storage = add("storage", "A server on etcd: many watchers of one resource that changes",
                           bench::storage_job, false);
-  storage->add_option("--watchers", flags->storage.watchers, "How many, each over HTTP")
+  storage
+      ->add_option("--watchers", flags->storage.watchers, "The number of watchers, each over HTTP")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
-  storage->add_option("--rate", flags->storage.rate, "How many writes a second; 0: flat out")
+  storage->add_option("--rate", flags->storage.rate, "Writes per second; 0: as fast as possible")
       ->capture_default_str();
   add_duration(*storage, "--for", flags->storage.load_time, "How long: 20s");
-  storage->add_option("--objects", flags->storage.objects, "How many there are")
+  storage->add_option("--objects", flags->storage.objects, "The number of objects")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  storage->add_option("--bytes", flags->storage.object_bytes, "How much JSON each is")
+  storage->add_option("--bytes", flags->storage.object_bytes, "The JSON size of each object")
       ->capture_default_str();
-  storage->add_option("--writers", flags->storage.writers, "How many connections write")
+  storage->add_option("--writers", flags->storage.writers, "The number of connections that write")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  storage->add_option("--resource", flags->storage.resource, "Of what type the objects are")
+  storage->add_option("--resource", flags->storage.resource, "The resource of the objects")
       ->check(CLI::IsMember({"pods", "endpointslices", "configmaps"}))
       ->capture_default_str();
   storage
       ->add_option("--etcd-endpoints", flags->storage.etcd_endpoints,
-                   "An etcd that is there; without it one is started, if it is installed")
+                   "Use a running etcd; default: start one, if it is installed")
       ->delimiter(',')
       ->type_name("URL,...");
 
   CLI::App* controller =
       add("controller", "A controller: reconciles a second, and how long each change takes",
           bench::controller_job, false);
-  controller->add_option("--objects", flags->controller.objects, "How many there are")
+  controller->add_option("--objects", flags->controller.objects, "The number of objects")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  controller->add_option("--bytes", flags->controller.object_bytes, "How much data each has")
+  controller->add_option("--bytes", flags->controller.object_bytes, "The data size of each object")
       ->capture_default_str();
-  controller->add_option("--rate", flags->controller.rate, "How many changes come a second")
+  controller->add_option("--rate", flags->controller.rate, "Changes per second")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
-  add_duration(*controller, "--for", flags->controller.load_time, "How long they come: 5s");
+  add_duration(*controller, "--for", flags->controller.load_time,
+               "How long objects are changed: 5s");
 
-  CLI::App* server = group->add_subcommand("server", "Serve what the others measure");
-  server->add_option("--port", flags->server.port, "On 127.0.0.1; 0 takes a free one");
-  server->add_option("--tls-cert", flags->server.cert_file, "Speak TLS, with this certificate")
+  CLI::App* server = group->add_subcommand("server", "Serve the objects for the other benchmarks");
+  server->add_option("--port", flags->server.port, "The port on 127.0.0.1; 0: any free port");
+  server->add_option("--tls-cert", flags->server.cert_file, "Use TLS with this certificate")
       ->type_name("FILE");
-  server->add_option("--tls-key", flags->server.key_file, "Its key")->type_name("FILE");
+  server->add_option("--tls-key", flags->server.key_file, "The key of the certificate")
+      ->type_name("FILE");
   server
       ->add_option("--protobuf-encoder", flags->encoder,
-                   "Speak protobuf, too: a program that encodes, as client-go-peer encode")
+                   "Serve protobuf, too: a program that encodes it, such as client-go-peer encode")
       ->type_name("COMMAND");
   server->callback([flags, &action] { action = [flags] { return serve(*flags); }; });
 
   group->footer(
-      "Without --server and --kubeconfig the objects come from a server of lookout's own, in\n"
-      "another process. bench/compare.sh does the same jobs with other clients, too.\n\n"
+      "Without --server and --kubeconfig, the objects come from a server that lookout starts in\n"
+      "another process. bench/compare.sh runs the same benchmarks with other clients, too.\n\n"
       "Examples:\n"
       "  lookout bench sync --objects 20000 --mode list -o json\n"
       "  lookout bench events --events 100000 --rate 5000\n"

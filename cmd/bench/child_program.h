@@ -22,7 +22,7 @@ class ChildProgram {
   ChildProgram& operator=(const ChildProgram&) = delete;
 
   bool running();
-  /// What it has printed.
+  /// The program's output so far.
   std::string output() const;
 
   /// A line of its /proc/PID/status, as process_status().

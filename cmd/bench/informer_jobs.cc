@@ -95,7 +95,7 @@ api::Projection projection_for(const std::string& keep) {
   if (keep == "all") return {};
   if (keep == "unmanaged") return api::Projection::without_managed_fields();
   if (keep == "registry") return registry::kratos::pod_projection();
-  throw Error(fmt::format("\"{}\" is none of all, unmanaged, registry", keep));
+  throw Error(fmt::format("\"{}\" is not one of all, unmanaged, registry", keep));
 }
 
 Result sync_job(const JobOptions& options, std::stop_token stop) {

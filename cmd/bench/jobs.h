@@ -1,4 +1,4 @@
-// What `lookout bench` measures.
+// The measurements of `lookout bench`.
 #pragma once
 
 #include <chrono>

@@ -20,7 +20,7 @@ class LagHistogram {
   }
   std::uint64_t count() const { return count_; }
   double max_ms() const { return static_cast<double>(max_) / 1000; }
-  /// What `part` of all (0.99) do not exceed.
+  /// The quantile for `part` (0.99).
   double quantile_ms(double part) const {
     const auto wanted = static_cast<std::uint64_t>(part * static_cast<double>(count_));
     std::uint64_t seen = 0;

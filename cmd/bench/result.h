@@ -1,4 +1,4 @@
-// What a benchmark found.
+// Result: the result of a benchmark.
 #pragma once
 
 #include <cstdint>

@@ -322,7 +322,7 @@ Result storage_job(const JobOptions& options, std::stop_token stop) {
   }
   std::thread reader([&] { reading.run(); });
 
-  // What is used from here on.
+  // The measurement starts here.
   const Usage before = Usage::now();
   const auto server_before = servers.server().cpu();
   const auto etcd_before = servers.etcd() == nullptr ? server_before * 0 : servers.etcd()->cpu();

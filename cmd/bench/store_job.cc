@@ -62,7 +62,7 @@ class ReadyTime {
   int fd_;
 };
 
-/// What `call` costs, each of `times`.
+/// The average cost of one of `times` calls of `call`.
 template <class Call>
 double each(std::size_t times, Call call) {
   const double begin = thread_nanoseconds();

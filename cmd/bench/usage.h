@@ -1,4 +1,4 @@
-// What this process has used, as the kernel says.
+// Usage: this process's resource usage, as reported by the kernel.
 #pragma once
 
 #include <sys/types.h>

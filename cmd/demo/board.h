@@ -1,4 +1,4 @@
-// What the demo shows.
+// Board: the display of the demo.
 #pragma once
 
 #include <chrono>

@@ -66,7 +66,7 @@ Comparison compare(const rest::Client& client, const informer::SharedInformer<T>
   Comparison out;
   out.plural = T::kResource.plural;
   const auto listed = client.resource<T>().list();
-  // What the list knows reaches the cache within moments.
+  // Listed objects reach the cache within moments.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   for (;;) {
     const auto cache = informer.untyped_informer().store().snapshot();
@@ -174,11 +174,11 @@ void add_demo(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "demo",
       "Show a controller that runs deployments on the embedded server, and an informer that "
-      "follows");
+      "follows it");
   const auto flags = std::make_shared<DemoFlags>();
   add_duration(*command, "--for", flags->duration, "End after this time, else on Ctrl-C: 30s");
   command->footer(
-      "Simulated users make and scale deployments; a controller makes their pods, which start, "
+      "Simulated users create and scale deployments; a controller creates their pods, which start, "
       "run\n"
       "and crash. A live view on a terminal, plain lines on a pipe. At the end the informer's "
       "cache\n"

@@ -44,7 +44,7 @@ void Workload::run(std::stop_token stop) {
   try {
     set_up();
   } catch (const std::exception& e) {
-    log::error("demo: the workload cannot be set up: {}", e.what());
+    log::error("demo: cannot set up the workload: {}", e.what());
     return;
   }
   do {

@@ -29,8 +29,8 @@ int make_project(const NewFlags& flags, const ProjectNames& names) {
       "README.md\n"
       "  ctest --test-dir build\n"
       "  build/{}-controller --help\n\n"
-      "The fields of a {} are in config/crd.yaml, what it leads to in src/{}_controller.cc.\n"
-      "README.md leads to a running controller, here and in a cluster.\n",
+      "config/crd.yaml has the fields of a {}; src/{}_controller.cc reconciles it.\n"
+      "README.md describes how to run the controller, here and in a cluster.\n",
       names.plural, names.group, folder.string(), names.name, names.kind, names.file);
   return 0;
 }
@@ -38,24 +38,25 @@ int make_project(const NewFlags& flags, const ProjectNames& names) {
 }  // namespace
 
 void add_new(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("new", "Make a controller project that builds, tests and runs as it is");
+  CLI::App* command = app.add_subcommand(
+      "new", "Create a controller project that builds, tests and runs without changes");
   const auto flags = std::make_shared<NewFlags>();
-  command->add_option("name", flags->name, "The project, such as my-site")
+  command->add_option("name", flags->name, "The name of the project, such as my-site")
       ->type_name("NAME")
       ->required();
   command
-      ->add_option("--kind", flags->kind, "The kind of its custom resource; from NAME by default")
+      ->add_option("--kind", flags->kind,
+                   "The kind of its custom resource; default: derived from NAME")
       ->type_name("KIND");
-  command->add_option("--group", flags->group, "The API group of that kind; example.com by default")
+  command->add_option("--group", flags->group, "The API group of the kind; default: example.com")
       ->type_name("GROUP");
-  command->add_option("-o,--output", flags->output, "The folder to make; NAME by default")
+  command->add_option("-o,--output", flags->output, "The folder to create; default: NAME")
       ->type_name("DIR");
   command->footer(
       "Writes a CMake project: a CRD and types that are generated from it, a controller, a test "
       "on\n"
       "the embedded API server, manifests for a cluster, a Dockerfile and a README. A folder that\n"
-      "has something in it is left alone.\n\n"
+      "is not empty is not changed.\n\n"
       "Examples:\n"
       "  lookout new website --kind Website --group example.com\n"
       "  lookout new my-site -o ~/src/my-site");

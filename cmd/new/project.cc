@@ -102,17 +102,17 @@ std::string cpp_namespace_of(const std::string& name) {
 
 ProjectNames project_names(std::string name, std::string kind, std::string group) {
   if (!is_label(name) || !is_lower(name.front()) || name.size() > kMaxName) {
-    throw InvalidArgument(
-        fmt::format("\"{}\" is no name for a project: up to {} lower-case letters, digits and '-', "
-                    "with a letter first and no '-' last, such as my-site",
-                    name, kMaxName));
+    throw InvalidArgument(fmt::format(
+        "\"{}\" is not a valid name for a project: up to {} lower-case letters, digits and '-', "
+        "with a letter first and no '-' last, such as my-site",
+        name, kMaxName));
   }
   if (kind.empty()) kind = kind_of(name);
   const auto is_inner = [](char c) { return is_lower(c) || is_upper(c) || is_digit(c); };
   if (!is_upper(kind.front()) || kind.size() > kMaxLabel || !std::ranges::all_of(kind, is_inner)) {
-    throw InvalidArgument(
-        fmt::format("\"{}\" is no kind: up to {} letters and digits in CamelCase, such as MySite",
-                    kind, kMaxLabel));
+    throw InvalidArgument(fmt::format(
+        "\"{}\" is not a valid kind: up to {} letters and digits in CamelCase, such as MySite",
+        kind, kMaxLabel));
   }
   if (group.empty()) group = "example.com";
   if (!is_subdomain(group) || group.find('.') == std::string::npos) {
@@ -175,7 +175,7 @@ std::vector<std::filesystem::path> write_project(const std::filesystem::path& fo
   std::error_code error;
   if (fs::exists(folder, error) &&
       !(fs::is_directory(folder, error) && fs::is_empty(folder, error)))
-    throw Error(fmt::format("{} is there already: nothing was written", folder.string()));
+    throw Error(fmt::format("{} already exists: nothing was written", folder.string()));
   std::vector<fs::path> written;
   written.reserve(project_templates().size());
   for (const ProjectTemplate& each : project_templates()) {

@@ -34,9 +34,12 @@ std::string table(const InstanceSet& set) {
     std::vector<std::string> metadata;
     metadata.reserve(i.metadata.size());
     for (const auto& [key, value] : i.metadata) metadata.push_back(key + "=" + value);
+    std::vector<std::string_view> endpoints;
+    endpoints.reserve(i.endpoints.size());
+    for (const auto& endpoint : i.endpoints) endpoints.push_back(endpoint.text());
     rows.push_back({or_none(i.origin), or_none(i.id), or_none(i.version), or_none(i.zone),
                     i.ready ? "true" : "false",
-                    or_none(fmt::format("{}", fmt::join(i.endpoints, ","))),
+                    or_none(fmt::format("{}", fmt::join(endpoints, ","))),
                     or_none(fmt::format("{}", fmt::join(metadata, ",")))});
   }
   return align(rows);
@@ -137,7 +140,7 @@ int register_instance(const ConnectionFlags& connection, const Flags& flags) {
   instance.id = flags.id;
   instance.name = flags.name;
   instance.version = flags.version;
-  instance.endpoints = flags.endpoints;
+  instance.endpoints.assign(flags.endpoints.begin(), flags.endpoints.end());
   instance.metadata = metadata_of(flags);
   const rest::Client client(connection.config());
   registry::Options options;

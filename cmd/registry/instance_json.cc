@@ -24,7 +24,7 @@ void write_instance(JsonWriter& writer, const registry::ServiceInstance& instanc
   writer.EndObject();
   writer.Key("endpoints");
   writer.StartArray();
-  for (const auto& endpoint : instance.endpoints) write_text(writer, endpoint);
+  for (const auto& endpoint : instance.endpoints) write_text(writer, endpoint.text());
   writer.EndArray();
   write_text(writer, "pod", instance.origin);
   write_text(writer, "zone", instance.zone);

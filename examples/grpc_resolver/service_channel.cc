@@ -28,12 +28,10 @@ std::string service_of(const std::string& target) {
 /// "ipv4:10.0.0.1:9000" or "ipv6:[fd00::1]:9000"; empty if the instance does not speak the
 /// protocol.
 std::string address_of(const ServiceInstance& instance, const std::string& protocol) {
-  for (const std::string& endpoint : instance.endpoints) {
-    if (!endpoint.starts_with(protocol + "://")) continue;
-    const std::string place = endpoint.substr(protocol.size() + 3);
-    return (place.starts_with('[') ? "ipv6:" : "ipv4:") + place;
-  }
-  return {};
+  const auto* endpoint = instance.endpoint(protocol);
+  if (endpoint == nullptr) return {};
+  const std::string place(endpoint->authority());
+  return (place.starts_with('[') ? "ipv6:" : "ipv4:") + place;
 }
 
 }  // namespace
@@ -59,7 +57,7 @@ void ServiceChannel::follow(const InstanceSet& set) {
       continue;
     }
     grpc::ChannelArguments arguments;
-    // What calls are addressed to, and what certificates must be made out to.
+    // The authority of calls, and the name that certificates must be issued for.
     arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, service_);
     channel = grpc::CreateCustomChannel(address, credentials_, arguments);
     channel->GetState(true);  // begins to connect before the first call

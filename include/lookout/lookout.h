@@ -1,5 +1,5 @@
-// Everything that most programs need, but the typed views: include those by group and version, such
-// as <lookout/k8s/core/v1.h>.
+// The headers that most programs need, except the typed views: include those by group and version,
+// such as <lookout/k8s/core/v1.h>.
 #pragma once
 
 #include "lookout/api/fields.h"                        // IWYU pragma: export

@@ -76,7 +76,7 @@ std::optional<Provider> read_provider(std::string_view key, std::string& error) 
   ServiceInstance& instance = out.instance;
   instance.metadata = parameters(url.part(CURLUPART_QUERY));
   instance.id = fmt::format("{}:{}", host, port);
-  instance.endpoints = {fmt::format("{}://{}:{}", scheme, host, port)};
+  instance.endpoints = {Endpoint(fmt::format("{}://{}:{}", scheme, host, port))};
   instance.version = take(instance.metadata, "version");
   instance.zone = take(instance.metadata, "zone");
   const auto group = instance.metadata.find("group");
@@ -126,7 +126,7 @@ void ProviderReader::read(const api::Object& pod, std::string_view service,
       found = std::move(provider->instance);
       continue;
     }
-    const std::string& endpoint = provider->instance.endpoints.front();
+    const Endpoint& endpoint = provider->instance.endpoints.front();
     if (std::ranges::find(found->endpoints, endpoint) == found->endpoints.end()) {
       found->endpoints.push_back(endpoint);
     }

@@ -88,12 +88,14 @@ void PodReader::read(const api::Object& object, std::string_view,
   } else {
     instance.zone = object.labels()[detail::kZoneLabel].as_string();
   }
-  const std::string host = detail::bracketed(status.pod_ip());
   for (const auto container : pod.spec().containers()) {
     for (const auto port : container.ports()) {
       const std::string number = std::to_string(port.container_port());
-      instance.endpoints.push_back(
-          fmt::format("{}://{}:{}", protocol_of(port, number, protocols), host, number));
+      Endpoint endpoint(fmt::format("{}://{}:{}", protocol_of(port, number, protocols),
+                                    detail::bracketed(status.pod_ip()), number));
+      // The annotation tells the program's own ports from those of its sidecars.
+      endpoint.set_announced(protocols.empty() || protocols.contains(number));
+      instance.endpoints.push_back(std::move(endpoint));
     }
   }
   instances.push_back(std::make_shared<const ServiceInstance>(std::move(instance)));

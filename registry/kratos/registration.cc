@@ -4,12 +4,15 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <cstdint>
+#include <set>
 #include <utility>
 
 #include "lookout/api/validation.h"
+#include "lookout/base/ascii.h"
+#include "lookout/k8s/core/v1.h"
 #include "lookout/registry/kratos/registry.h"
 #include "registry/string_map.h"
-#include "registry/url.h"
 
 namespace lookout::registry::kratos {
 namespace {
@@ -22,7 +25,8 @@ void check_label(const char* field, std::string_view label, const std::string& v
 }
 
 std::string patch(const std::string& id, const std::string& name, const std::string& version,
-                  const detail::StringMap& metadata, const detail::StringMap& protocols) {
+                  const detail::StringMap& metadata, const detail::StringMap& protocols,
+                  const std::string& uid) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
   const auto key = [&](std::string_view text) {
@@ -35,6 +39,7 @@ std::string patch(const std::string& id, const std::string& name, const std::str
   writer.StartObject();
   key("metadata");
   writer.StartObject();
+  if (!uid.empty()) member("uid", uid);
   key("labels");
   writer.StartObject();
   member(kServiceIdLabel, id);
@@ -52,26 +57,24 @@ std::string patch(const std::string& id, const std::string& name, const std::str
 }
 
 /// Protocol and port of "protocol://host:port".
-std::pair<std::string, std::string> parse_endpoint(const std::string& endpoint) {
-  const detail::Url url(endpoint);
-  if (!url.valid()) {
+std::pair<std::string, std::string> parts_of(const Endpoint& endpoint) {
+  if (!endpoint.valid()) {
     throw RegistrationError(
-        fmt::format("the endpoint \"{}\" is no URL: {}", endpoint, url.defect()));
+        fmt::format("the endpoint \"{}\" is no URL: {}", endpoint.text(), endpoint.defect()));
   }
-  std::string port = url.part(CURLUPART_PORT);
-  if (port.empty()) {
-    throw RegistrationError(
-        fmt::format("the endpoint \"{}\" has no port: it must be protocol://host:port", endpoint));
+  if (endpoint.port() == 0) {
+    throw RegistrationError(fmt::format(
+        "the endpoint \"{}\" has no port: it must be protocol://host:port", endpoint.text()));
   }
-  return {url.part(CURLUPART_SCHEME), std::move(port)};
+  return {base::lower_case(endpoint.scheme()), std::to_string(endpoint.port())};
 }
 
 }  // namespace
 
-std::map<std::string, std::string> protocols_of(const std::vector<std::string>& endpoints) {
+std::map<std::string, std::string> protocols_of(const std::vector<Endpoint>& endpoints) {
   std::map<std::string, std::string> out;
   for (const auto& endpoint : endpoints) {
-    const auto [protocol, port] = parse_endpoint(endpoint);
+    const auto [protocol, port] = parts_of(endpoint);
     const auto [it, first] = out.emplace(port, protocol);
     if (!first && it->second != protocol) {
       throw RegistrationError(
@@ -82,7 +85,7 @@ std::map<std::string, std::string> protocols_of(const std::vector<std::string>& 
   return out;
 }
 
-std::string registration_patch(const ServiceInstance& instance) {
+std::string registration_patch(const ServiceInstance& instance, const std::string& uid) {
   if (instance.name.empty()) {
     throw RegistrationError(fmt::format(
         "the name is empty: label {} is what instances are found by", kServiceNameLabel));
@@ -91,9 +94,33 @@ std::string registration_patch(const ServiceInstance& instance) {
   check_label("id", kServiceIdLabel, instance.id);
   check_label("version", kServiceVersionLabel, instance.version);
   return patch(instance.id, instance.name, instance.version, instance.metadata,
-               protocols_of(instance.endpoints));
+               protocols_of(instance.endpoints), uid);
 }
 
-std::string deregistration_patch() { return patch("", "", "", {}, {}); }
+std::string deregistration_patch(const std::string& uid) { return patch("", "", "", {}, {}, uid); }
+
+std::vector<std::string> undeclared_ports(const ServiceInstance& instance,
+                                          const api::Object& object) {
+  std::set<std::int64_t> declared;
+  const k8s::core::v1::Pod pod(object);
+  for (const auto container : pod.spec().containers()) {
+    for (const auto port : container.ports()) declared.insert(port.container_port());
+  }
+  std::vector<std::string> out;
+  for (const auto& endpoint : instance.endpoints) {
+    if (endpoint.port() == 0 || declared.contains(endpoint.port())) continue;
+    out.push_back(fmt::format(
+        "service {}: nobody will call {}, because no container of pod {} declares port {}: add "
+        "\"ports: [{{containerPort: {}}}]\" to the container",
+        instance.name, endpoint.text(), object.key(), endpoint.port(), endpoint.port()));
+  }
+  if (instance.endpoints.empty() && declared.empty()) {
+    out.push_back(fmt::format(
+        "service {}: nobody will call this instance: it has no endpoints, and no container of pod "
+        "{} declares a port",
+        instance.name, object.key()));
+  }
+  return out;
+}
 
 }  // namespace lookout::registry::kratos

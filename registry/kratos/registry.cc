@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <exception>
+#include <mutex>
+#include <set>
 #include <utility>
 
+#include "lookout/base/detail/log.h"
 #include "lookout/k8s/core/v1.h"
 #include "registry/hub.h"
 #include "registry/kratos/pod_reader.h"
@@ -23,13 +27,41 @@ detail::HubSource source(const Options& options) {
 
 }  // namespace
 
+/// What earlier registrations brought.
+class Registry::Known {
+ public:
+  std::string uid_of(const PodIdentity& pod) const {
+    const std::lock_guard lock(mutex_);
+    return pod.ns == pod_.ns && pod.name == pod_.name ? pod_.uid : std::string();
+  }
+  void set_uid(PodIdentity pod, std::string uid) {
+    const std::lock_guard lock(mutex_);
+    pod_ = std::move(pod);
+    pod_.uid = std::move(uid);
+  }
+  bool is_news(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    return said_.insert(reason).second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  PodIdentity pod_;
+  std::set<std::string> said_;
+};
+
 Registry::Registry(rest::Client client, Options options)
     : InformerDiscovery(std::make_shared<detail::Hub>(client, source(options), options)),
       client_(std::move(client)),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      known_(std::make_shared<Known>()) {}
 
 PodIdentity Registry::pod() const {
-  return PodIdentity::find(options_.pod, client_.config().default_namespace, options_.pod_sources);
+  PodIdentity here =
+      PodIdentity::find(options_.pod, client_.config().default_namespace, options_.pod_sources);
+  if (here.uid.empty()) here.uid = known_->uid_of(here);
+  return here;
 }
 
 void Registry::register_instance(const ServiceInstance& instance, rest::CallOptions call) {
@@ -38,7 +70,16 @@ void Registry::register_instance(const ServiceInstance& instance, rest::CallOpti
 
 Awaitable<void> Registry::async_register_instance(ServiceInstance instance,
                                                   rest::CallOptions call) {
-  return patch_pod(registration_patch(instance), std::move(call));
+  PodIdentity here = pod();
+  std::string patch = registration_patch(instance, here.uid);
+  return announce(std::move(instance), std::move(here), std::move(patch), std::move(call));
+}
+
+Awaitable<void> Registry::announce(ServiceInstance instance, PodIdentity here, std::string patch,
+                                   rest::CallOptions call) {
+  const api::Object written =
+      co_await patch_pod(std::move(here), std::move(patch), std::move(call));
+  warn_of(instance, written);
 }
 
 void Registry::deregister_instance(const ServiceInstance&, rest::CallOptions call) {
@@ -46,14 +87,33 @@ void Registry::deregister_instance(const ServiceInstance&, rest::CallOptions cal
 }
 
 Awaitable<void> Registry::async_deregister_instance(rest::CallOptions call) {
-  return patch_pod(deregistration_patch(), std::move(call));
+  PodIdentity here = pod();
+  std::string patch = deregistration_patch(here.uid);
+  co_await patch_pod(std::move(here), std::move(patch), std::move(call));
 }
 
-Awaitable<void> Registry::patch_pod(std::string patch, rest::CallOptions call) {
-  const PodIdentity here = pod();
+Awaitable<api::Object> Registry::patch_pod(PodIdentity here, std::string patch,
+                                           rest::CallOptions call) {
   const auto pods = client_.resource(k8s::core::v1::Pod::kResource, here.ns);
-  co_await pods.async_patch(here.name, rest::PatchType::kStrategicMerge, std::move(patch), {}, {},
-                            std::move(call));
+  api::Object written = co_await pods.async_patch(here.name, rest::PatchType::kStrategicMerge,
+                                                  std::move(patch), {}, {}, std::move(call));
+  known_->set_uid(std::move(here), std::string(written.uid()));
+  co_return written;
+}
+
+void Registry::warn_of(const ServiceInstance& instance, const api::Object& pod) const {
+  for (const auto& reason : undeclared_ports(instance, pod)) {
+    if (!known_->is_news(reason)) continue;
+    if (!options_.on_warning) {
+      log::warn("registry: {}", reason);
+      continue;
+    }
+    try {
+      options_.on_warning(reason);
+    } catch (const std::exception& e) {
+      log::error("registry: on_warning threw: {}", e.what());
+    }
+  }
 }
 
 }  // namespace lookout::registry::kratos

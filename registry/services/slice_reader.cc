@@ -7,7 +7,6 @@
 
 #include "lookout/k8s/discovery/v1.h"
 #include "lookout/registry/services/registry.h"
-#include "registry/url.h"
 
 namespace lookout::registry::services {
 namespace {
@@ -74,11 +73,11 @@ void SliceReader::read(const api::Object& object, std::string_view,
     }
     if (!endpoint.node_name().empty()) instance.metadata["node"] = endpoint.node_name();
     if (!endpoint.hostname().empty()) instance.metadata["hostname"] = endpoint.hostname();
-    const std::string host = detail::bracketed(address);
     for (const auto port : slice.ports()) {
       if (!port.port()) continue;  // "all ports" is no endpoint
-      instance.endpoints.push_back(
-          fmt::format("{}://{}:{}", protocol_of(port), host, *port.port()));
+      if (*port.port() < 1 || *port.port() > 65535) continue;
+      instance.endpoints.emplace_back(protocol_of(port), address,
+                                      static_cast<std::uint16_t>(*port.port()));
     }
     instances.push_back(std::make_shared<const ServiceInstance>(std::move(instance)));
   }

@@ -1,4 +1,4 @@
-// What is nested as deeply as a server allows, and the names of what cannot be read.
+// Objects at the nesting limit, and the names of unreadable objects.
 #include <gtest/gtest.h>
 #include <pthread.h>
 

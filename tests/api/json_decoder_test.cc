@@ -386,7 +386,7 @@ TEST(JsonDecoderTest, WhatIsBothHugeAndDeepIsRefusedSoon) {
     text += "\"" + std::string(size, 'x') + "\"";
     return text + std::string(depth, '}');
   };
-  EXPECT_THAT(error_of(object_of(900, 64u << 20)), HasSubstr("too large for how deeply"));
+  EXPECT_THAT(error_of(object_of(900, 64u << 20)), HasSubstr("too large for its nesting depth"));
   EXPECT_EQ(error_of(object_of(900, 100 << 10)), "");
   EXPECT_EQ(error_of(object_of(10, 64u << 20)), "");
   EXPECT_EQ(error_of(object_of(100, 1u << 20)), "");

@@ -80,7 +80,7 @@ TEST(MergePatchTest, APatchIsNotReferredToAfterwards) {
             test::parse_json(R"({"a":{"name":"a string that is too long to be stored inside"}})"));
 }
 
-/// What the server sets by itself.
+/// Removes the fields that the server sets.
 void remove_server_side(Document& object) {
   auto& metadata = object["metadata"];
   for (const auto* name :

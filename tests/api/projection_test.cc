@@ -71,7 +71,7 @@ TEST(ProjectionTest, KeepsWhatItNames) {
        "{" + (kIdentity + annotations) + R"(},"status":{"phase":"Running"}})"},
       {{"status.none", "status"},
        "{" + (kIdentity + annotations) + R"(},"status":{"phase":"Running"}})"},
-      // What a path cannot go into is kept as it is.
+      // A value that a path cannot enter is kept unchanged.
       {{"extra.deeper"}, "{" + (kIdentity + annotations) + R"(},"extra":1})"},
   };
   for (const auto& [paths, json] : cases) {

@@ -91,7 +91,7 @@ TEST_P(RecordedListTest, IsRefusedWhereverItIsCutOff) {
 INSTANTIATE_TEST_SUITE_P(All, RecordedListTest, testing::ValuesIn(test::lists_in_both_encodings()),
                          [](const auto& parameter) { return test::test_name(parameter.param); });
 
-// What Go's JSON makes of a message, where the message is all there is.
+// The JSON that Go makes of a message that is the whole input.
 struct Rule {
   const char* name;
   const char* api_version;
@@ -344,7 +344,7 @@ TEST(ProtobufDecoderTest, SaysWhatIsWrong) {
   EXPECT_EQ(error_of(pod(bytes_field(2, "") + "\x12\x05")),
             "PodSpec: field 2: the value goes beyond the end of its message");
   EXPECT_THAT(error_of(pod(bytes_field(2, "\x0B"))), HasSubstr("Container: field 1"));
-  EXPECT_THAT(error_of(pod(std::string("\x00", 1))), HasSubstr("0 is no field number"));
+  EXPECT_THAT(error_of(pod(std::string("\x00", 1))), HasSubstr("0 is not a field number"));
   EXPECT_THAT(error_of(pod(std::string(11, '\xFF'))), HasSubstr("PodSpec: a field's tag"));
   EXPECT_EQ(error_of(enveloped("v1", "Pod", bytes_field(2, "") + bytes_field(2, ""))),
             "Pod.spec: the message is given twice");

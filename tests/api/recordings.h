@@ -1,4 +1,4 @@
-// What a real API server said, and ways to feed it to a decoder.
+// Recorded answers of a real API server, and ways to feed them to a decoder.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -40,7 +40,7 @@ Pieces in_one_piece();
 Pieces byte_by_byte();
 Pieces cut_at(std::size_t position);
 
-/// What a decoder says of any body.
+/// A decoder's result for a body.
 struct Decoded {
   std::vector<MalformedObject> malformed;
   bool complete = false;

@@ -1,4 +1,4 @@
-// What tests of label and field selectors share.
+// Helpers for tests of label and field selectors.
 #pragma once
 
 #include <gtest/gtest.h>

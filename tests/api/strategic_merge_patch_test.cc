@@ -28,7 +28,7 @@ std::string comparable(const rapidjson::Value& object) {
   return Object::from(copy).to_json();
 }
 
-/// What the server adds to the containers that a patch brings.
+/// Sets the server's defaults in the containers of a patch.
 void set_container_defaults(rapidjson::Document& object) {
   auto& allocator = object.GetAllocator();
   for (auto& container : object["spec"]["template"]["spec"]["containers"].GetArray()) {

@@ -1,4 +1,4 @@
-// Who makes a request: tokens, client certificates, and nobody.
+// Authentication: tokens, client certificates, and anonymous requests.
 #include <gtest/gtest.h>
 
 #include "lookout/api/status.h"
@@ -91,7 +91,7 @@ TEST_F(Authentication, TokensAreOfUsers) {
     EXPECT_EQ(code_for(with_token(wrong)), 401) << wrong;
   // kube-apiserver says so to those who have not said who they are.
   EXPECT_EQ(code_for(with_token("")), 403);
-  // What the server gives to clients in its own process.
+  // The credentials for clients in the server's own process.
   EXPECT_EQ(code_for(rest::Client(server_->client_config())), 200);
 }
 
@@ -299,7 +299,7 @@ TEST_F(Authentication, WhatCannotBeUsedIsSaidAtTheStart) {
 
   options = {};
   options.address = "nowhere";
-  EXPECT_THAT(error_of(options), HasSubstr("'nowhere' is no address"));
+  EXPECT_THAT(error_of(options), HasSubstr("'nowhere' is not an address"));
 
   const Server server;
   options = {};

@@ -29,7 +29,7 @@ using Allocator = rapidjson::Document::AllocatorType;
 /// Changes an answer before it goes: its response.
 using Tamper = std::function<void(Value& response, Allocator& allocator)>;
 
-/// What v1 calls size, v1beta1 calls oldSize.
+/// Converts between v1, with the field size, and v1beta1, with the field oldSize.
 std::string converted(const Object& review, const Tamper& tamper = {}) {
   rapidjson::Document out = review.to_document();
   Allocator& allocator = out.GetAllocator();
@@ -167,6 +167,65 @@ TEST_F(ConversionWebhookTest, FieldsAreThoseOfTheVersion) {
   EXPECT_EQ(status_of([&] { newer().list(only_b); }).code, 400);
 }
 
+TEST_F(ConversionWebhookTest, ALimitCountsTheObjectsThatAreSelected) {
+  for (int i = 0; i < 7; ++i)
+    newer().create(box(fmt::format("{}", i), i % 2 == 0 ? "even" : "odd"));
+  rest::ListOptions even;
+  even.field_selector = "spec.oldSize=even";
+  even.limit = 2;
+  std::vector<std::string> pages;
+  std::string version;
+  do {
+    const auto page = older().list(even);
+    std::string names;
+    for (const Object& each : page.items) names += each.name();
+    pages.push_back(names);
+    if (version.empty()) {
+      version = page.resource_version;
+      newer().create(box("8", "even"));  // all pages show the moment of the first one
+    }
+    EXPECT_EQ(page.resource_version, version);
+    EXPECT_FALSE(page.remaining_item_count);
+    even.continue_token = page.continue_token;
+  } while (!even.continue_token.empty());
+  EXPECT_THAT(pages, ElementsAre("02", "46"));
+}
+
+TEST_F(ConversionWebhookTest, ALimitIsReachedBeyondTheFirstThousandObjects) {
+  for (int i = 0; i < 1100; ++i)
+    newer().create(box(fmt::format("{:04}", i), i >= 1050 ? "late" : "early"));
+  rest::ListOptions late;
+  late.field_selector = "spec.oldSize=late";
+  late.limit = 3;
+  const auto page = older().list(late);
+  ASSERT_EQ(page.items.size(), 3u);
+  EXPECT_EQ(page.items[0].name(), "1050");
+  late.continue_token = page.continue_token;
+  late.limit = 1000;
+  const auto rest = older().list(late);
+  ASSERT_EQ(rest.items.size(), 47u);
+  EXPECT_EQ(rest.items[0].name(), "1053");
+  EXPECT_EQ(rest.continue_token, "");
+}
+
+TEST_F(ConversionWebhookTest, WhatTheSchemaDoesNotKnowIsTakenOut) {
+  tamper_ = [](Value& response, Allocator& allocator) {
+    for (Value& object : response["convertedObjects"].GetArray()) {
+      object["spec"].AddMember("unknown", "field", allocator);
+      object.AddMember("other", "field", allocator);
+    }
+  };
+  const Object made = older().create(box("a", "big", false));
+  EXPECT_EQ(spec(made), R"({"oldSize":"big"})");
+  EXPECT_FALSE(made["other"].exists());
+  // Neither is it stored.
+  const Object stored = newer().get("a");
+  EXPECT_EQ(spec(stored), R"({"size":"big"})");
+  EXPECT_FALSE(stored["other"].exists());
+  const auto list = older().list();
+  EXPECT_EQ(spec(list.items[0]), R"({"oldSize":"big"})");
+}
+
 TEST_F(ConversionWebhookTest, WatchesShowTheirVersion) {
   newer().create(box("a", "1"));
   auto watch = older().watch({});
@@ -232,7 +291,7 @@ TEST_F(ConversionWebhookTest, ObjectsThatAreStoredInAnOlderVersionAreConverted) 
   EXPECT_EQ(reviews(), 1u);
   EXPECT_EQ(spec(newer().get("a")), R"({"size":"big"})");
   EXPECT_EQ(reviews(), 1u);
-  // What is written is stored in the version that counts now.
+  // A write is stored in the current storage version.
   newer().patch("a", rest::PatchType::kMerge, R"({"spec":{"size":"small"}})");
   const std::size_t before = reviews();
   EXPECT_EQ(spec(older().get("a")), R"({"oldSize":"small"})");
@@ -374,7 +433,7 @@ INSTANTIATE_TEST_SUITE_P(
             [](Value& r, auto&) { r["convertedObjects"][0]["kind"].SetString("Bag"); },
             "returned invalid converted object at index 0: must have the same kind: Box != Bag"},
         BadAnswer{"NoObject", [](Value& r, auto&) { r["convertedObjects"][0].SetInt(1); },
-                  "returned invalid converted object at index 0: it is no object"},
+                  "returned invalid converted object at index 0: it is not an object"},
         BadAnswer{"Failed",
                   [](Value& r, Allocator& a) {
                     r["result"]["status"].SetString("Failed");

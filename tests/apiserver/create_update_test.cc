@@ -339,6 +339,18 @@ INSTANTIATE_TEST_SUITE_P(
             "ConfigMap \"c\" is invalid: metadata.ownerReferences[0].uid: Required value: "
             "must not be empty"},
         InvalidCase{
+            "two_controllers", &kConfigMaps,
+            R"({"metadata":{"name":"c","ownerReferences":[)"
+            R"({"apiVersion":"v1","kind":"Pod","name":"p","uid":"1","controller":true},)"
+            R"({"apiVersion":"v1","kind":"Pod","name":"q","uid":"2","controller":true}]}})",
+            "ConfigMap \"c\" is invalid: metadata.ownerReferences: Invalid value: "
+            "\"[{\\\"apiVersion\\\":\\\"v1\\\",\\\"kind\\\":\\\"Pod\\\",\\\"name\\\":\\\"p\\\","
+            "\\\"uid\\\":\\\"1\\\",\\\"controller\\\":true},{\\\"apiVersion\\\":\\\"v1\\\","
+            "\\\"kind\\\":\\\"Pod\\\",\\\"name\\\":\\\"q\\\",\\\"uid\\\":\\\"2\\\","
+            "\\\"controller\\\":true}]\": Only one reference can have Controller set to true. "
+            "Found "
+            "\"true\" in references for Pod/p and Pod/q"},
+        InvalidCase{
             "container", &kPods,
             R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"a"},{"name":"a","image":"x"}]}})",
             "Pod \"p\" is invalid: [spec.containers[0].image: Required value, "

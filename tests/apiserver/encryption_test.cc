@@ -99,16 +99,17 @@ INSTANTIATE_TEST_SUITE_P(
     Encryption, WrongEncryptionConfigTest,
     testing::Values(
         Wrong{"NoYaml", "a: [", "line"},
-        Wrong{"OtherKind", "kind: Pod", "no EncryptionConfiguration"},
+        Wrong{"OtherKind", "kind: Pod", "not an EncryptionConfiguration"},
         Wrong{"NoResources", "kind: EncryptionConfiguration", "resources is missing"},
         Wrong{"NoProviders", config("- resources: [secrets]\n"), "providers is missing"},
         Wrong{"EmptyProviders", config("- resources: [secrets]\n  providers: []\n"), "no provider"},
         Wrong{"OtherProvider", config(entry("secrets", "  - kms: {}\n")),
               "only the providers aesgcm and identity"},
         Wrong{"NoKeys", config(entry("secrets", "  - aesgcm: {keys: []}\n")), "no keys"},
-        Wrong{"NoBase64", config(entry("secrets", aesgcm("k", "c2Vj!"))), "no base64"},
+        Wrong{"NoBase64", config(entry("secrets", aesgcm("k", "c2Vj!"))), "not base64"},
         Wrong{"ShortKey", config(entry("secrets", aesgcm("k", "c2Vj"))), "16, 24 or 32 bytes"},
-        Wrong{"NameWithColon", config(entry("secrets", aesgcm("'a:b'", kShort))), "no colon"}),
+        Wrong{"NameWithColon", config(entry("secrets", aesgcm("'a:b'", kShort))),
+              "contain a colon"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(EncryptionConfigTest, AFileThatIsNotThereIsNamed) {

@@ -1,4 +1,4 @@
-// What a server on etcd says of it: its health, and its numbers.
+// Health and metrics of a server on etcd.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -92,7 +92,7 @@ TEST_F(FieldValidation, HoldsForPatches) {
                            {{"Content-Type", "application/merge-patch+json"}});
   EXPECT_EQ(warned.code, 200);
   EXPECT_EQ(warned.headers.at("warning"), R"(299 - "unknown field \"spec.replicass\"")");
-  // What is there already is nobody's mistake now.
+  // Errors that the object already had do not count.
   EXPECT_EQ(patch("application/merge-patch+json", R"({"spec":{"replicas":3}})").code, 200);
 }
 

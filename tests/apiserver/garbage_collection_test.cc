@@ -1,4 +1,4 @@
-// What becomes of objects when their owners are deleted.
+// The fate of objects whose owners are deleted.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What the server says of itself: its health, and its numbers.
+// Health and metrics of the server.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -58,7 +58,7 @@ TEST(Shutdown, IsAnnouncedBeforeAnythingFails) {
   // It still lives, and works.
   EXPECT_EQ(answers("/livez").code, 200);
   EXPECT_EQ(answers("/api/v1/namespaces/default").code, 200);
-  // Whoever is in a hurry says so again.
+  // A second stop() ends the delay.
   server.stop();
   stop.join();
 }
@@ -97,7 +97,7 @@ TEST_F(Health, HasNumbers) {
             "1");
   EXPECT_EQ(line("apiserver_storage_objects", {R"(resource="configmaps")"}), "2");
   EXPECT_EQ(line("apiserver_current_inflight_requests", {R"(request_kind="readOnly")"}), "1");
-  // What a client made up is in none of them.
+  // Names that a client made up appear in no metric.
   EXPECT_THAT(answer.body, Not(HasSubstr("unicorns")));
 }
 

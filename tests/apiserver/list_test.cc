@@ -157,7 +157,7 @@ TEST_F(Lists, ExactVersionsAreOfThePast) {
   const auto past = in(kConfigMaps).list(exact);
   EXPECT_EQ(names(past), (Names{"c100", "c101"}));
   EXPECT_EQ(past.resource_version, before);
-  // Of old, a limit has the same meaning.
+  // The legacy form: a limit has the same meaning.
   rest::ListOptions legacy;
   legacy.resource_version = before;
   legacy.limit = 10;

@@ -267,7 +267,7 @@ TEST_F(ManyWatches, WhoNeverReadsIsCutOffWhenChangesAreForgotten) {
   for (std::size_t i = 0; i < kChanges; ++i) {
     const std::string next = config_map("a", large + std::to_string(i));
     ASSERT_EQ(writer.request("PUT", kConfigMaps + std::string("/a"), next).code, 200);
-    // Who reads is told of each change, whatever the others do.
+    // A reader receives each change, regardless of the others.
     ASSERT_TRUE(read_until(reader, i + 1)) << i;
   }
   EXPECT_TRUE(have(1));
@@ -314,7 +314,7 @@ TEST_F(ManyWatches, WhoNeverReadsIsCutOffAfterATime) {
   EXPECT_TRUE(read_until(reader, 11));
 }
 
-// What is there at first is encoded for each watch, so that little of it may be kept for each.
+// The initial state is encoded for each watch, so only a little of it may be buffered per watch.
 TEST_F(ManyWatches, WhoDoesNotReadTheStateCostsLittle) {
   start();
   HttpClient writer(server_->port());

@@ -142,13 +142,13 @@ TEST_F(OpenApi, DescribesCustomResources) {
   const Value patch =
       v3["paths"]["/apis/stable.example.com/v1/namespaces/{namespace}/crontabs/{name}"]["patch"];
   EXPECT_TRUE(patch["requestBody"]["content"].contains("application/merge-patch+json"));
-  // Whoever finds this here would send it.
+  // Clients send a media type that is listed here.
   EXPECT_FALSE(patch["requestBody"]["content"].contains("application/strategic-merge-patch+json"));
   const Object v2 = get("/openapi/v2");
   const Value spec = v2["definitions"]["com.example.stable.v1.CronTab"]["properties"]["spec"];
   EXPECT_EQ(spec["required"].to_json(), R"(["when"])");
   EXPECT_EQ(spec["properties"]["when"]["type"].as_string(), "string");
-  // What v2 cannot say is left open.
+  // Schemas that v2 cannot express are left open.
   EXPECT_FALSE(spec["properties"]["port"].contains("anyOf"));
   EXPECT_FALSE(spec["properties"]["note"].contains("type"));
   // And it goes with its definition.

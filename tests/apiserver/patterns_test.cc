@@ -64,7 +64,7 @@ TEST_F(CustomPatterns, ThatCannotBeMatchedAreRefusedWithTheirDefinition) {
   EXPECT_THAT(cause_of(R"(,"pattern":"a(b")"),
               AllOf(StartsWith(path + ".pattern: "),
                     HasSubstr("must be a valid regular expression, but isn't")));
-  // What Go does not have, because it cannot be matched in linear time.
+  // Constructs that Go does not support, because they cannot be matched in linear time.
   for (const char* backtracks : {R"((?=a)b)", R"((a)\\1)", R"((?<!a)b)"})
     EXPECT_THAT(cause_of(std::string(R"(,"pattern":")") + backtracks + "\""),
                 HasSubstr("must be a valid regular expression, but isn't"));

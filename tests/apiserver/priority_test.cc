@@ -31,7 +31,7 @@ class Priorities : public ClientTest {
 TEST_F(Priorities, OfAClassThatAUserDefined) {
   create_class("high", 1000, R"(,"preemptionPolicy":"Never")");
   expect(pods().create(pod("a", R"(,"priorityClassName":"high")")), 1000, "Never", "high");
-  // What it would be anyway may be said.
+  // Explicit values are allowed if they equal the computed ones.
   expect(pods().create(
              pod("b", R"(,"priorityClassName":"high","priority":1000,"preemptionPolicy":"Never")")),
          1000, "Never", "high");

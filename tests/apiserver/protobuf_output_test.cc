@@ -1,4 +1,4 @@
-// What the server answers to clients that take protobuf.
+// The server's answers to clients that accept protobuf.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

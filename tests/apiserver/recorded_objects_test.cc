@@ -128,7 +128,7 @@ TEST_P(RecordedObjects, BecomeTheSameHere) {
     Document recorded;
     recorded.Parse(item.to_json().c_str());
     Document sent(rapidjson::kObjectType);
-    // Who says nothing manages nothing.
+    // A request without a field manager manages no fields.
     const auto fields = recorded["metadata"].FindMember("managedFields");
     if (fields != recorded["metadata"].MemberEnd()) {
       sent.CopyFrom(pick(recorded, fields->value[0]["fieldsV1"], sent.GetAllocator()),

@@ -43,7 +43,7 @@ void load(Server& server) {
   for (const Value item : pods["items"].elements()) {
     const std::string pod = without_server_fields(item.to_json());
     post("/api/v1/namespaces/shop2/pods", pod);
-    // What nodes say about their pods comes later.
+    // Status updates by nodes follow later.
     const auto answer = http(server.port(), "PUT",
                              "/api/v1/namespaces/shop2/pods/" +
                                  std::string(item["metadata"]["name"].as_string()) + "/status",

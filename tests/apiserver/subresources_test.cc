@@ -94,7 +94,7 @@ TEST_F(Subresources, ScaleShowsAndSetsTheReplicas) {
   EXPECT_EQ(lookout::test::held(in(kDeployments).get("d"))["spec"]["replicas"].as_int(), 5);
   EXPECT_EQ(lookout::test::held(in(kDeployments).get("d"))["metadata"]["generation"].as_int(), 2);
 
-  // Whoever has seen an older state is told.
+  // A write based on an older state is refused.
   EXPECT_EQ(call("PUT", path, changed(scale, R"({"spec":{"replicas":7}})").to_json()).code, 409);
   const Object fresh = Object::parse(http(server_.port(), "GET", path).body);
   EXPECT_EQ(call("PUT", path, changed(fresh, R"({"spec":{"replicas":7}})").to_json()).code, 200);

@@ -101,7 +101,7 @@ TEST(Printers, FillTheirColumns) {
     tables::Cells cells{api::Time{}};
     printer->append(json(R"({"metadata":{"name":"x"}})"), cells);
     EXPECT_EQ(cells.size(), printer->columns().size());
-    // Whoever has columns fills them, and the other way round.
+    // Every kind with columns has rows, and vice versa.
     EXPECT_EQ(
         tables::columns_of(info.group, info.plural).has_value() || info.group == "events.k8s.io",
         tables::find_row(info.group, info.plural) != nullptr);

@@ -1,4 +1,4 @@
-// What objects must have: custom resources by their schema, smaller built-in kinds by their rules.
+// Validation: custom resources by their schema, smaller built-in kinds by their rules.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -20,8 +20,8 @@ using Lines = std::vector<std::string>;
 
 const api::Resource kPods{"", "v1", "Pod", "pods", true};
 
-/// What of an event is the same on every server: no times, no identities, no other fields than the
-/// series of changes is about.
+/// The part of an event that is the same on every server: no times, no identities, and only the
+/// fields that the series changes.
 std::string describe(std::string_view type, const Object& object) {
   rapidjson::Document out(rapidjson::kObjectType);
   auto& allocator = out.GetAllocator();

@@ -1,5 +1,5 @@
-// What the server refuses where it asks for no credentials: what only a web page in somebody's
-// browser sends.
+// Requests that a server without authentication refuses, because only a web page in a browser sends
+// them.
 #include <gtest/gtest.h>
 
 #include "lookout/api/object.h"
@@ -64,7 +64,7 @@ TEST(WebPages, CannotWriteFromAForeignOrigin) {
   EXPECT_EQ(ask(server.port(), typed + "Origin: http://localhost", config_map("own")).code, 201);
 }
 
-// What `fetch` sends to anybody without asking: a body without a type, or with one of three.
+// Requests that `fetch` sends without a preflight: a body without a type, or with one of three.
 TEST(WebPages, CannotWriteWithoutAContentType) {
   Server server;
   for (const char* method : {"POST", "PUT", "PATCH", "DELETE"}) {
@@ -130,7 +130,7 @@ TEST(Bodies, AreNotReadOfWhoHasNoCredentials) {
     }
   }
   EXPECT_GE(server.stats().failures, 6u);
-  // Who has some is asked for it.
+  // A client with credentials is asked for the body.
   HttpClient client(server.port());
   client.send(head + "Authorization: Bearer secret\r\nExpect: 100-continue\r\nContent-Length: " +
               std::to_string(config_map("a").size()) + "\r\n\r\n");

@@ -14,7 +14,7 @@ class Bench : public testing::Test {
     arguments.insert(arguments.begin(), "bench");
     return environment_.run(test::lookout_program(), arguments);
   }
-  /// What a run that must succeed prints.
+  /// The output of a run that must succeed.
   api::Object measure(std::vector<std::string> arguments) const {
     arguments.insert(arguments.end(), {"-o", "json"});
     const auto result = lookout(std::move(arguments));

@@ -1,4 +1,4 @@
-// What lookout bench says of many durations.
+// The statistics of `lookout bench` over many durations.
 #include "cmd/bench/lag_histogram.h"
 
 #include "tests/support/matchers.h"

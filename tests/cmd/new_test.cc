@@ -98,7 +98,7 @@ TEST_F(New, WritesNothingIntoAFolderThatHasSomethingInIt) {
   test::write_file(std::filesystem::path(folder()) / "README.md", "mine");
   const auto result = make({"website", "-o", folder()});
   EXPECT_EQ(result.status, 1);
-  EXPECT_THAT(result.errors, HasSubstr("is there already: nothing was written"));
+  EXPECT_THAT(result.errors, HasSubstr("already exists: nothing was written"));
   EXPECT_THAT(files(), testing::ElementsAre("README.md"));
   EXPECT_EQ(text("README.md"), "mine");
 }
@@ -116,13 +116,13 @@ TEST_F(New, SaysWhichNameIsWrong) {
     EXPECT_THAT(result.errors, HasSubstr(message));
     EXPECT_FALSE(std::filesystem::exists(folder()));
   };
-  wrong({"Website"}, "\"Website\" is no name for a project");
-  wrong({"1site"}, "\"1site\" is no name for a project");
-  wrong({"site-"}, "\"site-\" is no name for a project");
-  wrong({"../site"}, "\"../site\" is no name for a project");
-  wrong({std::string(60, 'a')}, "is no name for a project: up to 47");
-  wrong({"site", "--kind", "site"}, "\"site\" is no kind");
-  wrong({"site", "--kind", "My_Site"}, "\"My_Site\" is no kind");
+  wrong({"Website"}, "\"Website\" is not a valid name for a project");
+  wrong({"1site"}, "\"1site\" is not a valid name for a project");
+  wrong({"site-"}, "\"site-\" is not a valid name for a project");
+  wrong({"../site"}, "\"../site\" is not a valid name for a project");
+  wrong({std::string(60, 'a')}, "is not a valid name for a project: up to 47");
+  wrong({"site", "--kind", "site"}, "\"site\" is not a valid kind");
+  wrong({"site", "--kind", "My_Site"}, "\"My_Site\" is not a valid kind");
   wrong({"site", "--group", "Example.com"}, "\"Example.com\" is no API group");
   wrong({"site", "--group", "example"}, "\"example\" is no API group");
   wrong({"site", "--group", "sites.k8s.io"}, "reserved for the Kubernetes project");

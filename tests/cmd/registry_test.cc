@@ -183,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"get", "--style", "dubbo", "/k", "-l", "a=b"}, 2, "--selector: keys are"},
         Wrong{{"watch", "--style", "dubbo", "/k", "--include-unready"}, 2, "--include-unready"},
         Wrong{{"register", "web", "--pod", "web-1", "--version", "v1"}, 2, "--version"},
-        Wrong{{"serve", "--listen", "8002"}, 2, "is no address such as"},
+        Wrong{{"serve", "--listen", "8002"}, 2, "is not an address such as"},
         Wrong{{"register", "web"}, 1, "--pod NAME"},
         Wrong{{"register", "web", "--pod", "nope"}, 1, "\"nope\" not found"},
         Wrong{{"register", "bad name", "--pod", "web-1"}, 1, "label kratos-service-app"},

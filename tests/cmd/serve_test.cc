@@ -132,19 +132,20 @@ TEST_P(WrongServe, EndsAtOnceInWords) {
 INSTANTIATE_TEST_SUITE_P(
     Cmd, WrongServe,
     testing::Values(
-        WrongFlags{"NoPort", {"--listen", "127.0.0.1"}, 2, "is no address such as"},
-        WrongFlags{"EmptyPort", {"--listen", "127.0.0.1:"}, 2, "is no address such as"},
-        WrongFlags{"PortIsAWord", {"--listen", "127.0.0.1:http"}, 2, "is no address such as"},
-        WrongFlags{"PortIsTooLarge", {"--listen", "127.0.0.1:65536"}, 2, "is no address such as"},
-        WrongFlags{"PortIsNegative", {"--listen", "127.0.0.1:-1"}, 2, "is no address such as"},
-        WrongFlags{"NoAddress", {"--listen", ""}, 2, "is no address such as"},
-        WrongFlags{"AddressIsAName", {"--listen", "example:0"}, 1, "'example' is no address"},
+        WrongFlags{"NoPort", {"--listen", "127.0.0.1"}, 2, "is not an address such as"},
+        WrongFlags{"EmptyPort", {"--listen", "127.0.0.1:"}, 2, "is not an address such as"},
+        WrongFlags{"PortIsAWord", {"--listen", "127.0.0.1:http"}, 2, "is not an address such as"},
+        WrongFlags{
+            "PortIsTooLarge", {"--listen", "127.0.0.1:65536"}, 2, "is not an address such as"},
+        WrongFlags{"PortIsNegative", {"--listen", "127.0.0.1:-1"}, 2, "is not an address such as"},
+        WrongFlags{"NoAddress", {"--listen", ""}, 2, "is not an address such as"},
+        WrongFlags{"AddressIsAName", {"--listen", "example:0"}, 1, "'example' is not an address"},
         WrongFlags{"AddressOfOthers", {"--listen", "192.0.2.1:0"}, 1, "192.0.2.1:0"},
         WrongFlags{"UnknownStorage", {"--storage", "disk"}, 2, "--storage"},
         WrongFlags{"NoEndpoint",
                    {"--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-endpoints", ""},
                    1,
-                   "is no endpoint of an etcd"},
+                   "is not an etcd endpoint"},
         WrongFlags{"NoEtcdCertificate",
                    {"--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-cafile", "/none.crt"},
                    1,
@@ -181,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(Serve, WarnsWhoeverIsServedWithoutCredentials) {
   for (const char* listen : {":0", "0.0.0.0:0"}) {
     test::ServeProcess open(environment_, {}, listen);
-    EXPECT_THAT(open.output(), HasSubstr("no\nlookout: credentials are asked for"));
+    EXPECT_THAT(open.output(), HasSubstr("no\nlookout: credentials are required"));
     EXPECT_THAT(open.output(), HasSubstr(", and at every other address of this machine, objects"));
     // The address that is printed is one that works.
     EXPECT_THAT(open.url(), StartsWith("http://127.0.0.1:"));

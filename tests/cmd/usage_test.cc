@@ -1,4 +1,4 @@
-// What all commands have in common: help, wrong usage, servers that are not there.
+// Behaviour of all commands: help, wrong usage, unreachable servers.
 #include <gtest/gtest.h>
 
 #include "tests/cmd/program.h"
@@ -153,10 +153,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{{"get", "pods", "web", "-A"}, "NAME and -A"},
                     Wrong{{"get", "pods", "-l", "a in (b"}, "-l"},
                     Wrong{{"watch", "pods", "-l", "==="}, "-l"},
-                    Wrong{{"watch", "pods", "--resync", "often"}, "no duration such as"},
+                    Wrong{{"watch", "pods", "--resync", "often"}, "not a duration such as"},
                     Wrong{{"watch", "pods", "--resync", "-1s"}, "resync"},
-                    Wrong{{"demo", "--for", "10"}, "no duration such as"},
-                    Wrong{{"demo", "--for", "99999999999h"}, "no duration such as"},
+                    Wrong{{"demo", "--for", "10"}, "not a duration such as"},
+                    Wrong{{"demo", "--for", "99999999999h"}, "not a duration such as"},
                     Wrong{{"-v", "loud", "get", "pods"}, "log-level"}));
 
 TEST_F(Usage, AServerThatIsNotThereIsAnErrorThatSaysWhatToDo) {

@@ -1,6 +1,6 @@
-// What may be kept of an object, and what may not. scripts/check-lifetimes.sh compiles this: the
-// lines marked "refused" must be errors of every compiler, those marked "warned" of Clang, and the
-// others of none.
+// Which references into an object may be kept. scripts/check-lifetimes.sh compiles this: the lines
+// marked "refused" must be errors of every compiler, those marked "warned" must be warnings of
+// Clang, and the other lines must compile without either.
 #include <lookout/k8s/apps/v1_draft.h>
 #include <lookout/k8s/core/v1.h>
 #include <lookout/k8s/core/v1_draft.h>

@@ -18,7 +18,6 @@
 #include "lookout/k8s/apiextensions/v1.h"
 #include "lookout/testing/fake_clock.h"
 #include "tests/controller/manager_fixture.h"
-#include "tests/support/eventually.h"
 #include "tests/support/held.h"
 #include "tests/support/http_server.h"
 #include "tests/support/tcp_relay.h"
@@ -26,11 +25,7 @@
 namespace lookout::controller {
 namespace {
 
-using namespace std::chrono_literals;
 using k8s::apiextensions::v1::CustomResourceDefinition;
-using k8s::core::v1::ConfigMap;
-using test::eventually;
-using testing::HasSubstr;
 
 struct Website : api::TypedObject {
   using TypedObject::TypedObject;
@@ -120,7 +115,7 @@ TEST_F(BadInputTest, ADefinitionThatComesWhileTheManagerWaitsIsInTime) {
   EXPECT_TRUE(eventually([&] { return runs == 1; }));
 }
 
-/// What happens to a kind that stops being served, and is served again.
+/// A kind that is no longer served, and then served again.
 class LostKindTest : public BadInputTest {
  protected:
   void expect_recovery(const std::function<void()>& lose, const std::function<void()>& regain) {
@@ -203,7 +198,7 @@ TEST_F(BadInputTest, AServerThatIsGoneMakesTheCachesStaleWithinTheBound) {
   EXPECT_EQ(manager.cache().check(30s), std::nullopt);
   server->stop(0ms);
   EXPECT_TRUE(eventually([&] { return metric(manager, "informer_live", "configmaps") == 0; }));
-  // What it has is still fresh, and may be read.
+  // The cached objects are still fresh and readable.
   EXPECT_EQ(manager.cache().check(30s), std::nullopt);
   clock->advance(31s);
   EXPECT_THAT(manager.cache().check(30s).value_or(""),
@@ -462,7 +457,7 @@ TEST_F(RefusalTest, AServerThatRefusesWritesForAMinuteIsAskedLessAndLess) {
   }));
 }
 
-/// What a server says that wants to be left alone.
+/// The answer of a server that asks to retry later.
 test::HttpResponse come_back_in(int seconds) {
   auto out = FakeApi::refusal(429, "TooManyRequests", "please try again later");
   out.headers.push_back("Retry-After: " + std::to_string(seconds));
@@ -661,7 +656,7 @@ TEST_F(FrozenServerTest, AStopTakesNoLongerThanItMayWhileTheServerHangs) {
   Manager manager{through_the_relay(1min), options};
   std::atomic<int> tries{0};
   Builder<ConfigMap>(manager).reconcile([&](Request request, Context& context) -> Result {
-    // What it writes is not sent: it is told to stop instead.
+    // The write is not sent, because the reconciler is stopped instead.
     copy(request, context, tries);
     return {};
   });

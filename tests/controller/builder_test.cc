@@ -19,18 +19,12 @@
 #include "lookout/controller/owner_references.h"
 #include "lookout/k8s/apps/v1_draft.h"
 #include "tests/controller/manager_fixture.h"
-#include "tests/support/eventually.h"
 #include "tests/support/gate.h"
 #include "tests/support/held.h"
 #include "tests/support/own_resources.h"
 
 namespace lookout::controller {
 namespace {
-
-using namespace std::chrono_literals;
-using k8s::core::v1::ConfigMap;
-using k8s::core::v1::Secret;
-using test::eventually;
 
 /// The requests that a reconciler got.
 class Calls {
@@ -107,7 +101,7 @@ TEST_F(BuilderTest, AnOwnedObjectLeadsToItsOwner) {
   ASSERT_TRUE(controller);
   EXPECT_EQ(controller->kind(), "ConfigMap");
   EXPECT_EQ(controller->uid(), maps_.get("site").uid());
-  // What somebody deletes is made anew.
+  // A deleted object is created again.
   secrets.remove("site");
   EXPECT_TRUE(eventually([&] {
     const auto now = secrets.find("site");

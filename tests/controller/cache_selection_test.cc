@@ -11,18 +11,11 @@
 #include "lookout/controller/builder.h"
 #include "lookout/controller/cache.h"
 #include "tests/controller/manager_fixture.h"
-#include "tests/support/eventually.h"
 
 namespace lookout::controller {
 namespace {
 
-using k8s::core::v1::ConfigMap;
 using k8s::core::v1::Namespace;
-using test::eventually;
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 using testing::UnorderedElementsAreArray;
 
@@ -51,7 +44,7 @@ class CacheSelectionTest : public ManagerFixture {
     return out;
   }
 
-  /// What a cache with these options holds.
+  /// The keys in a cache with these options.
   std::vector<std::string> held(const CacheOptions& cache, const KindOptions& kind) const {
     ManagerOptions options;
     options.cache = cache;

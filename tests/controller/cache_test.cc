@@ -10,18 +10,12 @@
 #include "lookout/api/labels.h"
 #include "lookout/controller/builder.h"
 #include "tests/controller/manager_fixture.h"
-#include "tests/support/eventually.h"
 
 namespace lookout::controller {
 namespace {
 
-using namespace std::chrono_literals;
-using k8s::core::v1::ConfigMap;
 using k8s::core::v1::Namespace;
 using k8s::core::v1::Node;
-using k8s::core::v1::Secret;
-using test::eventually;
-using testing::HasSubstr;
 
 class CacheTest : public ManagerFixture {
  protected:

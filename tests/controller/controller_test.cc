@@ -20,20 +20,13 @@
 #include "lookout/k8s/coordination/v1_draft.h"
 #include "lookout/tools/workqueue/rate_limiter.h"
 #include "tests/controller/manager_fixture.h"
-#include "tests/support/eventually.h"
 #include "tests/support/gate.h"
 #include "tests/support/own_resources.h"
 
 namespace lookout::controller {
 namespace {
 
-using namespace std::chrono_literals;
 using k8s::coordination::v1::Lease;
-using k8s::core::v1::ConfigMap;
-using test::eventually;
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 /// A source that does what a test says.
 class FakeSource : public Source {
@@ -67,29 +60,7 @@ std::shared_ptr<FakeSource> broken_source() {
 
 Result do_nothing(const Request&, Context&) { return {}; }
 
-class ControllerTest : public ManagerFixture {
- protected:
-  static ManagerOptions elected(const std::string& identity) {
-    LeaderElection election;
-    election.name = "website";
-    election.ns = "default";
-    election.identity = identity;
-    election.lease_duration = 60s;
-    election.renew_deadline = 40s;
-    election.retry_period = 20ms;
-    ManagerOptions out;
-    out.leader_election = election;
-    return out;
-  }
-  static std::string error_of(Running& running) {
-    try {
-      running.end();
-    } catch (const std::exception& e) {
-      return e.what();
-    }
-    return "no error";
-  }
-};
+class ControllerTest : public ManagerFixture {};
 
 // ---------------------------------------------------------------------------------- sources
 

@@ -13,20 +13,12 @@
 #include "lookout/controller/builder.h"
 #include "lookout/controller/owner_references.h"
 #include "tests/controller/manager_fixture.h"
-#include "tests/support/eventually.h"
 #include "tests/support/gate.h"
 
 namespace lookout::controller {
 namespace {
 
-using namespace std::chrono_literals;
-using k8s::core::v1::ConfigMap;
-using k8s::core::v1::Secret;
 using k8s::core::v1::ServiceAccount;
-using test::eventually;
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 std::vector<std::string> keys(const MapFunction& map, const api::Object& object) {
   Enqueue enqueue;

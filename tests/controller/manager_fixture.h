@@ -1,8 +1,12 @@
 // A manager that runs beside a test, and the server that it works on.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
+#include <exception>
 #include <future>
 #include <stop_token>
 #include <string>
@@ -14,8 +18,18 @@
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/rest/client.h"
 #include "tests/support/bounded_wait.h"
+#include "tests/support/eventually.h"
 
 namespace lookout::controller {
+
+// Names that most of the tests use.
+using namespace std::chrono_literals;
+using k8s::core::v1::ConfigMap;
+using k8s::core::v1::Secret;
+using test::eventually;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 
 class Running {
  public:
@@ -28,7 +42,7 @@ class Running {
     try {
       test::get(ended_);
     } catch (const std::exception& e) {
-      ADD_FAILURE() << "run() has thrown: " << e.what();
+      ADD_FAILURE() << "run() threw: " << e.what();
     }
   }
   Running(const Running&) = delete;
@@ -54,11 +68,11 @@ class Running {
 
 class ManagerFixture : public testing::Test {
  protected:
-  k8s::core::v1::ConfigMap put(const std::string& name, const std::string& value,
-                               const std::string& ns = "default") const {
-    const auto draft = k8s::core::v1::ConfigMap::draft(name, ns);
+  ConfigMap put(const std::string& name, const std::string& value,
+                const std::string& ns = "default") const {
+    const auto draft = ConfigMap::draft(name, ns);
     draft.data().set("value", value);
-    return client_.resource<k8s::core::v1::ConfigMap>(ns).create(draft);
+    return client_.resource<ConfigMap>(ns).create(draft);
   }
   void change(const std::string& name, const std::string& value) const {
     maps_.patch(name, rest::PatchType::kMerge, R"({"data":{"value":")" + value + R"("}})");
@@ -80,10 +94,54 @@ class ManagerFixture : public testing::Test {
     return -1;
   }
 
+  /// Options with leader election, for the lease of "website".
+  static ManagerOptions elected(const std::string& identity) {
+    LeaderElection election;
+    election.name = "website";
+    election.ns = "default";
+    election.identity = identity;
+    election.lease_duration = 60s;
+    election.renew_deadline = 40s;
+    election.retry_period = 20ms;
+    ManagerOptions out;
+    out.leader_election = election;
+    return out;
+  }
+  /// Options with both listeners, on free ports.
+  static ManagerOptions listening() {
+    ManagerOptions out;
+    out.health_listen = "127.0.0.1:0";
+    out.metrics_listen = "127.0.0.1:0";
+    return out;
+  }
+  /// The body of an answer, "STATUS: message" of a failure, or "no answer".
+  std::string get(std::uint16_t port, const std::string& path) const {
+    rest::Config config;
+    config.server = "http://127.0.0.1:" + std::to_string(port);
+    const rest::Client client(config, client_.shared_loop());
+    rest::CallOptions call;
+    call.timeout = 20s;
+    try {
+      return client.get_raw(path, call);
+    } catch (const api::StatusError& e) {
+      return std::to_string(e.code()) + ": " + e.what();
+    } catch (const Error&) {
+      return "no answer";
+    }
+  }
+  /// Waits until run() ends, and returns the message of its exception.
+  static std::string error_of(Running& running) {
+    try {
+      running.end();
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+
   apiserver::Server server_;
   const rest::Client client_{server_.client_config()};
-  const rest::TypedClient<k8s::core::v1::ConfigMap> maps_ =
-      client_.resource<k8s::core::v1::ConfigMap>("default");
+  const rest::TypedClient<ConfigMap> maps_ = client_.resource<ConfigMap>("default");
 };
 
 }  // namespace lookout::controller

@@ -15,31 +15,16 @@
 #include "lookout/controller/builder.h"
 #include "lookout/k8s/coordination/v1_draft.h"
 #include "tests/controller/manager_fixture.h"
-#include "tests/support/eventually.h"
 #include "tests/support/gate.h"
 #include "tests/support/own_resources.h"
 
 namespace lookout::controller {
 namespace {
 
-using namespace std::chrono_literals;
-using k8s::core::v1::ConfigMap;
-using test::eventually;
-
-using testing::HasSubstr;
-
 class ManagerLifecycleTest : public ManagerFixture {
  protected:
   static bool stopped(const std::stop_token& stop) {
     return eventually([&] { return stop.stop_requested(); });
-  }
-  static std::string error_of(Running& running) {
-    try {
-      running.end();
-    } catch (const std::exception& e) {
-      return e.what();
-    }
-    return "no error";
   }
 };
 
@@ -229,30 +214,7 @@ TEST_F(ManagerLifecycleTest, ALeaseThatIsNotToBeReleasedStays) {
 
 // ---------------------------------------------------------------------------------- pages
 
-class ManagerServersTest : public ManagerLifecycleTest {
- protected:
-  static ManagerOptions listening() {
-    ManagerOptions out;
-    out.health_listen = "127.0.0.1:0";
-    out.metrics_listen = "127.0.0.1:0";
-    return out;
-  }
-  /// The body of an answer, or what is wrong.
-  std::string get(std::uint16_t port, const std::string& path) const {
-    rest::Config config;
-    config.server = "http://127.0.0.1:" + std::to_string(port);
-    const rest::Client client(config, client_.shared_loop());
-    rest::CallOptions call;
-    call.timeout = 20s;
-    try {
-      return client.get_raw(path, call);
-    } catch (const api::StatusError& e) {
-      return std::to_string(e.code()) + ": " + e.what();
-    } catch (const Error&) {
-      return "no answer";
-    }
-  }
-};
+class ManagerServersTest : public ManagerLifecycleTest {};
 
 TEST_F(ManagerServersTest, EndWithTheRun) {
   Manager manager{client_, listening()};

@@ -14,13 +14,9 @@
 
 #include "lookout/controller/builder.h"
 #include "tests/controller/manager_fixture.h"
-#include "tests/support/eventually.h"
 
 namespace lookout::controller {
 namespace {
-
-using k8s::core::v1::ConfigMap;
-using test::eventually;
 
 /// Keeps what managers, controllers and leader election say.
 class Lines : public spdlog::sinks::base_sink<std::mutex> {

@@ -339,7 +339,7 @@ TEST_F(PriorityQueueTest, CountsEachRequestOnceAndDelaysAsRetries) {
   queue.add(named("a"));
   EXPECT_EQ(counted("workqueue_adds_total"), 1);
   EXPECT_EQ(next(queue), "a");
-  // What is being worked on is another request.
+  // A request that is being processed counts as another one.
   queue.add(named("a"));
   EXPECT_EQ(counted("workqueue_adds_total"), 2);
   EXPECT_EQ(counted("workqueue_depth"), 0);

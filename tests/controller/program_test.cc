@@ -11,9 +11,10 @@
 
 #include "lookout/k8s/coordination/v1.h"
 #include "lookout/k8s/core/v1_draft.h"
+#include "lookout/testing/self_signed_certificate.h"
 #include "tests/cmd/program.h"
 #include "tests/controller/manager_fixture.h"
-#include "tests/support/eventually.h"
+#include "tests/support/files.h"
 #include "tests/support/held.h"
 
 namespace lookout::controller {
@@ -21,9 +22,7 @@ namespace {
 
 using k8s::coordination::v1::Lease;
 using k8s::core::v1::Event;
-using test::eventually;
 using testing::AllOf;
-using testing::HasSubstr;
 
 class ProgramTest : public ManagerFixture {
  protected:
@@ -68,7 +67,7 @@ TEST_F(ProgramTest, WrongUsageIsTwo) {
   EXPECT_EQ(run({"--log-level", "loud"}).status, 2);
   const auto address = run({"--server", server_.url(), "--metrics-listen", "8080"});
   EXPECT_EQ(address.status, 2);
-  EXPECT_THAT(address.errors, HasSubstr("\"8080\" is no address to listen on"));
+  EXPECT_THAT(address.errors, HasSubstr("\"8080\" is not an address to listen on"));
 }
 
 TEST_F(ProgramTest, AFailureIsOne) {
@@ -110,6 +109,22 @@ TEST_F(ProgramTest, VariablesSetWhatFlagsDoNot) {
   EXPECT_TRUE(client_.resource<Lease>("kube-system").find("greeter"));
   EXPECT_EQ(greeting("kube-public"), "") << "that namespace is not watched";
   EXPECT_EQ(terminate(), 0);
+}
+
+TEST_F(ProgramTest, ServesWebhooksIfItHasACertificate) {
+  const test::SelfSignedCertificate certificate;
+  certificate.write_to(environment_.home().path());
+  start({"--metrics-listen=0", "--health-listen=0", "--webhook-port=0", "--webhook-cert-dir",
+         environment_.home().path().string()});
+  ASSERT_TRUE(eventually([&] {
+    return test::read_file(log()).find("webhook server: serves on port ") != std::string::npos;
+  }));
+  EXPECT_EQ(terminate(), 0) << test::read_file(log());
+
+  const auto none = run({"--server", server_.url(), "--metrics-listen=0", "--health-listen=0",
+                         "--webhook-cert-dir", "/nowhere"});
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.errors, HasSubstr("/nowhere/tls.crt"));
 }
 
 TEST_F(ProgramTest, AStopThatTakesTooLongEndsTheProcess) {

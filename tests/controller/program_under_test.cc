@@ -16,6 +16,15 @@ int main(int argc, char** argv) {
   bool hang = false;
   program.app().add_flag("--hang", hang, "Do not stop when told to");
   program.options().graceful_shutdown_timeout = std::chrono::seconds(1);
+  controller::WebhookOptions no_drain;
+  program.webhooks(
+      [](controller::WebhookServer& webhooks) {
+        webhooks.validate<k8s::core::v1::ConfigMap>(
+            [](const controller::Admission<k8s::core::v1::ConfigMap>&) {
+              return controller::denied("no more");
+            });
+      },
+      no_drain);
   return program.run(argc, argv, [&](controller::Manager& manager) {
     controller::Builder<k8s::core::v1::ConfigMap>(manager).reconcile(
         [&](controller::Request request, controller::Context& context) -> controller::Result {

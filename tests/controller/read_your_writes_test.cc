@@ -12,16 +12,10 @@
 
 #include "lookout/controller/builder.h"
 #include "tests/controller/manager_fixture.h"
-#include "tests/support/eventually.h"
 #include "tests/support/gate.h"
 
 namespace lookout::controller {
 namespace {
-
-using namespace std::chrono_literals;
-using k8s::core::v1::ConfigMap;
-using k8s::core::v1::Secret;
-using test::eventually;
 
 class ReadYourWritesTest : public ManagerFixture {
  protected:

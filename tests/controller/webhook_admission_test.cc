@@ -98,5 +98,59 @@ TEST_F(ServedWebhookTest, ObjectsAreChangedAndRefused) {
   maps_.create(ConfigMap::draft("other", "default"));
 }
 
+TEST_F(ServedWebhookTest, BothSidesCountTheCalls) {
+  ManagerOptions manager_options;
+  manager_options.metrics_listen = "127.0.0.1:0";
+  Manager manager{client_, manager_options};
+  WebhookServer webhooks(manager, options());
+  const auto page = [&] {
+    rest::Config config;
+    config.server = fmt::format("http://127.0.0.1:{}", manager.metrics_port());
+    return rest::Client(config).get_raw("/metrics");
+  };
+  std::string while_it_runs;
+  webhooks.validate<ConfigMap>([&](const Admission<ConfigMap>& request) {
+    while_it_runs = page();
+    if (request.object.data()["size"] == "big") return denied("too big");
+    return allowed();
+  });
+  configure("ValidatingWebhookConfiguration",
+            WebhookServer::validate_path(api::Resource(ConfigMap::kResource)), webhooks.port());
+  const Running running(manager);
+  const auto healthy = webhooks.started_checker();
+  ASSERT_TRUE(test::eventually([&] { return !healthy(); }));
+  create("one", "small");
+  EXPECT_NE(refusal([&] { create("two", "big"); }), "");
+
+  const std::string in_flight =
+      "controller_runtime_webhook_requests_in_flight{webhook=\"/validate--v1-configmap\"} ";
+  EXPECT_THAT(while_it_runs, HasSubstr(in_flight + "1\n"));
+  std::string ours;
+  EXPECT_TRUE(test::eventually([&] {
+    ours = page();
+    return ours.find(in_flight + "0\n") != std::string::npos;
+  }));
+  // A refusal is an answer.
+  for (const std::string& line :
+       {std::string("# HELP controller_runtime_webhook_requests_in_flight Current number of "
+                    "admission requests being served.\n"),
+        std::string("# TYPE controller_runtime_webhook_requests_total counter\n"),
+        std::string("controller_runtime_webhook_requests_total{webhook=\"/validate--v1-configmap\","
+                    "code=\"200\"} 2\n"),
+        std::string("controller_runtime_webhook_latency_seconds_count{webhook=\"/validate--v1-"
+                    "configmap\"} 2\n")}) {
+    EXPECT_THAT(ours, HasSubstr(line));
+  }
+  const std::string theirs = client_.get_raw("/metrics");
+  EXPECT_THAT(theirs,
+              HasSubstr("apiserver_admission_webhook_request_total{code=\"200\",name=\"maps."
+                        "example.com\",operation=\"CREATE\",rejected=\"false\",type="
+                        "\"validating\"} 1\n"));
+  EXPECT_THAT(theirs,
+              HasSubstr("apiserver_admission_webhook_rejection_count{error_type=\"no_error\","
+                        "name=\"maps.example.com\",operation=\"CREATE\",rejection_code="
+                        "\"403\",type=\"validating\"} 1\n"));
+}
+
 }  // namespace
 }  // namespace lookout::controller

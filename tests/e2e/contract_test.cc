@@ -157,7 +157,7 @@ class Story {
     const std::lock_guard lock(mutex_);
     return errors_;
   }
-  /// What the handler knows by now, by name.
+  /// The handler's current objects, by name.
   std::map<std::string, std::string> known() const {
     const std::lock_guard lock(mutex_);
     return known_;
@@ -230,7 +230,7 @@ class ContractTest : public testing::TestWithParam<Kind> {
   }
   void remove(const std::string& name) const { maps().remove(name); }
 
-  /// What the server has, by name.
+  /// The server's objects, by name.
   std::map<std::string, std::string> listed() const {
     std::map<std::string, std::string> out;
     for (const auto& map : maps().list().items) out.emplace(map.name(), map.resource_version());

@@ -1,5 +1,5 @@
-// What a controller counts on, against the embedded server and against a real kube-apiserver: the
-// same scenarios for both.
+// The contract that controllers rely on: the same scenarios against the embedded server and against
+// a real kube-apiserver.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -233,7 +233,7 @@ TEST_P(ControllerContract, ApplyOwnsItsFieldsOrSaysThatTheServerHasNoServerSideA
   EXPECT_EQ(managers[0].manager(), "contract");
   EXPECT_EQ(managers[0].operation(), "Apply");
 
-  // What is applied again changes nothing; what somebody else has changed is taken back.
+  // Applying again changes nothing; changes by others are reverted.
   run_again();
   run_again();
   const Deployment same = deployments().get("web");

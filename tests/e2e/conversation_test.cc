@@ -160,7 +160,7 @@ class Connection {
 
 // -------------------------------------------------------------------------------- the comparison
 
-/// What is another one each time, and what no server but one of 1.36 has.
+/// Fields that differ each time, and fields that only a server of 1.36 has.
 const std::set<std::string, std::less<>>& left_out() {
   static const std::set<std::string, std::less<>> kNames = {
       "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields",

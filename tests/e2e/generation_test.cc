@@ -24,7 +24,7 @@ namespace {
 
 using api::Object;
 
-/// What is done with an object, in this order.
+/// The steps for an object, in this order.
 enum Step {
   kCreate,
   kSame,        ///< PUT of what there is
@@ -40,8 +40,8 @@ enum Step {
 constexpr const char* kNames[] = {"create", "same", "again",     "annotation", "label",
                                   "status", "spec", "finalizer", "delete"};
 
-/// What came of the steps, a word for each: the generation, "-" for none, with "=" behind it when
-/// nothing was written; "!" if it was refused, "." if there is nothing to do.
+/// The result of each step: the generation, "-" for none, followed by "=" if nothing was written;
+/// "!" if the step was refused, "." if there is nothing to do.
 ///
 ///                                 create same again annotation label status spec finalizer delete
 constexpr const char* kNothing = "     -     -=   -=    -          -     .     -    -         - ";
@@ -59,7 +59,7 @@ struct Kind {
   std::string group;
   std::string version;
   std::string plural;
-  /// What is sent, without the type and the name.
+  /// The request body, without type and name.
   std::string object;
   /// A merge patch of what is no metadata; empty: nothing can be changed.
   std::string spec;
@@ -67,9 +67,9 @@ struct Kind {
   std::string status;
   /// As of 1.36.
   const char* counts;
-  /// Of the real server: the version that it has, empty for the same, "none" if it has none.
+  /// For the real server: its version of the resource; empty: the same; "none": not served.
   std::string real_version = {};
-  /// What it does, if that has changed since; null: the same.
+  /// Its behaviour, if that has changed since; null: the same.
   const char* real_counts = nullptr;
   /// Others (in the real server) write the object, too.
   bool others_write = false;
@@ -374,7 +374,7 @@ class Story {
   const rest::ResourceClient objects_;
 };
 
-/// What is expected, in the same form.
+/// The expected result, in the same form.
 std::string text_of(const std::vector<std::string>& words) {
   std::string out;
   for (int step = 0; step < kSteps; ++step) {
@@ -392,7 +392,7 @@ std::string expected(const Kind& kind, const char* counts) {
   return text_of(words);
 }
 
-/// What becomes of a generation that the client says, at creation and in an update.
+/// The effect of a generation that the client sends, at creation and in an update.
 std::string said_by_clients(const rest::Client& client) {
   std::string out;
   const auto tell = [&](const api::Resource& resource, const std::string& rest) {

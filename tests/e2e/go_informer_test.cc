@@ -62,7 +62,7 @@ class Writer {
     const std::lock_guard lock(mutex_);
     return acknowledged_;
   }
-  /// What its pods must be like now, where nothing has failed since: 0 for none.
+  /// The expected resourceVersions of its pods, without those whose last write failed; 0: deleted.
   State certain() const {
     const std::lock_guard lock(mutex_);
     return certain_;

@@ -29,6 +29,18 @@ void openssl(std::vector<std::string> arguments) {
 
 }  // namespace
 
+MemoryDir::MemoryDir() {
+  std::filesystem::path parent = "/dev/shm";
+  if (access(parent.c_str(), W_OK) != 0) parent = std::filesystem::temp_directory_path();
+  std::string pattern = (parent / "lookout-test-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  path_ = pattern;
+}
+MemoryDir::~MemoryDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
 std::optional<std::filesystem::path> KubeApiserver::find_program() {
   if (test::find_program("etcd").empty()) return std::nullopt;
   const char* named = std::getenv("LOOKOUT_KUBE_APISERVER");
@@ -45,7 +57,7 @@ KubeApiserver::KubeApiserver(std::filesystem::path program)
   const std::string client_url = fmt::format("http://127.0.0.1:{}", etcd_port_);
   const std::string peer_url = fmt::format("http://127.0.0.1:{}", free_port());
   etcd_.emplace(
-      std::vector<std::string>{"etcd", "--data-dir", dir_ / "etcd", "--listen-client-urls",
+      std::vector<std::string>{"etcd", "--data-dir", data_.path() / "etcd", "--listen-client-urls",
                                client_url, "--advertise-client-urls", client_url,
                                "--listen-peer-urls", peer_url, "--initial-advertise-peer-urls",
                                peer_url, "--initial-cluster", "default=" + peer_url,

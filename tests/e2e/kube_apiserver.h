@@ -12,6 +12,21 @@
 
 namespace lookout::test {
 
+/// A folder in memory, where there is one for that: on a disk, etcd waits with each write until it
+/// is safe from a loss of power.
+class MemoryDir {
+ public:
+  MemoryDir();
+  ~MemoryDir();
+  MemoryDir(const MemoryDir&) = delete;
+  MemoryDir& operator=(const MemoryDir&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 /// Runs on loopback, over TLS, with a token for an administrator, until it goes out of scope.
 class KubeApiserver {
  public:
@@ -42,6 +57,7 @@ class KubeApiserver {
 
   const std::filesystem::path program_;
   TempDir dir_;
+  const MemoryDir data_;
   const int port_;
   const int etcd_port_;
   std::optional<Process> etcd_;

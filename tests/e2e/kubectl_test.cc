@@ -75,14 +75,14 @@ class Kubectl : public testing::TestWithParam<std::tuple<std::string, std::strin
     arguments.insert(arguments.begin(), where_.begin(), where_.end());
     return environment_.run(program(), arguments);
   }
-  /// What a command prints that must succeed.
+  /// The output of a command that must succeed.
   std::string ok(const Words& arguments) const {
     const auto result = kubectl(arguments);
     EXPECT_EQ(result.status, 0) << testing::PrintToString(arguments) << result.output
                                 << result.errors;
     return result.output;
   }
-  /// What one says that must fail.
+  /// The output of a command that must fail.
   std::string refused(const Words& arguments) const {
     const auto result = kubectl(arguments);
     EXPECT_NE(result.status, 0) << testing::PrintToString(arguments) << result.output;
@@ -335,7 +335,7 @@ TEST_P(Kubectl, Edits) {
 
 TEST_P(Kubectl, WaitsForWhatOthersDo) {
   ok({"create", "-f", file("all.yaml", pod("a", "", "n1") + kDeployment)});
-  // What nodes and controllers would say.
+  // The status that nodes and controllers would write.
   const auto report = [&](const std::string& what, const std::string& url,
                           const std::string& status) {
     std::string object = ok({"get", what, "-o", "json"});

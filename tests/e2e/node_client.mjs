@@ -20,7 +20,7 @@ config.clusters = config.clusters.map((cluster) => ({ ...cluster, skipTLSVerify:
 const core = config.makeApiClient(k8s.CoreV1Api);
 const namespace = 'default';
 
-// What the informer tells, and whoever waits for it.
+// The events of the informer, and the code that waits for them.
 const told = [];
 let waiting = null;
 const expectNext = async (...expected) => {

@@ -24,7 +24,7 @@ using rest::ContentType;
 
 constexpr std::size_t kPods = 40;
 
-/// What the caches are of. A real server makes some of their objects by itself.
+/// The cached resources. A real server creates some of their objects itself.
 const std::vector<api::Resource>& resources() {
   static const std::vector<api::Resource> kResources = [] {
     std::vector<api::Resource> out;
@@ -142,7 +142,7 @@ bool same(const Object& json, const Object& other, bool old_server) {
   return Object::from(document) == other;
 }
 
-/// What one has and the other has not; empty if they are equal.
+/// The difference between two caches; empty if they are equal.
 std::string difference(const Caches& a, const Caches& b, bool old_server) {
   for (std::size_t i = 0; i < resources().size(); ++i) {
     const auto left = a.snapshot(i);

@@ -1,4 +1,4 @@
-// What the fuzzers share.
+// Helpers for the fuzzers.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace lookout::fuzz {
 
-/// What must hold whatever the input.
+/// Aborts unless the condition holds, for every input.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

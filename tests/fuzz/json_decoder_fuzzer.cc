@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const api::Object object = decode({}, text);
   for (const auto& projection : kProjections) {
     const api::Object part = decode(projection, text);
-    // What is skipped is not looked at, so a projection may read what nothing else can.
+    // Skipped parts are not validated, so a projection may accept input that is otherwise invalid.
     require(!object || part);
     if (object) {
       require(part.key() == object.key());
@@ -69,8 +69,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(object.key_hash() == api::key_hash(object.ns(), object.name()));
   }
 
-  // What is usual is taken apart by another parser than what has numbers with fractions: both make
-  // the same of it.
+  // Common input goes through another parser than input with fractional numbers; both must produce
+  // the same result.
   const auto beside = [&](std::string_view number) {
     return decode({},
                   std::string(R"({"z":)").append(number) + R"(,"a":)" + std::string(text) + "}");

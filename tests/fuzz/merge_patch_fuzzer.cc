@@ -11,7 +11,7 @@ namespace {
 
 using Document = rapidjson::Document;
 
-/// Of a name that occurs twice nobody can say what it should be.
+/// Duplicate members have no defined result.
 bool has_duplicates(const rapidjson::Value& value) {
   if (value.IsArray()) {
     for (const auto& element : value.GetArray()) {
@@ -25,7 +25,7 @@ bool has_duplicates(const rapidjson::Value& value) {
   return false;
 }
 
-/// What a merge patch can say of a target: no nulls in objects.
+/// Removes nulls from objects: a merge patch cannot express them.
 void remove_nulls(rapidjson::Value& value) {
   if (!value.IsObject()) return;
   for (auto member = value.MemberBegin(); member != value.MemberEnd();) {

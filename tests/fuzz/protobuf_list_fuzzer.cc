@@ -14,7 +14,7 @@ namespace {
 void check(const api::Object& object) {
   std::string text = object.to_json();
   require(api::JsonDecoder().decode(text) == object);
-  // What we have decoded, and so have every field of, can be encoded; and means the same then.
+  // An object without lost fields must be encodable, with the same meaning.
   std::string bytes;
   api::ProtobufEncoder encoder;
   require(encoder.encode(object, bytes));

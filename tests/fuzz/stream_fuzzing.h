@@ -13,7 +13,7 @@
 
 namespace lookout::fuzz {
 
-/// What a decoder made of a body.
+/// A decoder's result for a body.
 struct Decoded {
   std::vector<std::string> told;  // items or events, and complaints, in order
   bool complete = false;

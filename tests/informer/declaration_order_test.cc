@@ -97,7 +97,7 @@ class DeclarationOrderTest : public test::InformerTest {
     writer.join();
   }
 
-  /// What a handler does first in each call.
+  /// Called first in each handler call.
   void enter() {
     begun_.open();
     EXPECT_TRUE(go_on_.wait());

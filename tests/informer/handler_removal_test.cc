@@ -16,7 +16,7 @@ namespace {
 
 class HandlerRemovalTest : public test::InformerTest {
  protected:
-  /// What a handler refers to, so that a call after its end shows.
+  /// A handler whose captured counter reveals calls after its removal.
   static std::function<void(const api::Object&)> counting(
       const std::shared_ptr<std::atomic<int>>& count) {
     return [count](const api::Object&) { ++*count; };

@@ -1,4 +1,4 @@
-// What handlers are told, whatever they do.
+// The notifications that handlers receive, whatever the handlers do.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -316,7 +316,7 @@ TEST_F(HandlersTest, AreCalledOneAtATimeAndInOrder) {
     State& state = *states.emplace_back(std::make_unique<State>());
     const auto alone = [&state](const api::Object& object, auto call) {
       EXPECT_EQ(++state.inside, 1);
-      // Of all objects together.
+      // Across all objects.
       const int version = std::stoi(std::string(object.resource_version()));
       EXPECT_GT(version, std::exchange(state.newest, version));
       call();

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "tests/informer/recorder.h"
 #include "tests/support/eventually.h"
 #include "tests/support/fake_source.h"
+#include "tests/support/gate.h"
 
 namespace lookout::informer::test {
 
@@ -65,6 +67,23 @@ class InformerTest : public testing::Test {
   std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(2);
   std::shared_ptr<HandlerPool> pool_ = std::make_shared<HandlerPool>(loop_);
   std::unique_ptr<SharedIndexInformer> informer_;
+};
+
+/// An InformerTest with a handler that blocks.
+class SlowHandlerTest : public InformerTest {
+ protected:
+  /// A handler whose first call opens begun_ and waits for go_on_.
+  EventHandler<api::Object> slow() {
+    return {.on_add = [this](const api::Object&) {
+      begun_.open();
+      EXPECT_TRUE(go_on_.wait());
+      ++calls_;
+    }};
+  }
+
+  lookout::test::Gate begun_;
+  lookout::test::Gate go_on_;
+  std::atomic<int> calls_{0};
 };
 
 }  // namespace lookout::informer::test

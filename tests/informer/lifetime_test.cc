@@ -22,16 +22,8 @@ using lookout::test::Gate;
 using lookout::test::get;
 using lookout::test::wait_for;
 
-class LifetimeTest : public test::InformerTest {
+class LifetimeTest : public test::SlowHandlerTest {
  protected:
-  /// A handler that is held up in its first call.
-  EventHandler<api::Object> slow() {
-    return {.on_add = [this](const api::Object&) {
-      begun_.open();
-      EXPECT_TRUE(go_on_.wait());
-      ++calls_;
-    }};
-  }
   /// Runs an informer with one whose first call goes on, and for which another one is queued.
   HandlerRegistration held_up() {
     auto registration = run().add_handler(slow());
@@ -72,10 +64,6 @@ class LifetimeTest : public test::InformerTest {
     put_two();
     expect_to_wait([this] { informer_->shutdown(); });
   }
-
-  Gate begun_;
-  Gate go_on_;
-  std::atomic<int> calls_{0};
 };
 
 TEST_F(LifetimeTest, AShutdownWaitsForHandlers) {

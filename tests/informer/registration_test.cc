@@ -1,4 +1,4 @@
-// What a registration owns, and when it lets go.
+// Ownership and release of handler registrations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,21 +30,9 @@ static_assert(!std::is_copy_constructible_v<HandlerRegistration>);
 static_assert(std::is_nothrow_move_constructible_v<HandlerRegistration>);
 static_assert(std::is_nothrow_move_assignable_v<HandlerRegistration>);
 
-class RegistrationTest : public test::InformerTest {
+class RegistrationTest : public test::SlowHandlerTest {
  protected:
-  /// A handler whose first call waits for a gate.
-  EventHandler<api::Object> slow() {
-    return {.on_add = [this](const api::Object&) {
-      begun_.open();
-      EXPECT_TRUE(go_on_.wait());
-      ++calls_;
-    }};
-  }
-
   Recorder recorder_;
-  Gate begun_;
-  Gate go_on_;
-  std::atomic<int> calls_{0};
 };
 
 TEST_F(RegistrationTest, LeavingTheScopeEndsTheHandler) {

@@ -22,6 +22,8 @@
 #include "lookout/controller/priority_queue.h"
 #include "lookout/controller/webhook.h"
 #include "lookout/informer/shared_informer_factory.h"
+#include "lookout/registry/app.h"
+#include "lookout/registry/balancer.h"
 #include "lookout/registry/dubbo/client.h"
 #include "lookout/registry/options.h"
 #include "lookout/registry/registry.h"
@@ -141,6 +143,14 @@ TEST_F(BracesTest, OptionsOfTheRegistry) {
     const std::stop_source stop;
     EXPECT_TRUE(
         (co_await taken<registry::WaitOptions>({.stop = stop.get_token()})).stop.stop_possible());
+    EXPECT_EQ((co_await taken<registry::CallPolicy>({.scheme = kLong})).scheme, kLong);
+    EXPECT_EQ((co_await taken<registry::BalancerPolicy>({.preferred_zone = kLong})).preferred_zone,
+              kLong);
+    EXPECT_EQ((co_await taken<registry::AppOptions>({.name = kLong, .version = kShort})).name,
+              kLong);
+    EXPECT_EQ(
+        (co_await taken<registry::RegistrationOptions>({.instance = {.id = kLong}})).instance.id,
+        kLong);
     EXPECT_EQ((co_await taken<registry::dubbo::ClientOptions>({.observer = true})).label,
               "dubbo.io/label");
   });

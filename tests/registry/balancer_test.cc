@@ -9,56 +9,16 @@
 #include <thread>
 
 #include "registry/atomic_ref.h"
+#include "tests/registry/fixed_discovery.h"
 #include "tests/support/allocations.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::registry {
 namespace {
 
+using test::FixedDiscovery;
 using testing::Pair;
 using Counts = std::map<std::string, int>;
-
-/// Calls the callback at once, with what the test publishes.
-class FixedDiscovery : public Discovery {
- public:
-  using Discovery::get_service;
-  using Discovery::services;
-  InstanceSetPtr get_service(const std::string&, WaitOptions) override { return set_; }
-  InstanceSetPtr latest(const std::string&) override { return set_; }
-  Watcher watch(const std::string&) override { throw InvalidArgument("nobody watches here"); }
-  Subscription subscribe(const std::string&, SetCallback callback) override {
-    callback_ = std::move(callback);
-    callback_(set_);
-    return Subscription(std::make_unique<Nothing>());
-  }
-  std::vector<std::string> services(WaitOptions) override { return {}; }
-  Freshness freshness() const override { return {true, {}}; }
-  void close() override {}
-
-  /// Those without an endpoint get one.
-  void publish(std::vector<ServiceInstance> instances) {
-    for (auto& instance : instances) {
-      if (instance.endpoints.empty()) instance.endpoints = {"http://10.0.0.1:80"};
-    }
-    publish_as_they_are(std::move(instances));
-  }
-  void publish_as_they_are(std::vector<ServiceInstance> instances) {
-    std::vector<InstancePtr> shared;
-    for (auto& instance : instances) {
-      shared.push_back(std::make_shared<const ServiceInstance>(std::move(instance)));
-    }
-    set_ = InstanceSet::make("web", ++version_, std::move(shared));
-    if (callback_) callback_(set_);
-  }
-
- private:
-  struct Nothing : Subscription::Backend {
-    void cancel() override {}
-  };
-  SetCallback callback_;
-  InstanceSetPtr set_ = InstanceSet::make("web", 0, {});
-  std::uint64_t version_ = 0;
-};
 
 ServiceInstance in_zone(const std::string& id, const std::string& zone) {
   return {.id = id, .zone = zone};
@@ -85,7 +45,8 @@ Counts count(const Balancer& balancer, int picks) {
 TEST(BalancerTest, WithoutInstancesThereIsNoPick) {
   FixedDiscovery discovery;
   for (const auto& policy :
-       {BalancerPolicy::round_robin(), BalancerPolicy::weighted(), BalancerPolicy::zones("a")}) {
+       {BalancerPolicy::round_robin(), BalancerPolicy::weighted(), BalancerPolicy::zones("a"),
+        least_loaded(), p2c_ewma(), consistent_hash()}) {
     const Balancer balancer(discovery, "web", policy);
     EXPECT_FALSE(balancer.pick());
     EXPECT_TRUE(balancer.load()->empty());
@@ -139,8 +100,10 @@ TEST(BalancerTest, WhatHasNoEndpointIsNotPicked) {
 TEST(BalancerTest, PicksOneThatHasNotBeenTried) {
   const std::vector<ServiceInstance> all = {
       in_zone("a1", "a"), in_zone("a2", "a"), in_zone("b1", "b"), {.id = "c", .zone = "c"}};
-  for (const auto& policy : {BalancerPolicy::round_robin(), BalancerPolicy::weighted(),
-                             BalancerPolicy::zones(), BalancerPolicy::zones("a")}) {
+  for (const auto& policy :
+       {BalancerPolicy::round_robin(), BalancerPolicy::weighted(), BalancerPolicy::zones(),
+        BalancerPolicy::zones("a"), least_loaded(), p2c_ewma(), consistent_hash(),
+        round_robin().prefer_zone("b"), p2c_ewma().canary_version("v2", 0.5)}) {
     FixedDiscovery discovery;
     discovery.publish(all);
     const Balancer balancer(discovery, "web", policy);
@@ -256,15 +219,22 @@ TEST(BalancerTest, PickingAllocatesNothing) {
   FixedDiscovery discovery;
   discovery.publish({in_zone("a1", "a"), in_zone("b1", "b")});
   const Feed feed(discovery, "web");
-  EXPECT_EQ(test::allocations_of([&] {
+  EXPECT_EQ(lookout::test::allocations_of([&] {
               for (int i = 0; i < 100; ++i) EXPECT_EQ(feed.load()->size(), 2u);
             }),
             0u);
   for (const auto& policy :
-       {BalancerPolicy::round_robin(), BalancerPolicy::weighted(), BalancerPolicy::zones()}) {
+       {BalancerPolicy::round_robin(), BalancerPolicy::weighted(), BalancerPolicy::zones(),
+        least_loaded(), p2c_ewma(), consistent_hash(), p2c_ewma().prefer_zone("a"),
+        round_robin().canary_version("v2", 0.1).slow_start_for(std::chrono::hours(1))}) {
     const Balancer balancer(discovery, "web", policy);
-    EXPECT_EQ(test::allocations_of([&] {
-                for (int i = 0; i < 100; ++i) EXPECT_TRUE(balancer.pick());
+    EXPECT_EQ(lookout::test::allocations_of([&] {
+                for (int i = 0; i < 100; ++i) {
+                  const Pick pick = balancer.pick({.scheme = "http"});
+                  EXPECT_TRUE(pick);
+                  balancer.report(pick, i % 5 < 4 ? Outcome::kOk : Outcome::kFailed,
+                                  std::chrono::milliseconds(1));
+                }
               }),
               0u);
   }

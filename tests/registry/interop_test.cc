@@ -37,7 +37,7 @@ class KratosWireTest : public testing::TestWithParam<Registration> {
 
   ServiceInstance expected() const {
     ServiceInstance out = GetParam().instance;
-    out.endpoints = GetParam().found_at;
+    out.endpoints.assign(GetParam().found_at.begin(), GetParam().found_at.end());
     return out;
   }
 

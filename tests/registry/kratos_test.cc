@@ -275,6 +275,25 @@ TEST_F(KratosTest, MakesEndpointsOfPorts) {
                           "UDP://10.0.0.9:83", "ws://10.0.0.9:84"));
 }
 
+TEST_F(KratosTest, PortsOfSidecarsAreNotAnnounced) {
+  PodTemplate pod = kratos_pod("web", "1", "10.0.0.9");
+  pod.annotations = {{"kratos-service-protocols", R"({"80":"http"})"}};
+  pod.ports = R"([{"containerPort":15090,"name":"http-envoy-prom"},{"containerPort":80}])";
+  cluster_.create_pod("web-1", pod);
+  auto found = registry();
+  const auto set = found.get_service("web");
+  ASSERT_EQ(set->size(), 1u);
+  EXPECT_THAT((*set)[0].endpoints, ElementsAre("http://10.0.0.9:15090", "http://10.0.0.9:80"));
+  ASSERT_NE((*set)[0].endpoint("http"), nullptr);
+  EXPECT_EQ(*(*set)[0].endpoint("http"), "http://10.0.0.9:80") << "the annotation names it";
+  // When nothing is announced, all there is may be meant.
+  cluster_.annotate("web-1", "kratos-service-protocols", "{}");
+  EXPECT_TRUE(eventually([&] {
+    const auto now = found.get_service("web");
+    return *(*now)[0].endpoint("http") == "http://10.0.0.9:15090";
+  }));
+}
+
 TEST_F(KratosTest, BracketsAddressesOfVersionSix) {
   cluster_.create_pod("web-1", kratos_pod("web", "1", "fd00::1"));
   EXPECT_THAT((*registry().get_service("web"))[0].endpoints, ElementsAre("http://[fd00::1]:80"));

@@ -108,6 +108,10 @@ TEST_F(RefusalTest, AForbiddenNamespaceDoesNotHoldBackTheOthers) {
   EXPECT_EQ(failures()[0].ns, "secret");
   EXPECT_EQ(failures()[0].code, 403);
   EXPECT_THAT(failures()[0].reason, AllOf(HasSubstr("forbidden"), HasSubstr("not for you")));
+  EXPECT_THAT(set->freshness().error, AllOf(HasSubstr("secret: "), HasSubstr("not for you")));
+  EXPECT_EQ(registry.freshness().error, set->freshness().error);
+  const Balancer balancer(registry, "web");
+  EXPECT_EQ(balancer.freshness().error, set->freshness().error);
   const auto now = registry.failures();
   ASSERT_EQ(now.size(), 1u);
   EXPECT_EQ(now[0].ns, "secret");

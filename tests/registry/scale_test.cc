@@ -52,8 +52,8 @@ Seen seen(const InstanceSet& set) {
   Seen out;
   for (const auto& instance : set) {
     const auto mark = instance.metadata.find("mark");
-    out.insert(fmt::format("{} {} {} {}", instance.origin, instance.endpoints.at(0), instance.id,
-                           mark == instance.metadata.end() ? "" : mark->second));
+    out.insert(fmt::format("{} {} {} {}", instance.origin, instance.endpoints.at(0).text(),
+                           instance.id, mark == instance.metadata.end() ? "" : mark->second));
   }
   return out;
 }

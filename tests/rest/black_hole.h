@@ -31,7 +31,7 @@ class BlackHole {
       throw std::runtime_error("cannot listen");
     }
     port_ = ntohs(at.sin_port);
-    // What the queue takes is connected at once on loopback.
+    // On loopback, a connection that the queue accepts is established immediately.
     for (bool full = false; !full;) {
       if (fds_.size() > 100) throw std::runtime_error("the queue does not fill");
       const int fd = open_socket();

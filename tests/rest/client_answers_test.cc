@@ -1,4 +1,4 @@
-// What becomes of the server's answers: objects, errors, and attempts to try again.
+// The server's answers: objects, errors and retries.
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
@@ -257,7 +257,7 @@ INSTANTIATE_TEST_SUITE_P(
         OddObject{"Protobuf",
                   std::string("k8s\0\n\x0b", 6),
                   "application/vnd.kubernetes.protobuf",
-                  {"application/vnd.kubernetes.protobuf", "no text"}}),
+                  {"application/vnd.kubernetes.protobuf", "it is not a string"}}),
     [](const auto& test) { return test.param.name; });
 
 TEST_P(OddObjectTest, IsADecodeErrorThatNamesWhatAndWhere) {

@@ -68,6 +68,27 @@ TEST_F(ClientBindingTest, TheDeadlineOfACallGoesBeforeIts) {
             Kind::kCancelled);
 }
 
+TEST_F(ClientBindingTest, AWriteThatMayNotBeSentDoesNotLeave) {
+  const Client bound = client_.with({.may_send = [] { return false; }});
+  const auto pods = bound.resource<Pod>("shop");
+  EXPECT_EQ(kind_thrown([&] { pods.create(api::Object::parse(pod_json("web"))); }),
+            Kind::kCancelled);
+  EXPECT_EQ(kind_thrown([&] { pods.remove("web"); }), Kind::kCancelled);
+  EXPECT_EQ(requests_, 0);
+  // Reads are not asked about.
+  EXPECT_EQ(kind_thrown([&] { bound.get_raw("/version", {.timeout = 50ms}); }), Kind::kTimeout);
+}
+
+TEST_F(ClientBindingTest, AWriteIsAskedAboutUntilItsBodyLeaves) {
+  std::atomic<int> asked{0};
+  const Client bound = client_.with({.may_send = [&asked] { return ++asked == 1; }});
+  EXPECT_EQ(
+      kind_thrown([&] { bound.resource<Pod>("shop").create(api::Object::parse(pod_json("web"))); }),
+      Kind::kCancelled);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(requests_, 0) << "the server has got the body, too";
+}
+
 TEST_F(ClientBindingTest, StopsAddUp) {
   for (const bool first : {true, false}) {
     requests_ = 0;

@@ -1,4 +1,4 @@
-// What the client sends: methods, paths, queries, headers and bodies.
+// The client's requests: methods, paths, queries, headers and bodies.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What the tests of the client have in common.
+// Helpers for the tests of the client.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -32,7 +32,7 @@ struct ServerCase {
 
 class ServerTest : public ::testing::TestWithParam<ServerCase> {};
 
-// What client-go's DefaultServerURL makes of the same hosts.
+// The results of client-go's DefaultServerURL for the same hosts.
 TEST_P(ServerTest, IsNormalized) {
   const auto& [name, config, server] = GetParam();
   if (server.empty()) {

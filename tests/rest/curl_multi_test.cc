@@ -1,4 +1,4 @@
-// What goes wrong inside libcurl's callbacks.
+// Errors inside libcurl's callbacks.
 #include "rest/curl_multi.h"
 
 #include <curl/curl.h>

@@ -1,4 +1,4 @@
-// What a server says that it has.
+// Discovery of a server's resources.
 #include "lookout/rest/discovery.h"
 
 #include <gtest/gtest.h>

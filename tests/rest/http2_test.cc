@@ -35,7 +35,7 @@ class Http2Test : public testing::Test {
   }
   ~Http2Test() override { go_on_.open(); }
 
-  /// What new connections lead to.
+  /// Starts a proxy for new connections.
   void start_proxy(const std::vector<std::string>& options = {}) {
     proxies_.push_back(
         std::make_unique<Nghttpx>(server_.port(), authority_->issue_local(), options));
@@ -235,7 +235,7 @@ TEST_F(Http2Test, AWatchThatNobodyReadsHoldsUpNothingElse) {
   }
 }
 
-// What was held for it is neither kept (AddressSanitizer looks) nor given to whoever comes next.
+// Its buffered data is neither leaked (AddressSanitizer checks) nor delivered to the next watch.
 TEST_F(Http2Test, AWatchThatEndsUnreadLeavesNothingBehind) {
   const Client client{config()};
   auto other = open_watches(client, 1);

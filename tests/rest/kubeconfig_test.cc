@@ -171,20 +171,21 @@ TEST_P(RefusedTest, SaysWhereAndWhy) {
 INSTANTIATE_TEST_SUITE_P(
     Refused, RefusedTest,
     ::testing::Values(
-        RefusedCase{"Text", "hello", "1: this is no kubeconfig"},
-        RefusedCase{"List", "- a\n", "1: this is no kubeconfig"},
+        RefusedCase{"Text", "hello", "1: this is not a kubeconfig"},
+        RefusedCase{"List", "- a\n", "1: this is not a kubeconfig"},
         RefusedCase{"AnotherObject", "apiVersion: v1\nkind: Pod\n", "2: kind is not \"Config\""},
         RefusedCase{"AnotherVersion", "apiVersion: v2\n", "1: apiVersion is not \"v1\""},
         RefusedCase{"NoYaml", "a: b\nc: [1, 2\n", "3: end of sequence flow not found"},
         RefusedCase{"Latin1", "users:\n- name: j\xfcrgen", "2: the text is not UTF-8"},
         RefusedCase{"Tab", "users:\n\t- s3cret\n", "2: "},
-        RefusedCase{"ListForMap", "users:\n- name: u\n  user: []\n", "3: users[0].user is no map"},
-        RefusedCase{"MapForList", "clusters:\n  c: {}\n", "2: clusters is no list"},
+        RefusedCase{"ListForMap", "users:\n- name: u\n  user: []\n",
+                    "3: users[0].user is not a map"},
+        RefusedCase{"MapForList", "clusters:\n  c: {}\n", "2: clusters is not a list"},
         RefusedCase{"MapForText", "users:\n- name: u\n  user:\n    token: {s3cret: 1}\n",
-                    "4: users[0].user.token is no text"},
-        RefusedCase{"TextForMap", "users: [s3cret]\n", "1: users[0] is no map"},
+                    "4: users[0].user.token is not a string"},
+        RefusedCase{"TextForMap", "users: [s3cret]\n", "1: users[0] is not a map"},
         RefusedCase{"NoBase64", "users:\n- name: u\n  user:\n    client-key-data: '*s3cret*'\n",
-                    "4: users[0].user.client-key-data is no base64"},
+                    "4: users[0].user.client-key-data is not base64"},
         RefusedCase{"NoFlag",
                     "clusters:\n- name: c\n  cluster:\n    insecure-skip-tls-verify: s3cret\n",
                     "4: clusters[0].cluster.insecure-skip-tls-verify is neither true nor false"},
@@ -194,14 +195,14 @@ INSTANTIATE_TEST_SUITE_P(
         RefusedCase{"Twice", "users:\n- {name: u}\n- {name: u}\n",
                     "3: users[1] has the name \"u\", which occurs above already"},
         RefusedCase{"Nul", "users: [{name: u, user: {tokenFile: \"/etc/\\0s3cret\"}}]",
-                    "1: users[0].user.tokenFile holds a NUL character"},
+                    "1: users[0].user.tokenFile contains a NUL character"},
         RefusedCase{"UnknownAlias", "users:\n- name: u\n  user: {password: *s3cret }\n",
                     "3: the referenced anchor is not defined"},
         RefusedCase{"Args", "users: [{name: u, user: {exec: {args: [a, {b: s3cret}]}}}]",
-                    "1: users[0].user.exec.args[1] is no text"},
+                    "1: users[0].user.exec.args[1] is not a string"},
         RefusedCase{"Extra", "users: [{name: u, user: {as-user-extra: {\"a\\nb\": s3cret}}}]",
-                    "1: users[0].user.as-user-extra[\"a?b\"] is no list"},
-        RefusedCase{"MergeOfText", "a:\n  <<: s3cret\n", "2: \"<<\" merges something"}),
+                    "1: users[0].user.as-user-extra[\"a?b\"] is not a list"},
+        RefusedCase{"MergeOfText", "a:\n  <<: s3cret\n", "2: \"<<\" merges a value"}),
     [](const auto& test) { return test.param.name; });
 
 std::string repeated(std::string_view text, int times) {
@@ -254,7 +255,7 @@ INSTANTIATE_TEST_SUITE_P(
 // yaml-cpp takes some hundred bytes for each of these commas before anything can be counted.
 TEST(KubeconfigTest, AHugeFlowCollectionIsRefusedBeforeItIsRead) {
   EXPECT_THAT([] { (void)Kubeconfig::parse("[" + repeated("a,\n", 600'000), "f"); },
-              ThrowsMessage<ConfigError>(StartsWith("f:500000: more structure")));
+              ThrowsMessage<ConfigError>(StartsWith("f:500000: too many")));
 }
 
 /// Files in a directory of their own, and the variables that point to them.

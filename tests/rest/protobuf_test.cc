@@ -64,7 +64,7 @@ std::string json_list() {
 /// Answers in protobuf who takes it, and in JSON who does not.
 class ProtobufTest : public testing::Test {
  protected:
-  /// What a server that knows protobuf answers; the content type where it is another one.
+  /// The answer of a server that supports protobuf, and its content type.
   std::string protobuf_;
   std::string protobuf_type_ = std::string(api::kProtobufMediaType);
   int protobuf_status_ = 200;

@@ -72,7 +72,7 @@ class ProxyTest : public testing::Test {
   HttpServer proxy_{[this](HttpConnection& c) { serve(c); }};
 
  private:
-  // What there may be around the tests.
+  // Clears the environment of the tests.
   const ScopedEnv http_{"http_proxy", nullptr}, https_{"https_proxy", nullptr},
       upper_https_{"HTTPS_PROXY", nullptr}, all_{"all_proxy", nullptr},
       upper_all_{"ALL_PROXY", nullptr}, no_{"no_proxy", nullptr}, upper_no_{"NO_PROXY", nullptr};

@@ -162,7 +162,7 @@ TEST_P(SilenceTest, AWatchEndsWhenItsTimeIsOver) {
   EXPECT_EQ(error->kind(), Kind::kTimeout) << "the server went on and on";
 }
 
-/// Who does not read hears nothing: that is not the server's silence.
+/// A reader that does not read receives nothing; that is not the server's silence.
 TEST_P(SilenceTest, AReaderThatTakesItsTimeLosesNothing) {
   rest::Config one = config();
   one.keepalive.stream_silence = 1s;

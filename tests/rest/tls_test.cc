@@ -117,7 +117,7 @@ TEST_F(TlsTest, WithoutAnAuthorityTheSystemDecides) {
 }
 
 TEST_F(TlsTest, TheAuthorityOfTheConfigurationIsTheOnlyOne) {
-  // What the system trusts does not count beside it.
+  // With a CA of its own, the client ignores the system's CAs.
   TlsServer server(tls_of(authority_->issue_local()));
   write_file(dir_ / "system.pem", authority_->certificate());
   const ScopedEnv env("SSL_CERT_FILE", (dir_ / "system.pem").string());

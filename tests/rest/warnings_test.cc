@@ -1,4 +1,4 @@
-// What servers say in Warning headers.
+// Warning headers.
 #include "rest/warnings.h"
 
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ class Watched {
   Client client_{config_for(server_)};
 };
 
-/// What there is until the end, as "ADDED web".
+/// All events until the end, as "ADDED web".
 std::vector<std::string> all(rest::WatchStream watch) {
   std::vector<std::string> out;
   while (const auto event = watch.next())

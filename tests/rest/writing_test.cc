@@ -24,7 +24,7 @@ using k8s::apps::v1::Deployment;
 using k8s::core::v1::ConfigMap;
 using k8s::core::v1::Pod;
 
-// Of somebody called web.
+// A signing request for the user web.
 constexpr std::string_view kSigningRequest = R"(-----BEGIN CERTIFICATE REQUEST-----
 MIHJMHACAQAwDjEMMAoGA1UEAwwDd2ViMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcD
 QgAEE+6CnvLWNF45uH9srGOOEOtPnLuKTeGizWGKI7vy9/UlgBC7wRuo10ski2TC

@@ -84,7 +84,7 @@ struct HttpConnection::Tls {
       const auto authority = from_pem(options.client_ca, &PEM_read_bio_X509, &X509_free);
       X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), authority.get());
       SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-      // What a resumed session remembers of its client would do as well; this is simpler to follow.
+      // Tracking the client in resumed sessions would also work; this is simpler.
       SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
       SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET);
       SSL_CTX_set_num_tickets(context.get(), 0);

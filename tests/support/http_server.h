@@ -15,7 +15,7 @@
 
 namespace lookout::test {
 
-/// What a client sent.
+/// A client's request.
 struct HttpRequest {
   std::string method;
   std::string target;

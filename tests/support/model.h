@@ -105,8 +105,9 @@ class Fate {
   std::minstd_rand random_;
 };
 
-/// What a handler knows by being told, and whether it could be told so: an addition of what it did
-/// not know, an update that begins where the last state ended, a deletion of what it knew.
+/// The state that a handler has learned from its notifications. Checks that they are consistent: an
+/// addition of an unknown object, an update that starts from the last state, a deletion of a known
+/// object.
 class Told {
  public:
   void add(const api::Object& object, bool initial = false) {

@@ -1,4 +1,4 @@
-// What other threads have to say.
+// Notes: messages from other threads.
 #pragma once
 
 #include <mutex>

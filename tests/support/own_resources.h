@@ -1,4 +1,4 @@
-// What this process holds at the moment.
+// The resources that this process holds at the moment.
 #pragma once
 
 #include <gtest/gtest.h>

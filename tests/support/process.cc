@@ -27,8 +27,8 @@ extern char** environ;  // NOLINT(readability-redundant-declaration)
 namespace lookout::test {
 namespace {
 
-/// What no program takes that a test waits for. Shorter than ctest's own limit, so that the test is
-/// the one that says so.
+/// The longest time for a program under test. Shorter than ctest's own limit, so that the test
+/// reports the timeout.
 constexpr std::chrono::seconds kLongestRun{240};
 
 std::vector<char*> arguments(const std::vector<std::string>& command) {

@@ -11,7 +11,7 @@ namespace lookout::test {
 /// scheduler and the kubelet add (status, defaults, managedFields) about 6 KB.
 std::string realistic_pod(std::size_t number, const std::string& ns = "default");
 
-/// What a kubelet patches into status (JSON merge patch) once such a pod runs.
+/// A kubelet's status update (JSON merge patch) once such a pod runs.
 std::string realistic_pod_status(std::size_t number);
 
 }  // namespace lookout::test

@@ -1,4 +1,4 @@
-// What every test under ThreadSanitizer brings along.
+// Settings for all tests under ThreadSanitizer.
 #include <sanitizer/common_interface_defs.h>
 #include <spdlog/spdlog.h>
 
@@ -6,8 +6,8 @@
 
 // NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)
 
-/// What the sanitizer does not see into: how libstdc++ counts references to exceptions and their
-/// texts, and what spdlog's library does with what it guards itself.
+/// Code that the sanitizer cannot see into: libstdc++'s reference counts of exceptions and their
+/// texts, and internal locking in spdlog.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "race:std::__exception_ptr::exception_ptr::_M_release\n"

@@ -1,4 +1,4 @@
-// What a call throws.
+// thrown(): the exception of a call.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace lookout::test {
 
-/// What `f` throws, if it is an E. Anything else, and nothing, fails the test.
+/// The exception of `f`, if it is an E. Any other exception, or none, fails the test.
 template <class E>
 std::optional<E> thrown(const std::function<void()>& f) {
   try {

@@ -15,7 +15,7 @@ using api::EventType;
 
 class FakeControllerSourceTest : public testing::Test {
  protected:
-  /// What a watch brings until it has nothing more at hand, or ends.
+  /// The events of a watch until no more are available, or it ends.
   std::vector<std::string> watch(rest::ListOptions options, std::size_t reads) {
     return loop_.run(read(std::move(options), reads));
   }
@@ -36,7 +36,7 @@ class FakeControllerSourceTest : public testing::Test {
     }
     co_return out;
   }
-  /// What a watch from version 101 brings once this has happened.
+  /// The events of a watch from version 101, after `end` was called.
   Awaitable<std::vector<std::string>> watch_until(std::function<void()> end) {
     const auto watcher = co_await source_.watch({.resource_version = "101"}, std::stop_token());
     end();

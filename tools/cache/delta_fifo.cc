@@ -143,7 +143,7 @@ api::Object DeltaFifo::transformed(const api::Object& object) const {
   } catch (const std::exception& e) {
     why = e.what();
   } catch (...) {
-    why = "it threw something that is no std::exception";
+    why = "it threw something that is not a std::exception";
   }
   transform_failures_.fetch_add(1, std::memory_order_relaxed);
   log::error("transform of {} failed, the change is dropped: {}", key, why);

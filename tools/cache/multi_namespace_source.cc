@@ -38,7 +38,7 @@ void require_names(const std::set<std::string>& namespaces) {
 
 }  // namespace
 
-/// What the parts and the watch share.
+/// The state that the parts and the watch share.
 class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
  public:
   Hub(Make make, api::GroupVersionKind type, ReflectorOptions options,
@@ -67,7 +67,7 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
     const std::lock_guard lock(mutex_);
     return running_ == 0;
   }
-  /// What has come since the last time; false if nothing.
+  /// Takes the events since the last call; false if there are none.
   bool take(std::vector<api::WatchEvent>& events, std::vector<api::Object>& missed);
 
   // Called by parts, on their strands.
@@ -142,7 +142,7 @@ class MultiNamespaceSource::Part : public ReflectorStore,
       gone = objects_;
     }
     for (const auto& object : objects) gone.erase(object.key());
-    // What is gone is told before what has come.
+    // Report deletions before additions.
     for (const auto& [key, object] : gone) forget(object, true);
     for (auto& object : objects) put(object);
   }
@@ -311,7 +311,7 @@ void MultiNamespaceSource::Hub::changed(const Part& part, api::EventType type,
   const auto at = parts_.find(part.ns());
   // One that was taken out has been told as deleted.
   if (at == parts_.end() || at->second.get() != &part) return;
-  // What belongs to the first state comes with its end.
+  // Events of the initial state are delivered when it is complete.
   if (complete_ && events_.empty()) ring();
   events_.push_back({type, object});
   if (was_missed) missed_.push_back(object);
@@ -370,7 +370,7 @@ api::Object MultiNamespaceSource::Hub::mark(bool end_of_initial_events) const {
                                         type_.api_version(), type_.kind, metadata));
 }
 
-/// What the parts bring, as one watch.
+/// Merges the events of all parts into one watch.
 class MultiNamespaceSource::MergedWatcher : public Watcher {
  public:
   MergedWatcher(std::shared_ptr<Hub> hub, const boost::asio::any_io_executor& executor,

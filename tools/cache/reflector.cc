@@ -149,7 +149,7 @@ Awaitable<void> Reflector::run(std::stop_token stop) {
       pause = pause_after(e, backoff);
     } catch (...) {
       set_live(false);
-      handle_error(Error("something was thrown that is no std::exception"));
+      handle_error(Error("something was thrown that is not a std::exception"));
     }
     const Clock::Duration wait = pause ? *pause : backoff.next();
     co_await clock_->sleep(wait, stop);
@@ -175,7 +175,7 @@ Awaitable<void> Reflector::resync_loop(std::stop_token stop) {
     } catch (const std::exception& e) {
       handle_error(e);
     } catch (...) {
-      handle_error(Error("something was thrown that is no std::exception"));
+      handle_error(Error("something was thrown that is not a std::exception"));
     }
   }
 }
@@ -276,7 +276,8 @@ Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(std::st
       }
       // The server ended the watch before it had said everything. Once may be chance.
       if (open->count == 0 || ++cut_short == 2) {
-        log::debug("{}: the stream ended before its initial events did, asks for a list", name());
+        log::debug("{}: the stream ended before the end of its initial events, listing instead",
+                   name());
         co_return nullptr;
       }
     } catch (const std::exception& e) {
@@ -284,7 +285,7 @@ Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(std::st
       if (is_unavailable(e) && !std::exchange(resource_version_unavailable_, true)) continue;
       // A server that does not answer, or not now, would not answer a list either.
       if (rest::is_transient(e) || api::is_too_many_requests(e)) throw;
-      log::debug("{}: the server does not stream its state, asks for a list: {}", name(), e.what());
+      log::debug("{}: the server does not stream its state, listing instead: {}", name(), e.what());
       co_return nullptr;
     }
   }
@@ -377,7 +378,7 @@ Awaitable<void> Reflector::check_consistency(const std::vector<api::Object>& str
     co_await source_->list(on_item, options, stop);
   } catch (const std::exception& e) {
     // By now the server may have forgotten that version.
-    log::debug("{}: the consistency of a stream could not be checked: {}", name(), e.what());
+    log::debug("{}: cannot check the consistency of a stream: {}", name(), e.what());
     co_return;
   }
   if (difference.empty() && !missing.empty())
@@ -645,10 +646,10 @@ bool Reflector::acceptable(const api::Object& object, std::string_view where,
   stats_.skipped.fetch_add(1, std::memory_order_relaxed);
   if (unreadable != nullptr) unreadable->add(object.name().empty() ? std::string() : object.key());
   if (!expected) {
-    log::error("{}: expected {} in the {}, left out {} {} {}", options_.name,
+    log::error("{}: expected {} in the {}, skipped {} {} {}", options_.name,
                options_.type_description, where, object.api_version(), object.kind(), object.key());
   } else {
-    log::error("{}: left out a {} without a name in the {}", options_.name, object.kind(), where);
+    log::error("{}: skipped a {} without a name in the {}", options_.name, object.kind(), where);
   }
   return false;
 }

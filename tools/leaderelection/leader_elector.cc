@@ -170,7 +170,7 @@ Awaitable<End> LeaderElector::lead(const AsyncWork& work, const std::stop_token&
   }
   if (!holds) {
     leadership->lost.store(true, std::memory_order_release);
-    log::error("leader election {}/{}: {} has lost the lease: its work is stopped", options_.ns,
+    log::error("leader election {}/{}: {} lost the lease: stopping its work", options_.ns,
                options_.name, options_.identity);
   }
   leadership->stop.request_stop();
@@ -240,7 +240,7 @@ Awaitable<bool> LeaderElector::try_to_hold(std::optional<Clock::TimePoint> deadl
     } catch (const std::exception& e) {
       if (stop.stop_requested()) co_return false;
       slow_paths_.fetch_add(1, std::memory_order_relaxed);
-      log::info("leader election {}/{}: the lease is read again: {}", options_.ns, options_.name,
+      log::info("leader election {}/{}: reading the lease again: {}", options_.ns, options_.name,
                 e.what());
     }
   }
@@ -355,12 +355,12 @@ Awaitable<void> LeaderElector::release() {
       co_return;
     } catch (const api::StatusError& e) {
       if (!api::is_conflict(e) || attempt > 0) {
-        log::warn("leader election {}/{}: the lease was not released: {}", options_.ns,
-                  options_.name, e.what());
+        log::warn("leader election {}/{}: cannot release the lease: {}", options_.ns, options_.name,
+                  e.what());
         co_return;
       }
     } catch (const std::exception& e) {
-      log::warn("leader election {}/{}: the lease was not released: {}", options_.ns, options_.name,
+      log::warn("leader election {}/{}: cannot release the lease: {}", options_.ns, options_.name,
                 e.what());
       co_return;
     }
@@ -392,7 +392,7 @@ void LeaderElector::observe(Lease lease) {
   try {
     options_.on_new_leader(leader);
   } catch (const std::exception& e) {
-    log::error("leader election {}/{}: on_new_leader has thrown: {}", options_.ns, options_.name,
+    log::error("leader election {}/{}: on_new_leader threw: {}", options_.ns, options_.name,
                e.what());
   }
 }
@@ -416,7 +416,7 @@ void LeaderElector::record(std::string_view what) const {
   try {
     options_.recorder->record(std::move(event));
   } catch (const std::exception& e) {
-    log::error("leader election {}/{}: the recorder has thrown: {}", options_.ns, options_.name,
+    log::error("leader election {}/{}: the recorder threw: {}", options_.ns, options_.name,
                e.what());
   }
 }
@@ -482,8 +482,7 @@ std::optional<std::string> LeaderElector::check(milliseconds tolerance) const {
 
 void LeaderElector::collect(std::vector<metrics::Sample>& out) const {
   metrics::Collector collector(out, {{"name", options_.name}});
-  collector.gauge("leader_election_master_status",
-                  "Whether this process leads: 1 if it does, 0 if it does not.",
+  collector.gauge("leader_election_master_status", "1 if this process leads, 0 if it does not.",
                   is_leader() ? 1 : 0);
   collector.counter("leader_election_slowpath_total",
                     "How often a renewal had to read the lease again.", slow_paths_);

@@ -88,7 +88,7 @@ std::string field_selector(std::string_view events_api, const ObjectReference& r
   } else if (events_api == "events.k8s.io/v1") {
     prefix = "regarding";
   } else {
-    throw InvalidArgument(fmt::format("there are no events in {}", events_api));
+    throw InvalidArgument(fmt::format("{} is not an API version of events", events_api));
   }
   // In alphabetical order, as client-go's fields.Set has it.
   const std::array<std::pair<std::string_view, std::string_view>, 4> terms = {

@@ -254,7 +254,7 @@ void EventBroadcaster::Core::record(Event event, const EventSource& source) {
     }
   }
   if (report_full)
-    log::error("events: {} events wait to be written; further ones are dropped",
+    log::error("events: the queue of {} events is full; dropping further events",
                options_.queue_size);
   if (start) spawn(drain(shared_from_this()));
 }
@@ -341,9 +341,9 @@ Awaitable<void> EventBroadcaster::Core::drain(std::shared_ptr<Core> self) {
       try {
         self->options_.on_event(event);
       } catch (const std::exception& e) {
-        log::error("events: on_event has thrown: {}", e.what());
+        log::error("events: on_event threw: {}", e.what());
       } catch (...) {
-        log::error("events: on_event has thrown");
+        log::error("events: on_event threw");
       }
     }
     if (self->options_.api == EventsApi::kCore) {
@@ -366,7 +366,7 @@ Awaitable<void> EventBroadcaster::Core::correlate(RecordedEvent event) {
     result = correlator_.correlate(std::move(event));
   } catch (const std::exception& e) {
     drop(kInvalid);
-    log::error("events: a function of the correlator has thrown: {}", e.what());
+    log::error("events: a function of the correlator threw: {}", e.what());
     co_return;
   }
   if (result.skip) {
@@ -514,7 +514,7 @@ Outcome EventBroadcaster::Core::classify(const RecordedEvent& event, const std::
   } else if (cancel_.stop_requested() && rest::is_cancelled(error)) {
     return Outcome::kStopped;
   }
-  log::warn("events: {}/{} ({}) is tried again later: {}", event.ns, event.name, event.reason,
+  log::warn("events: {}/{} ({}) will be retried: {}", event.ns, event.name, event.reason,
             error.what());
   return Outcome::kFailed;
 }
@@ -571,9 +571,10 @@ void EventBroadcaster::Core::abandon() {
 
 void EventBroadcaster::Core::collect(std::vector<metrics::Sample>& out) const {
   metrics::Collector collector(out, {{"name", options_.name}});
-  collector.counter("event_recorder_events_total", "Events that were taken.", recorded_);
+  collector.counter("event_recorder_events_total", "Events that were accepted from recorders.",
+                    recorded_);
   collector.counter("event_recorder_writes_total", "Requests that wrote an event.", writes_);
-  collector.counter("event_recorder_retries_total", "Failed attempts that were repeated.",
+  collector.counter("event_recorder_retries_total", "Failed attempts that were retried.",
                     failures_);
   std::size_t waiting = 0;
   {

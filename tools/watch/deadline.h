@@ -22,7 +22,7 @@ class Deadline {
   std::stop_token token() const { return over_.get_token(); }
   bool over() const { return over_.stop_requested(); }
   const std::shared_ptr<Clock>& clock() const { return clock_; }
-  /// Of a wait that is over.
+  /// The error of an ended wait.
   WaitError error(std::optional<api::WatchEvent> last_event) const;
 
  private:

@@ -68,7 +68,7 @@ Awaitable<bool> RetryWatcher::next(std::vector<api::WatchEvent>& events) {
     try {
       more = co_await watcher_->next(batch_);
     } catch (const api::DecodeError&) {
-      // What it would have changed is not known, and it would come again.
+      // The change is unknown, and the same event would arrive again.
       done_ = true;
       throw;
     } catch (const std::exception& e) {

@@ -47,7 +47,7 @@ api::Object unreadable_status(const char* why) {
 
 }  // namespace
 
-/// What the cache and the coroutine that fills it share.
+/// The state that the cache shares with the coroutine that fills it.
 class Cacher::Core : public std::enable_shared_from_this<Core> {
  public:
   Core(std::shared_ptr<etcd3::Client> client, std::shared_ptr<etcd3::Store> store, Options options)
@@ -161,7 +161,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     Revision known = written_.load(std::memory_order_relaxed);
     while (known < revision && !written_.compare_exchange_weak(known, revision)) continue;
   }
-  /// What is there, perhaps; or nothing.
+  /// The cached object, if any; it may be outdated.
   api::Object suggestion(const std::string& key) const {
     const ItemPtr item = is_of_another_etcd() ? nullptr : table_->find(key);
     return item == nullptr ? api::Object() : item->object;

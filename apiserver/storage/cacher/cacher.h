@@ -13,7 +13,7 @@
 namespace lookout::apiserver::storage::cacher {
 
 struct Options {
-  /// What is remembered.
+  /// The limits of the history.
   HistoryLimits history = {};
   /// How long a request waits for a revision, or for the cache to be filled.
   std::chrono::milliseconds future_wait{3000};
@@ -26,10 +26,9 @@ struct Options {
 /// which follows the storage by one watch. Writes, and objects of which the newest state is wanted,
 /// go to the storage.
 ///
-/// What must not be older than some revision, or than now, waits until the table has come so far. A
-/// table does not notice what changes elsewhere in the storage, though, so a revision may never
-/// come by its own watch: if it is late, the storage is asked whether anything has changed here
-/// since.
+/// A read with a minimum revision, or of the newest state, waits until the table has reached it.
+/// The table does not see changes of other resources, though, so its own watch may never report
+/// the revision: if it is late, the cache asks the storage whether this resource has changed since.
 ///
 /// Without a state (it has not been read yet), watches and lists are refused with 429, as
 /// kube-apiserver does, so that they do not all go to the storage; only pages of everything do.

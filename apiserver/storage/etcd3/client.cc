@@ -41,7 +41,7 @@ std::string without_slash(std::string url) {
   while (url.ends_with('/')) url.pop_back();
   if (url.find("://") == std::string::npos) url.insert(0, "http://");
   if (url == "http://" || (!url.starts_with("http://") && !url.starts_with("https://")))
-    throw Error(fmt::format("\"{}\" is no endpoint of an etcd such as http://127.0.0.1:2379", url));
+    throw Error(fmt::format("\"{}\" is not an etcd endpoint such as http://127.0.0.1:2379", url));
   return url;
 }
 
@@ -72,7 +72,7 @@ api::DecodeError no_answer(const std::string& endpoint, const char* path, const 
                                       why, is_json ? "" : "; it began with \"" + beginning + "\""));
 }
 
-/// What remains of an answer that went wrong, for its reason.
+/// The reason of a failed answer.
 EtcdError error_of(const HttpHead& head, const Message& message) {
   if (message.failed) return message.failure();
   const int code = head.status >= 500   ? EtcdError::kUnavailable
@@ -127,7 +127,7 @@ void Client::spawn(boost::asio::any_io_executor executor, Awaitable<void> task) 
     const std::lock_guard lock(mutex_);
     ++tasks_;
   }
-  // Who waits for the tasks holds the client until then.
+  // The caller waits for the tasks and keeps the client alive until then.
   boost::asio::co_spawn(executor, std::move(task), [this](const std::exception_ptr& failure) {
     try {
       if (failure) std::rethrow_exception(failure);
@@ -153,7 +153,8 @@ void Client::leave(std::size_t endpoint, const std::string& why) {
   const auto now = steady_clock::now();
   if (next == endpoint && now < next_log_) return;
   next_log_ = now + kLogInterval;
-  log::info("etcd: {} does not serve, on to {}: {}", left, transports_[next]->server().url, why);
+  log::info("etcd: {} is unavailable, switching to {}: {}", left, transports_[next]->server().url,
+            why);
 }
 
 Lineage Client::lineage() const {
@@ -171,7 +172,7 @@ void Client::observe(std::uint64_t cluster_id, Revision revision, const Seen& be
   std::string why;
   {
     const std::lock_guard lock(mutex_);
-    // What was asked before somebody else noticed says nothing new.
+    // An answer to a request from before the change says nothing about the new history.
     if (before.lineage != lineage_.load(std::memory_order_relaxed)) return;
     if (cluster_id != 0 && cluster_id_ != 0 && cluster_id != cluster_id_) {
       why = fmt::format("it is the cluster {:x} and was {:x}", cluster_id, cluster_id_);
@@ -187,7 +188,7 @@ void Client::observe(std::uint64_t cluster_id, Revision revision, const Seen& be
     lineage_.fetch_add(1, std::memory_order_release);
     ended = std::exchange(lineage_ends_, std::stop_source());
   }
-  log::warn("etcd tells another history, everything is read anew: {}", why);
+  log::warn("etcd has another history, reading everything again: {}", why);
   ended.request_stop();
 }
 
@@ -568,7 +569,7 @@ Awaitable<bool> WatchConnection::read(Piece& piece) {
     client_->leave(endpoint_index_, "the watch ended");
     co_return false;
   }
-  // What came before something that is no answer is one: the error is for the next time.
+  // Items before an invalid one are valid; the error is reported on the next call.
   reader_.feed(buffer_);
   for (const auto& item : piece_) {
     // How far it has come is that member's own matter.

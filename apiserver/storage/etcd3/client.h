@@ -23,11 +23,11 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// What a range or a transaction gives.
+/// The result of a range request or of a transaction.
 struct RangeResponse {
   Revision revision = 0;
   std::vector<KeyValue> kvs;
-  /// Of the whole range, whatever the limit.
+  /// The size of the whole range, regardless of the limit.
   std::size_t count = 0;
   bool more = false;
 };
@@ -35,7 +35,7 @@ struct RangeResponse {
 struct TxnResponse {
   bool succeeded = false;
   Revision revision = 0;
-  /// What is there, if it did not succeed.
+  /// The existing value if the transaction failed.
   std::vector<KeyValue> kvs;
 };
 
@@ -44,8 +44,8 @@ struct Lease {
   std::chrono::seconds ttl{0};
 };
 
-/// What one etcd tells is one history: revisions only grow. An etcd that was set up anew, or
-/// restored from a backup, begins another one, in which the same revision means something else.
+/// The history of one etcd cluster: revisions only grow. A cluster that was set up again, or
+/// restored from a backup, starts another history, in which the same revision has another meaning.
 struct Lineage {
   /// 1, 2, 3 ...
   std::uint64_t number = 0;
@@ -69,8 +69,8 @@ class WatchConnection {
                                                           WatchRequest request,
                                                           std::stop_token stop);
 
-  /// What comes next: events, each frame of them ended by its message. Some of them at a time: a
-  /// frame may be larger than memory.
+  /// The next part of the stream: events, with a message at the end of each frame. A part holds a
+  /// limited number of events, because a frame may be larger than memory.
   using Piece = std::vector<std::variant<KeyEvent, Message>>;
   /// False at the end of the stream. Throws EtcdError and TransportError.
   Awaitable<bool> read(Piece& piece);
@@ -100,8 +100,8 @@ class WatchConnection {
 /// the next one when it does not. Thread-safe; coroutines run on their caller's executor, which may
 /// go away together with them: requests themselves run on the loop.
 ///
-/// What only reads is tried again, at other members, until the time is over. What writes is tried
-/// again only if the member was not reached at all: otherwise it may have happened.
+/// Read requests are retried, on other members, until the timeout. Write requests are retried only
+/// if the member was not reached: otherwise they may have been executed.
 ///
 /// Every answer says which cluster it comes from and how far that has come. Another cluster, or one
 /// that has not come as far as it had, is another history: see lineage().
@@ -115,7 +115,7 @@ class Client : public std::enable_shared_from_this<Client> {
 
   const EtcdOptions& options() const { return options_; }
   boost::asio::io_context& context() const { return context_; }
-  /// What requests and watches are counted in.
+  /// The counters for requests and watches.
   Metrics& metrics() { return metrics_; }
 
   /// The history that etcd tells now.
@@ -139,7 +139,7 @@ class Client : public std::enable_shared_from_this<Client> {
   /// The time that the lease has left now; 0 if there is none.
   Awaitable<std::chrono::seconds> keep_alive(std::int64_t lease);
   Awaitable<void> revoke_lease(std::int64_t lease);
-  /// Of the member that answers.
+  /// The status of the member that answers.
   Awaitable<Message> status();
   /// Where the members of the cluster listen.
   Awaitable<std::vector<std::string>> member_urls();
@@ -185,7 +185,7 @@ class Client : public std::enable_shared_from_this<Client> {
   void leave(std::size_t endpoint, const std::string& why);
 
   Seen seen() const;
-  /// What an answer says of the history; `revision` is 0 if it may lag behind.
+  /// Records the history in an answer; `revision` is 0 if it may lag behind.
   void observe(std::uint64_t cluster_id, Revision revision, const Seen& before);
 
   const EtcdOptions options_;

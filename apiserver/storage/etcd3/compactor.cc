@@ -26,7 +26,7 @@ Awaitable<Revision> compact_once(std::shared_ptr<Client> client, CompactorState&
   // The first time, nobody knows what is old.
   if (forget == 0) co_return 0;
   co_await client->compact(forget);
-  log::debug("etcd: forgot what was before revision {}", forget);
+  log::debug("etcd: compacted the history before revision {}", forget);
   co_return forget;
 }
 

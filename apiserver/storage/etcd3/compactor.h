@@ -8,7 +8,7 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// What a compactor remembers between two times.
+/// The state of a compactor between two runs.
 struct CompactorState {
   /// How often the key "compact_rev_key" has been written, as far as it knows.
   std::int64_t time = 0;

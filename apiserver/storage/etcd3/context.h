@@ -1,4 +1,4 @@
-// What storing the objects of one resource takes.
+// Context: the dependencies of a resource's storage.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ struct Context {
     api::Object object;
     bool stale = false;
   };
-  /// What a value says; its resourceVersion is `revision`. Throws StorageError (kCorruptObject),
+  /// Decodes a value; its resourceVersion is `revision`. Throws StorageError (kCorruptObject),
   /// which names the key.
   Decoded decode(std::string_view whole_key, std::string value, Revision revision) const;
   std::string encode(std::string_view whole_key, const api::Object& object) const;

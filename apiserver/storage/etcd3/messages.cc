@@ -141,7 +141,7 @@ void MessageReader::end_value() {
 void MessageReader::bytes(std::string& out, std::string_view text) {
   auto decoded = decode_base64(text);
   if (!decoded) {
-    error_ = "a key or a value that is no base64";
+    error_ = "a key or a value is not base64";
     return;
   }
   out = std::move(*decoded);
@@ -152,7 +152,7 @@ void MessageReader::number(Number& out, std::string_view text) {
   const auto end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, out);
   if (parsed.ec != std::errc() || parsed.ptr != end)
-    error_ = fmt::format("\"{}\" is no number", text.substr(0, 40));
+    error_ = fmt::format("\"{}\" is not a number", text.substr(0, 40));
 }
 
 void MessageReader::string(std::string& text) { scalar(text); }

@@ -1,4 +1,4 @@
-// What etcd's JSON gateway says, and how it is asked.
+// The messages of etcd's JSON gateway.
 #pragma once
 
 #include <cstddef>
@@ -107,7 +107,7 @@ struct Message {
 class MessageReader final : private JsonTokens::Handler {
  public:
   struct Callbacks {
-    /// Of a range, or of what a transaction gives back.
+    /// For a range, or for the result of a transaction.
     std::function<void(KeyValue)> key_value = {};
     std::function<void(KeyEvent)> event = {};
     /// At the end of each answer or frame.

@@ -1,4 +1,4 @@
-// What is measured of etcd and of the caches in front of it, under kube-apiserver's names.
+// The metrics of etcd and of the caches in front of it, under kube-apiserver's names.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -17,7 +17,7 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// Of all resources of a backend. Thread-safe.
+/// The metrics of all resources of a backend. Thread-safe.
 class Metrics {
  public:
   using Counters = prometheus::Family<prometheus::Counter>;
@@ -46,7 +46,7 @@ class Metrics {
   Counters& cache_lists;
 };
 
-/// Of one resource. Thread-safe.
+/// The metrics of one resource. Thread-safe.
 class ResourceMetrics {
  public:
   /// `metrics` must outlive it. `group_resource` is "pods" or "deployments.apps".

@@ -48,6 +48,22 @@ class Measured {
   bool failed_ = true;
 };
 
+/// Runs a call to etcd: counts it, and converts its errors. `whole` is the key in their messages.
+template <class Response>
+Awaitable<Response> measured(const Context& context, const char* operation,
+                             Awaitable<Response> call, const std::string& whole, Revision asked) {
+  Measured measurement(context, operation);
+  std::exception_ptr failure;
+  try {
+    Response answer = co_await std::move(call);
+    measurement.succeeded();
+    co_return answer;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  rethrow_as_storage_error(failure, whole, asked);
+}
+
 }  // namespace
 
 /// A whole range as it is read, object by object.
@@ -146,8 +162,7 @@ class Store::CountedWatch final : public FeedingWatch {
   EtcdWatch watch_;
 };
 
-/// What a write goes by: the present state, or one that a cache has, which may be the present one
-/// no longer.
+/// The state that a write is based on: the current one, or a cached one, which may be outdated.
 class Store::Basis {
  public:
   Basis(Store& store, std::string whole, api::Object cached)
@@ -157,13 +172,12 @@ class Store::Basis {
 
   const State& state() const { return state_; }
 
-  /// Looks the state up if no cache had it.
+  /// Fetches the state if no cache had it.
   Awaitable<void> begin() {
     if (!state_.object) co_await look();
   }
 
-  /// Whether the present state is another one than what the caller went by. If so, that is the
-  /// state now.
+  /// Fetches the current state, and returns true if it differs from the previous one.
   Awaitable<bool> has_changed() {
     if (is_current_) co_return false;
     const Revision looked_at = state_.revision;
@@ -171,7 +185,13 @@ class Store::Basis {
     co_return state_.revision != looked_at;
   }
 
-  /// The value that etcd has instead of the expected state.
+  /// Rethrows a refusal, unless the state has changed since: then it may no longer apply.
+  Awaitable<void> rethrow_unless_changed(std::exception_ptr refusal) {
+    const bool changed = co_await has_changed();
+    if (!changed) std::rethrow_exception(refusal);
+  }
+
+  /// Replaces the expected state by etcd's value.
   void replace(std::vector<KeyValue> kvs) {
     state_ = store_.state_of(whole_, std::move(kvs));
     is_current_ = true;
@@ -207,23 +227,14 @@ std::string Store::checked_key(const std::string& key) const {
     good = !part.empty() && part != "." && part != "..";
     at = end + 1;
   }
-  if (!good) throw InvalidArgument(fmt::format("\"{}\" is no key of an object", key));
+  if (!good) throw InvalidArgument(fmt::format("\"{}\" is not the key of an object", key));
   return context_->whole_key(key);
 }
 
 Awaitable<RangeResponse> Store::range(const char* operation, RangeRequest request,
                                       const std::string& whole) {
   const Revision asked = request.revision;
-  Measured measured(*context_, operation);
-  std::exception_ptr failure;
-  try {
-    RangeResponse answer = co_await context_->client->range(std::move(request));
-    measured.succeeded();
-    co_return answer;
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  rethrow_as_storage_error(failure, whole, asked);
+  return measured(*context_, operation, context_->client->range(std::move(request)), whole, asked);
 }
 
 RangePages Store::pages_of(std::string start, std::string end, Revision revision) {
@@ -235,16 +246,7 @@ RangePages Store::pages_of(std::string start, std::string end, Revision revision
 
 Awaitable<TxnResponse> Store::txn(const char* operation, std::string request,
                                   const std::string& whole) {
-  Measured measured(*context_, operation);
-  std::exception_ptr failure;
-  try {
-    TxnResponse answer = co_await context_->client->txn(std::move(request));
-    measured.succeeded();
-    co_return answer;
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  rethrow_as_storage_error(failure, whole);
+  return measured(*context_, operation, context_->client->txn(std::move(request)), whole, 0);
 }
 
 Store::State Store::state_of(const std::string& whole, std::vector<KeyValue> kvs) const {
@@ -434,15 +436,13 @@ Awaitable<api::Object> Store::update_from(api::Object cached, std::string key,
       refusal = std::current_exception();
     }
     if (refusal) {
-      // It may have been refused for what is no longer so.
-      const bool changed = co_await basis.has_changed();
-      if (!changed) std::rethrow_exception(refusal);
+      co_await basis.rethrow_unless_changed(refusal);
       continue;
     }
     if (state.object && at_revision(after, state.revision) == state.object) {
       const bool changed = co_await basis.has_changed();
       if (changed) continue;
-      // What would be written in another way today is written, even unchanged.
+      // A value that the transformer would now write differently is rewritten, even if unchanged.
       if (!state.stale) co_return state.object;
     }
     const std::int64_t id = co_await lease();
@@ -476,8 +476,7 @@ Awaitable<api::Object> Store::remove_from(api::Object cached, std::string key,
       refusal = std::current_exception();
     }
     if (refusal) {
-      const bool changed = co_await basis.has_changed();
-      if (!changed) std::rethrow_exception(refusal);
+      co_await basis.rethrow_unless_changed(refusal);
       continue;
     }
     TxnResponse answer = co_await txn("delete", optimistic_delete(whole, state.revision), whole);
@@ -528,8 +527,8 @@ std::unique_ptr<FeedingWatch> Store::watch_all(Revision revision, Lineage lineag
   return std::make_unique<CountedWatch>(watches_, context_, std::move(spec), std::move(reader));
 }
 
-// What has been put since would be found; what has been deleted since would be missing, as nothing
-// can have come in its place.
+// Objects that were added since would be found; objects that were deleted since would be missing,
+// because nothing can have replaced them.
 Awaitable<std::optional<Revision>> Store::unchanged_since(Revision revision, std::size_t count) {
   RangeRequest request;
   request.key = context_->prefix + "/";

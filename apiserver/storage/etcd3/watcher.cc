@@ -130,7 +130,7 @@ bool is_unreadable(const std::exception_ptr& failure) {
   }
 }
 
-/// What happens to watches.
+/// True if a watch ended because its revision expired, which is normal.
 bool is_expiry(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -149,7 +149,8 @@ void log_slow(const std::string& line) { log::info("etcd watch: {}", line); }
 
 }  // namespace
 
-/// What the two steps and the caller share. The steps hold it, so that the caller may go.
+/// The state that both steps and the caller share. The steps keep it alive after the caller has
+/// gone.
 class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
  public:
   Channel(std::shared_ptr<const Context> context, WatchSpec spec, asio::any_io_executor reader)
@@ -321,10 +322,10 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
       }
       if (stop_.stop_requested()) co_return;
       expect_lineage();
-      // What is not whole comes again.
+      // An incomplete revision is delivered again.
       pending_.reset();
       if (opened || passed_ > before) pause = kFirstPause;
-      log::debug("etcd watch: {}: again from revision {}: {}", spec_.key, passed_ + 1, why);
+      log::debug("etcd watch: {}: restarting at revision {}: {}", spec_.key, passed_ + 1, why);
       co_await sleep(pause);
       pause = std::min(pause * 2, kLongestPause);
     }
@@ -529,7 +530,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   BoundedQueue<Event> outgoing_;
   std::stop_source stop_;
   const Lineage lineage_;
-  // What cuts the connection: the end of the watch, or of the history that it tells.
+  // Cuts the connection: at the end of the watch, or of its history.
   std::stop_source cut_;
   const std::stop_callback<std::function<void()>> cut_at_stop_;
   const std::stop_callback<std::function<void()>> cut_at_end_of_lineage_;
@@ -538,14 +539,14 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   std::mutex mutex_;
   std::function<void()> on_stuck_;  // guarded by mutex_
 
-  // Of the reading step.
+  // For the reading step.
   BlockLogger slow_processing_;
-  // Of the processing step.
+  // For the processing step.
   BlockLogger slow_reader_;
-  // Of the reading step again: everything up to here has been passed on, and of the revision behind
-  // it the changes of some keys.
+  // For the reading step: everything up to this revision has been passed on, and some keys of the
+  // next one.
   Revision passed_;
-  // What etcd is known to have come to.
+  // The revision that etcd is known to have reached.
   Revision proven_;
   Revision begun_ = 0;
   std::set<std::string> begun_keys_;

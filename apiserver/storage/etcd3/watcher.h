@@ -13,7 +13,7 @@
 
 namespace lookout::apiserver::storage::etcd3 {
 
-/// What is to be watched.
+/// The keys to watch.
 struct WatchSpec {
   /// The whole key, or with `recursive` what keys begin with, which then ends with '/': so that
   /// "/a/b/" is not taken for the beginning of "/a/bc".

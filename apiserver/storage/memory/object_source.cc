@@ -36,7 +36,7 @@ api::Object MomentCursor::next() {
       key_ = item->key;
       return item->object;
     }
-    // What was then takes the place of what is now.
+    // The old state replaces the current one.
     if (item != nullptr && item->key == undone_->first) position_ = ahead;
     const auto& [key, object] = *undone_++;
     if (!object) continue;

@@ -200,7 +200,7 @@ void Table::expire(Clock::time_point now) {
       expiry = std::move(expiries_.front());
       expiries_.pop_front();
     }
-    // What has changed since has a later entry of its own.
+    // An object that has changed since has a later entry.
     const ItemPtr item = find(expiry.key);
     if (item != nullptr && item->revision == expiry.revision) commit(expiry.key, item, {});
   }

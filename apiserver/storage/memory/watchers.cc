@@ -70,7 +70,7 @@ void WatcherList::ring_expired(Revision history_start) {
 void WatcherList::lose_all() {
   for (Watcher* watcher : watchers_) {
     watcher->lost = true;
-    // Who is busy is not to blame, and comes back for more.
+    // A busy watcher is not stuck: it will return for more.
     if (std::exchange(watcher->parked_, false)) watcher->ring();
   }
 }

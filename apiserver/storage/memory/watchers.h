@@ -1,4 +1,4 @@
-// Who watches a table.
+// Watchers: the watchers of a table.
 #pragma once
 
 #include <atomic>

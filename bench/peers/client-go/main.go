@@ -52,7 +52,7 @@ var (
 	count      = flag.Int("informers", 1000, "informers: how many, each of a namespace of its own")
 )
 
-// Of client-go: set by scripts/client-go.sh.
+// The version of client-go, set by scripts/client-go.sh.
 var version string
 
 type usage struct {
@@ -76,7 +76,7 @@ func (u usage) since(before usage) map[string]any {
 	}
 }
 
-// Of /proc/self/status, in bytes (or a count).
+// A value of /proc/self/status, in bytes (or a count).
 func status(name string) int64 {
 	text, _ := os.ReadFile("/proc/self/status")
 	for _, line := range strings.Split(string(text), "\n") {
@@ -163,7 +163,7 @@ func options() []informers.SharedInformerOption {
 	return nil
 }
 
-// What a service registry needs of a pod, copied so that the rest can go.
+// The fields of a pod that a service registry needs, copied so that the rest can be freed.
 func forRegistry(p *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{}
 	out.Name, out.Namespace, out.UID = strings.Clone(p.Name), strings.Clone(p.Namespace), p.UID

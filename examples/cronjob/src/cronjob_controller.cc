@@ -63,7 +63,7 @@ std::optional<Time> scheduled_time(const Job& job) {
   if (text.empty()) return std::nullopt;
   const auto time = api::parse_time(text);
   if (!time) {
-    spdlog::error("{}: its {} is no time", job.key(), kScheduledAt);
+    spdlog::error("{}: its {} is not a timestamp", job.key(), kScheduledAt);
     return std::nullopt;
   }
   return std::chrono::floor<std::chrono::seconds>(*time);

@@ -90,7 +90,7 @@ Values read_range(const Field& field, std::string_view text) {
   unsigned step = 1;
   if (range_and_step.size() == 2) {
     const auto given = number(range_and_step[1]);
-    if (!given || *given == 0) fail(field, text, "the step is no positive number");
+    if (!given || *given == 0) fail(field, text, "the step is not a positive number");
     step = *given;
     // "5/10" is "5-59/10".
     if (ends.size() == 1) high = field.max;
@@ -131,7 +131,7 @@ std::chrono::seconds read_duration(std::string_view text) {
     out += std::chrono::seconds(count * unit);
     if (rest.empty()) return std::max(out, std::chrono::seconds(1));
   }
-  throw ScheduleError(fmt::format("@every \"{}\": no duration such as 1h30m", text));
+  throw ScheduleError(fmt::format("@every \"{}\": expected a duration such as 1h30m", text));
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -146,7 +146,7 @@ std::string_view fields_of(std::string_view descriptor) {
   if (descriptor == "@weekly") return "0 0 * * 0";
   if (descriptor == "@daily" || descriptor == "@midnight") return "0 0 * * *";
   if (descriptor == "@hourly") return "0 * * * *";
-  throw ScheduleError(fmt::format("\"{}\" is no descriptor", descriptor));
+  throw ScheduleError(fmt::format("\"{}\" is not a descriptor", descriptor));
 }
 
 bool has(std::uint64_t bits, unsigned value) { return (bits >> value & 1) != 0; }

@@ -72,17 +72,17 @@ TEST(ScheduleTest, SaysWhichFieldIsWrong) {
   EXPECT_EQ(error("* * * 13 *"), "month \"13\": not within 1 to 12");
   EXPECT_EQ(error("* * * * 7"), "day of week \"7\": not within 0 to 6");
   EXPECT_EQ(error("20-10 * * * *"), "minute \"20-10\": the range ends before it begins");
-  EXPECT_EQ(error("*/0 * * * *"), "minute \"*/0\": the step is no positive number");
+  EXPECT_EQ(error("*/0 * * * *"), "minute \"*/0\": the step is not a positive number");
   EXPECT_EQ(error("1-2-3 * * * *"), "minute \"1-2-3\": too many hyphens");
   EXPECT_EQ(error("*/2/3 * * * *"), "minute \"*/2/3\": too many slashes");
   EXPECT_EQ(error("1,,2 * * * *"), "minute \"\": no number");
   EXPECT_EQ(error("-1 * * * *"), "minute \"\": no number");
   EXPECT_EQ(error("99999999999 * * * *"), "minute \"99999999999\": no number");
   EXPECT_EQ(error("* * * foo *"), "month \"foo\": no number");
-  EXPECT_EQ(error("@often"), "\"@often\" is no descriptor");
-  EXPECT_EQ(error("@every soon"), "@every \"soon\": no duration such as 1h30m");
+  EXPECT_EQ(error("@often"), "\"@often\" is not a descriptor");
+  EXPECT_EQ(error("@every soon"), "@every \"soon\": expected a duration such as 1h30m");
   EXPECT_EQ(error("@every 99999999999999999h"),
-            "@every \"99999999999999999h\": no duration such as 1h30m");
+            "@every \"99999999999999999h\": expected a duration such as 1h30m");
   EXPECT_EQ(error("TZ=Asia/Tokyo * * * * *"), "time zones are not supported: schedules are in UTC");
 }
 

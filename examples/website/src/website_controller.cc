@@ -30,28 +30,16 @@ constexpr std::string_view kDirectory = "websites";
 constexpr std::string_view kLabel = "example.com/website";
 constexpr std::int32_t kDefaultPort = 80;
 
-/// Another object has the name already; there is hope that it goes.
-class NameTaken : public Error {
- public:
-  using Error::Error;
-};
-
-/// Makes sure that what is there is ours. Otherwise the run would take over what somebody else
-/// made, or what an earlier Website of that name has left to the garbage collector.
-template <class T>
-void require_ours(controller::Context& context, const Website& site) {
-  const auto existing = context.find<T>(context.request());
-  if (!existing) return;
-  const auto owner = controller::controller_of(*existing);
-  if (!owner || owner->uid() != site.uid())
-    throw NameTaken(fmt::format("the {} {} is not this website's", existing->kind(), site.name()));
+/// What somebody else has made stays as it is, and so does what an earlier Website of that name has
+/// left to the garbage collector: controller::NotOwnedError.
+controller::Ownership ours(const Website& site) {
+  return controller::owned_by(site, controller::Orphans::kRefuse);
 }
 
 Deployment make_deployment(controller::Context& context, const Website& site) {
-  require_ours<Deployment>(context, site);
   const auto spec = site.spec();
   const auto result = context.create_or_update<Deployment>(
-      context.request(), [&](const k8s::apps::v1::DeploymentDraft& draft) {
+      context.request(), ours(site), [&](const k8s::apps::v1::DeploymentDraft& draft) {
         draft.spec().set_replicas(spec.replicas().value_or(1));
         draft.spec().selector().match_labels().set(kLabel, site.name());
         const auto pods = draft.spec().pod_template();
@@ -69,10 +57,9 @@ Deployment make_deployment(controller::Context& context, const Website& site) {
 }
 
 void make_service(controller::Context& context, const Website& site) {
-  require_ours<Service>(context, site);
   const auto port = site.spec().port().value_or(kDefaultPort);
   context.create_or_update<Service>(
-      context.request(), [&](const k8s::core::v1::ServiceDraft& draft) {
+      context.request(), ours(site), [&](const k8s::core::v1::ServiceDraft& draft) {
         draft.spec().selector().set(kLabel, site.name());
         const auto ports = draft.spec().ports();
         (ports.size() == 0 ? ports.append(port) : ports[0]).set_port(port).set_target_port(port);
@@ -143,7 +130,7 @@ controller::Result reconcile(const controller::Request& request, controller::Con
                ? condition_of(controller::ConditionStatus::kTrue, "AllReady")
                : condition_of(controller::ConditionStatus::kFalse, "Progressing",
                               fmt::format("{} of {} replicas are ready", ready, wanted)));
-  } catch (const NameTaken& e) {
+  } catch (const controller::NotOwnedError& e) {
     report(context, *site, url, 0,
            condition_of(controller::ConditionStatus::kFalse, "NameTaken", e.what()));
     context.warning(*site, "NameTaken", "{}", e.what());

@@ -46,7 +46,7 @@ bool eventually(const std::function<bool()>& condition) {
 class WebsiteControllerTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::ifstream file(CRD_FILE);
+    std::ifstream file(CONFIG_DIR "/crd.yaml");
     const std::string crd{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     client_.resource<k8s::apiextensions::v1::CustomResourceDefinition>().create(
         api::Object::parse(to_json(YamlTree(crd).root())));
@@ -164,7 +164,8 @@ TEST_F(WebsiteControllerTest, TakesOverNothingThatIsNotItsOwn) {
   services_.create(foreign);
   make("shop");
   EXPECT_TRUE(eventually([&] {
-    return condition("shop") == "False NameTaken the Service shop is not this website's";
+    return condition("shop") ==
+           "False NameTaken Service default/shop is there already, and no controller owns it";
   }));
   const auto service = services_.get("shop");
   EXPECT_EQ(service.spec().selector()["app"], "other");

@@ -1,6 +1,7 @@
-// The names of the types that most programs use, so that a forgotten header is said to be one.
+// Forward declarations of the most used types, so that using one without its header gives a clear
+// error message.
 //
-// <lookout/lookout.h> does not define them: <lookout/k8s/core/v1.h> does, and its like.
+// <lookout/lookout.h> only declares them. Headers such as <lookout/k8s/core/v1.h> define them.
 #pragma once
 
 namespace lookout {
@@ -46,7 +47,7 @@ class NetworkPolicy;
 
 namespace api {
 
-/// Where a type is wanted that a client or an informer can be asked for, and this is none.
+/// Fails to compile with a message that says why T is not a type that clients and informers accept.
 template <class T>
 constexpr bool explain_resource_object() {
   if constexpr (!requires { sizeof(T); }) {
@@ -57,7 +58,7 @@ constexpr bool explain_resource_object() {
   } else {
     static_assert(
         requires { T::kResource; },
-        "lookout: this is no type of objects: it needs `static constexpr "
+        "lookout: this is not an object type: it needs `static constexpr "
         "api::ResourceType kResource`, and to derive from api::TypedObject");
   }
   return false;

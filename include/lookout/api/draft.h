@@ -1,4 +1,4 @@
-// Writing objects: drafts.
+// Drafts: changing objects.
 #pragma once
 
 #include <concepts>
@@ -34,32 +34,32 @@ struct DraftNode;
 /// draft must outlive it; a part that was removed from the draft stays safe to use and changes
 /// nothing. `const` makes no difference: like std::span, a part does not own what it refers to.
 ///
-/// Asking for a part that is not there changes nothing; writing into it makes it, and what contains
-/// it. Reading sees what was written. Strings and values that were read are good until that part is
-/// written again. One thread at a time may use a draft and its parts, reading included.
+/// Accessing an absent part changes nothing; writing to it creates it and its parents. Reads see
+/// earlier writes. A string or value that was read stays valid until its part is written again. A
+/// draft and its parts may be used by one thread at a time, even for reading.
 class DraftPart {
  public:
   explicit DraftPart(detail::DraftNode& node) : node_(&node) {}
 
-  /// Whether the object has this part; a null counts as absent.
+  /// True if the object has this part; a null counts as absent.
   explicit operator bool() const;
 
-  /// A member of this structure or map, an element of this list. operator[] for the names of fields
-  /// that no schema knows.
+  /// A member of this structure or map, or an element of this list. Use operator[] with names for
+  /// fields that the schema does not know.
   DraftPart operator[](std::string_view name) const;
   DraftPart operator[](const char* name) const { return (*this)[std::string_view(name)]; }
   /// Throws InvalidArgument if the list is shorter.
   DraftPart operator[](std::size_t index) const;
-  /// A new element at the end of this list.
+  /// Appends a new element to this list and returns it.
   DraftPart append() const;
-  /// Removes an element; nothing happens if there is none.
+  /// Removes an element; does nothing if the index is out of range.
   void erase(std::size_t index) const;
   /// Number of members or elements.
   std::size_t size() const;
   /// The names of the members.
   std::vector<std::string> names() const;
 
-  /// The current content. Free for scalars and unchanged parts; otherwise it encodes the part.
+  /// The current content. Free for scalars and unchanged parts; other parts are encoded first.
   /// Valid until the part is written again.
   Value value() const;
   template <class T>
@@ -67,7 +67,8 @@ class DraftPart {
     return from_value<T>(value());
   }
 
-  /// Replaces the part. Text must be UTF-8 and a double finite; else InvalidArgument.
+  /// Replaces the part. Throws InvalidArgument for text that is not UTF-8 and for a double that is
+  /// not finite.
   void set(std::string_view text) const;
   void set(const char* text) const { set(std::string_view(text)); }
   void set(const std::string& text) const { set(std::string_view(text)); }
@@ -83,22 +84,22 @@ class DraftPart {
   }
   void set(double value) const;
   void set(const Quantity& value) const { set(std::string_view(value.to_string())); }
-  /// Copies the value, with everything in it. An absent value removes the part.
+  /// Copies the value with its contents. An absent value removes the part.
   void set(Value value) const;
   void set(const View& view) const { set(view.as_value()); }
   void set(const Object& object) const { set(object.body()); }
-  /// The same for a field that the API server leaves out when it is zero, false or empty: such a
-  /// value is no difference to a field that is not there.
+  /// Like set(), for a field that the API server omits when it is zero, false or empty: setting an
+  /// absent field to such a value does not count as a change.
   template <class T>
   void set_or_omit(T value) const {
     set(value);
     if (value == T{}) zero_is_absent();
   }
-  /// Makes it an object without members.
+  /// Replaces the part with an object without members.
   void set_empty_object() const;
-  /// Makes it a list without elements.
+  /// Replaces the part with a list without elements.
   void set_empty_list() const;
-  /// Removes the part from what contains it.
+  /// Removes the part from its parent.
   void remove() const;
 
  protected:
@@ -120,15 +121,15 @@ class DraftPart {
 
 namespace detail {
 
-/// Raw bytes, written as base64.
+/// Writes raw bytes as base64.
 void write_bytes(const DraftPart& part, std::string_view bytes);
 
-/// How a scalar is written whose accessor gives a T.
+/// Writes a scalar whose accessor returns a T.
 template <class T, class Given>
 void write_scalar(const DraftPart& part, const Given& given) {
   if constexpr (std::same_as<T, Quantity> && std::convertible_to<Given, std::string_view>) {
     const auto quantity = Quantity::parse(given);
-    if (!quantity) throw InvalidArgument("a text that is no quantity");
+    if (!quantity) throw InvalidArgument("the text is not a quantity");
     part.set(std::string_view(given));
   } else if constexpr (std::same_as<T, Bytes> && std::convertible_to<Given, std::string_view>) {
     write_bytes(part, given);
@@ -141,8 +142,8 @@ void write_scalar(const DraftPart& part, const Given& given) {
 
 }  // namespace detail
 
-/// A list. T is a generated part for a list of structures, else what a view's accessor gives for an
-/// element: std::string_view, std::int32_t ...
+/// A list. T is a generated part for lists of structures; for other lists it is the type that a
+/// view's accessor returns for an element, such as std::string_view or std::int32_t.
 template <class T>
 class ListDraft : public DraftPart {
  public:
@@ -184,7 +185,7 @@ class ListDraft : public DraftPart {
     }
   }
 
-  /// A new, empty structure at the end.
+  /// Appends a new, empty structure and returns it.
   T append() const
     requires kOfParts
   {
@@ -216,7 +217,7 @@ class ListDraft : public DraftPart {
     }
     return false;
   }
-  /// Removes every element that equals `value`; the number of those.
+  /// Removes every element that equals `value` and returns their number.
   std::size_t erase_value(const T& value) const
     requires(!kOfParts)
   {
@@ -232,8 +233,8 @@ class ListDraft : public DraftPart {
   void clear() const { set_empty_list(); }
 };
 
-/// A list of structures of which one field is the key (patchMergeKey in the API's types), such as
-/// the containers of a pod by name. Key is std::string_view or a number.
+/// A list of structures with one field as the key (patchMergeKey in the API's types), such as the
+/// containers of a pod with their name. Key is std::string_view or a number.
 template <class T, class Key>
 class KeyedListDraft : public ListDraft<T> {
  public:
@@ -244,25 +245,25 @@ class KeyedListDraft : public ListDraft<T> {
   using ListDraft<T>::erase;
   using ListDraft<T>::operator[];
 
-  /// A new structure at the end, with its key set.
+  /// Appends a new structure with this key and returns it.
   T append(Key key) const {
     const T added = ListDraft<T>::append();
     const DraftPart& part = added;
     part[key_name_].set(key);
     return added;
   }
-  /// The first structure with that key, if there is one.
+  /// The first structure with this key, if there is one.
   std::optional<T> find(Key key) const {
     const auto at = index_of(key);
     return at ? std::optional<T>((*this)[*at]) : std::nullopt;
   }
   bool contains(Key key) const { return index_of(key).has_value(); }
-  /// The first structure with that key; one is appended if there is none.
+  /// The first structure with this key; appends one if there is none.
   T get_or_append(Key key) const {
     const auto at = index_of(key);
     return at ? (*this)[*at] : append(key);
   }
-  /// Removes the first structure with that key; false if there is none.
+  /// Removes the first structure with this key; returns false if there is none.
   bool erase_key(Key key) const {
     const auto at = index_of(key);
     if (at) this->erase(*at);
@@ -283,7 +284,7 @@ class KeyedListDraft : public ListDraft<T> {
   std::string_view key_name_;
 };
 
-/// A map from strings to T, such as labels. T as for ListDraft.
+/// A map from strings to T, such as labels. ListDraft describes T.
 template <class T>
 class MapDraft : public DraftPart {
  public:
@@ -295,7 +296,8 @@ class MapDraft : public DraftPart {
   bool contains(std::string_view key) const {
     return static_cast<bool>(DraftPart::operator[](key));
   }
-  /// For structures the part, which writing makes; else the value, an empty one if there is none.
+  /// For structures: the part, which writes create. For other types: the value, or an empty one if
+  /// the key is absent.
   T operator[](std::string_view key) const {
     const DraftPart part = DraftPart::operator[](key);
     if constexpr (kOfParts) {
@@ -309,7 +311,7 @@ class MapDraft : public DraftPart {
   void set(std::string_view key, const Given& value) const {
     detail::write_scalar<T>(DraftPart::operator[](key), value);
   }
-  /// False if there is no such key.
+  /// Removes a key; returns false if it is absent.
   bool erase(std::string_view key) const {
     const DraftPart part = DraftPart::operator[](key);
     if (!part) return false;
@@ -319,26 +321,26 @@ class MapDraft : public DraftPart {
   void clear() const { set_empty_object(); }
 };
 
-/// A draft: an object that is being written, over one that there is already or over nothing.
+/// A draft: an object under construction, based on an existing object or on none.
 ///
 ///     api::ObjectDraft change(object);                    // or object.edit() with a typed object
 ///     change["spec"]["replicas"].set(5);
 ///     client.patch(change.diff());                        // {"spec":{"replicas":5}}
 ///     Object whole = std::move(change).build();           // everything else byte for byte
 ///
-/// It keeps the object alive, copies nothing of it until build(), and keeps what no schema knows.
-/// It can be moved, and its parts go on referring to it; it cannot be copied. Generated drafts such
-/// as k8s::apps::v1::DeploymentDraft derive from it.
+/// A draft keeps its original alive, copies nothing before build(), and preserves fields that the
+/// schema does not know. A draft can be moved, and its parts stay valid; it cannot be copied.
+/// Generated drafts such as k8s::apps::v1::DeploymentDraft derive from it.
 class ObjectDraft : public DraftPart {
  public:
-  /// A draft of a new object: without an original, everything in it counts as changed.
+  /// A draft of a new object: it has no original, so every field counts as changed.
   ObjectDraft() : ObjectDraft(Object()) {}
   explicit ObjectDraft(Object original);
   ObjectDraft(ObjectDraft&&) noexcept;
   ObjectDraft& operator=(ObjectDraft&&) noexcept;
   ~ObjectDraft();
 
-  /// As DraftPart's. Parts refer to the draft, so there are none of a temporary one.
+  /// Like DraftPart's operators. Parts refer to the draft, so a temporary draft has none.
   DraftPart operator[](std::string_view name) const& LOOKOUT_LIFETIME_BOUND {
     return DraftPart::operator[](name);
   }
@@ -350,26 +352,26 @@ class ObjectDraft : public DraftPart {
   Value value() const& LOOKOUT_LIFETIME_BOUND { return DraftPart::value(); }
   Value value() const&& = delete;
 
-  /// The object that the draft was made from; empty for a new object.
+  /// The object that this draft is based on; empty for a new object.
   const Object& original() const& LOOKOUT_LIFETIME_BOUND;
   Object original() const&& { return original(); }
   bool changed() const;
 
-  /// The object with the changes. It is the original itself, not a copy, if nothing differs. Costs
-  /// about two copies of its bytes.
+  /// The object with the changes. If nothing changed, it is the original itself, not a copy. The
+  /// cost is about two copies of the object's bytes.
   Object build() const;
 
-  /// A JSON merge patch (RFC 7386) with the differences to the original and nothing else: "{}" if
-  /// there are none, everything for a new object. A list that differs is in it whole, as merge
-  /// patches have it.
+  /// A JSON merge patch (RFC 7396) that contains exactly the changes: "{}" if nothing changed,
+  /// everything for a new object. A changed list appears in full, because merge patches replace
+  /// lists.
   std::string diff() const;
-  /// The differences of one member of the object, such as "status".
+  /// The changes within one member of the object, such as "status".
   std::string diff(std::string_view member) const;
-  /// Those of all others.
+  /// The changes in all members except this one.
   std::string diff_except(std::string_view member) const;
 
  protected:
-  /// Sets the type and the name of a new object; an empty name or namespace is left out.
+  /// Sets the type and the name of a new object; omits an empty name or namespace.
   void identify(std::string_view api_version, std::string_view kind, std::string_view name,
                 std::string_view ns) const;
 

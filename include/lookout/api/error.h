@@ -1,11 +1,11 @@
-// Errors of reading what came from outside.
+// Errors in decoding external data.
 #pragma once
 
 #include "lookout/base/error.h"
 
 namespace lookout::api {
 
-/// Bytes from outside that are not what they should be: malformed JSON, a timestamp that is none.
+/// Data from outside that is not valid: malformed JSON, an invalid timestamp.
 class DecodeError : public Error {
  public:
   using Error::Error;

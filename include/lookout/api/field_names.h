@@ -1,11 +1,11 @@
-// Which names are names of fields in the Kubernetes schema.
+// The field names of the Kubernetes schema.
 #pragma once
 
 #include <string_view>
 
 namespace lookout::api {
 
-/// Whether lookout/api/symbols.h has a constant for that name of a field.
+/// True if lookout/api/symbols.h has a constant for this field name.
 bool is_schema_field(std::string_view name);
 
 }  // namespace lookout::api

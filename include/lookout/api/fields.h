@@ -30,10 +30,9 @@ class Selector {
   Selector() = default;
   explicit Selector(std::vector<Requirement> requirements);
 
-  /// Compares the fields of the object; an absent field, an object and an array count as "", and so
-  /// does what is no FieldPath. Which fields a server lets clients select by is the server's
-  /// business. Allocates nothing (other than for fields that are numbers or booleans, which are
-  /// compared as text).
+  /// Compares the fields of the object. Absent fields, objects, arrays and invalid paths count as
+  /// "". A server decides which fields its clients may select by. Allocates nothing, except for
+  /// numbers and booleans, which are compared as text.
   bool matches(const Object& object) const;
 
   bool empty() const { return requirements_.empty(); }
@@ -43,12 +42,12 @@ class Selector {
 
   /// The canonical text; parse() reads it back.
   std::string to_string() const;
-  /// The same, where text is wanted: `pods.list({.field_selector = selector})`.
+  /// An implicit conversion for options: `pods.list({.field_selector = selector})`.
   operator std::string() const { return to_string(); }  // NOLINT(google-explicit-constructor)
 
  private:
-  /// Where a field is: the names on the way to it as objects store them, or, for a path with
-  /// indexes, the path.
+  /// The location of a field: the encoded names on the path to it or, for a path with indexes, the
+  /// path itself.
   struct Location {
     std::vector<std::string> encoded_keys;
     FieldPath path;
@@ -58,12 +57,12 @@ class Selector {
   std::vector<Location> locations_;
 };
 
-/// Reads "metadata.name=web,status.phase!=Running"; '\\', ',' and '=' in values are escaped by a
-/// backslash. As in Kubernetes the terms come out sorted by their text, and empty terms do not
-/// count. Throws SelectorError.
+/// Parses "metadata.name=web,status.phase!=Running". A backslash escapes '\\', ',' and '=' in
+/// values. As in Kubernetes, the terms are sorted by their text and empty terms are ignored. Throws
+/// SelectorError.
 Selector parse(std::string_view text);
 
-/// The value as parse() reads it back.
+/// Escapes a value so that parse() restores it.
 std::string escape_value(std::string_view value);
 
 }  // namespace lookout::api::fields

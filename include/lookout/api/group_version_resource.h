@@ -1,4 +1,4 @@
-// The name of a resource.
+// GroupVersionResource: the name of a resource.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct GroupVersionResource {
   friend bool operator==(const GroupVersionResource&, const GroupVersionResource&) = default;
 };
 
-/// The resource as lists and watches need it. The kind of a resource that is not built in is
-/// unknown, and it counts as namespaced, which is right for requests to all namespaces.
+/// The resource for lists and watches. If the resource is not built in, its kind is left empty and
+/// it counts as namespaced, which is correct for requests to all namespaces.
 inline Resource resource_for(const GroupVersionResource& gvr) {
   for (const ResourceInfo& info : builtin_resources()) {
     if (info.group == gvr.group && info.version == gvr.version && info.plural == gvr.resource)

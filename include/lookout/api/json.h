@@ -1,4 +1,4 @@
-// Decoding JSON: single objects, list bodies and watch bodies, the latter two as the bytes come in.
+// JSON decoders for single objects, and incremental ones for list and watch bodies.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,23 @@ class JsonDecoder {
   JsonDecoder(const JsonDecoder&) = delete;
   JsonDecoder& operator=(const JsonDecoder&) = delete;
 
-  /// Gives objects that come without apiVersion and kind these (as the items of a typed list do).
+  /// Sets the apiVersion and kind for objects that have none, such as the items of a typed list.
   void set_default_type(std::string api_version, std::string kind);
 
-  /// Decodes one JSON object, using `json` as working space: its content is lost. Returns an empty
-  /// handle when the text is malformed, is no object, is nested deeper than 1000 levels, is not
-  /// UTF-8 or has a number far beyond the range of a double (1e400); error() then says why and at
-  /// which byte.
+  /// Decodes one JSON object. Uses `json` as working space and destroys its content. Returns an
+  /// empty handle if the text is malformed, is not an object, is nested deeper than 1000 levels, is
+  /// not UTF-8, or contains a number far beyond the range of a double (1e400). error() then gives
+  /// the reason and the byte offset.
   Object decode(std::string& json);
   const std::string& error() const LOOKOUT_LIFETIME_BOUND;
-  /// "namespace/name" of what has just been refused, where its metadata can be read; else empty.
+  /// "namespace/name" of the object that was refused last, if its metadata is readable; else empty.
   std::string refused_key() const;
 
-  /// The nesting limit; 1000 by default. Code that recurses over deeper objects needs stack for it.
+  /// The nesting limit; 1000 by default. Recursive code needs more stack for deeper objects.
   void set_max_depth(std::size_t levels);
 
-  /// For the stream decoders: one watch event, `{"type":...,"object":{...}}`. Nothing when
-  /// malformed. Errors and bookmarks are kept whole whatever the projection.
+  /// For the stream decoders: decodes one watch event, `{"type":...,"object":{...}}`. Empty if it
+  /// is malformed. Projections do not apply to errors and bookmarks.
   std::optional<WatchEvent> decode_event(std::string& json);
 
  private:
@@ -47,14 +47,14 @@ class JsonDecoder {
   std::unique_ptr<Impl> impl_;
 };
 
-/// List bodies in JSON. Items may be nested as deeply as kube-apiserver lets them be, 10,000
-/// levels; so may the objects of a watch.
+/// Decodes list bodies in JSON. As in kube-apiserver, items may be nested 10,000 levels deep; the
+/// same limit holds for the objects of a watch.
 class JsonListDecoder final : public ListDecoderOfEncoding {
  public:
   JsonListDecoder(StreamOptions options, OnItem on_item, OnMalformed on_malformed);
 };
 
-/// Watch bodies in JSON: one object after another.
+/// Decodes watch bodies in JSON: a sequence of objects.
 class JsonWatchDecoder final : public DecoderOfEncoding<WatchDecoder> {
  public:
   JsonWatchDecoder(StreamOptions options, OnEvent on_event, OnMalformed on_malformed);

@@ -9,25 +9,24 @@
 
 namespace lookout::api {
 
-/// A patch that is well formed but does not fit the object: a path that is not there, a test that
-/// fails.
+/// A well-formed patch that does not fit the object: a path does not exist, or a test fails.
 class PatchError : public Error {
  public:
   using Error::Error;
 };
 
-/// The most that a patch may copy in all. A small patch cannot make an object of any size.
+/// The most bytes that a patch may copy in total. It keeps a small patch from creating a huge
+/// object.
 inline constexpr std::size_t kMaxPatchCopyBytes = 3u << 20;
 
-/// Changes `target` by the operations of `patch`, one after another; a later one may undo what an
-/// earlier one did. `target` is of the document that `allocator` belongs to; nothing of `patch` is
-/// referred to afterwards.
+/// Applies the operations of `patch` to `target` in order; a later operation may undo an earlier
+/// one. `target` must belong to the document of `allocator`. It keeps no references to `patch`.
 ///
-/// As in the API server (github.com/evanphx/json-patch), an index may be negative, counted from the
-/// end of the array, and a test for null holds for what is absent.
+/// As in the API server (github.com/evanphx/json-patch), a negative index counts from the end of
+/// the array, and a test for null succeeds if the value is absent.
 ///
-/// Throws DecodeError if the patch is no list of objects and PatchError if an operation cannot be
-/// carried out; `target` is then partly changed.
+/// Throws DecodeError if the patch is not a list of objects, and PatchError if an operation fails;
+/// `target` is then partly changed.
 void apply_json_patch(rapidjson::Value& target, const rapidjson::Value& patch,
                       rapidjson::Document::AllocatorType& allocator);
 

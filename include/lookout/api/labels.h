@@ -19,8 +19,8 @@ class LabelSelector;
 
 namespace lookout::api {
 
-/// A selector that Kubernetes would refuse. what() quotes the selector and says at which character
-/// it goes wrong.
+/// The error for a selector that Kubernetes would refuse. what() quotes the selector and gives the
+/// position of the error.
 class SelectorError : public Error {
  public:
   /// `selector` is empty if there is no text to quote: the selector was built from parts.
@@ -28,7 +28,7 @@ class SelectorError : public Error {
 
   /// The reason in the API server's own words ("found ',', expected: identifier ...").
   const std::string& reason() const LOOKOUT_LIFETIME_BOUND { return reason_; }
-  /// Where in the selector, counted in bytes from 0.
+  /// The position in the selector: a byte offset from 0.
   std::size_t position() const { return position_; }
 
  private:
@@ -56,17 +56,17 @@ enum class Operator {
 /// One condition on one label. Immutable.
 class Requirement {
  public:
-  /// Throws SelectorError where Kubernetes would refuse the key, the values or their number.
+  /// Throws SelectorError if Kubernetes would refuse the key, a value or the number of values.
   Requirement(std::string key, Operator op, std::vector<std::string> values);
 
   const std::string& key() const LOOKOUT_LIFETIME_BOUND { return key_; }
   Operator op() const { return op_; }
-  /// Sorted, each once.
+  /// Sorted, without duplicates.
   const std::vector<std::string>& values() const LOOKOUT_LIFETIME_BOUND { return values_; }
 
-  /// `labels` is metadata.labels of an object, or absent. Allocates nothing. As in Kubernetes, an
-  /// absent label satisfies kNotEquals, kNotIn and kDoesNotExist; kGreaterThan and kLessThan
-  /// compare integers and are not satisfied by a label that is none.
+  /// Tests metadata.labels of an object, which may be absent. Allocates nothing. As in Kubernetes,
+  /// an absent label satisfies kNotEquals, kNotIn and kDoesNotExist; kGreaterThan and kLessThan
+  /// compare integers, and a label that is not an integer never satisfies them.
   bool matches(Value labels) const;
   std::string to_string() const;
 
@@ -74,7 +74,7 @@ class Requirement {
   std::string key_;
   Operator op_;
   std::vector<std::string> values_;
-  // Key and values as objects store them, so that matching compares bytes.
+  // Key and values in their encoded form, so that matching compares bytes.
   std::string encoded_key_;
   std::vector<std::string> encoded_values_;
   std::int64_t number_ = 0;  // for kGreaterThan and kLessThan
@@ -91,7 +91,7 @@ class Selector {
   bool matches(Value labels) const;
   bool matches(const Object& object) const { return matches(object.labels()); }
 
-  /// Whether it matches everything because it asks for nothing.
+  /// True if the selector has no requirements and so matches everything.
   bool empty() const { return requirements_.empty() && !nothing_; }
   const std::vector<Requirement>& requirements() const LOOKOUT_LIFETIME_BOUND {
     return requirements_;
@@ -99,7 +99,7 @@ class Selector {
 
   /// The canonical text (requirements sorted by key, as Go prints them); parse() reads it back.
   std::string to_string() const;
-  /// The same, where text is wanted: `pods.list({.label_selector = selector})`.
+  /// An implicit conversion for options: `pods.list({.label_selector = selector})`.
   operator std::string() const { return to_string(); }  // NOLINT(google-explicit-constructor)
 
  private:
@@ -108,19 +108,19 @@ class Selector {
   bool nothing_ = false;
 };
 
-/// Reads "app=web", "app in (web,api), !canary", "version>2" ... and accepts what
+/// Parses "app=web", "app in (web,api), !canary", "version>2" and everything else that
 /// k8s.io/apimachinery/pkg/labels accepts. Throws SelectorError.
 Selector parse(std::string_view text);
 
 /// A selector that matches no object.
 Selector nothing();
 
-/// All of these labels with these values (client-go's ValidatedSelectorFromSet). Throws
+/// A selector that requires all of these labels (client-go's ValidatedSelectorFromSet). Throws
 /// SelectorError.
 Selector from_set(std::initializer_list<std::pair<std::string_view, std::string_view>> labels);
 
-/// From a metav1.LabelSelector (matchLabels and matchExpressions), as client-go's
-/// LabelSelectorAsSelector: an absent one matches nothing, an empty one everything. Throws
+/// Converts a metav1.LabelSelector (matchLabels and matchExpressions) as client-go's
+/// LabelSelectorAsSelector does: an absent one matches nothing, an empty one everything. Throws
 /// SelectorError.
 Selector from(const k8s::meta::v1::LabelSelector& selector);
 

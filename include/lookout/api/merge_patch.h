@@ -5,16 +5,16 @@
 
 namespace lookout::api {
 
-/// Changes `target` by `patch`: objects are merged member by member, null removes a member,
-/// everything else replaces what was there. `target` is of the document that `allocator` belongs
-/// to; nothing of `patch` is referred to afterwards. Throws DecodeError if the patch is nested
-/// deeper than an object may be.
+/// Applies `patch` to `target`: objects are merged member by member, null removes a member, and
+/// every other value replaces the old one. `target` must belong to the document of `allocator`. It
+/// keeps no references to `patch`. Throws DecodeError if the patch exceeds the nesting limit of
+/// objects.
 void apply_merge_patch(rapidjson::Value& target, const rapidjson::Value& patch,
                        rapidjson::Document::AllocatorType& allocator);
 
-/// The patch that makes `after` of `before`. A merge patch cannot set a member to null or change
-/// single elements of an array: nulls in objects of `after` come out as absent, changed arrays are
-/// replaced whole. Throws DecodeError for what is nested too deeply.
+/// Computes the patch that turns `before` into `after`. A merge patch cannot set a member to null
+/// or change single elements of an array, so it drops nulls in objects of `after` and replaces
+/// changed arrays. Throws DecodeError if a document is nested too deeply.
 rapidjson::Document create_merge_patch(const rapidjson::Value& before,
                                        const rapidjson::Value& after);
 

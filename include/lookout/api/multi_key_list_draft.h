@@ -1,4 +1,4 @@
-// Drafts of lists whose elements have a key of several fields.
+// MultiKeyListDraft: lists whose elements have several key fields.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@
 
 namespace lookout::api {
 
-/// KeyedListDraft for a key of several fields (x-kubernetes-list-map-keys), such as the port and
-/// the protocol of a listener. Each of Keys is std::string_view or a number.
+/// A KeyedListDraft with several key fields (x-kubernetes-list-map-keys), such as the port and the
+/// protocol of a listener. Each of Keys is std::string_view or a number.
 ///
-/// The key is compared as the elements have it: a default that only the server fills in is no part
-/// of an element until it has been read back.
+/// Lookups compare the fields that the elements contain: a default that only the server sets is
+/// absent until the object has been read back.
 template <class T, class... Keys>
 class MultiKeyListDraft : public ListDraft<T> {
  public:
@@ -27,7 +27,7 @@ class MultiKeyListDraft : public ListDraft<T> {
   using ListDraft<T>::append;
   using ListDraft<T>::operator[];
 
-  /// A new structure at the end, with its key set.
+  /// Appends a new structure with this key and returns it.
   T append(Keys... keys) const {
     const T added = ListDraft<T>::append();
     const DraftPart& part = added;
@@ -35,18 +35,18 @@ class MultiKeyListDraft : public ListDraft<T> {
     (part[key_names_[i++]].set(keys), ...);
     return added;
   }
-  /// The first structure with that key, if there is one.
+  /// The first structure with this key, if there is one.
   std::optional<T> find(Keys... keys) const {
     const auto at = index_of(keys...);
     return at ? std::optional<T>((*this)[*at]) : std::nullopt;
   }
   bool contains(Keys... keys) const { return index_of(keys...).has_value(); }
-  /// The first structure with that key; one is appended if there is none.
+  /// The first structure with this key; appends one if there is none.
   T get_or_append(Keys... keys) const {
     const auto at = index_of(keys...);
     return at ? (*this)[*at] : append(keys...);
   }
-  /// Removes the first structure with that key; false if there is none.
+  /// Removes the first structure with this key; returns false if there is none.
   bool erase_key(Keys... keys) const {
     const auto at = index_of(keys...);
     if (at) this->erase(*at);

@@ -1,4 +1,4 @@
-// The object model: one flat, immutable document.
+// Object: one flat, immutable document.
 #pragma once
 
 #include <rapidjson/fwd.h>
@@ -26,22 +26,22 @@ struct ObjectHeader;
 /// content in a single allocation.
 ///
 /// The content never changes, so handles may be copied to any thread and read there without locks;
-/// a copy is a counter increment. The memory goes when the last handle goes. Views into an object
-/// (Value, std::string_view, typed views) are good as long as some handle to it lives.
+/// a copy is a counter increment. The last handle frees the memory. Views into an object
+/// (Value, std::string_view, typed views) are valid as long as a handle to it exists.
 ///
-/// A view must not be taken of a temporary handle, so that does not compile: name the object first.
+/// Views of a temporary handle do not compile, because they would dangle. Name the object first:
 ///
 ///     client.get("web").spec().replicas();                     // error: spec() is deleted
 ///     const auto web = client.get("web");                      // right
 ///     for (auto container : web.spec().pod_template().spec().containers()) ...
 ///
-/// Text of a temporary handle is a std::string of its own: `auto name = client.get("web").name();`.
+/// Text of a temporary handle is an owned std::string: `auto name = client.get("web").name();`.
 ///
-/// Everything that was in the JSON is kept, including fields that no schema knows, except the order
-/// of an object's members and the way numbers and strings were spelled; of a name that occurs twice
-/// in one object the last value counts. Decoding what to_json() printed gives equal bytes again.
+/// An object keeps everything from the JSON, including fields that the schema does not know. It
+/// does not keep the order of members or the spelling of numbers and strings; of duplicate members,
+/// the last value counts. Decoding the output of to_json() gives equal bytes again.
 ///
-/// An empty handle (default-constructed) stands for "no object"; all its accessors give empty
+/// An empty (default-constructed) handle stands for "no object"; all its accessors return empty
 /// results.
 class Object {
  public:
@@ -59,17 +59,17 @@ class Object {
   ~Object() { release(); }
   void swap(Object& other) noexcept { std::swap(header_, other.header_); }
 
-  /// Decodes one JSON object. Throws DecodeError, saying at which byte and why. (Streams use
+  /// Decodes one JSON object. Throws DecodeError with the byte offset and the reason. (Streams use
   /// JsonDecoder, which does not throw.)
   static Object parse(std::string_view json);
-  /// From the mutable form. Throws DecodeError if `document` is no JSON object or holds what JSON
-  /// cannot: text that is not UTF-8, infinity, nesting beyond 1000 levels. Include
-  /// <rapidjson/document.h> to call it.
+  /// Converts from the mutable form. Throws DecodeError if `document` is not a JSON object or holds
+  /// something that JSON cannot represent: text that is not UTF-8, infinity, nesting beyond 1000
+  /// levels. Include <rapidjson/document.h> to call it.
   static Object from(const rapidjson::Value& document);
-  /// The mutable form. Numbers that need more than 64 bits or a double come out as the nearest
+  /// Converts to the mutable form. Numbers that fit neither 64 bits nor a double become the nearest
   /// double. Include <rapidjson/document.h> to call it.
   rapidjson::Document to_document() const;
-  /// Compact JSON, or indented for people.
+  /// Compact JSON, and indented JSON for people.
   std::string to_json() const;
   std::string to_pretty_json(unsigned indent = 2) const;
 
@@ -84,7 +84,7 @@ class Object {
   std::string uid() const&& { return std::string(uid()); }
   std::string_view resource_version() const& LOOKOUT_LIFETIME_BOUND;
   std::string resource_version() const&& { return std::string(resource_version()); }
-  /// "namespace/name", or "name" for what lives in no namespace: client-go's MetaNamespaceKeyFunc.
+  /// "namespace/name", or "name" for cluster-scoped objects: client-go's MetaNamespaceKeyFunc.
   std::string key() const;
 
   /// "v1", "apps/v1" ... and "Pod", "Deployment" ...
@@ -94,7 +94,7 @@ class Object {
   std::string kind() const&& { return std::string(kind()); }
   GroupVersionKind gvk() const;
 
-  /// metadata.labels and metadata.annotations, as maps; labels are found in O(1).
+  /// metadata.labels and metadata.annotations, as maps. labels() is O(1).
   Value labels() const& LOOKOUT_LIFETIME_BOUND;
   Value labels() const&& = delete;
   Value annotations() const& LOOKOUT_LIFETIME_BOUND;
@@ -117,17 +117,17 @@ class Object {
   Value at(const FieldPath& path) const& LOOKOUT_LIFETIME_BOUND { return body().at(path); }
   Value at(const FieldPath& path) const&& = delete;
 
-  /// Bytes of memory that the object takes, allocator overhead aside.
+  /// Bytes of memory that the object occupies, without allocator overhead.
   std::size_t memory_size() const;
-  /// A hash of namespace and name, the same for every version of an object; differs from one
-  /// process to the next.
+  /// A hash of namespace and name. It is the same for every version of an object and differs
+  /// between processes.
   std::uint32_t key_hash() const;
   /// True if both handles refer to the same memory.
   bool same(const Object& other) const { return header_ == other.header_; }
-  /// Equal content: a comparison of length and bytes.
+  /// True if the contents are equal: compares length and bytes.
   friend bool operator==(const Object& a, const Object& b) { return equal(a, b); }
 
-  /// For the library: gives the reference to the caller, and takes it back.
+  /// For the library: releases the reference to the caller, and takes it back.
   const detail::ObjectHeader* detach() noexcept { return std::exchange(header_, nullptr); }
   static Object adopt(const detail::ObjectHeader* header) noexcept {
     Object object;
@@ -144,7 +144,7 @@ class Object {
   const detail::ObjectHeader* header_ = nullptr;
 };
 
-/// Hash of the identity that Object::key_hash() gives for an object of that namespace and name.
+/// The value of Object::key_hash() for an object with this namespace and name.
 std::uint32_t key_hash(std::string_view ns, std::string_view name);
 
 }  // namespace lookout::api

@@ -20,25 +20,25 @@ inline constexpr std::string_view kProtobufMediaType = "application/vnd.kubernet
 /// Every object in this encoding begins with these bytes.
 inline constexpr std::string_view kProtobufMagic{"k8s\0", 4};
 
-/// Whether `bytes` begin as an object in this encoding does.
+/// True if `bytes` start with kProtobufMagic.
 inline bool is_protobuf(std::string_view bytes) { return bytes.starts_with(kProtobufMagic); }
 
-/// Whether objects of this type have a protobuf encoding: the built-in kinds of schema_version()
-/// and PartialObjectMetadata have, custom resources have not.
+/// True if objects of this type have a protobuf encoding. The built-in kinds of schema_version()
+/// and PartialObjectMetadata have one; custom resources do not.
 bool has_protobuf(std::string_view api_version, std::string_view kind);
 
 /// Decodes single objects of the built-in kinds. Reusable (the buffers stay between calls), not
 /// thread-safe.
 ///
-/// The object is the one, byte for byte, that JsonDecoder makes of the JSON that an API server of
-/// schema_version() sends for it: what Go's encoding/json leaves out or writes although it is empty
-/// is left out and written here. (Older servers write creation times of templates as null.) Fields
-/// that the schema does not know, as those of a newer server, are lost: without the schema they
-/// have no names. unknown_fields() tells.
+/// The result equals, byte for byte, what JsonDecoder makes of the JSON that an API server of
+/// schema_version() sends: fields that Go's encoding/json omits are absent, and empty fields that
+/// it writes are present. (Older servers write creation times of templates as null.) Fields that
+/// the schema does not know, such as those of a newer server, are lost, because their names are
+/// unknown; unknown_fields() reports them.
 ///
-/// Text that is not UTF-8 gets U+FFFD in place of the wrong bytes, as it does in Go. If a
-/// scalar is given several times, the last one counts. A message that is given several times is
-/// refused: protobuf would merge it, and no Kubernetes encoder writes it.
+/// Bytes that are not UTF-8 become U+FFFD, as in Go. If a scalar occurs several times, the last one
+/// counts. A message that occurs several times is refused: protobuf would merge it, and no
+/// Kubernetes encoder writes it.
 class ProtobufDecoder {
  public:
   explicit ProtobufDecoder(Projection projection = {});
@@ -47,21 +47,21 @@ class ProtobufDecoder {
   ProtobufDecoder& operator=(const ProtobufDecoder&) = delete;
 
   /// Decodes one object in its envelope: the magic bytes and a runtime.Unknown that names its type.
-  /// Returns an empty handle when the bytes are malformed, the kind is not a built-in one or the
-  /// object is nested deeper than 1000 levels; error() then says why, and in which field of which
-  /// message ("PodSpec.containers: ...").
+  /// Returns an empty handle if the bytes are malformed, the kind is not built in, or the object is
+  /// nested deeper than 1000 levels. error() then gives the reason and the field
+  /// ("PodSpec.containers: ...").
   Object decode(std::string_view bytes);
 
-  /// The same for an object without an envelope, as the items of a list are.
+  /// Decodes an object without an envelope, such as an item of a list.
   Object decode_item(std::string_view api_version, std::string_view kind, std::string_view bytes);
 
-  /// The same for one watch event, without the four bytes of length in front of it. Errors and
-  /// bookmarks are kept whole whatever the projection.
+  /// Decodes one watch event, without the four bytes of length in front of it. Projections do not
+  /// apply to errors and bookmarks.
   std::optional<WatchEvent> decode_event(std::string_view bytes);
 
   const std::string& error() const LOOKOUT_LIFETIME_BOUND;
 
-  /// The fields that the last object has lost, without those that the projection drops.
+  /// The unknown fields that the last object lost. Fields that the projection drops do not count.
   const UnknownFields& unknown_fields() const LOOKOUT_LIFETIME_BOUND;
 
  private:
@@ -69,14 +69,15 @@ class ProtobufDecoder {
   std::unique_ptr<Impl> impl_;
 };
 
-/// List bodies in protobuf: an envelope around a list of a built-in kind, or around a
+/// Decodes list bodies in protobuf: an envelope around a list of a built-in kind, or around a
 /// PartialObjectMetadataList.
 class ProtobufListDecoder final : public ListDecoderOfEncoding {
  public:
   ProtobufListDecoder(const StreamOptions& options, OnItem on_item, OnMalformed on_malformed);
 };
 
-/// Watch bodies in protobuf: frames of four bytes of length, big-endian, and an event.
+/// Decodes watch bodies in protobuf: frames of an event and, before it, its length as four
+/// big-endian bytes.
 class ProtobufWatchDecoder final : public DecoderOfEncoding<WatchDecoder> {
  public:
   ProtobufWatchDecoder(const StreamOptions& options, OnEvent on_event, OnMalformed on_malformed);
@@ -89,14 +90,14 @@ struct ProtobufListMeta {
   std::optional<std::int64_t> remaining_item_count = {};
 };
 
-/// Encodes objects of the built-in kinds as Kubernetes' generated code does, byte for byte: fields
-/// in the order of their numbers, names of maps sorted, zeroes written where Go has no pointer.
-/// Reusable (the buffers stay between calls), not thread-safe.
+/// Encodes objects of the built-in kinds byte for byte as Kubernetes' generated code does: fields
+/// in the order of their numbers, map keys sorted, zeros written where Go has no pointer. Reusable
+/// (the buffers stay between calls), not thread-safe.
 ///
-/// A field without a number cannot be encoded. Fields that the schema does not know, and values of
-/// another type than it says, are left out and counted. The object then gets a field of a number
-/// that no schema has, so that a reader who may not lose anything (StreamOptions::lossless) asks
-/// for it in JSON; others step over it.
+/// A field without a number cannot be encoded. The encoder omits and counts fields that the schema
+/// does not know and values of the wrong type. It then adds a field with a number that no schema
+/// uses: a reader that must not lose data (StreamOptions::lossless) sees it and asks for the object
+/// in JSON; other readers skip it.
 class ProtobufEncoder {
  public:
   ProtobufEncoder();
@@ -104,23 +105,23 @@ class ProtobufEncoder {
   ProtobufEncoder(const ProtobufEncoder&) = delete;
   ProtobufEncoder& operator=(const ProtobufEncoder&) = delete;
 
-  /// Appends the object in its envelope. False, and nothing appended, if !has_protobuf() of its
-  /// type.
+  /// Appends the object in its envelope. Returns false and appends nothing if its type has no
+  /// protobuf encoding.
   bool encode(const Object& object, std::string& out);
 
-  /// The same as one frame of a watch, its length in front.
+  /// Appends the object as one frame of a watch, with its length in front.
   bool encode_event(EventType type, const Object& object, std::string& out);
 
-  /// A list in three parts: the head, which has to know how many bytes encode_list_item() will
-  /// append for all items together; the items, which are of the type that they are asked for as,
-  /// whatever they say themselves; the tail.
+  /// Writes a list in three parts: the head, which takes the total number of bytes that
+  /// encode_list_item() will append for all items; the items, all encoded as the given type,
+  /// whatever their own kind says; and the tail.
   bool encode_list_head(std::string_view api_version, std::string_view list_kind,
                         const ProtobufListMeta& meta, std::size_t items_size, std::string& out);
   void encode_list_item(std::string_view api_version, std::string_view kind, const Object& object,
                         std::string& out);
   static void encode_list_tail(std::string& out);
 
-  /// How many fields of all objects so far could not be encoded.
+  /// The number of fields, over all objects, that could not be encoded.
   std::size_t left_out() const;
 
  private:

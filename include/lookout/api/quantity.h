@@ -1,4 +1,4 @@
-// Amounts of resources: "500m", "10Gi", "1e3".
+// Quantity: amounts of resources such as "500m", "10Gi", "1e3".
 #pragma once
 
 #include <compare>
@@ -9,18 +9,18 @@
 
 namespace lookout::api {
 
-/// resource.Quantity: a fixed-point number with a resolution of one billionth (finer amounts are
-/// rounded up, as Kubernetes does) and the notation it was written in. Compared by amount.
+/// resource.Quantity: a fixed-point number with a resolution of one billionth, and the notation it
+/// was written in. Finer amounts are rounded up, as in Kubernetes. Comparisons use the amount only.
 class Quantity {
  public:
   enum class Format { kDecimalExponent, kBinarySI, kDecimalSI };
 
   Quantity() = default;
-  /// Nothing if the text is no quantity. A quantity that is too large becomes the largest: 2^63 - 1
-  /// with a binary suffix, as in Kubernetes, and 10^28 otherwise.
+  /// Parses a quantity; empty if the text is not one. A quantity that is too large becomes the
+  /// largest: 2^63 - 1 with a binary suffix, as in Kubernetes, and 10^28 otherwise.
   static std::optional<Quantity> parse(std::string_view text);
 
-  /// The amount in units, or in thousandths, rounded up; the largest number if it does not fit.
+  /// The amount in units or in thousandths, rounded up; the largest number if it does not fit.
   std::int64_t value() const { return scaled(0); }
   std::int64_t milli_value() const { return scaled(-3); }
   double as_double() const;

@@ -1,4 +1,4 @@
-// Groups, versions, kinds and resources, and what is known of the built-in ones.
+// Groups, versions, kinds and resources, and the table of built-in ones.
 #pragma once
 
 #include <optional>
@@ -27,9 +27,8 @@ struct GroupVersionKind {
   static GroupVersionKind from(std::string_view api_version, std::string_view kind);
 };
 
-/// The constants with which a client reaches objects of one type: every generated type T has a
-/// T::kResource. For types that are only known at run time there is Resource, which owns its
-/// strings.
+/// The constants that identify objects of one type to a client: every generated type T has a
+/// T::kResource. For types known only at run time, use Resource, which owns its strings.
 struct ResourceType {
   std::string_view group;
   std::string_view version;
@@ -38,7 +37,7 @@ struct ResourceType {
   bool namespaced = true;
 };
 
-/// Where objects of one type are found and what they are called.
+/// The resource of one type: its path and its names.
 struct Resource {
   std::string group;
   std::string version;
@@ -49,18 +48,18 @@ struct Resource {
   Resource() = default;
   Resource(std::string group, std::string version, std::string kind, std::string plural,
            bool namespaced);
-  Resource(const ResourceType& type);  // NOLINT(google-explicit-constructor): the same thing, owned
+  Resource(const ResourceType& type);  // NOLINT(google-explicit-constructor): the owning form
 
   std::string api_version() const;
   GroupVersionKind gvk() const { return {group, version, kind}; }
-  /// "pods", "deployments.apps": how kubectl and error messages call it.
+  /// "pods", "deployments.apps": the name in kubectl and error messages.
   std::string qualified_name() const;
   /// "/api/v1" or "/apis/apps/v1".
   std::string root_path() const;
   friend bool operator==(const Resource&, const Resource&) = default;
 };
 
-/// A resource that every Kubernetes API server of the schema's version has.
+/// A resource that every Kubernetes API server of schema_version() has.
 struct ResourceInfo {
   std::string_view group;
   std::string_view version;
@@ -68,17 +67,17 @@ struct ResourceInfo {
   std::string_view plural;
   std::string_view singular;
   bool namespaced = true;
-  std::string_view verbs;  // separated by commas, as are the next two
+  std::string_view verbs;  // separated by commas, like the next two
   std::string_view short_names;
   std::string_view subresources;
 
   ResourceType type() const { return {group, version, kind, plural, namespaced}; }
 };
 
-/// The lists of a ResourceInfo as ranges: split("po,pod").
+/// Splits a comma-separated list of a ResourceInfo: "po,pod".
 std::vector<std::string_view> split_list(std::string_view comma_separated);
 
-/// The Kubernetes version that the built-in types were made from, such as "1.36".
+/// The Kubernetes version of the built-in types, such as "1.36".
 std::string_view schema_version();
 
 /// All built-in resources.
@@ -88,8 +87,9 @@ std::span<const ResourceInfo> builtin_resources();
 const ResourceInfo* find_builtin(std::string_view group, std::string_view version,
                                  std::string_view kind);
 
-/// The built-in resource that a user means by "pods", "pod", "po", "Pod", "deployments.apps" or
-/// "deployments.v1.apps"; where several fit, the first in the server's order of preference.
+/// The built-in resource for a name as users write it: "pods", "pod", "po", "Pod",
+/// "deployments.apps" or "deployments.v1.apps". If several match, the first in the server's order
+/// of preference.
 const ResourceInfo* find_builtin_by_name(std::string_view name);
 
 }  // namespace lookout::api

@@ -1,4 +1,4 @@
-// The answer of an API server that refuses a request, or fails.
+// Status: an API server's answer when it refuses a request or fails.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace lookout::api {
 
-/// metav1.StatusReason, where it decides what a client does; the wire carries the text.
+/// The values of metav1.StatusReason that clients act on; on the wire they are text.
 namespace reason {
 inline constexpr std::string_view kUnknown = "";
 inline constexpr std::string_view kUnauthorized = "Unauthorized";
@@ -39,7 +39,7 @@ inline constexpr std::string_view kExpired = "Expired";
 inline constexpr std::string_view kServiceUnavailable = "ServiceUnavailable";
 }  // namespace reason
 
-/// metav1.StatusCause: one of several things that were wrong.
+/// metav1.StatusCause: one of several errors in a request.
 struct StatusCause {
   std::string reason;  // "FieldValueInvalid", "FieldValueRequired", "ResourceVersionTooLarge" ...
   std::string message;
@@ -50,38 +50,38 @@ struct StatusCause {
 
 /// metav1.Status as a plain value.
 struct Status {
-  /// "Failure", or "Success" where there is nothing else to answer with (a deletion).
+  /// "Failure", or "Success" for an operation without another result (a deletion).
   std::string status = "Failure";
   std::int32_t code = 0;
   std::string reason;
   std::string message;
-  /// details: what the answer is about.
+  /// The `details` of the answer: the object concerned.
   std::string name;
   std::string group;
   std::string kind;
   std::string uid;
   std::vector<StatusCause> causes;
   std::int32_t retry_after_seconds = 0;
-  /// Whether there is a `details` member at all, even an empty one.
+  /// True if there is a `details` member, even an empty one.
   bool has_details = false;
-  /// For a continued list that took too long (410): a token that continues it, at the price of an
-  /// inconsistent list.
+  /// For a paginated list that took too long (410): a token that continues it with inconsistent
+  /// results.
   std::string continue_token;
 
   friend bool operator==(const Status&, const Status&) = default;
 
-  /// Nothing if `object` is no Status.
+  /// Converts from an object; empty if it is not a Status.
   static std::optional<Status> from(const Object& object);
   /// The Status object as an API server sends it.
   Object to_object() const;
 };
 
-/// An API server's answer, thrown. what() is the server's message (or, if it sent none, the code
-/// and the reason).
+/// An API server's answer as an exception. what() is the server's message or, if there is none, the
+/// code and the reason.
 class StatusError : public Error {
  public:
   explicit StatusError(Status status);
-  /// With a hint behind what the Status says.
+  /// Appends a hint to the message of the Status.
   StatusError(Status status, const std::string& hint);
 
   const Status& status() const LOOKOUT_LIFETIME_BOUND { return status_; }
@@ -102,8 +102,8 @@ class StatusError : public Error {
   /// The real server says "Unauthorized".
   static StatusError unauthorized(std::string_view message = "Unauthorized");
   static StatusError bad_request(std::string_view message);
-  /// `kind` is the kind ("Pod"); the message lists the causes as the API server does. Causes are
-  /// made with the functions of validation.h.
+  /// `kind` is the kind ("Pod"); the message lists the causes as the API server does. The functions
+  /// of validation.h make causes.
   static StatusError invalid(std::string_view group, std::string_view kind, std::string_view name,
                              std::vector<StatusCause> causes);
   static StatusError expired(std::string_view message);
@@ -119,9 +119,9 @@ class StatusError : public Error {
   static StatusError request_entity_too_large(std::string_view message);
   static StatusError internal_error(std::string_view message);
   static StatusError service_unavailable(std::string_view message);
-  /// The error for an HTTP status that came without a Status object, as client and server make it
-  /// (NewGenericServerResponse). `verb` is the HTTP method; `resource` and `name` may be empty;
-  /// `unexpected` says that `server_message` did not come from an API server.
+  /// The error for an HTTP status without a Status object (NewGenericServerResponse). `verb` is the
+  /// HTTP method; `resource` and `name` may be empty; `unexpected` means that `server_message` did
+  /// not come from an API server.
   static StatusError generic(int code, std::string_view verb, std::string_view group,
                              std::string_view resource, std::string_view name,
                              std::string_view server_message, int retry_after_seconds,
@@ -131,8 +131,8 @@ class StatusError : public Error {
   Status status_;
 };
 
-/// client-go's predicates: by reason or, where the reason is none that Kubernetes knows, by HTTP
-/// status. They take any exception, so that they can be asked in a catch-all:
+/// client-go's predicates. They test the reason or, if Kubernetes does not know the reason, the
+/// HTTP status. They take any exception, for use in a catch-all:
 ///
 ///     } catch (const std::exception& e) {
 ///       if (!api::is_not_found(e)) throw;
@@ -141,7 +141,7 @@ bool is_not_found(const std::exception& e);
 bool is_already_exists(const std::exception& e);
 bool is_conflict(const std::exception& e);
 bool is_invalid(const std::exception& e);
-/// 410 without a better reason; an expired resourceVersion is is_resource_expired().
+/// 410 without a more specific reason; is_resource_expired() covers an expired resourceVersion.
 bool is_gone(const std::exception& e);
 /// The resourceVersion or continue token is too old: list again.
 bool is_resource_expired(const std::exception& e);
@@ -163,9 +163,9 @@ bool is_unexpected_server_error(const std::exception& e);
 /// The server has not seen the requested resourceVersion yet.
 bool is_too_large_resource_version(const std::exception& e);
 bool has_status_cause(const std::exception& e, std::string_view cause_reason);
-/// How long the server asks to wait before the next attempt.
+/// The delay that the server asks for before the next attempt.
 std::optional<std::chrono::seconds> suggests_client_delay(const std::exception& e);
-/// The reason, or "" for what is no StatusError.
+/// The reason, or "" if the exception is not a StatusError.
 std::string_view reason_for_error(const std::exception& e);
 
 }  // namespace lookout::api

@@ -1,4 +1,4 @@
-// List and watch bodies, decoded while they come in: what the encodings have in common.
+// Incremental decoders of list and watch bodies: the interface of all encodings.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@
 
 namespace lookout::api {
 
-/// The default limit for a single object in a stream. An API server takes requests up to 3 MB; this
-/// leaves room for what other servers may do and keeps a hostile one from filling the memory.
+/// The default limit for a single object in a stream. An API server accepts requests up to 3 MB;
+/// this limit leaves room for other servers and keeps a hostile one from exhausting memory.
 inline constexpr std::size_t kDefaultMaxObjectBytes = 128u << 20;
 
-/// An object in a stream that could not be decoded. The stream goes on behind it.
+/// An object in a stream that could not be decoded. The stream continues after it.
 struct MalformedObject {
-  std::string reason;  ///< why, and at which byte of the object; never its content
-  /// "namespace/name", or "name", where that could be read; else empty.
+  std::string reason;  ///< why, and at which byte offset; never the content
+  /// "namespace/name" or "name", if readable; else empty.
   std::string key;
   std::size_t bytes = 0;
 };
@@ -32,40 +32,40 @@ struct MalformedObject {
 struct StreamOptions {
   LOOKOUT_OPTION Projection projection = {};
   std::size_t max_object_bytes = kDefaultMaxObjectBytes;
-  /// The type that the caller asked for; given to items that come without one.
+  /// The requested type, for items that carry none.
   LOOKOUT_OPTION std::string api_version = {};
   LOOKOUT_OPTION std::string kind = {};
-  /// For encodings that cannot carry what the schema of this library does not know (protobuf): end
-  /// the stream, by an error, before an object that would lose something or cannot be decoded.
+  /// For encodings that cannot represent fields unknown to this library's schema (protobuf): the
+  /// stream ends with an error before an object that would lose data or cannot be decoded.
   bool lossless = false;
 };
 
-/// Fields that an object had and that are lost.
+/// Fields that an object lost in decoding.
 struct UnknownFields {
   std::size_t count = 0;
   std::string first = {};  ///< "field 99 of PodSpec"
 };
 
-/// Takes a body piece by piece and hands out each object in it as soon as its last byte is there.
-/// Holds at most one object, however the pieces are cut and however long the body is. Not
-/// thread-safe; callbacks run inside feed().
+/// Takes a body in pieces and delivers each object as soon as its last byte arrives. Holds at most
+/// one object in memory, regardless of the pieces and the length of the body. Not thread-safe;
+/// callbacks run inside feed().
 class StreamDecoder {
  public:
   using OnMalformed = std::function<void(const MalformedObject&)>;
 
   virtual ~StreamDecoder() = default;
 
-  /// Returns false when the body cannot be what it should be; error() says why and further input is
+  /// Returns false if the body is invalid; error() then gives the reason, and further input is
   /// ignored.
   virtual bool feed(std::string_view bytes) = 0;
-  /// To be called at the end of the body: true if it came whole. When false, error() says what is
-  /// missing.
+  /// Call at the end of the body. Returns true if the body is complete; otherwise error() says what
+  /// is missing.
   virtual bool finish() = 0;
   virtual const std::string& error() const LOOKOUT_LIFETIME_BOUND = 0;
 
-  /// The fields that all objects so far have lost. JSON loses nothing.
+  /// The fields that all objects so far have lost. JSON loses none.
   virtual UnknownFields unknown_fields() const { return {}; }
-  /// Whether the stream ended because of StreamOptions::lossless.
+  /// True if the stream ended because of StreamOptions::lossless.
   virtual bool would_lose() const { return false; }
 };
 
@@ -74,7 +74,7 @@ class ListDecoder : public StreamDecoder {
  public:
   using OnItem = std::function<void(Object)>;
 
-  /// The list itself says it; known after finish() at the latest.
+  /// Metadata of the list itself; complete after finish().
   virtual std::string_view api_version() const LOOKOUT_LIFETIME_BOUND = 0;
   virtual std::string_view kind() const LOOKOUT_LIFETIME_BOUND = 0;
   virtual std::string_view resource_version() const LOOKOUT_LIFETIME_BOUND = 0;
@@ -82,14 +82,13 @@ class ListDecoder : public StreamDecoder {
   virtual std::optional<std::int64_t> remaining_item_count() const = 0;
 };
 
-/// Decodes a watch body, a sequence of events. It has come whole unless it ends in the middle of
-/// one.
+/// Decodes a watch body, a sequence of events. The body is complete unless it ends within an event.
 class WatchDecoder : public StreamDecoder {
  public:
   using OnEvent = std::function<void(WatchEvent)>;
 };
 
-/// The base of the decoders of the encodings, whose work another object does.
+/// The base of the decoders for each encoding; delegates to an implementation.
 template <class Decoder>
 class DecoderOfEncoding : public Decoder {
  public:

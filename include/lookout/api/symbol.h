@@ -1,4 +1,4 @@
-// A name that the Kubernetes schema knows, as a small number.
+// Symbol: a name of the Kubernetes schema as a small number.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace lookout::api {
 
-/// Objects store the names of schema fields, and strings that the control plane often writes, as
+/// Objects store the names of schema fields, and strings that the control plane writes often, as
 /// symbols: indexes into a table that is generated with the library (constants in
-/// lookout/api/symbols.h). The table never grows with what a cluster sends; all other strings are
-/// stored inside the object they belong to.
+/// lookout/api/symbols.h). The table is fixed and does not grow with the data of a cluster; objects
+/// store all other strings themselves.
 ///
-/// Symbol numbers mean something within one build of the library only: never store or send them.
+/// Symbol numbers are valid within one build of the library only: never store or send them.
 struct Symbol {
   std::uint16_t id = 0;
 
   friend constexpr bool operator==(Symbol, Symbol) = default;
 
-  /// The string it stands for; lives as long as the program.
+  /// The text of the symbol, in static storage.
   std::string_view text() const;
 
   /// The symbol of `text`, if there is one.

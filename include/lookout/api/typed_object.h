@@ -10,10 +10,10 @@
 
 namespace lookout::api {
 
-/// The base of generated objects such as k8s::core::v1::Pod: an Object (the same handle, with all it can
-/// do) and typed accessors.
+/// The base of generated objects such as k8s::core::v1::Pod: an Object (the same handle, with the
+/// same operations) plus typed accessors.
 ///
-/// A custom resource gets the same by hand:
+/// A custom resource type can be written by hand:
 ///
 ///     struct CronTab : api::TypedObject {
 ///       using TypedObject::TypedObject;
@@ -22,7 +22,7 @@ namespace lookout::api {
 ///       std::string_view cron_spec() const { return (*this)["spec"]["cronSpec"].as_string(); }
 ///     };
 ///
-/// Constructing one from an Object does not check the kind: what does not fit reads as absent.
+/// Construction from an Object does not check the kind: fields that do not fit read as absent.
 class TypedObject : public Object {
  public:
   TypedObject() = default;
@@ -35,10 +35,10 @@ class TypedObject : public Object {
   }
 };
 
-/// A type that a client and an informer can be asked for.
+/// A type that clients and informers accept.
 template <class T>
 concept ResourceObject =
-    requires { sizeof(T); } &&  // (asked of a type that is only declared, the others are errors)
+    requires { sizeof(T); } &&  // (the other checks do not compile for an incomplete type)
     std::derived_from<T, Object> && std::constructible_from<T, Object> && requires {
       { T::kResource } -> std::convertible_to<ResourceType>;
     };

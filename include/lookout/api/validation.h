@@ -1,4 +1,4 @@
-// What Kubernetes takes for a name, and how it says that something is none.
+// Validation of names and values, with Kubernetes' error messages.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 /// The rules and the messages of k8s.io/apimachinery/pkg/util/validation and
 /// pkg/api/validate/content.
 ///
-/// Each check returns what is wrong, in the API server's words; nothing if the value is valid.
+/// Each check returns a list of errors in the API server's words; empty if the value is valid.
 namespace lookout::api::validation {
 
 using Messages = std::vector<std::string>;
@@ -25,15 +25,15 @@ Messages check_label_value(std::string_view value);
 Messages check_dns1123_label(std::string_view value);
 /// The name of most objects: "my-name.example.com".
 Messages check_dns1123_subdomain(std::string_view value);
-/// The name of a service: as a DNS-1123 label, but it starts with a letter.
+/// The name of a service: a DNS-1123 label that starts with a letter.
 Messages check_dns1035_label(std::string_view value);
-/// The name of a role and of other objects whose name is free but becomes part of a URL.
+/// The name of a role, or of another object whose name is free but becomes part of a URL.
 Messages check_path_segment_name(std::string_view value);
 /// A key of the data of a config map or secret.
 Messages check_config_map_key(std::string_view value);
 
-/// The errors of pkg/util/validation/field, as the causes that StatusError::invalid() takes.
-/// `field` is where ("spec.replicas"), `detail` what more there is to say (it may be empty).
+/// The errors of pkg/util/validation/field, as causes for StatusError::invalid(). `field` is the
+/// path ("spec.replicas"); `detail` adds information and may be empty.
 StatusCause required(std::string_view field, std::string_view detail);
 StatusCause invalid(std::string_view field, std::string_view value, std::string_view detail);
 StatusCause invalid(std::string_view field, std::int64_t value, std::string_view detail);
@@ -43,8 +43,8 @@ StatusCause not_supported(std::string_view field, std::string_view value,
                           std::span<const std::string_view> supported);
 StatusCause too_long(std::string_view field, int max_bytes);
 
-/// One line for all of them, as field.ErrorList prints itself: "field: message", several in
-/// brackets, each once. Empty for none.
+/// Prints all causes in one line as field.ErrorList does: "field: message"; several in brackets,
+/// without duplicates. Empty for no causes.
 std::string to_string(std::span<const StatusCause> causes);
 
 }  // namespace lookout::api::validation

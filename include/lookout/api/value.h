@@ -1,4 +1,4 @@
-// Reading the inside of an object: values, members, elements.
+// Value: reading the content of an object.
 #pragma once
 
 #include <cstddef>
@@ -19,22 +19,21 @@ class Elements;
 /// A view of one value inside an Object: null, boolean, number, string, object or array, or
 /// *absent*.
 ///
-/// A Value is one pointer; it owns nothing and is good for as long as the Object it came from (any
-/// handle to it). Reading never throws and never allocates: looking for something in an absent
-/// value, or in a value of another kind, gives an absent value, so paths can be written in one go:
+/// A Value is one pointer; it owns nothing and stays valid as long as its Object (any handle to
+/// it). Reading never throws and never allocates: a lookup in an absent value, or in a value of
+/// another kind, returns an absent value, so paths can be chained:
 ///
 ///     std::string_view image = object["spec"]["containers"][0]["image"].as_string();
 ///
-/// Members of an object are kept in one fixed order (schema fields in the order of the API's types,
-/// then all other names bytewise), so equal content means equal bytes whatever the order in which
-/// it arrived. Finding a member or an element walks from the front; everything nested is stepped
-/// over in O(1).
+/// The members of an object have one fixed order (schema fields in the order of the API's types,
+/// then all other names bytewise), so equal content means equal bytes, regardless of the order of
+/// arrival. Finding a member or an element is a linear walk that skips nested content in O(1).
 class Value {
  public:
   enum class Kind : std::uint8_t { kAbsent, kNull, kBool, kNumber, kString, kObject, kArray };
 
   constexpr Value() = default;
-  /// For the library: `data` points at an encoded value.
+  /// For the library: `data` points to an encoded value.
   constexpr explicit Value(const std::uint8_t* data) : data_(data) {}
 
   Kind kind() const;
@@ -47,7 +46,7 @@ class Value {
   bool is_object() const { return kind() == Kind::kObject; }
   bool is_array() const { return kind() == Kind::kArray; }
 
-  /// The value if it is of that kind (and, for numbers, fits), else nothing.
+  /// The value if it is of this kind (and, for numbers, fits), else empty.
   std::optional<std::string_view> to_string_view() const;
   std::optional<bool> to_bool() const;
   std::optional<std::int64_t> to_int() const;
@@ -55,7 +54,7 @@ class Value {
   /// Any number, rounded to the nearest double.
   std::optional<double> to_double() const;
 
-  /// The same with something to fall back on.
+  /// Like the functions above, with a fallback.
   std::string_view as_string(std::string_view fallback = {}) const;
   bool as_bool(bool fallback = false) const { return to_bool().value_or(fallback); }
   std::int64_t as_int(std::int64_t fallback = 0) const { return to_int().value_or(fallback); }
@@ -70,14 +69,14 @@ class Value {
   Value operator[](int index) const {
     return index < 0 ? Value{} : (*this)[static_cast<std::size_t>(index)];
   }
-  /// Follows a path such as ".spec.containers[0].image" (see FieldPath for the syntax). The
-  /// overload that takes text parses it on every call and throws InvalidArgument if it is no path.
+  /// Follows a path such as ".spec.containers[0].image" (FieldPath describes the syntax). The
+  /// overload for text parses it on every call and throws InvalidArgument for an invalid path.
   Value at(const FieldPath& path) const;
   Value at(std::string_view path) const;
 
   bool contains(std::string_view key) const { return (*this)[key].exists(); }
 
-  /// Number of members or elements (counted, O(n)); 0 for other kinds.
+  /// Number of members or elements, counted in O(n); 0 for other kinds.
   std::size_t size() const;
   bool empty() const;
 
@@ -89,8 +88,8 @@ class Value {
   /// Compact JSON. An absent value gives "null".
   std::string to_json() const;
 
-  /// Same kind and content. Integers and floating-point numbers are different (5 is not 5.0).
-  /// O(size).
+  /// True if kind and content are equal. Integers differ from floating-point numbers (5 is not
+  /// 5.0). O(size).
   friend bool operator==(Value a, Value b) { return equal(a, b); }
 
   /// For the library: the encoded bytes.
@@ -102,23 +101,21 @@ class Value {
   const std::uint8_t* data_ = nullptr;
 };
 
-/// The members of an object value, in stored order. Good as long as the object.
-class Members {
- public:
-  struct Member {
-    std::string_view name;
-    Value value;
-  };
+namespace detail {
 
+/// The encoded items of an object or array, in stored order.
+template <class Item>
+class ItemRange {
+ public:
   class iterator {
    public:
-    using value_type = Member;
+    using value_type = Item;
     using difference_type = std::ptrdiff_t;
     using iterator_concept = std::forward_iterator_tag;
 
     iterator() = default;
     explicit iterator(const std::uint8_t* at) : at_(at) {}
-    Member operator*() const;
+    Item operator*() const;
     iterator& operator++();
     iterator operator++(int) {
       auto copy = *this;
@@ -131,8 +128,8 @@ class Members {
     const std::uint8_t* at_ = nullptr;
   };
 
-  Members() = default;
-  Members(const std::uint8_t* begin, const std::uint8_t* end) : begin_(begin), end_(end) {}
+  ItemRange() = default;
+  ItemRange(const std::uint8_t* begin, const std::uint8_t* end) : begin_(begin), end_(end) {}
   iterator begin() const { return iterator(begin_); }
   iterator end() const { return iterator(end_); }
   bool empty() const { return begin_ == end_; }
@@ -142,39 +139,35 @@ class Members {
   const std::uint8_t* end_ = nullptr;
 };
 
-/// The elements of an array value, in order. Good as long as the object.
-class Elements {
+struct NamedValue {
+  std::string_view name;
+  Value value;
+};
+
+template <>
+NamedValue ItemRange<NamedValue>::iterator::operator*() const;
+template <>
+ItemRange<NamedValue>::iterator& ItemRange<NamedValue>::iterator::operator++();
+template <>
+inline Value ItemRange<Value>::iterator::operator*() const {
+  return Value(at_);
+}
+template <>
+ItemRange<Value>::iterator& ItemRange<Value>::iterator::operator++();
+
+}  // namespace detail
+
+/// The members of an object value, in stored order. Valid as long as the object.
+class Members : public detail::ItemRange<detail::NamedValue> {
  public:
-  class iterator {
-   public:
-    using value_type = Value;
-    using difference_type = std::ptrdiff_t;
-    using iterator_concept = std::forward_iterator_tag;
+  using Member = detail::NamedValue;
+  using ItemRange::ItemRange;
+};
 
-    iterator() = default;
-    explicit iterator(const std::uint8_t* at) : at_(at) {}
-    Value operator*() const { return Value(at_); }
-    iterator& operator++();
-    iterator operator++(int) {
-      auto copy = *this;
-      ++*this;
-      return copy;
-    }
-    friend bool operator==(iterator, iterator) = default;
-
-   private:
-    const std::uint8_t* at_ = nullptr;
-  };
-
-  Elements() = default;
-  Elements(const std::uint8_t* begin, const std::uint8_t* end) : begin_(begin), end_(end) {}
-  iterator begin() const { return iterator(begin_); }
-  iterator end() const { return iterator(end_); }
-  bool empty() const { return begin_ == end_; }
-
- private:
-  const std::uint8_t* begin_ = nullptr;
-  const std::uint8_t* end_ = nullptr;
+/// The elements of an array value, in order. Valid as long as the object.
+class Elements : public detail::ItemRange<Value> {
+ public:
+  using ItemRange::ItemRange;
 };
 
 }  // namespace lookout::api

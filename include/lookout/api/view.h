@@ -39,7 +39,7 @@ class Bytes {
   explicit Bytes(Value value) : text_(value.as_string()) {}
   std::string_view base64() const { return text_; }
   bool empty() const { return text_.empty(); }
-  /// The bytes; nothing if the text is no base64.
+  /// The bytes; empty if the text is not base64.
   std::optional<std::string> decode() const;
 
  private:
@@ -54,13 +54,13 @@ class IntOrString {
   explicit operator bool() const { return value_.exists() && !value_.is_null(); }
   bool is_int() const { return value_.is_number(); }
   bool is_string() const { return value_.is_string(); }
-  /// The number, or the number that the string spells; 0 if it spells none. A number that
-  /// does not fit becomes the nearest one that does.
+  /// The number, or the number in the string; 0 if there is none. A number that does not fit
+  /// becomes the nearest one that does.
   std::int32_t int_value() const;
   /// The string; empty if it is a number.
   std::string_view string_value() const { return value_.as_string(); }
   std::string to_string() const;
-  /// The number, or that percentage of `total`: client-go's GetScaledValueFromIntOrPercent. Nothing
+  /// The number, or that percentage of `total`: client-go's GetScaledValueFromIntOrPercent. Empty
   /// for any other string.
   std::optional<std::int32_t> scaled(std::int32_t total, bool round_up) const;
 
@@ -68,16 +68,16 @@ class IntOrString {
   Value value_;
 };
 
-/// The base of generated views: one pointer into an object. A view of something absent is empty,
-/// and so is all it gives.
+/// The base of generated views: one pointer into an object. A view of an absent part is empty, and
+/// so are the results of its accessors.
 class View {
  public:
   constexpr View() = default;
   constexpr explicit View(Value value) : value_(value) {}
 
-  /// Whether the object has this part at all; a null counts as absent, as it does in Kubernetes.
+  /// True if the object has this part; a null counts as absent, as in Kubernetes.
   explicit operator bool() const { return value_.exists() && !value_.is_null(); }
-  /// The part as a dynamic value: for fields that the schema does not know.
+  /// The part as a dynamic value, for fields that the schema does not know.
   constexpr Value as_value() const { return value_; }
 
  protected:
@@ -88,7 +88,7 @@ class View {
   Value value_;
 };
 
-/// How an accessor's type is read from a value; specialize nothing, give a class a constructor from
+/// Reads a value as the type of an accessor. Do not specialize it; give a class a constructor from
 /// Value instead.
 template <class T>
 T from_value(Value value) {
@@ -116,7 +116,7 @@ T from_value(Value value) {
   } else if constexpr (std::same_as<T, std::optional<Time>>) {
     return parse_time(value.as_string());
   } else if constexpr (std::same_as<T, std::optional<Quantity>>) {
-    // Kubernetes takes plain numbers for quantities, too.
+    // Kubernetes accepts plain numbers as quantities, too.
     return value.is_number() ? Quantity::parse(value.to_json())
                              : Quantity::parse(value.as_string());
   } else if constexpr (std::same_as<T, Quantity>) {
@@ -131,33 +131,48 @@ T View::field_as(Symbol name) const {
   return from_value<T>(value_[name]);
 }
 
-/// An array as a range of T. O(1) to begin, O(n) to index.
+namespace detail {
+
+/// An iterator over the results of Read() for the items of another one.
+template <class Base, class T, class Read>
+class ReadingIterator {
+ public:
+  using value_type = T;
+  using difference_type = std::ptrdiff_t;
+  using iterator_concept = std::forward_iterator_tag;
+
+  ReadingIterator() = default;
+  explicit ReadingIterator(Base at) : at_(at) {}
+  T operator*() const { return Read()(*at_); }
+  ReadingIterator& operator++() {
+    ++at_;
+    return *this;
+  }
+  ReadingIterator operator++(int) { return ReadingIterator(at_++); }
+  friend bool operator==(ReadingIterator, ReadingIterator) = default;
+
+ private:
+  Base at_;
+};
+
+template <class T>
+struct ReadElement {
+  T operator()(Value value) const { return from_value<T>(value); }
+};
+template <class Entry>
+struct ReadMember {
+  Entry operator()(const Members::Member& member) const {
+    return {member.name, from_value<decltype(Entry::value)>(member.value)};
+  }
+};
+
+}  // namespace detail
+
+/// An array as a range of T. Indexing is O(n).
 template <class T>
 class ListView {
  public:
-  class iterator {
-   public:
-    using value_type = T;
-    using difference_type = std::ptrdiff_t;
-    using iterator_concept = std::forward_iterator_tag;
-
-    iterator() = default;
-    explicit iterator(Elements::iterator at) : at_(at) {}
-    T operator*() const { return from_value<T>(*at_); }
-    iterator& operator++() {
-      ++at_;
-      return *this;
-    }
-    iterator operator++(int) {
-      auto copy = *this;
-      ++*this;
-      return copy;
-    }
-    friend bool operator==(iterator, iterator) = default;
-
-   private:
-    Elements::iterator at_;
-  };
+  using iterator = detail::ReadingIterator<Elements::iterator, T, detail::ReadElement<T>>;
 
   ListView() = default;
   explicit ListView(Value value) : value_(value) {}
@@ -165,7 +180,7 @@ class ListView {
   iterator end() const { return iterator(value_.elements().end()); }
   bool empty() const { return value_.elements().empty(); }
   std::size_t size() const { return value_.size(); }
-  /// The element; an empty one if there are not so many.
+  /// The element; an empty one if the index is out of range.
   T operator[](std::size_t index) const { return from_value<T>(value_[index]); }
   Value as_value() const { return value_; }
 
@@ -182,32 +197,7 @@ class MapView {
     T value;
   };
 
-  class iterator {
-   public:
-    using value_type = Entry;
-    using difference_type = std::ptrdiff_t;
-    using iterator_concept = std::forward_iterator_tag;
-
-    iterator() = default;
-    explicit iterator(Members::iterator at) : at_(at) {}
-    Entry operator*() const {
-      const auto member = *at_;
-      return {member.name, from_value<T>(member.value)};
-    }
-    iterator& operator++() {
-      ++at_;
-      return *this;
-    }
-    iterator operator++(int) {
-      auto copy = *this;
-      ++*this;
-      return copy;
-    }
-    friend bool operator==(iterator, iterator) = default;
-
-   private:
-    Members::iterator at_;
-  };
+  using iterator = detail::ReadingIterator<Members::iterator, Entry, detail::ReadMember<Entry>>;
 
   MapView() = default;
   explicit MapView(Value value) : value_(value) {}
@@ -216,7 +206,7 @@ class MapView {
   bool empty() const { return value_.members().empty(); }
   std::size_t size() const { return value_.size(); }
   bool contains(std::string_view key) const { return value_.contains(key); }
-  /// The value of a key; an empty one if there is none.
+  /// The value of a key; an empty one if it is absent.
   T operator[](std::string_view key) const { return from_value<T>(value_[key]); }
   std::optional<T> find(std::string_view key) const {
     const Value found = value_[key];

@@ -7,14 +7,13 @@
 
 namespace lookout::api {
 
-/// The change of an object, as the API server names it (metav1.WatchEvent).
+/// The type of a watch event, as the API server names it (metav1.WatchEvent).
 enum class EventType {
   kAdded,
   kModified,
   kDeleted,
-  kBookmark,  ///< only the resourceVersion of the object means something: all changes up to it have
-              ///< been sent
-  kError,     ///< the object is a Status; the watch ends
+  kBookmark,  ///< Only the resourceVersion counts: all changes up to it have been sent.
+  kError,     ///< The object is a Status, and the watch ends.
 };
 
 /// "ADDED", "MODIFIED" ...
@@ -25,7 +24,7 @@ struct WatchEvent {
   Object object;
 };
 
-/// The annotation of the bookmark that ends the initial events of a streaming list.
+/// The annotation on the bookmark that ends the initial events of a streaming list.
 inline constexpr std::string_view kInitialEventsEndAnnotation = "k8s.io/initial-events-end";
 
 }  // namespace lookout::api

@@ -1,4 +1,4 @@
-// Which resources are encrypted at rest.
+// Encryption at rest: the choice of encrypted resources.
 #pragma once
 
 #include <functional>
@@ -10,18 +10,18 @@
 
 namespace lookout::apiserver {
 
-/// For each place in the storage ("secrets", "stable.example.com/crontabs") how its values are
-/// kept; null for as they are. For storage::EtcdOptions::transformer.
+/// Returns the transformer for the values of a resource, given its place in the storage ("secrets",
+/// "stable.example.com/crontabs"); null: no encryption. For storage::EtcdOptions::transformer.
 using Encryption =
     std::function<std::shared_ptr<const storage::Transformer>(std::string_view place)>;
 
-/// Reads the text of an EncryptionConfiguration (apiserver.config.k8s.io/v1), as kube-apiserver has
-/// it behind --encryption-provider-config: the first entry whose resources have the resource counts
-/// ("secrets", "deployments.apps", "*.apps", "*."  for the core group, "*.*"), and of it the first
-/// provider writes and all read. The known providers are aesgcm and identity. Throws
-/// lookout::Error, which repeats nothing of the keys.
+/// Parses an EncryptionConfiguration (apiserver.config.k8s.io/v1), the file of kube-apiserver's
+/// --encryption-provider-config. For a resource, the first entry that matches counts ("secrets",
+/// "deployments.apps", "*.apps", "*." for the core group, "*.*"); its first provider writes, and
+/// all its providers read. The supported providers are aesgcm and identity. Throws lookout::Error;
+/// the message never contains keys.
 Encryption read_encryption_config(std::string_view text);
-/// The same from a file.
+/// Like read_encryption_config(), for a file.
 Encryption load_encryption_config(const std::string& file);
 
 }  // namespace lookout::apiserver

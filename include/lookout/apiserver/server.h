@@ -1,4 +1,4 @@
-// An API server inside a program.
+// Server: an API server inside a program.
 #pragma once
 
 #include <chrono>
@@ -14,107 +14,113 @@
 #include "lookout/base/attributes.h"
 #include "lookout/rest/config.h"
 
+namespace lookout::http {
+class Transport;
+}
+
 namespace lookout::apiserver {
 
-/// Where a service is: "host:port"; nothing if the server is to look by itself. Called on the
-/// server's threads, with no lock held; it must not block.
+/// Returns the address of a service, "host:port", or nothing if the server should find it itself.
+/// Called on the server's threads, without a lock; it must not block.
 using ServiceResolver = std::function<std::optional<std::string>(
     const std::string& ns, const std::string& name, std::uint16_t port)>;
 
 struct ServerOptions {
-  /// Where to listen: an IP address.
+  /// False: no socket; only connect() reaches the server.
+  bool listens = true;
+  /// The IP address to listen on.
   LOOKOUT_OPTION std::string address = "127.0.0.1";
-  /// 0: any port that is free.
+  /// 0: any free port.
   std::uint16_t port = 0;
 
-  /// PEM files. With a certificate the server speaks TLS, and nothing else.
+  /// PEM files. With a certificate, the server speaks TLS only.
   LOOKOUT_OPTION std::string tls_cert_file = {};
   LOOKOUT_OPTION std::string tls_key_file = {};
-  /// Clients may identify themselves by certificates of this authority: the common name is the
-  /// user, the organizations are the groups.
+  /// Clients may authenticate with certificates of this authority: the common name is the user, the
+  /// organizations are the groups.
   LOOKOUT_OPTION std::string client_ca_file = {};
-  /// Clients may identify themselves by bearer tokens: kube-apiserver's file, with lines of
-  /// `token,user,uid,"group1,group2"`.
+  /// Clients may authenticate with bearer tokens from this file. The format is kube-apiserver's:
+  /// lines of `token,user,uid,"group1,group2"`.
   LOOKOUT_OPTION std::string token_file = {};
 
-  /// Names that clients may ask for the server under, besides addresses and "localhost", while it
-  /// asks for no credentials (see Server).
+  /// Host names that clients may use, besides IP addresses and "localhost", if the server requires
+  /// no authentication (see Server).
   LOOKOUT_OPTION std::vector<std::string> allowed_hosts = {};
 
-  /// Each serves a share of the connections. 0: as many as the machine has processors.
+  /// Each thread serves a share of the connections. 0: one per processor.
   unsigned threads = 2;
-  /// How many changes of each resource are remembered: how far behind a watch may be.
+  /// The number of changes kept for each resource: how far a watch may be behind.
   std::size_t history = 10000;
-  /// Where resourceVersions begin in memory. 0: at a number that grows with time faster than any
-  /// server counts, so that those of an earlier run have expired.
+  /// The first resourceVersion in memory. 0: derived from the time, so that it exceeds those of an
+  /// earlier run, which then have expired.
   std::uint64_t first_revision = 0;
-  /// Where objects are kept; null: in memory, of this server alone.
+  /// The storage of objects; null: a separate one in memory.
   LOOKOUT_OPTION std::shared_ptr<storage::Backend> storage = nullptr;
 
   std::size_t max_connections = 20000;
   std::size_t max_header_bytes = 64u << 10;
   std::size_t max_body_bytes = 3u << 20;
-  /// For a request's head to come in once it has begun, and for its body.
+  /// For the head of a request, counted from its first byte, and for its body.
   std::chrono::milliseconds header_timeout{15000};
   std::chrono::milliseconds body_timeout{60000};
-  /// For a connection on which nothing happens.
+  /// For a connection without activity.
   std::chrono::milliseconds idle_timeout{180000};
-  /// For a client to take what it is sent.
+  /// For a client to read each piece of an answer.
   std::chrono::milliseconds write_timeout{60000};
-  /// Watches that do not say how long they want to last end after this long to twice as long.
+  /// Watches without a timeout end after a random time between this and twice as much.
   std::chrono::milliseconds min_watch_timeout{std::chrono::minutes(30)};
   std::chrono::milliseconds bookmark_interval{std::chrono::minutes(1)};
-  /// How long a request or a watch waits for a resourceVersion that lies in the future, before it
-  /// fails: the resourceVersion is too large (504).
+  /// How long a request or a watch waits for a future resourceVersion before it fails with 504
+  /// ("Too large resource version").
   std::chrono::milliseconds future_wait{3000};
-  /// Where services get their cluster IPs from: an IPv4 range.
+  /// The IPv4 range for cluster IPs of services.
   LOOKOUT_OPTION std::string service_cluster_ip_range = "10.0.0.0/16";
-  /// Where webhooks are that name a service. Without an answer of it, the server takes a ready
-  /// endpoint of the service's EndpointSlices, or else the service's cluster IP.
+  /// Resolves webhooks that name a service. If it is null or returns nothing, the server uses a
+  /// ready endpoint from the service's EndpointSlices, or else the service's cluster IP.
   LOOKOUT_OPTION ServiceResolver resolve_service = nullptr;
-  /// After a stop is requested, the server goes on serving for this long, while /readyz says that
-  /// it is no longer ready: time for load balancers to notice.
+  /// After a stop is requested, the server keeps serving for this long while /readyz fails, so that
+  /// load balancers can react.
   std::chrono::milliseconds shutdown_delay{0};
 };
 
-/// Counts since the start, and what is now.
+/// Counters since the start, and current values.
 struct ServerStats {
   std::uint64_t requests = 0;
-  std::uint64_t failures = 0;  ///< requests that were answered with a Status of failure
+  std::uint64_t failures = 0;  ///< requests answered with a failure Status
   std::uint64_t lists = 0;
   std::uint64_t watches_started = 0;
-  std::int64_t watches = 0;          ///< that are open now
-  std::uint64_t events_sent = 0;     ///< to all watches together
-  std::uint64_t events_encoded = 0;  ///< fewer: an event is encoded once for many watches
-  std::uint64_t slow_watchers = 0;   ///< watches that were ended since nobody read them
-  std::size_t connections = 0;       ///< that are open now
+  std::int64_t watches = 0;          ///< currently open
+  std::uint64_t events_sent = 0;     ///< summed over all watches
+  std::uint64_t events_encoded = 0;  ///< less: one encoding serves many watches
+  std::uint64_t slow_watchers = 0;   ///< watches ended because their client did not read
+  std::size_t connections = 0;       ///< currently open
 };
 
-/// Speaks enough of the Kubernetes API for kubectl, client-go and any other client: discovery, all
-/// built-in resources, custom resources by CustomResourceDefinitions; create, get, list, watch,
-/// update, patch, delete, with the semantics and the messages of kube-apiserver.
+/// Implements enough of the Kubernetes API for kubectl, client-go and other clients: discovery, all
+/// built-in resources, custom resources through CustomResourceDefinitions; create, get, list,
+/// watch, update, patch, delete, with the semantics and messages of kube-apiserver.
 ///
 ///     apiserver::Server server;
 ///     rest::Client client(server.client_config());
 ///
-/// There is no controller manager, no scheduler and no node behind it: objects are kept, nothing is
-/// run. The server itself empties namespaces that are deleted, and deletes the instances of deleted
-/// definitions, pods at the end of their grace period, and objects whose owners have gone.
+/// There is no controller manager, no scheduler and no node: the server stores objects and runs
+/// nothing. The server itself empties deleted namespaces and deletes the instances of deleted
+/// definitions, pods at the end of their grace period, and objects whose owners are gone.
 ///
-/// Without a token file and a client CA, everybody may do everything, save web pages in somebody's
-/// browser: a Host that is neither an address nor "localhost" nor allowed, an Origin or a
-/// Sec-Fetch-Site from elsewhere, and a body without a Content-Type are refused (403, 415). With
-/// one of them, requests without credentials are refused, and everybody else may do everything,
-/// also in the name of others (Impersonate-User and the like).
+/// Without a token file and a client CA, everyone may do everything, except foreign web pages in a
+/// browser: the server refuses a Host other than IP addresses, "localhost" and allowed names, a
+/// foreign Origin or Sec-Fetch-Site, and a body without a Content-Type (403, 415). With either
+/// file, requests without credentials are refused, and every authenticated user may do everything,
+/// including impersonation (Impersonate-User etc.).
 ///
-/// Any number of servers may be in a process. All functions may be called from any thread, but
-/// stop() and the destructor not from one of the server's own.
+/// A process may run any number of servers. All functions may be called from any thread, except
+/// that stop() and the destructor must not be called on a server's own thread.
 class Server {
  public:
-  /// Serves when it returns. Throws lookout::Error if the address cannot be had or a file cannot be
-  /// used.
+  /// Starts to serve before it returns. Throws lookout::Error if the address cannot be bound or a
+  /// file is not usable.
   explicit Server(ServerOptions options = {});
-  /// As stop().
+  /// Calls stop().
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -123,17 +129,22 @@ class Server {
   std::string url() const;
   std::uint16_t port() const;
 
-  /// The configuration of a client in this process: the address, the certificate, and credentials
-  /// of a privileged user if the server asks for some.
+  /// The configuration of a client in this process: the address, the certificate and, if the server
+  /// requires authentication, credentials of a privileged user.
   rest::Config client_config() const;
 
-  /// The objects themselves, past all rules of the API: for simulations and measurements.
+  /// Serves a connection that does not use a socket, such as one of a simulated network. `make` is
+  /// called on the thread that serves the connection.
+  void connect(
+      std::function<std::unique_ptr<http::Transport>(boost::asio::any_io_executor executor)> make);
+
+  /// The storage, bypassing all rules of the API: for simulations and measurements.
   storage::Backend& storage() const;
 
   ServerStats stats() const;
 
-  /// Ends watches, lets requests come to their end (for up to `grace`, then they are cut off), and
-  /// ends all threads. Doing it again meanwhile ends the shutdown_delay, and does nothing else.
+  /// Ends watches, waits up to `grace` for running requests before it closes their connections, and
+  /// ends all threads. A second call during the stop only ends the shutdown_delay.
   void stop(std::chrono::milliseconds grace = std::chrono::seconds(5));
 
  private:

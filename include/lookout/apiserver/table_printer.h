@@ -1,4 +1,4 @@
-// Objects in the columns in which kubectl shows them.
+// TablePrinter: kubectl's columns for objects.
 #pragma once
 
 #include <memory>
@@ -16,20 +16,20 @@ namespace tables {
 class Printer;
 }
 
-/// Makes the cells that a Kubernetes API server puts into a Table (meta.k8s.io), for programs that
-/// have the objects already. A small value; immutable; any thread may use it.
+/// Computes the cells of a Table (meta.k8s.io) as a Kubernetes API server does, for programs that
+/// have the objects already. A small, immutable value; any thread may use it.
 class TablePrinter {
  public:
-  /// For a built-in resource: {"", "pods"}. A resource without columns of its own shows the name
-  /// and the time of creation.
+  /// For a built-in resource: {"", "pods"}. A resource without special columns shows the name and
+  /// the creation time.
   static TablePrinter of_builtin(std::string_view group, std::string_view plural);
-  /// For a custom resource: `version` is the one of its CustomResourceDefinition's versions whose
-  /// additionalPrinterColumns count. An absent value shows name and age.
+  /// For a custom resource: `version` is the entry in its CustomResourceDefinition's versions that
+  /// has the additionalPrinterColumns. An absent value shows name and age.
   static TablePrinter of_custom(api::Value version);
 
-  /// The names of the columns, without those that only wide tables show: "Name", "Ready" ...
+  /// The names of the columns in a normal (not wide) table: "Name", "Ready" ...
   std::vector<std::string> columns() const;
-  /// The object's cells in these columns, as kubectl prints them. Ages are counted up to `now`.
+  /// The object's cells for these columns, as kubectl prints them. Ages are relative to `now`.
   std::vector<std::string> cells(const api::Object& object, api::Time now) const;
 
  private:

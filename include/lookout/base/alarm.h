@@ -1,4 +1,4 @@
-// Being called when a time has come.
+// Alarm: calls a function at a given time.
 #pragma once
 
 #include <functional>
@@ -9,18 +9,17 @@
 
 namespace lookout {
 
-/// Calls a function at a time that may be moved forward. Safe to use from any thread.
+/// Calls a function at a time that can be moved forward. Safe to use from any thread.
 class Alarm {
  public:
   /// `ring` runs on the loop, never within set(), and must not block. Exceptions are logged.
   Alarm(std::shared_ptr<EventLoop> loop, std::shared_ptr<Clock> clock, std::function<void()> ring);
-  /// A call that is running may outlast it; no other begins.
+  /// A running call may outlast the destructor; no new call starts.
   ~Alarm();
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  /// Rings once at that time or soon after; of several times that have not come yet, at the first
-  /// only.
+  /// Rings once at this time or soon after. Of several pending times, only the earliest rings.
   void set(Clock::TimePoint time);
 
  private:

@@ -1,4 +1,5 @@
-// Text whose grammar is ASCII: headers, media types, names of resources. No locale has a say in it.
+// Helpers for text with an ASCII grammar: headers, media types, resource names. Independent of the
+// locale.
 #pragma once
 
 #include <algorithm>

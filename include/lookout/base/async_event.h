@@ -1,4 +1,4 @@
-// Waking a coroutine from any thread, or at some time.
+// AsyncEvent: wakes a coroutine from any thread, or at a given time.
 #pragma once
 
 #include "lookout/base/detail/asio.h"  // before Asio
@@ -16,9 +16,9 @@
 
 namespace lookout {
 
-/// One coroutine on `executor` (one thread, or a strand) waits; any thread rings. A ring while
-/// nobody waits is lost, so the waiter checks its condition first and waits then: on the executor
-/// nothing comes in between. Copies are the same event.
+/// One coroutine waits on `executor` (one thread, or a strand); any thread can ring. A ring is lost
+/// if nothing waits, so the waiter must check its condition before it waits: on the executor,
+/// nothing can run in between. Copies refer to the same event.
 class AsyncEvent {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -26,16 +26,16 @@ class AsyncEvent {
   explicit AsyncEvent(boost::asio::any_io_executor executor)
       : timer_(std::make_shared<boost::asio::steady_timer>(std::move(executor))) {}
 
-  /// From any thread. The event may be gone when the ring arrives.
+  /// Rings from any thread. The ring arrives later, possibly after the event is destroyed.
   void ring() const {
     boost::asio::post(timer_->get_executor(), [timer = timer_] { timer->cancel(); });
   }
 
-  /// The same on the executor itself, at once.
+  /// Rings immediately. Call on the executor only.
   void ring_here() const { timer_->cancel(); }
 
-  /// On the executor only. Returns on a ring, at `until`, and when the waiting coroutine is
-  /// cancelled. May also return for no reason.
+  /// Waits for a ring, for the time `until`, or for cancellation of the waiting coroutine. May
+  /// return spuriously. Call on the executor only.
   Awaitable<void> wait(TimePoint until = TimePoint::max()) {
     boost::system::error_code ignored;
     timer_->expires_at(until);

@@ -1,4 +1,4 @@
-// Waiting longer after each failure.
+// Backoff: longer waits after repeated failures.
 #pragma once
 
 #include <chrono>
@@ -16,20 +16,20 @@ struct BackoffOptions {
   std::chrono::milliseconds initial{800};
   std::chrono::milliseconds max{30'000};
   double factor = 2.0;
-  /// Each wait is longer by a random part of it, at most this many times its length.
+  /// The maximum jitter: a random extra of up to this fraction is added to each wait.
   double jitter = 1.0;
-  /// After so long without a failure the next one counts as the first.
+  /// After this time without a failure, the next failure counts as the first.
   std::chrono::milliseconds reset_after{120'000};
 };
 
-/// How long to wait before the next attempt. Not thread-safe.
+/// Computes the wait before the next attempt. Not thread-safe.
 class Backoff {
  public:
   Backoff(BackoffOptions options, std::shared_ptr<Clock> clock);
 
-  /// The next wait, jitter included.
+  /// The next wait, including jitter.
   Clock::Duration next();
-  /// The next failure is the first again.
+  /// Treats the next failure as the first again.
   void reset() { current_ = options_.initial; }
 
  private:

@@ -1,4 +1,4 @@
-// Base64, as JSON and kubeconfig carry binary data.
+// Base64, the encoding of binary data in JSON and kubeconfig files.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace lookout {
 /// Standard alphabet, padded.
 std::string encode_base64(std::string_view bytes);
 
-/// Nothing if the text is no padded base64. Line breaks are ignored, as Go does.
+/// Empty if the text is not padded base64. Ignores line breaks, as Go does.
 std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace lookout

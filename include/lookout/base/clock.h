@@ -1,4 +1,4 @@
-// Time, as something that can be given.
+// Clock: an injectable time source.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace lookout {
 
-/// Where waiting code gets its time from: the machine's steady clock, or a virtual one in tests.
+/// The time source of waiting code: the machine's steady clock, or a virtual clock in tests.
 /// Safe to use from any thread.
 class Clock {
  public:
@@ -20,11 +20,11 @@ class Clock {
 
   virtual TimePoint now() const = 0;
 
-  /// Waits for that long, or until a stop is requested; true if the time has passed. To be awaited
-  /// on a strand.
+  /// Waits for the given time, or until a stop is requested; returns true if the time has passed.
+  /// Await it on a strand.
   virtual Awaitable<bool> sleep(Duration duration, std::stop_token stop) = 0;
 
-  /// The machine's.
+  /// The machine's steady clock.
   static std::shared_ptr<Clock> real();
 };
 

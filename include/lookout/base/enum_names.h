@@ -1,4 +1,4 @@
-// Enumerations whose values have names in a text.
+// EnumNames: names for the values of an enumeration.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace lookout::base {
 
-/// The values of N of E and what they are called, in both directions. A constant that
-/// enum_names() makes; look-ups are linear.
+/// Maps N values of E to names and back. enum_names() makes a constant of this type; lookups are
+/// linear.
 template <class E, std::size_t N>
 class EnumNames {
  public:
@@ -20,7 +20,7 @@ class EnumNames {
 
   constexpr explicit EnumNames(const std::array<Entry, N>& entries) : entries_(entries) {}
 
-  /// `otherwise` for a value that has no name.
+  /// Returns `otherwise` for a value without a name.
   constexpr std::string_view name_of(E value, std::string_view otherwise = {}) const {
     for (const Entry& entry : entries_) {
       if (entry.value == value) return entry.name;
@@ -28,7 +28,7 @@ class EnumNames {
     return otherwise;
   }
 
-  /// Nothing for a name that no value has.
+  /// Empty for an unknown name.
   constexpr std::optional<E> value_of(std::string_view name) const {
     for (const Entry& entry : entries_) {
       if (entry.name == name) return entry.value;

@@ -1,4 +1,4 @@
-// Reading the small files that a configuration names.
+// Reads small configuration files.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,10 @@
 
 namespace lookout {
 
-/// Certificates, keys, tokens and kubeconfigs are a few kilobytes; whatever is larger than this is
-/// something else.
+/// Certificates, keys, tokens and kubeconfigs are a few kilobytes; a larger file is something else.
 inline constexpr std::size_t kMaxFileBytes = 4u << 20;
 
-/// Tells one state of a file from another without reading it.
+/// Detects changes of a file without reading it.
 struct FileStamp {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -25,20 +24,20 @@ struct FileStamp {
 struct FileContent {
   std::string text;
   FileStamp stamp;
-  int error_code = 0;  // errno, where the system refused
-  std::string error;   // why there is no text, without the path; empty if there is
+  int error_code = 0;  // errno of a failed system call
+  std::string error;   // why reading failed, without the path; empty on success
 
   explicit operator bool() const { return error.empty(); }
 };
 
 enum class FileKind {
-  kRegular,  // anything else is refused: a pipe or a device cannot be read again, and may block
-  kOrPipe,   // also what a shell makes of <(command)
+  kRegular,  // refuses everything else: reading a pipe or a device may block, and works only once
+  kOrPipe,   // also accepts pipes, such as a shell's <(command)
 };
 
 FileContent read_small_file(const std::string& path, FileKind kind);
 
-/// Nothing if the file cannot be seen.
+/// Empty if the file cannot be accessed.
 std::optional<FileStamp> stamp_of(const std::string& path);
 
 }  // namespace lookout

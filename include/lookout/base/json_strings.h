@@ -1,4 +1,4 @@
-// A rule of JSON that is checked apart from the parser.
+// A JSON rule that is checked separately from the parser.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace lookout {
 
-/// Where a string of the JSON text holds a control character as such, which RFC 8259 forbids; npos
-/// if none does. (RapidJSON with SSE2 overlooks some of them, depending on where in memory they
-/// are.) Of a text that is no JSON it says something or other.
+/// The position of the first control character inside a JSON string, which RFC 8259 forbids; npos
+/// if there is none. (RapidJSON with SSE2 misses some of them, depending on their alignment in
+/// memory.) The result is unspecified for text that is not JSON.
 std::size_t find_control_character(std::string_view json);
 
 }  // namespace lookout

@@ -1,4 +1,4 @@
-// Metrics of the library's parts, for a program to publish.
+// Metrics of the library's components, for a program to publish.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace lookout::metrics {
 
-/// Observations of one kind: how many, and their sum. Safe to use from any thread.
+/// The number and the sum of observations. Safe to use from any thread.
 class Summary {
  public:
   void observe(double value) {
@@ -29,19 +29,19 @@ class Summary {
   std::atomic<double> sum_{0};
 };
 
-/// The buckets of client-go's work queues: up to 10 ns, 100 ns ... 10 s.
+/// The buckets of client-go's work queues: 10 ns, 100 ns ... 10 s.
 inline constexpr std::array<double, 10> kWorkQueueBuckets = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4,
                                                              1e-3, 1e-2, 1e-1, 1e0,  1e1};
-/// Those of its informers.
+/// The buckets of client-go's informers.
 inline constexpr std::array<double, 12> kInformerBuckets = {0.001, 0.005, 0.01, 0.025, 0.05, 0.1,
                                                             0.25,  0.5,   1,    2.5,   5,    10};
 
-/// Observations of durations in seconds, also counted by size. Safe to use from any thread.
+/// Durations in seconds, counted in buckets. Safe to use from any thread.
 class Histogram {
  public:
   static constexpr std::size_t kMaxBounds = 12;
 
-  /// `bounds`: the upper ones of the buckets, ascending; constants of the program.
+  /// `bounds`: the upper bounds of the buckets, ascending, in static storage.
   explicit Histogram(std::span<const double> bounds = kWorkQueueBuckets)
       : bounds_(bounds.first(std::min(bounds.size(), kMaxBounds))) {}
 
@@ -55,7 +55,7 @@ class Histogram {
   }
   std::uint64_t count() const { return summary_.count(); }
   double sum() const { return summary_.sum(); }
-  /// How many were not larger than each bound.
+  /// For each bound, the number of observations up to it.
   std::vector<std::pair<double, std::uint64_t>> cumulative() const {
     std::vector<std::pair<double, std::uint64_t>> out;
     std::uint64_t below = 0;
@@ -72,8 +72,8 @@ class Histogram {
   std::array<std::atomic<std::uint64_t>, kMaxBounds> buckets_{};
 };
 
-/// A resourceVersion as a number that a double holds without loss: its 15 least significant digits,
-/// as in client-go's metrics. 0 if it is no number.
+/// A resourceVersion as a number that fits into a double: its 15 least significant digits, as in
+/// client-go's metrics. 0 if it is not a number.
 inline double version_value(std::string_view resource_version) {
   if (resource_version.size() > 15) resource_version.remove_prefix(resource_version.size() - 15);
   double out = 0;
@@ -84,7 +84,7 @@ inline double version_value(std::string_view resource_version) {
   return out;
 }
 
-/// One metric with its value at the moment, named as client-go and Prometheus name it.
+/// One metric and its current value, with the name that client-go or Prometheus uses.
 struct Sample {
   enum class Type { kCounter, kGauge, kSummary, kHistogram };
 
@@ -92,22 +92,22 @@ struct Sample {
   std::string help;
   Type type = Type::kGauge;
   std::vector<std::pair<std::string, std::string>> labels = {};
-  double value = 0;         ///< of a counter or gauge
-  std::uint64_t count = 0;  ///< of a summary or histogram, as is what follows
+  double value = 0;         ///< counters and gauges
+  std::uint64_t count = 0;  ///< summaries and histograms, like the fields below
   double sum = 0;
   std::vector<std::pair<double, std::uint64_t>> buckets = {};  ///< upper bound, cumulative count
 };
 
-/// Something that has metrics: an informer, a work queue. They are read when somebody asks, which
-/// costs those who do the work nothing.
+/// A component with metrics, such as an informer or a work queue. Metrics are computed on request,
+/// so they cost nothing otherwise.
 class Source {
  public:
   virtual ~Source() = default;
-  /// Appends what there is. From any thread.
+  /// Appends the current samples. Called from any thread.
   virtual void collect(std::vector<Sample>& out) const = 0;
 };
 
-/// For sources: makes the samples of one of them.
+/// Helps a Source to build its samples.
 class Collector {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;

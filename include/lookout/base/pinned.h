@@ -1,10 +1,10 @@
-// Objects that stay where they are made.
+// Pinned: the base of classes that cannot be copied or moved.
 #pragma once
 
 namespace lookout::base {
 
-/// The base of classes that can be neither copied nor moved, because something else refers to the
-/// object or its end must happen once.
+/// The base of classes that can be neither copied nor moved, because other objects refer to them or
+/// because their cleanup must run exactly once.
 class Pinned {
  public:
   Pinned(const Pinned&) = delete;

@@ -1,4 +1,4 @@
-// Counting bits where the processor may not be asked to.
+// Bit counting without the popcnt instruction.
 #pragma once
 
 #include <bit>
@@ -6,8 +6,8 @@
 
 namespace lookout {
 
-/// How many bits are set. Without -mpopcnt, which not every x86-64 has, std::popcount is a call of
-/// a function that looks things up in a table; this is a dozen instructions in place.
+/// The number of set bits. Without -mpopcnt, which not every x86-64 processor supports,
+/// std::popcount calls a function with a lookup table; this code is a dozen inline instructions.
 constexpr unsigned popcount(std::uint64_t bits) {
 #if defined(__POPCNT__) || !defined(__x86_64__)
   return static_cast<unsigned>(std::popcount(bits));

@@ -1,13 +1,13 @@
-// How many threads are worth having.
+// The number of processors that the process may use.
 #pragma once
 
 #include <string>
 
 namespace lookout {
 
-/// The processors that this process may use: those of its affinity mask, or fewer where a container
-/// has a quota of CPU time (cgroups v1 and v2; part of a processor counts as one, as for Go's
-/// GOMAXPROCS). At least 1. `root` is where /proc and the cgroup file systems are found.
+/// The number of processors that this process may use: those of its affinity mask, or fewer if its
+/// container has a CPU quota (cgroups v1 and v2; fractions are rounded up, as Go does for
+/// GOMAXPROCS). At least 1. `root` is the parent of /proc and the cgroup file systems.
 unsigned usable_processors(const std::string& root = {});
 
 }  // namespace lookout

@@ -1,4 +1,4 @@
-// Finds where a JSON value ends without parsing it.
+// StructuralScanner: finds the end of a JSON value without parsing it.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +7,15 @@
 
 namespace lookout {
 
-/// Follows brackets and strings through text that may be cut anywhere. It looks at every byte once,
-/// 64 at a time, and checks nothing else: whether the text is valid JSON is for the parser to say.
+/// Follows brackets and strings through text that may be split anywhere. It looks at every byte
+/// once, 64 at a time, and validates nothing else; that is the parser's job.
 class StructuralScanner {
  public:
   /// Starts at the opening bracket of an object or array.
   void start() { *this = {}; }
 
-  /// Continues with `text` and returns the offset behind the closing bracket that ends the value,
-  /// or npos if it ends later.
+  /// Continues with `text`. Returns the offset after the closing bracket of the value, or npos if
+  /// the value continues.
   std::size_t scan(std::string_view text);
 
   static constexpr std::size_t npos = std::string_view::npos;
@@ -26,7 +26,7 @@ class StructuralScanner {
   bool escaped_ = false;  // the last byte was a backslash that escapes the next one
 };
 
-/// Whether `text` is well-formed UTF-8, and if not, where it stops being so.
+/// The offset of the first byte that is not valid UTF-8, or npos.
 std::size_t find_invalid_utf8(std::string_view text);
 
 }  // namespace lookout

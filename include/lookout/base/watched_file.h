@@ -1,4 +1,4 @@
-// A file that somebody else may change at any time.
+// WatchedFile: follows the content of a file that may change at any time.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 namespace lookout {
 
-/// Keeps the content of a file current: looks at it once a second at most, reads it when it
-/// changed, and once a minute in any case. The last content stays while the file is away. Not
+/// Keeps the content of a file current: checks the file at most once a second, and reads it when it
+/// has changed, but at least once a minute. If the file disappears, the last content remains. Not
 /// thread-safe.
 class WatchedFile {
  public:
@@ -19,12 +19,12 @@ class WatchedFile {
   explicit WatchedFile(std::string path) : path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
-  /// The content that was last read; nothing if the file never was.
+  /// The content that was read last; empty if the file has never been read.
   const std::optional<std::string>& text() const { return text_; }
-  /// Why the last attempt to read failed; empty if it did not.
+  /// The error of the last attempt to read; empty if it succeeded.
   const std::string& error() const { return error_; }
 
-  /// Returns whether text() is another one now.
+  /// Returns true if text() has changed.
   bool poll(Time now) {
     if (checked_at_ && !passed(*checked_at_, now, std::chrono::seconds(1))) return false;
     checked_at_ = now;
@@ -41,14 +41,14 @@ class WatchedFile {
     return true;
   }
 
-  /// Makes the next poll() read.
+  /// Makes the next poll() read the file.
   void expire() {
     checked_at_.reset();
     read_at_.reset();
   }
 
  private:
-  /// A clock that was set back counts as time passed: better read once too often.
+  /// A clock that was set back counts as expired time: reading once too often is harmless.
   static bool passed(Time since, Time now, std::chrono::seconds duration) {
     return now < since || now - since >= duration;
   }

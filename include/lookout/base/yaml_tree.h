@@ -1,4 +1,4 @@
-// YAML (and so JSON) from outside, read within bounds.
+// YamlTree: reads untrusted YAML (and JSON) within limits.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,18 @@ struct YamlNode {
   enum class Kind { kNull, kScalar, kSequence, kMap };
 
   Kind kind = Kind::kNull;
-  bool quoted = false;  // of a scalar: it is text whatever it looks like
-  int line = 0;         // where it begins, from 1
-  std::string text;     // of a scalar
+  bool quoted = false;  // scalars: the value is text, whatever it looks like
+  int line = 0;         // the first line of the value, from 1
+  std::string text;     // scalars only
   std::vector<const YamlNode*> items;
   std::vector<std::pair<std::string, const YamlNode*>> fields;
 
-  /// The field of a map, the last one if there are several (as Go's reader has it), or null.
+  /// The field of a map, or null. Of duplicate fields, the last one, as in Go's reader.
   const YamlNode* find(std::string_view key) const;
 };
 
-/// Text that is no YAML, or goes beyond the limits. The message repeats nothing of the text, which
-/// may hold secrets.
+/// The text is not YAML or exceeds a limit. The message quotes nothing of the text, which may
+/// contain secrets.
 class YamlError : public Error {
  public:
   YamlError(int line, const std::string& message) : Error(message), line_(line) {}
@@ -38,19 +38,19 @@ class YamlError : public Error {
   int line_;
 };
 
-/// The most that a document may cost. Aliases count with everything they stand for, so that a few
-/// anchors cannot grow into a billion values when the tree is walked.
+/// Limits on the size of a document. An alias counts with everything that it refers to, so that a
+/// few anchors cannot expand into a billion values when the tree is walked.
 struct YamlLimits {
   int depth = 64;
   std::size_t nodes = 200'000;
-  /// Brackets, commas, quotes, colons: yaml-cpp reads a flow collection to its end before it says
-  /// anything about it, and needs a few hundred bytes for each of these.
+  /// Brackets, commas, quotes, colons: yaml-cpp reads a flow collection to its end before it
+  /// reports anything, and uses a few hundred bytes for each of these characters.
   std::size_t indicators = 500'000;
   std::size_t expanded_nodes = 400'000;
   std::size_t expanded_bytes = 16u << 20;
 };
 
-/// The first document of a text, as a tree. Merge keys ("<<") are resolved.
+/// The first document of a text, as a tree. Resolves merge keys ("<<").
 class YamlTree {
  public:
   /// Throws YamlError.
@@ -63,11 +63,12 @@ class YamlTree {
   const YamlNode* root_ = nullptr;
 };
 
-/// The words that YAML 1.1, and with it every Kubernetes tool, takes for true or false.
+/// The words that YAML 1.1, and therefore every Kubernetes tool, reads as true or false.
 bool is_yaml_true(std::string_view word);
 bool is_yaml_false(std::string_view word);
 
-/// The value as JSON. Scalars become numbers only where JSON writes the number the same way.
+/// Converts the value to JSON. A scalar becomes a number only if JSON writes the number the same
+/// way.
 std::string to_json(const YamlNode& node);
 
 }  // namespace lookout

@@ -1,4 +1,4 @@
-// Making a controller.
+// Builder: makes a controller.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace lookout::controller {
 
-/// Makes a controller that reconciles objects of type T, and hands it to the manager;
+/// Makes a controller that reconciles objects of type T and adds it to the manager;
 /// controller-runtime's builder.
 ///
 ///     controller::Builder<Website>(manager)
@@ -30,14 +30,14 @@ namespace lookout::controller {
 ///         .reconcile([](controller::Request request, controller::Context& context)
 ///                        -> controller::Result { ... });
 ///
-/// reconcile() comes last. Kinds that are watched are declared in the manager's cache, unless they
-/// are already.
+/// Call reconcile() last. It declares watched kinds in the manager's cache, unless they are
+/// declared already.
 ///
-/// A controller whose requests name something else than objects of one kind has no T, but a name:
+/// A controller whose requests do not name objects of a single kind has no T, but a name:
 ///
 ///     controller::Builder(manager).named("shards").watches<Pod>(map).reconcile(...);
 ///
-/// Several controllers may reconcile the same kind, each with a name and a queue of its own.
+/// Several controllers may reconcile the same kind; each needs its own name and has its own queue.
 template <class T = void>
 class Builder {
   static constexpr bool kHasPrimary = !std::is_void_v<T>;
@@ -45,7 +45,7 @@ class Builder {
                 "lookout: a Builder's T is a type with a resource, such as k8s::core::v1::Pod");
 
  public:
-  /// Changes, creations and deletions of T lead to a request for the object itself.
+  /// Creations, changes and deletions of T enqueue a request for the object itself.
   explicit Builder(Manager& manager, WatchOptions options = {})
     requires(kHasPrimary)
       : manager_(manager) {
@@ -56,26 +56,29 @@ class Builder {
     spec_.watches.push_back(
         {spec_.primary, options.only_metadata, enqueue_object(), std::move(options.predicate)});
   }
-  /// No kind: named() and watches() or source() are needed.
+  /// Has no kind of its own: call named(), and watches() or source().
   explicit Builder(Manager& manager)
     requires(!kHasPrimary)
       : manager_(manager) {}
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
-  /// Events of U lead to a request for the T that owns it (owner references).
+  /// Events of U enqueue a request for the T that owns the object (owner references).
+  /// New objects of the reconciler get the controller reference; see also
+  /// Context::create_or_update().
   template <api::ResourceObject U>
   Builder& owns(WatchOptions options = {}) {
     static_assert(kHasPrimary, "lookout: owns() needs to know the owner: Builder<T>(manager)");
     const api::Resource owned(U::kResource);
     spec_.owned.push_back(owned);
+    if (options.match_any_owner) spec_.shared.push_back(owned);
     spec_.watches.push_back({owned, options.only_metadata,
                              enqueue_owner(spec_.primary, options.match_any_owner),
                              std::move(options.predicate)});
     return *this;
   }
 
-  /// Events of U lead to what `map(object, enqueue)` enqueues; see MapFunction.
+  /// Events of U enqueue what `map(object, enqueue)` adds; see MapFunction.
   template <api::ResourceObject U, class Map>
     requires std::invocable<const Map&, const U&, Enqueue&>
   Builder& watches(Map map, WatchOptions options = {}) {
@@ -83,19 +86,20 @@ class Builder {
     return *this;
   }
 
-  /// A raw source, such as timer() or a Channel.
+  /// Adds a raw source, such as timer() or a Channel.
   Builder& source(std::shared_ptr<Source> from) {
     spec_.sources.push_back(std::move(from));
     return *this;
   }
 
-  /// Only events that pass lead to requests, those of raw sources aside. Several add up.
+  /// Only events that match enqueue requests; raw sources are not filtered. Several predicates are
+  /// combined with &&.
   Builder& when(Predicate predicate) {
     when_ = std::move(when_) && std::move(predicate);
     return *this;
   }
 
-  /// The default is the kind in lower case; without a kind there is none.
+  /// The default name is the kind in lower case; without a kind, a name is required.
   Builder& named(std::string name) {
     spec_.options.name = std::move(name);
     return *this;
@@ -125,19 +129,19 @@ class Builder {
     spec_.options.warm_up = early;
     return *this;
   }
-  /// For everything else: changes options that have been set so far.
+  /// Changes other options; sees the options set so far.
   Builder& options(const std::function<void(ControllerOptions&)>& change) {
     change(spec_.options);
     return *this;
   }
 
-  /// Makes the controller. `function` takes (Request, Context&) and returns Result, then it runs on
-  /// threads of the controller and may block; or it returns Awaitable<Result>, then it runs
-  /// on the event loop. The manager keeps it until it is destroyed. Throws InvalidArgument if there
-  /// is no name, or it is taken; if nothing is watched; if `function` is an empty std::function; or
-  /// if the manager is stopping.
+  /// Makes the controller. `function` takes (Request, Context&). If it returns Result, it runs on
+  /// threads of the controller and may block; if it returns Awaitable<Result>, it runs on the event
+  /// loop. The manager keeps it until the manager is destroyed. Throws InvalidArgument if the name
+  /// is missing or taken; if nothing is watched; if `function` is an empty std::function; or if the
+  /// manager is stopping.
   ///
-  /// The returned controller takes further watches while it runs. It may be ignored.
+  /// The returned controller accepts further watches while it runs. It may be ignored.
   template <class Function>
   Controller reconcile(Function function) {
     using Returned = std::invoke_result_t<Function&, Request, Context&>;

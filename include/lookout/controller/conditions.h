@@ -1,4 +1,4 @@
-// Conditions in an object's status.
+// Conditions: status.conditions of an object.
 #pragma once
 
 #include <chrono>
@@ -22,21 +22,21 @@ struct Condition {
   ConditionStatus status = ConditionStatus::kUnknown;
   LOOKOUT_OPTION std::string reason;  ///< a CamelCase word; the API requires one
   LOOKOUT_OPTION std::string message = {};
-  /// Nothing: the generation of the object in the draft.
+  /// Empty: the generation of the object in the draft.
   std::optional<std::int64_t> observed_generation = {};
 };
 
-/// Writes the condition into status.conditions; true if anything changed. The transition time
-/// becomes `now` when the status changes and stays otherwise, so that a second call with the same
-/// condition changes nothing. Conditions of other types stay. apimachinery's
+/// Writes the condition into status.conditions; returns true if anything changed. The transition
+/// time is set to `now` when the status changes; otherwise it stays, so that a second call with the
+/// same condition changes nothing. Conditions of other types stay. apimachinery's
 /// meta.SetStatusCondition. Throws InvalidArgument without a type or a reason.
 bool set_condition(
     const api::ObjectDraft& draft, const Condition& condition,
     api::Time now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
-/// True if there was one.
+/// Returns true if the object had such a condition.
 bool remove_condition(const api::ObjectDraft& draft, std::string_view type);
 
-/// The status of a condition; nothing if the object has none of that type.
+/// The status of a condition; empty if the object has none of this type.
 std::optional<ConditionStatus> condition_status(const api::Object& object, std::string_view type);
 inline bool is_condition_true(const api::Object& object, std::string_view type) {
   return condition_status(object, type) == ConditionStatus::kTrue;

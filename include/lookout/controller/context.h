@@ -1,4 +1,4 @@
-// The context of one reconcile.
+// Context: the context of one reconcile.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,12 +22,13 @@
 #include "lookout/controller/cache.h"
 #include "lookout/controller/create_or_update.h"
 #include "lookout/controller/event_sink.h"
+#include "lookout/controller/owner_references.h"
 #include "lookout/controller/request.h"
 #include "lookout/rest/client.h"
 
 namespace lookout::controller {
 
-/// A write that was not sent because this process no longer leads.
+/// A write was not sent because this process is no longer the leader.
 class LeadershipLostError : public Error {
  public:
   using Error::Error;
@@ -41,21 +42,23 @@ template <class Draft>
 using ObjectOf = std::remove_cvref_t<decltype(std::declval<const Draft&>().build())>;
 }  // namespace detail
 
-/// Given to a reconciler for one call: reading from the caches, writing to the server, Events.
+/// The argument of a reconciler for one call: reads from the caches, writes to the server, records
+/// Events.
 ///
-/// Reads see one state of the caches for the whole call, that of the first read; own writes are not
-/// in it. Writes go to the server at once. **Read your own writes**: after the call, the same
-/// request does not run again before the caches have seen its writes; other requests go on. A write
-/// that no cache can see (a kind that is not cached, an object outside the selection) holds nothing
-/// up, and ControllerOptions::write_timeout bounds the wait in any case. Writes through uncached()
-/// are not followed.
+/// All reads of a call see one state of the caches, taken at the first read; it does not include
+/// the call's own writes. Writes go to the server immediately. **Read your own writes**: the same
+/// request does not run again before the caches have seen its writes; other requests continue. A
+/// write that no cache can see (a kind that is not cached, an object outside the selection) delays
+/// nothing, and ControllerOptions::write_timeout bounds the wait. Writes through uncached() are not
+/// tracked.
 ///
-/// Every write first makes sure that this process still leads, and throws LeadershipLostError if it
-/// does not, so a process that was frozen writes nothing when it wakes. All calls end with stop().
+/// Every write first checks that this process is still the leader, and throws LeadershipLostError
+/// if it is not: a process that was frozen writes nothing when it wakes up. All calls end with
+/// stop().
 ///
-/// A blocking reconciler uses the blocking functions, a coroutine their async_ twins (a blocking
-/// call on the event loop throws InvalidArgument). It belongs to the call: do not keep it. One
-/// thread at a time may use it.
+/// A blocking reconciler uses the blocking functions, a coroutine the async_ ones (a blocking call
+/// on the event loop throws InvalidArgument). The context is valid during the call only: do not
+/// keep it. Only one thread at a time may use it.
 class Context {
  public:
   Context(std::shared_ptr<const detail::Environment> environment, Request request,
@@ -65,15 +68,15 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   const Request& request() const { return request_; }
-  /// Requested when the manager stops, leadership is lost, or the reconcile timeout has passed.
+  /// Requested when the manager stops, when leadership is lost, and after the reconcile timeout.
   const std::stop_token& stop() const { return stop_; }
   /// The name of the controller.
   const std::string& controller() const;
 
   // ------------------------------------------------------------------------------- reading
-  // All of these throw NotCachedError for kinds that are not cached.
+  // All of these functions throw NotCachedError for kinds that are not cached.
 
-  /// Nothing if there is no such object.
+  /// Empty if there is no such object.
   template <api::ResourceObject T>
   std::optional<T> find(const Request& request) {
     return view().find<T>(request);
@@ -82,14 +85,14 @@ class Context {
   std::optional<T> find(std::string_view ns, std::string_view name) {
     return view().find<T>(Request(ns, name));
   }
-  /// Throws api::StatusError (api::is_not_found) if there is none.
+  /// Throws api::StatusError (api::is_not_found) if there is no such object.
   template <api::ResourceObject T>
   T get(const Request& request) {
     auto found = view().find<T>(request);
     if (!found) throw_not_found(api::Resource(T::kResource), request);
     return *std::move(found);
   }
-  /// The objects of a namespace, or of all watched namespaces if it is empty.
+  /// The objects of a namespace; if `ns` is empty, of all watched namespaces.
   template <api::ResourceObject T>
   std::vector<T> list(std::string_view ns = {}, const api::labels::Selector& selector = {}) {
     return view().list<T>(ns, selector);
@@ -99,16 +102,16 @@ class Context {
                           std::string_view ns = {}) {
     return view().by_index<T>(index, value, ns);
   }
-  /// The state that this call sees, for find_metadata() and its like.
+  /// The state of the caches that this call sees, for find_metadata() and similar functions.
   CacheView& view();
 
-  /// A client for whatever else there is to ask the server; its calls end with stop().
+  /// A client for all other requests; its calls end with stop().
   const rest::Client& uncached() const;
 
   // ------------------------------------------------------------------------------- writing
   // The verbs of rest::TypedClient, for drafts. They throw what the client throws. New objects of
-  // kinds that the builder owns() get the controller reference to the object of the request, if
-  // they have no controller yet.
+  // kinds that the builder owns() get a controller reference to the object of the request, unless
+  // they have a controller already.
 
   template <std::derived_from<api::ObjectDraft> Draft>
   detail::ObjectOf<Draft> create(const Draft& draft, rest::CreateOptions options = {}) {
@@ -120,7 +123,7 @@ class Context {
     return typed<Draft>(async_create_object(resource_of(draft), draft, std::move(options)));
   }
 
-  /// The whole object, with the resourceVersion of the draft's original.
+  /// Replaces the whole object, with the resourceVersion of the draft's original.
   template <std::derived_from<api::ObjectDraft> Draft>
   detail::ObjectOf<Draft> update(const Draft& draft, rest::UpdateOptions options = {}) {
     return typed<Draft>(run(async_update_object(resource_of(draft), draft, std::move(options))));
@@ -142,7 +145,7 @@ class Context {
       const Draft& draft, rest::PatchOptions options = rest::PatchOptions()) {
     return typed<Draft>(async_patch_object(resource_of(draft), draft, false, std::move(options)));
   }
-  /// The same for the status.
+  /// Like patch(), for the status subresource.
   template <std::derived_from<api::ObjectDraft> Draft>
   detail::ObjectOf<Draft> patch_status(const Draft& draft, rest::PatchOptions options = {}) {
     return typed<Draft>(
@@ -154,8 +157,9 @@ class Context {
     return typed<Draft>(async_patch_object(resource_of(draft), draft, true, std::move(options)));
   }
 
-  /// Server-side apply, as the field manager that has the controller's name, taking fields over
-  /// from others.
+  /// Server-side apply with the controller's name as the field manager. Takes fields over from
+  /// other managers. For owned kinds, the server refuses (422) an object that another object
+  /// controls, because it would have two controllers.
   template <std::derived_from<api::ObjectDraft> Draft>
   detail::ObjectOf<Draft> apply(const Draft& draft) {
     return typed<Draft>(run(async_apply_object(resource_of(draft), draft)));
@@ -165,7 +169,7 @@ class Context {
     return typed<Draft>(async_apply_object(resource_of(draft), draft));
   }
 
-  /// Deletes this very object (its uid is a precondition); false if it was gone already.
+  /// Deletes this object (its uid is a precondition); returns false if it was gone already.
   template <api::ResourceObject T>
   bool remove(const T& object, rest::DeleteOptions options = {}) {
     return run(async_remove_object(api::Resource(T::kResource), object, std::move(options)));
@@ -176,39 +180,60 @@ class Context {
     return async_remove_object(api::Resource(T::kResource), object, std::move(options));
   }
 
-  /// Has `mutate` write into a draft of the object what it should have, and creates or updates the
-  /// object if that makes a difference. The object is read from the cache, so that a call that
-  /// changes nothing costs no request; if the cache has only parts of it, or does not have the
-  /// kind, from the server. A conflict throws: the request is retried when the cache is newer. See
-  /// controller::create_or_update(), which reads from the server.
+  /// Lets `mutate` write the wanted state into a draft of the object, and creates or updates the
+  /// object if that changes anything. Reads the object from the cache, so that a call without
+  /// changes costs no request; if the cache does not have the kind or has only parts of the object,
+  /// it reads from the server. A conflict throws: the request is retried when the cache is newer.
+  /// See controller::create_or_update(), which reads from the server.
+  ///
+  /// An object of a kind that the builder owns() gets the request's object as its controller. Throws
+  /// AlreadyOwnedError, and writes nothing, if another object controls it; with
+  /// owned_by(*site, Orphans::kRefuse), throws NotOwnedError for an object without a controller.
+  /// owned_by_anyone() writes the object regardless of its owners; so does a call without `ownership`
+  /// for kinds that the builder does not own, or owns with match_any_owner.
   template <api::ResourceObject T, class Mutate>
   WriteResult<T> create_or_update(const Request& request, const Mutate& mutate) {
+    return create_or_update<T>(request, ownership_of(api::Resource(T::kResource)), mutate);
+  }
+  template <api::ResourceObject T, class Mutate>
+  WriteResult<T> create_or_update(const Request& request, const Ownership& ownership,
+                                  const Mutate& mutate) {
     const T existing(run(async_current(api::Resource(T::kResource), request)));
+    require_ownership(existing, ownership);
     const auto draft = draft_of(existing, request);
     mutate(draft);
+    if (ownership.owner) set_controller_reference(ownership.owner, draft);
     return {T(run(async_write_draft(api::Resource(T::kResource), existing, draft))),
             written(existing, draft)};
   }
   template <api::ResourceObject T, class Mutate>
   Awaitable<WriteResult<T>> async_create_or_update(Request request, Mutate mutate) {
+    return async_create_or_update<T>(std::move(request), ownership_of(api::Resource(T::kResource)),
+                                     std::move(mutate));
+  }
+  template <api::ResourceObject T, class Mutate>
+  Awaitable<WriteResult<T>> async_create_or_update(Request request, Ownership ownership,
+                                                   Mutate mutate) {
     const T existing(co_await async_current(api::Resource(T::kResource), request));
+    require_ownership(existing, ownership);
     const auto draft = draft_of(existing, request);
     mutate(draft);
+    if (ownership.owner) set_controller_reference(ownership.owner, draft);
     T now(co_await async_write_draft(api::Resource(T::kResource), existing, draft));
     co_return WriteResult<T>{std::move(now), written(existing, draft)};
   }
 
-  // ------------------------------------------------------------------------------- the rest
+  // ------------------------------------------------------------------------------- other
 
-  /// Makes sure that `clean_up` runs before the object goes. Returns true if the object is being
-  /// deleted, so that there is nothing else to do:
+  /// Runs `clean_up` before the object is deleted. Returns true if the object is being deleted, so
+  /// that there is nothing else to do:
   ///
   ///     if (context.finalize(*site, "example.com/website", [&] { remove_dns(*site); })) return {};
   ///
-  /// While the object lives, adds the finalizer if it is missing. Once somebody has deleted it,
-  /// runs `clean_up` and then removes the finalizer, also when others have written the object
-  /// meanwhile. If `clean_up` throws, the finalizer stays and the request is retried; it must
-  /// therefore be safe to run again.
+  /// While the object exists, adds the finalizer if it is missing. Once the object is being
+  /// deleted, runs `clean_up` and then removes the finalizer, even if the object has changed in the
+  /// meantime. If `clean_up` throws, the finalizer stays and the request is retried, so `clean_up`
+  /// must be repeatable.
   template <api::ResourceObject T>
   bool finalize(const T& object, std::string_view finalizer,
                 const std::function<void()>& clean_up) {
@@ -221,15 +246,15 @@ class Context {
                                  std::move(clean_up));
   }
 
-  /// Reports a Kubernetes Event about the object, if the manager has an EventSink. The format is
-  /// fmt's.
+  /// Reports a Kubernetes Event about the object, if the manager has an EventSink. The format
+  /// string is fmt's.
   template <class... Arguments>
   void event(const api::Object& regarding, std::string_view reason,
              fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
     report(regarding, EventType::kNormal, reason,
            fmt::format(format, std::forward<Arguments>(arguments)...));
   }
-  /// The same with the type Warning.
+  /// Like event(), with the type Warning.
   template <class... Arguments>
   void warning(const api::Object& regarding, std::string_view reason,
                fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
@@ -237,7 +262,7 @@ class Context {
            fmt::format(format, std::forward<Arguments>(arguments)...));
   }
 
-  /// For the library: what has been written, and is to be seen.
+  /// For the library: the writes that the caches have not seen yet.
   std::vector<detail::Write> take_writes();
 
  private:
@@ -281,7 +306,9 @@ class Context {
   [[noreturn]] static void throw_not_found(const api::Resource& resource, const Request& request);
   void report(const api::Object& regarding, EventType type, std::string_view reason,
               const std::string& message) const;
-  /// Sets the controller reference where the builder says so.
+  /// The ownership for create_or_update() of objects of this kind.
+  Ownership ownership_of(const api::Resource& resource);
+  /// Sets the controller reference if the builder owns() the kind.
   void own(const api::Resource& resource, const api::ObjectDraft& draft);
   void note(const api::Resource& resource, const api::Object& written);
   void note_removed(const api::Resource& resource, const Request& key, std::string_view uid);

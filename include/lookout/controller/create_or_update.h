@@ -1,4 +1,4 @@
-// Creating an object, or bringing an existing one to the wanted state.
+// create_or_update(): creates an object, or updates an existing one to the wanted state.
 #pragma once
 
 #include <functional>
@@ -8,17 +8,18 @@
 
 #include "lookout/api/draft.h"
 #include "lookout/api/object.h"
+#include "lookout/controller/owner_references.h"
 #include "lookout/rest/client.h"
 
 namespace lookout::controller {
 
-/// The outcome of a write.
+/// The result of a write.
 enum class Written {
-  kUnchanged,          ///< the object is as it should be
-  kCreated,            ///< it was not there
-  kUpdated,            ///< it was different
-  kUpdatedStatus,      ///< it and its status were different
-  kUpdatedStatusOnly,  ///< only its status was different
+  kUnchanged,          ///< the object was already in the wanted state
+  kCreated,            ///< the object did not exist
+  kUpdated,            ///< the object was changed
+  kUpdatedStatus,      ///< the object and its status were changed
+  kUpdatedStatusOnly,  ///< only the status was changed
 };
 
 /// "unchanged", "created" ...: controllerutil's OperationResult.
@@ -26,7 +27,7 @@ std::string_view to_string(Written written);
 
 template <class T>
 struct WriteResult {
-  T object;  ///< as the server has it now
+  T object;  ///< the server's current version
   Written written = Written::kUnchanged;
 };
 
@@ -34,14 +35,14 @@ namespace detail {
 
 enum class WriteMode { kUpdate, kPatch };
 
-/// The outcome of one call of `mutate`.
+/// The result of one call of `mutate`.
 struct PlannedWrite {
   api::Object object;
   std::string patch;         ///< the differences outside the status
-  std::string status_patch;  ///< "{}" if the status stays
+  std::string status_patch;  ///< "{}" if the status is unchanged
   bool changed = false;
 };
-/// `existing` is empty if the server has no such object.
+/// `existing` is empty if there is no such object.
 using PlanWrite = std::function<PlannedWrite(const api::Object& existing)>;
 
 WriteResult<api::Object> write(const rest::ResourceClient& client, const std::string& name,
@@ -52,8 +53,11 @@ Awaitable<WriteResult<api::Object>> async_write(rest::ResourceClient client, std
                                                 WriteMode mode);
 
 template <class T, class Mutate>
-PlanWrite plan_of(const rest::TypedClient<T>& client, const std::string& name, Mutate mutate) {
-  return [ns = client.dynamic().ns(), name, mutate](const api::Object& existing) {
+PlanWrite plan_of(const rest::TypedClient<T>& client, const std::string& name, Mutate mutate,
+                  Ownership ownership = Ownership()) {
+  return [ns = client.dynamic().ns(), name, mutate = std::move(mutate),
+          ownership = std::move(ownership)](const api::Object& existing) {
+    require_ownership(existing, ownership);
     auto draft = [&] {
       if (existing) return T(existing).edit();
       if constexpr (T::kResource.namespaced) {
@@ -63,6 +67,7 @@ PlanWrite plan_of(const rest::TypedClient<T>& client, const std::string& name, M
       }
     }();
     mutate(draft);
+    if (ownership.owner) set_controller_reference(ownership.owner, draft);
     return PlannedWrite{draft.build(), draft.diff_except("status"), draft.diff("status"),
                         draft.changed()};
   };
@@ -79,52 +84,86 @@ Awaitable<WriteResult<T>> typed(Awaitable<WriteResult<api::Object>> task) {
 
 }  // namespace detail
 
-/// Reads the object, has `mutate` write into a draft of it what it should have, and creates or
-/// updates it if that makes a difference. Include the header of T's drafts.
+/// Reads the object, lets `mutate` write the wanted state into a draft of it, and creates or
+/// updates the object if that changes anything. Include the header of T's drafts.
 ///
-///     controller::create_or_update(deployments, "web", [&](k8s::apps::v1::DeploymentDraft& web) {
-///       web.spec().set_replicas(3);
-///       controller::set_controller_reference(site, web);
-///     });
+///     controller::create_or_update(deployments, "web", controller::owned_by(site),
+///                                  [&](k8s::apps::v1::DeploymentDraft& web) {
+///                                    web.spec().set_replicas(3);
+///                                  });
 ///
-/// `mutate` runs on the calling thread; that of async_create_or_update() on the event loop. It sets
-/// the fields that it means and leaves alone what the server or others have set, so defaults of the
-/// server are no difference. It is called again when another writer was faster, at most five times.
-/// Throws InvalidArgument if it changes the name or the namespace, and what the client throws.
-/// controllerutil.CreateOrUpdate, which does not try again.
+/// With owned_by(), the object gets the controller reference; AlreadyOwnedError is thrown, and
+/// nothing written, if another object controls it. Without, `mutate` says whose the object is (or
+/// nobody does, and the object is written whoever owns it).
+///
+/// `mutate` runs on the calling thread; async_create_or_update() runs it on the event loop. It
+/// should set only the fields that it manages and leave fields of the server and of others alone;
+/// the server's defaults then do not count as changes. After a conflict it is called again, at most
+/// five times in total. Throws InvalidArgument if it changes the name or the namespace, and what
+/// the client throws. controllerutil.CreateOrUpdate, which does not retry.
 template <class T, class Mutate>
 WriteResult<T> create_or_update(const rest::TypedClient<T>& client, const std::string& name,
                                 Mutate mutate, const rest::CallOptions& call = {}) {
-  return detail::typed<T>(detail::write(client.dynamic(), name,
-                                        detail::plan_of(client, name, std::move(mutate)), call,
-                                        detail::WriteMode::kUpdate));
+  return create_or_update(client, name, Ownership(), std::move(mutate), call);
+}
+template <class T, class Mutate>
+WriteResult<T> create_or_update(const rest::TypedClient<T>& client, const std::string& name,
+                                Ownership ownership, Mutate mutate,
+                                const rest::CallOptions& call = {}) {
+  return detail::typed<T>(
+      detail::write(client.dynamic(), name,
+                    detail::plan_of(client, name, std::move(mutate), std::move(ownership)), call,
+                    detail::WriteMode::kUpdate));
 }
 template <class T, class Mutate>
 Awaitable<WriteResult<T>> async_create_or_update(const rest::TypedClient<T>& client,
                                                  const std::string& name, Mutate mutate,
                                                  rest::CallOptions call = rest::CallOptions()) {
-  return detail::typed<T>(detail::async_write(client.dynamic(), name,
-                                              detail::plan_of(client, name, std::move(mutate)),
-                                              std::move(call), detail::WriteMode::kUpdate));
+  return async_create_or_update(client, name, Ownership(), std::move(mutate), std::move(call));
+}
+template <class T, class Mutate>
+Awaitable<WriteResult<T>> async_create_or_update(const rest::TypedClient<T>& client,
+                                                 const std::string& name, Ownership ownership,
+                                                 Mutate mutate,
+                                                 rest::CallOptions call = rest::CallOptions()) {
+  return detail::typed<T>(
+      detail::async_write(client.dynamic(), name,
+                          detail::plan_of(client, name, std::move(mutate), std::move(ownership)),
+                          std::move(call), detail::WriteMode::kUpdate));
 }
 
-/// The same with merge patches instead of whole objects: one of the object, then one of its status
-/// by the subresource, for new objects too. controllerutil.CreateOrPatch, which does not write the
-/// status of a new object.
+/// Like create_or_update(), with merge patches instead of whole objects: one for the object and one
+/// for its status subresource, even if the object is new. controllerutil.CreateOrPatch, which does
+/// not write the status of a new object.
 template <class T, class Mutate>
 WriteResult<T> create_or_patch(const rest::TypedClient<T>& client, const std::string& name,
                                Mutate mutate, const rest::CallOptions& call = {}) {
-  return detail::typed<T>(detail::write(client.dynamic(), name,
-                                        detail::plan_of(client, name, std::move(mutate)), call,
-                                        detail::WriteMode::kPatch));
+  return create_or_patch(client, name, Ownership(), std::move(mutate), call);
+}
+template <class T, class Mutate>
+WriteResult<T> create_or_patch(const rest::TypedClient<T>& client, const std::string& name,
+                               Ownership ownership, Mutate mutate,
+                               const rest::CallOptions& call = {}) {
+  return detail::typed<T>(
+      detail::write(client.dynamic(), name,
+                    detail::plan_of(client, name, std::move(mutate), std::move(ownership)), call,
+                    detail::WriteMode::kPatch));
 }
 template <class T, class Mutate>
 Awaitable<WriteResult<T>> async_create_or_patch(const rest::TypedClient<T>& client,
                                                 const std::string& name, Mutate mutate,
                                                 rest::CallOptions call = rest::CallOptions()) {
-  return detail::typed<T>(detail::async_write(client.dynamic(), name,
-                                              detail::plan_of(client, name, std::move(mutate)),
-                                              std::move(call), detail::WriteMode::kPatch));
+  return async_create_or_patch(client, name, Ownership(), std::move(mutate), std::move(call));
+}
+template <class T, class Mutate>
+Awaitable<WriteResult<T>> async_create_or_patch(const rest::TypedClient<T>& client,
+                                                const std::string& name, Ownership ownership,
+                                                Mutate mutate,
+                                                rest::CallOptions call = rest::CallOptions()) {
+  return detail::typed<T>(
+      detail::async_write(client.dynamic(), name,
+                          detail::plan_of(client, name, std::move(mutate), std::move(ownership)),
+                          std::move(call), detail::WriteMode::kPatch));
 }
 
 }  // namespace lookout::controller

@@ -1,4 +1,4 @@
-// Where the Kubernetes Events of controllers go.
+// EventSink: the destination of the Kubernetes Events of controllers.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace lookout::controller {
 
 enum class EventType { kNormal, kWarning };
 
-/// Takes the Events that reconcilers report with Context::event(): an event recorder, or a fake in
-/// a test. Called from any thread, also on the event loop, so it must not block.
+/// Receives the Events that reconcilers report with Context::event(): an event recorder, or a fake
+/// in a test. Called from any thread, including the event loop, so it must not block.
 class EventSink {
  public:
   virtual ~EventSink() = default;

@@ -1,4 +1,4 @@
-// Several finalizers of one kind of objects.
+// FinalizerRegistry: several finalizers for one kind.
 #pragma once
 
 #include <exception>
@@ -18,21 +18,21 @@ class FinalizerError : public Error {
   using Error::Error;
 };
 
-/// The outcome of FinalizerRegistry::finalize().
+/// The result of FinalizerRegistry::finalize().
 struct FinalizeResult {
   struct Failure {
     std::string finalizer;
     std::exception_ptr error;
   };
 
-  /// Whether the draft differs from its original outside the status, and in the status: what is to
-  /// be written with patch() and patch_status(), failures or not.
+  /// True if the draft has changed outside the status, and in the status: call patch() and
+  /// patch_status() accordingly, even if there were failures.
   bool updated = false;
   bool status_updated = false;
   std::vector<Failure> failures = {};
 
-  /// Throws FinalizerError that names every finalizer that failed, with its error; nothing happens
-  /// if none did. Call it after the draft was written.
+  /// Throws FinalizerError with the name and the error of every failed finalizer; does nothing if
+  /// none failed. Call it after writing the draft.
   void throw_if_failed() const;
 };
 
@@ -48,25 +48,25 @@ struct FinalizeResult {
 ///     if (result.updated) sites.patch(change);
 ///     result.throw_if_failed();
 ///
-/// finalize() may be called from many threads at a time, with drafts of their own; add() may not be
-/// called beside it.
+/// finalize() may be called from many threads at once, with different drafts; add() must not run at
+/// the same time.
 class FinalizerRegistry {
  public:
-  /// Does what is to be done before the object goes. It may be called again for an object for which
-  /// it has succeeded, so it must be repeatable. It may change the draft, such as a condition in
-  /// the status, also when it throws then.
+  /// Cleans up before the object is deleted. It may be called again after it has succeeded for an
+  /// object, so it must be repeatable. It may change the draft, for example a condition in the
+  /// status, even if it then throws.
   using Finalizer = std::function<void(const api::ObjectDraft& object)>;
 
-  /// Throws InvalidArgument if there is a finalizer of that name, if the name is not a qualified
+  /// Throws InvalidArgument if there is a finalizer with this name, if the name is not a qualified
   /// name such as "example.com/dns", which the API server would refuse, or if the function is
   /// empty.
   void add(std::string name, Finalizer finalizer);
 
-  /// Adds all finalizers that are missing to an object that is not being deleted. For one that is,
-  /// runs those that it has in the order in which they were registered, and removes each that
-  /// succeeds; one that throws stays and keeps the object, and the others run all the same. Changes
-  /// only the draft. An object that has been deleted gets no new finalizers: the API server would
-  /// refuse them.
+  /// For an object that is not being deleted, adds all missing finalizers. For an object that is
+  /// being deleted, runs its finalizers in the order of their registration and removes each one
+  /// that succeeds; one that throws stays and keeps the object, and the others still run. Changes
+  /// only the draft. An object that is being deleted gets no new finalizers, because the API server
+  /// would refuse them.
   FinalizeResult finalize(const api::ObjectDraft& object) const;
 
  private:

@@ -1,4 +1,4 @@
-// Work to do before an object is deleted: metadata.finalizers.
+// Finalizers: metadata.finalizers, work to do before an object is deleted.
 #pragma once
 
 #include <string_view>
@@ -8,13 +8,14 @@
 
 namespace lookout::controller {
 
-/// An object with finalizers is not deleted but marked with a deletionTimestamp, until the last of
-/// them is taken out. controller-runtime's controllerutil: both return whether anything changed.
+/// Deleting an object with finalizers only sets its deletionTimestamp; the object is deleted when
+/// the last finalizer is removed. controller-runtime's controllerutil: both functions return true
+/// if anything changed.
 bool add_finalizer(const api::ObjectDraft& draft, std::string_view finalizer);
 bool remove_finalizer(const api::ObjectDraft& draft, std::string_view finalizer);
 bool has_finalizer(const api::Object& object, std::string_view finalizer);
 
-/// Whether somebody has deleted the object, and it waits for its finalizers.
+/// True if the object has been deleted and waits for its finalizers.
 bool is_being_deleted(const api::Object& object);
 
 }  // namespace lookout::controller

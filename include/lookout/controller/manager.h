@@ -1,4 +1,4 @@
-// Runs controllers.
+// Manager: runs controllers and everything they need.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@
 
 namespace lookout::controller {
 
-/// Leader election on a Lease; the times are those of leaderelection::Options.
+/// Leader election on a Lease; leaderelection::Options documents the times.
 struct LeaderElection {
   LOOKOUT_OPTION std::string name;
   /// Empty: the namespace of the pod's service account.
@@ -34,53 +34,54 @@ struct LeaderElection {
   std::chrono::milliseconds lease_duration{15'000};
   std::chrono::milliseconds renew_deadline{10'000};
   std::chrono::milliseconds retry_period{2'000};
-  /// Whether to give the lease up after an orderly stop.
+  /// Releases the lease after an orderly stop.
   bool release = true;
-  /// Labels for the Lease; others' labels stay.
+  /// Labels for the Lease; other labels stay.
   LOOKOUT_OPTION std::map<std::string, std::string> labels = {};
 };
 
 struct ManagerOptions {
-  /// Nothing: this process is the only one.
+  /// Empty: no leader election; this process is the only one.
   LOOKOUT_OPTION std::optional<LeaderElection> leader_election = {};
-  /// Where /healthz and /readyz are served, such as ":8081"; "" or "0": nowhere. Port 0 is any free
-  /// one, see Manager::health_port().
+  /// The address for /healthz and /readyz, such as ":8081"; "" or "0": not served. Port 0 is any
+  /// free port; see Manager::health_port().
   LOOKOUT_OPTION std::string health_listen = {};
-  /// Where /metrics is served, in Prometheus' text format.
+  /// The address for /metrics, in Prometheus' text format.
   LOOKOUT_OPTION std::string metrics_listen = {};
-  /// Whether /readyz fails while caches are incomplete or have heard nothing from the server for
-  /// max_cache_staleness; /readyz/caches says which, and why. Not for programs whose caches need their own conversion webhook: they are not
-  /// ready before the caches, and the caches not before them.
+  /// Makes /readyz fail while caches are incomplete or have had no sign of life from the server for
+  /// max_cache_staleness; /readyz/caches names them and the reason. Set it to false for programs
+  /// whose caches depend on their own conversion webhook: they would not become ready before the
+  /// caches, nor the caches before them.
   bool ready_when_caches_are_live = true;
-  /// A server sends bookmarks about once a minute, if nothing else.
+  /// A server sends at least a bookmark about once a minute.
   std::chrono::milliseconds max_cache_staleness = std::chrono::minutes(2);
   LOOKOUT_OPTION CacheOptions cache = {};
   /// The concurrency of controllers that set none.
   unsigned concurrency = 1;
-  /// How long an orderly stop may take; less than 0: as long as it takes.
+  /// The time limit of an orderly stop; negative: none.
   std::chrono::milliseconds graceful_shutdown_timeout = std::chrono::seconds(30);
-  /// Called when a stop takes longer, or when leadership was lost and work is still running.
-  /// run() cannot return while code of the program runs; a program that has to end calls
-  /// std::_Exit here, as controller-runtime's programs exit then.
+  /// Called when a stop exceeds its time limit, or when leadership was lost and work is still
+  /// running. run() cannot return while user code runs; a program that has to end calls std::_Exit
+  /// here, as controller-runtime's programs exit in this case.
   LOOKOUT_OPTION std::function<void()> on_shutdown_overrun = {};
-  /// Takes the Events of Context::event(); null: nobody does.
+  /// Receives the Events of Context::event(); null: they are dropped.
   LOOKOUT_OPTION std::shared_ptr<EventSink> events = {};
-  /// Null: the machine's.
+  /// Null: the machine's clock.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
 };
 
 /// When a runnable starts and ends.
 enum class RunnableGroup {
-  kServers,   ///< first up, last down
+  kServers,   ///< started first, stopped last
   kWebhooks,  ///< before the caches, whose first lists may need conversion
   kOthers,    ///< with the caches, on every replica
   kLeader,    ///< only while this process leads; always, without leader election
 };
 
-/// The result of a health or readiness check: the reason for a failure, or nothing.
+/// The result of a health or readiness check: the reason for a failure; empty if healthy.
 using HealthCheck = std::function<std::optional<std::string>()>;
 
-/// run() ended because leadership was lost. The process must end and begin anew.
+/// run() ended because leadership was lost. The process must exit and start again.
 class LeaderElectionLostError : public Error {
  public:
   using Error::Error;
@@ -91,27 +92,28 @@ class ShutdownOverrunError : public Error {
   using Error::Error;
 };
 
-/// Starts and stops all that a controller program consists of: HTTP servers, caches, controllers,
-/// leader election, runnables of one's own. controller-runtime's manager.
+/// Starts and stops the parts of a controller program: HTTP servers, caches, controllers, leader
+/// election, and custom runnables. controller-runtime's manager.
 ///
 ///     controller::Manager manager{client, {.health_listen = ":8081"}};
 ///     controller::Builder<Website>(manager).reconcile(...);
 ///     manager.run(controller::stop_on_signals());
 ///
-/// It starts servers, webhooks, caches (and waits for their first lists), others, sources that warm
-/// up, then campaigns and starts what needs leadership. It stops others, then what needs
-/// leadership, then caches, webhooks and servers, and releases the lease last. When leadership is
-/// lost, everything is told to stop at once, and Context refuses to write.
+/// The start order is: servers, webhooks, caches (waiting for their first lists), others, sources
+/// that warm up; then the manager campaigns for leadership and starts the parts that need it. The
+/// stop order is: others, parts that need leadership, caches, webhooks, servers; the lease is
+/// released last. When leadership is lost, all parts are stopped at once, and Context refuses to
+/// write.
 ///
-/// An error of a runnable or a controller's start ends run() with that error. After run() has
-/// returned, no code of the program runs. What reconcilers capture must live that long.
+/// An error from a runnable or from a controller's start ends run() with that error. After run()
+/// has returned, no user code runs. Objects that reconcilers capture must live until then.
 ///
-/// All functions may be called from any thread. What is added while the manager runs starts at
-/// once; while it stops, adding throws InvalidArgument.
+/// All functions may be called from any thread. Parts that are added while the manager runs start
+/// immediately; while it stops, adding throws InvalidArgument.
 class Manager {
  public:
   /// Opens the listeners, but serves only while it runs. Throws lookout::Error if an address cannot
-  /// be had, InvalidArgument for options that cannot work.
+  /// be bound, and InvalidArgument for invalid options.
   explicit Manager(rest::Client client, ManagerOptions options = {});
   /// run() must have returned.
   ~Manager();
@@ -123,37 +125,38 @@ class Manager {
 
   using Run = std::function<void(std::stop_token stop)>;
   using AsyncRun = std::function<Awaitable<void>(std::stop_token stop)>;
-  /// Runs `run` on a thread of its own, from its group's start until it returns. It must return
-  /// soon after `stop`. To return early is fine; to throw ends the manager.
+  /// Runs `run` on its own thread, from the start of its group until it returns. It must return
+  /// soon after `stop` is requested. Returning early is fine; an exception ends the manager.
   void add(std::string name, Run run, RunnableGroup group = RunnableGroup::kLeader);
-  /// The same for a coroutine, on a strand of the event loop.
+  /// Like add(), for a coroutine on a strand of the event loop.
   void add_async(std::string name, AsyncRun run, RunnableGroup group = RunnableGroup::kLeader);
-  /// For the builder, whose reconcile() says what it throws.
+  /// For the builder; Builder::reconcile() documents the exceptions.
   Controller add(ControllerSpec spec);
 
-  /// /healthz/NAME and /readyz/NAME. Checks run on a thread of the server, several at a time, and
-  /// must not block for long; an exception counts as a failure. Without any check, "ping" is there.
-  /// A name may be a path, such as "controller/website" (see ControllerOptions::stuck_after).
+  /// Adds /healthz/NAME and /readyz/NAME. Checks run on a thread of the server, possibly at the
+  /// same time, and must not block for long; an exception counts as a failure. Without checks,
+  /// there is one named "ping". A name may be a path, such as "controller/website" (see
+  /// ControllerOptions::stuck_after).
   void add_health_check(std::string name, HealthCheck check);
   void add_ready_check(std::string name, HealthCheck check);
-  /// More metrics for /metrics; those of caches, controllers and leader election are there.
+  /// Adds metrics to /metrics, besides those of caches, controllers and leader election.
   void add_metrics(std::shared_ptr<const metrics::Source> source);
 
-  /// Runs until `stop` is requested or something fails; throws that failure. Once.
+  /// Runs until `stop` is requested or something fails; rethrows that failure. Call it once.
   void run(std::stop_token stop);
-  /// The same on the event loop.
+  /// Like run(), on the event loop.
   Awaitable<void> async_run(std::stop_token stop);
 
-  /// Whether this process leads at this moment; true without leader election while it runs.
+  /// True if this process leads at this moment; without leader election, true while it runs.
   bool is_leader() const;
-  /// The present term, for its fencing token; nothing without one.
+  /// The current term, for its fencing token; empty if there is none.
   std::optional<leaderelection::Leadership> leadership() const;
 
   /// The ports that were bound; 0 if there is no listener.
   std::uint16_t health_port() const;
   std::uint16_t metrics_port() const;
 
-  /// Everything that /metrics shows.
+  /// Appends everything that /metrics shows.
   void collect(std::vector<metrics::Sample>& out) const;
 
  private:

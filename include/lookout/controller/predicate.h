@@ -1,4 +1,4 @@
-// Which events lead to a reconcile.
+// Predicate: filters events before they lead to a reconcile.
 #pragma once
 
 #include <functional>
@@ -13,23 +13,23 @@ namespace lookout::controller {
 struct Event {
   enum class Type { kCreate, kUpdate, kDelete };
   Type type = Type::kCreate;
-  /// The version before; only of updates.
+  /// The version before; updates only.
   api::Object before = {};
-  /// The new version; of a deletion the last one that was known.
+  /// The new version; for a deletion, the last known version.
   api::Object object = {};
-  /// A creation that is part of the first list: the object was there before.
+  /// True for a creation in the first list: the object existed before.
   bool initial = false;
-  /// A deletion that was missed; `object` may not be the last version.
+  /// True for a missed deletion; `object` may not be the final version.
   bool final_state_unknown = false;
 };
 
-/// Says whether an event counts; controller-runtime's predicates. Combine them with &&, || and !:
+/// Filters events; controller-runtime's predicates. Combine them with &&, || and !:
 ///
 ///     generation_changed() || labels_changed()
 ///
-/// A predicate runs before the event is mapped to requests. It does not change what caches hold.
-/// It runs on a handler thread, must be safe to call from several threads, and an exception counts
-/// as true: a predicate with a fault must not lose events.
+/// A predicate runs before the event is mapped to requests. It does not affect the caches. It runs
+/// on a handler thread and must be safe to call from several threads. An exception counts as true,
+/// because a faulty predicate must not lose events.
 class Predicate {
  public:
   using Function = std::function<bool(const Event&)>;
@@ -48,19 +48,19 @@ Predicate operator&&(Predicate a, Predicate b);
 Predicate operator||(Predicate a, Predicate b);
 Predicate operator!(Predicate a);
 
-/// The next ones judge updates only; all other events pass. An update that a resync brings has the
-/// same version before and after, so none of them lets it pass. An update from one uid to another
-/// always passes: the object was deleted and made again while the watch was away. (Not so in
-/// controller-runtime, which loses the new object if its generation is that of the old one.)
+/// The following predicates filter updates only; all other events pass. An update from a resync has
+/// the same version before and after, so none of them lets it pass. An update from one uid to
+/// another always passes: the object was deleted and recreated while the watch was interrupted.
+/// (Unlike controller-runtime, which loses the new object if both have the same generation.)
 Predicate resource_version_changed();
-/// metadata.generation, which changes with the spec and not with the status or the metadata. Not
-/// for kinds whose objects have no generation (core/v1 ConfigMap, Secret, Pod ...): their updates
-/// never pass.
+/// metadata.generation, which changes with the spec but not with the status or the metadata. Do not
+/// use it for kinds without a generation (core/v1 ConfigMap, Secret, Pod ...): their updates never
+/// pass.
 Predicate generation_changed();
 Predicate labels_changed();
 Predicate annotations_changed();
 
-/// Passes events whose new object has such labels: "app=web,tier!=db". Throws api::SelectorError.
+/// Passes events whose new object matches: "app=web,tier!=db". Throws api::SelectorError.
 Predicate label_selector(std::string_view selector);
 
 /// Passes events whose new object the function accepts: predicate<k8s::core::v1::Pod>([](const auto&

@@ -1,4 +1,4 @@
-// The requests of one controller.
+// PriorityQueue: the request queue of one controller.
 #pragma once
 
 #include <cstddef>
@@ -19,29 +19,28 @@
 
 namespace lookout::controller {
 
-/// The priority of events that a first list or a resync brings: behind all that happens live.
+/// The priority of events from a first list or a resync: below all live events.
 inline constexpr int kLowPriority = -100;
 
 struct PriorityQueueOptions {
-  /// The label of its metrics.
+  /// The `name` label of its metrics.
   LOOKOUT_OPTION std::string name = {};
-  /// Where delayed requests wait.
+  /// The event loop for the timers of delayed requests.
   LOOKOUT_OPTION std::shared_ptr<EventLoop> loop = {};
-  /// Null: the machine's.
+  /// Null: the machine's clock.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
-  /// Null: for each request 5 ms, doubling up to 1000 s.
+  /// Null: 5 ms per request, doubling up to 1000 s.
   LOOKOUT_OPTION std::shared_ptr<workqueue::RateLimiter<Request>> rate_limiter = {};
-  /// Of so many requests that are given out, one is the request that has waited longest, whatever
-  /// its priority, so that a stream of urgent requests starves nobody. 0: never, as in
-  /// controller-runtime.
+  /// One in this many requests is the one that has waited longest, regardless of its priority, so
+  /// that a stream of urgent requests starves no other. 0: never, as in controller-runtime.
   unsigned fair_share = 16;
 };
 
-/// Holds each request once; controller-runtime's priorityqueue. The highest priority comes first,
-/// among equals the first that came.
+/// Holds each request once; controller-runtime's priorityqueue. Returns the highest priority first;
+/// requests of equal priority in order of arrival.
 ///
 /// A request that is added again keeps the higher priority and the earlier time, so an event
-/// swallows a pending delay. A request that is being worked on is not given out before done().
+/// replaces a pending delay. A request that is being processed is not returned before done().
 ///
 /// All functions may be called from any thread.
 class PriorityQueue : public metrics::Source {
@@ -57,41 +56,40 @@ class PriorityQueue : public metrics::Source {
     int priority = 0;
   };
 
-  /// No effect after shut_down().
+  /// Does nothing after shut_down().
   void add(Request request, int priority = 0);
   void add_after(Request request, Clock::Duration delay, int priority = 0);
-  /// When the rate limiter says so, but not before `at_least` has passed.
+  /// Adds the request after the rate limiter's delay, but not before `at_least` has passed.
   void add_rate_limited(Request request, int priority = 0,
                         Clock::Duration at_least = Clock::Duration::zero());
 
-  /// Waits for a request; nothing once the queue is shut down or a stop is requested.
+  /// Waits for a request; empty once the queue is shut down or a stop is requested.
   [[nodiscard]] std::optional<Item> get(std::stop_token stop = {});
-  /// The same without waiting.
+  /// Like get(), without waiting.
   [[nodiscard]] std::optional<Item> try_get();
-  /// Called, without a lock, after a request has become ready. Set it before anything is added.
+  /// Called, without a lock, when a request has become ready. Set it before anything is added.
   void on_ready(std::function<void()> callback);
 
-  /// Ends the work on a request, which may be given out again.
+  /// Ends the processing of a request, which may then be returned again.
   void done(const Request& request);
-  /// Ends the work, but holds the request back until release().
+  /// Ends the processing, but holds the request back until release().
   void done_and_hold(const Request& request);
   void release(const Request& request);
 
-  /// The request needs no more attempts: its failures are forgotten.
+  /// Resets the failure count of a request, because it succeeded or was given up.
   void forget(const Request& request);
   int num_requeues(const Request& request) const;
 
-  /// How many requests are ready.
+  /// The number of requests that are ready.
   std::size_t size() const;
-  /// How many are held back.
+  /// The number of requests that are held back.
   std::size_t held() const;
 
-  /// Drops what waits; get() then returns nothing.
+  /// Drops waiting requests; get() then returns nothing.
   void shut_down();
   bool shutting_down() const;
 
-  /// workqueue_depth (by priority) and its like, client-go's names, with the labels name and
-  /// controller.
+  /// workqueue_depth (by priority) etc., with client-go's names and the labels name and controller.
   void collect(std::vector<metrics::Sample>& out) const override;
 
  private:

@@ -1,11 +1,15 @@
-// A controller program's command line. Needs CLI11, which nothing else in Lookout's libraries does.
+// Program: the command line of a controller program. Only this header of the libraries needs CLI11.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "lookout/controller/run_manager.h"
+#include "lookout/controller/webhook.h"
 
 namespace lookout::controller {
 
@@ -16,7 +20,7 @@ namespace lookout::controller {
 ///       return program.run(argc, argv, [](auto& manager) { add_website_controller(manager); });
 ///     }
 ///
-/// Flags and environment variables set what ManagerFlags holds; a flag goes before its variable:
+/// Flags and environment variables set the fields of ManagerFlags; a flag takes precedence:
 ///
 ///     --kubeconfig FILE, --context NAME, --server URL   $KUBECONFIG
 ///     --metrics-listen ADDR                             $LOOKOUT_METRICS_LISTEN
@@ -26,42 +30,49 @@ namespace lookout::controller {
 ///     --namespace NS,...                                $LOOKOUT_NAMESPACE
 ///     -v, --log-level LEVEL                             $LOOKOUT_LOG_LEVEL
 ///
+/// With webhooks() also:
+///
+///     --webhook-cert-dir DIR                            $LOOKOUT_WEBHOOK_CERT_DIR
+///     --webhook-port PORT                               $LOOKOUT_WEBHOOK_PORT
+///
 /// In a pod, $POD_NAMESPACE names the namespace of the Lease, unless a flag does. The exit status
-/// is that of run_manager(); wrong usage is 2.
+/// is that of run_manager(); 2 for wrong usage.
 class Program {
  public:
-  /// `name` is that of the program, of its Lease and of its logger.
+  /// `name` is the name of the program, of its Lease and of its logger.
   explicit Program(std::string name, const std::string& description = {})
       : name_(std::move(name)), app_(description, name_) {
     app_.get_formatter()->column_width(36);
     app_.add_option("--kubeconfig", flags_.kubeconfig,
-                    "Use this kubeconfig; else $KUBECONFIG, ~/.kube/config, or the pod's account")
+                    "Kubeconfig; default: $KUBECONFIG, ~/.kube/config, or the pod's account")
         ->type_name("FILE");
     app_.add_option("--context", flags_.context, "Use this context of the kubeconfig")
         ->type_name("NAME");
-    app_.add_option("--server", flags_.server, "Talk to the server at this URL")->type_name("URL");
-    app_.add_option("--metrics-listen", flags_.metrics_listen, "Serve /metrics here; 0: nowhere")
+    app_.add_option("--server", flags_.server, "Use the server at this URL")->type_name("URL");
+    app_.add_option("--metrics-listen", flags_.metrics_listen,
+                    "Serve /metrics on this address; 0: off")
         ->type_name("ADDR")
         ->envname("LOOKOUT_METRICS_LISTEN")
         ->capture_default_str();
     app_.add_option("--health-listen", flags_.health_listen,
-                    "Serve /healthz and /readyz here; 0: nowhere")
+                    "Serve /healthz and /readyz on this address; 0: off")
         ->type_name("ADDR")
         ->envname("LOOKOUT_HEALTH_LISTEN")
         ->capture_default_str();
-    app_.add_flag("--leader-elect", flags_.leader_elect, "Let one of several replicas work")
+    app_.add_flag("--leader-elect", flags_.leader_elect,
+                  "Elect one of several replicas as the leader")
         ->envname("LOOKOUT_LEADER_ELECT");
     app_.add_option("--leader-elect-namespace", flags_.leader_elect_namespace,
-                    "Where the Lease is; else the namespace of the pod or of the context")
+                    "Namespace of the Lease; default: that of the pod or of the context")
         ->type_name("NS")
         ->envname("LOOKOUT_LEADER_ELECT_NAMESPACE");
     app_.add_option("--namespace", flags_.namespaces,
-                    "Watch these namespaces only; several with commas")
+                    "Watch only these namespaces, separated by commas")
         ->type_name("NS")
         ->envname("LOOKOUT_NAMESPACE")
         ->delimiter(',')
         ->allow_extra_args(false);
-    app_.add_option("-v,--log-level", flags_.log_level, "What to log to standard error")
+    app_.add_option("-v,--log-level", flags_.log_level, "The lowest level to log to standard error")
         ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
         ->envname("LOOKOUT_LOG_LEVEL")
         ->capture_default_str();
@@ -74,15 +85,34 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// For flags of the program's own. What they write to must live until run() has returned.
+  /// For additional flags. The variables that they set must live until run() has returned.
   CLI::App& app() { return app_; }
-  /// Other defaults for the flags above.
+  /// For other defaults of the flags above.
   ManagerFlags& flags() { return flags_; }
-  /// Everything that has no flag.
+  /// Options that have no flag.
   ManagerOptions& options() { return options_; }
 
-  /// Reads the command line and the environment, and runs a manager; see run_manager(). `setup` is
-  /// called once the flags are read.
+  /// Serves webhooks if a flag names a certificate; otherwise the program serves none. `add`
+  /// registers the handlers, for example with WebhookServer::validate(). Adds the readiness check
+  /// "webhooks". `options` are those without a flag; the default goes on serving for five seconds
+  /// after a stop request, until API servers have learned of it. Call once, before run().
+  void webhooks(std::function<void(WebhookServer& webhooks)> add,
+                WebhookOptions options = draining_webhooks()) {
+    add_webhooks_ = std::move(add);
+    webhook_options_ = std::move(options);
+    webhook_options_.cert_dir.clear();
+    app_.add_option("--webhook-cert-dir", webhook_options_.cert_dir,
+                    "Serve webhooks with tls.crt and tls.key of this folder; else none")
+        ->type_name("DIR")
+        ->envname("LOOKOUT_WEBHOOK_CERT_DIR");
+    app_.add_option("--webhook-port", webhook_options_.port, "Serve webhooks at this port")
+        ->type_name("PORT")
+        ->envname("LOOKOUT_WEBHOOK_PORT")
+        ->capture_default_str();
+  }
+
+  /// Reads the command line and the environment, and runs a manager; see run_manager(). Calls
+  /// `setup` after reading the flags.
   int run(int argc, const char* const* argv, const ManagerSetup& setup) {
     constexpr int kWrongUsage = 2;
     try {
@@ -90,14 +120,33 @@ class Program {
     } catch (const CLI::ParseError& e) {
       return app_.exit(e) == 0 ? 0 : kWrongUsage;
     }
-    return run_manager(name_, flags_, options_, setup);
+    return run_manager(name_, flags_, options_, [&](Manager& manager) {
+      setup(manager);
+      serve_webhooks(manager);
+    });
   }
 
  private:
+  static WebhookOptions draining_webhooks() {
+    WebhookOptions out;
+    out.drain_delay = std::chrono::seconds(5);
+    return out;
+  }
+
+  void serve_webhooks(Manager& manager) {
+    if (webhook_options_.cert_dir.empty()) return;
+    webhook_server_.emplace(manager, webhook_options_);
+    add_webhooks_(*webhook_server_);
+    manager.add_ready_check("webhooks", webhook_server_->started_checker());
+  }
+
   const std::string name_;
   CLI::App app_;
   ManagerFlags flags_;
   ManagerOptions options_;
+  std::function<void(WebhookServer&)> add_webhooks_;
+  WebhookOptions webhook_options_;
+  std::optional<WebhookServer> webhook_server_;  // outlives the manager
 };
 
 }  // namespace lookout::controller

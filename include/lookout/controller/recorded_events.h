@@ -1,4 +1,4 @@
-// Events of controllers that are written to the API server.
+// RecordedEvents: writes the Events of controllers to the API server.
 #pragma once
 
 #include <chrono>
@@ -16,19 +16,19 @@
 
 namespace lookout::controller {
 
-/// Writes the Events of Context::event() to the server, in the background, with a
+/// Writes the Events of Context::event() to the server in the background, with a
 /// record::EventBroadcaster: similar events are combined, and a reconciler never waits.
 ///
 ///     ManagerOptions options;
 ///     options.events = std::make_shared<controller::RecordedEvents>(client);
 ///
-/// The name of the controller is the events' component. The program needs the rights to create and
-/// patch `events`. Safe to use from any thread.
+/// The name of the controller is the component of its events. The program needs permission to
+/// create and patch `events`. Safe to use from any thread.
 class RecordedEvents : public EventSink, public metrics::Source {
  public:
   explicit RecordedEvents(rest::Client client,
                           record::BroadcasterOptions options = record::BroadcasterOptions());
-  /// Writes what waits, for at most BroadcasterOptions::shutdown_timeout.
+  /// Writes waiting events, for at most BroadcasterOptions::shutdown_timeout.
   ~RecordedEvents() override;
 
   void event(const api::Object& regarding, EventType type, std::string_view reason,
@@ -42,7 +42,7 @@ class RecordedEvents : public EventSink, public metrics::Source {
 
   record::EventBroadcaster broadcaster_;
   std::mutex mutex_;
-  // Guarded by mutex_: those that were asked for, by controller.
+  // Guarded by mutex_: one recorder per controller.
   std::map<std::string, std::shared_ptr<record::EventRecorder>, std::less<>> recorders_;
 };
 

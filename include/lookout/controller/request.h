@@ -1,4 +1,4 @@
-// The key of a reconcile.
+// Request: the key of a reconcile.
 #pragma once
 
 #include <compare>
@@ -12,16 +12,16 @@
 
 namespace lookout::controller {
 
-/// Names the object to reconcile; reconcile.Request. It says nothing about what happened: several
-/// events become one request, and the object may be gone when its turn comes.
+/// Names the object to reconcile; reconcile.Request. It does not say what happened: several events
+/// become one request, and the object may be gone when the request runs.
 struct Request {
   std::string ns;  ///< empty for cluster-scoped objects
   std::string name;
 
   Request() = default;
   Request(std::string_view ns_of, std::string_view name_of) : ns(ns_of), name(name_of) {}
-  /// From a field of an object, such as a label; an absent one gives an empty name, which
-  /// Enqueue ignores.
+  /// Takes the name from a field of an object, such as a label. An absent field gives an empty
+  /// name, which Enqueue ignores.
   Request(std::string_view ns_of, api::Value name_of) : ns(ns_of), name(name_of.as_string()) {}
 
   /// "namespace/name", or "name" for cluster-scoped objects.

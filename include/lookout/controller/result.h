@@ -1,4 +1,4 @@
-// The result of a reconcile.
+// Result: the result of a reconcile.
 #pragma once
 
 #include <optional>
@@ -8,19 +8,19 @@
 
 namespace lookout::controller {
 
-/// What happens to a request after a reconcile that did not throw; reconcile.Result. The default
-/// means done: the request runs again when something changes.
+/// What happens to a request after a reconcile that did not throw; reconcile.Result. The default is
+/// kDone: the request runs again when something changes.
 ///
 /// A reconcile that throws is retried with back-off: 5 ms, doubling up to 1000 s.
 struct Result {
   enum class Next {
-    kDone,          ///< forget its failures; wait for events
-    kRequeueAfter,  ///< forget its failures; run again after `after`, or sooner if an event comes
-    kRequeue,       ///< run again when the rate limiter says so
+    kDone,          ///< reset its failure count; wait for events
+    kRequeueAfter,  ///< reset its failure count; run again after `after`, or earlier on an event
+    kRequeue,       ///< run again after the rate limiter's delay
   };
   Next next = Next::kDone;
   Clock::Duration after{};
-  /// The priority of the next run; nothing: that of this one.
+  /// The priority of the next run; empty: unchanged.
   std::optional<int> priority = {};
 };
 
@@ -39,9 +39,9 @@ inline Result requeue() {
   return out;
 }
 
-/// Thrown by a reconciler for a failure that no retry can mend, such as an invalid spec:
-/// reconcile.TerminalError. The request runs again only when something changes. It is recognized
-/// also as the nested exception of another one (std::throw_with_nested).
+/// Thrown by a reconciler for a failure that a retry cannot fix, such as an invalid spec:
+/// reconcile.TerminalError. The request runs again only when something changes. Also recognised as
+/// a nested exception (std::throw_with_nested).
 class TerminalError : public Error {
  public:
   using Error::Error;

@@ -1,4 +1,4 @@
-// Where requests come from besides the caches.
+// Source: requests from outside the caches.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,7 @@
 
 namespace lookout::controller {
 
-/// Takes the requests that one event leads to. A request that is named twice counts once, one
-/// without a name not at all.
+/// Collects the requests for one event. Duplicates count once; requests without a name are ignored.
 class Enqueue {
  public:
   void operator()(Request request);
@@ -29,41 +28,41 @@ class Enqueue {
   std::vector<Request> requests_;
 };
 
-/// The requests that an event about an object leads to: handler.MapFunc. Of an update it is called
-/// with the version before and with the new one. It runs on a handler thread, and must be safe to
-/// call from several.
+/// Maps an object of an event to requests: handler.MapFunc. For an update it is called with both
+/// versions. It runs on a handler thread and must be safe to call from several threads.
 using MapFunction = std::function<void(const api::Object& object, Enqueue& enqueue)>;
 
 /// The environment of a source.
 struct SourceContext {
-  /// Adds a request to the controller's queue; from any thread, of no effect after stop().
+  /// Adds a request to the controller's queue; from any thread; does nothing after stop().
   std::function<void(Request request, int priority)> add;
   std::shared_ptr<EventLoop> loop;
   std::shared_ptr<Clock> clock;
-  /// Requested when the source is to end, before stop() is called. A source that ends itself, with
-  /// WatchHandle::remove() in a function that it calls, so does not call that function again.
+  /// Requested when the source must end, before stop() is called. A source that is ended by
+  /// WatchHandle::remove() within one of its own functions uses it to avoid calling that function
+  /// again.
   std::stop_token end = {};
 };
 
-/// A raw source of requests; the builder's predicates do not apply to it. One source serves one
+/// A raw source of requests; the builder's predicates do not apply to it. Each source serves one
 /// controller.
 class Source {
  public:
   virtual ~Source() = default;
-  /// Called once, when the controller starts. Calls `ready` when the controller may begin to work,
-  /// at once or later, from any thread.
+  /// Called once, when the controller starts. Calls `ready` when the controller may start to work,
+  /// immediately or later, from any thread.
   virtual void start(const SourceContext& context, std::function<void()> ready) = 0;
-  /// Called once, not on the event loop. After it returns, the source runs no code of the program.
+  /// Called once, not on the event loop. After it returns, the source runs no user code.
   virtual void stop() = 0;
   /// For messages.
   virtual std::string name() const = 0;
 };
 
-/// Requests that the program sends itself; source.Channel. What is sent before the controller runs
-/// waits, each request once, so that no sender is ever blocked.
+/// Requests from the program itself; source.Channel. Requests that are sent before the controller
+/// runs are queued, each once, so that senders never block.
 class Channel : public Source {
  public:
-  /// From any thread.
+  /// Sends a request; from any thread.
   void send(Request request, int priority = 0);
 
   void start(const SourceContext& context, std::function<void()> ready) override;
@@ -74,11 +73,11 @@ class Channel : public Source {
   std::mutex mutex_;
   // Guarded by mutex_.
   std::function<void(Request, int)> add_;
-  std::map<Request, int> early_;  // with their priorities
+  std::map<Request, int> early_;  // requests and their priorities
   bool stopped_ = false;
 };
 
-/// Calls `function` when the controller starts and then once each period, on a thread of its own.
+/// Calls `function` when the controller starts and then once per period, on its own thread.
 std::shared_ptr<Source> timer(std::chrono::milliseconds period,
                               std::function<void(Enqueue& enqueue)> function);
 

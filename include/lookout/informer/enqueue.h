@@ -1,4 +1,4 @@
-// From events to a work queue.
+// enqueue(): an event handler that feeds a work queue.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace lookout::informer {
 
-/// A handler that adds the key ("namespace/name") of whatever has been added, changed or deleted to
-/// a work queue, as nearly every controller does it.
+/// A handler that adds the key ("namespace/name") of each added, changed or deleted object to a
+/// work queue, as most controllers do.
 ///
 ///     handler_ = pods.add_handler(informer::enqueue<Pod>(queue_));
 ///
-/// It holds no reference to the queue, which may go before the handler does: nothing is added then.
+/// The handler does not keep the queue alive; after the queue is destroyed, it does nothing.
 template <class T, class Hash>
 EventHandler<T> enqueue(const workqueue::Queue<std::string, Hash>& queue, std::string name = {}) {
   EventHandler<T> out;

@@ -1,4 +1,4 @@
-// The functions of a program that an informer calls.
+// EventHandler: the functions of a program that an informer calls.
 #pragma once
 
 #include <chrono>
@@ -15,55 +15,55 @@ namespace lookout::informer {
 
 /// Why an object is added (client-go's isInInitialList).
 enum class Origin {
-  kInitialList,  ///< it was there when the handler was added, or when the informer began
-  kChange        ///< it came later, or a change of it made it pass the filter
+  kInitialList,  ///< it existed when the handler was added or the informer started
+  kChange        ///< it was created later, or a change made it pass the filter
 };
 
-/// Whether a deleted object is in its final state (client-go's DeletedFinalStateUnknown).
+/// Whether the last state of a deleted object is known (client-go's DeletedFinalStateUnknown).
 enum class FinalState {
-  kKnown,   ///< the deletion was seen: the object is as it was at the end
+  kKnown,   ///< the deletion was seen: the object is in its final state
   kUnknown  ///< the deletion was missed: the object is in its last known state
 };
 
 /// The functions of one handler (client-go's ResourceEventHandlerFuncs, with the filter of its
 /// FilteringResourceEventHandler). Any of them may be empty.
 ///
-/// They are called one at a time, in the order of events, on a thread of the handler pool; they may
-/// block. Objects are immutable and may be kept. An exception is logged with the handler's name and
-/// counted, and the handler goes on with the next event.
+/// An informer calls them one at a time, in the order of events, on a thread of the handler pool;
+/// they may block. Objects are immutable and may be kept. If a function throws, the exception is
+/// logged with the handler's name and counted, and the handler continues with the next event.
 ///
-/// With a filter, an object that begins to pass it is added and one that ceases to is deleted.
+/// With a filter, an object that starts to match is added and one that stops matching is deleted.
 template <class T>
 struct EventHandler {
   LOOKOUT_OPTION HandlerFunction<HandlerPart::kFilter, bool(const T& object)> filter = {};
-  /// A function of the object alone will do: `[](const Pod& pod) { ... }`.
+  /// May also take the object only: `[](const Pod& pod) { ... }`.
   LOOKOUT_OPTION HandlerFunction<HandlerPart::kAdd, void(const T& object, Origin origin)> on_add =
       {};
   LOOKOUT_OPTION HandlerFunction<HandlerPart::kUpdate, void(const T& before, const T& after)>
       on_update = {};
-  /// A function of the object alone will do here, too.
+  /// May also take the object only.
   LOOKOUT_OPTION HandlerFunction<HandlerPart::kDelete, void(const T& last, FinalState final_state)>
       on_delete = {};
-  /// Called once, after the handler has got every initial object.
+  /// Called once, after the handler has received every initial object.
   LOOKOUT_OPTION HandlerFunction<HandlerPart::kSynced, void()> on_synced = {};
-  /// For logs and metrics; by default made of the informer's.
+  /// For logs and metrics; by default derived from the informer's name.
   LOOKOUT_OPTION std::string name = {};
 };
 
-/// How notifications reach a handler.
+/// How a handler receives notifications.
 struct HandlerOptions {
-  /// The time between resyncs (an update from each object to itself); 0: never. The informer has
-  /// the default. A running informer looks for due resyncs in steps of its own
-  /// (SharedIndexInformer::resync_check_period()), and never if it was made without a resync
+  /// The time between resyncs (an update from each object to itself); 0: never; empty: the
+  /// informer's default. A running informer checks for due resyncs at its own interval
+  /// (SharedIndexInformer::resync_check_period()), and never if it was created without a resync
   /// period.
   std::optional<std::chrono::milliseconds> resync_period = {};
-  /// Coalesces: delivers only an object's latest queued state. The queue of a slow handler is then
-  /// never longer than the number of objects. An object that came and went meanwhile is not
-  /// delivered at all; one that went and came again is an update.
+  /// Coalesces: delivers only an object's latest queued state. The queue of a slow handler then
+  /// never exceeds the number of objects. An object that was created and deleted in the meantime is
+  /// not delivered at all; one that was deleted and recreated is delivered as an update.
   bool coalesce = false;
 };
 
-/// The same handler for objects of any type.
+/// Converts a typed handler into one for objects of any type.
 template <class T>
 EventHandler<api::Object> untyped(EventHandler<T> handler) {
   if constexpr (std::is_same_v<T, api::Object>) {

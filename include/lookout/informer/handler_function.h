@@ -1,4 +1,4 @@
-// The functions of a handler, with errors in words.
+// HandlerFunction: a std::function with readable compile errors.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace lookout::informer {
 
-/// Which function of an EventHandler.
+/// The function of an EventHandler that an error message names.
 enum class HandlerPart { kFilter, kAdd, kUpdate, kDelete, kSynced };
 
 namespace detail {
@@ -19,7 +19,7 @@ struct FitsHandler;
 template <HandlerPart part, class Function, class Result, class Object, class... More>
 struct FitsHandler<part, Function, Result(Object, More...)> {
   static constexpr bool kWhole = std::is_invocable_r_v<Result, Function&, Object, More...>;
-  /// Takes the object and nothing that comes with it.
+  /// True if the function takes the object only.
   static constexpr bool kObjectOnly = !kWhole &&
                                       (part == HandlerPart::kAdd || part == HandlerPart::kDelete) &&
                                       std::is_invocable_r_v<Result, Function&, Object>;
@@ -35,7 +35,7 @@ struct FitsHandler<part, Function, Result(Object, More...)> {
                 "lookout: `on_delete` is called with (const T& last, informer::FinalState "
                 "final_state), or with (const T& last)");
 
-  /// The function, taking no notice of what it does not take.
+  /// Wraps the function so that it ignores the other arguments.
   static auto whole_function(Function function) {
     return [f = std::move(function)](Object object, More...) mutable {
       return f(std::forward<Object>(object));
@@ -53,12 +53,12 @@ struct FitsHandler<part, Function, Result()> {
 
 }  // namespace detail
 
-/// A std::function that says what it wants where what it is given does not fit.
+/// A std::function that reports a wrong signature in a readable compile error.
 template <HandlerPart part, class Signature>
 class HandlerFunction : public std::function<Signature> {
  public:
   HandlerFunction() = default;
-  // Implicit, as those of std::function.
+  // Implicit, like the constructors of std::function.
   // NOLINTNEXTLINE(google-explicit-constructor)
   HandlerFunction(std::nullptr_t) {}
 
@@ -72,7 +72,7 @@ class HandlerFunction : public std::function<Signature> {
  private:
   template <class Callable>
   static std::function<Signature> checked(Callable&& callable) {
-    // (Without a second error that says the same at length.)
+    // (Without a second, lengthy error for the same problem.)
     using Fits = detail::FitsHandler<part, std::remove_cvref_t<Callable>, Signature>;
     if constexpr (Fits::kObjectOnly) {
       return Fits::whole_function(std::forward<Callable>(callable));

@@ -1,4 +1,4 @@
-// The threads that user code runs on.
+// HandlerPool: the threads that run event handlers.
 #pragma once
 
 #include <chrono>
@@ -11,24 +11,24 @@
 namespace lookout::informer {
 
 struct HandlerPoolOptions {
-  /// As many threads as are usually there; more come when these are held up.
+  /// The usual number of threads; the pool adds more when all of them block.
   unsigned threads = 2;
-  /// No limit by default: a handler has one task at a time, so there are never more threads than
-  /// handlers. With a limit, as many handlers that block hold up all others.
+  /// Unlimited by default: a handler runs one task at a time, so there are never more threads than
+  /// handlers. With a limit, that many blocked handlers stall all others.
   unsigned max_threads = std::numeric_limits<unsigned>::max();
-  /// A task that has waited so long while all threads were busy gets a new thread. From 64 threads
-  /// on it takes ten times as long, as the threads may be busy rather than blocked; then several
-  /// come at once.
+  /// If a task waits this long while all threads are busy, the pool adds a thread. From 64 threads
+  /// on, the wait is ten times as long, because the threads may be busy rather than blocked;
+  /// several threads are then added at once.
   std::chrono::milliseconds grow_after{10};
-  /// A thread beyond the usual ones ends after so long without work.
+  /// An extra thread ends after this time without work.
   std::chrono::milliseconds shrink_after{10'000};
 };
 
-/// Runs event handlers, which may block: a handler that waits for something holds up its own events
-/// and nobody else's. Two threads serve any number of handlers that return quickly; for each that
-/// does not, the pool grows by a thread. However many block, the others go on.
+/// Runs event handlers, which may block: a blocked handler delays its own events and no others. Two
+/// threads serve any number of handlers that return quickly; the pool adds a thread for each
+/// handler that blocks.
 ///
-/// The destructor waits for tasks that are running and drops those that are not.
+/// The destructor waits for running tasks and drops pending ones.
 class HandlerPool {
  public:
   explicit HandlerPool(std::shared_ptr<EventLoop> loop, HandlerPoolOptions options = {});
@@ -36,7 +36,7 @@ class HandlerPool {
   HandlerPool(const HandlerPool&) = delete;
   HandlerPool& operator=(const HandlerPool&) = delete;
 
-  /// From any thread. A task that throws ends the program.
+  /// Queues a task; from any thread. An exception from the task terminates the program.
   void post(std::function<void()> task);
 
   unsigned threads() const;

@@ -1,4 +1,4 @@
-// An informer for a set of namespaces.
+// MultiNamespaceInformer: an informer for a set of namespaces.
 #pragma once
 
 #include <map>
@@ -12,32 +12,32 @@
 
 namespace lookout::informer {
 
-/// A SharedInformer for objects of several namespaces, which may change while it runs: one store,
-/// one lister, handlers as always, and a list and a watch for each namespace.
+/// A SharedInformer for objects of several namespaces. The set may change while it runs. It has one
+/// store, one lister and ordinary handlers, and a list and a watch for each namespace.
 ///
 ///     auto pods = factory.informer_for_namespaces<Pod>({"shop", "bank"});
 ///     ...
 ///     pods.set_namespaces({"shop", "farm"});  // bank's pods are deleted, farm's are added
 ///
-/// See cache::MultiNamespaceSource for what a change of the set brings, and for namespaces that
-/// fail. Such an informer takes more memory than one for all namespaces, as it remembers what each
-/// has brought; of a transform, the originals.
+/// cache::MultiNamespaceSource describes the effect of changing the set, and failures of single
+/// namespaces. Such an informer takes more memory than one for all namespaces, because it remembers
+/// the objects of each namespace; with a transform, the original objects.
 template <class T>
 class MultiNamespaceInformer : public SharedInformer<T> {
  public:
-  /// None: to be assigned to. Calls throw InvalidArgument until then.
+  /// Empty, for later assignment. Calls throw InvalidArgument until then.
   MultiNamespaceInformer() = default;
   MultiNamespaceInformer(SharedInformer<T> informer,
                          std::shared_ptr<cache::MultiNamespaceSource> source)
       : SharedInformer<T>(std::move(informer)), source_(std::move(source)) {}
 
-  /// From now on these, and no others; returns at once. Throws InvalidArgument for an empty name.
+  /// Replaces the set of namespaces; returns immediately. Throws InvalidArgument for an empty name.
   void set_namespaces(std::set<std::string> namespaces) const {
     source().set_namespaces(std::move(namespaces));
   }
   std::set<std::string> namespaces() const { return source().namespaces(); }
-  /// Namespaces of the set whose objects are not there yet, with the last error: has_synced() does
-  /// not wait for those that are refused.
+  /// The namespaces of the set that are not synced yet, with their last errors. has_synced() does
+  /// not wait for namespaces that are refused.
   std::map<std::string, std::string> unsynced() const { return source().unsynced(); }
 
  private:

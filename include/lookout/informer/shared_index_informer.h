@@ -1,4 +1,4 @@
-// A live, indexed copy of a set of objects, shared by any number of handlers.
+// SharedIndexInformer: a live, indexed copy of a set of objects, shared by its handlers.
 #pragma once
 
 #include <chrono>
@@ -26,12 +26,12 @@
 namespace lookout::informer {
 
 struct InformerOptions {
-  /// Says which type the source delivers (ReflectorOptions::expected_*), and the name for messages.
-  /// Its resync_period is that of handlers that ask for none of their own.
+  /// The type that the source delivers (ReflectorOptions::expected_*) and the name for messages.
+  /// Its resync_period is the default for handlers.
   LOOKOUT_OPTION cache::ReflectorOptions reflector = {};
   /// The listed resource, for the labels of metrics.
   LOOKOUT_OPTION api::GroupVersionResource resource = {};
-  /// In addition to the index by namespace.
+  /// Indexes in addition to the index by namespace.
   LOOKOUT_OPTION cache::Indexers indexers = {};
   LOOKOUT_OPTION cache::TransformFunc transform = {};
 };
@@ -41,56 +41,58 @@ class Listener;
 class InformerCore;
 }  // namespace detail
 
-/// Owns a handler that has been added: when it goes, the handler ends as by remove(). Keep it in a
-/// member that is declared after what the handler refers to, or release() it.
+/// Owns a handler of an informer: its destructor removes the handler. Declare it after the members
+/// that the handler refers to, or release() it.
 ///
 ///     registration_ = pods.add_handler({.on_add = [this](const Pod& pod) { add(pod); }});
-///     pods.add_handler({.on_add = print}).release();  // as long as the informer
+///     pods.add_handler({.on_add = print}).release();  // runs as long as the informer
 ///
-/// It may outlive the informer and the factory: their shutdown has ended the handler then. All
-/// functions may be called from several threads at once, but not while it is moved or assigned to.
+/// It may outlive the informer and the factory, whose shutdown ends the handler. All functions may
+/// be called from several threads at once, except moves and assignments.
 class [[nodiscard]] HandlerRegistration {
  public:
-  /// No handler: to be assigned to.
+  /// No handler, for later assignment.
   HandlerRegistration() = default;
   /// For the library.
   HandlerRegistration(std::weak_ptr<detail::InformerCore> informer,
                       std::shared_ptr<detail::Listener> listener);
-  /// remove(), unless the handler has been released or taken out. On the event loop, where it must
-  /// not wait, a call that is running may outlast it.
+  /// Calls remove() unless the handler has been released or removed. On the event loop, where it
+  /// must not wait, a running call may outlast the destructor.
   ~HandlerRegistration();
   HandlerRegistration(HandlerRegistration&& other) noexcept;
-  /// Ends the handler that it had.
+  /// Removes the previous handler.
   HandlerRegistration& operator=(HandlerRegistration&& other) noexcept;
 
-  /// Leaves the handler to the informer, for as long as that runs. The registration still answers
-  /// questions, and takes the handler out if asked to.
+  /// Leaves the handler to the informer, for the informer's lifetime. The registration can still be
+  /// queried, and can still remove the handler.
   void release();
   explicit operator bool() const { return listener_ != nullptr; }
 
-  /// Whether the handler has got every initial object.
+  /// True if the handler has received every initial object.
   bool has_synced() const;
-  /// Waits for it; false if stopped, or if the handler was removed or the informer stopped before.
+  /// Waits for has_synced(). Returns false if a stop was requested, or if the handler was removed
+  /// or the informer stopped before.
   bool wait_for_sync(std::stop_token stop = {}) const;
 
-  /// Takes the handler out. Waits for a call that is running, unless it is made from that call;
-  /// afterwards the handler is not called again, and what it refers to may go. Two handlers that
+  /// Removes the handler. Waits for a running call, unless that call is the caller; afterwards the
+  /// handler is not called again, and the objects it refers to may be destroyed. Two handlers that
   /// remove each other at the same time do not wait for each other.
   void remove();
-  /// Takes the handler out, but what has been queued for it is still delivered (client-go's
-  /// RemoveEventHandler), unless the informer is shut down before. Returns at once; the
-  /// registration owns nothing then, so what the handler refers to must last as the informer does.
+  /// Removes the handler but still delivers its queued notifications (client-go's
+  /// RemoveEventHandler), unless the informer is shut down first. Returns immediately. The
+  /// registration then owns nothing, so the objects that the handler refers to must outlive the
+  /// informer.
   void detach();
-  /// The same, and waits until it has been delivered (client-go's ShutDownEventHandler), unless it
+  /// Like detach(), but waits for the deliveries (client-go's ShutDownEventHandler), unless the
+  /// handler itself calls it.
   /// is called by the handler.
   void drain();
 
-  /// Notifications that wait for the handler.
+  /// The number of notifications that wait for the handler.
   std::size_t backlog() const;
-  /// How often the handler threw.
+  /// The number of exceptions that the handler threw.
   std::uint64_t exceptions() const;
-  /// How often the handler is really told of everything again (HandlerOptions::resync_period); 0:
-  /// never.
+  /// The effective resync period of the handler (HandlerOptions::resync_period); 0: never.
   std::chrono::milliseconds resync_period() const;
   const std::string& name() const;
 
@@ -103,80 +105,80 @@ class [[nodiscard]] HandlerRegistration {
 /// client-go's SharedIndexInformer, for objects of any type; SharedInformer<T> is the typed skin.
 ///
 /// The reflector, the store and the distribution to handlers run on one strand of the event loop;
-/// handlers run on the pool. For one object a handler sees a subsequence of its versions, in order,
-/// beginning with an addition and ending with a deletion; the store is never older than a
-/// notification. All functions may be called from any thread.
+/// handlers run on the pool. For each object, a handler sees a subsequence of its versions, in
+/// order, from an addition to a deletion; the store is never older than a notification. All
+/// functions may be called from any thread.
 class SharedIndexInformer : public metrics::Source {
  public:
-  /// Loop and pool may serve many informers.
+  /// Several informers may share a loop and a pool.
   SharedIndexInformer(std::shared_ptr<cache::ListerWatcher> source, InformerOptions options,
                       std::shared_ptr<EventLoop> loop, std::shared_ptr<HandlerPool> pool);
-  /// Shuts down (see shutdown() for a handler that does it). On the event loop, where that would be
-  /// waiting for itself, it stops, and calls of handlers that are running may outlast it.
+  /// Shuts down (see shutdown() for a handler that destroys its informer). On the event loop, where
+  /// it must not wait, it only stops, and running calls of handlers may outlast the destructor.
   ~SharedIndexInformer() override;
   SharedIndexInformer(const SharedIndexInformer&) = delete;
   SharedIndexInformer& operator=(const SharedIndexInformer&) = delete;
 
-  /// A handler that is added to a running informer is first told of everything that is there. What
-  /// is returned owns the handler. Throws InvalidArgument if the informer has been stopped.
+  /// Adds a handler. If the informer is running, the handler first receives every stored object.
+  /// The result owns the handler. Throws InvalidArgument if the informer has been stopped.
   HandlerRegistration add_handler(EventHandler<api::Object> handler, HandlerOptions options = {});
 
   /// Throws InvalidArgument if a name is taken, or if the informer has been stopped.
   void add_indexers(cache::Indexers indexers);
-  /// Adds one, for those who want to hold it.
+  /// Adds one index and returns a handle to it.
   lister::Index<api::Object> add_index(std::string name, cache::IndexFunc function);
 
-  /// Before the start only; afterwards they throw InvalidArgument. The last one counts.
+  /// Only before start(); later calls throw InvalidArgument. The last call wins.
   void set_transform(cache::TransformFunc transform);
   void set_watch_error_handler(cache::WatchErrorHandler handler);
 
-  /// Begins to list and watch; does nothing if it has begun or been stopped before.
+  /// Starts to list and watch; does nothing if the informer has been started or stopped before.
   void start();
   bool started() const;
 
-  /// Ends it, for good. Returns at once; what has been queued for handlers is still delivered.
+  /// Stops permanently. Returns immediately; queued notifications are still delivered.
   void stop();
   bool stopped() const;
 
   /// Stops, waits until nothing runs any more, and removes all handlers, waiting for their running
-  /// calls, including those of handlers that were detached or removed themselves. Queued
-  /// notifications are dropped. After it returns the informer calls no function of the program any
-  /// more, even if several threads shut it down at once. A handler may call it: it then does not
-  /// wait for the call it is made from, nor for handlers that are themselves waiting here. Throws
-  /// InvalidArgument on the event loop; there, use stop().
+  /// calls, including those of handlers that were detached or that removed themselves. Drops queued
+  /// notifications. Once it returns, the informer calls no user code, even if several threads shut
+  /// it down at once. A handler may call it: it then does not wait for the calling handler, nor for
+  /// handlers that are themselves waiting here. Throws InvalidArgument on the event loop; there,
+  /// use stop().
   void shutdown();
 
-  /// Whether the store holds all of the first list. (Each handler has a has_synced of its own.)
+  /// True if the store holds the whole first list. (Each handler has its own has_synced().)
   bool has_synced() const;
-  /// Waits for it; false if a stop was requested, or if the informer was stopped before. Throws
-  /// InvalidArgument on the event loop, which would wait for itself.
+  /// Waits for has_synced(). Returns false if a stop was requested or the informer was stopped
+  /// first. Throws InvalidArgument on the event loop, which would deadlock.
   bool wait_for_sync(std::stop_token stop = {}) const;
 
-  /// The known objects. Only the informer changes the store.
+  /// The known objects. Only the informer writes to the store.
   const cache::Indexer& store() const;
   const std::shared_ptr<const cache::Indexer>& shared_store() const;
 
-  /// When the server last gave a sign of life.
+  /// The time of the server's last sign of life.
   Clock::TimePoint last_activity() const;
-  /// How long ago that was. An API server sends a bookmark about every minute, if nothing else: an
-  /// informer that has heard nothing for much longer may know less than the server does.
+  /// The time since last_activity(). An API server sends at least a bookmark about every minute: if
+  /// an informer has heard nothing for much longer, its store may be out of date.
   Clock::Duration staleness() const;
-  /// Whether the store is complete, the informer runs, and the server has been heard of within this
-  /// time.
+  /// True if the store is complete, the informer is running, and the server has given a sign of
+  /// life within this time.
   bool live(Clock::Duration within = std::chrono::minutes(2)) const;
-  /// How often the informer looks for handlers whose resync is due: the shortest period that was
-  /// asked for before the start; 0: never.
+  /// How often the informer checks for due resyncs: the shortest period that was requested before
+  /// the start; 0: never.
   std::chrono::milliseconds resync_check_period() const;
-  /// Since when the store follows the server without a break; nothing while the server cannot be
-  /// reached or a new list is needed. See cache::Reflector::live().
+  /// The start of the current live state; empty while the server is unreachable or a new list is
+  /// needed. See cache::Reflector::live().
   std::optional<Clock::TimePoint> live_since() const;
-  /// Why it does not: the last failure since it did.
+  /// The last failure since the informer was live.
   std::optional<cache::ReflectorFailure> last_failure() const;
   std::string last_sync_resource_version() const;
   const cache::ReflectorStats& stats() const;
   const std::string& name() const;
 
-  /// reflector_*, informer_* ...: client-go's names where it has them, with its labels and buckets.
+  /// reflector_*, informer_* ...: with client-go's names, labels and buckets where it has them.
   /// informer_handler_* are about single handlers, which client-go does not measure.
   void collect(std::vector<metrics::Sample>& out) const override;
 

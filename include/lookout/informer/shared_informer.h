@@ -1,4 +1,4 @@
-// Informers with types.
+// SharedInformer: the typed interface of an informer.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@
 
 namespace lookout::informer {
 
-/// A function that files an object of type T under one value (anything that reads as text, or a
-/// whole number), under none (an empty std::optional of such) or under several (a range of such).
+/// Makes an index function from a function on T that returns one index value (convertible to
+/// std::string_view, or a whole number), a std::optional of one, or a range of several.
 template <class T, class F>
 cache::IndexFunc index_func(F function) {
   return [function = std::move(function)](const api::Object& object, cache::IndexValues& values) {
@@ -39,12 +39,12 @@ namespace detail {
 [[noreturn]] void throw_no_informer();
 }  // namespace detail
 
-/// A SharedIndexInformer for objects of type T. A small value: copies are the same informer. It may
-/// outlive the factory that it comes from; the informer is shut down then, and its store stays.
+/// A SharedIndexInformer for objects of type T. A small value: copies refer to the same informer.
+/// It may outlive its factory; the informer is then shut down, and its store remains.
 template <class T>
 class SharedInformer {
  public:
-  /// None: a member that is assigned later. Calls throw InvalidArgument until then.
+  /// Empty, for later assignment. Calls throw InvalidArgument until then.
   SharedInformer() = default;
   SharedInformer(std::shared_ptr<SharedIndexInformer> informer, api::Resource resource)
       : informer_(std::move(informer)), resource_(std::move(resource)) {}
@@ -54,15 +54,16 @@ class SharedInformer {
     return untyped_informer().add_handler(untyped(std::move(handler)), options);
   }
 
-  /// Finds objects by what `function` says of them: see index_func(). May be added at any time.
-  /// The index that is returned finds them, and so does by_index(name, value).
+  /// Adds an index by the values that `function` returns: see index_func(). May be called at any
+  /// time. The returned handle reads the index, and so does by_index(name, value).
   template <class F>
   lister::Index<T> add_index(std::string name, F function) const {
     untyped_informer().add_indexers({{name, index_func<T>(std::move(function))}});
     return {informer_->shared_store(), std::move(name)};
   }
 
-  /// Listers find by this label at once: list(parse("app=web")). May be added at any time.
+  /// Adds an index by one label, which speeds up listers: list(parse("app=web")). May be called at
+  /// any time.
   lister::Index<T> add_label_index(std::string_view label) const {
     untyped_informer().add_indexers({cache::index_by_label(label)});
     return {informer_->shared_store(), cache::label_index_name(label)};
@@ -84,7 +85,7 @@ class SharedInformer {
     return untyped_informer().live(within);
   }
 
-  /// The same without types.
+  /// The untyped informer.
   SharedIndexInformer& untyped_informer() const {
     if (!informer_) detail::throw_no_informer();
     return *informer_;
@@ -96,8 +97,8 @@ class SharedInformer {
   api::Resource resource_;
 };
 
-/// Waits until all of these are in sync: informers, and handlers (HandlerRegistration). False if a
-/// stop was requested before, or if one of them has ended.
+/// Waits until all arguments are synced: informers, and handlers (HandlerRegistration). Returns
+/// false if a stop was requested first, or if one of them has ended.
 template <class... Things>
 bool wait_for_sync(const std::stop_token& stop, const Things&... things) {
   return (things.wait_for_sync(stop) && ...);

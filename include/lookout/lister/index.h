@@ -1,4 +1,4 @@
-// An index as a value, with types.
+// Index: a typed handle to one index of a store.
 #pragma once
 
 #include <memory>
@@ -17,17 +17,17 @@ namespace detail {
 void require_index(const std::shared_ptr<const cache::Indexer>& store, const std::string& name);
 }  // namespace detail
 
-/// One index of a store: what add_index() of an informer returns, and Lister::index().
+/// One index of a store, as returned by add_index() of an informer and by Lister::index().
 ///
 ///     auto by_node = pods.add_index("by-node", [](const Pod& p) { return p.spec().node_name(); });
 ///     for (const auto& pod : by_node.get("node-1")) ...
 ///
-/// A small value that holds the store; safe to use from any thread. Each call sees the store as it
-/// is at that moment.
+/// A small value that keeps the store alive; safe to use from any thread. Each call reads the
+/// store's current state.
 template <class T>
 class Index {
  public:
-  /// None: to be assigned to. Calls throw InvalidArgument until then.
+  /// Empty, for later assignment. Calls throw InvalidArgument until then.
   Index() = default;
   /// Throws InvalidArgument if the store has no such index.
   Index(std::shared_ptr<const cache::Indexer> store, std::string name)
@@ -35,24 +35,24 @@ class Index {
     detail::require_index(store_, name_);
   }
 
-  /// The objects under a value: text, or a number.
+  /// The objects with this index value: text, or a number.
   template <cache::IndexKey Key>
   ListRange<T> get(const Key& value) const {
     return get(now(), value);
   }
-  /// The same at one moment of the store: look-ups that have to fit each other share a snapshot.
+  /// Like get(), for a given snapshot: lookups that must be consistent with each other share one.
   template <cache::IndexKey Key>
   ListRange<T> get(const cache::Snapshot& moment, const Key& value) const {
     return {moment.by_index(name_, cache::index_text(value)), {}};
   }
-  /// How many objects get() has.
+  /// The number of objects that get() returns.
   template <cache::IndexKey Key>
   std::size_t count(const Key& value) const {
     return now().by_index(name_, cache::index_text(value)).size();
   }
-  /// All values under which there is something, in no particular order.
+  /// All index values that have objects, in no particular order.
   std::vector<std::string> values() const { return now().index_values(name_); }
-  /// Under which values the index files this object, which need not be in the store.
+  /// The index values of this object, which need not be in the store.
   std::vector<std::string> values_of(const T& object) const {
     detail::require_index(store_, name_);
     return store_->values_of(name_, object);

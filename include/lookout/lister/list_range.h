@@ -1,4 +1,4 @@
-// The answers of listers.
+// ListRange: the result of a lister.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 namespace lookout::lister {
 
-/// The objects of a snapshot that a selector selects, as T; in no particular order. Lazy: nothing
-/// is copied, the selector is asked while one iterates. To be iterated while it lives; it holds its
-/// snapshot, so the store may change meanwhile.
+/// The objects of a snapshot that match a selector, as T; in no particular order. Lazy: it copies
+/// nothing and applies the selector during iteration. Iterators must not outlive the range. The
+/// range holds its snapshot, so later changes of the store do not affect it.
 template <class T>
 class ListRange {
  public:
@@ -51,7 +51,7 @@ class ListRange {
     const ListRange* range_ = nullptr;
   };
 
-  /// `ns`: the only namespace that counts; empty if all do.
+  /// `ns`: objects of other namespaces are skipped; empty: all namespaces.
   ListRange(cache::ObjectRange objects, api::labels::Selector selector, std::string ns = {})
       : objects_(std::move(objects)), selector_(std::move(selector)), ns_(std::move(ns)) {}
 
@@ -59,7 +59,7 @@ class ListRange {
   iterator begin() const&& = delete;
   std::default_sentinel_t end() const { return {}; }
   bool empty() const { return begin() == end(); }
-  /// Counts them: O(n) with a selector.
+  /// Counts the objects: O(n) with a selector.
   std::size_t size() const {
     if (takes_all()) return objects_.size();
     std::size_t n = 0;

@@ -1,4 +1,4 @@
-// Reading what an informer keeps.
+// Lister: reads the objects in an informer's store.
 #pragma once
 
 #include <memory>
@@ -20,18 +20,23 @@ namespace lookout::lister {
 namespace detail {
 /// Throws api::StatusError, as client-go's listers do.
 [[noreturn]] void throw_not_found(const api::Resource& resource, std::string_view name);
-/// All in a namespace (empty: in any) that the selector can select, and no more than need be.
+template <class T>
+T require_found(T found, const api::Resource& resource, std::string_view name) {
+  if (!found) throw_not_found(resource, name);
+  return found;
+}
+/// The objects of a namespace (empty: all) that may match the selector, as few as possible.
 struct Candidates {
   cache::ObjectRange objects;
-  bool other_namespaces = false;  ///< whether there may be objects of other namespaces among them
+  bool other_namespaces = false;  ///< true if objects of other namespaces may be included
 };
-/// By the index that leaves the fewest: that by namespace, or one by label (cache::index_by_label)
-/// for a label that must have one value.
+/// Uses the index with the fewest objects: the one by namespace, or one by label
+/// (cache::index_by_label) for a label that must have a certain value.
 Candidates candidates(const cache::Snapshot& now, const api::labels::Selector& selector,
                       std::string_view ns = {});
 }  // namespace detail
 
-/// The objects of one namespace; list() of the empty one lists all namespaces, as in client-go.
+/// The objects of one namespace. An empty namespace lists all namespaces, as in client-go.
 template <class T>
 class NamespaceLister {
  public:
@@ -39,21 +44,16 @@ class NamespaceLister {
                   std::string ns)
       : store_(std::move(store)), resource_(std::move(resource)), ns_(std::move(ns)) {}
 
-  /// By the index by namespace, or by one by label as Lister::list() does if that has fewer
-  /// objects.
+  /// Uses the index by namespace, or one by label as Lister::list() does if that has fewer objects.
   ListRange<T> list(api::labels::Selector selector = {}) const {
     auto found = detail::candidates(store_->snapshot(), selector, ns_);
     return {std::move(found.objects), std::move(selector),
             found.other_namespaces ? ns_ : std::string()};
   }
-  /// An empty handle if there is none.
+  /// Returns an empty handle if there is no such object.
   T find(std::string_view name) const { return T(store_->get(ns_, name)); }
-  /// Throws api::StatusError (api::is_not_found) if there is none.
-  T get(std::string_view name) const {
-    T found = find(name);
-    if (!found) detail::throw_not_found(resource_, name);
-    return found;
-  }
+  /// Throws api::StatusError (api::is_not_found) if there is no such object.
+  T get(std::string_view name) const { return detail::require_found(find(name), resource_, name); }
 
  private:
   std::shared_ptr<const cache::Indexer> store_;
@@ -61,17 +61,17 @@ class NamespaceLister {
   std::string ns_;
 };
 
-/// client-go's listers: what an informer keeps, by selector, namespace, name and index. A small
-/// value; safe to use from any thread. Each call sees the store as it is at that moment.
+/// client-go's listers: reads an informer's store by selector, namespace, name and index. A small
+/// value; safe to use from any thread. Each call reads the store's current state.
 template <class T>
 class Lister {
  public:
   Lister(std::shared_ptr<const cache::Indexer> store, api::Resource resource)
       : store_(std::move(store)), resource_(std::move(resource)) {}
 
-  /// By an index if the store has one for a label that must have one value
-  /// (cache::index_by_label; of several the one that has the fewest objects), else by looking at
-  /// every object.
+  /// Uses an index by label if the selector requires one value of that label
+  /// (cache::index_by_label; of several, the one with the fewest objects); otherwise checks every
+  /// object.
   ListRange<T> list(api::labels::Selector selector = {}) const {
     auto found = detail::candidates(store_->snapshot(), selector);
     return {std::move(found.objects), std::move(selector)};
@@ -81,16 +81,12 @@ class Lister {
     return {store_->snapshot().by_index(index, value), {}};
   }
 
-  /// The index of that name, to be held. Throws InvalidArgument if the store has none.
+  /// A handle to the index of this name. Throws InvalidArgument if the store has none.
   Index<T> index(std::string name) const { return {store_, std::move(name)}; }
 
-  /// For types that live in no namespace.
+  /// For cluster-scoped types.
   T find(std::string_view name) const { return T(store_->get({}, name)); }
-  T get(std::string_view name) const {
-    T found = find(name);
-    if (!found) detail::throw_not_found(resource_, name);
-    return found;
-  }
+  T get(std::string_view name) const { return detail::require_found(find(name), resource_, name); }
 
  private:
   std::shared_ptr<const cache::Indexer> store_;

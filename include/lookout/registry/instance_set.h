@@ -24,6 +24,9 @@ struct Freshness {
   /// Live data: the time since which it has been live. Stale data: the time of the last answer of
   /// the server.
   std::chrono::system_clock::time_point since = {};
+  /// Why it is not live, as far as that is known: what the API server said, or why it could not be
+  /// reached. Also of a part that is not followed while the rest is live. Empty: no error.
+  std::string error = {};
 };
 
 /// Says how things are now. Called from any thread.

@@ -52,6 +52,10 @@ struct Options {
   /// Told of every list or watch that fails, in the same way; of each namespace the newest failure
   /// is kept. The default logs a warning. InformerDiscovery::failures() says how things are now.
   LOOKOUT_OPTION std::function<void(const WatchFailure&)> on_error = {};
+  /// Called after a registration that will not be found, with the reason: a port that no container
+  /// of the pod declares. Once for each reason, on the thread that registers. The default logs a
+  /// warning.
+  LOOKOUT_OPTION std::function<void(const std::string& reason)> on_warning = {};
   /// How long the first call waits for the first data.
   std::chrono::milliseconds sync_timeout{30'000};
   /// The threads of callbacks, on_malformed and on_error.

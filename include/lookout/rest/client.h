@@ -1,4 +1,4 @@
-// Talking to a Kubernetes API server.
+// Client: a connection to a Kubernetes API server.
 #pragma once
 
 #include <concepts>
@@ -31,16 +31,16 @@ namespace lookout::rest {
 /// The metadata of a list.
 struct ListMeta {
   std::string resource_version;
-  /// Set if there are more pages: give it back in ListOptions.
+  /// Set if there are more pages: pass it to ListOptions for the next one.
   std::string continue_token;
   std::optional<std::int64_t> remaining_item_count;
   std::string api_version;
   std::string kind;
-  /// How many items could not be decoded and were left out (each has been reported).
+  /// The number of items that could not be decoded and were skipped (each has been reported).
   std::size_t malformed_items = 0;
-  /// Their keys, "namespace/name" or "name", where those could be read.
+  /// The keys of the skipped items, "namespace/name" or "name", if readable.
   std::vector<std::string> malformed_keys;
-  /// How many fields have been lost because the schema does not know them: only with
+  /// The number of fields that were lost because the schema does not know them: only with
   /// ContentType::kProtobuf.
   std::size_t unknown_fields = 0;
 };
@@ -50,16 +50,15 @@ struct List : ListMeta {
   std::vector<T> items;
 };
 
-/// How a stream of objects is taken in.
+/// How the client decodes a stream of objects.
 struct DecodeOptions {
-  /// Whether to ask the server for metadata only: objects then are PartialObjectMetadata of
-  /// meta.k8s.io/v1.
+  /// Requests metadata only: the objects are PartialObjectMetadata of meta.k8s.io/v1.
   bool metadata_only = false;
-  /// Nothing: that of the Config.
+  /// Empty: the content type of the Config.
   std::optional<ContentType> content_type = {};
   LOOKOUT_OPTION api::Projection projection = {};
   std::size_t max_object_bytes = api::kDefaultMaxObjectBytes;
-  /// Told of every object that cannot be decoded: an item that a list leaves out, or the event that
+  /// Called for every object that cannot be decoded: an item that is skipped, or the event that
   /// ends a watch. The default logs a warning.
   LOOKOUT_OPTION std::function<void(const api::MalformedObject&)> on_malformed = {};
 };
@@ -80,24 +79,23 @@ class ResourceClient;
 template <api::ResourceObject T>
 class TypedClient;
 
-/// A connection to one API server; client-go's rest.Interface, dynamic.Interface and clientset in
+/// A connection to one API server: client-go's rest.Interface, dynamic.Interface and clientset in
 /// one. Cheap to copy: all copies share connections. Safe to use from any number of threads.
 ///
 /// Every request exists as a blocking function and as a coroutine (async_*). Both throw
-/// api::StatusError when the server answers with a failure, TransportError when no answer came, and
-/// api::DecodeError when the answer makes no sense. An answer that asks to come back later (429 or
-/// 5xx with Retry-After) is retried up to 10 times, as client-go does.
+/// api::StatusError if the server answers with a failure, TransportError if there is no answer, and
+/// api::DecodeError if the answer is malformed. If an answer asks to retry later (429 or 5xx with
+/// Retry-After), the client retries up to 10 times, as client-go does.
 ///
-/// When Asio cancels a coroutine that awaits one (`call || timer`), the call ends as with a stop:
-/// it throws a TransportError of kind kCancelled. A wait for events that ends so loses none of
-/// them.
+/// When Asio cancels a coroutine that awaits a call (`call || timer`), the call ends like a stopped
+/// one: it throws a TransportError of kind kCancelled. A cancelled wait for events loses no events.
 ///
-/// Blocking functions must not be called on a thread of the event loop (InvalidArgument). When the
-/// last copy goes, what is under way is cancelled.
+/// Blocking functions must not be called on a thread of the event loop; they throw InvalidArgument
+/// there. Destroying the last copy cancels pending requests.
 class Client {
  public:
-  /// With an event loop of its own, or with one that is shared. Throws ConfigError if the
-  /// configuration cannot work; connects when it is first used.
+  /// Uses the given event loop, or one of its own. Throws ConfigError if the configuration is
+  /// invalid. Connects on first use.
   explicit Client(Config config, std::shared_ptr<EventLoop> loop = nullptr);
 
   /// Objects of a built-in or hand-written type: client.resource<k8s::core::v1::Pod>("shop").list(). An
@@ -105,26 +103,26 @@ class Client {
   /// types.
   template <api::ResourceObject T>
   TypedClient<T> resource(std::string ns = {}) const;
-  /// For any other type: no call, but an error in words.
+  /// For other types: a readable compile error.
   template <class T>
     requires(!api::ResourceObject<T>)
   void resource(const std::string& = {}) const {
     static_assert(api::explain_resource_object<T>());
   }
 
-  /// Objects of a type that is known at run time.
+  /// Objects of a type known only at run time.
   ResourceClient resource(api::Resource resource, std::string ns = {}) const;
 
-  /// The same client, whose calls all end with `call.stop` and have `call.timeout` as their
-  /// deadline unless they name another (watches have none). Cheap: it shares everything, and what
-  /// is made of it (ResourceClient, informers) is bound, too. Stops add up; a call's own comes to
-  /// them.
+  /// Returns a client whose calls end when `call.stop` is requested and have `call.timeout` as
+  /// their default deadline (watches have none). Cheap: it shares all connections, and the
+  /// ResourceClients and informers made from it are bound, too. Stop tokens add up: a call ends
+  /// when any of them, its own included, is stopped.
   ///
   ///   const auto bound = client.with({.stop = stop, .timeout = 10s});
   Client with(const CallOptions& call) const;
 
-  /// GET of any path ("/version", "/readyz?verbose"); the body as text. Throws InvalidArgument if
-  /// it does not begin with '/', or is not encoded as URLs are.
+  /// Sends a GET to any path ("/version", "/readyz?verbose") and returns the body as text. Throws
+  /// InvalidArgument if the path does not begin with '/' or is not URL-encoded.
   std::string get_raw(std::string path, CallOptions call = {},
                       std::string accept = "application/json, */*") const;
   Awaitable<std::string> async_get_raw(std::string path, CallOptions call = CallOptions(),
@@ -143,13 +141,13 @@ class Client {
   std::shared_ptr<const detail::Binding> binding_;
 };
 
-/// The verbs for one resource in one namespace (or all). A small value; it shares the client's
+/// The verbs for one resource in one namespace (or all). A small value that shares the client's
 /// connections.
 ///
-/// Names and bodies are checked by the server, but what would be the path of something else is
-/// refused here (InvalidArgument): names that are empty or contain '/' or '%', objects of a
-/// namespaced resource without a namespace, and objects of another namespace than the client's.
-/// `subresource` is empty or such as "status".
+/// The server validates names and bodies. The client refuses only what would change the path of the
+/// request (InvalidArgument): names that are empty or contain '/' or '%', objects of a namespaced
+/// resource without a namespace, and objects of another namespace than the client's. `subresource`
+/// is empty or a name such as "status".
 class ResourceClient {
  public:
   using OnItem = std::function<void(api::Object)>;
@@ -157,7 +155,7 @@ class ResourceClient {
   ResourceClient(std::shared_ptr<Client::Impl> client, api::Resource resource, std::string ns,
                  std::shared_ptr<const detail::Binding> binding = nullptr);
 
-  /// As Client::with().
+  /// Like Client::with().
   ResourceClient with(const CallOptions& call) const;
 
   const api::Resource& resource() const LOOKOUT_LIFETIME_BOUND { return resource_; }
@@ -167,36 +165,36 @@ class ResourceClient {
   api::Object get(std::string name, GetOptions options = {}, CallOptions call = {}) const;
   Awaitable<api::Object> async_get(std::string name, GetOptions options = GetOptions(),
                                    CallOptions call = CallOptions()) const;
-  /// The same; an empty object if the server has none of that name.
+  /// Like get(), but returns an empty object if there is none with this name.
   api::Object find(std::string name, GetOptions options = {}, CallOptions call = {}) const;
   Awaitable<api::Object> async_find(std::string name, GetOptions options = GetOptions(),
                                     CallOptions call = CallOptions()) const;
 
-  /// One page, or all if the options set no limit.
+  /// Returns one page, or all pages if the options set no limit.
   List<> list(ListOptions options = {}, CallOptions call = {}) const;
   Awaitable<List<>> async_list(ListOptions options = ListOptions(),
                                CallOptions call = CallOptions()) const;
-  /// The same, handing over each item as soon as it has come in: the memory of one item, however
-  /// long the list. `on_item` runs on the event loop.
+  /// Like list(), but delivers each item as it arrives: memory use is one item, for any length.
+  /// `on_item` runs on the event loop.
   Awaitable<ListMeta> async_list_each(OnItem on_item, ListOptions options = ListOptions(),
                                       DecodeOptions decode = DecodeOptions(),
                                       CallOptions call = CallOptions()) const;
 
-  /// The changes since options.resource_version. Throws once the server refuses; later failures
-  /// come out of the stream.
+  /// Streams the changes since options.resource_version. Throws if the server refuses the watch;
+  /// later failures are reported by the stream.
   WatchStream watch(ListOptions options = {}, DecodeOptions decode = {},
                     CallOptions call = {}) const;
   Awaitable<WatchStream> async_watch(ListOptions options = ListOptions(),
                                      DecodeOptions decode = DecodeOptions(),
                                      CallOptions call = CallOptions()) const;
 
-  /// The log of a container of a pod; see LogStream. Throws api::StatusError if there is none to
-  /// read (a container that has not started: 400). For resources that have a "log" subresource.
+  /// The log of a container of a pod; see LogStream. Throws api::StatusError if there is no log to
+  /// read (400 for a container that has not started). For resources with a "log" subresource.
   LogStream logs(std::string name, LogOptions options = {}, CallOptions call = {}) const;
   Awaitable<LogStream> async_logs(std::string name, LogOptions options = LogOptions(),
                                   CallOptions call = CallOptions()) const;
 
-  /// The object as the server stored it. A namespace in the object is used if the client has none.
+  /// Returns the object as stored by the server. If the client has no namespace, uses the object's.
   api::Object create(const api::Object& object, CreateOptions options = {},
                      CallOptions call = {}) const;
   Awaitable<api::Object> async_create(api::Object object, CreateOptions options = CreateOptions(),
@@ -208,8 +206,8 @@ class ResourceClient {
                                       CreateOptions options = CreateOptions(),
                                       CallOptions call = CallOptions()) const;
 
-  /// Replaces the whole object. Refused with a conflict if somebody has written it since the one
-  /// that it was made from was read (metadata.resourceVersion).
+  /// Replaces the whole object. Fails with a conflict if the object has changed since it was read
+  /// (metadata.resourceVersion).
   api::Object update(const api::Object& object, UpdateOptions options = {},
                      std::string subresource = {}, CallOptions call = {}) const;
   Awaitable<api::Object> async_update(api::Object object, UpdateOptions options = UpdateOptions(),
@@ -241,24 +239,24 @@ class ResourceClient {
     return async_update(draft, std::move(options), "status", std::move(call));
   }
 
-  /// Sends what the draft has changed, and nothing else, as a merge patch. A draft without changes
-  /// costs no request: its original comes back.
+  /// Sends only the changes in the draft, as a merge patch. A draft without changes sends no
+  /// request and returns its original.
   api::Object patch(const api::ObjectDraft& draft, PatchOptions options = {},
                     CallOptions call = {}) const;
   Awaitable<api::Object> async_patch(const api::ObjectDraft& draft,
                                      PatchOptions options = PatchOptions(),
                                      CallOptions call = CallOptions()) const;
-  /// The same for what it has changed in the status, by the subresource.
+  /// Like patch(), for the changes in the status, sent to the status subresource.
   api::Object patch_status(const api::ObjectDraft& draft, PatchOptions options = {},
                            CallOptions call = {}) const;
   Awaitable<api::Object> async_patch_status(const api::ObjectDraft& draft,
                                             PatchOptions options = PatchOptions(),
                                             CallOptions call = CallOptions()) const;
 
-  /// Server-side apply: the object gets what is given and belongs to `options.field_manager` from
-  /// then on; what that manager applied before and does not now is removed. Give what the manager
-  /// means, not what was read: throws InvalidArgument for an object with managedFields, and without
-  /// a field manager.
+  /// Server-side apply: sets the given fields and makes `options.field_manager` their owner. Fields
+  /// that this manager applied before and does not apply now are removed. Pass only the fields that
+  /// the manager owns, not an object that was read: throws InvalidArgument for an object with
+  /// managedFields, and without a field manager.
   api::Object apply(const api::Object& object, ApplyOptions options, CallOptions call = {}) const;
   Awaitable<api::Object> async_apply(api::Object object, ApplyOptions options,
                                      CallOptions call = CallOptions()) const;
@@ -267,13 +265,13 @@ class ResourceClient {
   Awaitable<api::Object> async_apply(const api::ObjectDraft& draft, ApplyOptions options,
                                      CallOptions call = CallOptions()) const;
 
-  /// Subresources that are not read or written as the object itself: "scale", "token",
-  /// "eviction" ... (lookout/rest/subresources.h has the usual ones).
+  /// Subresources whose body is not the object itself: "scale", "token", "eviction" ...
+  /// (lookout/rest/subresources.h has the common ones).
   api::Object get_subresource(std::string name, std::string subresource,
                               CallOptions call = {}) const;
   Awaitable<api::Object> async_get_subresource(std::string name, std::string subresource,
                                                CallOptions call = CallOptions()) const;
-  /// The same; an empty object if the server has none.
+  /// Like get_subresource(), but returns an empty object if there is none.
   api::Object find_subresource(std::string name, std::string subresource,
                                CallOptions call = {}) const;
   Awaitable<api::Object> async_find_subresource(std::string name, std::string subresource,
@@ -292,13 +290,13 @@ class ResourceClient {
                                      std::string subresource = {},
                                      CallOptions call = CallOptions()) const;
 
-  /// Returns the server's answer: the object if it still exists (finalizers, grace period), else a
-  /// Status.
+  /// Returns the server's answer: the object if it still exists (finalizers, grace period),
+  /// otherwise a Status.
   api::Object remove(std::string name, DeleteOptions options = {}, CallOptions call = {}) const;
   Awaitable<api::Object> async_remove(std::string name, DeleteOptions options = DeleteOptions(),
                                       CallOptions call = CallOptions()) const;
 
-  /// Deletes everything that the list options select.
+  /// Deletes everything that matches the list options.
   void remove_collection(DeleteOptions options = {}, ListOptions list = {},
                          CallOptions call = {}) const;
   Awaitable<void> async_remove_collection(DeleteOptions options = DeleteOptions(),

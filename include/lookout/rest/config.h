@@ -1,8 +1,9 @@
-// Where the API server is and how a client identifies itself to it.
+// Config: the address of the API server and the client's credentials.
 #pragma once
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,8 +17,12 @@
 
 namespace lookout::rest {
 
-/// A configuration that cannot be used: what is wrong with it, and in which file. Messages never
-/// hold tokens, passwords or keys.
+namespace detail {
+class TransportFactory;
+}
+
+/// The configuration is not usable. The message names the problem and the file; it never contains
+/// tokens, passwords or keys.
 class ConfigError : public Error {
  public:
   using Error::Error;
@@ -35,26 +40,26 @@ struct ExecConfig {
   /// A program on the PATH, or a path.
   LOOKOUT_OPTION std::string command = {};
   LOOKOUT_OPTION std::vector<std::string> args = {};
-  /// Set in addition to the environment of this process.
+  /// Added to the environment of this process.
   LOOKOUT_OPTION std::vector<ExecEnvVar> env = {};
   /// "client.authentication.k8s.io/v1" or ".../v1beta1".
   LOOKOUT_OPTION std::string api_version = "client.authentication.k8s.io/v1";
-  /// "Never", "IfAvailable" or "Always": whether the program reads from the terminal.
+  /// "Never", "IfAvailable" or "Always": whether the program may read from the terminal.
   LOOKOUT_OPTION std::string interactive_mode = "IfAvailable";
-  /// Shown when the program is not there.
+  /// Shown if the program is not found.
   LOOKOUT_OPTION std::string install_hint = {};
-  /// Whether the program is told about the server (KUBERNETES_EXEC_INFO, spec.cluster).
+  /// Passes information about the server to the program (KUBERNETES_EXEC_INFO, spec.cluster).
   bool provide_cluster_info = false;
   /// JSON for spec.cluster.config, or empty. In a kubeconfig: the cluster's extension
   /// "client.authentication.k8s.io/exec".
   LOOKOUT_OPTION std::string cluster_config = {};
-  /// The calling program reads standard input itself: the plugin gets none.
+  /// Set if the calling program reads standard input itself: the plugin then gets none.
   bool stdin_unavailable = false;
 
   bool operator==(const ExecConfig&) const = default;
 };
 
-/// Whom to act as (client-go's ImpersonationConfig).
+/// The user to impersonate (client-go's ImpersonationConfig).
 struct Impersonation {
   LOOKOUT_OPTION std::string user = {};
   LOOKOUT_OPTION std::string uid = {};
@@ -63,90 +68,89 @@ struct Impersonation {
 
   bool operator==(const Impersonation&) const = default;
 
-  /// The Impersonate-* headers of a request: names and values. None without a user.
+  /// The Impersonate-* headers of a request: names and values. Empty without a user.
   std::vector<std::pair<std::string, std::string>> headers() const;
 };
 
-/// When a connection over which nothing comes back counts as dead.
+/// When a silent connection counts as dead.
 ///
-/// The system's part (TCP): after `idle` of silence the other side is probed every `interval`, and
-/// data or probes that stay unanswered for `user_timeout` end the connection. That notices a
-/// machine or a network that is gone, within 45 seconds.
+/// TCP keepalive: after `idle` of silence the system probes the peer every `interval`; data or
+/// probes that stay unacknowledged for `user_timeout` end the connection. This detects a lost
+/// machine or network within 45 seconds.
 ///
-/// It does not notice a process that is stopped, nor a proxy that has lost the server, because the
-/// system and the proxy go on acknowledging. For these, when nothing has come for `probe_after`
-/// over a connection on which an answer or a watch is awaited, the server is asked for /version. If
-/// no answer comes within `probe_timeout`, whatever it is, the connections over which nothing has
-/// come since are closed, and what waits for them fails with TransportError::Kind::kBroken: 45
-/// seconds, as client-go's HTTP/2 health check. Over HTTP/2 the question goes over the same
-/// connection. Over HTTP/1.1 it cannot, so it tells whether the server answers, not whether this
-/// connection is alive: one that alone has been lost behind a proxy ends after `stream_silence` if
-/// it carries a watch: bookmarks, which kube-apiserver sends every minute, keep it open, and a
-/// watch without them is begun anew. And every watch with a timeout ends at the latest
-/// `probe_after` + `probe_timeout` behind it.
+/// It does not detect a process that is stopped or a proxy that has lost the server, because the
+/// system or the proxy still acknowledges. For these there is a health check like that of client-go
+/// for HTTP/2: if a connection with a pending answer or watch is silent for `probe_after`, the
+/// client requests /version. If no answer comes within `probe_timeout`, it closes the connections
+/// that are still silent, and their requests fail with TransportError::Kind::kBroken: 45 seconds in
+/// total. Over HTTP/2, the probe uses the same connection. Over HTTP/1.1 it cannot, so it shows
+/// that the server answers, not that this connection is alive. There, a watch ends after
+/// `stream_silence` without data: bookmarks, which kube-apiserver sends every minute, keep it open,
+/// and a watch without bookmarks is restarted. Finally, every watch with a timeout ends at most
+/// `probe_after` + `probe_timeout` after that timeout.
 struct KeepAlive {
   std::chrono::seconds idle{15};
   std::chrono::seconds interval{5};
   std::chrono::milliseconds user_timeout{25000};
-  /// 0: never asks.
+  /// 0: no health check.
   std::chrono::milliseconds probe_after{30000};
   std::chrono::milliseconds probe_timeout{15000};
-  /// 0: for ever.
+  /// 0: no limit.
   std::chrono::milliseconds stream_silence{75000};
 
   bool operator==(const KeepAlive&) const = default;
 };
 
-/// Without a deadline, a server that hangs would keep a program from ending. (client-go has none.)
+/// Without a deadline, a hanging server would keep a program from ending. (client-go has none.)
 inline constexpr std::chrono::milliseconds kDefaultTimeout = std::chrono::seconds(30);
 
-/// Versions of TLS.
+/// TLS versions.
 enum class TlsVersion { k12, k13 };
 
 /// "lookout/1.2.3 (linux/amd64)".
 std::string default_user_agent();
 
-/// Where pods find their service account.
+/// The directory of a pod's service account.
 inline constexpr std::string_view kServiceAccountDir =
     "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Choices that go before the kubeconfig; kubectl has flags of these names. Empty: no choice.
+/// Settings that take precedence over the kubeconfig; kubectl has flags of the same names. Empty:
+/// not set.
 struct LoadOptions {
-  /// --kubeconfig: this file and no other. It must exist.
+  /// --kubeconfig: only this file is read. It must exist.
   LOOKOUT_OPTION std::string file = {};
   /// --context
   LOOKOUT_OPTION std::string context = {};
-  /// --cluster and --user: entries other than those that the context names.
+  /// --cluster and --user: entries to use instead of those in the context.
   LOOKOUT_OPTION std::string cluster = {};
   LOOKOUT_OPTION std::string user = {};
-  /// --server: the address; everything else about the cluster stays, but the name expected in the
-  /// server's certificate. No kubeconfig is needed then.
+  /// --server: replaces the address of the cluster and the name expected in its certificate; the
+  /// other settings of the cluster stay. No kubeconfig is needed then.
   LOOKOUT_OPTION std::string server = {};
   /// --namespace
   LOOKOUT_OPTION std::string ns = {};
-  /// Where in_cluster() looks.
+  /// The directory that in_cluster() reads.
   LOOKOUT_OPTION std::string service_account_dir = std::string(kServiceAccountDir);
 };
 
-/// The settings of a client (client-go's rest.Config). A plain value: fill it in by hand, or
-/// let one of the functions below do it.
+/// The settings of a client (client-go's rest.Config). A plain value: fill it in by hand, or use
+/// one of the functions below.
 ///
-/// Certificates and keys are PEM, given either as text (`..._data`) or as a file (`..._file`); if
-/// both are set, the text is used. Files of the client's own certificate, key and token are read
-/// again when they change, and so is the file of the authority: connections that are made later
-/// trust what it holds then.
+/// Certificates and keys are PEM, given as text (`..._data`) or as a file (`..._file`); if both are
+/// set, the text wins. The files of the client's certificate, key and token are read again when
+/// they change, and so is the CA file: new connections trust its current content.
 ///
-/// A client certificate goes together with any other credentials. The exec plugin is not run if
+/// A client certificate can be combined with any other credentials. The exec plugin does not run if
 /// there is a token, a password or a client certificate.
 struct Config {
-  /// "https://host:6443", possibly with a path that precedes all others. Without a scheme ("host",
-  /// "host:port") it is https if there is anything about TLS below (a CA, a client certificate,
+  /// "https://host:6443", optionally with a path prefix. Without a scheme ("host", "host:port"),
+  /// the scheme is https if any TLS setting below is present (a CA, a client certificate,
   /// `insecure`), otherwise http.
   LOOKOUT_OPTION std::string server = {};
-  /// Where requests go that name no namespace.
+  /// The namespace of requests that name none.
   LOOKOUT_OPTION std::string default_namespace = "default";
 
-  /// Whom to trust: the certificate authority of the server, alone. Without one: the system's. A
+  /// The certificate authority of the server; only this one is trusted. Empty: the system's CAs. A
   /// file or text without a certificate is an error (ConfigError when the Client is made).
   LOOKOUT_OPTION std::string ca_data = {};
   LOOKOUT_OPTION std::string ca_file = {};
@@ -156,13 +160,13 @@ struct Config {
   LOOKOUT_OPTION std::string client_key_file = {};
   /// The name expected in the server's certificate (and sent as SNI) instead of the URL's host.
   LOOKOUT_OPTION std::string server_name = {};
-  /// Do not check who the server is. For tests only.
+  /// Skips the verification of the server's certificate. For tests only.
   bool insecure = false;
-  /// Older versions of TLS are not spoken.
+  /// The lowest TLS version to accept.
   TlsVersion min_tls_version = TlsVersion::k12;
 
   LOOKOUT_OPTION std::string bearer_token = {};
-  /// A file with a token. Its last content goes before `bearer_token`.
+  /// A file with a token. Its content takes precedence over `bearer_token`.
   LOOKOUT_OPTION std::string token_file = {};
   LOOKOUT_OPTION std::string username = {};
   LOOKOUT_OPTION std::string password = {};
@@ -170,57 +174,62 @@ struct Config {
 
   LOOKOUT_OPTION Impersonation as = {};
 
-  /// http://, https:// or socks5://. Empty: what http_proxy, https_proxy and no_proxy say. With
-  /// socks5, the proxy resolves the server's name, as in client-go.
+  /// http://, https:// or socks5://. Empty: the settings in http_proxy, https_proxy and no_proxy.
+  /// With socks5, the proxy resolves the server's name, as in client-go.
   LOOKOUT_OPTION std::string proxy_url = {};
-  /// Do not ask for compressed answers.
+  /// Does not request compressed answers.
   bool disable_compression = false;
   LOOKOUT_OPTION std::string user_agent = default_user_agent();
-  /// How objects are encoded on their way to this client.
+  /// The encoding in which this client requests objects.
   ContentType content_type = ContentType::kAuto;
-  /// For a whole request, retries included; 0: none. Watches are not meant, nor what else takes as
-  /// long as it takes (logs of pods, a proxy to them); an informer's lists have two minutes, since
-  /// a server ends them after one. CallOptions::timeout is for a single call.
+  /// The deadline of a whole request, including retries; 0: none. It does not apply to watches and
+  /// other long-running requests (logs of pods, a proxy to them). An informer's lists have two
+  /// minutes, because a server ends them after one. CallOptions::timeout sets the deadline of a
+  /// single call.
   std::chrono::milliseconds timeout = kDefaultTimeout;
   KeepAlive keepalive = {};
 
-  /// The rate of all requests but watches: so many a second in the long run, and `burst` at once;
-  /// 0: no limit. A call that would have to wait beyond its deadline fails at once, with a
-  /// TransportError of kind kTimeout. (client-go: QPS and Burst.)
+  /// The rate limit of all requests except watches: `qps` requests per second, with bursts of
+  /// `burst`; 0: no limit. A call that would have to wait beyond its deadline fails immediately
+  /// with a TransportError of kind kTimeout. (client-go: QPS and Burst.)
   double qps = 0;
   int burst = 10;
 
-  /// Told of the warnings of the server, of each text once; by default they are logged.
+  /// Called for the server's warnings, once for each text; the default logs them.
   LOOKOUT_OPTION WarningHandler on_warning = {};
+
+  /// How requests reach the server. Null: over the network, by libcurl. A simulation has a network
+  /// of its own (lookout/testing/sim/world.h); addresses, proxies and TLS settings mean nothing
+  /// there.
+  LOOKOUT_OPTION std::shared_ptr<detail::TransportFactory> transport = nullptr;
 
   bool operator==(const Config&) const = default;
 
-  /// The configuration that a Kubernetes tool uses here: that of the kubeconfig ($KUBECONFIG, or
-  /// ~/.kube/config); if there is none or it chooses no cluster, that of the pod this runs in.
-  /// Throws ConfigError, saying what was looked for. The result is normalized. (client-go:
-  /// clientcmd.NewNonInteractiveDeferredLoadingClientConfig)
+  /// Loads the configuration as a Kubernetes tool does: from the kubeconfig ($KUBECONFIG, or
+  /// ~/.kube/config); if there is none or it chooses no cluster, from the pod that the program runs
+  /// in. Throws ConfigError, which lists the places it looked at. The result is normalized.
+  /// (client-go: clientcmd.NewNonInteractiveDeferredLoadingClientConfig)
   static Config load(const LoadOptions& options = {});
 
-  /// For a program in a pod: the API server's address from the environment, token and CA from
+  /// For a program in a pod: takes the API server's address from the environment, token and CA from
   /// `service_account_dir`, the namespace from $POD_NAMESPACE or that directory. Throws ConfigError
-  /// when this is no pod. Without a CA file, the system's CAs are trusted. (client-go:
-  /// rest.InClusterConfig)
+  /// outside a pod. Without a CA file, trusts the system's CAs. (client-go: rest.InClusterConfig)
   static Config in_cluster(
       const std::string& service_account_dir = std::string(kServiceAccountDir));
 
-  /// From the kubeconfig alone. Throws ConfigError when it chooses no cluster.
+  /// Loads the kubeconfig only. Throws ConfigError if it chooses no cluster.
   static Config from_kubeconfig(const LoadOptions& options = {});
 
-  /// The same configuration with `server` as "scheme://host[:port][/prefix]" and without space
-  /// around the token, as clients use it. Throws ConfigError for what cannot be meant: no server, a
-  /// password and a token, `insecure` and a CA, a certificate without its key, groups to act as
-  /// without a user, characters that break a header ... Reads no files.
+  /// Returns the configuration with `server` as "scheme://host[:port][/prefix]" and with the token
+  /// trimmed, as clients use it. Throws ConfigError for contradictions and mistakes: no server, a
+  /// password and a token, `insecure` and a CA, a certificate without its key, impersonated groups
+  /// without a user, characters that are invalid in a header ... Reads no files.
   Config normalized() const;
 
-  /// Whether the server is reached over TLS, as far as the URL and the rules above say.
+  /// True if the client uses TLS, according to the URL and the rules above.
   bool uses_tls() const;
 
-  /// `ca_data`, or what is in `ca_file` now; empty without either. Throws ConfigError.
+  /// `ca_data`, or the current content of `ca_file`; empty without either. Throws ConfigError.
   std::string ca() const;
 };
 

@@ -1,4 +1,4 @@
-// In which encoding a client asks for objects.
+// ContentType: the encoding in which a client requests objects.
 #pragma once
 
 #include <optional>
@@ -6,29 +6,27 @@
 
 namespace lookout::rest {
 
-/// The encoding of lists, watches and gets. Resources without a protobuf encoding
-/// (custom resources, unless nothing but metadata is asked for) always come as JSON, and so do the
-/// answers of a server that has no protobuf. Bodies of requests are JSON.
+/// The encoding of lists, watches and gets. Resources without a protobuf encoding (custom
+/// resources, unless only metadata is requested) always arrive as JSON, and so do the answers of a
+/// server without protobuf. Request bodies are JSON.
 ///
-/// Protobuf is shorter and needs less work on both sides, but it has no names for its fields: those
-/// that a newer server has, and this library's schema (api::schema_version()) does not know, cannot
-/// be kept.
+/// Protobuf is smaller and cheaper on both sides, but it does not carry the names of fields: fields
+/// of a newer server that this library's schema (api::schema_version()) does not know cannot be
+/// kept.
 enum class ContentType {
-  /// Protobuf as long as nothing is lost by it, then JSON: the first object of a resource with a
-  /// field that the schema does not know, or one that cannot be decoded, makes the client ask for
-  /// that resource in JSON from then on. A watch that meets such an object ends, as watches do; a
-  /// list that has handed out items fails with an api::DecodeError. (A Reflector goes on after both
-  /// by itself.)
+  /// Protobuf until it would lose data, then JSON: when an object of a resource has a field that
+  /// the schema does not know, or cannot be decoded, the client requests this resource in JSON from
+  /// then on. A watch that meets such an object ends normally; a list that has delivered items
+  /// fails with an api::DecodeError. (A Reflector recovers from both by itself.)
   kAuto,
   kJson,
-  /// Protobuf, whatever it loses: unknown fields are dropped, counted (ListMeta::unknown_fields)
-  /// and
-  /// logged once for each resource. As in client-go, whose types know no more than they are made
-  /// for. Only a get() still asks again in JSON, since what it gives may become an update.
+  /// Always protobuf: unknown fields are dropped, counted (ListMeta::unknown_fields) and logged
+  /// once for each resource, as with client-go, whose types have a fixed schema, too. Only get()
+  /// retries in JSON, because its result may be used for an update.
   kProtobuf
 };
 
-/// "auto", "json" or "protobuf"; nothing for any other text.
+/// "auto", "json" or "protobuf"; empty for any other text.
 std::optional<ContentType> parse_content_type(std::string_view text);
 
 }  // namespace lookout::rest

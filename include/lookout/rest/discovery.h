@@ -1,4 +1,4 @@
-// The resources of an API server.
+// Discovery: the resources of an API server.
 #pragma once
 
 #include <optional>
@@ -24,14 +24,15 @@ struct ApiResource {
   bool has_verb(std::string_view verb) const;
 };
 
-/// Everything that the server has, without subresources, in its order of preference: the core group
-/// first, of each group the preferred version first. One or two requests where the server knows
-/// aggregated discovery (Kubernetes 1.26), else one for each group and version; a group that cannot
-/// be read (its server is down) is left out with a warning.
+/// Lists all resources of the server, without subresources, in its order of preference: the core
+/// group first, and the preferred version of each group first. Takes one or two requests if the
+/// server supports aggregated discovery (Kubernetes 1.26), otherwise one for each group and
+/// version. A group that cannot be read (its server is down) is skipped with a warning.
 std::vector<ApiResource> discover(const Client& client, const CallOptions& call = {});
 
-/// The resource that a user means by "pods", "pod", "po", "Pod", "crontabs.stable.example.com" or
-/// "crontabs.v1.stable.example.com"; the first in order of preference. Null if there is none.
+/// The resource for a name as users write it: "pods", "pod", "po", "Pod",
+/// "crontabs.stable.example.com" or "crontabs.v1.stable.example.com"; the first in order of
+/// preference. Null if there is none.
 const ApiResource* find_resource(std::span<const ApiResource> resources LOOKOUT_LIFETIME_BOUND,
                                  std::string_view name);
 const ApiResource* find_resource(std::vector<ApiResource>&& resources,

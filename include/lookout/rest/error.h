@@ -1,4 +1,4 @@
-// Failures below HTTP.
+// Transport failures.
 #pragma once
 
 #include <exception>
@@ -8,18 +8,18 @@
 
 namespace lookout::rest {
 
-/// The exchange with the server did not come to its end. (A server that answers, even with a
-/// refusal, is api::StatusError.)
+/// The exchange with the server failed. (If the server answers, even with a refusal, the error is
+/// api::StatusError.)
 class TransportError : public Error {
  public:
   enum class Kind {
-    kRefused,      ///< nobody listens there
-    kUnreachable,  ///< no address, no route, no connection within the time
-    kTls,          ///< the other side is not who it should be, or does not take our certificate
+    kRefused,      ///< nothing listens on the port
+    kUnreachable,  ///< no address, no route, or connect timeout
+    kTls,          ///< the server's or the client's certificate was rejected
     kTimeout,      ///< the request's deadline passed
     kBroken,       ///< the connection broke, or the answer stopped in the middle
     kCancelled,    ///< the caller asked to stop, or the client was closed
-    kProtocol,     ///< the answer is no HTTP, or no answer to what was asked
+    kProtocol,     ///< the answer is not valid HTTP or not a valid answer
     kOther
   };
 
@@ -30,10 +30,10 @@ class TransportError : public Error {
   Kind kind_;
 };
 
-/// Predicates in the manner of client-go's utilnet, for any exception.
+/// Predicates like those of client-go's utilnet, for any exception.
 bool is_connection_refused(const std::exception& e);
 bool is_cancelled(const std::exception& e);
-/// The exchange may work when tried again: refused, unreachable, timed out or broken.
+/// True if a retry may succeed: refused, unreachable, timed out or broken.
 bool is_transient(const std::exception& e);
 
 }  // namespace lookout::rest

@@ -1,4 +1,4 @@
-// kubeconfig files: reading, merging, choosing, writing.
+// Kubeconfig: reading, merging and writing kubeconfig files.
 #pragma once
 
 #include <map>
@@ -11,15 +11,15 @@
 
 namespace lookout::rest {
 
-/// The content of one kubeconfig, or of several together (client-go's clientcmdapi.Config).
+/// The content of one or more kubeconfig files (client-go's clientcmdapi.Config).
 ///
-/// Reading follows clientcmd: YAML or JSON; unknown fields are ignored; a name must not occur twice
-/// in a list; of several documents in a file, the first counts. A file beyond 4 MiB, 64 levels or
-/// 200,000 values is refused, and so are aliases that stand for more than a few times that. Errors
-/// are ConfigError and begin with "file:line: field".
+/// Reading follows clientcmd: YAML or JSON; unknown fields are ignored; names in a list must be
+/// unique; of several documents in a file, the first counts. A file with more than 4 MiB, 64 levels
+/// or 200,000 values is refused, and so are aliases that expand to more than a few times that.
+/// Errors are ConfigError and begin with "file:line: field".
 class Kubeconfig {
  public:
-  /// Where an entry was written.
+  /// The source of an entry.
   struct Origin {
     std::string file;
     int line = 0;
@@ -48,7 +48,7 @@ class Kubeconfig {
     std::string password;
     Impersonation as;
     std::optional<ExecConfig> exec;
-    std::string auth_provider;  // the name of a plugin of client-go's old kind; not supported
+    std::string auth_provider;  // the name of an old-style auth plugin; not supported
     Origin origin;
   };
 
@@ -63,34 +63,34 @@ class Kubeconfig {
   std::map<std::string, User, std::less<>> users;
   std::map<std::string, Context, std::less<>> contexts;
   std::string current_context;
-  /// The files that all this came from, in the order of their precedence.
+  /// The files that were read, in order of precedence.
   std::vector<std::string> files;
 
-  /// `file` is for messages and, unless it is empty, the place that relative paths start from.
+  /// `file` is used in messages and, unless it is empty, to resolve relative paths.
   static Kubeconfig parse(std::string_view text, const std::string& file = {});
   /// Throws ConfigError if the file cannot be read.
   static Kubeconfig read(const std::string& file);
-  /// All of `files`; those that do not exist are skipped. The first file to have an entry of a
-  /// name, or a current-context, decides.
+  /// Reads all of `files` that exist. For each name of an entry, and for current-context, the first
+  /// file that has it wins.
   static Kubeconfig read_all(const std::vector<std::string>& files);
-  /// options.file, or else default_files().
+  /// Reads options.file, or else default_files().
   static Kubeconfig load(const LoadOptions& options = {});
 
   /// The files that $KUBECONFIG lists, or ~/.kube/config.
   static std::vector<std::string> default_files();
 
-  /// Adds what `other` has and this has not.
+  /// Adds the entries of `other` that this one lacks.
   void merge(Kubeconfig other);
 
-  /// Whether there is a server to connect to: a context or a cluster is chosen, or an address is
-  /// given. If not, a program that may run in a pod should see if it does.
+  /// True if there is a server to connect to: a chosen context or cluster, or an address. If not, a
+  /// program that may run in a pod should try the in-cluster configuration.
   bool chooses_cluster(const LoadOptions& options = {}) const;
 
   /// The configuration of the chosen context, normalized. The files it names must be readable.
   /// Throws ConfigError.
   ///
-  /// Over plain http, nothing that identifies the user is sent, as clientcmd has it: tokens are not
-  /// for everybody on the way to read. (Impersonation is no secret, and stays.)
+  /// Over plain http, no credentials are sent, as in clientcmd: anyone on the network could read
+  /// them. (Impersonation is not secret and stays.)
   Config to_config(const LoadOptions& options = {}) const;
 };
 

@@ -1,4 +1,4 @@
-// The log of a container, line by line.
+// LogStream: the log of a container, line by line.
 #pragma once
 
 #include <chrono>
@@ -15,59 +15,60 @@
 
 namespace lookout::rest {
 
-/// Which part of a log: v1.PodLogOptions, kubectl logs.
+/// The part of a log to read: v1.PodLogOptions, kubectl logs.
 struct LogOptions {
-  /// Needed if the pod has more than one.
+  /// Required if the pod has more than one container.
   LOOKOUT_OPTION std::string container = {};
-  /// Whether to go on with what is logged from now on. The stream then ends with the container.
+  /// Continues with new lines as they are logged. The stream then ends with the container.
   bool follow = false;
   /// The log of the container before its last restart.
   bool previous = false;
-  /// Whether each line begins with its time (RFC 3339) and a space.
+  /// Prefixes each line with its time (RFC 3339) and a space.
   bool timestamps = false;
-  /// Only what was logged in this time before now; 0: everything.
+  /// Only lines of this period before now; 0: all lines.
   std::chrono::seconds since{0};
-  /// Only so many lines from the end, before `follow` adds to them.
+  /// Only this many lines from the end, before `follow` adds new ones.
   std::optional<std::int64_t> tail_lines = {};
-  /// The server ends the log after so many bytes, which may be within a line.
+  /// The server ends the log after this many bytes, possibly within a line.
   std::optional<std::int64_t> limit_bytes = {};
-  /// A longer line comes in pieces of this size: so much memory a stream takes. At least 1.
+  /// Longer lines are split into pieces of this size, which limits the memory of a stream. At least
+  /// 1.
   std::size_t max_line_bytes = 1u << 20;
 };
 
-/// A line, without its line feed. The bytes are the container's: they need not be UTF-8.
+/// A line, without its line feed. The bytes come from the container and need not be UTF-8.
 struct LogLine {
   std::string text = {};
-  /// Whether the line goes on with the next one: it is longer than LogOptions::max_line_bytes.
+  /// True if the next LogLine continues this line: it is longer than LogOptions::max_line_bytes.
   bool continued = false;
 };
 
-/// One log that is being read. Letting go of it ends the request, as cancel() does, and so does
-/// letting go of the last copy of the Client that it came from. Not thread-safe, except for
-/// cancel(); a stream may be moved, or let go of, while a coroutine waits in async_next(). Lines
+/// One log request. The destructor ends it, as cancel() does, and so does destroying the last copy
+/// of its Client. Not thread-safe, except for cancel(); a stream may be moved or destroyed while a
+/// coroutine waits in async_next(). Unread lines stay at the server (back pressure).
 /// that are not read stay at the server.
 ///
 ///     for (const auto& line : pods.logs("web", {.tail_lines = 10})) puts(line.text.c_str());
 ///
-/// There is no deadline unless the call names one (CallOptions::timeout). A connection that breaks
-/// throws TransportError; a log cannot be continued where it broke, but `since` comes close.
+/// There is no deadline unless the call sets one (CallOptions::timeout). A broken connection throws
+/// TransportError; a log cannot be resumed exactly where it broke, but `since` comes close.
 class LogStream {
  public:
   class Impl;
   class iterator;
-  /// No log: good for nothing but being assigned to.
+  /// No log, for later assignment.
   LogStream();
   explicit LogStream(std::shared_ptr<Impl> impl);
   LogStream(LogStream&&) noexcept;
   LogStream& operator=(LogStream&&) noexcept;
   ~LogStream();
 
-  /// Waits for the next line; nothing at the end of the log. Throws TransportError.
+  /// Waits for the next line; empty at the end of the log. Throws TransportError.
   Awaitable<std::optional<LogLine>> async_next();
-  /// The blocking twin. A stop ends the log as cancel() does.
+  /// The blocking form. A stop ends the log as cancel() does.
   std::optional<LogLine> next(std::stop_token stop = {});
 
-  /// For a loop, once: each step blocks as next() does.
+  /// For a single range-based loop: each step blocks like next().
   iterator begin() & LOOKOUT_LIFETIME_BOUND;
   iterator begin() && = delete;
   std::default_sentinel_t end() const { return {}; }
@@ -80,7 +81,7 @@ class LogStream {
   std::shared_ptr<Impl> impl_;
 };
 
-/// The lines of a stream, as they come.
+/// The lines of a stream, in order of arrival.
 class LogStream::iterator {
  public:
   using value_type = LogLine;

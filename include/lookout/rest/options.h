@@ -1,8 +1,9 @@
-// The options of requests: metav1.GetOptions, ListOptions ... and what concerns the call itself.
+// Request options: metav1.GetOptions, ListOptions ... and options of the call itself.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -11,16 +12,22 @@
 
 namespace lookout::rest {
 
-/// For CallOptions::timeout: no deadline, whatever the Config says.
+/// For CallOptions::timeout: no deadline, regardless of the Config.
 inline constexpr std::chrono::milliseconds kNoTimeout = std::chrono::milliseconds::max();
 
-/// How a call is made, whatever it asks for.
+/// Options of a call, independent of the request.
 struct CallOptions {
   /// A stop ends the call with a TransportError of kind kCancelled.
   LOOKOUT_OPTION std::stop_token stop = {};
-  /// For the whole call including retries; 0: that of the client (Client::with(), Config::timeout),
-  /// or none for a watch.
+  /// The deadline of the whole call, including retries; 0: the client's (Client::with(),
+  /// Config::timeout), or none for a watch.
   std::chrono::milliseconds timeout{0};
+  /// Asked right before a request that is no GET leaves for the network, and again before its body
+  /// does, on a thread of the event loop; it must not block. If it returns false, the server does
+  /// not get the request, and the call ends with a TransportError of kind kCancelled. For writes
+  /// that must not come from a former leader (Leadership::valid()): a process may have been frozen
+  /// since it decided to write.
+  LOOKOUT_OPTION std::function<bool()> may_send = {};
 };
 
 struct GetOptions {
@@ -33,9 +40,9 @@ struct ListOptions {
   LOOKOUT_OPTION std::string field_selector = {};
   LOOKOUT_OPTION std::string resource_version = {};
   LOOKOUT_OPTION std::string resource_version_match = {};  ///< "", "Exact" or "NotOlderThan"
-  std::int64_t limit = 0;                                  ///< items a page; 0: all at once
+  std::int64_t limit = 0;                                  ///< items per page; 0: all at once
   LOOKOUT_OPTION std::string continue_token = {};
-  /// How long the server may take for a list, or goes on with a watch; 0: the server decides.
+  /// The time limit of a list, or the duration of a watch; 0: the server decides.
   std::chrono::seconds timeout{0};
   bool allow_watch_bookmarks = false;
   std::optional<bool> send_initial_events = {};
@@ -54,13 +61,13 @@ struct PatchOptions {
   LOOKOUT_OPTION std::string field_manager = {};
   LOOKOUT_OPTION std::string field_validation = {};
   bool force = false;  ///< server-side apply only: take fields over from other managers
-  /// For drafts: the write fails with a conflict if somebody has written the object since the
-  /// draft's original was read.
+  /// For drafts: the write fails with a conflict if the object has changed since the draft's
+  /// original was read.
   bool if_unchanged = false;
 };
 
 struct ApplyOptions {
-  LOOKOUT_OPTION std::string field_manager;  ///< whose fields these are
+  LOOKOUT_OPTION std::string field_manager;  ///< the owner of the applied fields
   bool force = false;                        ///< take fields over from other managers
   bool dry_run = false;
   LOOKOUT_OPTION std::string field_validation = {};
@@ -70,7 +77,7 @@ struct ApplyOptions {
 enum class PatchType {
   kJson,            ///< RFC 6902, a list of operations
   kMerge,           ///< RFC 7396
-  kStrategicMerge,  ///< Kubernetes' own, for built-in types
+  kStrategicMerge,  ///< Kubernetes' own format, for built-in types
   kApply            ///< server-side apply
 };
 
@@ -78,7 +85,7 @@ enum class PropagationPolicy { kDefault, kOrphan, kBackground, kForeground };
 
 struct DeleteOptions {
   std::optional<std::int64_t> grace_period_seconds = {};
-  /// The deletion is refused unless the object still has these.
+  /// Preconditions: the server refuses the deletion if the object has other values.
   LOOKOUT_OPTION std::string precondition_uid = {};
   LOOKOUT_OPTION std::string precondition_resource_version = {};
   PropagationPolicy propagation_policy = PropagationPolicy::kDefault;

@@ -1,4 +1,4 @@
-// The usual subresources, typed.
+// Typed access to the common subresources.
 #pragma once
 
 #include <chrono>
@@ -14,42 +14,42 @@
 
 namespace lookout::rest {
 
-/// "scale": how many replicas there are and should be, of anything that can be scaled (Deployment,
-/// StatefulSet, custom resources that say so).
+/// "scale": the current and the desired number of replicas, for anything that can be scaled
+/// (Deployment, StatefulSet, custom resources with a scale subresource).
 k8s::autoscaling::v1::Scale get_scale(const ResourceClient& client, std::string name,
                                       CallOptions call = {});
 Awaitable<k8s::autoscaling::v1::Scale> async_get_scale(const ResourceClient& client,
                                                        std::string name,
                                                        CallOptions call = CallOptions());
-/// The scale as it is then.
+/// Returns the scale after the change.
 k8s::autoscaling::v1::Scale set_scale(const ResourceClient& client, std::string name,
                                       std::int32_t replicas, CallOptions call = {});
 Awaitable<k8s::autoscaling::v1::Scale> async_set_scale(const ResourceClient& client,
                                                        std::string name, std::int32_t replicas,
                                                        CallOptions call = CallOptions());
 
-/// "eviction": deletes a pod unless a PodDisruptionBudget forbids it now, which throws
-/// api::StatusError with 429.
+/// "eviction": deletes a pod, unless a PodDisruptionBudget forbids it; then throws api::StatusError
+/// with 429.
 void evict(const ResourceClient& pods, std::string name, DeleteOptions options = {},
            CallOptions call = {});
 Awaitable<void> async_evict(const ResourceClient& pods, std::string name,
                             DeleteOptions options = DeleteOptions(),
                             CallOptions call = CallOptions());
 
-/// "binding": puts a pod on a node, as schedulers do.
+/// "binding": assigns a pod to a node, as schedulers do.
 void bind(const ResourceClient& pods, std::string name, std::string node, CallOptions call = {});
 Awaitable<void> async_bind(const ResourceClient& pods, std::string name, std::string node,
                            CallOptions call = CallOptions());
 
-/// The answer to a CertificateSigningRequest.
+/// The decision on a CertificateSigningRequest.
 struct Approval {
   bool approved = true;  ///< else denied
   LOOKOUT_OPTION std::string reason = {};
   LOOKOUT_OPTION std::string message = {};
 };
-/// "approval": adds the condition Approved or Denied, as kubectl certificate approve and deny do.
-/// An answer cannot be taken back: the server refuses another one (api::StatusError with 422), and
-/// a request that somebody has changed since it was read here with a conflict.
+/// "approval": adds the condition Approved or Denied, as kubectl certificate approve and deny do. A
+/// decision is final: the server refuses a second one (api::StatusError with 422), and answers with
+/// a conflict if the request has changed since this function read it.
 k8s::certificates::v1::CertificateSigningRequest set_approval(const ResourceClient& requests,
                                                               std::string name, Approval answer,
                                                               CallOptions call = {});
@@ -58,10 +58,11 @@ Awaitable<k8s::certificates::v1::CertificateSigningRequest> async_set_approval(
     CallOptions call = CallOptions());
 
 struct TokenOptions {
-  LOOKOUT_OPTION std::vector<std::string> audiences = {};  ///< none: those of the API server
+  LOOKOUT_OPTION std::vector<std::string> audiences = {};  ///< empty: the API server's
   std::chrono::seconds lifetime{0};                        ///< 0: the server decides
 };
-/// "token": a token of a service account; its status has the token and when it expires.
+/// "token": creates a token for a service account. The status of the result has the token and its
+/// expiry.
 k8s::authentication::v1::TokenRequest create_token(const ResourceClient& service_accounts,
                                                    std::string name, TokenOptions options = {},
                                                    CallOptions call = {});

@@ -1,4 +1,4 @@
-// The verbs for objects of a type that is known when the program is compiled.
+// TypedClient: the verbs for objects of a type known at compile time.
 #pragma once
 
 #include <optional>
@@ -15,18 +15,18 @@ namespace lookout::rest {
 template <class T>
 struct TypedWatchEvent {
   api::EventType type = api::EventType::kError;
-  /// Empty for kError, whose Status is in `raw`.
+  /// Empty for kError; the Status is in `raw`.
   T object;
   api::Object raw;
 };
 
-/// A WatchStream of objects of one type; see there.
+/// A WatchStream for objects of one type.
 template <class T>
 class TypedWatchStream {
  public:
   explicit TypedWatchStream(WatchStream stream) : stream_(std::move(stream)) {}
 
-  /// The next event; nothing at the end of the watch.
+  /// The next event; empty at the end of the watch.
   std::optional<TypedWatchEvent<T>> next(std::stop_token stop = {}) {
     auto event = stream_.next(std::move(stop));
     if (!event) return std::nullopt;
@@ -51,16 +51,16 @@ class TypedWatchStream {
   WatchStream stream_;
 };
 
-/// ResourceClient for a known type: the same verbs, typed. Its documentation is there.
+/// ResourceClient for one type: the same verbs, typed. ResourceClient documents them.
 template <api::ResourceObject T>
 class TypedClient {
  public:
   explicit TypedClient(ResourceClient client) : client_(std::move(client)) {}
 
-  /// The same without types.
+  /// The untyped client.
   const ResourceClient& dynamic() const& LOOKOUT_LIFETIME_BOUND { return client_; }
   ResourceClient dynamic() && { return std::move(client_); }
-  /// As Client::with().
+  /// Like Client::with().
   TypedClient with(const CallOptions& call) const { return TypedClient(client_.with(call)); }
 
   T get(std::string name, GetOptions options = {}, CallOptions call = {}) const {
@@ -214,7 +214,7 @@ class TypedClient {
     return client_.async_remove(std::move(name), std::move(options), std::move(call));
   }
 
-  /// The subresources are objects of other types; lookout/rest/subresources.h has the usual ones.
+  /// Subresources are objects of other types; lookout/rest/subresources.h has typed functions.
   api::Object get_subresource(std::string name, std::string subresource,
                               CallOptions call = {}) const {
     return client_.get_subresource(std::move(name), std::move(subresource), std::move(call));

@@ -1,4 +1,4 @@
-// Warnings that the API server sends with its responses.
+// Warnings in the API server's responses.
 #pragma once
 
 #include <functional>
@@ -9,18 +9,18 @@
 
 namespace lookout::rest {
 
-/// A Warning header of an answer (RFC 7234, 5.5; Kubernetes sends code 299): a deprecated API, a
-/// field that means nothing, a policy that is not kept.
+/// A Warning header of a response (RFC 7234, 5.5; Kubernetes sends code 299): a deprecated API, an
+/// unknown field, a policy violation.
 struct Warning {
   int code = 0;
   std::string agent = {};
   std::string text = {};     ///< decoded; no control characters
-  std::string request = {};  ///< the one that was answered: "create pods web"
+  std::string request = {};  ///< the request: "create pods web"
 };
 
-/// Receives warnings (client-go's rest.WarningHandler): any function that takes a
-/// `const Warning&`. It is called on threads of the event loop, several at a time, and must not
-/// block; exceptions are logged. Copies are the same handler.
+/// Receives warnings (client-go's rest.WarningHandler): any function that takes a `const Warning&`.
+/// It is called on threads of the event loop, possibly at the same time, and must not block;
+/// exceptions are logged. Copies are equal to their original.
 class WarningHandler {
  public:
   WarningHandler() = default;

@@ -1,4 +1,4 @@
-// Long lists, page by page.
+// ListPager: reads long lists page by page.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,21 @@
 
 namespace lookout::pager {
 
-/// Asks for one page; rest::ResourceClient::list() in most programs. When a stop is requested
-/// nobody wants the page any more: it should throw or return soon, as each_list_item() does not
-/// return before it has.
+/// Requests one page; rest::ResourceClient::list() in most programs. After a stop it should throw
+/// or return soon, because each_list_item() waits for it.
 using PageFunc = std::function<rest::List<>(const rest::ListOptions& options, std::stop_token)>;
 
 struct PagerOptions {
-  /// Items a page, unless the list options say so; 0: all at once.
+  /// Items per page, unless the list options set a limit; 0: all at once.
   std::int64_t page_size = 500;
-  /// Whether list() asks for everything at once when the pages took longer than the server keeps
-  /// history.
+  /// Makes list() fall back to a full list if the continue token expires before the last page.
   bool full_list_if_expired = true;
-  /// How many pages each_list_item() reads ahead.
+  /// The number of pages that each_list_item() reads ahead.
   std::size_t page_buffer_size = 5;
 };
 
-/// client-go's ListPager. (Informers make pages by themselves.) Blocking; not on the event loop.
+/// client-go's ListPager. (Informers paginate by themselves.) Blocking; not for use on the event
+/// loop.
 class ListPager {
  public:
   explicit ListPager(PageFunc page, PagerOptions options = {});
@@ -35,14 +34,15 @@ class ListPager {
 
   struct Result {
     rest::List<> list;
-    bool paginated = false;  ///< it came in several pages
+    bool paginated = false;  ///< the list had several pages
   };
-  /// All items. Throws what a page throws, and TransportError of kind kCancelled after a stop.
+  /// Returns all items. Throws what a page throws, and TransportError of kind kCancelled after a
+  /// stop.
   Result list(rest::ListOptions options = {}, std::stop_token stop = {}) const;
 
-  /// Calls `each` for all items, while the next pages come in on another thread. What `each` or a
-  /// page throws ends it and is thrown; a page that has expired does so too, since what came before
-  /// cannot be taken back.
+  /// Calls `each` for all items while another thread fetches the next pages. An exception from
+  /// `each` or from a page ends it and is rethrown; so does an expired page, because the items
+  /// before it have been delivered already.
   void each_list_item(rest::ListOptions options,
                       const std::function<void(const api::Object&)>& each,
                       std::stop_token stop = {}) const;

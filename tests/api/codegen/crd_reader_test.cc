@@ -89,7 +89,7 @@ TEST(CrdReader, ErrorsSayWhere) {
               HasSubstr("crd.yaml:17: things.example.com v1: .spec.a: \"$ref\""));
   EXPECT_THAT(error_of(crd("{a: {type: array, x-kubernetes-list-type: map, items: {type: "
                            "object, properties: {}}, x-kubernetes-list-map-keys: [k]}}")),
-              HasSubstr("the key \"k\" of the list is no field of its elements"));
+              HasSubstr("the key \"k\" of the list is not a field of its elements"));
   EXPECT_THAT(error_of("kind: Pod\napiVersion: v1\n"),
               HasSubstr("crd.yaml: no CustomResourceDefinition: give"));
   EXPECT_THAT(error_of("a: [\n"), HasSubstr("crd.yaml:"));

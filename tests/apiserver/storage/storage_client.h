@@ -56,7 +56,7 @@ class WatchReader {
   std::vector<std::string> take(std::size_t count) { return describe(take_events(count)); }
   /// Everything up to the end of the watch.
   std::vector<Event> take_until_the_end();
-  /// What is there already. Afterwards the watcher is parked.
+  /// Returns the events that are available. Afterwards the watcher is parked.
   std::vector<Event> poll();
   void request_bookmark();
   void cancel() { watch_->cancel(); }

@@ -1,5 +1,5 @@
-// What every storage must do: the behaviours of k8s.io/apiserver's storage tests. A new backend is
-// added at the end of this file.
+// The contract of every storage: the behaviours of k8s.io/apiserver's storage tests. Add new
+// backends at the end of this file.
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
@@ -316,7 +316,7 @@ TEST_P(StorageTest, ThePastIsForgotten) {
   EXPECT_EQ(status.code, 410);
   EXPECT_EQ(status.reason, "Expired");
   EXPECT_EQ(status.message, "The resourceVersion for the provided list is too old.");
-  // What is still known.
+  // A revision that is still available.
   options.revision = pods().current_revision() - 1;
   EXPECT_EQ(pods().list("", options).objects.at(0).labels()["app"].as_string(), "v2");
 }
@@ -594,7 +594,7 @@ TEST_P(StorageTest, AWatchFromARevisionOfAnotherResourceIsNotOneFromTheFuture) {
   reader.join();
 }
 
-// What has been asked for comes behind what is there, whatever has been handed out of it.
+// A requested bookmark follows the existing objects, even if some of them were delivered already.
 TEST_P(StorageTest, ABookmarkDoesNotOvertakePresentObjects) {
   for (int i = 0; i < 300; ++i)
     pods().create("n1/" + std::to_string(i), pod("n1", std::to_string(i)));

@@ -52,7 +52,7 @@ class RecordingStore : public ReflectorStore {
   void resync() override { note("resync"); }
   void flush(const std::string& resource_version) override { note("flush @" + resource_version); }
 
-  /// What it keeps of what lists bring; everything unless a test says otherwise.
+  /// Whether it keeps an object of a list; by default it keeps all.
   std::function<bool(const api::Object&)> keeps = [](const api::Object&) { return true; };
   api::Object prepare(api::Object object) const override {
     return keeps(object) ? object : api::Object();

@@ -1,4 +1,4 @@
-// What cannot be read must not look like what is not there.
+// An unreadable object must not look like an absent one.
 #include <gtest/gtest.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>

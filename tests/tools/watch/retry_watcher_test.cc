@@ -11,14 +11,7 @@
 namespace lookout::watch {
 namespace {
 
-using namespace std::chrono_literals;
-using test::added;
-using test::bookmark;
-using test::deleted;
-using test::error;
-using test::modified;
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 class RetryWatcherTest : public test::WatchTest {
  protected:

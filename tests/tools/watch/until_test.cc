@@ -13,18 +13,6 @@
 namespace lookout::watch {
 namespace {
 
-using namespace std::chrono_literals;
-using test::added;
-using test::bookmark;
-using test::deleted;
-using test::error;
-using test::modified;
-using test::pod;
-using test::text;
-using testing::IsEmpty;
-
-using Reason = WaitError::Reason;
-
 Condition is(api::EventType type) {
   return [type](const api::WatchEvent& event) { return event.type == type; };
 }

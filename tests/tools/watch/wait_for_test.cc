@@ -15,15 +15,7 @@
 namespace lookout::watch {
 namespace {
 
-using namespace std::chrono_literals;
 using k8s::core::v1::ConfigMap;
-using test::added;
-using test::deleted;
-using test::error;
-using test::modified;
-using test::pod;
-
-using Reason = WaitError::Reason;
 
 class WaitForTest : public test::WatchTest {
  protected:

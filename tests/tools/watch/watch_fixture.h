@@ -1,11 +1,13 @@
 // Waits on a loop that runs when the test says so.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -77,7 +79,7 @@ class WatchTest : public testing::Test {
     std::exception_ptr error;
 
     bool pending() const { return !value && !error; }
-    /// What came of it; throws what it threw.
+    /// The result; throws the exception of the call.
     T get() const {
       if (error) std::rethrow_exception(error);
       if (!value) throw Error("it is still pending");
@@ -127,3 +129,19 @@ class WatchTest : public testing::Test {
 };
 
 }  // namespace lookout::watch::test
+
+namespace lookout::watch {
+
+// The names that tests of watches use.
+using namespace std::chrono_literals;
+using test::added;
+using test::bookmark;
+using test::deleted;
+using test::error;
+using test::modified;
+using test::pod;
+using test::text;
+using testing::IsEmpty;
+using Reason = WaitError::Reason;
+
+}  // namespace lookout::watch

@@ -1,7 +1,7 @@
 // The flat form of a decoded object, byte for byte. docs/object-format.md describes it; this file
 // is the only one that knows it (FlatWriter writes it, Value reads it).
 //
-// A value is a tag byte and what the tag asks for:
+// A value is a tag byte, followed by the data that the tag calls for:
 //
 //   0x00         null
 //   0x01         false
@@ -171,8 +171,8 @@ inline Key read_key(const std::uint8_t* p) {
   return key;
 }
 
-/// The encoded form of a key, to compare with stored ones. Short ones only: a long name is compared
-/// as text.
+/// The encoded form of a key, for comparison with stored keys. It exists for symbols only: other
+/// names are compared as text.
 struct EncodedKey {
   std::uint8_t bytes[2] = {};
   std::uint8_t size = 0;  // 0: not a symbol
@@ -191,7 +191,7 @@ inline EncodedKey encode_key(std::string_view name) {
   return symbol == kNoSymbol ? EncodedKey{} : encode_symbol_key(symbol, managed);
 }
 
-/// The whole encoded form of a key or a string value: equal bytes mean equal text.
+/// The complete encoded form of a key or a string value: equal bytes mean equal text.
 inline std::string encode_inline(std::uint8_t short_tag, std::size_t max_short,
                                  std::uint8_t long_tag, std::string_view text) {
   std::uint8_t head[11] = {static_cast<std::uint8_t>(short_tag + text.size())};
@@ -220,7 +220,7 @@ struct Range {
   const std::uint8_t* end = nullptr;
 };
 
-/// What is inside an object or array value; empty for everything else.
+/// The contents of an object or array value; empty for every other value.
 inline Range contents(const std::uint8_t* value, Tag tag) {
   if (value == nullptr || *value != tag) return {};
   ++value;
@@ -228,7 +228,7 @@ inline Range contents(const std::uint8_t* value, Tag tag) {
   return {value, value + length};
 }
 
-/// The value of the member whose key has this whole encoded form; null if there is none.
+/// The value of the member whose key has this complete encoded form; null if there is none.
 inline const std::uint8_t* find_member(const std::uint8_t* object, std::string_view encoded_key) {
   const Range range = contents(object, kTagObject);
   const std::size_t size = encoded_key.size();
@@ -236,8 +236,8 @@ inline const std::uint8_t* find_member(const std::uint8_t* object, std::string_v
   const auto last = static_cast<std::uint8_t>(encoded_key[size - 1]);
   for (const std::uint8_t* p = range.begin; p < range.end;) {
     const std::uint8_t* value = skip_key(p);
-    // Symbols have one or two bytes, and most other keys are told apart by these: calling memcmp
-    // for each would cost more than the walk.
+    // Symbols take one or two bytes, and these two bytes distinguish most other keys: a call of
+    // memcmp for each key would cost more than the walk.
     if (p[0] == first && static_cast<std::size_t>(value - p) == size && value[-1] == last &&
         (size <= 2 || std::memcmp(p, encoded_key.data(), size) == 0))
       return value;

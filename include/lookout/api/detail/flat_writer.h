@@ -1,4 +1,4 @@
-// Writes the flat form of an object: the one way in for every codec.
+// FlatWriter: builds the flat form of an object. Every codec uses it.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,19 @@ class Object;
 
 namespace lookout::api::detail {
 
-/// Takes the events of a parser (in any order of members) and makes an Object. Reusable: the
-/// buffers stay between objects. Not thread-safe. The caller sees to it that the events are
-/// balanced and that one object value is at the root.
+/// Takes the events of a parser, with members in any order, and makes an Object. Reusable: the
+/// buffers stay allocated between objects. Not thread-safe. The caller must send balanced events,
+/// with one object value at the root.
 class FlatWriter {
  public:
-  /// Forgets what has been written since the last finish().
+  /// Discards everything written since the last finish().
   void clear();
 
-  /// The same, but for default_type(): the same object is about to be written once more.
+  /// Like clear(), but keeps default_type(), because the same object is about to be written again.
   void restart();
 
-  /// The next object gets this apiVersion and kind where it does not bring its own (the items of a
-  /// list come without). The views must be good until its begin_object(). Cleared by finish() and
-  /// clear().
+  /// Sets the apiVersion and kind for the next object if it has none of its own; items of a list
+  /// have none. The views must stay valid until begin_object(). finish() and clear() reset it.
   void default_type(std::string_view api_version, std::string_view kind) {
     default_api_version_ = api_version;
     default_kind_ = kind;
@@ -43,7 +42,7 @@ class FlatWriter {
 
   void begin_object();
   void end_object();
-  /// As begin_object() and end_object() with nothing between them, below the root.
+  /// The same as begin_object() and end_object() with no members. Only below the root.
   void empty_object();
   void begin_array();
   void end_array();
@@ -51,7 +50,7 @@ class FlatWriter {
   void key(Symbol name) {
     const std::uint16_t rank = symbol_rank(name.id);
     if (rank == kNoRank) return key(name.text());
-    // (A field that comes twice is not behind the one before it either.)
+    // (A repeated field is out of order, too.)
     Frame& frame = innermost();
     frame.unsorted |= rank < frame.last_order;
     frame.last_order = rank + 1u;
@@ -70,13 +69,13 @@ class FlatWriter {
   /// those hold it, else as text.
   void number(std::string_view text);
   void string(std::string_view value);
-  /// The same for what cannot be a symbol.
+  /// Like string(), for text that cannot be a symbol.
   void plain_string(std::string_view value);
-  /// A copy of a value of some object, with everything that is in it.
+  /// Copies a value of another object, with its contents.
   void value(Value copied);
 
-  /// A place to come back to: what is written from here on, containers that are opened included,
-  /// can be forgotten.
+  /// A position to return to: rewind() discards everything written since, including containers that
+  /// were opened.
   struct Mark {
     std::size_t size;
     std::size_t depth;
@@ -89,26 +88,26 @@ class FlatWriter {
 
   /// How many containers are open.
   std::size_t depth() const { return depth_; }
-  /// Bytes that it holds for what is to be written.
+  /// Size of the output buffer in bytes.
   std::size_t capacity() const { return buffer_.size(); }
   /// Bytes written so far.
   std::size_t size() const { return size_; }
-  /// Whether so much has been moved about that nobody can mean the object well: what lies under n
-  /// containers may be moved n times when they are closed, which for the largest objects at the
-  /// greatest depth would take a minute.
+  /// True if members have been moved so often that the input must be hostile: closing a container
+  /// may move its contents, once for each of n nested containers. For the largest objects at the
+  /// greatest depth, this would take a minute.
   bool overworked() const { return moved_ / 64 > size_ + kMovedFreely / 64; }
 
-  /// The finished object; the writer is clear again.
+  /// Returns the finished object and clears the writer.
   Object finish();
 
  private:
   struct Frame {
     std::size_t start = 0;          // of the tag byte
     std::size_t last_key = 0;       // offset of the last key
-    std::uint64_t last_prefix = 0;  // of its name, if that counts for the order
+    std::uint64_t last_prefix = 0;  // of the name, if the order depends on it
     std::uint32_t last_order =
-        0;  // 0 none yet; rank + 1; kInlineOrder for names that are sorted by their text
-    bool unsorted = false;  // a key came that does not belong behind the one before it
+        0;                  // 0: none yet; rank + 1; kInlineOrder for names that are sorted by text
+    bool unsorted = false;  // a key came out of order
   };
   struct Entry {
     std::uint32_t order;
@@ -138,7 +137,7 @@ class FlatWriter {
   std::vector<std::uint8_t> buffer_;
   std::size_t size_ = 0;
   std::size_t moved_ = 0;
-  std::vector<Frame> frames_;  // of the containers that are open, the first depth_ of these
+  std::vector<Frame> frames_;  // the first depth_ belong to the open containers
   std::size_t depth_ = 0;
   std::vector<Entry> entries_;
   std::vector<std::uint8_t> scratch_;

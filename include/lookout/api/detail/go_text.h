@@ -1,4 +1,4 @@
-// Text as Go reads and prints it, for messages that must be the API server's own.
+// Reading and printing text as Go does, for messages that must match the API server's.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace lookout::api::detail {
 
-/// One character of a text: a code point, or one byte that belongs to none.
+/// One character of a text: a code point, or a byte that is not part of valid UTF-8.
 struct Rune {
   char32_t code = 0;
   std::size_t size = 1;
@@ -19,7 +19,7 @@ struct Rune {
 /// The first character of `text`, which must not be empty.
 Rune first_rune(std::string_view text);
 
-/// In quotes and escaped, as "%q" does.
+/// Quotes and escapes the text as "%q" does.
 std::string quote(std::string_view text);
 
 /// strconv.ParseInt(text, 10, 64).

@@ -1,5 +1,4 @@
-// JSON values as the API server's Go code sees them: their dynamic types, when they are equal, and
-// how they are printed.
+// JSON values as the API server's Go code handles them: dynamic types, equality and printing.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -15,30 +14,30 @@
 
 namespace lookout::api::detail {
 
-/// What an interface{} holds after decoding JSON with whole numbers preserved.
+/// The dynamic type of an interface{} after decoding JSON with whole numbers preserved.
 enum class GoType : std::uint8_t { kNil, kBool, kInt64, kFloat64, kString, kMap, kSlice };
 
 GoType go_type(const rapidjson::Value& value);
 /// "map[string]interface {}", as "%s" prints the reflect.Type.
 std::string_view go_type_name(GoType type);
 
-/// The Go type of a field that the schema says is a scalar: "int32", "[]uint8".
+/// The Go type of a field that is a scalar in the schema: "int32", "[]uint8".
 std::string_view go_scalar_name(Scalar scalar);
 
-/// Text that is the same for equal scalars and for these only: 1, 1.5, "1" and true all differ.
-/// Nothing for objects and arrays, which Go cannot compare.
+/// Text that is equal for equal scalars and different for different ones: 1, 1.5, "1" and true all
+/// differ. Empty for objects and arrays, which Go cannot compare.
 std::optional<std::string> scalar_key(const rapidjson::Value& value);
 
-/// Equal as decoded JSON, whatever the order of members.
+/// True if both are equal as decoded JSON, in any order of members.
 bool deep_equal(const rapidjson::Value& a, const rapidjson::Value& b);
 
-/// As fmt prints it with "%v" (map[a:1 b:[x y]]) and with "%s", which complains about what is no
-/// text (%!s(int64=1)).
+/// Prints as fmt does: print_value() with "%v" (map[a:1 b:[x y]]), print_as_text() with "%s", which
+/// marks values that are not text (%!s(int64=1)).
 std::string print_value(const rapidjson::Value& value);
 std::string print_as_text(const rapidjson::Value& value);
 
-/// The members of an object as a Go map has them: of several with the same name the last one
-/// counts. Finding one takes the same time however wide the object is.
+/// The members of an object as a Go map holds them: of members with the same name, the last one
+/// counts. A lookup takes constant time even in a large object.
 class UniqueMembers {
  public:
   struct Member {
@@ -58,7 +57,7 @@ class UniqueMembers {
   std::optional<std::size_t> position(std::string_view name) const;
 
   std::vector<Member> members_;
-  std::unordered_map<std::string_view, std::size_t> index_;  // of wide objects only
+  std::unordered_map<std::string_view, std::size_t> index_;  // large objects only
 };
 
 }  // namespace lookout::api::detail

@@ -1,4 +1,4 @@
-// What RapidJSON 1.1 lacks for working with values.
+// Helpers for values that RapidJSON 1.1 does not provide.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -14,7 +14,7 @@ inline std::string_view text_of(const rapidjson::Value& text) {
   return {text.GetString(), text.GetStringLength()};
 }
 
-/// Compact.
+/// Prints compact JSON.
 inline std::string to_json(const rapidjson::Value& value) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
@@ -24,12 +24,13 @@ inline std::string to_json(const rapidjson::Value& value) {
 
 inline rapidjson::Value copy_text(std::string_view text,
                                   rapidjson::Document::AllocatorType& allocator) {
-  // Not even of nothing may it be asked to copy from nowhere.
+  // RapidJSON must not get a null pointer, even with a length of zero.
   return {text.empty() ? "" : text.data(), static_cast<rapidjson::SizeType>(text.size()),
           allocator};
 }
 
-/// A copy that shares nothing. (RapidJSON's own keeps pointing at strings that it did not copy.)
+/// A copy that shares no memory. (RapidJSON's own copy still points at strings that it did not
+/// copy.)
 inline rapidjson::Value deep_copy(const rapidjson::Value& value,
                                   rapidjson::Document::AllocatorType& allocator) {
   if (value.IsString()) return copy_text(text_of(value), allocator);
@@ -53,7 +54,7 @@ inline rapidjson::Value deep_copy(const rapidjson::Value& value,
 
 namespace lookout::api {
 
-// RapidJSON's types, for patches.
+// Short names of RapidJSON's types.
 using Allocator = rapidjson::Document::AllocatorType;
 using JsonValue = rapidjson::Value;
 

@@ -1,4 +1,4 @@
-// JSON text from the flat form.
+// Writing the flat form as JSON text.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace lookout::api::detail {
 /// Appends compact JSON. An absent value gives "null".
 void write_json(Value value, std::string& out);
 
-/// Appends `"text"`, escaped.
+/// Appends the text, quoted and escaped.
 void write_json_string(std::string_view text, std::string& out);
 
 /// Appends JSON with one member or element a line.

@@ -1,4 +1,4 @@
-// What stands in front of an object's body.
+// The header in front of an object's body.
 #pragma once
 
 #include <atomic>
@@ -9,9 +9,9 @@ namespace lookout::api::detail {
 /// One malloc holds this header and, right after it, `size` bytes of body (an encoded object
 /// value).
 ///
-/// The offsets count from the start of the body to the string values of the identity and to the
-/// labels. 0 means that there is none; kFar means that it lies too far in for 16 bits and is looked
-/// up.
+/// The offsets point from the start of the body to the string values of the identity and to the
+/// labels. 0 means absent. kFar means that the offset does not fit into 16 bits and the value must
+/// be looked up.
 struct ObjectHeader {
   static constexpr std::uint16_t kFar = 0xFFFF;
 

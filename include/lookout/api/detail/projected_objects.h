@@ -1,4 +1,4 @@
-// Reading what a projection has left out: an error that looks like an absent field.
+// Detection of reads from fields that a projection dropped: such a bug looks like an absent field.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@ namespace lookout::api::detail {
 struct ObjectHeader;
 struct ProjectionNode;
 
-/// Whether it is looked for: not in builds with NDEBUG, where none of this costs anything.
+/// True if the library detects such reads. Builds with NDEBUG do not, and pay nothing.
 #ifdef NDEBUG
 inline constexpr bool kProjectionsAreChecked = false;
 #else
 inline constexpr bool kProjectionsAreChecked = true;
 #endif
 
-/// The object was made under this projection (its root). Safe to call from several threads, as are
-/// those below.
+/// Records that the object was made under this projection. Safe to call from several threads, as
+/// are the functions below.
 void note_projected(const ObjectHeader* object, const ProjectionNode* root);
-/// The object is about to go.
+/// Removes the record of an object, which is about to be freed.
 void forget_projected(const ObjectHeader* object);
 
-/// A member of this name was looked for in the value at `data`, and there is none: if that is
-/// because a projection has left it out, standard error is told so, once for each path.
+/// Reports that the value at `data` has no member of this name. If a projection dropped the member,
+/// prints a message to standard error, once for each path.
 void note_absent(const std::uint8_t* data, std::string_view name);
 
 }  // namespace lookout::api::detail

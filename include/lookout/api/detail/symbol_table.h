@@ -10,21 +10,22 @@ inline constexpr std::uint16_t kNoSymbol = 0xFFFF;
 inline constexpr std::uint16_t kNoRank = 0xFFFF;
 inline constexpr std::uint8_t kNoShortCode = 0xFF;
 
-/// The symbol of `text`, or kNoSymbol. One probe.
+/// The symbol of `text`, or kNoSymbol. Takes a single hash probe.
 std::uint16_t find_symbol(std::string_view text);
 
-/// "name", and "f:name" as fieldsV1 writes it.
+/// The text of a symbol: "name", or "f:name" as fieldsV1 writes it.
 std::string_view symbol_text(std::uint16_t id);
 std::string_view managed_symbol_text(std::uint16_t id);
 
-// The tables themselves: a function for each look-up would cost more than the look-up.
-// NOLINTBEGIN(readability-identifier-naming): constants, which only their definitions show.
+// The tables themselves are visible, because a function call per lookup would cost more than the
+// lookup.
+// NOLINTBEGIN(readability-identifier-naming): they are constants, but only their definitions say so.
 extern const std::uint16_t kSymbolRanks[];
 extern const std::uint8_t kSymbolShortCodes[];
 extern const std::uint16_t kShortCodeSymbols[];
 // NOLINTEND(readability-identifier-naming)
 
-/// The place of a schema field among its siblings; kNoRank for symbols that are no fields.
+/// The position of a schema field among its siblings; kNoRank for symbols that are not fields.
 inline std::uint16_t symbol_rank(std::uint16_t id) { return kSymbolRanks[id]; }
 
 /// The one-byte key code of a field (below 0xC0), or kNoShortCode; and back.

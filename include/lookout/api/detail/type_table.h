@@ -11,7 +11,7 @@ namespace lookout::api::detail {
 
 enum class Shape : std::uint8_t { kScalar, kStruct, kList, kMap };
 
-/// What a scalar is in JSON; kObject and kAny are values that the schema says nothing more about.
+/// The JSON type of a scalar. The schema says nothing more about values of type kObject and kAny.
 enum class Scalar : std::uint8_t {
   kNone,
   kString,
@@ -26,12 +26,12 @@ enum class Scalar : std::uint8_t {
   kAny,
 };
 
-/// How server-side apply takes a list: x-kubernetes-list-type.
+/// How server-side apply merges a list: x-kubernetes-list-type.
 enum class ListType : std::uint8_t { kNone, kAtomic, kSet, kMap };
 /// x-kubernetes-map-type.
 enum class MapType : std::uint8_t { kNone, kAtomic, kGranular };
 
-/// patchStrategy, several of which may be set.
+/// The values of patchStrategy; a field may have several.
 namespace patch_strategy {
 inline constexpr unsigned kMerge = 1;
 inline constexpr unsigned kReplace = 2;
@@ -41,7 +41,7 @@ inline constexpr unsigned kRetainKeys = 4;
 /// The rows of the table, as the generator writes them.
 struct TypeEntry {
   std::uint16_t first_field;
-  std::uint16_t element;  // of a list or map
+  std::uint16_t element;  // lists and maps only
   Shape shape;
   Scalar scalar;
 };
@@ -50,30 +50,30 @@ struct FieldEntry {
   std::uint16_t type;
   std::uint16_t merge_key;  // a symbol, or kNoSymbol
   std::uint8_t flags;
-  std::uint8_t list_map_keys;  // which of the sets of keys
+  std::uint8_t list_map_keys;  // index into the sets of keys
 };
 
 class Field;
 
-/// A type of the schema: a structure, a list of something, a scalar. Two bytes; the table lives as
-/// long as the program.
+/// A type of the schema: a structure, a list, a map or a scalar. Takes two bytes and refers to the
+/// static table.
 class Type {
  public:
-  /// The type of the objects of a built-in kind, be it a resource or another one that travels as an
-  /// object (Status, PodList).
+  /// The type of a built-in kind: a resource, or another type that is sent as an object (Status,
+  /// PodList).
   static std::optional<Type> of_kind(std::string_view group, std::string_view version,
                                      std::string_view kind);
 
   Shape shape() const;
-  /// kNone for what is no scalar.
+  /// kNone for types that are not scalars.
   Scalar scalar() const;
-  /// What a list or map holds.
+  /// The element type of a list or map.
   Type element() const;
 
-  /// "io.k8s.api.core.v1.PodSpec". Empty for lists, maps and plain scalars; structures have a name,
-  /// and so have scalars such as Quantity.
+  /// A name such as "io.k8s.api.core.v1.PodSpec". Structures have one, and so do scalars such as
+  /// Quantity. Empty for lists, maps and plain scalars.
   std::string_view name() const;
-  /// "PodSpec".
+  /// A name such as "PodSpec".
   std::string_view short_name() const;
 
   /// The fields of a structure, ordered by name.
@@ -100,7 +100,7 @@ class Field {
   std::string_view name() const;
   Type type() const { return Type(entry_->type); }
   bool required() const { return (entry_->flags & 1) != 0; }
-  /// Of patch_strategy.
+  /// A bit set of patch_strategy constants.
   unsigned patch_strategies() const { return entry_->flags >> 1 & 7; }
   /// Empty if there is none.
   std::string_view patch_merge_key() const;

@@ -1,4 +1,4 @@
-// A storage in etcd.
+// EtcdBackend: a storage in etcd.
 #pragma once
 
 #include <chrono>
@@ -16,62 +16,61 @@
 namespace lookout::apiserver::storage {
 
 struct EtcdOptions {
-  /// The members of the cluster: "http://127.0.0.1:2379", "https://etcd-1.example:2379". One that
-  /// answers is used until it does not.
+  /// The members of the cluster: "http://127.0.0.1:2379", "https://etcd-1.example:2379". The
+  /// backend uses one member until it stops answering.
   LOOKOUT_OPTION std::vector<std::string> endpoints = {};
-  /// All keys begin with it.
+  /// The prefix of all keys.
   LOOKOUT_OPTION std::string prefix = "/registry";
 
-  /// PEM files: who signs the members' certificates, and a client certificate. When the files of
-  /// the latter change, the next request shows the new one (they are looked at once a second); the
-  /// authority is read once.
+  /// PEM files: the CA of the members' certificates, and a client certificate. When the client
+  /// certificate's files change, the next request uses the new ones (they are checked once a
+  /// second); the CA file is read once.
   LOOKOUT_OPTION std::string ca_file = {};
   LOOKOUT_OPTION std::string cert_file = {};
   LOOKOUT_OPTION std::string key_file = {};
-  /// For an etcd with authentication; empty: without.
+  /// For an etcd with authentication; empty: none.
   LOOKOUT_OPTION std::string username = {};
   LOOKOUT_OPTION std::string password = {};
 
   std::chrono::milliseconds dial_timeout{3000};
-  /// For a request that is no watch, together with its further tries.
+  /// The time limit of a request, including retries. Does not apply to watches.
   std::chrono::milliseconds request_timeout{10000};
 
-  /// How often etcd is compacted; 0: never. If several servers share one etcd, one of them does it.
+  /// How often etcd is compacted; 0: never. Of several servers that share one etcd, one compacts.
   std::chrono::milliseconds compaction_interval{std::chrono::minutes(5)};
 
-  /// Whether a cache per resource, fed by one watch, serves lists and watches. Without it, each of
+  /// Serves lists and watches from a cache per resource, which one watch feeds. Without it, each of
   /// them goes to etcd.
   bool watch_cache = true;
-  /// How many changes of a resource the cache remembers, for watchers that are behind.
+  /// The number of changes of a resource that the cache keeps for slow watchers.
   std::size_t history = 10000;
-  /// How much memory that may take for each resource, and how old it may become. The latest change
-  /// is always remembered.
+  /// The limits of that history: bytes per resource, and age. The latest change is always kept.
   std::size_t history_bytes = 64u << 20;
   std::chrono::milliseconds history_age = std::chrono::minutes(10);
-  /// How long a request or a watch waits for a revision that lies in the future (then 504, "Too
-  /// large resource version"), and a request for the cache (then 429).
+  /// How long a request or a watch waits for a future revision (then 504, "Too large resource
+  /// version"), and a request for the cache (then 429).
   std::chrono::milliseconds future_wait{3000};
 
-  /// How the values of a resource (by its place: "secrets") are kept; null, also as an answer: as
-  /// they are.
+  /// Returns the transformer for the values of a resource, given its place ("secrets"). If the
+  /// function or its result is null, values are not transformed.
   LOOKOUT_OPTION std::function<std::shared_ptr<const Transformer>(std::string_view place)>
       transformer = {};
 
-  /// Threads for the connections to etcd and for the caches. 0: as many as there are processors.
+  /// Threads for the connections to etcd and for the caches. 0: one per processor.
   unsigned threads = 2;
 };
 
-/// Keeps objects in etcd v3, as kube-apiserver does: the same keys, values in JSON
+/// Stores objects in etcd v3 as kube-apiserver does: the same keys, values in JSON
 /// (`--storage-media-type=application/json`), revisions as resourceVersions. Any number of servers
-/// may share one etcd, each reading and writing.
+/// may share one etcd and write to it.
 ///
-/// It speaks to etcd's JSON gateway, which every etcd from 3.4 on serves at its client address
-/// (unless it was started with --enable-grpc-gateway=false).
+/// It uses etcd's JSON gateway, which every etcd since 3.4 serves on its client address (unless it
+/// was started with --enable-grpc-gateway=false).
 ///
-/// Writes that got no answer throw StorageError (kUnreachable, kTimeout): they may have happened.
+/// Writes without an answer throw StorageError (kUnreachable, kTimeout): they may have succeeded.
 class EtcdBackend final : public Backend {
  public:
-  /// Throws lookout::Error if the options make no sense; whether an etcd is there shows later.
+  /// Throws lookout::Error for invalid options. Does not check that etcd is reachable.
   explicit EtcdBackend(EtcdOptions options);
   ~EtcdBackend() override;
 
@@ -80,14 +79,14 @@ class EtcdBackend final : public Backend {
   void release(std::string_view place) override;
   Awaitable<Revision> current_revision() override;
   std::string_view name() const override { return "etcd"; }
-  /// Waits for two seconds at most.
+  /// Takes two seconds at most.
   Awaitable<void> check() override;
   std::string metrics() const override;
   void close() override;
-  /// Forgets the past that is too old.
+  /// Discards history that is too old.
   void maintain() override;
 
-  /// Tells etcd to forget what was before `revision`.
+  /// Compacts etcd's history before `revision`.
   Awaitable<void> compact(Revision revision);
 
  private:

@@ -1,4 +1,4 @@
-// Changes and the events that watchers make of them.
+// Storage changes, and the watch events made from them.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@
 
 namespace lookout::apiserver::storage {
 
-/// One change of one object, as the history keeps it. Immutable but for what it remembers of work
-/// already done; shared by everybody who watches; safe to use from any thread.
+/// One change of one object in the history. Immutable except for caches of computed results; shared
+/// by all watchers; safe to use from any thread.
 class Change {
  public:
-  /// `object` is the object after the change, or, for a deletion, the last state with the
-  /// resourceVersion of the deletion. `previous` is the object before; empty for a creation.
-  /// For kError: the Status that ends watches of the key, because its state cannot be read.
+  /// `object` is the object after the change; for a deletion, the last state with the
+  /// resourceVersion of the deletion; for kError, the Status that ends watches of the key because
+  /// its state cannot be read. `previous` is the object before; empty for a creation.
   Change(Revision revision, api::EventType type, std::string key, api::Object object,
          api::Object previous);
 
@@ -32,15 +32,15 @@ class Change {
   const api::Object& object() const { return object_; }
   const api::Object& previous() const { return previous_; }
 
-  /// The object before the change, with the resourceVersion of the change. A watcher gets it when
-  /// the object leaves its selection.
+  /// The object before the change, with the resourceVersion of the change. Watchers receive it when
+  /// the object no longer matches their selector.
   api::Object previous_at_revision() const;
 
   using Encoding = std::shared_ptr<const std::string>;
-  /// The bytes of an event about this change, made once for all watchers that ask for the same
-  /// `form` while the change is young. `make` must give the same bytes for the same form.
+  /// The bytes of an event for this change. While the change is recent, they are encoded once for
+  /// all watchers that ask for the same `form`. `make` must return the same bytes for the same form.
   Encoding encoding(const std::string& form, const std::function<std::string()>& make) const;
-  /// Called when the change is no longer young.
+  /// Called when the change is no longer recent.
   void forget_encodings() const;
 
  private:
@@ -58,19 +58,19 @@ class Change {
 
 using ChangePtr = std::shared_ptr<const Change>;
 
-/// One item of a watch: a change, a present object, a bookmark or an error.
+/// One item of a watch: a change, an existing object, a bookmark or an error.
 struct Event {
   api::EventType type = api::EventType::kError;
   /// The object; a Status for kError; empty for kBookmark.
   api::Object object = {};
-  /// The revision of the change or the bookmark; for present objects at the start, the object's.
+  /// The revision of the change or the bookmark; for existing objects at the start, the object's.
   Revision revision = 0;
-  /// A bookmark that ends the present objects.
+  /// A bookmark after the existing objects.
   bool initial_events_end = false;
-  /// More changes of the same revision follow: objects that vanish together when their time is up,
-  /// or what somebody else did to etcd in one transaction.
+  /// More changes of the same revision follow: objects that expire together, or a transaction of
+  /// another etcd client.
   bool revision_continues = false;
-  /// The change behind the event; null for present objects, bookmarks and errors.
+  /// The change of the event; null for existing objects, bookmarks and errors.
   ChangePtr change = nullptr;
 };
 

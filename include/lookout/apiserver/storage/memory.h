@@ -1,4 +1,4 @@
-// A storage in memory.
+// MemoryBackend: a storage in memory.
 #pragma once
 
 #include <chrono>
@@ -10,32 +10,31 @@
 namespace lookout::apiserver::storage {
 
 struct MemoryOptions {
-  /// How many changes of a resource are remembered, for watchers that are behind and for lists of
-  /// the past. Each costs the memory of the object's state before it.
+  /// The number of changes of a resource that are kept for slow watchers and for lists of old
+  /// revisions. Each keeps the object's previous state in memory.
   std::size_t history = 10000;
-  /// How much memory that may take for each resource, and how old it may become. The latest change
-  /// is always remembered.
+  /// The limits of that history: bytes per resource, and age. The latest change is always kept.
   std::size_t history_bytes = 64u << 20;
   std::chrono::milliseconds history_age = std::chrono::minutes(10);
-  /// How long a request or a watch waits for a revision that lies in the future, before it fails:
-  /// the revision is too large (504).
+  /// How long a request or a watch waits for a future revision before it fails with 504 ("Too large
+  /// resource version").
   std::chrono::milliseconds future_wait{3000};
-  /// Revisions begin here; at least 1. Requests for an older one fail: it has expired.
+  /// The first revision; at least 1. Requests for an older one fail as expired.
   Revision first_revision = 1;
 };
 
-/// A first revision that grows with time: the microseconds since 1970. A server that begins there
-/// lies above everything that an earlier one can have given out, as none makes a million changes a
-/// second for as long as it runs: all revisions that clients remember have expired. (If the clock
-/// has been put back, they lie in the future, and requests for them fail.) Numbers stay below 2^53
-/// for two hundred years, for clients that take them for floating-point numbers.
+/// A first revision that grows with time: the microseconds since 1970. It exceeds all revisions of
+/// an earlier server, which makes fewer than a million changes per second, so the revisions that
+/// clients remember have expired. (If the clock was set back, they lie in the future, and requests
+/// for them fail.) The numbers stay below 2^53 for two hundred years, for clients that store them
+/// as floating-point numbers.
 Revision revision_of_time(std::chrono::system_clock::time_point now);
 
-/// Keeps everything in memory, with one counter of revisions for all resources. The objects that
-/// the storage hands out are immutable and shared, never copied.
+/// Keeps everything in memory, with one revision counter for all resources. The returned objects
+/// are immutable and shared, never copied.
 ///
-/// It has no threads: a change is passed on to watchers by the thread that made it, which only
-/// rings them; reading what changed, selecting and encoding happens where the watchers run.
+/// It has no threads: the thread that makes a change only wakes the watchers; reading, selecting and
+/// encoding happen on the watchers' executors.
 class MemoryBackend final : public Backend {
  public:
   explicit MemoryBackend(MemoryOptions options = {});
@@ -46,7 +45,7 @@ class MemoryBackend final : public Backend {
   Awaitable<Revision> current_revision() override;
   void close() override;
 
-  /// Removes what has outlived its time, and forgets the past that is too old.
+  /// Removes expired objects, and discards history that is too old.
   void maintain() override;
   void expire(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 

@@ -1,4 +1,4 @@
-// Which objects a list or a watch is about.
+// Predicate: the selection of a list or a watch.
 #pragma once
 
 #include <functional>
@@ -12,20 +12,20 @@
 
 namespace lookout::apiserver::storage {
 
-/// Reads a field of an object as Kubernetes computes it for field selectors: an absent field may
-/// have a value ("false", "0"). The result may point into the object or into `scratch`.
+/// Reads a field of an object as Kubernetes does for field selectors: an absent field may have a
+/// default ("false", "0"). The result may refer to the object or to `scratch`.
 using FieldReader =
     std::function<std::string_view(const api::Object& object, std::string& scratch)>;
 
-/// A field must have this value, or must not.
+/// A field must, or must not, have this value.
 struct FieldRequirement {
   FieldReader read;
   std::string value;
   bool equal = true;
 };
 
-/// Label selector and field selector (k8s.io/apiserver/pkg/storage.SelectionPredicate). The
-/// default-constructed one accepts everything. Safe to read from many threads.
+/// Label selector and field selector (k8s.io/apiserver/pkg/storage.SelectionPredicate). The default
+/// accepts everything. Safe to read from many threads.
 struct Predicate {
   LOOKOUT_OPTION api::labels::Selector labels = {};
   LOOKOUT_OPTION std::vector<FieldRequirement> fields = {};

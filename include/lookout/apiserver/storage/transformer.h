@@ -1,4 +1,4 @@
-// Values as they are kept: encryption at rest.
+// Transformer: encryption at rest.
 #pragma once
 
 #include <memory>
@@ -10,22 +10,23 @@
 
 namespace lookout::apiserver::storage {
 
-/// A value that cannot be read: no key fits, or it is not what was written there.
+/// A stored value is not readable: no key fits, or the value was modified.
 class TransformError : public Error {
  public:
   using Error::Error;
 };
 
-/// Turns values into what is kept, and back (k8s.io/apiserver/pkg/storage/value.Transformer).
-/// `context` is the whole key of the value, which is authenticated along with it: a value cannot be
-/// moved to another key. Thread-safe.
+/// Converts values to their stored form and back (k8s.io/apiserver/pkg/storage/value.Transformer).
+/// `context` is the full key of the value and is authenticated with it, so a value cannot be moved
+/// to another key. Thread-safe.
 class Transformer {
  public:
   virtual ~Transformer() = default;
 
   struct Read {
     std::string value;
-    /// Written in another way than it would be now: to be written again.
+    /// True if the value should be rewritten, because it was written with another transformer or
+    /// key.
     bool stale = false;
   };
   /// Throws TransformError.
@@ -35,7 +36,7 @@ class Transformer {
 
 using TransformerPtr = std::shared_ptr<const Transformer>;
 
-/// Leaves values as they are. Does not read what was encrypted.
+/// Leaves values unchanged. Cannot read encrypted values.
 TransformerPtr identity_transformer();
 
 /// A name and a key of 16, 24 or 32 bytes.
@@ -44,19 +45,20 @@ struct EncryptionKey {
   std::string secret;
 };
 
-/// AES-GCM with nonces of 12 random bytes. Without a prefix: for use in prefix_transformer().
-/// Throws InvalidArgument for a key of another length.
+/// AES-GCM with random nonces of 12 bytes and without a prefix, for prefix_transformer(). Throws
+/// InvalidArgument for another key length.
 TransformerPtr aes_gcm_transformer(std::string_view secret);
 
-/// Values that say by their beginning who wrote them. The first one writes; each reads its own.
+/// Values whose prefix names their transformer. The first transformer writes; each reads its own
+/// values.
 struct PrefixedTransformer {
   std::string prefix;  ///< "k8s:enc:aesgcm:v1:key1:"; empty for the identity
   TransformerPtr transformer;
 };
 TransformerPtr prefix_transformer(std::vector<PrefixedTransformer> transformers);
 
-/// Encrypts as kube-apiserver's EncryptionConfiguration with `aesgcm: {keys: [...]}` does, with
-/// `identity: {}` behind it if `reads_plain`.
+/// Encrypts as kube-apiserver's EncryptionConfiguration does with `aesgcm: {keys: [...]}`, followed
+/// by `identity: {}` if `reads_plain`.
 TransformerPtr aes_gcm_encryption(const std::vector<EncryptionKey>& keys, bool reads_plain);
 
 }  // namespace lookout::apiserver::storage

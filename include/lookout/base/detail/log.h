@@ -1,4 +1,4 @@
-// Lookout's log: one line a call, to spdlog's default logger.
+// Lookout's log: one line per call, to spdlog's default logger.
 #pragma once
 
 #include <fmt/core.h>
@@ -9,7 +9,7 @@ namespace lookout::log {
 
 enum class Level { kTrace, kDebug, kInfo, kWarn, kError };
 
-/// Arguments are formatted only if the logger takes messages of this level. May be called by any thread.
+/// Formats the arguments only if the logger accepts this level. Safe to call from any thread.
 void write(Level level, fmt::string_view format, fmt::format_args arguments);
 
 template <class... Args>

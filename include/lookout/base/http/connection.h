@@ -1,4 +1,4 @@
-// HTTP/1.1 on one connection.
+// Connection: serves HTTP/1.1 on one connection.
 #pragma once
 
 #include "lookout/base/detail/asio.h"  // before Asio
@@ -19,31 +19,31 @@
 
 namespace lookout::http {
 
-/// The most that one client may take of the server's time and memory.
+/// Limits on the time and memory that one client may use.
 struct Limits {
   std::size_t max_header_bytes = 64u << 10;
   std::size_t max_body_bytes = 3u << 20;
-  /// For the TLS handshake, and for a request's head once its first byte has come.
+  /// For the TLS handshake, and for the head of a request, counted from its first byte.
   std::chrono::milliseconds header_timeout{15000};
   std::chrono::milliseconds body_timeout{60000};
   /// Between two requests.
   std::chrono::milliseconds idle_timeout{180000};
-  /// For the client to take what it is sent, a piece at a time.
+  /// For the client to read each piece of an answer.
   std::chrono::milliseconds write_timeout{60000};
 };
 
-/// Answers a request. It should not throw; an exception is answered with 500.
+/// Answers a request. It should not throw; the server answers 500 to an exception.
 using Handler = std::function<Awaitable<Response>(Request request)>;
 
-/// Makes the answer to a request that cannot be read.
+/// Makes the answer to a malformed request.
 using ErrorBody = std::function<Response(int status, const std::string& message)>;
 
-/// Looks at the head of a request that has a body, before any of the body is read: the answer if
-/// there is no need to read it. It does not throw. May be empty.
+/// Checks the head of a request before the server reads its body. Returns an answer to refuse the
+/// request without reading the body. Must not throw. May be empty.
 using HeadCheck = std::function<std::optional<Response>(const Request& head)>;
 
-/// Takes requests one after another, in the order in which they come, and answers them. Lives until
-/// its coroutines have ended. Everything happens on the executor, which is one thread.
+/// Reads requests one after another and answers them in order. Lives until its coroutines end. Runs
+/// on the executor, which is one thread.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -52,11 +52,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
              const Limits& limits, const Handler& handler, const ErrorBody& error_body,
              const HeadCheck& check_head);
 
-  /// `done` is called when everything about the connection has ended.
+  /// Calls `done` when the connection has ended completely.
   void start(std::function<void()> done);
-  /// Called every now and then: cuts the connection off if the client takes too long.
+  /// Called periodically: closes the connection if the client is too slow.
   void check(Clock::time_point now);
-  /// Lets the present request come to its end, open-ended answers at once, and closes.
+  /// Finishes the current request, ends open-ended answers immediately, and closes the connection.
   void drain();
   void close();
 
@@ -66,9 +66,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     enum class Kind { kRequest, kNothing, kBroken };
     Kind kind = Kind::kNothing;
     Request request = {};
-    /// The answer to a broken one.
+    /// The answer to a broken request.
     Response failure = {};
-    /// How the client takes the answer.
+    /// The form of the answer that the client supports.
     bool keep_alive = false;
     bool chunked = true;
   };
@@ -91,8 +91,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Handler& handler_;
   const ErrorBody& error_body_;
   const HeadCheck& check_head_;
-  AsyncEvent bell_;         // rung when there is more input, or none will come
-  AsyncEvent reader_bell_;  // rung when there is room for input
+  AsyncEvent bell_;         // rung on more input and at its end
+  AsyncEvent reader_bell_;  // rung when there is room for more input
   boost::asio::any_io_executor executor_;
 
   std::string input_;

@@ -1,4 +1,4 @@
-// Requests and answers.
+// HTTP requests and responses.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace lookout::http {
 
-/// The identity of the other side, from its certificate.
+/// The identity in the client's certificate.
 struct PeerCertificate {
   bool valid = false;
   std::string common_name;
@@ -27,50 +27,50 @@ using Query = std::vector<std::pair<std::string, std::string>>;
 
 struct Request {
   std::string method;
-  /// As it came: path and query.
+  /// The raw path and query.
   std::string target;
-  /// Without the query, decoded.
+  /// The decoded path, without the query.
   std::string path;
-  /// The parts of the path, each decoded.
+  /// The segments of the path, each decoded.
   std::vector<std::string> segments;
   Query query;
-  /// Names in lower case; of a repeated header the values are joined by commas.
+  /// Names in lower case; the values of a repeated header are joined by commas.
   std::map<std::string, std::string, std::less<>> headers;
-  /// The values, one by one, of headers that came more than once.
+  /// The separate values of headers that occurred more than once.
   std::map<std::string, std::vector<std::string>, std::less<>> repeated;
   std::string body;
   std::string client_address;
   std::optional<PeerCertificate> peer;
   /// Stopped when nobody waits for the answer any more: the client has closed its side, or the
-  /// connection is cut off. Callbacks run on the connection's thread.
+  /// server has closed the connection. Callbacks run on the connection's thread.
   std::stop_token gone = {};
 
-  /// Empty if there is none.
+  /// Empty if the header is absent.
   std::string_view header(std::string_view name) const;
-  /// Every value of a header that may come more than once, in order.
+  /// Every value of a header that may be repeated, in order.
   std::vector<std::string> header_values(std::string_view name) const;
   /// The first value of a parameter.
   std::optional<std::string_view> parameter(std::string_view name) const;
 };
 
-/// A piece of a body. Shared, since many clients may get the same bytes.
+/// A piece of a body. Shared, because many clients may receive the same bytes.
 using Piece = std::shared_ptr<const std::string>;
 
-/// A body that is made while it is sent.
+/// A body that is generated while it is sent.
 class BodyStream {
  public:
   virtual ~BodyStream() = default;
-  /// The next pieces, in place of what was there; false at the end.
+  /// Replaces `pieces` with the next pieces; returns false at the end.
   virtual Awaitable<bool> next(std::vector<Piece>& pieces) = 0;
-  /// Makes a waiting or later next() come to an end soon. On the connection's thread.
+  /// Ends a waiting or later next() soon. Called on the connection's thread.
   virtual void end() {}
-  /// Whether the stream goes on until somebody ends it, so that its head has to go out first.
+  /// True if the stream continues until somebody ends it. Its head is then sent immediately.
   virtual bool is_open_ended() const { return false; }
-  /// The client does not take what it is sent, and is about to be cut off.
+  /// Called before the connection is closed because the client does not read.
   virtual void on_slow_client() {}
 
-  /// Set by the connection before the first next(): cuts the client off if it does not take what it
-  /// is sent. May be called from any thread, also when the stream is gone.
+  /// Closes the connection if the client does not read. Set by the connection before the first
+  /// next(). Safe to call from any thread, even after the stream is destroyed.
   std::function<void()> cut_off;
 };
 
@@ -79,7 +79,7 @@ struct Response {
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
-  /// If there is one, the body comes from it.
+  /// The source of the body, if set.
   std::unique_ptr<BodyStream> stream;
 
   static Response text(int status, std::string body) {
@@ -91,10 +91,10 @@ struct Response {
   }
 };
 
-/// "%20" and the like decoded ('+' too in parameters); nothing if the text is malformed.
+/// Decodes "%20" and the like (and '+' in parameters); empty if the text is malformed.
 std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space);
 
-/// Takes a target apart into path, segments and query; false if it is malformed.
+/// Splits a target into path, segments and query; returns false if it is malformed.
 bool parse_target(std::string target, Request& request);
 
 }  // namespace lookout::http

@@ -1,8 +1,9 @@
-// Threads, listening, and the connections.
+// Server: listens and serves connections on a few threads.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -12,25 +13,27 @@
 namespace lookout::http {
 
 struct ServerOptions {
+  /// False: no socket; connections come from connect() only.
+  bool listens = true;
   LOOKOUT_OPTION std::string address = "127.0.0.1";
-  /// 0: any that is free.
+  /// 0: any free port.
   std::uint16_t port = 0;
   unsigned threads = 2;
   std::size_t max_connections = 20000;
   Limits limits = {};
-  /// Null: without TLS.
+  /// Null: no TLS.
   LOOKOUT_OPTION std::shared_ptr<boost::asio::ssl::context> tls = nullptr;
 };
 
-/// The host of a URL under which clients on this machine reach a server that listens on an address:
-/// "127.0.0.1" for all of them, "[::1]" with the brackets.
+/// The host of a URL for clients on the same machine: "127.0.0.1" if the server listens on all
+/// addresses; IPv6 addresses in brackets ("[::1]").
 std::string host_for_clients(const std::string& address);
 
-/// Listens, and serves each connection on one of a few threads.
+/// Listens, and serves each connection on one of its threads.
 class Server {
  public:
-  /// Listens at once, but serves only after start(). Throws lookout::Error if the address cannot be
-  /// had.
+  /// Listens immediately, but serves only after start(). Throws lookout::Error if it cannot bind
+  /// the address.
   Server(ServerOptions options, Handler handler, ErrorBody error_body, HeadCheck check_head = {});
   ~Server();
   Server(const Server&) = delete;
@@ -39,19 +42,23 @@ class Server {
   void start();
   std::uint16_t port() const;
   std::size_t connections() const;
-  /// An executor of one of the threads, for work of the application.
+  /// Serves a connection that does not come from the socket. `make` is called with its executor on
+  /// the thread that will serve it. Does nothing after stop(). Safe to call from any thread.
+  void connect(
+      std::function<std::unique_ptr<Transport>(boost::asio::any_io_executor executor)> make);
+  /// An executor of one of the threads, for use by the application.
   boost::asio::any_io_executor executor();
 
-  /// Takes no new connections from now on and lets requests come to their end; whether they have
-  /// within `time`. Clients that take too long are cut off as ever. May be called again. The threads
-  /// go on. Not to be called on one of them.
+  /// Accepts no new connections from now on and lets running requests finish; returns true if they
+  /// did within `time`. Slow clients are still disconnected. May be called again. The threads keep
+  /// running. Must not be called on one of them.
   bool drain(std::chrono::milliseconds time);
-  /// Closes the connections that are left, and waits until they are gone (5 s at most). The threads
-  /// go on. Not to be called on one of them.
+  /// Closes the remaining connections and waits for them to end (5 s at most). The threads keep
+  /// running. Must not be called on one of them.
   void cut_off();
 
-  /// Drains for up to `grace`, cuts off what is left, and joins the threads. Not to be called on one
-  /// of them.
+  /// Drains for up to `grace`, closes the remaining connections, and joins the threads. Must not be
+  /// called on one of them.
   void stop(std::chrono::milliseconds grace);
 
  private:

@@ -1,4 +1,4 @@
-// The bytes below HTTP: TCP, plain or with TLS.
+// Transport: the byte stream below HTTP, TCP with or without TLS.
 #pragma once
 
 #include "lookout/base/detail/asio.h"  // before Asio
@@ -16,7 +16,7 @@
 
 namespace lookout::http {
 
-/// One connection. All calls are made on its executor, one read and one write at a time.
+/// One connection. All calls run on its executor, with at most one read and one write at a time.
 /// Operations throw boost::system::system_error when the connection breaks or is closed.
 class Transport {
  public:
@@ -25,17 +25,17 @@ class Transport {
   /// Waits for bytes and appends them to `input`; false at the end of the stream.
   virtual Awaitable<bool> read(std::string& input) = 0;
   virtual Awaitable<void> write(std::span<const boost::asio::const_buffer> buffers) = 0;
-  /// Says goodbye after the last write.
+  /// Closes the stream in an orderly way after the last write.
   virtual Awaitable<void> shutdown() = 0;
-  /// At once; what is under way fails.
+  /// Closes immediately; pending operations fail.
   virtual void close() = 0;
-  /// The client's certificate; nothing if it has shown none.
+  /// The client's certificate; empty if it sent none.
   virtual std::optional<PeerCertificate> peer() const { return std::nullopt; }
   virtual std::string client_address() const = 0;
 };
 
-/// A context for serving. Files are PEM. With a `client_ca`, certificates of clients are asked for
-/// and checked, but not demanded. Throws lookout::Error that names the file.
+/// Makes a server context from PEM files. With a `client_ca`, the server requests and verifies
+/// client certificates but does not require them. Throws lookout::Error with the name of the file.
 std::shared_ptr<boost::asio::ssl::context> make_tls_context(const std::string& cert_file,
                                                             const std::string& key_file,
                                                             const std::string& client_ca_file);

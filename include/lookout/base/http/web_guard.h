@@ -1,4 +1,4 @@
-// Requests that a web page has a visitor's browser make.
+// Protection against requests that a foreign web page makes through a visitor's browser.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace lookout::http {
 
-/// Whether the Host header of a request is one that this server means. A foreign web site can have
-/// a name of its own point to this machine ("DNS rebinding") and so have a visitor's browser ask us
-/// on its behalf; but then the header has that name. Addresses and "localhost" cannot be turned
-/// round like that; other names have to be in `allowed`.
+/// True if the Host header of a request is one that this server accepts. A foreign web site can
+/// point a name of its own to this machine ("DNS rebinding") and so reach it through a visitor's
+/// browser; the Host header then contains that name. IP addresses and "localhost" cannot be abused
+/// in this way; other names must be in `allowed`.
 bool host_is_allowed(std::string_view host, const std::vector<std::string>& allowed);
 
-/// Whether the head of a request says that a body follows.
+/// True if the head of a request announces a body.
 bool announces_body(const Request& request);
 
 /// Why a server that asks for no credentials must not answer a request: its Host is a foreign name

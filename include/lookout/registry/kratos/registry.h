@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,13 +28,18 @@ inline constexpr std::string_view kProtocolsAnnotation = "kratos-service-protoco
 
 /// From port to protocol, as the endpoints have them. Throws RegistrationError for an endpoint
 /// that is no "protocol://host:port", and for two protocols on one port.
-std::map<std::string, std::string> protocols_of(const std::vector<std::string>& endpoints);
+std::map<std::string, std::string> protocols_of(const std::vector<Endpoint>& endpoints);
 
 /// The strategic merge patch (for a pod) that announces the instance. Throws RegistrationError if
 /// it cannot be announced: id, name and version are label values, the name is not empty.
-std::string registration_patch(const ServiceInstance& instance);
+/// With a uid, it changes a pod with this uid only.
+std::string registration_patch(const ServiceInstance& instance, const std::string& uid = {});
 /// The one that takes it back, as kratos does: empty labels, empty maps.
-std::string deregistration_patch();
+std::string deregistration_patch(const std::string& uid = {});
+
+/// Why the instance will not be found on this pod, for each port of its endpoints that no container
+/// declares: discovery makes endpoints of declared ports.
+std::vector<std::string> undeclared_ports(const ServiceInstance& instance, const api::Object& pod);
 
 /// The fields of a pod that a registry reads; its cache holds nothing else.
 const api::Projection& pod_projection();
@@ -53,7 +59,9 @@ class Registry : public Registrar, public InformerDiscovery {
   using Registrar::deregister_instance;
   using Registrar::register_instance;
 
-  /// One patch of the pod; what was registered before is replaced. Throws RegistrationError, Error
+  /// One patch of the pod; what was registered before is replaced. It carries the pod's uid, if the
+  /// environment has it (PodIdentity) or an earlier patch brought it: then it fails if another pod
+  /// has got the name. Ports that no container declares are reported (Options::on_warning). Throws RegistrationError, Error
   /// if it is not known which pod this is, and what rest::Client throws.
   void register_instance(const ServiceInstance& instance, rest::CallOptions call) override;
   /// The twin for coroutines. RegistrationError is thrown at once.
@@ -63,11 +71,16 @@ class Registry : public Registrar, public InformerDiscovery {
   Awaitable<void> async_deregister_instance(rest::CallOptions call = {});
 
  private:
+  class Known;
   PodIdentity pod() const;
-  Awaitable<void> patch_pod(std::string patch, rest::CallOptions call);
+  Awaitable<api::Object> patch_pod(PodIdentity here, std::string patch, rest::CallOptions call);
+  Awaitable<void> announce(ServiceInstance instance, PodIdentity here, std::string patch,
+                           rest::CallOptions call);
+  void warn_of(const ServiceInstance& instance, const api::Object& pod) const;
 
   const rest::Client client_;
   const Options options_;
+  const std::shared_ptr<Known> known_;
 };
 
 }  // namespace lookout::registry::kratos

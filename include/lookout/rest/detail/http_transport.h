@@ -1,10 +1,11 @@
-// HTTP over libcurl's multi interface, driven by Boost.Asio.
+// HTTP as the client needs it; by default over libcurl's multi interface, driven by Boost.Asio.
 #pragma once
 
 #include "lookout/base/detail/asio.h"  // before Asio
 
 #include <boost/asio/any_io_executor.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,9 @@ struct HttpRequest {
   std::shared_ptr<const std::string> ca;  // null: that of the server
   std::chrono::milliseconds timeout{0};   // for the whole exchange; 0: none
   bool streaming = false;                 // a watch: small pieces, as they come
+  std::function<bool()> may_send;         // asked before the head and the body leave; may be empty
+
+  bool held_back() const { return may_send && !may_send(); }
 };
 
 struct HttpHead {
@@ -65,63 +69,53 @@ struct HttpHead {
   bool http2 = false;
 };
 
-class HttpTransport;
-
 /// One exchange, seen by the coroutine that reads it. All functions belong on the executor that
 /// start() was given, except cancel(), which may be called from anywhere. Letting go of it cancels
 /// what is not finished.
 class HttpExchange {
  public:
-  ~HttpExchange();
-  HttpExchange(const HttpExchange&) = delete;
-  HttpExchange& operator=(const HttpExchange&) = delete;
+  virtual ~HttpExchange() = default;
 
   /// Waits for the status line and the headers. Throws TransportError.
-  Awaitable<HttpHead> head();
+  virtual Awaitable<HttpHead> head() = 0;
 
   /// Waits for the next piece of the body, as much as there is; empty at its end. Throws
   /// TransportError, also when the body ends before its time. The caller may hand back the last
   /// piece, so that its memory is used again.
-  Awaitable<std::string> read(std::string reuse = {});
+  virtual Awaitable<std::string> read(std::string reuse = {}) = 0;
 
   /// From any thread.
-  void cancel();
-
-  struct Flow;
-
- private:
-  friend class HttpTransport;
-  explicit HttpExchange(std::shared_ptr<Flow> flow);
-
-  std::shared_ptr<Flow> flow_;
+  virtual void cancel() = 0;
 };
 
-/// All connections to one server: kept open and used again, HTTP/2 with many requests on one
-/// connection where the server speaks it over TLS. Its work happens on a strand of the loop;
-/// start() and shutdown() may be called from any thread.
-class HttpTransport : public std::enable_shared_from_this<HttpTransport> {
+/// All connections to one server. start() and shutdown() may be called from any thread.
+class HttpTransport {
  public:
+  virtual ~HttpTransport() = default;
+
+  /// The transport of the network: libcurl's. Connections are kept open and used again, HTTP/2 with
+  /// many requests on one connection where the server speaks it over TLS. Its work happens on a
+  /// strand of the loop.
   static std::shared_ptr<HttpTransport> create(boost::asio::io_context& context, HttpServer server);
-  ~HttpTransport();
 
   /// Begins an exchange; `executor` is the strand of the coroutine that will read it.
-  std::shared_ptr<HttpExchange> start(HttpRequest request, boost::asio::any_io_executor executor);
+  virtual std::shared_ptr<HttpExchange> start(HttpRequest request,
+                                              boost::asio::any_io_executor executor) = 0;
 
   /// Cancels everything and closes all connections; later requests fail at once. Waits until that
   /// is done, unless it is called on a thread of the loop.
-  void shutdown();
+  virtual void shutdown() = 0;
 
-  const HttpServer& server() const;
+  virtual const HttpServer& server() const = 0;
+};
 
- private:
-  friend class HttpExchange;
-  class Impl;
-  explicit HttpTransport(std::unique_ptr<Impl> impl);
-
-  void post_resume(std::shared_ptr<HttpExchange::Flow> flow);
-  void post_cancel(std::shared_ptr<HttpExchange::Flow> flow);
-
-  std::unique_ptr<Impl> impl_;
+/// Makes transports in place of libcurl's: how a simulation puts a network of its own below a
+/// client (Config::transport).
+class TransportFactory {
+ public:
+  virtual ~TransportFactory() = default;
+  virtual std::shared_ptr<HttpTransport> create(boost::asio::io_context& context,
+                                                HttpServer server) = 0;
 };
 
 }  // namespace lookout::rest::detail

@@ -1,4 +1,4 @@
-// From the reflector's changes to notifications.
+// Controller: applies a reflector's changes to a store and reports them.
 #pragma once
 
 #include <atomic>
@@ -24,42 +24,42 @@ struct Notification {
   Type type = Type::kAdd;
   /// The kind of change that the reflector reported.
   DeltaType cause = DeltaType::kReplaced;
-  api::Object object;  ///< the new one; of a deletion, the last one
-  api::Object before;  ///< of an update or a deletion: what the store had
-  /// Set for an addition that came with the first list.
+  api::Object object;  ///< the new object; for a deletion, the last one
+  api::Object before;  ///< updates and deletions: the object in the store before
+  /// Set for additions from the first list.
   bool initial = false;
   /// Set for a deletion whose `object` may not be the last version.
   bool final_state_unknown = false;
-  /// Set for an update without news: a resync delivers it, or a list or a server repeats a known
-  /// version.
+  /// Set for an update without a change: from a resync, or because a list or a server repeats a
+  /// known version.
   bool sync = false;
 };
 
-/// Passes changes from a reflector through a DeltaFifo into a store, and says what has changed:
-/// client-go's Controller and processDeltas. All changes that come together become one version of
-/// the store, which readers can see before the first of them is delivered. They are delivered in
-/// the order in which they came, whichever objects they are of; a deletion of an object that the
-/// store does not have is dropped.
+/// Passes changes from a reflector through a DeltaFifo into a store and reports them: client-go's
+/// Controller and processDeltas. Changes that arrive together become one version of the store,
+/// which readers can see before the first of them is delivered. They are delivered in order of
+/// arrival, across objects; a deletion of an object that the store does not have is dropped.
 ///
-/// Lives on the strand of its informer.
+/// Runs on the strand of its informer.
 class Controller : public ReflectorStore {
  public:
   using OnChanges = std::function<void(std::vector<Notification>)>;
 
-  /// `store` must outlive it. `on_changes` is called on the strand, after the store has changed.
+  /// `store` must outlive the controller. `on_changes` is called on the strand, after the store has
+  /// changed.
   Controller(Indexer& store, TransformFunc transform, OnChanges on_changes);
 
-  /// Before anything has come in.
+  /// Call before the first change arrives.
   void set_transform(TransformFunc transform) { queue_.set_transform(std::move(transform)); }
 
-  /// Whether all of the first list is in the store.
+  /// True if the whole first list is in the store.
   bool has_synced() const { return queue_.has_synced(); }
 
-  /// For metrics, from any thread: the changes that have not been applied,
+  /// For metrics, from any thread: the number of changes that have not been applied yet.
   std::size_t queued() const { return queued_.load(std::memory_order_relaxed); }
-  /// and how long it took to apply and tell what had come together, each time.
+  /// For metrics: the time that each batch of changes took to apply and deliver.
   const metrics::Histogram& processing() const LOOKOUT_LIFETIME_BOUND { return processing_; }
-  /// How often the transform failed.
+  /// The number of failed transforms.
   std::uint64_t transform_failures() const { return queue_.transform_failures(); }
 
   void add(const api::Object& object) override;
@@ -80,8 +80,8 @@ class Controller : public ReflectorStore {
 
   Indexer& store_;
   DeltaFifo queue_;
-  // The first list, as long as nothing else has come: there is nothing to compare it with, so it
-  // goes into the store without a queue, which for a large list would take more memory than small
+  // The first list, until another change arrives: there is nothing to compare it with, so it goes
+  // into the store without a queue, which for a large list would take more memory than small
   // objects do.
   std::vector<api::Object> first_list_;
   OnChanges on_changes_;

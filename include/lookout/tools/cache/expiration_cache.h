@@ -1,4 +1,4 @@
-// A store whose objects do not stay for ever.
+// ExpirationCache: a store whose entries expire.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,15 @@
 
 namespace lookout::cache {
 
-/// Says when an object has been there for too long. Asked from any thread, without a lock.
+/// Decides when an entry has expired. Called from any thread, without a lock.
 class ExpirationPolicy {
  public:
   virtual ~ExpirationPolicy() = default;
-  /// `age`: since it was last put there.
+  /// `age`: the time since the object was added or updated.
   virtual bool is_expired(const api::Object& object, Clock::Duration age) const = 0;
 };
 
-/// After a fixed time; never if that is not positive.
+/// Expires entries after a fixed time; never if the time is not positive.
 class TtlPolicy : public ExpirationPolicy {
  public:
   explicit TtlPolicy(Clock::Duration ttl) : ttl_(ttl) {}
@@ -36,9 +36,9 @@ class TtlPolicy : public ExpirationPolicy {
   const Clock::Duration ttl_;
 };
 
-/// client-go's ExpirationCache. Expired entries are not found any more, and are evicted lazily, on
-/// access. For a program's own facts; for objects of informers, Indexer reads faster. Safe to use
-/// from any thread.
+/// client-go's ExpirationCache. Expired entries are no longer found; they are evicted lazily, on
+/// access. For a program's own data; for the objects of an informer, Indexer reads faster. Safe to
+/// use from any thread.
 class ExpirationCache {
  public:
   explicit ExpirationCache(std::unique_ptr<ExpirationPolicy> policy,
@@ -48,17 +48,17 @@ class ExpirationCache {
   explicit ExpirationCache(Clock::Duration ttl, KeyFunc key_func = meta_namespace_key,
                            std::shared_ptr<Clock> clock = Clock::real());
 
-  /// Each throws what the key function throws. An object that is put there again is new again.
+  /// Each function throws what the key function throws. Adding an object again restarts its age.
   void add(const api::Object& object);
   void update(const api::Object& object) { add(object); }
   void remove(const api::Object& object);
   void replace(const std::vector<api::Object>& objects, std::string resource_version);
 
-  /// The object under the key of this one, or an empty handle.
+  /// The object with the same key, or an empty handle.
   api::Object get(const api::Object& object);
   api::Object get_by_key(std::string_view key);
   std::vector<api::Object> list();
-  /// Including those of objects that have expired and have not been come across.
+  /// Includes the keys of expired entries that have not been evicted yet.
   std::vector<std::string> list_keys() const;
 
   void set_resource_version(std::string resource_version);
@@ -69,7 +69,7 @@ class ExpirationCache {
     api::Object object;
     Clock::TimePoint since;
   };
-  /// Removes the expired ones from the cache and returns the others.
+  /// Evicts the expired entries and returns the others.
   std::vector<api::Object> without_expired(
       const std::vector<std::pair<std::string, Entry>>& entries);
 

@@ -1,4 +1,4 @@
-// Objects to be dealt with, in the order in which they came.
+// Fifo: a queue of objects in order of arrival.
 #pragma once
 
 #include <condition_variable>
@@ -17,33 +17,33 @@
 
 namespace lookout::cache {
 
-/// client-go's FIFO: of each object that waits, the latest version, in the place of the first. For
-/// programs that want to deal with each object once; informers use DeltaFifo, which keeps what
-/// happened. Any number of threads may put in and take out.
+/// client-go's FIFO: keeps the latest version of each waiting object, at the position of its first
+/// version. For programs that process each object once; informers use DeltaFifo, which keeps every
+/// change. Any number of threads may add and remove objects.
 class Fifo {
  public:
   explicit Fifo(KeyFunc key_func = meta_namespace_key) : key_func_(std::move(key_func)) {}
 
-  /// Each throws what the key function throws, and has no effect once the queue is closed.
+  /// Each function throws what the key function throws, and does nothing after close().
   void add(const api::Object& object);
   void update(const api::Object& object) { add(object); }
-  /// Takes it out without dealing with it.
+  /// Removes the object without processing it.
   void remove(const api::Object& object);
-  /// These wait, and no others.
+  /// Replaces the content of the queue.
   void replace(const std::vector<api::Object>& objects);
 
   struct Item {
     api::Object object;
-    bool initial = false;  ///< it belongs to the first replace()
+    bool initial = false;  ///< part of the first replace()
   };
-  /// Waits for an object and takes it out. Nothing if a stop was requested, or if it is closed.
+  /// Waits for an object and removes it. Empty if a stop was requested or the queue is closed.
   std::optional<Item> pop(std::stop_token stop = {});
 
-  /// Ends all waiting.
+  /// Ends all waits.
   void close();
   bool closed() const;
-  /// Whether everything that the first replace() brought has been taken out; true as well if
-  /// something else came before.
+  /// True if everything from the first replace() has been removed, or if something was added before
+  /// it.
   bool has_synced() const;
 
   api::Object get_by_key(std::string_view key) const;
@@ -56,7 +56,7 @@ class Fifo {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   // Guarded by mutex_.
-  std::deque<std::string> queue_;  // may name what has been removed
+  std::deque<std::string> queue_;  // may contain keys of removed objects
   std::unordered_map<std::string, api::Object> items_;
   bool populated_ = false;
   std::size_t initial_count_ = 0;

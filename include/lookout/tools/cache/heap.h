@@ -1,4 +1,4 @@
-// Things to be dealt with, the most urgent first.
+// Heap: a priority queue with keys.
 #pragma once
 
 #include <algorithm>
@@ -21,31 +21,31 @@
 
 namespace lookout::cache {
 
-/// client-go's Heap: each key once, in an order that the values say. Any number of threads may put
-/// in and take out. T can be copied; what is equally urgent comes in the order of its arrival.
+/// client-go's Heap: a queue with one value per key, ordered by `less`. Any number of threads may
+/// add and remove values. T must be copyable; values of equal priority come in order of arrival.
 ///
-/// No lock is held while `key_of`, `less` or T's own functions run: they may use the heap. The
-/// order is a tree that never changes (a treap), of which a change makes a new version beside what
-/// others do, and begins again if somebody else came first.
+/// No lock is held while `key_of`, `less` or T's own functions run, so they may use the heap. The
+/// order is a persistent tree (a treap): a change builds a new version next to the current one, and
+/// starts again if another change was committed first.
 template <class T>
 class Heap {
  public:
   using KeyOf = std::function<std::string(const T&)>;
   using Less = std::function<bool(const T&, const T&)>;
 
-  /// Both are pure functions.
+  /// Both must be pure functions.
   Heap(KeyOf key_of, Less less) : key_of_(std::move(key_of)), less_(std::move(less)) {}
 
-  /// Puts it in the place of the one with the same key, if there is one. These throw
-  /// InvalidArgument once it is closed.
+  /// Adds a value or replaces the one with the same key. These functions throw InvalidArgument
+  /// after close().
   void add(T value) { insert(one(std::move(value)), true); }
   void update(T value) { add(std::move(value)); }
-  /// All of them, before anybody takes one out.
+  /// Adds all values at once: none is removed before all are there.
   void bulk_add(std::vector<T> values) { insert(std::move(values), true); }
-  /// Leaves one with the same key as it is.
+  /// Adds a value unless there is one with the same key.
   void add_if_not_present(T value) { insert(one(std::move(value)), false); }
 
-  /// Takes out the one with this key; false if there is none.
+  /// Removes the value with this key; returns false if there is none.
   bool remove(std::string_view key) {
     for (;;) {
       const State seen = state();
@@ -56,8 +56,8 @@ class Heap {
     }
   }
 
-  /// Waits for something, and takes out what comes first. Nothing if a stop was requested, or if it
-  /// is closed.
+  /// Waits for a value and removes the first one. Empty if a stop was requested or the heap is
+  /// closed.
   std::optional<T> pop(std::stop_token stop = {}) {
     for (;;) {
       State seen;
@@ -65,7 +65,7 @@ class Heap {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, stop, [&] { return state_.root != nullptr || closed_; });
         if (closed_ || stop.stop_requested()) {
-          if (state_.root) changed_.notify_one();  // for somebody else
+          if (state_.root) changed_.notify_one();  // for another waiter
           return std::nullopt;
         }
         seen = state_;
@@ -90,7 +90,7 @@ class Heap {
     const EntryPtr entry = find(key);
     return entry ? std::optional<T>(entry->value) : std::nullopt;
   }
-  /// In their order.
+  /// The values in order.
   std::vector<T> list() const {
     std::vector<T> out;
     for_each(state().root, [&](const Entry& entry) { out.push_back(entry.value); });
@@ -115,8 +115,8 @@ class Heap {
   using EntryPtr = std::shared_ptr<const Entry>;
   struct Node;
   using NodePtr = std::shared_ptr<const Node>;
-  /// Entries in order from left to right; weights (random) from large to small downward, which
-  /// keeps the tree shallow.
+  /// Entries are ordered from left to right. Weights are random and decrease downward, which keeps
+  /// the tree shallow.
   struct Node {
     EntryPtr entry;
     std::uint64_t weight;
@@ -145,7 +145,7 @@ class Heap {
   }
 
   void insert(std::vector<T> values, bool replace) {
-    // Of one key the last counts, or the first if none is to be replaced.
+    // Of values with the same key, the last one counts, or the first if `replace` is false.
     std::vector<EntryPtr> arrived;
     std::unordered_map<std::string, std::size_t> places;
     for (auto& value : values) {
@@ -179,14 +179,15 @@ class Heap {
     }
   }
 
-  /// Makes `root` the order, unless somebody else has changed it since `seen`. (Entries that were
-  /// looked up in between belong to `seen` then, too.)
+  /// Makes `root` the current tree, unless another change was committed since `seen`. (Entries that
+  /// were looked up in between then belong to `seen`, too.)
   bool commit(const State& seen, const NodePtr& root, const std::vector<EntryPtr>& added,
               const std::vector<EntryPtr>& gone, bool inserts = false) {
     const std::lock_guard lock(mutex_);
     if (inserts && closed_) throw InvalidArgument("the heap is closed");
     if (state_.version != seen.version) return false;
-    // (The caller holds what goes here, so it goes when the mutex is free.)
+    // (The caller still holds the removed entries, so they are destroyed after the mutex is
+    // released.)
     for (const auto& entry : gone) entries_.erase(entry->key);
     for (const auto& entry : added) entries_.emplace(entry->key, entry);
     state_.root = root;
@@ -195,7 +196,7 @@ class Heap {
     return true;
   }
 
-  // --- The tree. `before` is a strict order: no two entries are at the same place.
+  // --- The tree. `before` is a strict order: no two entries are equivalent.
 
   bool before(const Entry& a, const Entry& b) const {
     if (less_(a.value, b.value)) return true;
@@ -249,7 +250,7 @@ class Heap {
     call(*tree->entry);
     for_each(tree->right, call);
   }
-  /// Numbers that look random (splitmix64).
+  /// Pseudo-random numbers (splitmix64).
   static std::uint64_t mix(std::uint64_t n) {
     n += 0x9E3779B97F4A7C15u;
     n = (n ^ (n >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -262,7 +263,7 @@ class Heap {
   std::atomic<std::uint64_t> next_arrival_{0};
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  // Guarded by mutex_. The entries are those of the tree.
+  // Guarded by mutex_. The entries are the same as in the tree.
   State state_;
   std::unordered_map<std::string, EntryPtr> entries_;
   bool closed_ = false;

@@ -1,4 +1,4 @@
-// Indexes: finding objects by what is in them.
+// Indexes: finding objects by their content.
 #pragma once
 
 #include <concepts>
@@ -19,14 +19,13 @@ namespace lookout::cache {
 template <class V>
 concept IndexKey = std::convertible_to<const V&, std::string_view> || std::integral<V>;
 
-/// The value as indexes know it: text as it is, numbers in decimal.
+/// The text of a value in an index: text as it is, numbers in decimal.
 std::string_view index_text(const std::convertible_to<std::string_view> auto& value) {
   return value;
 }
 std::string index_text(std::integral auto value) { return std::to_string(value); }
 
-/// Takes the values under which an index function files an object: none, one or several. Keeps its
-/// memory between objects.
+/// Receives the index values of an object: none, one or several. Keeps its memory between objects.
 class IndexValues {
  public:
   void add(std::string_view value) {
@@ -44,22 +43,22 @@ class IndexValues {
   std::size_t size_ = 0;
 };
 
-/// Says under which values an object is found. Should be a pure function of the object: it is
-/// called when a version of the object comes and again when it goes, without any lock held. If it
-/// throws, the object is not found through this index, and the store counts the failure
-/// (Indexer::index_failures()). One that answers differently the second time costs a search of all
-/// indexes.
+/// Computes the index values of an object. It must be a pure function: it is called when a version
+/// of the object arrives and again when it is replaced, without any lock held. If it throws, the
+/// object is not found through this index, and the store counts the failure
+/// (Indexer::index_failures()). If the second call returns different values, the store must search
+/// all indexes.
 using IndexFunc = std::function<void(const api::Object& object, IndexValues& values)>;
 
 /// Index functions by name.
 using Indexers = std::map<std::string, IndexFunc, std::less<>>;
 
-/// The index by namespace, which stores of informers have.
+/// The index by namespace, which an informer's store always has.
 inline constexpr std::string_view kNamespaceIndex = "namespace";
 void index_by_namespace(const api::Object& object, IndexValues& values);
 
-/// An index by the values of one label, with the name that listers know: once a store has it, they
-/// find what "app=web" or "app=web,tier!=db" selects without looking at anything else.
+/// An index by the values of one label, under a name that listers know: they then find the objects
+/// for "app=web" or "app=web,tier!=db" without checking others.
 ///
 ///     informer.add_indexers({cache::index_by_label("app")});
 Indexers::value_type index_by_label(std::string_view label);

@@ -1,4 +1,4 @@
-// The store: objects by key, with indexes.
+// Indexer: a store of objects by key, with indexes.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace lookout::cache {
 
-/// One step of a batch.
+/// One change of a batch.
 struct StoreChange {
   enum class Type { kPut, kRemove };
   Type type = Type::kPut;
@@ -29,16 +29,16 @@ struct StoreChange {
 
 class Indexer;
 
-/// One index of a store, in place of its name: a mistyped one does not compile. A small value; the
-/// store must outlive it. (lister::Index<T> has types, and holds its store.)
+/// A handle to one index of a store: a mistyped variable does not compile, unlike a mistyped name.
+/// A small value; the store must outlive it. (lister::Index<T> is typed and keeps its store alive.)
 class IndexHandle {
  public:
   IndexHandle(const Indexer& store, std::string name) : store_(&store), name_(std::move(name)) {}
 
-  /// The objects under a value, as they are at this moment.
+  /// The objects with this index value, at this moment.
   template <IndexKey Key>
   ObjectRange get(const Key& value) const;
-  /// All values under which there is something.
+  /// All index values that have objects.
   std::vector<std::string> values() const;
   const std::string& name() const { return name_; }
 
@@ -49,17 +49,16 @@ class IndexHandle {
 
 /// Objects by key, with any number of indexes: client-go's Store, Indexer and ThreadSafeStore.
 ///
-/// Reading and writing do not wait for each other. A change makes a new version that shares nearly
-/// everything with the one before and becomes visible all at once, indexes included; readers see
-/// one version or the other. Look-ups (get) take no lock; snapshots take one for a few
-/// instructions. Writers take turns; index and key functions run before a writer's turn, never
-/// during it.
+/// Readers and writers do not block each other. A change makes a new version that shares most of
+/// its memory with the previous one and becomes visible at once, including indexes; readers see one
+/// version or the other. Lookups (get) take no lock; snapshots take one for a few instructions.
+/// Writers run one at a time; index and key functions run before a writer's turn, never during it.
 ///
 /// All functions may be called from any thread.
 class Indexer {
  public:
   explicit Indexer(Indexers indexers = {});
-  /// With keys of one's own making. get(ns, name) then finds nothing; use get_by_key.
+  /// Uses a custom key function. get(ns, name) then finds nothing; use get_by_key.
   Indexer(KeyFunc key_func, Indexers indexers);
   ~Indexer();
   Indexer(const Indexer&) = delete;
@@ -67,44 +66,44 @@ class Indexer {
 
   // --- Writing
 
-  /// Puts the object in the place of the one with the same key, if there is one. Returns what was
-  /// there.
+  /// Adds the object, or replaces the one with the same key. Returns the previous object.
   api::Object put(api::Object object);
-  /// client-go's names for the same.
+  /// client-go's names for put().
   void add(api::Object object) { put(std::move(object)); }
   void update(api::Object object) { put(std::move(object)); }
-  /// Takes out the object with the key of this one. Returns what was there.
+  /// Removes the object with the same key. Returns the previous object.
   api::Object remove(const api::Object& object);
   api::Object remove_key(std::string_view key);
 
-  /// Several changes, in order, as one version; returns what each of them met under its key. A put
-  /// of the very handle that is there (Object::same) costs a look-up and writes nothing.
-  /// `resource_version`, if given, is what the store has followed the server to.
+  /// Applies several changes, in order, as one version; returns the previous object for each.
+  /// Putting the handle that is stored already (Object::same) costs a lookup and writes nothing.
+  /// `resource_version`, if given, becomes the store's resourceVersion.
   std::vector<api::Object> apply(std::span<const StoreChange> changes,
                                  std::optional<std::string> resource_version = std::nullopt);
 
-  /// These objects, and no others, as one version.
+  /// Replaces the whole content, as one version.
   void replace(std::vector<api::Object> objects, std::string resource_version);
 
-  /// Notes that nothing has changed up to this resourceVersion (a bookmark).
+  /// Records that nothing has changed up to this resourceVersion (a bookmark).
   void set_resource_version(std::string resource_version);
 
   // --- Reading
 
   Snapshot snapshot() const;
 
-  /// The object as it is now, or an empty handle.
+  /// The current object, or an empty handle.
   api::Object get(std::string_view ns, std::string_view name) const;
   api::Object get_by_key(std::string_view key) const;
-  /// The stored object with the key of this one.
+  /// The stored object with the same key.
   api::Object get(const api::Object& object) const;
   std::size_t size() const;
 
-  /// Copies, for those who want one; snapshot() is lazy.
+  /// Copies of everything; snapshot() is lazy.
   std::vector<api::Object> list() const;
   std::vector<std::string> list_keys() const;
 
-  /// The objects that share a value of this index with `object` (client-go's Index), each once.
+  /// The objects that share a value of this index with `object` (client-go's Index), without
+  /// duplicates.
   std::vector<api::Object> index(std::string_view index, const api::Object& object) const;
   std::vector<api::Object> by_index(std::string_view index, std::string_view value) const;
   std::vector<std::string> index_keys(std::string_view index, std::string_view value) const;
@@ -112,24 +111,24 @@ class Indexer {
     return snapshot().index_values(index);
   }
 
-  /// Under which values an index would file this object, which need not be in the store. Throws
-  /// InvalidArgument if there is no such index, and what the index function throws.
+  /// The values of this index for an object, which need not be in the store. Throws InvalidArgument
+  /// if there is no such index, and what the index function throws.
   std::vector<std::string> values_of(std::string_view index, const api::Object& object) const;
 
   std::string resource_version() const;
   std::string key_of(const api::Object& object) const;
-  /// Throws what key_of() throws, and makes no key where none is needed for that.
+  /// Throws what key_of() throws, without building the key if it is not needed.
   void require_key(const api::Object& object) const;
 
   // --- Indexes
 
-  /// Adds indexes, filled with what is there. Throws InvalidArgument if one of the names is taken;
-  /// none is added then.
+  /// Adds indexes and fills them from the stored objects. Throws InvalidArgument if a name is
+  /// taken; it then adds none.
   void add_indexers(Indexers indexers);
-  /// Adds one, for those who want to hold it.
+  /// Adds one index and returns a handle to it.
   IndexHandle add_index(std::string name, IndexFunc function);
   std::vector<std::string> indexers() const;
-  /// How often an index function threw.
+  /// The number of exceptions that index functions threw.
   std::uint64_t index_failures() const;
 
  private:

@@ -1,4 +1,4 @@
-// Keys: what tells one object from another in a store.
+// Keys: the identity of objects in a store.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,15 @@
 
 namespace lookout::cache {
 
-/// Gives the key of an object. A pure function: it is called whenever the key is needed, from any
-/// thread. It may throw; the operation that needed the key then fails with that exception and
-/// changes nothing.
+/// Computes the key of an object. A pure function: it is called whenever a key is needed, from any
+/// thread. If it throws, the operation fails with that exception and changes nothing.
 using KeyFunc = std::function<std::string(const api::Object&)>;
 
-/// "namespace/name", or "name" for what lives in no namespace (client-go's MetaNamespaceKeyFunc).
+/// "namespace/name", or "name" for cluster-scoped objects (client-go's MetaNamespaceKeyFunc).
 /// Throws InvalidArgument for an object without a name.
 std::string meta_namespace_key(const api::Object& object);
 
-/// The two parts of such a key (client-go's SplitMetaNamespaceKey); the views are into `key`.
+/// The two parts of such a key (client-go's SplitMetaNamespaceKey); the views refer to `key`.
 /// Throws InvalidArgument for a key with more than one slash.
 struct ObjectName {
   std::string_view ns;

@@ -1,4 +1,4 @@
-// Where a reflector gets its objects from.
+// ListerWatcher: the source of a reflector's objects.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,10 @@ namespace lookout::cache {
 class Watcher {
  public:
   virtual ~Watcher() = default;
-  /// As rest::WatchStream::async_next().
+  /// Like rest::WatchStream::async_next().
   virtual Awaitable<bool> next(std::vector<api::WatchEvent>& events) = 0;
-  /// Whether a deletion that next() has just handed out has the object in its last known state,
-  /// because the deletion itself was missed. A server's watch has no such deletions.
+  /// True if a deletion that next() has just returned carries only the last known state, because
+  /// the deletion itself was missed. A server's watch has no such deletions.
   virtual bool missed(const api::Object& deleted) const {
     static_cast<void>(deleted);
     return false;
@@ -36,25 +36,25 @@ class ListerWatcher {
 
   virtual ~ListerWatcher() = default;
 
-  /// Whether a watch with send_initial_events may be asked for. (A server that refuses it is
-  /// another matter: the reflector then lists.)
+  /// True if a watch with send_initial_events may be requested. (If the server refuses it, the
+  /// reflector lists instead.)
   virtual bool supports_watch_list() const { return true; }
 
-  /// One page. Throws what rest::ResourceClient::async_list_each() throws; a stop ends it with a
-  /// TransportError of kind kCancelled.
+  /// Lists one page. Throws what rest::ResourceClient::async_list_each() throws; a stop ends it
+  /// with a TransportError of kind kCancelled.
   virtual Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
                                          std::stop_token stop) = 0;
-  /// A stop also ends the watch that comes of it.
+  /// Opens a watch. A stop also ends the returned watch.
   virtual Awaitable<std::unique_ptr<Watcher>> watch(rest::ListOptions options,
                                                     std::stop_token stop) = 0;
 };
 
-/// Parameters of a ListWatch's requests, besides those that the reflector chooses.
+/// Parameters of a ListWatch's requests, in addition to those that the reflector sets.
 struct ListWatchOptions {
   LOOKOUT_OPTION std::string label_selector = {};
   LOOKOUT_OPTION std::string field_selector = {};
   LOOKOUT_OPTION rest::DecodeOptions decode = {};
-  /// Changes the options of each list and watch, selectors included, before they are sent
+  /// Changes the options of each list and watch, including selectors, before it is sent
   /// (client-go's TweakListOptionsFunc).
   LOOKOUT_OPTION std::function<void(rest::ListOptions&)> tweak = {};
 };

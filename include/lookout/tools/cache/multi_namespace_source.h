@@ -1,4 +1,4 @@
-// A source of the objects of several namespaces.
+// MultiNamespaceSource: the objects of several namespaces as one source.
 #pragma once
 
 #include <functional>
@@ -16,46 +16,44 @@
 
 namespace lookout::cache {
 
-/// Lists and watches several namespaces, each with a reflector of its own, and hands over what they
-/// bring as one watch: for programs that may not list all namespaces, or must not (controller-
-/// runtime's multi-namespace cache). The set may change at any time.
+/// Lists and watches several namespaces, each with its own reflector, and merges them into one
+/// watch: for programs that may not list all namespaces (controller-runtime's multi-namespace
+/// cache). The set may change at any time.
 ///
-/// A namespace that is added is listed, and its objects come as additions. One that is taken out
-/// ends at once, and its objects come as deletions: the API server does the same in a watch for an
-/// object that its selector no longer selects.
+/// When a namespace is added, it is listed, and its objects arrive as additions. When one is
+/// removed, its watch ends immediately, and its objects arrive as deletions: the API server does
+/// the same in a watch for an object that no longer matches the selector.
 ///
-/// A namespace that fails is tried again, and holds up no other. The state is complete, and an
-/// informer in sync, when each namespace of the set has been listed or has been refused (401, 403,
-/// 404): see unsynced().
+/// A namespace that fails is retried and does not delay the others. The state is complete, and an
+/// informer synced, when each namespace has been listed or refused (401, 403, 404): see unsynced().
 ///
-/// For one reflector at a time, which has to use watch lists (ReflectorOptions::use_watch_list) and
-/// must be ended before the source goes. All functions may be called from any thread.
+/// Serves one reflector at a time, which must use watch lists (ReflectorOptions::use_watch_list)
+/// and must end before the source is destroyed. All functions may be called from any thread.
 class MultiNamespaceSource : public ListerWatcher {
  public:
-  /// The source of one namespace. Called when the namespace is first listed, not on a lock.
+  /// Makes the source of one namespace. Called when the namespace is listed first, without a lock.
   using Make = std::function<std::shared_ptr<ListerWatcher>(const std::string& ns)>;
 
-  /// `options`: those of each namespace's reflector; `name` gets " in NAMESPACE" appended, and
-  /// nothing is resynced. `type`: what is listed. Throws InvalidArgument for an empty namespace.
+  /// `options`: for each namespace's reflector; " in NAMESPACE" is appended to `name`, and resyncs
+  /// are off. `type`: the listed type. Throws InvalidArgument for an empty namespace.
   MultiNamespaceSource(Make make, api::GroupVersionKind type, ReflectorOptions options,
                        std::shared_ptr<EventLoop> loop, std::set<std::string> namespaces);
   ~MultiNamespaceSource() override;
   MultiNamespaceSource(const MultiNamespaceSource&) = delete;
   MultiNamespaceSource& operator=(const MultiNamespaceSource&) = delete;
 
-  /// From now on these, and no others. Returns at once. Throws InvalidArgument for an empty
-  /// namespace, which would be all of them.
+  /// Replaces the set of namespaces. Returns immediately. Throws InvalidArgument for an empty
+  /// namespace, which would mean all of them.
   void set_namespaces(std::set<std::string> namespaces);
   std::set<std::string> namespaces() const;
-  /// Namespaces of the set that have not been listed yet, each with the last error, if there was
-  /// any.
+  /// The namespaces of the set that have not been listed yet, each with its last error, if any.
   std::map<std::string, std::string> unsynced() const;
 
-  /// Refused: there is a watch only.
+  /// Not supported: this source has a watch only.
   Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
                                  std::stop_token stop) override;
-  /// The state first, whatever the options say; a watch that is to continue another one is answered
-  /// with 410. A stop ends it when all reflectors have returned.
+  /// Always sends the state first; answers 410 to a watch that wants to continue another one. A
+  /// stop ends the watch once all reflectors have returned.
   Awaitable<std::unique_ptr<Watcher>> watch(rest::ListOptions options,
                                             std::stop_token stop) override;
 

@@ -1,4 +1,4 @@
-// Reading what one has just written.
+// MutationCache: reads that include a program's own writes.
 #pragma once
 
 #include <chrono>
@@ -21,29 +21,29 @@ namespace lookout::cache {
 struct MutationCacheOptions {
   /// How long a write is remembered.
   Clock::Duration ttl = std::chrono::minutes(5);
-  /// Whether to find written objects that the store does not have. The store cannot say whether it
-  /// has not seen the addition yet or has seen the deletion already, so such objects may be found
-  /// for up to `ttl` after they are gone, unless on_delete() tells of it.
+  /// Also finds written objects that the store does not have. The store cannot tell whether it has
+  /// not seen the addition yet or has already seen the deletion, so such objects may be found for
+  /// up to `ttl` after they are deleted, unless on_delete() reports the deletion.
   bool include_adds = false;
-  /// How many writes are remembered; the ones not asked for the longest go first.
+  /// How many writes are remembered; the least recently used ones are evicted first.
   std::size_t max_size = 100;
-  /// Null: the machine's.
+  /// Null: the machine's clock.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
 };
 
-/// client-go's MutationCache: a view of an informer's store in which a program finds what it has
-/// written itself before the informer has seen it. It gives the newer of the store's version and
-/// the written one, by their resourceVersions, which must be numbers. Safe to use from any thread.
+/// client-go's MutationCache: a view of an informer's store that includes the program's own writes
+/// before the informer has seen them. It returns the newer of the stored and the written version,
+/// by their resourceVersions, which must be numbers. Safe to use from any thread.
 ///
 ///     const auto updated = client.update(pod);
 ///     mutations.mutation(updated);
 ///     mutations.get(updated.key());  // as updated or newer
 ///
-/// Pass a handler's notifications to on_add_or_update() and on_delete(): then it is never out of
-/// date for longer than the informer is.
+/// Pass a handler's notifications to on_add_or_update() and on_delete(): the view is then never
+/// older than the informer.
 class MutationCache {
  public:
-  /// The store has the usual keys.
+  /// The store must use the default keys.
   explicit MutationCache(std::shared_ptr<const Indexer> store, MutationCacheOptions options = {});
 
   /// The object, or an empty handle.
@@ -51,9 +51,9 @@ class MutationCache {
   /// Throws InvalidArgument if the store has no such index.
   std::vector<api::Object> by_index(std::string_view index, std::string_view value);
 
-  /// The server has answered a write with this.
+  /// Records the server's answer to a write.
   void mutation(const api::Object& object);
-  /// The informer has told of this.
+  /// Records a notification of the informer.
   void on_add_or_update(const api::Object& object);
   void on_delete(const api::Object& object);
 
@@ -61,12 +61,12 @@ class MutationCache {
   struct Entry {
     std::string key;
     api::Object object;
-    bool deleted = false;  // `object` is known to be gone
+    bool deleted = false;  // `object` is known to be deleted
     Clock::TimePoint expires;
   };
   using Entries = std::list<Entry>;
 
-  // All under the mutex.
+  // These functions require the mutex.
   Entries::iterator find(const std::string& key);
   void put(std::string key, const api::Object& object, bool deleted);
   void erase(Entries::iterator entry);
@@ -77,7 +77,7 @@ class MutationCache {
   const std::shared_ptr<Clock> clock_;
   std::mutex mutex_;
   // Guarded by mutex_.
-  Entries entries_;  // last asked for first
+  Entries entries_;  // most recently used first
   std::unordered_map<std::string, Entries::iterator> places_;
 };
 

@@ -1,4 +1,4 @@
-// Stores that a reflector can fill without an informer.
+// Stores for a reflector without an informer.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@
 
 namespace lookout::cache {
 
-/// Lets a reflector keep an Indexer up to date, without notifications:
+/// Adapts an Indexer for a reflector, without notifications:
 ///
 ///     Indexer pods({{std::string(kNamespaceIndex), index_by_namespace}});
 ///     IndexerStore target(pods);
 ///     auto reflector = Reflector::create(source, target, options);
 ///
-/// Changes that come together become one version. Lives on the reflector's strand.
+/// Each batch of changes becomes one version. Used on the reflector's strand.
 class IndexerStore : public ReflectorStore {
  public:
-  /// `store` must outlive it.
+  /// `store` must outlive this object.
   explicit IndexerStore(Indexer& store) : store_(store) {}
 
   void add(const api::Object& object) override;
@@ -40,9 +40,9 @@ class IndexerStore : public ReflectorStore {
   std::vector<StoreChange> changes_;
 };
 
-/// client-go's UndeltaStore: after each change it hands over everything that is there. A snapshot
-/// costs nothing, however large the store is. Safe to use from any thread; with changes on several
-/// threads `push` may be called with the same state twice, and from several threads at a time.
+/// client-go's UndeltaStore: after each change it passes the whole content to `push`. The snapshot
+/// is free, however large the store is. Safe to use from any thread; if several threads change the
+/// store, `push` may run on several threads at once and may receive the same state twice.
 class UndeltaStore : public ReflectorStore {
  public:
   using Push = std::function<void(const Snapshot&)>;

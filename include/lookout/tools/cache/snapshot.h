@@ -1,4 +1,4 @@
-// One moment of a store.
+// Snapshot: the state of a store at one moment.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct Pin;
 class CursorImpl;
 }  // namespace detail
 
-/// A range of objects of one snapshot, in no particular order; lazy: nothing is copied. Holds its
-/// snapshot.
+/// A range of objects of one snapshot, in no particular order. Lazy: it copies nothing. It keeps
+/// its snapshot alive.
 class ObjectRange {
  public:
   class iterator {
@@ -62,12 +62,12 @@ class ObjectRange {
   std::size_t size_ = 0;
 };
 
-/// Everything that was in a store at one moment: objects and indexes that fit each other. Taking
-/// one is O(1); it never changes, however long it is kept, and keeps no writer waiting. While it is
-/// kept, the memory of what it shows is, too. Cheap to copy; safe to use from many threads.
+/// The state of a store at one moment: consistent objects and indexes. Taking a snapshot is O(1);
+/// it never changes and never blocks a writer. While it is kept, the memory of its objects stays
+/// allocated. Cheap to copy; safe to use from many threads.
 class Snapshot {
  public:
-  /// An empty one.
+  /// An empty snapshot.
   Snapshot() = default;
   explicit Snapshot(std::shared_ptr<const detail::Pin> pin);
 
@@ -84,18 +84,17 @@ class Snapshot {
   ObjectRange::iterator begin() const { return objects().begin(); }
   std::default_sentinel_t end() const { return {}; }
 
-  /// The objects that an index files under a value. Throws InvalidArgument if there is no such
-  /// index.
+  /// The objects with this index value. Throws InvalidArgument if there is no such index.
   ObjectRange by_index(std::string_view index, std::string_view value) const;
-  /// All values of an index under which there is something, in no particular order. Throws
-  /// InvalidArgument if there is no such index.
+  /// All values of an index that have objects, in no particular order. Throws InvalidArgument if
+  /// there is no such index.
   std::vector<std::string> index_values(std::string_view index) const;
   bool has_index(std::string_view index) const;
 
-  /// The resourceVersion up to which the store had followed the server; empty if it follows none.
+  /// The resourceVersion that the store had reached; empty if it does not follow a server.
   const std::string& resource_version() const& LOOKOUT_LIFETIME_BOUND;
   std::string resource_version() const&& { return resource_version(); }
-  /// Counts the changes of the store: equal numbers (of one store) mean equal content.
+  /// The number of changes of the store: equal numbers (of one store) mean equal content.
   std::uint64_t version() const;
 
   /// For the library.

@@ -1,4 +1,4 @@
-// Knowing when what came first has been dealt with.
+// Tracking of the initial objects: when all of them have been processed.
 #pragma once
 
 #include <condition_variable>
@@ -15,9 +15,9 @@
 
 namespace lookout::cache {
 
-/// Says when all initial additions of a handler have been processed: for handlers that only put
-/// keys into a work queue (client-go's synctrack.AsyncTracker). The handler starts a key on an
-/// initial addition, the worker finishes it.
+/// Reports when all initial additions of a handler have been processed: for handlers that only put
+/// keys into a work queue (client-go's synctrack.AsyncTracker). The handler calls start() on an
+/// initial addition, and the worker calls finished().
 ///
 ///     .on_add = [&](const auto& p, informer::Origin origin) {
 ///       if (origin == informer::Origin::kInitialList) tracker.start(p.key());
@@ -33,25 +33,25 @@ class AsyncTracker {
     const std::lock_guard lock(mutex_);
     waiting_.insert(key);
   }
-  /// Has no effect for a key that has not been started.
+  /// Does nothing for a key that has not been started.
   void finished(const T& key) {
     const std::lock_guard lock(mutex_);
     waiting_.erase(key);
     look();
   }
-  /// Nothing more will be started that came first.
+  /// Call when all initial keys have been started.
   void upstream_has_synced() {
     const std::lock_guard lock(mutex_);
     upstream_ = true;
     look();
   }
 
-  /// Once true it stays so.
+  /// Once true, it stays true.
   bool has_synced() const {
     const std::lock_guard lock(mutex_);
     return synced_;
   }
-  /// False if a stop was requested before.
+  /// Waits for has_synced(). Returns false if a stop was requested first.
   bool wait_for_sync(std::stop_token stop = {}) const {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, stop, [&] { return synced_; });
@@ -73,10 +73,9 @@ class AsyncTracker {
   bool synced_ = false;
 };
 
-/// A value that is worked out when it is asked for, and again after it has been said that something
-/// changed (client-go's synctrack.Lazy). A call after a notify() gets what was worked out
-/// after it; those who ask meanwhile share the work. No lock is held while it is worked out. Safe
-/// to use from any thread.
+/// A value that is computed on demand, and again after notify() (client-go's synctrack.Lazy). get()
+/// after notify() returns a value computed after that notify(); concurrent callers share the
+/// computation. No lock is held during it. Safe to use from any thread.
 template <class T>
 class Lazy {
  public:
@@ -85,11 +84,11 @@ class Lazy {
   void notify() {
     auto next = std::make_shared<Entry>();
     const std::lock_guard lock(mutex_);
-    current_.swap(next);  // what nobody else has goes when the mutex is free
+    current_.swap(next);  // the old entry is freed after the mutex is released
   }
 
   /// Throws what `evaluate` throws; the next call tries again. Throws InvalidArgument if `evaluate`
-  /// itself asks for what it is working out.
+  /// calls get() itself.
   T get() {
     std::shared_ptr<Entry> entry;
     {
@@ -98,12 +97,12 @@ class Lazy {
     }
     std::unique_lock lock(entry->mutex);
     if (entry->worker == std::this_thread::get_id())
-      throw InvalidArgument("a lazy value needs itself to be worked out");
+      throw InvalidArgument("the evaluation of a lazy value needs that value");
     entry->changed.wait(lock, [&] { return entry->value || entry->worker == std::thread::id{}; });
     if (!entry->value) {
       entry->worker = std::this_thread::get_id();
       lock.unlock();
-      // Other callers go on, whether it succeeds or throws.
+      // Wakes other callers, whether `evaluate` succeeds or throws.
       struct AtEnd {
         ~AtEnd() {
           const std::lock_guard end(entry.mutex);
@@ -128,7 +127,7 @@ class Lazy {
     std::condition_variable changed;
     // Guarded by mutex.
     std::shared_ptr<const T> value;
-    std::thread::id worker;  // the thread that works it out
+    std::thread::id worker;  // the thread that runs `evaluate`
   };
   const std::function<T()> evaluate_;
   std::mutex mutex_;

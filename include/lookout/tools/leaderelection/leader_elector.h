@@ -1,4 +1,4 @@
-// One of several processes does the work: leader election on a Lease.
+// LeaderElector: leader election on a Lease, so that one of several processes does the work.
 #pragma once
 
 #include <atomic>
@@ -28,63 +28,63 @@ namespace lookout::leaderelection {
 
 /// The defaults are client-go's and controller-runtime's.
 struct Options {
-  /// The Lease that all candidates share. Nobody deletes it.
+  /// The Lease that all candidates share. The library never deletes it.
   LOOKOUT_OPTION std::string name;
   LOOKOUT_OPTION std::string ns;
   /// The holder's name in the Lease; unique among candidates. Empty: host name and a random number.
   LOOKOUT_OPTION std::string identity = {};
-  /// How long others wait, from when they saw the last renewal, before they take the lease.
+  /// How long other candidates wait after the last renewal they saw, before they take the lease.
   std::chrono::milliseconds lease_duration{15'000};
-  /// How long the leader goes on trying to renew before it gives up.
+  /// How long the leader retries a failing renewal before it gives up.
   std::chrono::milliseconds renew_deadline{10'000};
-  /// The pause between attempts; candidates add a random part, up to 1.2 times of it.
+  /// The pause between attempts; candidates add random jitter of up to 1.2 times the pause.
   std::chrono::milliseconds retry_period{2'000};
-  /// Whether to give the lease up when the work is done, so that the next leader need not wait for
+  /// Releases the lease when the work is done, so that the next leader need not wait for
   /// lease_duration.
   bool release = true;
-  /// Whether the server chooses the leader among LeaseCandidates (feature gate
-  /// CoordinatedLeaderElection): the elector takes only a Lease that names it as the holder, and
+  /// Lets the server choose the leader among LeaseCandidates (feature gate
+  /// CoordinatedLeaderElection): the elector only takes a Lease that names it as the holder, and
   /// its leadership ends when the Lease names a preferred holder. See lease_candidate.h.
   bool coordinated = false;
-  /// Called when another holder is seen, this candidate included; an empty name means nobody. It
-  /// runs on the event loop and must not block.
+  /// Called when the holder changes, including to this candidate; an empty name means that there is
+  /// none. Runs on the event loop and must not block.
   LOOKOUT_OPTION std::function<void(std::string_view identity)> on_new_leader = {};
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = Clock::real();
-  /// Takes an event about the Lease when this candidate becomes leader and when it stops leading;
-  /// may be empty.
+  /// Records an event about the Lease when this candidate becomes leader and when it stops leading;
+  /// may be null.
   LOOKOUT_OPTION std::shared_ptr<record::EventRecorder> recorder = {};
-  /// Labels for the Lease, which are set again when it is renewed; others' labels stay.
+  /// Labels for the Lease, set again on every renewal; other labels stay.
   LOOKOUT_OPTION std::map<std::string, std::string> labels = {};
 };
 
-/// How a candidacy ended.
+/// Why a candidacy ended.
 enum class End {
   kStopped,  ///< a stop was requested, before or while leading
-  kDone,     ///< the work returned by itself
-  kLost,     ///< the lease could not be renewed in time, or somebody else holds it
+  kDone,     ///< the work returned
+  kLost,     ///< the lease could not be renewed in time, or another candidate holds it
 };
 
 /// "host_1b9d6bcd4f2a": the default identity.
 std::string make_identity();
 
-/// A candidate; client-go's leaderelection.LeaderElector over a Lease, with which it shares the
-/// lease: Go and C++ programs can be candidates side by side.
+/// A candidate: client-go's leaderelection.LeaderElector on a Lease. It uses the same protocol, so
+/// Go and C++ programs can be candidates for the same lease.
 ///
 ///     leaderelection::LeaderElector elector(client, {.name = "website", .ns = "ops"});
 ///     const auto end = elector.run([&](const Leadership& leadership) { work(leadership.stop()); },
 ///                                  stop);
-///     if (end == leaderelection::End::kLost) return 1;   // let the next process begin anew
+///     if (end == leaderelection::End::kLost) return 1;   // exit; a new process starts fresh
 ///
-/// Only the local clock counts, so clocks of different machines may differ; their rates may not,
-/// by more than lease_duration / renew_deadline. Beyond client-go:
-/// - The work is awaited before the lease is released and before run() returns. While it winds down
-///   after a stop, the lease is renewed.
-/// - Releasing cannot blank a successor: it is refused if the Lease has changed since.
-/// - A Lease that somebody deletes while it is held is made again by its holder: the others wait as
-///   long as if it were there.
-/// - Leadership::valid() turns false by itself at the renew deadline.
+/// Only the local clock counts, so the clocks of machines may differ, but their rates must not
+/// differ by more than lease_duration / renew_deadline. Beyond client-go:
+/// - The elector waits for the work before it releases the lease and before run() returns. While
+///   the work winds down after a stop, the elector keeps renewing the lease.
+/// - A release cannot erase a successor: it is refused if the Lease has changed since.
+/// - If the Lease is deleted while it is held, its holder creates it again: the others wait as long
+///   as if it had not been deleted.
+/// - Leadership::valid() turns false at the renew deadline without any action.
 ///
-/// It ends by its stop token; Asio's cancellation of a coroutine that awaits it is ignored.
+/// Use the stop token to end it; Asio's cancellation of an awaiting coroutine is ignored.
 ///
 /// One candidacy runs at a time. All other functions may be called from any thread.
 class LeaderElector : public metrics::Source {
@@ -93,29 +93,29 @@ class LeaderElector : public metrics::Source {
   using Work = std::function<void(const Leadership&)>;
 
   /// Throws InvalidArgument unless lease_duration > renew_deadline > 1.2 * retry_period,
-  /// lease_duration is a second at least, and name and namespace are given.
+  /// lease_duration is at least a second, and name and namespace are set.
   LeaderElector(rest::Client client, Options options);
 
-  /// Waits to become leader, starts `work`, renews the lease until a stop, until the work returns
-  /// or until leadership is lost, asks the work to stop, waits for it, and releases the lease
-  /// unless it is lost. Throws what the work throws. The elector must live until the end.
+  /// Waits to become leader, starts `work`, and renews the lease until a stop is requested, the
+  /// work returns or leadership is lost. Then it stops the work, waits for it, and releases the
+  /// lease unless it is lost. Throws what the work throws. The elector must outlive the call.
   Awaitable<End> async_run(AsyncWork work, std::stop_token stop = std::stop_token());
-  /// The same from a thread that is not the event loop's; `work` runs on a thread of its own.
+  /// Like async_run(), from a thread outside the event loop; `work` runs on its own thread.
   End run(Work work, std::stop_token stop = {});
-  /// Ends the release of the lease, if it is under way, and does without it otherwise: for a program
-  /// that has no time left for a server that does not answer. Others then wait for lease_duration.
+  /// Cancels a running release of the lease and skips a later one: for a program that has no time
+  /// left to wait for a server that does not answer. Other candidates then wait for lease_duration.
   void give_up_release() { no_release_.request_stop(); }
 
   const std::string& identity() const LOOKOUT_LIFETIME_BOUND { return options_.identity; }
-  /// Whether this candidate leads at this moment, by the local clock.
+  /// True if, by the local clock, this candidate leads at this moment.
   bool is_leader() const;
-  /// The holder of the lease when it was last read; empty if it had none.
+  /// The holder of the lease when it was last read; empty if there was none.
   std::string leader() const;
-  /// For a liveness probe; client-go's HealthzAdaptor: what is wrong, if this candidate still works
-  /// as a leader `tolerance` after its lease has run out.
+  /// For a liveness probe; client-go's HealthzAdaptor: an error message if this candidate still
+  /// works as the leader `tolerance` after its lease has expired.
   std::optional<std::string> check(std::chrono::milliseconds tolerance = {}) const;
 
-  /// leader_election_master_status and leader_election_slowpath_total, as client-go has them.
+  /// leader_election_master_status and leader_election_slowpath_total, as in client-go.
   void collect(std::vector<metrics::Sample>& out) const override;
 
  private:

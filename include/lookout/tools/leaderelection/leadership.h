@@ -1,4 +1,4 @@
-// Being the leader, for as long as it lasts.
+// Leadership: a term as leader.
 #pragma once
 
 #include <atomic>
@@ -11,27 +11,27 @@
 
 namespace lookout::leaderelection {
 
-/// A term of leadership, given to the leader's work. Cheap to copy; safe to use from any thread.
+/// A term of leadership, passed to the leader's work. Cheap to copy; safe to use from any thread.
 ///
-/// Leadership ends `renew_deadline` after the last successful renewal was sent, which is before
-/// anybody else may take the lease (`lease_duration` after they saw it): by then the elector has
-/// requested a stop, and valid() is false even if nobody could be told, as in a process that was
-/// frozen. A write that must never come from two leaders checks valid() right before it is sent,
-/// and carries fencing_token() for whoever can refuse an older one.
+/// Leadership ends `renew_deadline` after the last successful renewal was sent, before any other
+/// candidate may take the lease (`lease_duration` after it saw the renewal). By then the elector
+/// has requested a stop, and valid() returns false even if the stop could not be delivered, as in a
+/// process that was frozen. A write that must never come from two leaders must check valid() right
+/// before it is sent, and should carry fencing_token(), so that the receiver can refuse an older
+/// token.
 class Leadership {
  public:
-  /// Requested when the work is to end: leadership is lost or the elector was stopped.
+  /// Requested when the work must end: leadership was lost or the elector was stopped.
   std::stop_token stop() const { return state_->stop.get_token(); }
 
-  /// Whether nobody else can be leader at this moment, by the local clock.
+  /// True if, by the local clock, no other candidate can be leader at this moment.
   bool valid() const {
     return !state_->lost.load(std::memory_order_acquire) &&
            state_->clock->now().time_since_epoch().count() <
                state_->valid_until.load(std::memory_order_acquire);
   }
 
-  /// The lease's leaseTransitions while this leadership lasts: it grows with every change of the
-  /// holder.
+  /// The lease's leaseTransitions during this term: it grows with every change of the holder.
   std::int64_t fencing_token() const { return state_->fencing_token; }
 
   /// For the elector.

@@ -1,4 +1,4 @@
-// A candidate for coordinated leader election: the server chooses among candidates.
+// LeaseCandidate: a candidate for coordinated leader election, where the server chooses the leader.
 #pragma once
 
 #include <chrono>
@@ -14,33 +14,33 @@
 
 namespace lookout::leaderelection {
 
-/// "OldestEmulationVersion": the strategy that Kubernetes has.
+/// Kubernetes' only strategy.
 inline constexpr const char* kOldestEmulationVersion = "OldestEmulationVersion";
 
 struct CandidateOptions {
-  /// The LeaseCandidate. Its name is the identity of this process's LeaderElector.
+  /// The name of the LeaseCandidate: the identity of this process's LeaderElector.
   LOOKOUT_OPTION std::string name;
   LOOKOUT_OPTION std::string ns;
-  /// The Lease that it is a candidate for.
+  /// The Lease to be elected for.
   LOOKOUT_OPTION std::string lease_name;
   /// Versions of the program, such as "1.36.0". The server prefers the lowest emulation version,
   /// then the lowest binary version, then the oldest candidate.
   LOOKOUT_OPTION std::string binary_version;
   LOOKOUT_OPTION std::string emulation_version;
   LOOKOUT_OPTION std::string strategy = kOldestEmulationVersion;
-  /// How often the candidate is renewed when nobody asks; servers forget one after 30 minutes.
+  /// How often the candidate is renewed without a ping; servers remove one after 30 minutes.
   std::chrono::milliseconds renew_period{300'000};
   /// The pause after a failure.
   std::chrono::milliseconds retry_period{1'000};
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = Clock::real();
 };
 
-/// Keeps a LeaseCandidate (coordination.k8s.io/v1beta1) on the server: creates it, renews it from
-/// time to time and whenever the server pings it. client-go's leaderelection.LeaseCandidate.
+/// Keeps a LeaseCandidate (coordination.k8s.io/v1beta1) on the server: creates it and renews it
+/// periodically and whenever the server pings it. client-go's leaderelection.LeaseCandidate.
 ///
-/// It goes with a LeaderElector with Options::coordinated of the same identity, and with an API
-/// server that has the feature gate CoordinatedLeaderElection and serves the beta API. Nobody
-/// deletes the LeaseCandidate.
+/// Use it with a LeaderElector of the same identity with Options::coordinated. The API server needs
+/// the feature gate CoordinatedLeaderElection and the beta API. The library never deletes the
+/// LeaseCandidate.
 ///
 ///     leaderelection::LeaseCandidate candidate(client, {.name = "website-1", .ns = "ops",
 ///         .lease_name = "website", .binary_version = "1.2.0", .emulation_version = "1.2.0"});
@@ -51,9 +51,9 @@ class LeaseCandidate {
   /// or a time is not positive.
   LeaseCandidate(rest::Client client, CandidateOptions options);
 
-  /// Runs until a stop. Failures are logged and tried again. To be awaited on a strand.
+  /// Runs until a stop. Failures are logged and retried. Await it on a strand.
   Awaitable<void> async_run(std::stop_token stop) const;
-  /// The same from a thread that is not the event loop's.
+  /// Like async_run(), from a thread outside the event loop.
   void run(std::stop_token stop) const;
 
  private:

@@ -1,4 +1,4 @@
-// Events: what a program reports about an object.
+// Event: a program's report about an object.
 #pragma once
 
 #include <cstdint>
@@ -36,31 +36,31 @@ struct ObjectReference {
   friend bool operator==(const ObjectReference&, const ObjectReference&) = default;
 };
 
-/// A reference to `object` and, if `field_path` is given, to a part of it: client-go's
+/// A reference to `object` or, if `field_path` is given, to a part of it: client-go's
 /// reference.GetReference and GetPartialReference. Throws InvalidArgument if the object is empty or
-/// has no apiVersion or no kind.
+/// has no apiVersion or kind.
 ObjectReference reference_to(const api::Object& object, std::string field_path = {});
 
-/// One report. Texts are limited as the API limits them, at a UTF-8 border, and what is not UTF-8
-/// is replaced by U+FFFD.
+/// One report. Text is truncated to the API's limits at a character boundary, and invalid UTF-8 is
+/// replaced by U+FFFD.
 struct Event {
-  /// The object that the event is about. The event lives in its namespace, or in "default" if the
-  /// object has none.
+  /// The object that the event is about. The event is created in its namespace, or in "default" if
+  /// the object has none.
   LOOKOUT_OPTION ObjectReference regarding = {};
   /// A second object, such as a pod that was created for `regarding`.
   LOOKOUT_OPTION std::optional<ObjectReference> related = {};
   EventType type = EventType::kNormal;
-  /// Why: a short CamelCase word that programs can switch on; at most 128 bytes.
+  /// The reason: a short CamelCase word that programs can switch on; at most 128 bytes.
   LOOKOUT_OPTION std::string reason = {};
   /// The action of the controller, a CamelCase word; at most 128 bytes. If it is empty,
-  /// events.k8s.io/v1, which requires one, gets the reason.
+  /// events.k8s.io/v1, which requires an action, gets the reason instead.
   LOOKOUT_OPTION std::string action = {};
-  /// For people; at most 1024 bytes. core/v1 calls it the message.
+  /// Text for people; at most 1024 bytes. core/v1 calls it the message.
   LOOKOUT_OPTION std::string note = {};
   LOOKOUT_OPTION std::map<std::string, std::string> annotations = {};
 };
 
-/// The component that reports.
+/// The component that reports an event.
 struct EventSource {
   /// The controller: a name such as "website" or "example.com/website-controller".
   LOOKOUT_OPTION std::string component = {};
@@ -71,7 +71,7 @@ struct EventSource {
   friend bool operator==(const EventSource&, const EventSource&) = default;
 };
 
-/// An event with all that a recorder adds to it.
+/// An event with the fields that a recorder adds.
 struct RecordedEvent : Event {
   EventSource source = {};
   std::string ns = {};
@@ -81,17 +81,18 @@ struct RecordedEvent : Event {
   std::int32_t count = 1;
 };
 
-/// The name of an event: the name of the object, a dot and the time in nanoseconds as a hexadecimal
-/// number; `fallback` if that is no valid name for an object. client-go's GenerateEventName.
+/// Makes the name of an event: the name of the object, a dot and the time in nanoseconds as a
+/// hexadecimal number, or `fallback` if the result is not a valid object name. client-go's
+/// GenerateEventName.
 std::string make_event_name(std::string_view regarding, std::int64_t nanoseconds,
                             std::string fallback);
 
-/// The first `limit` bytes of `text` at most, cut at the border of a character; bytes that are not
-/// UTF-8 become U+FFFD.
+/// Truncates `text` to at most `limit` bytes at a character boundary; bytes that are not UTF-8
+/// become U+FFFD.
 std::string limit_text(std::string_view text, std::size_t limit);
 
-/// A field selector that finds the events about an object, for list and watch of events of the API
-/// version `events_api` ("v1" or "events.k8s.io/v1"). Empty parts of `regarding` are not compared.
+/// A field selector for the events about an object, for lists and watches of events in the API
+/// version `events_api` ("v1" or "events.k8s.io/v1"). Empty fields of `regarding` are ignored.
 /// Throws InvalidArgument for another API version. client-go's events.GetFieldSelector.
 std::string field_selector(std::string_view events_api, const ObjectReference& regarding);
 

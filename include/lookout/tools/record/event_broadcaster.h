@@ -1,4 +1,4 @@
-// Writing events to an API server, in the background.
+// EventBroadcaster: writes events to an API server in the background.
 #pragma once
 
 #include <chrono>
@@ -27,19 +27,19 @@ struct BroadcasterOptions {
   EventsApi api = EventsApi::kCore;
   /// The label `name` of the metrics.
   LOOKOUT_OPTION std::string name = "events";
-  /// How many events wait to be processed; further ones are dropped.
+  /// The capacity of the queue; further events are dropped.
   std::size_t queue_size = 1000;
-  /// How often an event is tried while the server fails, and the pause between: in core/v1 the
-  /// first pause is a random part of it, in events.k8s.io/v1 each is longer by up to a quarter.
+  /// The number of attempts while the server fails, and the pause between them. In core/v1 the
+  /// first pause is a random part of it; in events.k8s.io/v1 each pause is up to a quarter longer.
   int attempts = 12;
   std::chrono::milliseconds retry_pause{10'000};
   /// core/v1 only.
   LOOKOUT_OPTION CorrelatorOptions correlator = {};
-  /// events.k8s.io/v1 only: a series that was not observed for `finish_after` is over, and its last
-  /// count is written; one that goes on is written every `refresh_every`.
+  /// events.k8s.io/v1 only: a series that is not observed for `finish_after` is over, and its last
+  /// count is written; a continuing series is written every `refresh_every`.
   std::chrono::milliseconds finish_after{360'000};
   std::chrono::milliseconds refresh_every{1'800'000};
-  /// How many series are kept, and how many requests are under way at a time.
+  /// The maximum number of series kept, and of concurrent requests.
   std::size_t max_series = 4096;
   std::size_t max_requests = 8;
   /// How long the destructor waits for events to be written.
@@ -48,7 +48,7 @@ struct BroadcasterOptions {
   /// client-go's StartEventWatcher.
   LOOKOUT_OPTION std::function<void(const RecordedEvent&)> on_event = {};
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = Clock::real();
-  /// The time that is written into events; empty: the machine's.
+  /// The source of timestamps in events; empty: the machine's clock.
   LOOKOUT_OPTION std::function<api::Time()> wall_clock = {};
   /// Seeds pauses and names; 0: a random seed.
   std::uint64_t seed = 0;
@@ -61,37 +61,37 @@ struct BroadcasterOptions {
 ///     const auto recorder = broadcaster.recorder({.component = "website"});
 ///     recorder->normal(site, "Created", "deployment web");
 ///
-/// Writing happens on the client's event loop, on a strand. An event that the server refuses is
-/// dropped; while the server cannot be reached or fails (5xx, 429), events wait. Beyond client-go:
-/// - shutdown() writes what waits, and the last counts of series, until a deadline.
-/// - What is dropped is counted, with the reason why.
-/// - An answer 5xx or 429 is tried again; client-go drops the event.
-/// - In events.k8s.io/v1 one event is written by one request at a time, so that its series cannot
-///   overtake its creation.
+/// Writes happen on a strand of the client's event loop. An event that the server refuses is
+/// dropped; while the server is unreachable or fails (5xx, 429), events wait. Beyond client-go:
+/// - shutdown() writes waiting events and the last counts of series, until a deadline.
+/// - Dropped events are counted by reason.
+/// - 5xx and 429 answers are retried; client-go drops the event.
+/// - In events.k8s.io/v1, each event has one request at a time, so that an update of its series
+///   cannot overtake its creation.
 ///
-/// The program needs the rights to create and patch `events`, in the API group of EventsApi.
+/// The program needs permission to create and patch `events` in the API group of EventsApi.
 ///
 /// All functions may be called from any thread.
 class EventBroadcaster : public metrics::Source {
  public:
   explicit EventBroadcaster(rest::Client client, BroadcasterOptions options = BroadcasterOptions());
-  /// With a sink of one's own, whose calls run on `loop`.
+  /// Uses a custom sink, whose calls run on `loop`.
   EventBroadcaster(std::shared_ptr<EventLoop> loop, std::shared_ptr<EventSink> sink,
                    BroadcasterOptions options = BroadcasterOptions());
-  /// shutdown(options.shutdown_timeout). On a thread of the event loop it does not wait: events
-  /// that are not written yet are dropped.
+  /// Calls shutdown(options.shutdown_timeout). On a thread of the event loop it does not wait:
+  /// unwritten events are dropped.
   ~EventBroadcaster() override;
   EventBroadcaster(const EventBroadcaster&) = delete;
   EventBroadcaster& operator=(const EventBroadcaster&) = delete;
 
-  /// A recorder may outlive the broadcaster; it drops events then.
+  /// A recorder may outlive the broadcaster; it then drops events.
   std::shared_ptr<EventRecorder> recorder(EventSource source);
 
-  /// Takes no more events, and writes those that wait. After `timeout` (of the options' clock),
-  /// requests are cancelled and what is left is dropped. When it returns, nothing of the
-  /// broadcaster's runs any more. True if nothing was dropped because of the shutdown. May be
-  /// called more than once; the earliest deadline counts. The blocking function throws
-  /// InvalidArgument on a thread of the event loop.
+  /// Accepts no more events and writes the waiting ones. After `timeout` (by the clock of the
+  /// options), it cancels requests and drops the rest. Once it returns, nothing of the broadcaster
+  /// runs any more. Returns true if the shutdown dropped nothing. May be called more than once; the
+  /// earliest deadline counts. The blocking function throws InvalidArgument on a thread of the
+  /// event loop.
   bool shutdown(std::chrono::milliseconds timeout);
   Awaitable<bool> async_shutdown(std::chrono::milliseconds timeout);
 

@@ -1,4 +1,4 @@
-// Fewer events: similar ones become one, equal ones are counted, too many are dropped.
+// EventCorrelator: combines similar events, counts equal ones, and drops excessive ones.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,14 @@
 
 namespace lookout::record {
 
-/// The keys by which events are similar, and by which similar events differ.
+/// Keys for similarity: similar events share `group` and differ in `local`.
 struct AggregateKeys {
   std::string group;
   std::string local;
 };
 
-/// client-go's EventAggregatorByReasonFunc: all but the message and the field path make the group;
-/// the message is the difference.
+/// client-go's EventAggregatorByReasonFunc: everything except the message and the field path forms
+/// the group; the message is the local key.
 AggregateKeys aggregate_by_reason(const RecordedEvent& event);
 /// client-go's EventAggregatorByReasonMessageFunc: "(combined from similar events): " and the
 /// message.
@@ -32,10 +32,10 @@ std::string spam_key_of(const RecordedEvent& event);
 struct CorrelatorOptions {
   /// Entries of each of the three caches; the least recently used one is evicted.
   std::size_t cache_size = 4096;
-  /// Events about one object from one source: so many at once, and then so many a second.
+  /// The rate limit for events about one object from one source: a burst, then a rate per second.
   double spam_burst = 25;
   double spam_per_second = 1.0 / 300;
-  /// The last of so many different messages in one group, and all further ones, become one event...
+  /// Once a group has this many different messages, its further events are combined into one...
   std::size_t max_similar = 10;
   /// ...unless the group was silent for longer than this.
   std::chrono::milliseconds max_interval{600'000};
@@ -45,16 +45,16 @@ struct CorrelatorOptions {
   LOOKOUT_OPTION std::function<std::string(const RecordedEvent&)> message = combined_message;
 };
 
-/// client-go's EventCorrelator, which core/v1 events go through: EventAggregator, eventLogger and
+/// client-go's EventCorrelator for core/v1 events: EventAggregator, eventLogger and
 /// EventSourceObjectSpamFilter, in this order. Not thread-safe.
 class EventCorrelator {
  public:
   struct Result {
-    /// The event to write; it has the name of the one that it repeats, if it repeats one.
+    /// The event to write; if it repeats an earlier event, it has that event's name.
     RecordedEvent event;
-    /// Whether the event has been seen before, so that count, time and message are all to write.
+    /// True if the event has been seen before: only count, time and message need to be written.
     bool repeated = false;
-    /// Whether to write nothing: there were too many events.
+    /// True if nothing should be written, because there were too many events.
     bool skip = false;
   };
 

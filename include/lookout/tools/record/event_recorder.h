@@ -1,4 +1,4 @@
-// Recording events.
+// EventRecorder: records events about objects.
 #pragma once
 
 #include <string>
@@ -9,19 +9,18 @@
 
 namespace lookout::record {
 
-/// Takes events; client-go's record.EventRecorder and events.EventRecorder. EventBroadcaster makes
-/// those that write to a server, test::FakeRecorder keeps events for a test.
+/// Records events; client-go's record.EventRecorder and events.EventRecorder. An EventBroadcaster
+/// makes recorders that write to a server; test::FakeRecorder keeps events for a test.
 ///
-/// Recording never waits for a server. It is safe from any thread.
+/// Recording never waits for a server. Safe to use from any thread.
 class EventRecorder {
  public:
   virtual ~EventRecorder() = default;
 
-  /// An event that cannot be recorded is dropped, which the broadcaster counts: see its metrics.
+  /// Records an event. If that fails, the event is dropped, and the broadcaster's metrics count it.
   virtual void record(Event given) = 0;
 
-  /// The same for an object at hand. An object without apiVersion or kind counts as an event that
-  /// cannot be recorded.
+  /// Records an event about `regarding`. An object without apiVersion or kind counts as a failure.
   void event(const api::Object& regarding, EventType type, std::string_view reason,
              std::string_view note);
   void normal(const api::Object& regarding, std::string_view reason, std::string_view note) {

@@ -1,4 +1,4 @@
-// Where events are written.
+// EventSink: the destination of events.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace lookout::record {
 
-/// The two APIs of events. A server shows the events of each in the other, too.
+/// The two APIs of events. A server shows each event in both.
 enum class EventsApi {
   kCore,    ///< v1: repetitions are counted, similar events are combined, spam is dropped
   kEvents,  ///< events.k8s.io/v1: repetitions become a series
@@ -28,7 +28,7 @@ class EventSink {
                                 rest::CallOptions call) = 0;
 };
 
-/// Writes to a server.
+/// A sink that writes to an API server.
 std::shared_ptr<EventSink> make_event_sink(rest::Client client, EventsApi api);
 
 }  // namespace lookout::record

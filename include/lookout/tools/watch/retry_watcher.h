@@ -1,4 +1,4 @@
-// A watch that goes on after its end.
+// RetryWatcher: a watch that resumes after it ends.
 #pragma once
 
 #include <chrono>
@@ -17,26 +17,26 @@
 namespace lookout::watch {
 
 struct RetryWatcherOptions {
-  /// Watches begin no faster than this, one after the other.
+  /// The minimum time between the starts of two watches.
   std::chrono::milliseconds min_restart_delay{1000};
-  /// Null: the machine's.
+  /// Null: the machine's clock.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
 };
 
-/// A watch that begins again where it was when the server ends it, the connection breaks, or an
-/// attempt fails: client-go's RetryWatcher. Every event comes once and in order; bookmarks only say
-/// where to begin again.
+/// A watch that resumes from its last position when the server ends it, the connection breaks, or
+/// an attempt fails: client-go's RetryWatcher. It delivers every event once and in order; bookmarks
+/// only update the position.
 ///
-/// It ends where that is impossible. 410 Gone, and a refusal (401, 403), come as a last event of
-/// type kError, with their Status: what has to recover from them lists anew (until_with_sync(), an
-/// informer). An event without a resourceVersion ends it in the same way, and one that cannot be
-/// decoded is thrown (api::DecodeError).
+/// It ends if it cannot resume. 410 Gone, and a refusal (401, 403), become a last event of type
+/// kError with their Status: the caller must list again to recover (until_with_sync(), an
+/// informer). An event without a resourceVersion ends it in the same way, and an undecodable one
+/// throws (api::DecodeError).
 ///
 /// For one coroutine at a time, on a strand.
 class RetryWatcher : public cache::Watcher {
  public:
-  /// `resource_version`: that of a list or an object; the first event is what came after it. Throws
-  /// InvalidArgument for "" and "0", which a server may answer with what was long ago. A stop ends
+  /// `resource_version`: that of a list or an object; the watch delivers the changes after it.
+  /// Throws InvalidArgument for "" and "0", for which a server may send outdated state. A stop ends
   /// the watch: next() then throws TransportError of kind kCancelled.
   RetryWatcher(std::shared_ptr<cache::ListerWatcher> source, std::string resource_version,
                std::stop_token stop = {}, RetryWatcherOptions options = {});
@@ -44,7 +44,7 @@ class RetryWatcher : public cache::Watcher {
 
   Awaitable<bool> next(std::vector<api::WatchEvent>& events) override;
 
-  /// Where the next watch would begin. From any thread.
+  /// The resourceVersion from which the next watch would start. Safe from any thread.
   std::string last_resource_version() const;
 
  private:

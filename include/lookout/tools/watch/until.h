@@ -1,4 +1,4 @@
-// Waiting for what a watch tells.
+// Waiting until watch events meet conditions.
 #pragma once
 
 #include <chrono>
@@ -20,21 +20,21 @@
 
 namespace lookout::watch {
 
-/// Whether an event ends the wait. An exception ends it, too, and comes out of it. The function
-/// is called on the event loop and must not block. Conditions on the state that an event shows (the
-/// pod is ready) are better than conditions on what has changed (it has become ready), which is
-/// easily missed.
+/// Returns true if the event ends the wait. An exception ends the wait, too, and is rethrown. The
+/// function is called on the event loop and must not block. Prefer conditions on the state of the
+/// object (the pod is ready) to conditions on a change (it has become ready), which is easily
+/// missed.
 using Condition = std::function<bool(const api::WatchEvent& event)>;
 
-/// The same for the content of a store.
+/// A condition on the content of a store.
 using Precondition = std::function<bool(const cache::Indexer& store)>;
 
 struct WaitOptions {
   /// Ends the wait.
   LOOKOUT_OPTION std::stop_token stop = {};
-  /// For all of it; 0: as long as it takes.
+  /// The limit of the whole wait; 0: none.
   std::chrono::milliseconds timeout{0};
-  /// Null: the machine's.
+  /// Null: the machine's clock.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
 };
 
@@ -49,7 +49,7 @@ class WaitError : public Error {
   WaitError(Reason reason, std::optional<api::WatchEvent> last_event);
 
   Reason reason() const { return reason_; }
-  /// The last event that a condition was asked about.
+  /// The last event that a condition was called with.
   const std::optional<api::WatchEvent>& last_event() const { return last_event_; }
 
  private:
@@ -57,16 +57,16 @@ class WaitError : public Error {
   std::optional<api::WatchEvent> last_event_;
 };
 
-// client-go's tools/watch. Each comes as a coroutine, to be awaited on a strand, and blocking
-// (throws InvalidArgument on the event loop). They wait until each condition in turn has held, and
-// return the event that fulfilled the last one. A condition is first asked about the event that
-// fulfilled the one before it. Without conditions they return an empty event at once.
+// client-go's tools/watch. Each function exists as a coroutine, to be awaited on a strand, and as a
+// blocking function (throws InvalidArgument on the event loop). They wait until each condition in
+// turn has held, and return the event that met the last one. A condition is first tried on the
+// event that met the previous one. Without conditions, they return an empty event immediately.
 //
 // All throw WaitError, what a condition throws, and api::StatusError for an event of type kError,
-// which no condition sees.
+// which is not passed to conditions.
 
-/// One watch from a resourceVersion ("": any), as the server makes it: it ends after minutes, or
-/// when the connection breaks. Nearly always until() is what one wants.
+/// Uses a single watch from a resourceVersion ("": any). It ends when the server closes it, after
+/// minutes, or when the connection breaks. Prefer until().
 Awaitable<api::WatchEvent> async_until_without_retry(std::shared_ptr<cache::ListerWatcher> source,
                                                      std::string resource_version,
                                                      std::vector<Condition> conditions,
@@ -75,8 +75,8 @@ api::WatchEvent until_without_retry(EventLoop& loop, std::shared_ptr<cache::List
                                     std::string resource_version, std::vector<Condition> conditions,
                                     WaitOptions options = {});
 
-/// A watch from a resourceVersion that begins again whenever it ends (RetryWatcher): every event
-/// comes, in order. When the server has forgotten where the watch was it throws api::StatusError
+/// Uses a watch from a resourceVersion that is resumed whenever it ends (RetryWatcher): it delivers
+/// every event, in order. If the resourceVersion has expired, throws api::StatusError
 /// (api::is_gone(), api::is_resource_expired()).
 Awaitable<api::WatchEvent> async_until(std::shared_ptr<cache::ListerWatcher> source,
                                        std::string resource_version,
@@ -86,16 +86,16 @@ api::WatchEvent until(EventLoop& loop, std::shared_ptr<cache::ListerWatcher> sou
                       std::string resource_version, std::vector<Condition> conditions,
                       WaitOptions options = {});
 
-/// Lists, asks the conditions about each object as if it had been added, then goes on as until().
+/// Lists, tries the conditions on each object as if it had been added, then continues as until().
 Awaitable<api::WatchEvent> async_list_watch_until(std::shared_ptr<cache::ListerWatcher> source,
                                                   std::vector<Condition> conditions,
                                                   WaitOptions options = WaitOptions());
 api::WatchEvent list_watch_until(EventLoop& loop, std::shared_ptr<cache::ListerWatcher> source,
                                  std::vector<Condition> conditions, WaitOptions options = {});
 
-/// The events of a small informer, which recovers from everything by listing anew: states may be
-/// left out, but never the last one. With a precondition it first waits for the store to be
-/// complete; if that holds, nothing is waited for, and nothing is returned.
+/// Uses a small informer, which recovers from every failure by a new list: it may skip states, but
+/// never the last one. With a precondition, it first waits for a complete store; if the
+/// precondition then holds, it returns an empty result without further waiting.
 Awaitable<std::optional<api::WatchEvent>> async_until_with_sync(
     std::shared_ptr<cache::ListerWatcher> source, Precondition precondition,
     std::vector<Condition> conditions, WaitOptions options = WaitOptions());

@@ -1,4 +1,4 @@
-// Waiting for the state of one object.
+// wait_for(): waits for a state of one object.
 #pragma once
 
 #include <concepts>
@@ -15,23 +15,23 @@
 
 namespace lookout::watch {
 
-/// Whether an object is in the state that was waited for; given an empty handle if there is none.
-/// It is called on the event loop and must not block; what it throws comes out of the wait.
+/// Returns true if the object is in the awaited state; called with an empty handle if there is no
+/// object. It is called on the event loop and must not block; its exceptions are rethrown by the
+/// wait.
 using ObjectCondition = std::function<bool(const api::Object& object)>;
 
-/// Waits until the condition holds for the object of that name: kube-rs' await_condition. Returns
-/// the object as it was then: empty if it was not there, and the condition was for that.
+/// Waits until the condition holds for the object with this name: kube-rs' await_condition. Returns
+/// the object in that state; empty if the condition accepts its absence.
 ///
 ///     const auto pod = watch::wait_for(pods, "web-1", watch::is_pod_running(), {.timeout = 1min});
 ///     watch::wait_for(pods, "web-1", watch::is_deleted(pod.uid()));
 ///     watch::wait_for(pods, "web-1", [](const Pod& p) { return p && p.status().host_ip() != "";
 ///     });
 ///
-/// It asks about states, of which some may be left out, but not the last one. It lists first, then
-/// watches; a broken watch, a server that is busy or cannot be reached, and 410 Gone are overcome.
-/// Throws WaitError when the time is over or a stop is requested, and api::StatusError if the
-/// server refuses. The blocking one throws InvalidArgument on the event loop; the other is to be
-/// awaited on a strand.
+/// The wait sees states: it may skip some, but never the last one. It lists first, then watches,
+/// and recovers from a broken watch, a busy or unreachable server, and 410 Gone. Throws WaitError
+/// on timeout or if a stop is requested, and api::StatusError if the server refuses. The blocking
+/// form throws InvalidArgument on the event loop; await the coroutine on a strand.
 Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> source,
                                       std::string name, ObjectCondition condition,
                                       WaitOptions options = WaitOptions());
@@ -42,7 +42,7 @@ api::Object wait_for(const rest::ResourceClient& client, std::string name,
                      ObjectCondition condition, WaitOptions options = {});
 
 namespace detail {
-/// A condition on objects of type T, for objects of any type.
+/// Adapts a condition on T for objects of any type.
 template <class T, class F>
 ObjectCondition untyped(F condition) {
   if constexpr (std::is_same_v<F, ObjectCondition>) {
@@ -71,24 +71,24 @@ Awaitable<T> async_wait_for(const rest::TypedClient<T>& client, std::string name
                                          std::move(options)));
 }
 
-// --- Conditions (those of kube-rs, and what they are made of)
+// --- Conditions (those of kube-rs, and their building blocks)
 
-/// There is no object, or another one has its name by now.
+/// The object is gone, or another object has its name.
 ObjectCondition is_deleted(std::string_view uid);
-/// There is an object.
+/// The object exists.
 ObjectCondition exists();
-/// status.conditions has one of this type with this status; `reason`: and this reason.
+/// status.conditions has this type with this status and, if given, this reason.
 ObjectCondition has_condition(std::string_view type, std::string_view status = "True",
                               std::string_view reason = {});
 
 ObjectCondition is_pod_running();
 ObjectCondition is_pod_ready();
-/// The definition's objects can be asked for. (Discovery may know them a moment later.)
+/// The server serves the definition's objects. (Discovery may list them a moment later.)
 ObjectCondition is_crd_established();
 ObjectCondition is_job_completed();
 /// The newest replica set is available, and the controller has seen the newest spec.
 ObjectCondition is_deployment_completed();
-/// The load balancer has addresses. True at once for services of other types.
+/// The load balancer has addresses. Always true for services of other types.
 ObjectCondition is_service_load_balancer_provisioned();
 ObjectCondition is_ingress_provisioned();
 

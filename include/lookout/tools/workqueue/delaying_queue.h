@@ -1,4 +1,4 @@
-// Work that is to be done later.
+// DelayingQueue: a work queue whose items can be added with a delay.
 #pragma once
 
 #include <algorithm>
@@ -23,18 +23,18 @@ namespace lookout::workqueue {
 
 template <class T>
 struct DelayingQueueOptions {
-  /// As those of QueueOptions.
+  /// As in QueueOptions.
   LOOKOUT_OPTION std::string name = {};
   std::unique_ptr<Order<T>> order = {};
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
-  /// Where it waits for time to pass: rest::Client::shared_loop() in most programs. Null: a thread
-  /// of its own.
+  /// The event loop for the timers: rest::Client::shared_loop() in most programs. Null: a thread of
+  /// its own.
   LOOKOUT_OPTION std::shared_ptr<EventLoop> loop = {};
 };
 
 namespace detail {
 
-/// Items whose time has not come.
+/// The items that are not due yet.
 template <class T, class Hash>
 class DelayCore : public std::enable_shared_from_this<DelayCore<T, Hash>> {
  public:
@@ -95,7 +95,7 @@ class DelayCore : public std::enable_shared_from_this<DelayCore<T, Hash>> {
       }
       if (!waiting_.empty()) next = waiting_.begin()->first.first;
     }
-    // First, because an order of the program's may throw.
+    // First, because a custom Order may throw.
     if (next) alarm_->set(*next);
     std::exception_ptr failed;
     for (Entry& entry : due) {
@@ -120,8 +120,8 @@ class DelayCore : public std::enable_shared_from_this<DelayCore<T, Hash>> {
 
 }  // namespace detail
 
-/// A Queue to which items can be added later: how one comes back to something that failed without
-/// spinning (client-go's DelayingInterface).
+/// A Queue with delayed additions: retries of failed items without spinning (client-go's
+/// DelayingInterface).
 template <class T, class Hash = std::hash<T>>
 class DelayingQueue : public Queue<T, Hash> {
  public:
@@ -134,13 +134,13 @@ class DelayingQueue : public Queue<T, Hash> {
     delay_->begin();
   }
 
-  /// Adds the item when so much time has passed; at once if none has to. An item that waits for its
-  /// time already keeps the earlier one.
+  /// Adds the item after the delay; immediately if it is not positive. If the item is already
+  /// delayed, the earlier time wins.
   void add_after(T item, Clock::Duration delay, int priority = 0) {
     delay_->add_after(std::move(item), delay, priority);
   }
 
-  /// Items that are not due yet are dropped.
+  /// Drops items that are not due yet.
   void shut_down() {
     Queue<T, Hash>::shut_down();
     delay_->clear();

@@ -1,4 +1,4 @@
-// In which order a work queue gives its items out.
+// Order: the order in which a work queue returns its items.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace lookout::workqueue {
 
-/// The items that wait in a queue, each once (client-go's workqueue.Queue). The queue calls it
-/// under its lock.
+/// The waiting items of a queue, without duplicates (client-go's workqueue.Queue). The queue calls
+/// it under its lock.
 template <class T>
 class Order {
  public:
   virtual ~Order() = default;
   virtual void push(T item, int priority) = 0;
-  /// An item that waits has been added again.
+  /// Called when a waiting item is added again.
   virtual void touch(const T& item, int priority) = 0;
-  /// Only if there is one.
+  /// Removes the next item. Requires size() > 0.
   virtual T pop() = 0;
   virtual std::size_t size() const = 0;
 };
 
-/// First come, first served, whatever the priority.
+/// First in, first out; ignores the priority.
 template <class T>
 class FifoOrder : public Order<T> {
  public:
@@ -42,8 +42,8 @@ class FifoOrder : public Order<T> {
   std::deque<T> items_;
 };
 
-/// The highest priority first; among equals, first come, first served. An item that is added again
-/// with a higher priority moves forward, never back.
+/// The highest priority first; items of equal priority in order of arrival. Adding a waiting item
+/// again with a higher priority moves it forward, never back.
 template <class T, class Hash = std::hash<T>>
 class PriorityOrder : public Order<T> {
  public:
@@ -67,7 +67,7 @@ class PriorityOrder : public Order<T> {
   std::size_t size() const override { return items_.size(); }
 
  private:
-  using Place = std::pair<std::int64_t, std::uint64_t>;  // priority, downwards; arrival
+  using Place = std::pair<std::int64_t, std::uint64_t>;  // negated priority; arrival
   std::map<Place, T> items_;
   std::unordered_map<T, Place, Hash> places_;
   std::uint64_t next_ = 0;

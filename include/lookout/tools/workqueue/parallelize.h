@@ -1,4 +1,4 @@
-// Many pieces of work at a time.
+// parallelize_until(): runs many pieces of work in parallel.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,9 @@
 
 namespace lookout::workqueue {
 
-/// Calls `work` for each of 0 ... pieces-1, on so many threads, and returns when all calls have
-/// returned (client-go's ParallelizeUntil). After a stop no more pieces are begun. Each thread
-/// takes `chunk` pieces at a time. The first exception that `work` throws ends it as a stop does,
-/// and is thrown.
+/// Calls `work` for each of 0 ... pieces-1, on `workers` threads, and returns when all calls have
+/// returned (client-go's ParallelizeUntil). Each thread takes `chunk` pieces at a time. A stop
+/// keeps further pieces from starting. So does the first exception from `work`, which is rethrown.
 void parallelize_until(std::stop_token stop, std::size_t workers, std::size_t pieces,
                        const std::function<void(std::size_t piece)>& work, std::size_t chunk = 1);
 

@@ -1,4 +1,4 @@
-// Work that is to be done, each piece once at a time.
+// Queue: a work queue without duplicates.
 #pragma once
 
 #include <algorithm>
@@ -24,11 +24,11 @@ namespace lookout::workqueue {
 
 template <class T>
 struct QueueOptions {
-  /// The label of its metrics; a queue without a name keeps none.
+  /// The `name` label of its metrics; a queue without a name has no metrics.
   LOOKOUT_OPTION std::string name = {};
-  /// Null: first come, first served.
+  /// Null: FifoOrder.
   std::unique_ptr<Order<T>> order = {};
-  /// Null: the machine's.
+  /// Null: the machine's clock.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
 };
 
@@ -38,7 +38,7 @@ inline double seconds_since(Clock::TimePoint then, Clock::TimePoint now) {
   return std::chrono::duration<double>(now - then).count();
 }
 
-/// The part of a queue that its helpers share.
+/// The state that a queue shares with its Adders and Work items.
 template <class T, class Hash>
 class QueueCore {
  public:
@@ -70,7 +70,7 @@ class QueueCore {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, stop, [&] { return waiting_->size() > 0 || shutting_down_; });
     if (stop.stop_requested() || waiting_->size() == 0) {
-      // It may have been woken for an item, which somebody else must hear of then.
+      // This call may have consumed the notification for an item: notify another waiter.
       if (waiting_->size() > 0) changed_.notify_one();
       return std::nullopt;
     }
@@ -146,19 +146,21 @@ class QueueCore {
       longest = std::max(longest, age);
     }
     metrics::Collector collector(out, {{"name", name_}});
-    collector.gauge("workqueue_depth", "Items that wait to be processed",
+    collector.gauge("workqueue_depth", "Number of items that wait to be processed",
                     static_cast<double>(dirty_.size()));
-    collector.counter("workqueue_adds_total", "Items that were added", static_cast<double>(adds_));
+    collector.counter("workqueue_adds_total", "Total number of added items",
+                      static_cast<double>(adds_));
     collector.histogram("workqueue_queue_duration_seconds",
-                        "How long items waited before they were given out", queue_duration_);
-    collector.histogram("workqueue_work_duration_seconds", "How long processing an item took",
-                        work_duration_);
+                        "How long items wait in the queue before processing, in seconds",
+                        queue_duration_);
+    collector.histogram("workqueue_work_duration_seconds",
+                        "How long processing an item takes, in seconds", work_duration_);
     collector.gauge("workqueue_unfinished_work_seconds",
-                    "How long the items that are being processed have been so, together",
-                    unfinished);
+                    "Seconds of work in progress, summed over all items in processing", unfinished);
     collector.gauge("workqueue_longest_running_processor_seconds",
-                    "How long the oldest item that is being processed has been so", longest);
-    collector.counter("workqueue_retries_total", "Items that were added to be processed later",
+                    "How long the longest running item has been in processing, in seconds",
+                    longest);
+    collector.counter("workqueue_retries_total", "Total number of delayed additions",
                       static_cast<double>(retries_));
   }
 
@@ -190,18 +192,18 @@ class QueueCore {
 
 }  // namespace detail
 
-/// client-go's work queue: what is added while it waits waits once; what is added while it is being
-/// processed is processed once more afterwards, never twice at a time. Any number of threads may
-/// add, and any number work:
+/// client-go's work queue: an item that is added while it waits is queued once; an item that is
+/// added while it is being processed is processed again afterwards, never twice at the same time.
+/// Any number of threads may add and process items:
 ///
 ///     while (auto key = queue.get()) {
 ///       work_on(*key);
 ///       queue.done(*key);
 ///     }
 ///
-/// T is anything that can be copied, compared and hashed, and is best small: a key, not an object.
-/// All functions may be called from any thread. The queue is shut down when it goes; nobody may
-/// wait in get() then.
+/// T must be copyable, comparable and hashable, and should be small: a key, not an object. All
+/// functions may be called from any thread. The destructor shuts the queue down; no thread may be
+/// waiting in get() then.
 template <class T, class Hash = std::hash<T>>
 class Queue : public metrics::Source {
  public:
@@ -211,18 +213,17 @@ class Queue : public metrics::Source {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  /// Marks the item as in need of being processed, unless the queue is shut down. The
-  /// priority means something to PriorityOrder.
+  /// Adds the item, unless the queue is shut down. Only PriorityOrder uses the priority.
   void add(T item, int priority = 0) { core_->add(std::move(item), priority); }
 
-  /// Waits for an item. Nothing if a stop was requested, or if the queue is shut down and empty:
-  /// the worker's end. Every item must be given back with done().
+  /// Waits for an item. Empty if a stop was requested, or if the queue is shut down and empty: the
+  /// worker should end. Call done() for every item.
   [[nodiscard]] std::optional<T> get(std::stop_token stop = {}) {
     return core_->get(std::move(stop));
   }
 
-  /// Adds to the queue for as long as there is one: what event handlers, timers and other threads
-  /// hold in place of a reference, so that it does not matter which of them goes first.
+  /// Adds items to the queue as long as it exists. Event handlers, timers and other threads hold an
+  /// Adder instead of a reference, so that the order of destruction does not matter.
   ///
   ///     pods.add_handler({.on_add = [add = queue.adder()](const Pod& p) { add(p.key()); }});
   ///
@@ -237,10 +238,10 @@ class Queue : public metrics::Source {
   };
   Adder adder() const { return Adder(core_); }
 
-  /// Ends the processing of an item; of no effect for one that is not being processed.
+  /// Ends the processing of an item; does nothing for an item that is not being processed.
   void done(const T& item) { core_->done(item); }
 
-  /// An item that gives itself back when it goes.
+  /// An item whose destructor calls done().
   class Work {
    public:
     Work(std::shared_ptr<detail::QueueCore<T, Hash>> core, T item)
@@ -257,26 +258,26 @@ class Queue : public metrics::Source {
     std::shared_ptr<detail::QueueCore<T, Hash>> core_;
     T item_;
   };
-  /// get() for those who like it so: `while (auto work = queue.next()) sync(**work);`
+  /// Like get(), with an automatic done(): `while (auto work = queue.next()) sync(**work);`
   [[nodiscard]] std::optional<Work> next(std::stop_token stop = {}) {
     auto item = core_->get(std::move(stop));
     if (!item) return std::nullopt;
     return std::optional<Work>(std::in_place, core_, std::move(*item));
   }
 
-  /// How many wait; to look at, not to decide by.
+  /// The number of waiting items: for information only, since it changes at any time.
   std::size_t size() const { return core_->size(); }
 
-  /// Nothing is added any more; what waits is still given out, then workers get nothing.
+  /// Accepts no more items; waiting items are still returned, then get() returns nothing.
   void shut_down() { core_->shut_down(); }
-  /// The same, and waits until everything has been processed. False if a stop was requested, or
-  /// shut_down() called, before that.
+  /// Like shut_down(), and waits until all items have been processed. Returns false if a stop was
+  /// requested or shut_down() was called first.
   bool shut_down_with_drain(std::stop_token stop = {}) {
     return core_->shut_down_with_drain(std::move(stop));
   }
   bool shutting_down() const { return core_->shutting_down(); }
 
-  /// workqueue_depth and so on, client-go's names, if the queue has a name.
+  /// workqueue_depth etc., with client-go's names, if the queue has a name.
   void collect(std::vector<metrics::Sample>& out) const override { core_->collect(out); }
 
  protected:

@@ -1,4 +1,4 @@
-// How long to wait before an item is tried again.
+// RateLimiter: the delay before a retry.
 #pragma once
 
 #include <algorithm>
@@ -20,20 +20,20 @@ template <class T>
 class RateLimiter {
  public:
   virtual ~RateLimiter() = default;
-  /// The item is to be tried again: after how long?
+  /// Records a failure of the item and returns the delay before its next attempt.
   virtual Clock::Duration when(const T& item) = 0;
-  /// The item needs no more attempts, for better or worse.
+  /// Resets the item, because it succeeded or was given up.
   virtual void forget(const T& item) = 0;
-  /// How often the item has been asked for.
+  /// The number of when() calls for the item since it was last forgotten.
   virtual int num_requeues(const T& item) const = 0;
 };
 
 namespace detail {
-/// Failures by item.
+/// Counts failures by item.
 template <class T, class Hash>
 class FailureCount {
  public:
-  /// One more; how many there were before.
+  /// Adds a failure and returns the number of earlier ones.
   int add(const T& item) {
     const std::lock_guard lock(mutex_);
     return failures_[item]++;
@@ -54,7 +54,7 @@ class FailureCount {
 };
 }  // namespace detail
 
-/// Each item by itself: base, then twice as long after each failure, up to max.
+/// Per item: `base`, doubled after each failure, up to `max`.
 template <class T, class Hash = std::hash<T>>
 class ItemExponentialFailureRateLimiter : public RateLimiter<T> {
  public:
@@ -62,7 +62,7 @@ class ItemExponentialFailureRateLimiter : public RateLimiter<T> {
       : base_(base), max_(max) {}
 
   Clock::Duration when(const T& item) override {
-    // As a floating-point number, since it soon is longer than a Duration can be.
+    // A floating-point number, because the value soon exceeds the range of a Duration.
     const double wait = static_cast<double>(base_.count()) * std::exp2(failures_.add(item));
     return wait > static_cast<double>(max_.count())
                ? max_
@@ -77,7 +77,7 @@ class ItemExponentialFailureRateLimiter : public RateLimiter<T> {
   detail::FailureCount<T, Hash> failures_;
 };
 
-/// Each item by itself: a few quick attempts, then slow ones.
+/// Per item: a few quick attempts, then slow ones.
 template <class T, class Hash = std::hash<T>>
 class ItemFastSlowRateLimiter : public RateLimiter<T> {
  public:
@@ -97,8 +97,8 @@ class ItemFastSlowRateLimiter : public RateLimiter<T> {
   detail::FailureCount<T, Hash> failures_;
 };
 
-/// All items together: a bucket that holds `burst` tokens and gets `per_second` new ones; each item
-/// takes one, and waits for it if there is none.
+/// For all items together: a bucket that holds `burst` tokens and is refilled with `per_second`
+/// tokens; each item takes one token, or waits for it.
 template <class T>
 class BucketRateLimiter : public RateLimiter<T> {
  public:
@@ -129,12 +129,12 @@ class BucketRateLimiter : public RateLimiter<T> {
   const double burst_;
   const std::shared_ptr<Clock> clock_;
   std::mutex mutex_;
-  // Guarded by mutex_; below zero: promised to those who wait.
+  // Guarded by mutex_. Negative: tokens that are promised to waiting items.
   double tokens_;
   Clock::TimePoint filled_;
 };
 
-/// The longest wait that any of several limiters asks for.
+/// The maximum of the delays of several limiters.
 template <class T>
 class MaxOfRateLimiter : public RateLimiter<T> {
  public:
@@ -159,7 +159,7 @@ class MaxOfRateLimiter : public RateLimiter<T> {
   const std::vector<std::shared_ptr<RateLimiter<T>>> limiters_;
 };
 
-/// Another limiter, but never a longer wait than this.
+/// Limits the delay of another limiter.
 template <class T>
 class WithMaxWaitRateLimiter : public RateLimiter<T> {
  public:
@@ -175,7 +175,8 @@ class WithMaxWaitRateLimiter : public RateLimiter<T> {
   const Clock::Duration max_;
 };
 
-/// The default of controllers: 5 ms to 1000 s for an item, 10 a second (100 at first) for all.
+/// The default of controllers: 5 ms to 1000 s per item, and 10 per second (burst of 100) for all
+/// items.
 template <class T, class Hash = std::hash<T>>
 std::shared_ptr<RateLimiter<T>> default_controller_rate_limiter(
     std::shared_ptr<Clock> clock = Clock::real()) {

@@ -1,4 +1,4 @@
-// Work that is tried again with patience.
+// RateLimitingQueue: a work queue that delays retries.
 #pragma once
 
 #include <functional>
@@ -16,14 +16,14 @@ template <class T>
 struct RateLimitingQueueOptions {
   /// Null: default_controller_rate_limiter().
   LOOKOUT_OPTION std::shared_ptr<RateLimiter<T>> rate_limiter = {};
-  /// As those of DelayingQueueOptions.
+  /// As in DelayingQueueOptions.
   LOOKOUT_OPTION std::string name = {};
   std::unique_ptr<Order<T>> order = {};
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
   LOOKOUT_OPTION std::shared_ptr<EventLoop> loop = {};
 };
 
-/// A DelayingQueue that knows how long to wait (client-go's RateLimitingInterface):
+/// A DelayingQueue with a rate limiter (client-go's RateLimitingInterface):
 ///
 ///     if (sync(key)) queue.forget(key); else queue.add_rate_limited(key);
 ///
@@ -40,15 +40,15 @@ class RateLimitingQueue : public DelayingQueue<T, Hash> {
                      ? std::move(options.rate_limiter)
                      : default_controller_rate_limiter<T, Hash>(this->core()->clock())) {}
 
-  /// Adds the item when the rate limiter says so.
+  /// Adds the item after the delay that the rate limiter returns.
   void add_rate_limited(T item, int priority = 0) {
     const Clock::Duration wait = limiter_->when(item);
     this->add_after(std::move(item), wait, priority);
   }
-  /// The item needs no more attempts, for better or worse. (It must still be given back with
+  /// Resets the item's failure count, because it succeeded or was given up. (It still needs
   /// done().)
   void forget(const T& item) { limiter_->forget(item); }
-  /// How often the item has been added with add_rate_limited() since it was last forgotten.
+  /// The number of add_rate_limited() calls for the item since it was last forgotten.
   int num_requeues(const T& item) const { return limiter_->num_requeues(item); }
 
  private:

@@ -1,4 +1,4 @@
-// What the cache asks of etcd, which here counts it.
+// The cache's requests to etcd, counted by a fake etcd.
 #include "apiserver/storage/cacher/cacher.h"
 
 #include <gmock/gmock.h>

@@ -99,7 +99,7 @@ class Follower {
     const std::lock_guard lock(mutex_);
     return state_;
   }
-  /// What it was told, by revision.
+  /// The events it received, by revision.
   std::map<Revision, std::string> told() const {
     const std::lock_guard lock(mutex_);
     return told_;

@@ -30,7 +30,7 @@ class EtcdCluster {
   EtcdCluster() : EtcdCluster(Options()) {}
   explicit EtcdCluster(Options options);
 
-  /// What clients connect to.
+  /// The client URLs.
   std::vector<std::string> endpoints() const;
   std::string endpoint(std::size_t member = 0) const;
   int port(std::size_t member = 0) const { return members_[member].client_port; }
@@ -42,8 +42,8 @@ class EtcdCluster {
   void stop(std::size_t member);
   /// Starts a member again with what it had; does not wait.
   void restart(std::size_t member);
-  /// What a member has, in a file; and a member that ends and comes back with nothing but that. (Of
-  /// a cluster of one.)
+  /// Saves a member's data to a file, and restarts a member from such a file only. (For a cluster
+  /// of one.)
   std::string save_snapshot(std::size_t member) const;
   void restore(std::size_t member, const std::string& snapshot);
   /// SIGSTOP and SIGCONT: a member that does not answer, but keeps its connections.

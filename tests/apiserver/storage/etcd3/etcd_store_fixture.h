@@ -51,7 +51,7 @@ inline EtcdOptions options_for(std::vector<std::string> endpoints) {
   return options;
 }
 
-/// What a store of the resource under `prefix` goes by.
+/// The context of a store for the resource under `prefix`.
 inline std::shared_ptr<Context> context_for(const EtcdClient& client, std::string prefix,
                                             TransformerPtr transformer = identity_transformer()) {
   auto context = std::make_shared<Context>();

@@ -1,4 +1,4 @@
-// What etcd's gateway says, however its bytes are cut.
+// Messages of etcd's gateway, split at every byte.
 #include "apiserver/storage/etcd3/messages.h"
 
 #include "lookout/base/base64.h"
@@ -191,10 +191,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Hostile{"Deep", std::string(100, '['), "nested too deeply"},
                     Hostile{"LongValue", "{\"kvs\":[{\"value\":\"" + std::string(5000, 'A'),
                             "a string of more than"},
-                    Hostile{"NoBase64", R"({"kvs":[{"key":"?"}]})", "no base64"},
-                    Hostile{"NoNumber", R"({"header":{"revision":"x"}})", "\"x\" is no number"},
-                    Hostile{"NegativeRevision", R"({"header":{"revision":"-1"}})", "is no number"},
-                    Hostile{"HugeNumber", R"({"count":"99999999999999999999"})", "is no number"},
+                    Hostile{"NoBase64", R"({"kvs":[{"key":"?"}]})", "not base64"},
+                    Hostile{"NoNumber", R"({"header":{"revision":"x"}})", "\"x\" is not a number"},
+                    Hostile{"NegativeRevision", R"({"header":{"revision":"-1"}})",
+                            "is not a number"},
+                    Hostile{"HugeNumber", R"({"count":"99999999999999999999"})", "is not a number"},
                     Hostile{"Cut", R"({"header":{"revision":"3"})", ""}),
     [](const auto& test) { return std::string(test.param.name); });
 

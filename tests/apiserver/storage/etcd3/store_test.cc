@@ -1,4 +1,4 @@
-// What the store in etcd does beyond the contract of every storage.
+// Behaviour of the etcd store beyond the contract of every storage.
 #include "apiserver/storage/etcd3/store.h"
 
 #include <atomic>
@@ -439,7 +439,7 @@ TEST_F(EtcdStoreTest, OfManyCompactorsOneCompacts) {
   EXPECT_EQ(etcd.run(compact_once(etcd.get(), two)), 0u) << "not its turn";
   const Revision old = one.revision;
   for (int i = 0; i < 5; ++i) etcd.put("/a", "x");
-  // Who comes first next time does it, and the other one does not.
+  // The first one to run compacts next time, and the other one does not.
   EXPECT_EQ(etcd.run(compact_once(etcd.get(), one)), old);
   EXPECT_EQ(etcd.run(compact_once(etcd.get(), two)), 0u);
   RangeRequest past;

@@ -78,7 +78,7 @@ TEST_P(TransitionTest, OldAndNewMembershipDecide) {
   } else {
     last = pods()->update("n/a", [&](const api::Object&) { return pod("a", t.after, "changed"); });
   }
-  // What comes next tells that nothing else comes.
+  // The next event shows that nothing else arrives.
   pods()->create("n/z", pod("z", "x"));
   std::vector<std::string> expected;
   if (*t.event != '\0') expected.push_back(std::string(t.event) + " n/a");
@@ -535,7 +535,7 @@ TEST(ScriptedWatcherTest, WhoDoesNotReadMakesEtcdWait) {
     EXPECT_TRUE(eventually([&] { return connection != nullptr && connection.load()->stalled(); }));
     // Two queues of 100, one buffer of the transport and those of the sockets.
     EXPECT_LT(connection.load()->written(), 32u << 20);
-    // What was held back comes, in order.
+    // The events that were held back arrive in order.
     const auto events = watch->take_events(20000);
     ASSERT_THAT(events, SizeIs(20000));
     for (std::size_t i = 1; i < events.size(); ++i)

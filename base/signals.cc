@@ -1,4 +1,4 @@
-#include "lookout/controller/signals.h"
+#include "lookout/base/signals.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 #include <string>
 #include <thread>
 
-#include "lookout/api/error.h"
+#include "lookout/base/error.h"
 
-namespace lookout::controller {
+namespace lookout {
 namespace {
 
 // Handlers of signals have nothing but globals; this one is written once, before they run.
@@ -64,4 +64,4 @@ std::stop_token stop_on_signals() {
   return signals.token();
 }
 
-}  // namespace lookout::controller
+}  // namespace lookout

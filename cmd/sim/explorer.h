@@ -1,0 +1,88 @@
+// The tests of a program over many seeds, on several processors.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "cmd/sim/seeds.h"
+#include "cmd/sim/test_program.h"
+
+namespace lookout::cmd::sim {
+
+struct ExplorerOptions {
+  std::string program;
+  std::string filter = "*";
+  Seeds seeds;
+  /// Zero: until the seeds are used up.
+  std::chrono::milliseconds time{0};
+  unsigned jobs = 1;
+  bool keep_going = false;
+};
+
+/// Figures of one test.
+struct TestFigures {
+  std::string name;
+  std::uint64_t worlds = 0;
+  std::uint64_t requests = 0;
+  std::vector<std::uint64_t> failed_seeds = {};
+  std::uint64_t failures = 0;
+  /// Runs no worlds, and was left out.
+  bool other = false;
+};
+
+/// Hands out seeds, in order and to all tests in turn, to processes that run one test over a few of
+/// them.
+class Explorer {
+ public:
+  /// Lists the tests. Throws lookout::Error if there is none.
+  Explorer(ExplorerOptions options, std::string folder);
+
+  /// Called with the report of each failure, and now and then between them.
+  std::function<void(const std::string& test, const TestResult& result)> on_failure;
+  std::function<void()> on_progress;
+
+  /// Until the seeds or the time are used up, a stop is requested, or something fails.
+  void run(const std::stop_token& stop);
+
+  const std::vector<TestFigures>& tests() const { return tests_; }
+  const ExplorerOptions& options() const { return options_; }
+  std::chrono::milliseconds elapsed() const;
+  std::uint64_t worlds() const;
+  std::uint64_t failures() const;
+  /// Tests that are not known to run no worlds.
+  std::uint64_t world_tests() const;
+
+ private:
+  struct Work {
+    Seeds seeds;
+    /// Its first seed shows whether the test runs worlds.
+    bool probed = false;
+  };
+  struct Running {
+    std::size_t test;
+    std::unique_ptr<TestRun> run;
+  };
+
+  bool start_one();
+  void finish(std::size_t test, const Seeds& seeds, const TestResult& result);
+  bool time_is_over() const;
+
+  const ExplorerOptions options_;
+  const std::string folder_;
+  const std::chrono::steady_clock::time_point begin_;
+  std::vector<TestFigures> tests_;
+  std::vector<Work> work_;                           // by test
+  std::deque<std::pair<std::size_t, Seeds>> again_;  // behind a failure
+  std::vector<Running> running_;
+  std::size_t next_ = 0;
+  bool over_ = false;
+};
+
+}  // namespace lookout::cmd::sim

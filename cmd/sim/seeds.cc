@@ -1,0 +1,48 @@
+#include "cmd/sim/seeds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace lookout::cmd::sim {
+namespace {
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  std::uint64_t out = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (text.empty() || parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size())
+    return std::nullopt;
+  return out;
+}
+
+}  // namespace
+
+Seeds Seeds::take(std::uint64_t most) {
+  const Seeds out{first, first + std::min(most, count()) - 1};
+  first = out.last + 1;
+  return out;
+}
+
+std::string Seeds::text() const { return fmt::format("{}-{}", first, last); }
+
+std::optional<Seeds> parse_seeds(std::string_view text) {
+  Seeds out;
+  const std::size_t dash = text.find('-');
+  const auto first = number(text.substr(0, dash));
+  if (!first) return std::nullopt;
+  if (dash == std::string_view::npos) {
+    out.last = *first;
+  } else {
+    out.first = *first;
+    if (dash + 1 < text.size()) {
+      const auto last = number(text.substr(dash + 1));
+      if (!last) return std::nullopt;
+      out.last = *last;
+    }
+  }
+  if (out.first == 0 || out.empty()) return std::nullopt;
+  return out;
+}
+
+}  // namespace lookout::cmd::sim

@@ -1,0 +1,15 @@
+// A claim for a volume for each StatefulSet, which goes when the set goes.
+#pragma once
+
+#include <lookout/controller/manager.h>
+
+namespace claims {
+
+/// Names the StatefulSet of a claim.
+inline constexpr char kSetLabel[] = "example.com/set";
+
+void add_controller(lookout::controller::Manager& manager);
+/// Believes its cache when that says that a set is gone.
+void add_buggy_controller(lookout::controller::Manager& manager);
+
+}  // namespace claims

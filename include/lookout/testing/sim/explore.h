@@ -1,0 +1,66 @@
+// Many worlds of one scenario, and what a failure tells.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lookout/base/attributes.h"
+#include "lookout/testing/sim/world.h"
+
+namespace lookout::sim {
+
+/// Fills a world: makes objects, starts processes, names what must hold, and calls run(). Called
+/// once for each world; it must not keep anything from one call to the next.
+using Scenario = std::function<void(World& world)>;
+
+struct ExploreOptions {
+  /// $LOOKOUT_SIM_SEED, if it is set, is the only seed; $LOOKOUT_SIM_SEEDS ("200" or "1000-1999")
+  /// replaces these two.
+  std::uint64_t first_seed = 1;
+  std::uint64_t seeds = 100;
+  LOOKOUT_OPTION FaultOptions faults = all_faults();
+  LOOKOUT_OPTION WorldOptions world = {};
+  /// The end must be that of the run without faults (see World::snapshot()).
+  bool stable = true;
+  /// Each world is run twice, and both must do the same. $LOOKOUT_SIM_TWICE=1 switches it on.
+  bool twice = false;
+  /// Worlds to spend on making the plan of a failure smaller.
+  unsigned shrink = 60;
+};
+
+struct Outcome {
+  bool passed = true;
+  std::uint64_t worlds = 0;
+  std::uint64_t requests = 0;
+  /// Simulated time.
+  Time simulated{0};
+  // Of the first failure:
+  std::uint64_t seed = 0;
+  Plan plan = {};
+  std::string violation = {};
+  /// For people: the seed, the plan, the violation and the story.
+  std::string report = {};
+};
+
+/// Runs the scenario once without faults and then for each seed with them, until an oracle objects;
+/// then finds the fewest faults that still make it object. Nothing else of the program may run
+/// meanwhile.
+Outcome explore(const std::string& name, const Scenario& scenario, ExploreOptions options = {});
+
+/// Runs the scenario once without faults, and then once for each place where one of the kinds of
+/// faults of requests can strike: "a crash after each write", "a stale read in place of each list".
+/// What a run without faults shows decides which places there are. `options.seeds` worlds for each
+/// of them; the faults of `options` are not drawn.
+Outcome explore_each(const std::string& name, const Scenario& scenario,
+                     const std::vector<FaultKind>& kinds, ExploreOptions options = {});
+
+/// One world with exactly these faults. Returns what an oracle has found; nothing if all is well.
+std::optional<std::string> replay(const Scenario& scenario, std::uint64_t seed, const Plan& plan,
+                                  ExploreOptions options = {});
+
+}  // namespace lookout::sim

@@ -1,0 +1,178 @@
+#include "lookout/registry/call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "registry/balancer_state.h"
+
+namespace lookout::registry::detail {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How long a call that waits for an instance waits before it looks again, at most.
+constexpr milliseconds kLook{20};
+
+const char* to_string(CallError::Reason reason) {
+  switch (reason) {
+    case CallError::Reason::kNoInstance:
+      return "there is no other instance";
+    case CallError::Reason::kAttempts:
+      return "no attempts are left";
+    case CallError::Reason::kDeadline:
+      return "the time is over";
+    case CallError::Reason::kBudget:
+      return "the budget for retries is spent";
+    case CallError::Reason::kStopped:
+      return "the call was stopped";
+  }
+  return "";
+}
+
+}  // namespace
+
+CallRun::CallRun(const Balancer& balancer, const CallPolicy& policy)
+    : balancer_(balancer),
+      policy_(policy),
+      deadline_(policy.deadline.count() > 0 ? now() + policy.deadline : TimePoint::max()) {
+  balancer_.state_->calls.fetch_add(1, std::memory_order_relaxed);
+  balancer_.state_->retries.call_begun();
+}
+
+CallRun::~CallRun() = default;
+
+CallRun::TimePoint CallRun::now() const { return balancer_.state_->health->clock->now(); }
+
+CallRun::Next CallRun::begin() {
+  const auto over = [this](CallError::Reason reason) {
+    reason_ = reason;
+    return Next::kOver;
+  };
+  const TimePoint begun = now();
+  if (stopped()) return over(CallError::Reason::kStopped);
+  if (static_cast<int>(tries_.size()) >= policy_.attempts) {
+    return over(CallError::Reason::kAttempts);
+  }
+  if (begun >= deadline_) return over(CallError::Reason::kDeadline);
+
+  PickOptions options;
+  options.exclude = tried_;
+  options.scheme = policy_.scheme;
+  options.hash = policy_.hash;
+  Pick pick = balancer_.pick(options);
+  if (!pick) {
+    reason_ = CallError::Reason::kNoInstance;
+    const bool waits = tries_.empty() && policy_.wait_for_instance && policy_.deadline.count() > 0;
+    return waits ? Next::kWait : Next::kOver;
+  }
+  if (!tries_.empty()) {
+    if (!balancer_.state_->retries.take(nanos_of(begun))) {
+      balancer_.state_->budget_spent.fetch_add(1, std::memory_order_relaxed);
+      return over(CallError::Reason::kBudget);
+    }
+    balancer_.state_->calls_retried.fetch_add(1, std::memory_order_relaxed);
+  }
+  auto next = std::make_unique<Try>();
+  tried_.push_back(pick);  // a copy, which is not in flight
+  next->pick = std::move(pick);
+  next->begun = begun;
+  next->forward.emplace(policy_.stop, Forward{next->stop});
+  const int left = policy_.attempts - static_cast<int>(tries_.size());
+  if (deadline_ != TimePoint::max()) {
+    const auto rest = deadline_ - begun;
+    next->until = begun + (policy_.per_try.count() > 0 ? rest : rest / left);
+  }
+  if (policy_.per_try.count() > 0) next->until = std::min(next->until, begun + policy_.per_try);
+  next->attempt.number = static_cast<int>(tries_.size()) + 1;
+  next->attempt.stop = next->stop.get_token();
+  next->attempt.instance = &*next->pick;
+  if (next->until != TimePoint::max()) {
+    const auto time = std::chrono::ceil<milliseconds>(next->until - begun);
+    next->attempt.time = std::max(time, milliseconds(1));
+  }
+  tries_.push_back(std::move(next));
+  return Next::kBegun;
+}
+
+void CallRun::learn(Try& attempt, Outcome outcome, const char* failure) {
+  if (std::exchange(attempt.ended, true)) return;
+  attempt.pick.report(outcome, now() - attempt.begun);
+  if (failure == nullptr) return;
+  if (!failures_.empty()) failures_ += "; ";
+  const ServiceInstance& instance = *attempt.pick;
+  failures_ += fmt::format("{} ({}): {}", attempt.pick.endpoint().text(), instance.key(), failure);
+}
+
+void CallRun::end(Try& attempt, Outcome outcome) {
+  const char* failure = outcome == Outcome::kFailed     ? "failed"
+                        : outcome == Outcome::kTimedOut ? "no answer in time"
+                                                        : nullptr;
+  learn(attempt, outcome, failure);
+}
+
+bool CallRun::end(Try& attempt, const std::exception_ptr& error) {
+  last_error_ = error;
+  // One that is stopped says nothing of the instance.
+  const Outcome outcome = attempt.timed_out ? Outcome::kTimedOut
+                          : stopped()       ? Outcome::kIgnored
+                                            : Outcome::kFailed;
+  try {
+    std::rethrow_exception(error);
+  } catch (const FinalError&) {
+    learn(attempt, Outcome::kOk, nullptr);
+    return true;
+  } catch (const std::exception& e) {
+    learn(attempt, outcome, e.what());
+    return policy_.retry_if && !policy_.retry_if(e);
+  } catch (...) {
+    learn(attempt, outcome, "an exception that is no std::exception");
+  }
+  return false;
+}
+
+void CallRun::stop_others(const Try* winner) {
+  for (const auto& one : tries_) {
+    if (one->ended) continue;
+    one->stop.request_stop();
+    // A backup request overtook it.
+    if (winner != nullptr && one->begun < winner->begun) {
+      learn(*one, Outcome::kTimedOut, nullptr);
+    } else {
+      learn(*one, Outcome::kIgnored, nullptr);
+    }
+  }
+}
+
+void CallRun::wait() const {
+  const auto left = std::chrono::ceil<milliseconds>(deadline_ - now());
+  const auto set = balancer_.load();
+  balancer_.wait_for_change(*set, std::clamp(left, milliseconds(1), kLook), policy_.stop);
+}
+
+void CallRun::give_up() const {
+  balancer_.state_->calls_failed.fetch_add(1, std::memory_order_relaxed);
+}
+
+void CallRun::fail() const {
+  give_up();
+  const std::string& service = balancer_.state_->service;
+  if (tries_.empty()) {
+    const char* why =
+        reason_ == CallError::Reason::kNoInstance ? "there is no instance" : to_string(reason_);
+    const auto set = balancer_.load();
+    const Freshness fresh = set->freshness();
+    throw CallError(reason_,
+                    fmt::format("call of {}{}: {}, of {} that are announced{}{}", service,
+                                policy_.scheme.empty() ? "" : fmt::format(" ({})", policy_.scheme),
+                                why, set->size(), fresh.error.empty() ? "" : "; ", fresh.error),
+                    last_error_);
+  }
+  throw CallError(reason_,
+                  fmt::format("call of {}: {} of {} attempts failed, {}: {}", service,
+                              tries_.size(), policy_.attempts, to_string(reason_), failures_),
+                  last_error_);
+}
+
+}  // namespace lookout::registry::detail

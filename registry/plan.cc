@@ -1,0 +1,262 @@
+#include "registry/plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "registry/mixing.h"
+
+namespace lookout::registry {
+namespace detail {
+namespace {
+
+constexpr std::uint32_t kMaxWeight = 65535;
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------ Plan
+
+Pick Plan::pick(PlanPtr self, const PickOptions& options) {
+  const Plan& plan = *self;
+  Want want(options, *plan.health_, plan.nodes_.size(), plan.needs_time_);
+  if (plan.expires_ != 0 && want.now() >= plan.expires_) {
+    plan.health_->unserved.fetch_add(1, std::memory_order_relaxed);
+    return {};
+  }
+  const Candidate* found = plan.chooser_->choose(want);
+  while (found == nullptr && want.relax()) found = plan.chooser_->choose(want);
+  if (found == nullptr) {
+    plan.health_->unserved.fetch_add(1, std::memory_order_relaxed);
+    return {};
+  }
+  const Endpoint* endpoint = found->instance->endpoint(options.scheme);
+  return {std::move(self), found->instance, endpoint, found->node};
+}
+
+void Plan::report(const Node& node, Outcome outcome, Nanos latency) const {
+  Health& health = *health_;
+  const bool looks =
+      health.outliers.success_rate_deviations > 0 && health.outliers.interval.count() > 0;
+  Nanos now = looks || health.learns_latency ? health.now() : 0;
+  const bool too_often = node.learn(outcome, latency, now, health);
+  if (!too_often && !looks) return;
+  if (now == 0) now = health.now();
+  if (too_often) {
+    const std::lock_guard lock(health.ejecting);
+    eject(node, now);
+  }
+  if (!looks) return;
+  Nanos next = health.next_look.load(std::memory_order_relaxed);
+  if (now < next) return;
+  const Nanos after =
+      now + std::chrono::duration_cast<std::chrono::nanoseconds>(health.outliers.interval).count();
+  // One thread looks; the first time there is nothing to look at yet.
+  if (health.next_look.compare_exchange_strong(next, after, std::memory_order_relaxed) &&
+      next != 0) {
+    look_at_success_rates(now);
+  }
+}
+
+void Plan::eject(const Node& node, Nanos now) const {
+  // Those whose time is over make room for others.
+  for (const auto& other : nodes_) other->come_back(now, *health_);
+  node.eject(now, nodes_.size(), *health_);
+}
+
+void Plan::look_at_success_rates(Nanos now) const {
+  struct Rate {
+    const Node* node;
+    double rate;
+  };
+  const OutlierOptions& rules = health_->outliers;
+  std::vector<Rate> rates;
+  for (const auto& node : nodes_) {
+    const auto [ok, failed] = node->take_window();
+    const std::uint64_t calls = ok + failed;
+    if (calls == 0 || calls < rules.success_rate_calls) continue;
+    rates.push_back({node.get(), static_cast<double>(ok) / static_cast<double>(calls)});
+  }
+  if (rates.empty() || rates.size() < rules.success_rate_instances) return;
+  const auto count = static_cast<double>(rates.size());
+  double mean = 0;
+  for (const Rate& rate : rates) mean += rate.rate / count;
+  double variance = 0;
+  for (const Rate& rate : rates) variance += (rate.rate - mean) * (rate.rate - mean) / count;
+  const double limit = mean - rules.success_rate_deviations * std::sqrt(variance);
+  std::ranges::sort(rates, {}, &Rate::rate);
+  const std::lock_guard lock(health_->ejecting);
+  for (const Rate& rate : rates) {
+    if (rate.rate >= limit) break;
+    eject(*rate.node, now);
+  }
+}
+
+// --------------------------------------------------------------------------------- Planner
+
+Planner::Planner(BalancerPolicy policy, std::uint64_t seed)
+    : policy_(std::move(policy)), health_(std::make_shared<Health>(policy_)) {
+  memory_.seed = seed;
+}
+
+std::vector<const ServiceInstance*> Planner::usable(const InstanceSet& set) const {
+  std::vector<const ServiceInstance*> out;
+  for (const auto& instance : set) {
+    if (!instance.ready || instance.endpoint() == nullptr) continue;
+    if (policy_.filter && !policy_.filter(instance)) continue;
+    out.push_back(&instance);
+  }
+  if (policy_.subset_size == 0 || out.size() <= policy_.subset_size) return out;
+  // Rendezvous: each caller has an order of its own, in which a change moves only what changes.
+  const std::uint64_t caller = hashed(policy_.subset_of);
+  const auto rank = [&](const ServiceInstance* instance) {
+    return hashed(instance->key(), caller);
+  };
+  std::ranges::nth_element(out, out.begin() + static_cast<std::ptrdiff_t>(policy_.subset_size), {},
+                           rank);
+  out.resize(policy_.subset_size);
+  std::ranges::sort(out, {}, [](const auto* instance) -> auto& { return instance->key(); });
+  return out;
+}
+
+NodePtr Planner::node(const ServiceInstance& instance) {
+  auto& zone = zones_[instance.zone];
+  if (!zone) zone = std::make_shared<ZoneHealth>();
+  auto& found = nodes_[instance.key()];
+  if (!found || found->zone() != zone) {
+    const bool ramps = started_ && policy_.slow_start.count() > 0;
+    const Nanos from = ramps ? health_->now() : 0;
+    found = std::make_shared<const Node>(instance.key(), zone, from);
+    if (ramps) {
+      health_->ramp_until.store(from + health_->slow_start, std::memory_order_relaxed);
+    }
+  }
+  return found;
+}
+
+std::uint32_t Planner::weight_of(const ServiceInstance& instance) const {
+  const auto it = instance.metadata.find(policy_.weight_key);
+  std::uint32_t weight = policy_.default_weight;
+  if (it != instance.metadata.end()) {
+    const char* const end = it->second.data() + it->second.size();
+    std::uint32_t number = 0;
+    const auto [rest, error] = std::from_chars(it->second.data(), end, number);
+    if (error == std::errc{} && rest == end) weight = number;
+  }
+  return std::min(weight, kMaxWeight);
+}
+
+PlanPtr Planner::plan(const InstanceSetPtr& set) {
+  if (!usable(*set).empty()) {
+    last_ = set;
+    return make(set, 0);
+  }
+  if (policy_.keep_last.count() > 0 && last_) {
+    const auto keep = std::chrono::duration_cast<std::chrono::nanoseconds>(policy_.keep_last);
+    return make(std::exchange(last_, nullptr), health_->now() + keep.count());
+  }
+  return make(set, 0);
+}
+
+PlanPtr Planner::make(const InstanceSetPtr& set, Nanos expires) {
+  Candidates candidates;
+  std::vector<NodePtr> nodes;
+  std::map<std::string, NodePtr> present;
+  for (const ServiceInstance* instance : usable(*set)) {
+    nodes.push_back(node(*instance));
+    present.emplace(instance->key(), nodes.back());
+    candidates.push_back({instance, nodes.back().get(), weight_of(*instance)});
+  }
+  // An instance, or a zone, that has gone begins anew when it comes back.
+  present.swap(nodes_);
+  std::erase_if(memory_.zone_uses, [&](const auto& use) {
+    return std::ranges::none_of(candidates, [&](const Candidate& candidate) {
+      return candidate.instance->zone == use.first;
+    });
+  });
+  {
+    // The ejected ones that have gone count no more.
+    const std::lock_guard lock(health_->ejecting);
+    for (const auto& [key, known] : present) {
+      const auto now = nodes_.find(key);
+      if (now == nodes_.end() || now->second != known) known->leave();
+    }
+    std::uint32_t out = 0;
+    std::map<ZoneHealth*, std::uint32_t> out_here;
+    for (const auto& known : nodes) {
+      if (!known->is_out()) continue;
+      ++out;
+      ++out_here[known->zone().get()];
+    }
+    health_->ejected.store(out, std::memory_order_relaxed);
+    for (const auto& [name, zone] : zones_) {
+      zone->ejected.store(out_here[zone.get()], std::memory_order_relaxed);
+    }
+  }
+  if (!candidates.empty()) started_ = true;
+  const bool needs_time = expires != 0 || policy_.kind == BalancerPolicy::Kind::kP2cEwma;
+  auto chooser = make_chooser(policy_, std::move(candidates), memory_);
+  return {new Plan(set, std::move(nodes), std::move(chooser), health_, needs_time, expires)};
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ Pick
+
+Pick::Pick(boost::intrusive_ptr<const detail::PlanBase> plan, const ServiceInstance* instance,
+           const Endpoint* endpoint, const detail::Node* node)
+    : plan_(std::move(plan)),
+      instance_(instance),
+      endpoint_(endpoint),
+      node_(node),
+      in_flight_(true) {
+  node_->take_off(this->plan().health());
+}
+
+Pick::Pick(const Pick& other)
+    : plan_(other.plan_),
+      instance_(other.instance_),
+      endpoint_(other.endpoint_),
+      node_(other.node_) {}
+
+Pick& Pick::operator=(const Pick& other) {
+  if (this != &other) *this = Pick(other);
+  return *this;
+}
+
+Pick::Pick(Pick&& other) noexcept
+    : plan_(std::move(other.plan_)),
+      instance_(std::exchange(other.instance_, nullptr)),
+      endpoint_(std::exchange(other.endpoint_, nullptr)),
+      node_(std::exchange(other.node_, nullptr)),
+      in_flight_(std::exchange(other.in_flight_, false)) {}
+
+Pick& Pick::operator=(Pick&& other) noexcept {
+  if (this != &other) {
+    land();
+    plan_ = std::move(other.plan_);
+    instance_ = std::exchange(other.instance_, nullptr);
+    endpoint_ = std::exchange(other.endpoint_, nullptr);
+    node_ = std::exchange(other.node_, nullptr);
+    in_flight_ = std::exchange(other.in_flight_, false);
+  }
+  return *this;
+}
+
+Pick::~Pick() { land(); }
+
+const detail::Plan& Pick::plan() const { return static_cast<const detail::Plan&>(*plan_); }
+
+void Pick::land() const {
+  if (std::exchange(in_flight_, false)) node_->land(plan().health());
+}
+
+InstanceSetPtr Pick::set() const { return plan_ ? plan().set() : nullptr; }
+
+void Pick::report(Outcome outcome, std::chrono::nanoseconds latency) const {
+  if (node_ == nullptr) return;
+  land();
+  plan().report(*node_, outcome, latency.count());
+}
+
+}  // namespace lookout::registry

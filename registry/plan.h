@@ -1,0 +1,80 @@
+// How a balancer goes through one set.
+#pragma once
+
+#include <atomic>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lookout/registry/counted.h"
+#include "lookout/registry/instance_set.h"
+#include "lookout/registry/pick.h"
+#include "registry/chooser.h"
+#include "registry/node.h"
+
+namespace lookout::registry::detail {
+
+using NodePtr = std::shared_ptr<const Node>;
+using PlanPtr = boost::intrusive_ptr<const Plan>;
+
+/// Immutable, but for what its nodes learn. Picks keep it.
+class Plan : public PlanBase {
+ public:
+  Plan(InstanceSetPtr set, std::vector<NodePtr> nodes, std::unique_ptr<const Chooser> chooser,
+       std::shared_ptr<Health> health, bool needs_time, Nanos expires)
+      : set_(std::move(set)),
+        nodes_(std::move(nodes)),
+        chooser_(std::move(chooser)),
+        health_(std::move(health)),
+        needs_time_(needs_time),
+        expires_(expires) {}
+
+  const InstanceSetPtr& set() const { return set_; }
+  const std::vector<NodePtr>& nodes() const { return nodes_; }
+  Health& health() const { return *health_; }
+  /// When it must not be used any more; 0: never.
+  Nanos expires() const { return expires_; }
+
+  static Pick pick(PlanPtr self, const PickOptions& options);
+  void report(const Node& node, Outcome outcome, Nanos latency) const;
+
+ private:
+  void look_at_success_rates(Nanos now) const;
+  /// Under Health::ejecting.
+  void eject(const Node& node, Nanos now) const;
+
+  const InstanceSetPtr set_;
+  const std::vector<NodePtr> nodes_;  // of the candidates
+  const std::unique_ptr<const Chooser> chooser_;
+  const std::shared_ptr<Health> health_;
+  const bool needs_time_;
+  const Nanos expires_;
+};
+
+/// Makes the plans of a balancer, and keeps what is learned from one to the next. For one thread at
+/// a time.
+class Planner {
+ public:
+  Planner(BalancerPolicy policy, std::uint64_t seed);
+
+  PlanPtr plan(const InstanceSetPtr& set);
+  const std::shared_ptr<Health>& health() const { return health_; }
+
+ private:
+  std::vector<const ServiceInstance*> usable(const InstanceSet& set) const;
+  NodePtr node(const ServiceInstance& instance);
+  std::uint32_t weight_of(const ServiceInstance& instance) const;
+  PlanPtr make(const InstanceSetPtr& set, Nanos expires);
+
+  const BalancerPolicy policy_;
+  const std::shared_ptr<Health> health_;
+  Memory memory_;
+  std::map<std::string, NodePtr> nodes_;
+  std::map<std::string, std::shared_ptr<ZoneHealth>> zones_;
+  InstanceSetPtr last_;  // the last one that had a usable instance
+  bool started_ = false;
+};
+
+}  // namespace lookout::registry::detail

@@ -1,0 +1,264 @@
+#include "lookout/registry/registration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "lookout/base/detail/log.h"
+
+namespace lookout::registry {
+
+using std::chrono::milliseconds;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+struct Registration::Core {
+  Core(Registrar& to, RegistrationOptions chosen)
+      : registrar(to), options(std::move(chosen)), retry(options.retry_after) {}
+
+  void run(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const bool ready = is_ready();
+      const auto now = std::chrono::steady_clock::now();
+      if (ready && now >= next_attempt) {
+        announce(stop);
+      } else if (!ready && announced) {
+        withdraw(stop);
+      }
+      sleep(stop);
+    }
+  }
+
+  bool is_ready() {
+    std::string why = "the program is not ready";
+    try {
+      if (!options.ready || options.ready()) return true;
+    } catch (const std::exception& e) {
+      why = fmt::format("the program is not ready: {}", e.what());
+    } catch (...) {
+    }
+    const std::lock_guard lock(mutex);
+    error = std::move(why);
+    return false;
+  }
+
+  void announce(const std::stop_token& stop) {
+    // From here on there may be something to take back, whatever becomes of the request.
+    announced = true;
+    if (!attempt("register", [&] {
+          rest::CallOptions call;
+          call.stop = stop;
+          call.timeout = options.timeout;
+          registrar.register_instance(options.instance, std::move(call));
+        })) {
+      if (!stop.stop_requested()) set_state(State::kFailing);
+      return;
+    }
+    registrations.fetch_add(1, std::memory_order_relaxed);
+    next_attempt = options.refresh_every.count() > 0
+                       ? std::chrono::steady_clock::now() + options.refresh_every
+                       : SteadyTime::max();
+    set_state(State::kRegistered);
+  }
+
+  void withdraw(const std::stop_token& stop) {
+    const std::string why = [&] {
+      const std::lock_guard lock(mutex);
+      return error;
+    }();
+    if (std::chrono::steady_clock::now() < next_withdrawal) return;
+    if (!deregister(stop, options.timeout)) {
+      next_withdrawal = next_attempt;
+      return;
+    }
+    announced = false;
+    next_attempt = {};
+    set_state(State::kOut);
+    const std::lock_guard lock(mutex);
+    error = why;
+  }
+
+  bool deregister(const std::stop_token& stop, milliseconds time) {
+    return attempt("deregister", [&] {
+      rest::CallOptions call;
+      call.stop = stop;
+      call.timeout = std::max(time, milliseconds(1));
+      registrar.deregister_instance(options.instance, std::move(call));
+    });
+  }
+
+  /// False if it fails; `next_attempt` is then when to try again.
+  template <class Request>
+  bool attempt(const char* what, const Request& request) {
+    std::string why;
+    try {
+      request();
+      retry = options.retry_after;
+      const std::lock_guard lock(mutex);
+      error.clear();
+      return true;
+    } catch (const std::exception& e) {
+      why = e.what();
+    } catch (...) {
+      why = "an exception that is no std::exception";
+    }
+    failures.fetch_add(1, std::memory_order_relaxed);
+    next_attempt = std::chrono::steady_clock::now() + retry;
+    retry = std::min(2 * retry, options.retry_after_max);
+    why = fmt::format("cannot {} {}: {}", what, options.instance.name, why);
+    {
+      const std::lock_guard lock(mutex);
+      error = why;
+    }
+    report(why);
+    return false;
+  }
+
+  void report(const std::string& why) const {
+    if (!options.on_error) {
+      log::warn("registry: {}", why);
+      return;
+    }
+    try {
+      options.on_error(why);
+    } catch (const std::exception& e) {
+      log::error("registry: on_error of the registration of {} threw: {}", options.instance.name,
+                 e.what());
+    } catch (...) {
+      log::error("registry: on_error of the registration of {} threw", options.instance.name);
+    }
+  }
+
+  void sleep(const std::stop_token& stop) {
+    auto until = std::chrono::steady_clock::now() + options.check_every;
+    // The time of a retry may come first.
+    if (next_attempt > std::chrono::steady_clock::now()) until = std::min(until, next_attempt);
+    std::unique_lock lock(mutex);
+    changed.wait_until(lock, stop, until, [&] { return std::exchange(check, false); });
+  }
+
+  void set_state(State next) {
+    {
+      const std::lock_guard lock(mutex);
+      state = next;
+    }
+    changed.notify_all();
+  }
+
+  /// On the thread of leave(), when the other has ended.
+  bool take_back() {
+    const auto end = std::chrono::steady_clock::now() + options.timeout;
+    while (announced) {
+      const auto left =
+          std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
+      if (left.count() <= 0) return false;
+      if (deregister({}, left)) {
+        announced = false;
+      } else {
+        std::this_thread::sleep_until(std::min(next_attempt, end));
+      }
+    }
+    return true;
+  }
+
+  Registrar& registrar;
+  const RegistrationOptions options;
+  std::atomic<std::uint64_t> registrations{0};
+  std::atomic<std::uint64_t> failures{0};
+
+  // For the thread, and for leave() when it has ended.
+  bool announced = false;
+  SteadyTime next_attempt = {};
+  SteadyTime next_withdrawal = {};
+  milliseconds retry;
+
+  mutable std::mutex mutex;
+  mutable std::condition_variable_any changed;
+  // Guarded by mutex.
+  State state = State::kWaiting;
+  std::string error;
+  bool check = false;
+
+  std::mutex leaving;
+  std::optional<bool> taken_back;  // guarded by leaving
+  std::jthread thread;             // ends first
+};
+
+Registration::Registration(Registrar& registrar, RegistrationOptions options)
+    : core_(std::make_unique<Core>(registrar, std::move(options))) {
+  core_->thread =
+      std::jthread([core = core_.get()](const std::stop_token& stop) { core->run(stop); });
+}
+
+Registration::~Registration() { leave(); }
+
+Registration::State Registration::state() const {
+  const std::lock_guard lock(core_->mutex);
+  return core_->state;
+}
+
+std::string Registration::last_error() const {
+  const std::lock_guard lock(core_->mutex);
+  return core_->error;
+}
+
+bool Registration::wait_registered(milliseconds time, std::stop_token stop) const {
+  std::unique_lock lock(core_->mutex);
+  core_->changed.wait_for(lock, std::move(stop), time, [&] {
+    return core_->state == State::kRegistered || core_->state == State::kLeft;
+  });
+  return core_->state == State::kRegistered;
+}
+
+void Registration::check_now() {
+  {
+    const std::lock_guard lock(core_->mutex);
+    core_->check = true;
+  }
+  core_->changed.notify_all();
+}
+
+bool Registration::leave() {
+  const std::lock_guard lock(core_->leaving);
+  if (core_->taken_back) return *core_->taken_back;
+  core_->thread.request_stop();
+  if (core_->thread.joinable()) core_->thread.join();
+  core_->retry = core_->options.retry_after;
+  core_->taken_back = core_->take_back();
+  core_->set_state(State::kLeft);
+  return *core_->taken_back;
+}
+
+void Registration::collect(std::vector<metrics::Sample>& out) const {
+  metrics::Collector all(out, {{"service", core_->options.instance.name}});
+  all.gauge("lookout_registry_registered", "1 if this instance is announced.",
+            state() == State::kRegistered ? 1 : 0);
+  all.counter("lookout_registry_registrations_total", "Announcements, repeated ones included.",
+              core_->registrations);
+  all.counter("lookout_registry_registration_errors_total",
+              "Requests to announce this instance, or to take it back, that failed.",
+              core_->failures);
+}
+
+const char* to_string(Registration::State state) {
+  switch (state) {
+    case Registration::State::kWaiting:
+      return "waiting";
+    case Registration::State::kRegistered:
+      return "registered";
+    case Registration::State::kOut:
+      return "out";
+    case Registration::State::kFailing:
+      return "failing";
+    case Registration::State::kLeft:
+      return "left";
+  }
+  return "";
+}
+
+}  // namespace lookout::registry

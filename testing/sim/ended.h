@@ -1,0 +1,38 @@
+// What is left of a world, and its way from one process to another.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/testing/sim/world.h"
+
+namespace lookout::sim {
+
+/// A request of a process.
+struct Traced {
+  std::string process;
+  std::uint64_t number = 0;
+  std::string method;
+  std::string target;
+};
+
+struct Ended {
+  std::optional<std::string> violation = {};
+  Plan struck = {};
+  std::string story = {};
+  std::map<std::string, std::string> state = {};
+  std::uint64_t digest = 0;
+  std::uint64_t requests = 0;
+  Time simulated{0};
+  std::vector<Traced> trace = {};
+};
+
+std::string encode(const Ended& ended);
+/// Throws lookout::Error if the text is cut off.
+Ended decode(std::string_view text);
+
+}  // namespace lookout::sim

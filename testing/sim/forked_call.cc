@@ -1,0 +1,79 @@
+#include "testing/sim/forked_call.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+namespace lookout::sim {
+namespace {
+
+constexpr int kThrew = 3;
+
+[[noreturn]] void run_child(const std::function<std::string()>& function, int out) {
+  int status = 0;
+  std::string result;
+  try {
+    result = function();
+  } catch (const std::exception& e) {
+    result = e.what();
+    status = kThrew;
+  }
+  for (std::size_t written = 0; written < result.size();) {
+    const ssize_t n = ::write(out, result.data() + written, result.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) _exit(kThrew);
+    written += static_cast<std::size_t>(n);
+  }
+  std::fflush(nullptr);
+  _exit(status);
+}
+
+std::string read_all(int fd) {
+  std::string out;
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return out;
+    out.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace
+
+ForkedCall::ForkedCall(const std::function<std::string()>& function) {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  // What is buffered here would be written twice.
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  if (child == 0) {
+    close(ends[0]);
+    run_child(function, ends[1]);
+  }
+  close(ends[1]);
+  result_ = read_all(ends[0]);
+  close(ends[0]);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) {
+    why_ = fmt::format("the world was ended by signal {} ({}); its last words are above",
+                       WTERMSIG(status), strsignal(WTERMSIG(status)));
+  } else if (WEXITSTATUS(status) == kThrew) {
+    why_ = "the world could not be made: " + result_;
+  } else if (WEXITSTATUS(status) != 0) {
+    why_ = fmt::format("the world ended with exit status {}; its last words are above",
+                       WEXITSTATUS(status));
+  }
+}
+
+}  // namespace lookout::sim

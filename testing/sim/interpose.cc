@@ -1,0 +1,479 @@
+// The C library's functions that wait, tell the time or make random bytes. A program that links the
+// simulator gets these in place of the C library's own; on threads of no world they only pass the
+// call on.
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <openssl/rand.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "testing/sim/kernel.h"
+#include "testing/sim/libc.h"
+
+namespace lookout::sim {
+namespace {
+
+constexpr Nanos kSecond = 1'000'000'000;
+/// What the clocks show when a world begins: the steady one, and the one on the wall (1 January
+/// 2026, 00:00 UTC).
+constexpr Nanos kSteadyBase = 1'000'000 * kSecond;
+constexpr Nanos kWallBase = 1'767'225'600 * kSecond;
+
+template <class F>
+void find(F& function, const char* name) {
+  function = reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
+}
+
+/// Of the sanitizer, where there is one: it has to know the threads.
+template <class F>
+void find_interceptor(F& function, const char* name) {
+  if (void* found = dlsym(RTLD_DEFAULT, name)) function = reinterpret_cast<F>(found);
+}
+
+LibC look_up() {
+  LibC out{};
+#define FIND(name) find(out.name, #name)
+  FIND(pthread_create);
+  FIND(pthread_join);
+  FIND(pthread_detach);
+  FIND(pthread_mutex_lock);
+  FIND(pthread_mutex_trylock);
+  FIND(pthread_mutex_unlock);
+  FIND(pthread_mutex_timedlock);
+  FIND(pthread_mutex_clocklock);
+  FIND(pthread_rwlock_rdlock);
+  FIND(pthread_rwlock_tryrdlock);
+  FIND(pthread_rwlock_wrlock);
+  FIND(pthread_rwlock_trywrlock);
+  FIND(pthread_rwlock_unlock);
+  FIND(pthread_cond_wait);
+  FIND(pthread_cond_timedwait);
+  FIND(pthread_cond_clockwait);
+  FIND(pthread_cond_signal);
+  FIND(pthread_cond_broadcast);
+  FIND(pthread_once);
+  FIND(clock_gettime);
+  FIND(gettimeofday);
+  FIND(time);
+  FIND(nanosleep);
+  FIND(clock_nanosleep);
+  FIND(sched_yield);
+  FIND(epoll_wait);
+  FIND(epoll_ctl);
+  FIND(poll);
+  FIND(timerfd_create);
+  FIND(timerfd_settime);
+  FIND(timerfd_gettime);
+  FIND(close);
+  FIND(syscall);
+  FIND(getrandom);
+  FIND(getentropy);
+  FIND(get_nprocs);
+#undef FIND
+  find(out.rand_bytes, "RAND_bytes");
+  find_interceptor(out.pthread_create, "__interceptor_pthread_create");
+  find_interceptor(out.pthread_join, "__interceptor_pthread_join");
+  find_interceptor(out.pthread_detach, "__interceptor_pthread_detach");
+  return out;
+}
+
+/// The kernel, on a thread of a world.
+Kernel* kernel() { return Kernel::current() == nullptr ? nullptr : Kernel::instance(); }
+
+bool is_wall(clockid_t clock) { return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE; }
+bool is_steady(clockid_t clock) {
+  return clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE ||
+         clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_BOOTTIME;
+}
+
+/// What a clock shows beyond the world's time.
+Nanos offset(clockid_t clock) {
+  return is_wall(clock) ? kWallBase + Kernel::current()->group->clock_error : kSteadyBase;
+}
+
+Nanos nanos(const timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
+timespec spec(Nanos time) { return {time / kSecond, time % kSecond}; }
+
+Nanos deadline_of(clockid_t clock, const timespec* time) {
+  return time == nullptr ? kNever : nanos(*time) - offset(clock);
+}
+Nanos deadline_in(Nanos duration) {
+  const Nanos now = Kernel::instance()->now();
+  return duration < kNever - now ? now + duration : kNever;
+}
+
+int lock(Kernel& k, pthread_mutex_t* mutex, Nanos deadline = kNever) {
+  for (;;) {
+    const int error = libc().pthread_mutex_trylock(mutex);
+    if (error != EBUSY) return error;
+    if (!k.wait(mutex, deadline, "a mutex")) return ETIMEDOUT;
+  }
+}
+
+int unlock(Kernel& k, pthread_mutex_t* mutex) {
+  const int error = libc().pthread_mutex_unlock(mutex);
+  if (k.anybody_waits()) k.wake(mutex, INT_MAX);
+  return error;
+}
+
+int wait(Kernel& k, pthread_cond_t* condition, pthread_mutex_t* mutex, Nanos deadline) {
+  unlock(k, mutex);
+  const bool woken = k.wait(condition, deadline, "a condition variable");
+  lock(k, mutex);
+  return woken ? 0 : ETIMEDOUT;
+}
+
+template <class Try>
+int lock_rw(Kernel& k, pthread_rwlock_t* rwlock, Try attempt) {
+  for (;;) {
+    const int error = attempt(rwlock);
+    if (error != EBUSY) return error;
+    k.wait(rwlock, kNever, "a shared mutex");
+  }
+}
+
+void fill(Kernel& k, void* out, std::size_t size) {
+  auto* bytes = static_cast<unsigned char*>(out);
+  while (size > 0) {
+    const std::uint64_t word = k.content().next();
+    const std::size_t now = std::min(size, sizeof word);
+    std::memcpy(bytes, &word, now);
+    bytes += now;
+    size -= now;
+  }
+}
+
+long futex(Kernel& k, int* word, int operation, int value, const timespec* timeout) {
+  const int command = operation & FUTEX_CMD_MASK;
+  const bool wall = (operation & FUTEX_CLOCK_REALTIME) != 0;
+  switch (command) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET: {
+      if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) {
+        errno = EAGAIN;
+        return -1;
+      }
+      Nanos deadline = kNever;
+      if (timeout != nullptr) {
+        deadline = command == FUTEX_WAIT
+                       ? deadline_in(nanos(*timeout))
+                       : deadline_of(wall ? CLOCK_REALTIME : CLOCK_MONOTONIC, timeout);
+      }
+      if (k.wait(word, deadline, "an atomic")) return 0;
+      errno = ETIMEDOUT;
+      return -1;
+    }
+    case FUTEX_WAKE:
+    case FUTEX_WAKE_BITSET: {
+      const int woken = k.wake(word, value);
+      k.preempt();
+      return woken;
+    }
+    default:
+      errno = ENOSYS;
+      return -1;
+  }
+}
+
+/// Functions of pthread_once that run now: a second caller would wait where the kernel cannot see it.
+std::set<pthread_once_t*>& in_progress() {
+  static std::set<pthread_once_t*> out;
+  return out;
+}
+
+}  // namespace
+
+const LibC& libc() {
+  // Not a static with a constructor: these are called before such things work.
+  static LibC found;
+  static bool looked_up = false;
+  if (!looked_up) {
+    found = look_up();
+    looked_up = true;
+  }
+  return found;
+}
+
+}  // namespace lookout::sim
+
+using lookout::sim::kernel;
+using lookout::sim::kNever;
+using lookout::sim::libc;
+
+extern "C" {
+
+int pthread_create(pthread_t* out, const pthread_attr_t* attributes, void* (*start)(void*),
+                   void* arg) {
+  if (auto* k = kernel()) return k->create(out, attributes, start, arg);
+  return libc().pthread_create(out, attributes, start, arg);
+}
+
+int pthread_join(pthread_t thread, void** result) {
+  if (auto* k = kernel()) return k->join(thread, result);
+  return libc().pthread_join(thread, result);
+}
+
+int pthread_detach(pthread_t thread) {
+  if (auto* k = kernel()) return k->detach(thread);
+  return libc().pthread_detach(thread);
+}
+
+int pthread_mutex_lock(pthread_mutex_t* mutex) {
+  if (auto* k = kernel()) return lookout::sim::lock(*k, mutex);
+  return libc().pthread_mutex_lock(mutex);
+}
+
+int pthread_mutex_unlock(pthread_mutex_t* mutex) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().pthread_mutex_unlock(mutex);
+  const int error = lookout::sim::unlock(*k, mutex);
+  k->preempt();
+  return error;
+}
+
+int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) {
+  if (auto* k = kernel())
+    return lookout::sim::lock(*k, mutex, lookout::sim::deadline_of(CLOCK_REALTIME, until));
+  return libc().pthread_mutex_timedlock(mutex, until);
+}
+
+int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
+  if (auto* k = kernel())
+    return lookout::sim::lock(*k, mutex, lookout::sim::deadline_of(clock, until));
+  return libc().pthread_mutex_clocklock(mutex, clock, until);
+}
+
+int pthread_rwlock_rdlock(pthread_rwlock_t* rwlock) {
+  if (auto* k = kernel()) return lookout::sim::lock_rw(*k, rwlock, libc().pthread_rwlock_tryrdlock);
+  return libc().pthread_rwlock_rdlock(rwlock);
+}
+
+int pthread_rwlock_wrlock(pthread_rwlock_t* rwlock) {
+  if (auto* k = kernel()) return lookout::sim::lock_rw(*k, rwlock, libc().pthread_rwlock_trywrlock);
+  return libc().pthread_rwlock_wrlock(rwlock);
+}
+
+int pthread_rwlock_unlock(pthread_rwlock_t* rwlock) {
+  const int error = libc().pthread_rwlock_unlock(rwlock);
+  if (auto* k = kernel()) {
+    if (k->anybody_waits()) k->wake(rwlock, INT_MAX);
+    k->preempt();
+  }
+  return error;
+}
+
+int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  if (auto* k = kernel()) return lookout::sim::wait(*k, condition, mutex, kNever);
+  return libc().pthread_cond_wait(condition, mutex);
+}
+
+int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                           const timespec* until) {
+  if (auto* k = kernel())
+    return lookout::sim::wait(*k, condition, mutex,
+                              lookout::sim::deadline_of(CLOCK_REALTIME, until));
+  return libc().pthread_cond_timedwait(condition, mutex, until);
+}
+
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                           const timespec* until) {
+  if (auto* k = kernel())
+    return lookout::sim::wait(*k, condition, mutex, lookout::sim::deadline_of(clock, until));
+  return libc().pthread_cond_clockwait(condition, mutex, clock, until);
+}
+
+int pthread_cond_signal(pthread_cond_t* condition) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().pthread_cond_signal(condition);
+  k->wake(condition, 1);
+  return 0;
+}
+
+int pthread_cond_broadcast(pthread_cond_t* condition) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().pthread_cond_broadcast(condition);
+  k->wake(condition, INT_MAX);
+  return 0;
+}
+
+int pthread_once(pthread_once_t* control, void (*function)()) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().pthread_once(control, function);
+  auto& running = lookout::sim::in_progress();
+  while (running.contains(control)) k->wait(control, kNever, "a call_once");
+  running.insert(control);
+  struct Done {
+    ~Done() {
+      lookout::sim::in_progress().erase(control);
+      k->wake(control, INT_MAX);
+    }
+    lookout::sim::Kernel* k;
+    pthread_once_t* control;
+  } const done{k, control};
+  return libc().pthread_once(control, function);
+}
+
+int clock_gettime(clockid_t clock, timespec* out) {
+  auto* k = kernel();
+  if (k == nullptr || !(lookout::sim::is_wall(clock) || lookout::sim::is_steady(clock)))
+    return libc().clock_gettime(clock, out);
+  *out = lookout::sim::spec(k->read_clock() + lookout::sim::offset(clock));
+  return 0;
+}
+
+int gettimeofday(timeval* out, void* zone) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().gettimeofday(out, zone);
+  const timespec now = lookout::sim::spec(k->read_clock() + lookout::sim::offset(CLOCK_REALTIME));
+  *out = {now.tv_sec, now.tv_nsec / 1000};
+  return 0;
+}
+
+time_t time(time_t* out) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().time(out);
+  const time_t now =
+      lookout::sim::spec(k->read_clock() + lookout::sim::offset(CLOCK_REALTIME)).tv_sec;
+  if (out != nullptr) *out = now;
+  return now;
+}
+
+int nanosleep(const timespec* duration, timespec* left) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().nanosleep(duration, left);
+  k->wait(nullptr, lookout::sim::deadline_in(lookout::sim::nanos(*duration)), "its sleep to end");
+  return 0;
+}
+
+unsigned sleep(unsigned seconds) {
+  const timespec duration{static_cast<time_t>(seconds), 0};
+  nanosleep(&duration, nullptr);
+  return 0;
+}
+
+int usleep(useconds_t micros) {
+  constexpr useconds_t kMicros = 1'000'000;
+  const timespec duration{static_cast<time_t>(micros / kMicros),
+                          static_cast<long>(micros % kMicros) * 1000};
+  return nanosleep(&duration, nullptr);
+}
+
+int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().clock_nanosleep(clock, flags, time, left);
+  const bool absolute = (flags & TIMER_ABSTIME) != 0;
+  k->wait(nullptr,
+          absolute ? lookout::sim::deadline_of(clock, time)
+                   : lookout::sim::deadline_in(lookout::sim::nanos(*time)),
+          "its sleep to end");
+  return 0;
+}
+
+int sched_yield() {
+  auto* k = kernel();
+  if (k == nullptr) return libc().sched_yield();
+  k->yield();
+  return 0;
+}
+
+int epoll_wait(int epoll, epoll_event* events, int most, int timeout) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().epoll_wait(epoll, events, most, timeout);
+  const auto deadline = timeout < 0 ? kNever : lookout::sim::deadline_in(timeout * 1'000'000LL);
+  return k->wait_for_events(epoll, events, most, deadline);
+}
+
+int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
+  if (auto* k = kernel()) k->poll_soon();
+  return libc().epoll_ctl(epoll, operation, fd, event);
+}
+
+int timerfd_create(int clock, int flags) {
+  if (auto* k = kernel()) return k->create_timer();
+  return libc().timerfd_create(clock, flags);
+}
+
+int timerfd_settime(int fd, int flags, const itimerspec* value, itimerspec* old) {
+  auto* k = kernel();
+  if (k == nullptr || !k->is_timer(fd)) return libc().timerfd_settime(fd, flags, value, old);
+  if (old != nullptr) *old = {};
+  const timespec& time = value->it_value;
+  if (time.tv_sec == 0 && time.tv_nsec == 0) {
+    k->set_timer(fd, kNever);
+  } else if ((flags & TFD_TIMER_ABSTIME) != 0) {
+    k->set_timer(
+        fd, std::max<lookout::sim::Nanos>(0, lookout::sim::deadline_of(CLOCK_MONOTONIC, &time)));
+  } else {
+    k->set_timer(fd, lookout::sim::deadline_in(lookout::sim::nanos(time)));
+  }
+  return 0;
+}
+
+int close(int fd) {
+  if (auto* k = lookout::sim::Kernel::instance()) k->closed(fd);
+  return libc().close(fd);
+}
+
+long syscall(long number, ...) {
+  va_list list;
+  va_start(list, number);
+  long a[6];
+  for (long& argument : a) argument = va_arg(list, long);
+  va_end(list);
+  if (number == SYS_futex) {
+    // NOLINTBEGIN(performance-no-int-to-ptr): that is how they come
+    if (auto* k = kernel())
+      return lookout::sim::futex(*k, reinterpret_cast<int*>(a[0]), static_cast<int>(a[1]),
+                                 static_cast<int>(a[2]), reinterpret_cast<timespec*>(a[3]));
+    // NOLINTEND(performance-no-int-to-ptr)
+  }
+  return libc().syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+ssize_t getrandom(void* out, size_t size, unsigned flags) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().getrandom(out, size, flags);
+  lookout::sim::fill(*k, out, size);
+  return static_cast<ssize_t>(size);
+}
+
+int getentropy(void* out, size_t size) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().getentropy(out, size);
+  lookout::sim::fill(*k, out, size);
+  return 0;
+}
+
+int RAND_bytes(unsigned char* out, int size) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().rand_bytes(out, size);
+  lookout::sim::fill(*k, out, static_cast<std::size_t>(size));
+  return 1;
+}
+
+/// Worlds look the same on every machine.
+int get_nprocs() {
+  constexpr int kProcessors = 2;
+  return kernel() != nullptr ? kProcessors : libc().get_nprocs();
+}
+
+}  // extern "C"
+
+namespace std {
+random_device::result_type random_device::_M_getval() {
+  if (auto* k = kernel()) return static_cast<result_type>(k->content().next());
+  result_type out = 0;
+  libc().getentropy(&out, sizeof out);
+  return out;
+}
+}  // namespace std

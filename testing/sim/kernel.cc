@@ -1,0 +1,404 @@
+#include "testing/sim/kernel.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "testing/sim/libc.h"
+
+namespace lookout::sim {
+namespace {
+
+/// Threads give way at one in so many of the places where they may.
+constexpr std::uint64_t kPreemptOneIn = 64;
+/// A thread that reads the clock so often without a wait is waiting for it to change.
+constexpr std::uint64_t kManyClockReads = 10'000;
+constexpr Nanos kClockStep = 1000;
+/// A thread that has not given up the processor for so long (in real time) is stuck in a function
+/// that the kernel does not know.
+constexpr int kStuckSeconds = 120;
+
+constinit thread_local Thread* current_thread = nullptr;
+constinit thread_local int exit_rounds = 0;
+constinit Kernel* the_kernel = nullptr;
+
+/// What the watchdog looks at.
+constinit std::atomic<std::uint64_t> steps{0};
+constinit std::atomic<bool> in_world{false};
+
+pthread_key_t exit_key;
+/// Whether it has been made, and the process that has a watchdog: a fork has none.
+bool has_exit_key = false;
+pid_t watched = 0;
+
+void* watch_over(void*) {
+  std::uint64_t last = 0;
+  int still = 0;
+  for (;;) {
+    const timespec second{1, 0};
+    libc().nanosleep(&second, nullptr);
+    const std::uint64_t now = steps.load(std::memory_order_relaxed);
+    still = in_world.load(std::memory_order_relaxed) && now == last ? still + 1 : 0;
+    last = now;
+    if (still < kStuckSeconds) continue;
+    std::fprintf(stderr,
+                 "sim: a thread of the world has not waited for %d s: it computes, or it is in a "
+                 "call that the simulator does not control (a socket, a pipe, a child process)\n",
+                 kStuckSeconds);
+    std::abort();
+  }
+}
+
+void futex_wait(std::atomic<int>& word, int while_it_is) {
+  libc().syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, while_it_is, nullptr, nullptr, 0);
+}
+
+void futex_wake(std::atomic<int>& word) {
+  libc().syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+/// A switch between threads of two processors takes several times as long.
+void stay_on_this_processor() {
+  const int here = sched_getcpu();
+  if (here < 0) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<unsigned>(here), &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+}  // namespace
+
+Thread* Kernel::current() { return current_thread; }
+Kernel* Kernel::instance() { return the_kernel; }
+
+Kernel::Kernel(std::uint64_t seed) : random_(mix(seed)), content_(mix(seed ^ 0x636f6e74656e74)) {
+  if (the_kernel != nullptr) {
+    std::fprintf(stderr, "sim: there is another world in this process already\n");
+    std::abort();
+  }
+  if (!std::exchange(has_exit_key, true)) pthread_key_create(&exit_key, &Kernel::at_exit);
+  if (std::exchange(watched, getpid()) != getpid()) {
+    pthread_t watchdog{};
+    if (libc().pthread_create(&watchdog, nullptr, &watch_over, nullptr) == 0)
+      libc().pthread_detach(watchdog);
+  }
+  stay_on_this_processor();
+  auto first = std::make_unique<Thread>();
+  first->group = &world_;
+  first->handle = pthread_self();
+  running_ = first.get();
+  alive_.push_back(first.get());
+  threads_.push_back(std::move(first));
+  the_kernel = this;
+  current_thread = running_;
+  in_world = true;
+}
+
+Kernel::~Kernel() {
+  if (alive_.size() != 1) {
+    std::fprintf(stderr, "sim: threads outlive their world:\n%s", describe_threads().c_str());
+    std::abort();
+  }
+  in_world = false;
+  current_thread = nullptr;
+  the_kernel = nullptr;
+}
+
+void Kernel::enter(ThreadGroup& group) { current_thread->group = &group; }
+
+void Kernel::freeze(ThreadGroup& group, Nanos until) {
+  group.frozen_until = until;
+  expire();
+}
+
+std::size_t Kernel::threads_of(const ThreadGroup& group) const {
+  return static_cast<std::size_t>(std::count_if(
+      alive_.begin(), alive_.end(), [&](const Thread* thread) { return thread->group == &group; }));
+}
+
+std::string Kernel::describe_threads() const {
+  std::string out;
+  for (const Thread* thread : alive_) {
+    out += fmt::format("  {:<12} thread {:<3} ", thread->group->name, thread->id);
+    if (thread->state == Thread::State::kRunnable) {
+      out += may_run(*thread) ? "can run\n" : "is frozen\n";
+    } else if (thread->deadline == kNever) {
+      out += fmt::format("waits for {}\n", thread->reason);
+    } else {
+      out += fmt::format("waits for {}, until {:.3f} s\n", thread->reason,
+                         static_cast<double>(thread->deadline) / 1e9);
+    }
+  }
+  return out;
+}
+
+// --- waiting and going on
+
+bool Kernel::wait(const void* address, Nanos deadline, const char* reason) {
+  Thread& self = *current_thread;
+  self.waits_on = address;
+  block(self, deadline, reason);
+  return !self.timed_out;
+}
+
+void Kernel::block(Thread& self, Nanos deadline, const char* reason) {
+  self.deadline = std::max(deadline, now_);
+  self.reason = reason;
+  self.timed_out = false;
+  self.state = Thread::State::kBlocked;
+  ++waiting_;
+  if (deadline <= now_) expire();
+  reschedule(self);
+}
+
+void Kernel::make_runnable(Thread& thread) {
+  thread.state = Thread::State::kRunnable;
+  thread.waits_on = nullptr;
+  thread.epoll = -1;
+  thread.deadline = kNever;
+  --waiting_;
+}
+
+int Kernel::wake(const void* address, int most) {
+  if (waiting_ == 0 || most <= 0) return 0;
+  std::vector<Thread*> waiting;
+  for (Thread* thread : alive_) {
+    if (thread->state == Thread::State::kBlocked && thread->waits_on == address)
+      waiting.push_back(thread);
+  }
+  int woken = 0;
+  while (!waiting.empty() && woken < most) {
+    const std::size_t index =
+        static_cast<int>(waiting.size()) > most - woken ? random_.below(waiting.size()) : 0;
+    make_runnable(*waiting[index]);
+    waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(index));
+    ++woken;
+  }
+  return woken;
+}
+
+void Kernel::yield() {
+  const bool others = std::any_of(alive_.begin(), alive_.end(), [&](const Thread* thread) {
+    return thread != running_ && thread->state == Thread::State::kRunnable && may_run(*thread);
+  });
+  // Nobody else changes anything before the next deadline.
+  if (!others) advance();
+  reschedule(*current_thread);
+}
+
+void Kernel::preempt() {
+  if (random_.below(kPreemptOneIn) == 0) reschedule(*current_thread);
+}
+
+Nanos Kernel::read_clock() {
+  if (++clock_reads_ > kManyClockReads) {
+    now_ += kClockStep;
+    expire();
+  }
+  return now_;
+}
+
+void Kernel::reschedule(Thread& self) {
+  Thread& next = choose();
+  if (&next == &self) return;
+  hand_over(self, next);
+}
+
+void Kernel::hand_over(Thread& self, Thread& next) {
+  ++switches_;
+  steps.fetch_add(1, std::memory_order_relaxed);
+  running_ = &next;
+  next.baton.store(1, std::memory_order_release);
+  futex_wake(next.baton);
+  wait_for_baton(self);
+}
+
+void Kernel::wait_for_baton(Thread& self) {
+  while (self.baton.load(std::memory_order_acquire) == 0) futex_wait(self.baton, 0);
+  self.baton.store(0, std::memory_order_relaxed);
+}
+
+Thread& Kernel::choose() {
+  for (;;) {
+    if (std::exchange(poll_, false)) poll_descriptors();
+    candidates_.clear();
+    for (Thread* thread : alive_) {
+      if (thread->state == Thread::State::kRunnable && may_run(*thread))
+        candidates_.push_back(thread);
+    }
+    if (!candidates_.empty()) {
+      Thread& out = *candidates_[candidates_.size() == 1 ? 0 : random_.below(candidates_.size())];
+      digest_ =
+          mix(digest_ ^ static_cast<std::uint64_t>(out.id) ^ static_cast<std::uint64_t>(now_) << 8);
+      return out;
+    }
+    poll_descriptors();
+    const bool found = std::any_of(alive_.begin(), alive_.end(), [&](const Thread* thread) {
+      return thread->state == Thread::State::kRunnable && may_run(*thread);
+    });
+    if (found || advance()) continue;
+    const std::string text = "every thread waits for another one:\n" + describe_threads();
+    if (on_deadlock) on_deadlock(text);
+    std::fprintf(stderr, "sim: %s", text.c_str());
+    std::abort();
+  }
+}
+
+bool Kernel::advance() {
+  Nanos next = kNever;
+  for (const Thread* thread : alive_) {
+    const Nanos frozen = thread->group->frozen_until;
+    if (thread->state == Thread::State::kBlocked && thread->deadline != kNever) {
+      next = std::min(next, std::max(thread->deadline, frozen));
+    } else if (thread->state == Thread::State::kRunnable && frozen > now_) {
+      next = std::min(next, frozen);
+    }
+  }
+  for (const auto& [fd, deadline] : timers_) next = std::min(next, deadline);
+  if (next == kNever) return false;
+  now_ = std::max(now_, next);
+  clock_reads_ = 0;
+  expire();
+  return true;
+}
+
+void Kernel::expire() {
+  for (Thread* thread : alive_) {
+    if (thread->state == Thread::State::kBlocked && thread->deadline <= now_ && may_run(*thread)) {
+      make_runnable(*thread);
+      thread->timed_out = true;
+    }
+  }
+  for (auto& [fd, deadline] : timers_) {
+    if (deadline > now_) continue;
+    deadline = kNever;
+    eventfd_write(fd, 1);
+    poll_ = true;
+  }
+}
+
+// --- threads
+
+int Kernel::create(pthread_t* out, const pthread_attr_t* attributes, void* (*start)(void*),
+                   void* arg) {
+  auto made = std::make_unique<Thread>();
+  Thread& thread = *made;
+  thread.id = static_cast<int>(threads_.size());
+  thread.group = current_thread->group;
+  thread.start = start;
+  thread.argument = arg;
+  if (attributes != nullptr) {
+    int state = PTHREAD_CREATE_JOINABLE;
+    pthread_attr_getdetachstate(attributes, &state);
+    thread.detached = state == PTHREAD_CREATE_DETACHED;
+  }
+  const int error = libc().pthread_create(&thread.handle, attributes, &Kernel::entry, &thread);
+  if (error != 0) return error;
+  *out = thread.handle;
+  alive_.push_back(&thread);
+  threads_.push_back(std::move(made));
+  preempt();
+  return 0;
+}
+
+void* Kernel::entry(void* pointer) {
+  Thread& self = *static_cast<Thread*>(pointer);
+  while (self.baton.load(std::memory_order_acquire) == 0) futex_wait(self.baton, 0);
+  self.baton.store(0, std::memory_order_relaxed);
+  current_thread = &self;
+  pthread_setspecific(exit_key, &self);
+  self.result = self.start(self.argument);
+  return self.result;
+}
+
+/// Runs when the thread's thread-local objects are gone. The destructors of other keys come in
+/// rounds; this is in one of the last.
+void Kernel::at_exit(void* pointer) {
+  constexpr int kRounds = 3;
+  if (++exit_rounds < kRounds) {
+    pthread_setspecific(exit_key, pointer);
+    return;
+  }
+  Thread& self = *static_cast<Thread*>(pointer);
+  Kernel& kernel = *the_kernel;
+  self.state = Thread::State::kFinished;
+  std::erase(kernel.alive_, &self);
+  kernel.wake(&self, std::numeric_limits<int>::max());
+  Thread& next = kernel.choose();
+  if (self.detached) kernel.threads_[static_cast<std::size_t>(self.id)].reset();
+  kernel.running_ = &next;
+  ++kernel.switches_;
+  steps.fetch_add(1, std::memory_order_relaxed);
+  current_thread = nullptr;
+  next.baton.store(1, std::memory_order_release);
+  futex_wake(next.baton);
+}
+
+int Kernel::join(pthread_t handle, void** result) {
+  const auto it = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
+    return thread != nullptr && !thread->detached && pthread_equal(thread->handle, handle) != 0;
+  });
+  if (it == threads_.end()) return libc().pthread_join(handle, result);
+  Thread& thread = **it;
+  while (thread.state != Thread::State::kFinished) wait(&thread, kNever, "the end of a thread");
+  const int error = libc().pthread_join(handle, result);
+  threads_[static_cast<std::size_t>(thread.id)].reset();
+  return error;
+}
+
+int Kernel::detach(pthread_t handle) {
+  for (auto& thread : threads_) {
+    if (thread == nullptr || thread->detached || pthread_equal(thread->handle, handle) == 0)
+      continue;
+    thread->detached = true;
+    if (thread->state == Thread::State::kFinished) thread.reset();
+    break;
+  }
+  return libc().pthread_detach(handle);
+}
+
+// --- descriptors
+
+int Kernel::wait_for_events(int epoll, epoll_event* events, int most, Nanos deadline) {
+  Thread& self = *current_thread;
+  for (;;) {
+    const int found = libc().epoll_wait(epoll, events, most, 0);
+    if (found != 0 || deadline <= now_) return found;
+    self.epoll = epoll;
+    block(self, deadline, "events on descriptors, or timers");
+    if (self.timed_out) return libc().epoll_wait(epoll, events, most, 0);
+  }
+}
+
+void Kernel::poll_descriptors() {
+  for (Thread* thread : alive_) {
+    if (thread->state != Thread::State::kBlocked || thread->epoll < 0) continue;
+    pollfd descriptor{thread->epoll, POLLIN, 0};
+    if (libc().poll(&descriptor, 1, 0) > 0) make_runnable(*thread);
+  }
+}
+
+int Kernel::create_timer() {
+  const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (fd >= 0) timers_[fd] = kNever;
+  return fd;
+}
+
+void Kernel::set_timer(int fd, Nanos deadline) {
+  eventfd_t ignored = 0;
+  eventfd_read(fd, &ignored);
+  timers_[fd] = deadline;
+  if (deadline <= now_) expire();
+}
+
+}  // namespace lookout::sim

@@ -1,0 +1,425 @@
+#include "testing/sim/network.h"
+
+#include <fmt/format.h>
+
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/system/system_error.hpp>
+#include <charconv>
+#include <utility>
+
+#include "lookout/base/ascii.h"
+
+namespace lookout::sim {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast_http = boost::beast::http;
+using rest::TransportError;
+using rest::detail::HttpExchange;
+using rest::detail::HttpHead;
+using rest::detail::HttpRequest;
+using rest::detail::HttpServer;
+using rest::detail::HttpTransport;
+using std::chrono::steady_clock;
+using Kind = TransportError::Kind;
+
+/// A client gives up a connection over which nothing comes back, as the keep-alive of the real one
+/// does (rest::KeepAlive).
+constexpr std::chrono::seconds kDeadConnection{45};
+
+/// The server's end.
+class ServerEnd : public http::Transport {
+ public:
+  ServerEnd(std::shared_ptr<Pipe> in, std::shared_ptr<Pipe> out)
+      : in_(std::move(in)), out_(std::move(out)) {}
+  ~ServerEnd() override {
+    out_->end();
+    in_->leave();
+  }
+  ServerEnd(const ServerEnd&) = delete;
+  ServerEnd& operator=(const ServerEnd&) = delete;
+
+  Awaitable<void> handshake() override { co_return; }
+
+  Awaitable<bool> read(std::string& input) override {
+    for (;;) {
+      if (closed_) throw boost::system::system_error(asio::error::operation_aborted);
+      Pipe::Taken taken = in_->take();
+      if (taken.broken) throw boost::system::system_error(asio::error::connection_reset);
+      if (taken.ended) co_return false;
+      if (!taken.bytes.empty()) {
+        input += taken.bytes;
+        co_return true;
+      }
+      co_await in_->wait(taken.again);
+    }
+  }
+
+  Awaitable<void> write(std::span<const asio::const_buffer> buffers) override {
+    if (closed_) throw boost::system::system_error(asio::error::operation_aborted);
+    std::string bytes;
+    for (const auto& buffer : buffers)
+      bytes.append(static_cast<const char*>(buffer.data()), buffer.size());
+    out_->write(std::move(bytes));
+    co_return;
+  }
+
+  Awaitable<void> shutdown() override {
+    out_->end();
+    co_return;
+  }
+
+  void close() override {
+    closed_ = true;
+    out_->end();
+    in_->ring();
+  }
+
+  std::string client_address() const override { return "simulated"; }
+
+ private:
+  const std::shared_ptr<Pipe> in_;
+  const std::shared_ptr<Pipe> out_;
+  bool closed_ = false;
+};
+
+std::string status_json(int code, std::string_view reason, std::string_view message) {
+  return fmt::format(
+      R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{}","reason":"{}","code":{}}})",
+      message, reason, code);
+}
+
+std::string refusal(int code) {
+  switch (code) {
+    case 409:
+      return status_json(code, "Conflict",
+                         "the object has been modified; please apply your changes to the latest "
+                         "version and try again");
+    case 410:
+      return status_json(code, "Expired", "The resourceVersion is too old.");
+    case 429:
+      return status_json(code, "TooManyRequests", "too many requests, please try again later");
+    case 503:
+      return status_json(code, "ServiceUnavailable",
+                         "the server is currently unable to handle the request");
+    case 422:
+      return status_json(code, "Invalid",
+                         "sendInitialEvents is forbidden for watch unless the WatchList feature "
+                         "gate is enabled");
+    default:
+      return status_json(code, "InternalError", "Internal error occurred: the storage is broken");
+  }
+}
+
+/// The client's end of one exchange: one connection each.
+class Exchange : public HttpExchange {
+ public:
+  Exchange(std::string what, std::shared_ptr<Link> link, NetworkEvents& events, RequestNote note,
+           const HttpRequest& request, asio::any_io_executor executor)
+      : what_(std::move(what)),
+        link_(std::move(link)),
+        events_(events),
+        note_(std::move(note)),
+        deadline_(request.timeout.count() > 0 ? steady_clock::now() + request.timeout
+                                              : SteadyTime::max()),
+        pipe_(link_->pipe(std::move(executor))),
+        held_back_(request.held_back()) {
+    parser_.eager(true);
+    parser_.body_limit(boost::none);
+  }
+
+  ~Exchange() override {
+    give_up();
+    pipe_->leave();
+  }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  void begin(std::string bytes) {
+    if (link_->ended() || held_back_) return;
+    if (struck_by(FaultKind::kCrashBefore)) {
+      events_.on_crash(note_.process);
+      return;
+    }
+    if (struck_by(FaultKind::kLoseRequest) || struck_by(FaultKind::kHang)) return;
+    if (struck_by(FaultKind::kRefuse)) return refuse(note_.fault->status);
+    if (struck_by(FaultKind::kStaleRead) && note_.asks_first_state()) return refuse(422);
+    // The server's end knows its executor only when it is there.
+    events_.connect([link = link_, to_client = pipe_, shared = to_server_,
+                     bytes = std::move(bytes)](asio::any_io_executor executor) mutable {
+      auto to_server = link->pipe(std::move(executor));
+      to_server->write(std::move(bytes));
+      bool over = false;
+      {
+        const std::lock_guard lock(shared->mutex);
+        shared->pipe = to_server;
+        over = shared->over;
+      }
+      if (over) to_server->break_off();
+      return std::make_unique<ServerEnd>(std::move(to_server), std::move(to_client));
+    });
+  }
+
+  Awaitable<HttpHead> head() override {
+    while (!parser_.is_header_done()) {
+      const bool more = co_await feed();
+      if (!more && !parser_.is_header_done())
+        fail(Kind::kBroken, "the connection ended before the answer");
+    }
+    if (head_) co_return *head_;
+    const auto& message = parser_.get();
+    HttpHead head;
+    head.status = static_cast<int>(message.result_int());
+    for (const auto& field : message) {
+      const std::string name =
+          base::lower_case({field.name_string().data(), field.name_string().size()});
+      const std::string value(field.value().data(), field.value().size());
+      if (name == "content-type") head.content_type = value;
+      if (name == "warning") head.warnings.push_back(value);
+      if (name == "retry-after") {
+        std::int32_t seconds = 0;
+        std::from_chars(value.data(), value.data() + value.size(), seconds);
+        head.retry_after = std::chrono::seconds(seconds);
+      }
+    }
+    if (struck_by(FaultKind::kCrashAfter)) events_.on_crash(note_.process);
+    if (struck_by(FaultKind::kCrashAfter) || struck_by(FaultKind::kLoseAnswer))
+      fail(Kind::kBroken, "the connection broke before the answer came");
+    if (struck_by(FaultKind::kDelay)) co_await pause(note_.fault->duration);
+    if (note_.held.count() > 0) co_await pause(note_.held);
+    if (struck_by(FaultKind::kFailAfter)) {
+      head = {};
+      head.status = 500;
+      head.content_type = "application/json";
+      replaced_ = refusal(head.status);
+    }
+    if (cut_by_fault()) cut_at_ = steady_clock::now() + note_.fault->duration;
+    head_ = head;
+    events_.on_answer(note_, head.status, {});
+    co_return head;
+  }
+
+  Awaitable<std::string> read(std::string) override {
+    if (replaced_) co_return std::exchange(*replaced_, {});
+    for (;;) {
+      std::string& body = parser_.get().body();
+      if (!body.empty()) co_return std::exchange(body, {});
+      if (parser_.is_done()) co_return std::string();
+      const bool more = co_await feed();
+      if (!more && parser_.get().body().empty() && !parser_.is_done())
+        fail(Kind::kBroken, "the connection ended in the middle of the answer");
+    }
+  }
+
+  void cancel() override {
+    {
+      const std::lock_guard lock(to_server_->mutex);
+      cancelled_ = true;
+    }
+    pipe_->ring();
+  }
+
+ private:
+  /// The pipe to the server, made on the server's thread.
+  struct ToServer {
+    std::mutex mutex;
+    std::shared_ptr<Pipe> pipe;
+    bool over = false;
+  };
+
+  void refuse(int status) {
+    const std::string body = refusal(status);
+    const std::string wait = status == 429 ? "Retry-After: 2\r\n" : "";
+    pipe_->write(fmt::format(
+        "HTTP/1.1 {} Refused\r\nContent-Type: application/json\r\n{}Content-Length: {}\r\n\r\n{}",
+        status, wait, body.size(), body));
+  }
+
+  bool struck_by(FaultKind kind) const { return note_.fault && note_.fault->kind == kind; }
+  bool cut_by_fault() const {
+    return struck_by(FaultKind::kCutStream) || struck_by(FaultKind::kStallStream) ||
+           struck_by(FaultKind::kExpireWatch);
+  }
+
+  [[noreturn]] void fail(Kind kind, const std::string& why) {
+    give_up();
+    if (!std::exchange(told_, true)) events_.on_answer(note_, 0, why);
+    throw TransportError(kind, what_ + ": " + why);
+  }
+
+  void give_up() {
+    std::shared_ptr<Pipe> pipe;
+    {
+      const std::lock_guard lock(to_server_->mutex);
+      to_server_->over = true;
+      pipe = to_server_->pipe;
+    }
+    if (pipe) pipe->end();
+    pipe_->break_off();
+  }
+
+  bool is_cancelled() {
+    const std::lock_guard lock(to_server_->mutex);
+    return cancelled_;
+  }
+
+  Awaitable<void> pause(std::chrono::milliseconds time) {
+    const auto until = std::min(steady_clock::now() + time, deadline_);
+    while (steady_clock::now() < until && !is_cancelled() && !link_->ended())
+      co_await pipe_->wait(until);
+    check();
+  }
+
+  /// Throws what has ended the exchange.
+  void check() {
+    const auto now = steady_clock::now();
+    if (is_cancelled()) fail(Kind::kCancelled, "cancelled");
+    if (held_back_) fail(Kind::kCancelled, "not sent: its sender may not send it any more");
+    if (link_->ended()) fail(Kind::kBroken, "the network is gone");
+    if (now >= deadline_) fail(Kind::kTimeout, "the deadline passed");
+    if (struck_by(FaultKind::kCrashBefore) || struck_by(FaultKind::kLoseRequest))
+      fail(Kind::kBroken, "the connection broke");
+    if (now >= cut_at_) {
+      if (struck_by(FaultKind::kExpireWatch)) events_.expire(note_);
+      fail(Kind::kBroken, "the watch broke");
+    }
+    if (const auto since = link_->cut_since(); since && now >= *since + kDeadConnection)
+      fail(Kind::kBroken, "the server has not answered for 45 s");
+  }
+
+  /// Waits for bytes and parses them; false at the end of the connection.
+  Awaitable<bool> feed() {
+    for (;;) {
+      check();
+      const bool silent =
+          struck_by(FaultKind::kHang) ||
+          (head_ && (struck_by(FaultKind::kStallStream) || struck_by(FaultKind::kExpireWatch)));
+      Pipe::Taken taken;
+      if (!silent) taken = pipe_->take();
+      if (taken.broken) fail(Kind::kBroken, "the connection broke");
+      if (taken.ended) co_return false;
+      if (!taken.bytes.empty()) {
+        input_ += taken.bytes;
+        boost::system::error_code error;
+        while (!input_.empty() && !parser_.is_done()) {
+          const std::size_t used = parser_.put(asio::buffer(input_), error);
+          input_.erase(0, used);
+          if (error == beast_http::error::need_more) break;
+          if (error) fail(Kind::kProtocol, "the answer is no HTTP: " + error.message());
+        }
+        co_return true;
+      }
+      SteadyTime until = std::min({taken.again, deadline_, cut_at_});
+      // A partition is noticed in time, and so is its end.
+      const auto now = steady_clock::now();
+      if (const auto since = link_->cut_since())
+        until = std::min(until, std::max(now + std::chrono::seconds(1), *since + kDeadConnection));
+      co_await pipe_->wait(until);
+    }
+  }
+
+  const std::string what_;
+  const std::shared_ptr<Link> link_;
+  NetworkEvents& events_;
+  const RequestNote note_;
+  const SteadyTime deadline_;
+  const std::shared_ptr<Pipe> pipe_;  // to this side
+  const std::shared_ptr<ToServer> to_server_ = std::make_shared<ToServer>();
+  bool cancelled_ = false;  // guarded by to_server_->mutex
+  // Of the reading coroutine:
+  beast_http::response_parser<beast_http::string_body> parser_;
+  std::string input_;
+  std::optional<HttpHead> head_;
+  std::optional<std::string> replaced_;
+  SteadyTime cut_at_ = SteadyTime::max();
+  bool told_ = false;
+  const bool held_back_;
+};
+
+class Transport : public HttpTransport {
+ public:
+  Transport(std::string process, std::shared_ptr<Link> link, NetworkEvents& events,
+            HttpServer server)
+      : process_(std::move(process)),
+        link_(std::move(link)),
+        events_(events),
+        server_(std::move(server)) {}
+
+  std::shared_ptr<HttpExchange> start(HttpRequest request,
+                                      asio::any_io_executor executor) override {
+    RequestNote note;
+    note.process = process_;
+    note.method = request.method;
+    note.target = request.target;
+    note.begun = steady_clock::now();
+    events_.on_request(note);
+    const std::string asked = note.asked.empty() ? note.target : note.asked;
+    auto exchange =
+        std::make_shared<Exchange>(request.method + " " + server_.url + request.target, link_,
+                                   events_, std::move(note), request, std::move(executor));
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(exchanges_, [](const auto& weak) { return weak.expired(); });
+      exchanges_.push_back(exchange);
+      if (closed_) exchange->cancel();
+    }
+    exchange->begin(encode(request, asked));
+    return exchange;
+  }
+
+  void shutdown() override {
+    std::vector<std::weak_ptr<Exchange>> all;
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+      all.swap(exchanges_);
+    }
+    for (const auto& weak : all) {
+      if (const auto exchange = weak.lock()) exchange->cancel();
+    }
+  }
+
+  const HttpServer& server() const override { return server_; }
+
+ private:
+  std::string encode(const HttpRequest& request, const std::string& target) const {
+    std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {}\r\n",
+                                  request.method, target, server_.user_agent);
+    for (const auto& header : request.headers) out += header + "\r\n";
+    if (request.method != "GET") out += fmt::format("Content-Length: {}\r\n", request.body.size());
+    out += "Connection: close\r\n\r\n";
+    out += request.body;
+    return out;
+  }
+
+  const std::string process_;
+  const std::shared_ptr<Link> link_;
+  NetworkEvents& events_;
+  const HttpServer server_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Exchange>> exchanges_;  // guarded by mutex_, as is closed_
+  bool closed_ = false;
+};
+
+}  // namespace
+
+bool RequestNote::watches() const {
+  return target.find("watch=true") != std::string::npos ||
+         target.find("watch=1") != std::string::npos;
+}
+
+bool RequestNote::asks_any_version() const {
+  return !writes() && target.find("resourceVersion=0") != std::string::npos;
+}
+
+bool RequestNote::asks_first_state() const {
+  return target.find("sendInitialEvents=true") != std::string::npos &&
+         target.find("resourceVersion=") == std::string::npos;
+}
+
+std::shared_ptr<HttpTransport> NetworkOf::create(asio::io_context&, HttpServer server) {
+  return std::make_shared<Transport>(process_, link_, events_, std::move(server));
+}
+
+}  // namespace lookout::sim

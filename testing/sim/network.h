@@ -1,0 +1,76 @@
+// What carries requests of simulated processes to simulated API servers.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lookout/base/http/transport.h"
+#include "lookout/rest/detail/http_transport.h"
+#include "lookout/testing/sim/faults.h"
+#include "testing/sim/pipe.h"
+
+namespace lookout::sim {
+
+/// A request of a process, as the story tells it.
+struct RequestNote {
+  std::string process;
+  std::uint64_t number = 0;  // of the process
+  std::string method;
+  std::string target;
+  std::optional<Fault> fault;
+  /// What the server is asked for in place of `target`; empty: the same.
+  std::string asked = {};
+  SteadyTime begun{};
+  std::uint64_t entry = 0;  // in the story
+  /// The answer comes that much later.
+  std::chrono::milliseconds held{0};
+
+  bool writes() const { return method != "GET"; }
+  bool watches() const;
+  /// A list that any replica may answer from its cache.
+  bool asks_any_version() const;
+  /// A watch that begins with the whole state, of a client that has no state yet.
+  bool asks_first_state() const;
+  /// Without the query.
+  std::string path() const { return target.substr(0, target.find('?')); }
+};
+
+/// What the network asks of its world. Called on the processes' threads, with no lock held.
+class NetworkEvents {
+ public:
+  virtual ~NetworkEvents() = default;
+  /// A request begins: numbers it and draws its fault.
+  virtual void on_request(RequestNote& note) = 0;
+  /// Its answer has begun (status), or it has failed (0, with a reason).
+  virtual void on_answer(const RequestNote& note, int status, const std::string& why) = 0;
+  /// A fault ends the process.
+  virtual void on_crash(const std::string& process) = 0;
+  /// Serves a connection.
+  virtual void connect(
+      std::function<std::unique_ptr<http::Transport>(boost::asio::any_io_executor)> make) = 0;
+  /// The next watch of the process for the same objects gets 410.
+  virtual void expire(const RequestNote& note) = 0;
+};
+
+/// Clients of one life of a process get their transports here.
+class NetworkOf : public rest::detail::TransportFactory {
+ public:
+  /// `events` outlives all transports.
+  NetworkOf(std::string process, std::shared_ptr<Link> link, NetworkEvents& events)
+      : process_(std::move(process)), link_(std::move(link)), events_(events) {}
+
+  std::shared_ptr<rest::detail::HttpTransport> create(boost::asio::io_context& context,
+                                                      rest::detail::HttpServer server) override;
+
+ private:
+  const std::string process_;
+  const std::shared_ptr<Link> link_;
+  NetworkEvents& events_;
+};
+
+}  // namespace lookout::sim

@@ -1,0 +1,112 @@
+// Bytes on their way through a simulated network.
+#pragma once
+
+#include "lookout/base/detail/asio.h"  // before Asio
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lookout/base/async_event.h"
+#include "testing/sim/random.h"
+
+namespace lookout::sim {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+class Pipe;
+
+/// The way between a process and the API servers. Safe to use from any thread.
+class Link : public std::enable_shared_from_this<Link> {
+ public:
+  struct Latency {
+    std::chrono::microseconds shortest{0};
+    std::chrono::microseconds longest{0};
+  };
+  Link(std::uint64_t seed, Latency latency) : random_(seed), latency_(latency) {}
+
+  /// Nothing passes until then. What was sent meanwhile arrives afterwards.
+  void cut_until(SteadyTime time);
+  /// The process is gone: nothing passes any more, and all connections end.
+  void end();
+
+  /// One direction of a new connection.
+  std::shared_ptr<Pipe> pipe(boost::asio::any_io_executor reader);
+
+  bool ended() const;
+  /// The time since when nothing passes.
+  std::optional<SteadyTime> cut_since() const;
+  SteadyTime cut_until() const;
+
+  /// When something that is sent now arrives.
+  SteadyTime arrival();
+  /// How much of `size` bytes is read at once.
+  std::size_t piece(std::size_t size);
+
+ private:
+  /// Has all readers look again.
+  void ring_all();
+
+  mutable std::mutex mutex_;
+  std::vector<std::weak_ptr<Pipe>> pipes_;
+  Random random_;
+  const Latency latency_;
+  SteadyTime cut_until_{};
+  SteadyTime cut_since_{};
+  bool ended_ = false;
+};
+
+/// One direction of a connection. One side writes, one coroutine reads; each on a thread of its
+/// own.
+class Pipe {
+ public:
+  Pipe(std::shared_ptr<Link> link, boost::asio::any_io_executor reader)
+      : link_(std::move(link)), bell_(std::move(reader)) {}
+
+  void write(std::string bytes);
+  /// No more bytes: behind those that are on their way.
+  void end();
+  /// At once: what is on its way is lost.
+  void break_off();
+
+  struct Taken {
+    std::string bytes = {};
+    bool ended = false;
+    bool broken = false;
+    /// Nothing yet: when to look again.
+    SteadyTime again = SteadyTime::max();
+  };
+  /// What has arrived.
+  Taken take();
+  /// Waits until there may be something to take, or until then.
+  Awaitable<void> wait(SteadyTime until) { return bell_->wait(until); }
+  /// Has the reader look again.
+  void ring();
+  /// By the reader, when it reads no more: its executor need not exist any longer.
+  void leave();
+
+ private:
+  struct Message {
+    SteadyTime arrives;
+    std::string bytes;
+    bool end = false;
+  };
+
+  void push(Message message);
+
+  const std::shared_ptr<Link> link_;
+  std::mutex bell_mutex_;
+  std::optional<AsyncEvent> bell_;  // guarded by bell_mutex_, but for the reader
+  std::mutex mutex_;
+  std::deque<Message> messages_;  // guarded by mutex_, as all below
+  SteadyTime last_{};
+  bool ended_ = false;
+  bool broken_ = false;
+};
+
+}  // namespace lookout::sim

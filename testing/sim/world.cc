@@ -1,0 +1,572 @@
+#include "lookout/testing/sim/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "lookout/apiserver/server.h"
+#include "lookout/base/detail/log.h"
+#include "testing/sim/draw.h"
+#include "testing/sim/kernel.h"
+#include "testing/sim/network.h"
+#include "testing/sim/snapshot.h"
+#include "testing/sim/story.h"
+#include "testing/sim/world_impl.h"
+
+namespace lookout::sim {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+/// For a process to end after its stop was requested.
+constexpr std::chrono::minutes kPatience{10};
+
+Nanos nanos(std::chrono::nanoseconds time) { return time.count(); }
+
+apiserver::ServerOptions server_options() {
+  apiserver::ServerOptions out;
+  out.listens = false;
+  out.threads = 1;
+  out.first_revision = 1000;
+  return out;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------- Life
+
+Life::Life(World::Impl& world, std::string name, int number, std::shared_ptr<Link> link)
+    : world_(world),
+      name_(std::move(name)),
+      number_(number),
+      link_(std::move(link)),
+      network_(std::make_shared<NetworkOf>(name_, link_, world)) {
+  group.name = name_;
+}
+
+rest::Config Life::config() const {
+  rest::Config out;
+  out.server = "http://apiserver";
+  out.transport = network_;
+  return out;
+}
+
+rest::Client Life::client() {
+  const std::lock_guard lock(mutex_);
+  if (!client_) client_.emplace(config(), std::make_shared<EventLoop>(1));
+  return *client_;
+}
+
+void Life::run(const std::function<void(Process&)>& body) {
+  std::string why = "its function has returned";
+  try {
+    body(*this);
+  } catch (const Violation& e) {
+    world_.fail(e.what());
+  } catch (const std::exception& e) {
+    why = fmt::format("its function threw: {}", e.what());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    client_.reset();
+  }
+  world_.on_end(*this, why);
+}
+
+// ---------------------------------------------------------------------------------------- Impl
+
+World::Impl::Impl(std::uint64_t seed, WorldOptions options)
+    : seed_(seed), options_(options), kernel_(seed) {
+  kernel_.on_deadlock = [this](const std::string& text) {
+    std::fprintf(stderr, "sim: seed %llu: %s%s", static_cast<unsigned long long>(seed_),
+                 text.c_str(), story_.print(60).c_str());
+  };
+  apiserver_group_.name = "apiserver";
+  kernel_.enter(apiserver_group_);
+  server_ = std::make_unique<apiserver::Server>(server_options());
+  kernel_.enter(kernel_.world());
+  admin_link_ = std::make_shared<Link>(mix(seed), Link::Latency{});
+  rest::Config config;
+  config.server = "http://apiserver";
+  config.transport = std::make_shared<NetworkOf>("", admin_link_, *this);
+  config.on_warning = [](const auto&...) {};  // snapshots list deprecated resources, too
+  admin_.emplace(config, std::make_shared<EventLoop>(1));
+}
+
+World::Impl::~Impl() {
+  over_ = true;
+  for (auto& [name, slot] : slots_) {
+    for (auto& life : slot.lives) end(*life, "the world ends");
+  }
+  for (auto& [name, slot] : slots_) {
+    for (auto& life : slot.lives) await_end(*life);
+  }
+  slots_.clear();
+  admin_.reset();
+  server_->stop(milliseconds(0));
+  server_.reset();
+}
+
+void World::Impl::start(std::string name, std::function<void(Process&)> body) {
+  if (name.empty() || slots_.contains(name))
+    throw InvalidArgument(fmt::format("there is a process '{}' already", name));
+  Slot& slot = slots_[name];
+  slot.name = std::move(name);
+  slot.body = std::move(body);
+  begin_life(slot);
+}
+
+void World::Impl::begin_life(Slot& slot) {
+  const int number = static_cast<int>(slot.lives.size()) + 1;
+  auto link =
+      std::make_shared<Link>(mix(seed_ ^ hash_of(slot.name)) + static_cast<std::uint64_t>(number),
+                             Link::Latency{options_.shortest_latency, options_.longest_latency});
+  Life& life =
+      *slot.lives.emplace_back(std::make_unique<Life>(*this, slot.name, number, std::move(link)));
+  note(slot.name, fmt::format("(begins life {})", number));
+  kernel_.enter(life.group);
+  life.thread = std::thread([&life, body = slot.body] { life.run(body); });
+  kernel_.enter(kernel_.world());
+}
+
+World::Impl::Slot& World::Impl::slot(std::string_view name) {
+  const auto it = slots_.find(name);
+  if (it == slots_.end()) throw InvalidArgument(fmt::format("there is no process '{}'", name));
+  return it->second;
+}
+
+void World::Impl::end(Life& life, const char* why) {
+  if (!life.ended()) note(life.name(), fmt::format("({})", why));
+  life.link().end();
+  kernel_.freeze(life.group, 0);
+  leave_all(life);
+  life.request_stop();
+}
+
+void World::Impl::await_end(Life& life) {
+  std::unique_lock lock(mutex_);
+  const bool ended = poked_.wait_for(lock, kPatience, [&] { return life.ended(); });
+  if (!ended) {
+    std::fprintf(stderr,
+                 "sim: seed %llu: process %s has not ended %d minutes after its stop was "
+                 "requested; its threads:\n%s",
+                 static_cast<unsigned long long>(seed_), life.name().c_str(),
+                 static_cast<int>(kPatience.count()), kernel_.describe_threads().c_str());
+    std::abort();
+  }
+  lock.unlock();
+  if (life.thread.joinable()) life.thread.join();
+}
+
+void World::Impl::on_end(Life& life, const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    life.set_ended();
+    const bool alone = !life.stop().stop_requested();
+    if (alone) life.why_ended = why;
+    ended_.push_back(&life);
+  }
+  poked_.notify_all();
+}
+
+void World::Impl::crash(std::string_view name, bool for_good, const char* why) {
+  Slot& slot = this->slot(name);
+  slot.for_good = slot.for_good || for_good;
+  Life& life = *slot.lives.back();
+  if (life.link().ended()) return;
+  end(life, why);
+  begin_again_later(slot);
+}
+
+void World::Impl::begin_again_later(Slot& slot) {
+  if (slot.for_good || over_) return;
+  at(now() + options_.restart_after, [this, name = slot.name] {
+    Slot& again = this->slot(name);
+    if (!again.for_good && again.lives.back()->link().ended()) begin_life(again);
+  });
+}
+
+void World::Impl::stop(std::string_view name, milliseconds grace) {
+  Slot& slot = this->slot(name);
+  slot.for_good = true;
+  Life& life = *slot.lives.back();
+  note(slot.name, "(is asked to end)");
+  life.request_stop();
+  const auto until = now() + grace;
+  while (!life.ended() && now() < until) sleep_until(std::min(until, now() + milliseconds(100)));
+  end(life, "has ended, or is ended");
+}
+
+void World::Impl::freeze(std::string_view name, milliseconds duration) {
+  Life& life = *slot(name).lives.back();
+  note(life.name(),
+       fmt::format("(is frozen for {:.3f} s)", static_cast<double>(duration.count()) / 1000));
+  kernel_.freeze(life.group, kernel_.now() + nanos(duration));
+}
+
+void World::Impl::partition(std::string_view name, milliseconds duration) {
+  Life& life = *slot(name).lives.back();
+  note(life.name(),
+       fmt::format("(is cut off for {:.3f} s)", static_cast<double>(duration.count()) / 1000));
+  life.link().cut_until(steady_clock::now() + duration);
+}
+
+void World::Impl::strike(const Fault& fault) {
+  const auto found = slots_.find(fault.process);
+  if (found == slots_.end()) return;
+  struck_.push_back(fault);
+  Slot& slot = found->second;
+  switch (fault.kind) {
+    case FaultKind::kCrash:
+      crash(fault.process, false, "crashes");
+      break;
+    case FaultKind::kFreeze:
+      freeze(fault.process, fault.duration);
+      break;
+    case FaultKind::kPartition:
+      partition(fault.process, fault.duration);
+      break;
+    case FaultKind::kClockJump:
+      note(fault.process, fmt::format("(its wall clock jumps by {:.3f} s)",
+                                      static_cast<double>(fault.duration.count()) / 1000));
+      slot.lives.back()->group.clock_error += nanos(fault.duration);
+      break;
+    default:
+      break;
+  }
+}
+
+// --- requests
+
+void World::Impl::on_request(RequestNote& request) {
+  if (request.process.empty()) return;  // of the test itself
+  {
+    const std::lock_guard lock(mutex_);
+    request.number = ++requests_of_[request.process];
+    ++requests_;
+    trace_.push_back({request.process, request.number, request.method, request.target});
+    if (request.writes() && request.target.find("/leases") == std::string::npos &&
+        request.target.find("/events") == std::string::npos)
+      ++writes_of_[request.process];
+    if (request.watches() && expired_.erase(request.process + " " + request.path()) > 0) {
+      Fault gone;
+      gone.kind = FaultKind::kRefuse;
+      gone.status = 410;
+      gone.process = request.process;
+      gone.at = request.number;
+      request.fault = gone;
+    } else if (const auto planned = plan_.find({request.process, request.number});
+               planned != plan_.end()) {
+      if (fits(planned->second.kind, request)) request.fault = planned->second;
+    } else if (drawing_) {
+      request.fault = draw(faults_, seed_, request);
+    }
+    if (request.fault) struck_.push_back(*request.fault);
+  }
+  ask_a_replica(request);
+  Story::Entry entry;
+  entry.time = kernel_.now();
+  entry.process = request.process;
+  entry.what = request.method + " " + request.target;
+  entry.writes = request.writes();
+  if (request.fault) {
+    Fault shown = *request.fault;
+    entry.fault = describe(shown);
+    entry.fault.erase(0, entry.fault.find(": ") + 2);
+  }
+  request.entry = story_.add(std::move(entry));
+}
+
+void World::Impl::on_answer(const RequestNote& request, int status, const std::string& why) {
+  if (!request.process.empty())
+    story_.answer(request.entry, status != 0 ? std::to_string(status) : why);
+  if (!request.writes()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    written_ = true;
+  }
+  poked_.notify_all();
+}
+
+void World::Impl::on_crash(const std::string& process) {
+  Life& life = *slots_.find(process)->second.lives.back();
+  life.link().end();
+  {
+    const std::lock_guard lock(mutex_);
+    crashed_.push_back(&life);
+  }
+  poked_.notify_all();
+}
+
+void World::Impl::connect(
+    std::function<std::unique_ptr<http::Transport>(boost::asio::any_io_executor)> make) {
+  server_->connect(std::move(make));
+}
+
+void World::Impl::expire(const RequestNote& request) {
+  const std::lock_guard lock(mutex_);
+  expired_.insert(request.process + " " + request.path());
+}
+
+/// A replica that lags answers, or goes on with a watch: see FaultKind::kStaleRead.
+void World::Impl::ask_a_replica(RequestNote& request) {
+  const std::string key = request.process + " " + request.path();
+  std::optional<Fault> lagging;
+  {
+    const std::lock_guard lock(mutex_);
+    if (request.fault && request.fault->kind == FaultKind::kStaleRead)
+      lagging_[key] = *request.fault;
+    const auto found = lagging_.find(key);
+    if (found == lagging_.end()) return;
+    lagging = found->second;
+    const bool follows = request.watches() && !request.asks_first_state();
+    if (follows) lagging_.erase(found);
+    if (follows && !request.fault) request.held = lagging->duration;
+  }
+  if (request.asks_any_version()) request.asked = stale_target(request.target, *lagging);
+}
+
+/// A list of any version (resourceVersion=0) becomes one of a version of a while ago, which is what
+/// a server whose cache lags answers.
+std::string World::Impl::stale_target(const std::string& target, const Fault& fault) {
+  const std::size_t at = target.find("resourceVersion=0");
+  const apiserver::storage::Revision newest = revision();
+  // The same in a world with fewer faults.
+  Random random(mix(seed_ ^ hash_of(fault.process)) ^ fault.at);
+  const std::uint64_t lag = random.below(options_.longest_lag) + 1;
+  constexpr apiserver::storage::Revision kFirst = 1001;
+  const auto old = std::max<std::uint64_t>(kFirst, newest > lag ? newest - lag : 0);
+  std::string out = target;
+  constexpr std::string_view kAny = "resourceVersion=0";
+  out.replace(at, kAny.size(), fmt::format("resourceVersion={}&resourceVersionMatch=Exact", old));
+  return out;
+}
+
+apiserver::storage::Revision World::Impl::revision() {
+  return admin_->loop().run(server_->storage().current_revision());
+}
+
+// --- time
+
+void World::Impl::at(Time time, std::function<void()> function) {
+  const std::lock_guard lock(mutex_);
+  actions_.emplace(time, std::move(function));
+}
+
+void World::Impl::sleep_until(Time until) {
+  for (;;) {
+    handle_news();
+    std::function<void()> action;
+    {
+      std::unique_lock lock(mutex_);
+      if (violation_) throw Violation(*violation_);
+      if (!actions_.empty() && actions_.begin()->first <= now()) {
+        action = std::move(actions_.begin()->second);
+        actions_.erase(actions_.begin());
+      } else {
+        if (now() >= until) return;
+        const Time next = actions_.empty() ? until : std::min(until, actions_.begin()->first);
+        const auto wake = steady_clock::now() + (next - now());
+        poked_.wait_until(lock, wake, [&] {
+          return violation_ || written_ || !ended_.empty() || !crashed_.empty();
+        });
+        continue;
+      }
+    }
+    action();
+  }
+}
+
+/// What the processes' threads have left for the world's own.
+void World::Impl::handle_news() {
+  std::vector<Life*> ended;
+  std::vector<Life*> crashed;
+  bool written = false;
+  {
+    const std::lock_guard lock(mutex_);
+    ended.swap(ended_);
+    crashed.swap(crashed_);
+    written = std::exchange(written_, false);
+  }
+  for (Life* life : crashed) {
+    Slot& slot = this->slot(life->name());
+    if (slot.lives.back().get() != life) continue;
+    end(*life, "has crashed");
+    begin_again_later(slot);
+  }
+  for (Life* life : ended) {
+    if (life->thread.joinable()) life->thread.join();
+    if (life->why_ended.empty() || over_) continue;
+    note(life->name(), "(ends: " + life->why_ended + ")");
+    Slot& slot = this->slot(life->name());
+    end(*life, "has ended");
+    begin_again_later(slot);
+  }
+  if (!written) return;
+  for (const auto& [what, check] : always_) check_now("must always hold: ", what, check);
+}
+
+void World::Impl::check_now(const char* kind, const std::string& what,
+                            const std::function<bool()>& check) {
+  std::string why;
+  try {
+    if (check()) return;
+    why = "it does not";
+  } catch (const Violation&) {
+    throw;
+  } catch (const std::exception& e) {
+    why = e.what();
+  }
+  const std::lock_guard lock(mutex_);
+  violation_ = fmt::format("{}{}: {}", kind, what, why);
+  throw Violation(*violation_);
+}
+
+void World::Impl::faults(const Plan& plan) {
+  if (fixed_) return;
+  for (const Fault& fault : plan) {
+    if (is_of_time(fault.kind)) {
+      at(milliseconds(fault.at), [this, fault] { strike(fault); });
+    } else {
+      plan_.emplace(std::pair(fault.process, fault.at), fault);
+    }
+  }
+}
+
+void World::Impl::run(milliseconds duration) {
+  const Time begin = now();
+  const Time over = begin + duration;
+  for (const auto& [name, slot] : slots_) {
+    for (const Fault& fault : draw(faults_, seed_, name, std::chrono::ceil<milliseconds>(begin),
+                                   std::chrono::floor<milliseconds>(over)))
+      at(milliseconds(fault.at), [this, fault] { strike(fault); });
+  }
+  set_drawing(true);
+  sleep_until(over);
+  set_drawing(false);
+  note("world", "(no more faults)");
+  for (auto& [name, slot] : slots_) {
+    Life& life = *slot.lives.back();
+    kernel_.freeze(life.group, 0);
+    life.link().cut_until(steady_clock::now());
+  }
+  sleep_until(now() + options_.settle);
+  const auto before = writes();
+  sleep_until(now() + options_.rest);
+  for (const auto& [process, count] : writes()) {
+    const auto earlier = before.find(process);
+    const auto more = count - (earlier == before.end() ? 0 : earlier->second);
+    const double minutes = std::chrono::duration<double, std::ratio<60>>(options_.rest).count();
+    if (static_cast<double>(more) > options_.hot_loop * minutes)
+      throw Violation(fmt::format(
+          "hot loop: {} has written {} times within {} s, though nothing has happened for {} s",
+          process, more, options_.rest.count() / 1000, options_.settle.count() / 1000));
+  }
+  for (const auto& [what, check] : eventually_) check_now("must hold in the end: ", what, check);
+  final_state_ = snapshot_of(*admin_);
+  if (expected_ != nullptr) {
+    const std::string differs = difference(*expected_, final_state_);
+    if (!differs.empty())
+      throw Violation("the end is not that of the run without faults:\n" + differs);
+  }
+}
+
+void World::Impl::enter(std::string_view name, const Process& process) {
+  std::string other;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& inside = inside_[std::string(name)];
+    const bool dead = static_cast<const Life&>(process).link().ended();
+    if (dead) return;
+    for (const Process* one : inside) {
+      if (one != &process) other = fmt::format("{} (life {})", one->name(), one->life());
+    }
+    inside.insert(&process);
+  }
+  if (!other.empty())
+    fail(fmt::format("two at once are '{}': {} and {} (life {})", name, other, process.name(),
+                     process.life()));
+}
+
+void World::Impl::leave(std::string_view name, const Process& process) {
+  const std::lock_guard lock(mutex_);
+  inside_[std::string(name)].erase(&process);
+}
+
+void World::Impl::leave_all(const Process& process) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [name, inside] : inside_) inside.erase(&process);
+}
+
+void World::Impl::fail(std::string what) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!violation_) violation_ = std::move(what);
+  }
+  poked_.notify_all();
+}
+
+void World::Impl::note(const std::string& process, std::string what) {
+  Story::Entry entry;
+  entry.time = kernel_.now();
+  entry.process = process;
+  entry.what = std::move(what);
+  entry.fault = " ";
+  story_.add(std::move(entry));
+}
+
+// ---------------------------------------------------------------------------------------- World
+
+World::World(std::uint64_t seed, WorldOptions options)
+    : impl_(std::make_unique<Impl>(seed, options)) {}
+World::~World() = default;
+
+std::uint64_t World::seed() const { return impl_->seed(); }
+Time World::now() const { return impl_->now(); }
+rest::Client& World::admin() { return impl_->admin(); }
+apiserver::Server& World::server() { return impl_->server(); }
+void World::start(std::string name, std::function<void(Process&)> body) {
+  impl_->start(std::move(name), std::move(body));
+}
+void World::crash(std::string_view name, bool for_good) { impl_->crash(name, for_good, "crashes"); }
+void World::stop(std::string_view name, milliseconds grace) { impl_->stop(name, grace); }
+void World::freeze(std::string_view name, milliseconds duration) { impl_->freeze(name, duration); }
+void World::partition(std::string_view name, milliseconds duration) {
+  impl_->partition(name, duration);
+}
+void World::faults(FaultOptions options) { impl_->set_faults(std::move(options)); }
+void World::faults(Plan plan) { impl_->faults(plan); }
+Plan World::struck() const { return impl_->struck(); }
+void World::at(milliseconds time, std::function<void()> function) {
+  impl_->at(time, std::move(function));
+}
+void World::always(std::string what, std::function<bool()> check) {
+  impl_->always(std::move(what), std::move(check));
+}
+void World::eventually(std::string what, std::function<bool()> check) {
+  impl_->eventually(std::move(what), std::move(check));
+}
+void World::enter(std::string_view name, const Process& process) { impl_->enter(name, process); }
+void World::leave(std::string_view name, const Process& process) { impl_->leave(name, process); }
+void World::fail(std::string what) { impl_->fail(std::move(what)); }
+void World::run(milliseconds duration) { impl_->run(duration); }
+void World::sleep(milliseconds duration) { impl_->sleep_until(impl_->now() + duration); }
+std::map<std::string, std::string> World::snapshot() { return snapshot_of(impl_->admin()); }
+std::string World::story(std::size_t lines) const { return impl_->story().print(lines); }
+std::uint64_t World::digest() const { return impl_->digest(); }
+std::uint64_t World::requests() const { return impl_->requests(); }
+
+World::Impl& World::impl() { return *impl_; }
+
+}  // namespace lookout::sim

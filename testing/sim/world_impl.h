@@ -1,0 +1,204 @@
+// What a world is made of.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lookout/apiserver/server.h"
+#include "lookout/testing/sim/world.h"
+#include "testing/sim/ended.h"
+#include "testing/sim/kernel.h"
+#include "testing/sim/network.h"
+#include "testing/sim/story.h"
+
+namespace lookout::sim {
+
+/// One life of a process.
+class Life : public Process {
+ public:
+  Life(World::Impl& world, std::string name, int number, std::shared_ptr<Link> link);
+
+  const std::string& name() const override { return name_; }
+  int life() const override { return number_; }
+  std::stop_token stop() const override { return stop_.get_token(); }
+  rest::Config config() const override;
+  rest::Client client() override;
+
+  /// On the process's first thread: from its beginning to its end.
+  void run(const std::function<void(Process&)>& body);
+
+  Link& link() const { return *link_; }
+  void request_stop() { stop_.request_stop(); }
+  bool ended() const { return ended_; }
+  void set_ended() { ended_ = true; }
+
+  ThreadGroup group;
+  std::thread thread;
+  /// Set if it has ended by itself.
+  std::string why_ended;
+
+ private:
+  World::Impl& world_;
+  const std::string name_;
+  const int number_;
+  const std::shared_ptr<Link> link_;
+  const std::shared_ptr<NetworkOf> network_;
+  std::stop_source stop_;
+  std::mutex mutex_;
+  std::optional<rest::Client> client_;  // guarded by mutex_
+  std::atomic<bool> ended_{false};
+};
+
+/// Everything happens on the world's first thread, but for what the network and the processes
+/// report: they leave it under the mutex, and wake the first thread.
+class World::Impl : public NetworkEvents {
+ public:
+  Impl(std::uint64_t seed, WorldOptions options);
+  ~Impl() override;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  std::uint64_t seed() const { return seed_; }
+  Time now() const { return Time(kernel_.now()); }
+  rest::Client& admin() { return *admin_; }
+  apiserver::Server& server() { return *server_; }
+  const Story& story() const { return story_; }
+  std::uint64_t digest() const { return story_.digest() ^ kernel_.digest(); }
+
+  void start(std::string name, std::function<void(Process&)> body);
+  void crash(std::string_view name, bool for_good, const char* why);
+  void stop(std::string_view name, std::chrono::milliseconds grace);
+  void freeze(std::string_view name, std::chrono::milliseconds duration);
+  void partition(std::string_view name, std::chrono::milliseconds duration);
+  void at(Time time, std::function<void()> function);
+  void sleep_until(Time until);
+  void run(std::chrono::milliseconds duration);
+
+  void set_faults(FaultOptions options) {
+    if (!fixed_) faults_ = std::move(options);
+  }
+  void faults(const Plan& plan);
+  /// These faults and no others, whatever the scenario says.
+  void have_only(FaultOptions options, const Plan& plan) {
+    set_faults(std::move(options));
+    faults(plan);
+    fixed_ = true;
+  }
+  Plan struck() const {
+    const std::lock_guard lock(mutex_);
+    return struck_;
+  }
+  std::uint64_t requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+
+  void always(std::string what, std::function<bool()> check) {
+    always_.emplace_back(std::move(what), std::move(check));
+  }
+  void eventually(std::string what, std::function<bool()> check) {
+    eventually_.emplace_back(std::move(what), std::move(check));
+  }
+  void enter(std::string_view name, const Process& process);
+  void leave(std::string_view name, const Process& process);
+  void fail(std::string what);
+
+  /// The end of the run without faults, to be compared with; null: not compared.
+  void expect(const std::map<std::string, std::string>* state) { expected_ = state; }
+  const std::map<std::string, std::string>& final_state() const { return final_state_; }
+  /// All requests of processes.
+  std::vector<Traced> trace() const {
+    const std::lock_guard lock(mutex_);
+    return trace_;
+  }
+
+  // NetworkEvents
+  void on_request(RequestNote& request) override;
+  void on_answer(const RequestNote& request, int status, const std::string& why) override;
+  void on_crash(const std::string& process) override;
+  void connect(
+      std::function<std::unique_ptr<http::Transport>(boost::asio::any_io_executor)> make) override;
+  void expire(const RequestNote& request) override;
+
+  /// On the thread of the life.
+  void on_end(Life& life, const std::string& why);
+
+ private:
+  struct Slot {
+    std::string name;
+    std::function<void(Process&)> body;
+    std::vector<std::unique_ptr<Life>> lives;
+    bool for_good = false;
+  };
+  using Check = std::pair<std::string, std::function<bool()>>;
+
+  Slot& slot(std::string_view name);
+  void begin_life(Slot& slot);
+  void begin_again_later(Slot& slot);
+  void end(Life& life, const char* why);
+  void await_end(Life& life);
+  void strike(const Fault& fault);
+  void handle_news();
+  void check_now(const char* kind, const std::string& what, const std::function<bool()>& check);
+  void leave_all(const Process& process);
+  void note(const std::string& process, std::string what);
+  void ask_a_replica(RequestNote& request);
+  std::string stale_target(const std::string& target, const Fault& fault);
+  apiserver::storage::Revision revision();
+  void set_drawing(bool drawing) {
+    const std::lock_guard lock(mutex_);
+    drawing_ = drawing;
+  }
+  std::map<std::string, std::uint64_t> writes() const {
+    const std::lock_guard lock(mutex_);
+    return writes_of_;
+  }
+
+  const std::uint64_t seed_;
+  const WorldOptions options_;
+  // First: the world's threads end before it.
+  Kernel kernel_;
+  ThreadGroup apiserver_group_;
+  Story story_;
+  std::unique_ptr<apiserver::Server> server_;
+  std::shared_ptr<Link> admin_link_;
+  std::optional<rest::Client> admin_;
+  std::map<std::string, Slot, std::less<>> slots_;
+  std::vector<Check> always_;
+  std::vector<Check> eventually_;
+  FaultOptions faults_;
+  std::map<std::pair<std::string, std::uint64_t>, Fault> plan_;
+  const std::map<std::string, std::string>* expected_ = nullptr;
+  std::map<std::string, std::string> final_state_;
+  bool fixed_ = false;
+  bool over_ = false;
+
+  mutable std::mutex mutex_;
+  std::condition_variable poked_;
+  // Guarded by mutex_:
+  std::multimap<Time, std::function<void()>> actions_;
+  std::map<std::string, std::uint64_t> requests_of_;
+  std::map<std::string, std::uint64_t> writes_of_;
+  std::uint64_t requests_ = 0;
+  std::set<std::string> expired_;         // "process path"
+  std::map<std::string, Fault> lagging_;  // "process path": which replica answers
+  std::map<std::string, std::set<const Process*>> inside_;
+  Plan struck_;
+  std::vector<Traced> trace_;
+  std::vector<Life*> ended_;
+  std::vector<Life*> crashed_;
+  std::optional<std::string> violation_;
+  bool written_ = false;
+  bool drawing_ = false;
+};
+
+}  // namespace lookout::sim

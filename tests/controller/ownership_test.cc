@@ -1,0 +1,224 @@
+// Whose an object must be for create_or_update() to write it.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <string>
+#include <utility>
+
+#include "lookout/api/error.h"
+#include "lookout/api/status.h"
+#include "lookout/controller/builder.h"
+#include "lookout/controller/create_or_update.h"
+#include "lookout/controller/manager.h"
+#include "lookout/controller/owner_references.h"
+#include "lookout/k8s/core/v1_draft.h"
+#include "tests/controller/manager_fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
+
+namespace lookout::controller {
+namespace {
+
+using k8s::core::v1::ConfigMap;
+using k8s::core::v1::ConfigMapDraft;
+using k8s::core::v1::Secret;
+using k8s::core::v1::SecretDraft;
+using test::eventually;
+using test::held;
+
+/// Each reconcile makes a Secret of the ConfigMap's name.
+class OwnershipTest : public ManagerFixture {
+ protected:
+  static void fill(const SecretDraft& secret) { secret.string_data().set("made", "yes"); }
+
+  Secret secret_of(const api::Object& owner, const std::string& name) const {
+    const auto draft = Secret::draft(name, "default");
+    if (owner) set_controller_reference(owner, draft);
+    return secrets_.create(draft);
+  }
+  /// What a write throws; "" if nothing.
+  template <class Expected = Error>
+  static std::string refusal(const std::function<void()>& write) {
+    try {
+      write();
+    } catch (const Expected& e) {
+      return e.what();
+    }
+    return "";
+  }
+  /// "kind/name" of the controller; "" if there is none.
+  std::string controller_name(const std::string& name) const {
+    const auto secret = secrets_.get(name);
+    const auto controller = controller_of(secret);
+    return controller ? std::string(controller->kind()) + "/" + std::string(controller->name())
+                      : "";
+  }
+  bool filled(const std::string& name) const {
+    return held(secrets_.get(name)).data().contains("made");
+  }
+
+  /// Runs `write` in a reconcile of `name`, for a controller that owns Secrets, and returns what it
+  /// throws the first time.
+  std::string reconciled(const std::string& name,
+                         const std::function<void(const Request&, Context&)>& write,
+                         WatchOptions options = {}) {
+    std::promise<std::string> outcome;
+    bool done = false;  // one worker, so runs follow one another
+    Manager manager{client_};
+    Builder<ConfigMap>(manager)
+        .owns<Secret>(std::move(options))
+        .reconcile([&](Request request, Context& context) -> Result {
+          if (done || request.name != name || !context.find<ConfigMap>(request)) return {};
+          done = true;
+          outcome.set_value(refusal([&] { write(request, context); }));
+          return {};
+        });
+    const Running running(manager);
+    auto future = outcome.get_future();
+    return test::get(future);
+  }
+
+  const rest::TypedClient<Secret> secrets_ = client_.resource<Secret>("default");
+};
+
+TEST_F(OwnershipTest, AnOwnerBecomesTheControllerOfWhatItWrites) {
+  const auto site = put("site", "1");
+  const auto made = create_or_update(secrets_, "s", owned_by(site), fill);
+  EXPECT_EQ(made.written, Written::kCreated);
+  EXPECT_EQ(controller_name("s"), "ConfigMap/site");
+  EXPECT_EQ(create_or_update(secrets_, "s", owned_by(site), [](const SecretDraft&) {}).written,
+            Written::kUnchanged);
+}
+
+TEST_F(OwnershipTest, WhatAnotherControllerOwnsIsNotWritten) {
+  const auto site = put("site", "1");
+  const auto before = secret_of(put("other", "1"), "s");
+  int calls = 0;
+  const auto mutate = [&](const SecretDraft& secret) {
+    ++calls;
+    fill(secret);
+  };
+  const auto message =
+      refusal<AlreadyOwnedError>([&] { create_or_update(secrets_, "s", owned_by(site), mutate); });
+  EXPECT_THAT(message, HasSubstr("Secret default/s is owned by another controller: by ConfigMap "
+                                 "other (uid "));
+  EXPECT_THAT(message, HasSubstr("not by ConfigMap site (uid "));
+  EXPECT_NE(
+      refusal<AlreadyOwnedError>([&] { create_or_patch(secrets_, "s", owned_by(site), mutate); }),
+      "");
+  EXPECT_THROW(client_.loop().run(async_create_or_update(secrets_, "s", owned_by(site), mutate)),
+               AlreadyOwnedError);
+  EXPECT_THROW(client_.loop().run(async_create_or_patch(secrets_, "s", owned_by(site), mutate)),
+               AlreadyOwnedError);
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(held(secrets_.get("s")).resource_version(), before.resource_version());
+}
+
+TEST_F(OwnershipTest, AnEarlierObjectOfTheSameNameIsAnotherOwner) {
+  const auto draft = put("site", "1").edit();
+  draft.metadata().set_uid("long-gone");
+  EXPECT_THROW(require_ownership(held(secret_of(draft.build(), "s")), owned_by(maps_.get("site"))),
+               AlreadyOwnedError);
+}
+
+TEST_F(OwnershipTest, OrphansAreAdoptedOrRefused) {
+  const auto site = put("site", "1");
+  secret_of({}, "s");
+  const auto message = refusal<NotOwnedError>(
+      [&] { create_or_update(secrets_, "s", owned_by(site, Orphans::kRefuse), fill); });
+  EXPECT_EQ(message, "Secret default/s is there already, and no controller owns it");
+  EXPECT_FALSE(filled("s"));
+  EXPECT_EQ(create_or_update(secrets_, "s", owned_by(site), fill).written, Written::kUpdated);
+  EXPECT_EQ(controller_name("s"), "ConfigMap/site");
+  // Now it is no orphan any more.
+  EXPECT_EQ(create_or_patch(secrets_, "s", owned_by(site, Orphans::kRefuse),
+                            [](const SecretDraft& secret) { secret.string_data().set("b", "c"); })
+                .written,
+            Written::kUpdated);
+}
+
+TEST_F(OwnershipTest, WithoutAnOwnerObjectsAreWrittenWhoeverOwnsThem) {
+  secret_of(put("other", "1"), "s");
+  EXPECT_EQ(create_or_update(secrets_, "s", owned_by_anyone(), fill).written, Written::kUpdated);
+  EXPECT_EQ(create_or_update(secrets_, "t", fill).written, Written::kCreated);
+  EXPECT_EQ(controller_name("s"), "ConfigMap/other");
+  EXPECT_EQ(controller_name("t"), "");
+}
+
+TEST_F(OwnershipTest, AReconcileDoesNotTakeOverWhatAnotherControllerOwns) {
+  put("site", "1");
+  secret_of(put("other", "1"), "site");
+  const auto message = reconciled("site", [](const Request& request, Context& context) {
+    context.create_or_update<Secret>(request, fill);
+  });
+  EXPECT_THAT(message, HasSubstr("Secret default/site is owned by another controller: by ConfigMap "
+                                 "other"));
+  EXPECT_FALSE(filled("site"));
+  EXPECT_EQ(controller_name("site"), "ConfigMap/other");
+}
+
+TEST_F(OwnershipTest, ACoroutineDoesNotEither) {
+  put("site", "1");
+  secret_of(put("other", "1"), "site");
+  const auto message = reconciled("site", [this](const Request& request, Context& context) {
+    client_.loop().run(context.async_create_or_update<Secret>(request, fill));
+  });
+  EXPECT_THAT(message, HasSubstr("is owned by another controller"));
+  EXPECT_FALSE(filled("site"));
+}
+
+TEST_F(OwnershipTest, AReconcileAdoptsOrphansUnlessItRefusesThem) {
+  put("site", "1");
+  secret_of({}, "site");
+  EXPECT_THAT(reconciled("site",
+                         [](const Request& request, Context& context) {
+                           const auto owner = context.get<ConfigMap>(request);
+                           context.create_or_update<Secret>(
+                               request, owned_by(owner, Orphans::kRefuse), fill);
+                         }),
+              HasSubstr("no controller owns it"));
+  EXPECT_EQ(controller_name("site"), "");
+  EXPECT_EQ(
+      reconciled("site", [](const Request& request,
+                            Context& context) { context.create_or_update<Secret>(request, fill); }),
+      "");
+  EXPECT_EQ(controller_name("site"), "ConfigMap/site");
+  EXPECT_TRUE(filled("site"));
+}
+
+TEST_F(OwnershipTest, AReconcileMayWriteWhatAnotherControllerOwns) {
+  put("site", "1");
+  secret_of(put("other", "1"), "site");
+  EXPECT_EQ(reconciled("site",
+                       [](const Request& request, Context& context) {
+                         context.create_or_update<Secret>(request, owned_by_anyone(), fill);
+                       }),
+            "");
+  EXPECT_TRUE(filled("site"));
+  EXPECT_EQ(controller_name("site"), "ConfigMap/other");
+}
+
+TEST_F(OwnershipTest, ObjectsWithSeveralOwnersAreWrittenByEach) {
+  put("site", "1");
+  secret_of(put("other", "1"), "site");
+  WatchOptions options;
+  options.match_any_owner = true;
+  EXPECT_EQ(reconciled(
+                "site",
+                [](const Request& request, Context& context) {
+                  const auto owner = context.get<ConfigMap>(request);
+                  context.create_or_update<Secret>(request, [&](const SecretDraft& secret) {
+                    fill(secret);
+                    set_owner_reference(owner, secret);
+                  });
+                },
+                options),
+            "");
+  EXPECT_EQ(controller_name("site"), "ConfigMap/other");
+  EXPECT_TRUE(has_owner_reference(maps_.get("site"), held(secrets_.get("site"))));
+}
+
+}  // namespace
+}  // namespace lookout::controller

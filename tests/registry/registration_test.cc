@@ -1,0 +1,374 @@
+// Announcements that last as long as they are true, and programs that leave in peace.
+#include "lookout/registry/registration.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lookout/api/status.h"
+#include "lookout/registry/app.h"
+#include "lookout/registry/balancer.h"
+#include "lookout/registry/kratos/registry.h"
+#include "tests/registry/cluster.h"
+#include "tests/support/matchers.h"
+
+namespace lookout::registry {
+namespace {
+
+using namespace registry::test;
+using State = Registration::State;
+
+/// Notes what is asked of it, and fails as long as the test says so.
+class NotingRegistrar : public Registrar {
+ public:
+  using Registrar::deregister_instance;
+  using Registrar::register_instance;
+  void register_instance(const ServiceInstance& instance, rest::CallOptions call) override {
+    EXPECT_GT(call.timeout.count(), 0) << "each request has a limit";
+    note("register " + instance.name);
+    if (failing) throw Error("no API server");
+  }
+  void deregister_instance(const ServiceInstance& instance, rest::CallOptions call) override {
+    EXPECT_GT(call.timeout.count(), 0);
+    note("deregister " + instance.name);
+    if (failing) throw Error("no API server");
+  }
+  std::vector<std::string> notes() const {
+    const std::lock_guard lock(mutex_);
+    return notes_;
+  }
+  std::size_t count(const std::string& what) const {
+    return static_cast<std::size_t>(std::ranges::count(notes(), what));
+  }
+  void note(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    notes_.push_back(what);
+  }
+  std::atomic<bool> failing{false};
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> notes_;
+};
+
+RegistrationOptions quick(std::function<bool()> ready = {}) {
+  RegistrationOptions out;
+  out.instance.name = "web";
+  out.ready = std::move(ready);
+  out.check_every = 2ms;
+  out.retry_after = 2ms;
+  out.retry_after_max = 10ms;
+  out.on_error = [](const std::string&) {};
+  return out;
+}
+
+TEST(RegistrationTest, AnnouncesAndTakesBack) {
+  NotingRegistrar registrar;
+  {
+    Registration registration(registrar, quick());
+    EXPECT_TRUE(registration.wait_registered(kLong));
+    EXPECT_EQ(registration.state(), State::kRegistered);
+    EXPECT_EQ(registration.last_error(), "");
+  }
+  EXPECT_THAT(registrar.notes(), ElementsAre("register web", "deregister web"));
+}
+
+TEST(RegistrationTest, FollowsTheHealthOfTheProgram) {
+  NotingRegistrar registrar;
+  std::atomic<bool> ready{false};
+  Registration registration(registrar, quick([&] { return ready.load(); }));
+  EXPECT_FALSE(registration.wait_registered(20ms));
+  EXPECT_EQ(registration.state(), State::kWaiting);
+  EXPECT_THAT(registration.last_error(), HasSubstr("not ready"));
+  ready = true;
+  EXPECT_TRUE(registration.wait_registered(kLong));
+  ready = false;
+  EXPECT_TRUE(eventually([&] { return registration.state() == State::kOut; }));
+  ready = true;
+  EXPECT_TRUE(registration.wait_registered(kLong));
+  EXPECT_TRUE(registration.leave());
+  EXPECT_TRUE(registration.leave()) << "again changes nothing";
+  EXPECT_EQ(registration.state(), State::kLeft);
+  EXPECT_THAT(registrar.notes(),
+              ElementsAre("register web", "deregister web", "register web", "deregister web"));
+}
+
+TEST(RegistrationTest, OneThatThrowsIsNotReady) {
+  NotingRegistrar registrar;
+  Registration registration(registrar, quick([]() -> bool { throw Error("no database"); }));
+  EXPECT_TRUE(eventually([&] { return !registration.last_error().empty(); }));
+  EXPECT_THAT(registration.last_error(), HasSubstr("no database"));
+  EXPECT_TRUE(registration.leave());
+  EXPECT_THAT(registrar.notes(), IsEmpty()) << "there is nothing to take back";
+}
+
+TEST(RegistrationTest, TriesAgainAndSaysWhy) {
+  NotingRegistrar registrar;
+  registrar.failing = true;
+  auto options = quick();
+  std::atomic<int> errors{0};
+  options.on_error = [&](const std::string& reason) {
+    EXPECT_THAT(reason, HasSubstr("cannot register web: no API server"));
+    ++errors;
+  };
+  Registration registration(registrar, options);
+  EXPECT_TRUE(eventually([&] { return errors >= 3; }));
+  EXPECT_EQ(registration.state(), State::kFailing);
+  EXPECT_THAT(registration.last_error(), HasSubstr("no API server"));
+  registrar.failing = false;
+  EXPECT_TRUE(registration.wait_registered(kLong));
+  EXPECT_EQ(registration.last_error(), "");
+  std::vector<metrics::Sample> samples;
+  registration.collect(samples);
+  ASSERT_EQ(samples.size(), 3u);
+  EXPECT_EQ(samples[0].value, 1);
+  EXPECT_GE(samples[2].value, 3);
+}
+
+TEST(RegistrationTest, AnAnnouncementThatMayHaveArrivedIsTakenBack) {
+  NotingRegistrar registrar;
+  registrar.failing = true;
+  Registration registration(registrar, quick());
+  EXPECT_TRUE(eventually([&] { return registrar.count("register web") > 0; }));
+  registrar.failing = false;
+  // (It may have been announced just now, too.)
+  EXPECT_TRUE(registration.leave());
+  EXPECT_EQ(registrar.notes().back(), "deregister web");
+}
+
+TEST(RegistrationTest, LeavingHasALimit) {
+  NotingRegistrar registrar;
+  auto options = quick();
+  options.timeout = 50ms;
+  Registration registration(registrar, options);
+  EXPECT_TRUE(registration.wait_registered(kLong));
+  registrar.failing = true;
+  EXPECT_FALSE(registration.leave());
+  EXPECT_GE(registrar.count("deregister web"), 2u) << "and is tried again until then";
+}
+
+TEST(RegistrationTest, AnnouncesAgain) {
+  NotingRegistrar registrar;
+  auto options = quick();
+  options.refresh_every = 5ms;
+  Registration registration(registrar, options);
+  EXPECT_TRUE(eventually([&] { return registrar.count("register web") >= 4; }));
+}
+
+// ------------------------------------------------------------------------------ on a pod
+
+class PodRegistrationTest : public testing::Test {
+ protected:
+  Options on(const std::string& pod) {
+    Options out;
+    out.ns = "default";
+    out.pod = {.ns = "default", .name = pod};
+    out.on_warning = [this](const std::string& reason) {
+      const std::lock_guard lock(mutex_);
+      warnings_.push_back(reason);
+    };
+    return out;
+  }
+  std::string app_of(const std::string& pod) const {
+    const auto object = cluster_.pods().get(pod);
+    return std::string(object.labels()["kratos-service-app"].as_string());
+  }
+  std::string version_of(const std::string& pod) const {
+    const auto object = cluster_.pods().get(pod);
+    return std::string(object.resource_version());
+  }
+  std::vector<std::string> warnings() {
+    const std::lock_guard lock(mutex_);
+    return warnings_;
+  }
+
+  Cluster cluster_;
+  std::mutex mutex_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(PodRegistrationTest, LabelsThatWereRemovedComeBack) {
+  cluster_.create_pod("web-1", {});
+  kratos::Registry registry(cluster_.client(), on("web-1"));
+  auto options = quick();
+  options.refresh_every = 20ms;
+  options.instance.endpoints = {"http://0.0.0.0:80"};
+  Registration registration(registry, options);
+  ASSERT_TRUE(registration.wait_registered(kLong));
+  const std::string version = version_of("web-1");
+  cluster_.label("web-1", "kratos-service-app", "");
+  EXPECT_TRUE(eventually([&] { return app_of("web-1") == "web"; }));
+  EXPECT_NE(version_of("web-1"), version);
+  EXPECT_THAT(warnings(), IsEmpty());
+}
+
+TEST_F(PodRegistrationTest, SendingItAgainWritesNothing) {
+  cluster_.create_pod("web-1", {});
+  kratos::Registry registry(cluster_.client(), on("web-1"));
+  registry.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:80"}});
+  const std::string version = version_of("web-1");
+  registry.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:80"}});
+  EXPECT_EQ(version_of("web-1"), version);
+}
+
+TEST_F(PodRegistrationTest, APodOfTheSameNameIsNotTouched) {
+  cluster_.create_pod("web-0", {});
+  kratos::Registry registry(cluster_.client(), on("web-0"));
+  registry.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:80"}});
+  // The pod of a StatefulSet is replaced; the old program has not ended yet.
+  cluster_.remove_pod("web-0");
+  cluster_.create_pod("web-0", {});
+  kratos::Registry next(cluster_.client(), on("web-0"));
+  next.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:80"}});
+  EXPECT_THROW(registry.deregister_instance({}), api::StatusError);
+  EXPECT_EQ(app_of("web-0"), "web");
+  next.deregister_instance({});
+  EXPECT_EQ(app_of("web-0"), "");
+}
+
+TEST_F(PodRegistrationTest, TheUidOfTheEnvironmentIsSent) {
+  cluster_.create_pod("web-0", {});
+  Options options = on("web-0");
+  options.pod = {.ns = "default"};
+  options.pod_sources.environment = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "POD_NAME") return "web-0";
+    if (name == "POD_UID") return "00000000-0000-0000-0000-000000000000";
+    return std::nullopt;
+  };
+  kratos::Registry registry(cluster_.client(), options);
+  EXPECT_THROW(registry.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:80"}}),
+               api::StatusError);
+  EXPECT_EQ(app_of("web-0"), "");
+}
+
+TEST_F(PodRegistrationTest, AnUndeclaredPortIsWarnedOfAndNeverPicked) {
+  PodTemplate pod;
+  pod.ports = "[]";
+  cluster_.create_pod("web-1", pod);
+  kratos::Registry registry(cluster_.client(), on("web-1"));
+  for (int i = 0; i < 2; ++i) {
+    registry.register_instance({.name = "web", .endpoints = {"http://0.0.0.0:8080"}});
+  }
+  ASSERT_EQ(warnings().size(), 1u) << "once";
+  EXPECT_THAT(warnings()[0], HasSubstr("no container of pod default/web-1 declares port 8080"));
+  EXPECT_EQ(registry.get_service("web")->size(), 1u);
+  const Balancer balancer(registry, "web");
+  EXPECT_FALSE(balancer.pick());
+}
+
+// ---------------------------------------------------------------------------------- apps
+
+AppOptions web_on(const std::string& pod) {
+  AppOptions out;
+  out.name = "web";
+  out.version = "v1";
+  out.endpoints = {"http://0.0.0.0:80"};
+  out.drain = 20ms;
+  out.notice = 10ms;
+  out.check_every = 2ms;
+  out.pod = {.ns = "default", .name = pod};
+  out.signals = false;
+  return out;
+}
+
+/// Serves until the stop.
+void serve(const std::stop_token& stop) {
+  EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+}
+
+TEST_F(PodRegistrationTest, AnAppRegistersServesAndLeaves) {
+  cluster_.create_pod("web-1", {});
+  kratos::Registry finder(cluster_.client(), on("web-1"));
+  App app{cluster_.client(), web_on("web-1")};
+  EXPECT_EQ(app.state(), State::kWaiting);
+  const int status = app.run([&](std::stop_token stop) {
+    EXPECT_TRUE(app.wait_registered(kLong));
+    const auto set = finder.get_service("web");
+    EXPECT_EQ(set->size(), 1u);
+    EXPECT_EQ((*set)[0].id, "web-1");
+    app.stop();
+    serve(stop);
+    return 3;
+  });
+  EXPECT_EQ(status, 3);
+  EXPECT_EQ(app.state(), State::kLeft);
+  EXPECT_EQ(app_of("web-1"), "");
+}
+
+TEST_F(PodRegistrationTest, AnAppIsWrittenInBraces) {
+  cluster_.create_pod("web-1", {});
+  App app{cluster_.client(),
+          {.name = "web",
+           .version = "v1",
+           .endpoints = {"http://0.0.0.0:80"},
+           .drain = 0s,
+           .notice = 0s,
+           .pod = {.ns = "default", .name = "web-1"},
+           .signals = false}};
+  EXPECT_EQ(app.run([&](std::stop_token) { EXPECT_TRUE(app.wait_registered(kLong)); }), 0);
+  EXPECT_EQ(app_of("web-1"), "");
+}
+
+TEST_F(PodRegistrationTest, AnAppThatEndsByItselfIsTakenBack) {
+  cluster_.create_pod("web-1", {});
+  App app{cluster_.client(), web_on("web-1")};
+  EXPECT_THROW(app.run([&](std::stop_token) {
+    EXPECT_TRUE(app.wait_registered(kLong));
+    throw std::runtime_error("the port is taken");
+  }),
+               std::runtime_error);
+  EXPECT_EQ(app_of("web-1"), "");
+}
+
+TEST_F(PodRegistrationTest, AnAppServesUntilNothingIsInFlight) {
+  cluster_.create_pod("web-1", {});
+  AppOptions options = web_on("web-1");
+  std::atomic<std::size_t> in_flight{2};
+  options.drain = 60s;
+  options.in_flight = [&] { return in_flight.load(); };
+  App app{cluster_.client(), options};
+  app.run([&](std::stop_token stop) {
+    EXPECT_TRUE(app.wait_registered(kLong));
+    app.stop();
+    EXPECT_TRUE(eventually([&] { return app.state() == State::kLeft; }));
+    std::this_thread::sleep_for(30ms);
+    EXPECT_FALSE(stop.stop_requested()) << "requests are in flight";
+    in_flight = 0;
+    serve(stop);
+  });
+}
+
+TEST_F(PodRegistrationTest, WhatCannotBeAnnouncedIsSaidAtOnce) {
+  AppOptions options = web_on("web-1");
+  options.endpoints = {"0.0.0.0"};
+  EXPECT_THROW(App(cluster_.client(), options), RegistrationError);
+}
+
+TEST_F(PodRegistrationTest, SigtermEndsAnApp) {
+  // In a process of its own, as handlers of signals stay.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  cluster_.create_pod("web-1", {});
+  const auto until_sigterm = [this] {
+    AppOptions options = web_on("web-1");
+    options.signals = true;
+    App app{cluster_.client(), options};
+    const int status = app.run([&](std::stop_token stop) {
+      if (!app.wait_registered(kLong)) return 4;
+      ::raise(SIGTERM);
+      return eventually([&] { return stop.stop_requested(); }) ? 7 : 5;
+    });
+    std::_Exit(app_of("web-1").empty() ? status : 6);
+  };
+  EXPECT_EXIT(until_sigterm(), testing::ExitedWithCode(7), "");
+}
+
+}  // namespace
+}  // namespace lookout::registry

@@ -1,0 +1,98 @@
+#include "lookout/registry/set_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "lookout/registry/balancer.h"
+#include "tests/registry/fixed_discovery.h"
+#include "tests/support/files.h"
+#include "tests/support/matchers.h"
+
+namespace lookout::registry {
+namespace {
+
+using test::FixedDiscovery;
+using test::numbered;
+
+class SetFileTest : public testing::Test {
+ protected:
+  void write(const std::string& text) const { lookout::test::write_file(path_, text); }
+
+  const std::filesystem::path dir_ =
+      std::filesystem::path(testing::TempDir()) /
+      ("set_file_" + std::to_string(::getpid()) + "_" +
+       testing::UnitTest::GetInstance()->current_test_info()->name());
+  const std::string path_ = (dir_ / "web.json").string();
+  FixedDiscovery discovery_;
+
+  SetFileTest() { std::filesystem::create_directories(dir_); }
+  ~SetFileTest() override { std::filesystem::remove_all(dir_); }
+};
+
+TEST_F(SetFileTest, BringsTheLastSetBack) {
+  ServiceInstance instance{.id = "1",
+                           .name = "web",
+                           .version = "v1",
+                           .metadata = {{"note", "\"<a>\"\n"}},
+                           .endpoints = {"http://h:1", "http://h:2"},
+                           .origin = "shop/web-1",
+                           .zone = "sh001"};
+  instance.endpoints[1].set_announced(false);
+  {
+    const SetFile file(discovery_, "web", path_);
+    discovery_.publish_as_they_are({instance});
+    discovery_.publish_as_they_are({});  // is not written
+  }
+  const auto set = read_set_file(path_, "web");
+  ASSERT_TRUE(set);
+  ASSERT_EQ(set->size(), 1u);
+  EXPECT_TRUE(identical((*set)[0], instance));
+  EXPECT_FALSE(set->freshness().live);
+  EXPECT_LE(std::chrono::system_clock::now() - set->freshness().since, std::chrono::minutes(10));
+  EXPECT_THAT(set->freshness().error, HasSubstr(path_));
+  // Nothing is left beside it.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir_), {}), 1);
+}
+
+TEST_F(SetFileTest, ABalancerStartsWithIt) {
+  discovery_.publish(numbered(2));
+  const auto policy = round_robin().cold_start_from(path_).with_seed(0);
+  { const Balancer before(discovery_, "web", policy); }
+  FixedDiscovery silent;
+  const Balancer balancer(silent, "web", policy);
+  ASSERT_TRUE(balancer.pick());
+  EXPECT_EQ(balancer.pick().endpoint().host(), "host-2");
+  EXPECT_FALSE(balancer.freshness().live);
+  // The first data takes its place, also if there is nothing any more.
+  silent.publish({});
+  EXPECT_FALSE(balancer.pick());
+  EXPECT_TRUE(balancer.freshness().live);
+}
+
+TEST_F(SetFileTest, WhatIsNoSetIsNotUsed) {
+  EXPECT_FALSE(read_set_file(path_, "web")) << "there is none";
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"format":2,"service":"web","written":1,"instances":[]})",
+        R"({"format":1,"service":"other","written":1,"instances":[]})",
+        R"({"format":1,"service":"web","instances":[]})",
+        R"({"format":1,"service":"web","written":1,"instances":[7]})",
+        R"({"format":1,"service":"web","written":1,"instances":{}})"}) {
+    write(text);
+    EXPECT_FALSE(read_set_file(path_, "web")) << text;
+  }
+  write(std::string(200'000, '['));
+  EXPECT_FALSE(read_set_file(path_, "web"));
+  EXPECT_FALSE(read_set_file(dir_.string(), "web"));
+}
+
+TEST_F(SetFileTest, AFolderThatIsNotThereIsAnError) {
+  EXPECT_THROW(write_set_file((dir_ / "no" / "web.json").string(), *discovery_.latest("web")),
+               Error);
+}
+
+}  // namespace
+}  // namespace lookout::registry

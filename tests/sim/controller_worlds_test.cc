@@ -1,0 +1,159 @@
+// The website example, with two replicas and a user, under everything that can go wrong.
+#include <gtest/gtest.h>
+#include <lookout/base/yaml_tree.h>
+#include <lookout/controller/builder.h>
+#include <lookout/controller/manager.h>
+#include <lookout/controller/owner_references.h>
+#include <lookout/k8s/apiextensions/v1.h>
+#include <lookout/k8s/core/v1_draft.h>
+#include <lookout/lookout.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+
+#include "lookout/testing/sim/gtest.h"
+#include "tests/sim/worlds.h"
+#include "website_controller.h"
+#include "website_types.h"
+
+namespace lookout {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::core::v1::ConfigMap;
+using website::v1::Website;
+
+void run_controller(sim::Process& p) {
+  controller::ManagerOptions options;
+  options.leader_election = controller::LeaderElection{
+      .name = "website", .ns = "default", .identity = p.name() + "-" + std::to_string(p.life())};
+  controller::Manager manager(p.client(), options);
+  website::add_website_controller(manager);
+  manager.run(p.stop());
+}
+
+void install_definition(sim::World& world) {
+  std::ifstream file(CRD_FILE);
+  const std::string crd{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  world.admin().resource<k8s::apiextensions::v1::CustomResourceDefinition>().create(
+      api::Object::parse(to_json(YamlTree(crd).root())));
+}
+
+sim::ExploreOptions faults() {
+  sim::ExploreOptions out;
+  out.seeds = test::kSeeds;
+  out.faults.per_request = 0.04;
+  return out;
+}
+
+/// A user who wants a Website to have an image, or not to be there: it tries until it is so, as the
+/// old one may still be on its way out. The end depends on what the user wanted last alone.
+void want(sim::World& world, const std::string& name, const std::string& image) {
+  const auto sites = world.admin().resource<Website>("default");
+  const auto found = sites.find(name);
+  const bool leaving = found && found.metadata().deletion_timestamp();
+  if (leaving) {
+    if (image.empty()) return;
+    world.at(std::chrono::ceil<std::chrono::milliseconds>(world.now()) + 500ms,
+             [&world, name, image] { want(world, name, image); });
+  } else if (image.empty()) {
+    if (found) sites.remove(name);
+  } else if (found) {
+    const auto change = found.edit();
+    change.spec().set_image(image);
+    sites.patch(change);
+  } else {
+    const auto draft = Website::draft(name, "default");
+    draft.spec().set_image(image).set_replicas(2);
+    sites.create(draft);
+  }
+}
+
+LOOKOUT_SIM_TEST(WebsiteWorlds, TheEndIsAsIfNothingHadHappened, faults()) {
+  install_definition(world);
+  world.start("replica-a", run_controller);
+  world.start("replica-b", run_controller);
+  for (int i = 0; i < 60; ++i) {
+    const std::string name = "site-" + std::to_string(i % 10);
+    const std::string image = i % 4 == 3 ? "" : "web:" + std::to_string(i);
+    world.at(1s + i * 1500ms, [&world, name, image] { want(world, name, image); });
+  }
+  // Behind everything that the user still tries.
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = "site-" + std::to_string(i);
+    const std::string image = i % 3 == 0 ? "" : "web:last";
+    world.at(150s + i * 50ms, [&world, name, image] { want(world, name, image); });
+  }
+  world.run(2min);
+}
+
+/// Keeps as many copies of each ConfigMap with a "copies" entry as it says; the server names them.
+void run_copier(sim::Process& p) {
+  controller::Manager manager(p.client());
+  controller::Builder<ConfigMap>(manager).owns<ConfigMap>().reconcile(
+      [](const controller::Request& request, controller::Context& context) {
+        const auto original = context.find<ConfigMap>(request);
+        if (!original || !original->data().contains("copies")) return controller::Result{};
+        const int wanted = std::stoi(std::string(original->data()["copies"]));
+        int there = 0;
+        for (const auto& map : context.list<ConfigMap>(request.ns))
+          there += map.labels()["copy-of"].as_string() == original->name() ? 1 : 0;
+        for (; there < wanted; ++there) {
+          const auto copy = ConfigMap::draft("", request.ns);
+          copy.metadata().set_generate_name("copy-");
+          copy.metadata().labels().set("copy-of", original->name());
+          controller::set_controller_reference(*original, copy);
+          context.create(copy);
+        }
+        return controller::Result{};
+      });
+  manager.run(p.stop());
+}
+
+sim::ExploreOptions slow_watches() {
+  sim::ExploreOptions out = faults();
+  out.faults =
+      sim::only({sim::FaultKind::kCutStream, sim::FaultKind::kStallStream, sim::FaultKind::kDelay});
+  out.faults.per_request = 0.4;
+  // The names are drawn by the server.
+  out.stable = false;
+  return out;
+}
+
+LOOKOUT_SIM_TEST(ReadYourWritesWorlds, ALateCacheLeadsToNoSecondCopy, slow_watches()) {
+  world.start("copier", run_copier);
+  const auto maps = world.admin().resource<ConfigMap>("default");
+  world.always("there are no more copies than wanted", [maps] {
+    std::map<std::string, int> copies;
+    std::map<std::string, int> wanted;
+    for (const ConfigMap& map : maps.list().items) {
+      if (map.data().contains("copies"))
+        wanted[std::string(map.name())] = std::stoi(std::string(map.data()["copies"]));
+      else
+        ++copies[std::string(map.labels()["copy-of"].as_string())];
+    }
+    return std::ranges::all_of(copies, [&](const auto& entry) {
+      return entry.first.empty() || entry.second <= wanted[entry.first];
+    });
+  });
+  for (int i = 0; i < 40; ++i) {
+    world.at(1s + i * 2s, [maps, i] {
+      const std::string name = "original-" + std::to_string(i % 8);
+      const auto found = maps.find(name);
+      const auto draft = found ? found.edit() : ConfigMap::draft(name, "default");
+      draft.data().set("copies", std::to_string(3 * (1 + i / 8)));
+      if (found) {
+        maps.patch(draft);
+      } else {
+        maps.create(draft);
+      }
+    });
+  }
+  world.run(100s);
+}
+
+}  // namespace
+}  // namespace lookout

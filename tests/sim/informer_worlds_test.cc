@@ -1,0 +1,180 @@
+// Informers: whatever happens on the way, the cache is that of the server in the end; handlers hear
+// each object's changes in order, and nothing twice.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "lookout/informer/shared_informer_factory.h"
+#include "lookout/k8s/core/v1_draft.h"
+#include "lookout/testing/sim/gtest.h"
+#include "tests/sim/worlds.h"
+
+namespace lookout {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::core::v1::ConfigMap;
+
+/// What a handler has heard, in the life of one process.
+struct Heard {
+  std::mutex mutex;
+  std::map<std::string, std::string> state;  // resourceVersions by name
+};
+
+struct Watcher {
+  std::mutex mutex;
+  std::shared_ptr<Heard> heard;  // of the present life
+  std::map<std::string, std::string> cached;
+};
+
+sim::ExploreOptions faults() {
+  sim::ExploreOptions out;
+  out.seeds = test::kSeeds;
+  out.world.settle = 60s;
+  out.world.rest = 10s;
+  out.faults.per_request = 0.15;
+  return out;
+}
+
+void watch(sim::World& world, sim::Process& p, Watcher& watcher) {
+  auto heard = std::make_shared<Heard>();
+  {
+    const std::lock_guard lock(watcher.mutex);
+    watcher.heard = heard;
+  }
+  informer::SharedInformerFactory factory(p.client());
+  auto maps = factory.informer<ConfigMap>();
+  const auto registration = maps.add_handler({
+      .on_add =
+          [heard, &world](const ConfigMap& map, informer::Origin) {
+            const std::lock_guard lock(heard->mutex);
+            const auto [it, added] =
+                heard->state.try_emplace(std::string(map.name()), map.resource_version());
+            if (!added) world.fail("added twice: " + it->first);
+          },
+      .on_update =
+          [heard, &world](const ConfigMap& before, const ConfigMap& now) {
+            const std::lock_guard lock(heard->mutex);
+            const auto it = heard->state.find(std::string(now.name()));
+            if (it == heard->state.end()) {
+              world.fail("updated, but not there: " + std::string(now.name()));
+              return;
+            }
+            if (it->second != before.resource_version())
+              world.fail("the old state of an update is not what was heard last: " + it->first);
+            it->second = now.resource_version();
+          },
+      .on_delete =
+          [heard, &world](const ConfigMap& map, informer::FinalState) {
+            const std::lock_guard lock(heard->mutex);
+            if (heard->state.erase(std::string(map.name())) == 0)
+              world.fail("deleted, but not there: " + std::string(map.name()));
+          },
+  });
+  factory.start();
+  while (!p.stop().stop_requested()) {
+    std::this_thread::sleep_for(500ms);
+    std::map<std::string, std::string> cached;
+    for (const ConfigMap& map : maps.lister().list())
+      cached.emplace(map.name(), map.resource_version());
+    const std::lock_guard lock(watcher.mutex);
+    watcher.cached = std::move(cached);
+  }
+  factory.shutdown();
+}
+
+LOOKOUT_SIM_TEST(InformerWorlds, TheCacheIsTheServersInTheEnd, faults()) {
+  auto watcher = std::make_shared<Watcher>();
+  world.start("watcher", [&world, watcher](sim::Process& p) { watch(world, p, *watcher); });
+  // A user creates, changes, deletes and creates again.
+  const auto maps = world.admin().resource<ConfigMap>("default");
+  for (int i = 0; i < 240; ++i) {
+    world.at(i * 500ms, [maps, i] {
+      const std::string name = "map-" + std::to_string(i * 7 % 12);
+      const auto found = maps.find(name);
+      if (!found) {
+        auto draft = ConfigMap::draft(name, "default");
+        draft.data().set("value", std::to_string(i));
+        maps.create(draft);
+      } else if (i % 3 == 0) {
+        maps.remove(name);
+      } else {
+        const auto change = found.edit();
+        change.data().set("value", std::to_string(i));
+        maps.patch(change);
+      }
+    });
+  }
+  world.eventually("the cache and what was heard are the server's state", [&world, watcher] {
+    std::map<std::string, std::string> there;
+    for (const ConfigMap& map : world.admin().resource<ConfigMap>("").list().items)
+      there.emplace(map.name(), map.resource_version());
+    const std::lock_guard lock(watcher->mutex);
+    const std::lock_guard heard(watcher->heard->mutex);
+    return watcher->cached == there && watcher->heard->state == there;
+  });
+  world.run(2min);
+}
+
+sim::ExploreOptions without_lists() {
+  sim::ExploreOptions out = faults();
+  // With these a watch goes on where it ended; the others may lead to a new list, whose changes
+  // have no order.
+  out.faults =
+      sim::only({sim::FaultKind::kCutStream, sim::FaultKind::kDelay, sim::FaultKind::kLoseRequest,
+                 sim::FaultKind::kFreeze, sim::FaultKind::kPartition});
+  out.faults.per_request = 0.3;
+  out.faults.longest = 20s;
+  return out;
+}
+
+LOOKOUT_SIM_TEST(InformerWorlds, ChangesOfAllObjectsComeInTheServersOrder, without_lists()) {
+  world.start("watcher", [&world](sim::Process& p) {
+    informer::SharedInformerFactory factory(p.client());
+    auto maps = factory.informer<ConfigMap>();
+    std::uint64_t last = 0;
+    const auto hear = [&world, &last](const ConfigMap& map) {
+      const std::uint64_t version = std::stoull(std::string(map.resource_version()));
+      if (version < last)
+        world.fail("version " + std::to_string(version) + " behind " + std::to_string(last));
+      last = version;
+    };
+    const auto registration = maps.add_handler({
+        .on_add =
+            [&hear](const ConfigMap& map, informer::Origin origin) {
+              if (origin != informer::Origin::kInitialList) hear(map);
+            },
+        .on_update = [&hear](const ConfigMap&, const ConfigMap& now) { hear(now); },
+        .on_delete = [&hear](const ConfigMap& map, informer::FinalState) { hear(map); },
+    });
+    factory.start();
+    test::wait_for_stop(p.stop());
+    factory.shutdown();
+  });
+  const auto maps = world.admin().resource<ConfigMap>("default");
+  for (int i = 0; i < 100; ++i) {
+    // Several at once: one read of the watch brings them all.
+    world.at(1s + i * 700ms, [maps, i] {
+      const std::string x = "x-" + std::to_string(i);
+      const std::string y = "y-" + std::to_string(i);
+      maps.create(ConfigMap::draft(x, "default"));
+      maps.create(ConfigMap::draft(y, "default"));
+      const auto set = [&maps](const std::string& name, int value) {
+        const auto change = maps.get(name).edit();
+        change.data().set("value", std::to_string(value));
+        maps.patch(change);
+      };
+      set(x, 1);
+      maps.remove(y);
+      set(x, 2);
+      if (i % 3 == 0) maps.remove(x);
+    });
+  }
+  world.run(80s);
+}
+
+}  // namespace
+}  // namespace lookout

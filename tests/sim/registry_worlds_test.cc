@@ -1,0 +1,121 @@
+// The registry: services register, crash and leave; a caller's view ends as the cluster is.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "lookout/k8s/core/v1_draft.h"
+#include "lookout/registry/app.h"
+#include "lookout/registry/kratos/registry.h"
+#include "lookout/testing/sim/gtest.h"
+#include "tests/sim/worlds.h"
+
+namespace lookout {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::core::v1::Pod;
+
+constexpr int kPods = 4;
+
+/// What the caller sees.
+struct View {
+  std::mutex mutex;
+  std::set<std::string> instances;
+
+  void set(std::set<std::string> to) {
+    const std::lock_guard lock(mutex);
+    instances = std::move(to);
+  }
+  std::set<std::string> get() {
+    const std::lock_guard lock(mutex);
+    return instances;
+  }
+};
+
+std::string pod_name(int i) { return "web-" + std::to_string(i); }
+
+/// A pod that runs and is ready, as kubelet would say.
+void begin_pod(sim::World& world, const std::string& name) {
+  const auto pods = world.admin().resource<Pod>("default");
+  if (pods.find(name)) return;
+  const auto draft = Pod::draft(name, "default");
+  const auto container = draft.spec().containers().append("web");
+  container.set_image("web:1");
+  container.ports().append(80);
+  pods.create(draft);
+  const auto change = pods.get(name).edit();
+  change.status().set_phase("Running").set_pod_ip("10.1.0." + name.substr(4));
+  change.status().conditions().append("Ready").set_status("True");
+  pods.patch_status(change);
+}
+
+void run_service(sim::Process& p) {
+  registry::AppOptions options;
+  options.name = "web";
+  options.endpoints = {"http://0.0.0.0:80"};
+  options.pod = {.ns = "default", .name = p.name()};
+  options.signals = false;
+  registry::App app(p.client(), options);
+  const std::stop_callback on_stop(p.stop(), [&app] { app.stop(); });
+  app.run([](std::stop_token stop) { test::wait_for_stop(stop); });
+}
+
+void call(sim::Process& p, View& view) {
+  registry::kratos::Registry registry(p.client(), {.namespaces = {"default"}});
+  registry::Watcher watcher = registry.watch("web");
+  while (const auto next = watcher.next(p.stop())) {
+    std::set<std::string> now;
+    for (const auto& instance : *next) now.insert(instance.origin);
+    view.set(std::move(now));
+  }
+}
+
+/// The pods that announce the service.
+std::set<std::string> announced(sim::World& world) {
+  std::set<std::string> out;
+  for (const Pod& pod : world.admin().resource<Pod>("default").list().items) {
+    if (pod.labels()["kratos-service-app"].as_string() == "web")
+      out.insert("default/" + std::string(pod.name()));
+  }
+  return out;
+}
+
+sim::ExploreOptions faults() {
+  sim::ExploreOptions out;
+  out.seeds = test::kSeeds;
+  out.stable = false;
+  out.world.settle = 60s;
+  out.world.rest = 30s;
+  out.faults.per_request = 0.1;
+  return out;
+}
+
+LOOKOUT_SIM_TEST(RegistryWorlds, ACallersViewEndsAsTheClusterIs, faults()) {
+  auto view = std::make_shared<View>();
+  for (int i = 0; i < kPods; ++i) {
+    begin_pod(world, pod_name(i));
+    world.start(pod_name(i), run_service);
+  }
+  world.start("caller", [view](sim::Process& p) { call(p, *view); });
+  // A pod is deleted with its process, and comes again with the same name.
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = pod_name(i % kPods);
+    world.at(10s + i * 12s, [&world, name] {
+      world.crash(name);
+      world.admin().resource<Pod>("default").remove(name, {.grace_period_seconds = 0});
+    });
+    world.at(12s + i * 12s, [&world, name] { begin_pod(world, name); });
+  }
+  world.eventually("all services are announced",
+                   [&world] { return announced(world).size() == static_cast<std::size_t>(kPods); });
+  world.eventually("the caller sees what is announced",
+                   [&world, view] { return view->get() == announced(world); });
+  world.run(2min);
+}
+
+}  // namespace
+}  // namespace lookout

@@ -1,0 +1,282 @@
+#include "lookout/testing/sim/world.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <random>
+#include <semaphore>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lookout/k8s/core/v1_draft.h"
+#include "lookout/testing/sim/explore.h"
+
+namespace lookout::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::core::v1::ConfigMap;
+
+void wait_for(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::unique_lock lock(mutex);
+  changed.wait(lock, stop, [] { return false; });
+}
+
+void write_map(const rest::Client& client, const std::string& name) {
+  auto map = ConfigMap::draft(name, "default");
+  client.resource<ConfigMap>("default").create(map);
+}
+
+TEST(WorldTest, AProcessWritesThroughTheNetwork) {
+  World world(1);
+  world.start("writer", [](Process& p) {
+    write_map(p.client(), "found");
+    wait_for(p.stop());
+  });
+  world.sleep(1min);
+  EXPECT_TRUE(world.admin().resource<ConfigMap>("default").find("found"));
+  EXPECT_EQ(world.now(), 1min);
+  EXPECT_NE(world.story().find("POST /api/v1/namespaces/default/configmaps"), std::string::npos)
+      << world.story();
+}
+
+TEST(WorldTest, HoursPassWhileEverybodyWaits) {
+  World world(1);
+  std::vector<std::string> heard;
+  std::jthread sleeper([&] {
+    std::this_thread::sleep_for(4h);
+    heard.emplace_back("four hours");
+  });
+  world.sleep(3h);
+  EXPECT_TRUE(heard.empty());
+  world.sleep(2h);
+  EXPECT_EQ(heard, std::vector<std::string>{"four hours"});
+}
+
+TEST(WorldTest, EveryKindOfSleepIsVirtual) {
+  World world(1);
+  ::sleep(3600);
+  ::usleep(500'000);
+  std::this_thread::sleep_until(std::chrono::system_clock::now() + 1h);
+  std::this_thread::sleep_until(std::chrono::steady_clock::now() + 1h);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::unique_lock lock(mutex);
+  EXPECT_EQ(changed.wait_for(lock, 1h), std::cv_status::timeout);
+  EXPECT_EQ(changed.wait_until(lock, std::chrono::system_clock::now() + 1h),
+            std::cv_status::timeout);
+  std::timed_mutex timed;
+  timed.lock();
+  std::jthread other([&] { EXPECT_FALSE(timed.try_lock_for(1h)); });
+  other.join();
+  std::binary_semaphore semaphore(0);
+  EXPECT_FALSE(semaphore.try_acquire_for(1h));
+  std::promise<void> promise;
+  EXPECT_EQ(promise.get_future().wait_for(1h), std::future_status::timeout);
+  // Some functions of the standard library round up.
+  EXPECT_GE(world.now(), 8h + 500ms);
+  EXPECT_LT(world.now(), 8h + 10s);
+}
+
+TEST(WorldTest, ACrashedProcessReachesNothingAndBeginsAgain) {
+  World world(1);
+  world.start("writer", [](Process& p) {
+    const auto name = "life-" + std::to_string(p.life());
+    wait_for(p.stop());
+    // The ghost of the first life.
+    EXPECT_THROW(write_map(p.client(), name), std::exception);
+  });
+  world.sleep(1s);
+  world.crash("writer");
+  world.sleep(10s);
+  EXPECT_NE(world.story().find("begins life 2"), std::string::npos) << world.story();
+  EXPECT_FALSE(world.admin().resource<ConfigMap>("default").find("life-1"));
+}
+
+TEST(WorldTest, AFrozenProcessWakesLater) {
+  World world(1);
+  Time woke{};
+  world.start("sleeper", [&](Process& p) {
+    std::this_thread::sleep_for(5s);
+    if (woke == Time{}) woke = world.now();
+    wait_for(p.stop());
+  });
+  world.sleep(1s);
+  world.freeze("sleeper", 1min);
+  world.sleep(2min);
+  EXPECT_GE(woke, 61s);
+}
+
+TEST(WorldTest, APartitionEndsCalls) {
+  World world(1);
+  std::string why;
+  world.start("writer", [&](Process& p) {
+    std::this_thread::sleep_for(2s);
+    try {
+      write_map(p.client(), "late");
+    } catch (const std::exception& e) {
+      why = e.what();
+    }
+    wait_for(p.stop());
+  });
+  world.sleep(1s);
+  world.partition("writer", 5min);
+  world.sleep(4min);
+  EXPECT_FALSE(why.empty());
+}
+
+TEST(WorldTest, OneSeedIsOneStory) {
+  const auto story = [](std::uint64_t seed) {
+    World world(seed);
+    world.faults(all_faults());
+    world.start("writer", [](Process& p) {
+      std::random_device random;
+      for (int i = 0; i < 40 && !p.stop().stop_requested(); ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(random() % 1000));
+        try {
+          write_map(p.client(), "map-" + std::to_string(random() % 1000));
+        } catch (const std::exception&) {
+          // As it happens.
+        }
+      }
+      wait_for(p.stop());
+    });
+    world.run(1min);
+    return world.story(10'000) + std::to_string(world.digest());
+  };
+  const std::string first = story(7);
+  EXPECT_EQ(first, story(7));
+  EXPECT_NE(first, story(8));
+}
+
+TEST(WorldTest, WhatAlwaysHoldsIsCheckedAfterEachWrite) {
+  World world(1);
+  world.always("there is no map called bad",
+               [&] { return !world.admin().resource<ConfigMap>("default").find("bad"); });
+  world.start("writer", [](Process& p) {
+    std::this_thread::sleep_for(3s);
+    write_map(p.client(), "bad");
+    wait_for(p.stop());
+  });
+  try {
+    world.run(1min);
+    FAIL() << "nobody objected";
+  } catch (const Violation& e) {
+    EXPECT_STREQ(e.what(), "must always hold: there is no map called bad: it does not");
+  }
+  EXPECT_LT(world.now(), 10s);
+}
+
+TEST(WorldTest, TwoLeadersAtOnceAreAViolation) {
+  World world(1);
+  for (const char* name : {"one", "two"}) {
+    world.start(name, [&world](Process& p) {
+      world.enter("leader", p);
+      wait_for(p.stop());
+      world.leave("leader", p);
+    });
+  }
+  EXPECT_THROW(world.run(1min), Violation);
+}
+
+TEST(WorldTest, WritesAtRestAreAHotLoop) {
+  World world(1);
+  world.start("busy", [](Process& p) {
+    for (int i = 0; !p.stop().stop_requested(); ++i) {
+      write_map(p.client(), "map-" + std::to_string(i));
+      std::this_thread::sleep_for(1s);
+    }
+  });
+  try {
+    world.run(10s);
+    FAIL() << "nobody objected";
+  } catch (const Violation& e) {
+    EXPECT_NE(std::string(e.what()).find("hot loop: busy has written"), std::string::npos);
+  }
+}
+
+/// Writes two maps; what has crashed in between forgets the second one.
+void writes_two_once(World& world) {
+  world.start("writer", [](Process& p) {
+    const auto maps = p.client().resource<ConfigMap>("default");
+    bool there = false;
+    for (int i = 0; i < 10; ++i) {
+      try {
+        there = static_cast<bool>(maps.find("first"));
+        if (!there) {
+          write_map(p.client(), "first");
+          write_map(p.client(), "second");
+        }
+        break;
+      } catch (const rest::TransportError&) {
+        if (p.stop().stop_requested()) return;
+        std::this_thread::sleep_for(1s);
+      } catch (const api::StatusError&) {
+        std::this_thread::sleep_for(1s);
+      }
+    }
+    wait_for(p.stop());
+  });
+  world.run(30s);
+}
+
+TEST(ExploreTest, FindsTheCrashBetweenTwoWrites) {
+  ExploreOptions options;
+  options.seeds = 1000;
+  options.faults = only({FaultKind::kCrashBefore, FaultKind::kDelay, FaultKind::kClockJump});
+  options.faults.per_request = 0.2;
+  const Outcome outcome = explore("TwoWrites", &writes_two_once, options);
+  ASSERT_FALSE(outcome.passed);
+  EXPECT_NE(outcome.violation.find("missing:   configmaps/default/second"), std::string::npos);
+  ASSERT_EQ(outcome.plan.size(), 1u) << outcome.report;
+  EXPECT_EQ(outcome.plan[0].kind, FaultKind::kCrashBefore);
+  EXPECT_NE(outcome.report.find("LOOKOUT_SIM_SEED="), std::string::npos);
+  EXPECT_TRUE(replay(&writes_two_once, outcome.seed, outcome.plan, options));
+  EXPECT_FALSE(replay(&writes_two_once, outcome.seed, {}, options));
+}
+
+TEST(ExploreTest, TriesAFaultAtEachPlace) {
+  ExploreOptions options;
+  options.seeds = 1;
+  const Outcome outcome =
+      explore_each("TwoWrites", &writes_two_once, {FaultKind::kCrashAfter}, options);
+  ASSERT_FALSE(outcome.passed);
+  // The first write is the second request.
+  ASSERT_EQ(outcome.plan.size(), 1u);
+  EXPECT_EQ(outcome.plan[0].at, 2u) << outcome.report;
+  EXPECT_TRUE(explore_each("TwoWrites", &writes_two_once, {FaultKind::kDelay}, options).passed);
+}
+
+TEST(ExploreTest, AWorldThatDiesFailsAlone) {
+  ExploreOptions options;
+  options.seeds = 2;
+  const Outcome outcome = explore(
+      "Dies",
+      [](World& world) {
+        world.run(1s);
+        if (world.seed() == 2) std::abort();
+      },
+      options);
+  EXPECT_FALSE(outcome.passed);
+  EXPECT_EQ(outcome.seed, 2u);
+  EXPECT_NE(outcome.violation.find("signal 6"), std::string::npos) << outcome.violation;
+}
+
+TEST(ExploreTest, SaysThatAScenarioFailsWithoutFaults) {
+  const Outcome outcome = explore("Fails", [](World& world) {
+    world.eventually("pigs fly", [] { return false; });
+    world.run(1s);
+  });
+  EXPECT_FALSE(outcome.passed);
+  EXPECT_TRUE(outcome.report.starts_with("Fails: without any fault: must hold in the end"))
+      << outcome.report;
+}
+
+}  // namespace
+}  // namespace lookout::sim
