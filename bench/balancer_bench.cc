@@ -1,4 +1,4 @@
-// What a pick costs, alone and with its report; beside it the same by kratos' algorithm.
+// The cost of a pick, alone and with its report, beside kratos' algorithm.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

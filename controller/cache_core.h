@@ -91,7 +91,8 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
 
   /// Starts all informers, also those that are declared later.
   void start();
-  /// Waits until all are in sync, or refused, or until a stop; throws Error when that takes too long.
+  /// Waits until all are in sync, or refused, or until a stop; throws Error when that takes too
+  /// long.
   Awaitable<void> wait_for_sync(std::vector<std::shared_ptr<const CachedKind>> kinds,
                                 std::stop_token stop);
   /// Not on the event loop.

@@ -16,8 +16,8 @@ Admission<api::Object> decode_admission_review(std::string_view body);
 std::string encode_admission_review(const std::string& uid, const AdmissionResponse& response,
                                     const std::string& patch);
 
-/// A JSON patch (RFC 6902) that makes `to` of `from`; empty if they are equal. It names what differs
-/// and nothing else: of a list, the elements between the first and the last that differ.
+/// A JSON patch (RFC 6902) that makes `to` of `from`; empty if they are equal. It names what
+/// differs and nothing else: of a list, the elements between the first and the last that differ.
 std::string json_patch(const api::Object& from, const api::Object& to);
 
 /// The object inside another one; empty for null or nothing.

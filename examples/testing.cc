@@ -1,5 +1,5 @@
-// Tests of a program that uses Lookout: with a server in the process, with fakes, and on a clock that the
-// test moves. docs/guide/testing.md explains them.
+// Tests of a program that uses Lookout: with a server in the process, with fakes, and on a clock
+// that the test moves. docs/guide/testing.md explains them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

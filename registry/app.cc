@@ -96,7 +96,7 @@ App::App(rest::Client client, AppOptions options) : core_(std::make_unique<Core>
     Options registry;
     registry.ns = pod.ns;
     registry.pod = pod;
-    // What cannot be announced is said at once.
+    // An endpoint that cannot be announced is an error at once.
     static_cast<void>(kratos::registration_patch(core_->registration_options().instance));
     core_->registrar = std::make_shared<kratos::Registry>(std::move(client), std::move(registry));
   }

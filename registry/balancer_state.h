@@ -1,4 +1,4 @@
-// What a Balancer is made of.
+// The parts of a Balancer.
 #pragma once
 
 #include <atomic>

@@ -204,7 +204,7 @@ class BestOf : public Chooser {
         other = &candidate;
       }
     }
-    // Of few that are wanted, chance may not find any, or the same one each time.
+    // If few are wanted, drawing may miss them all, or find the same one each time.
     if (drawn < draws_ && (best == nullptr || !want.plain())) best = best_from(random, size, want);
     if (other != nullptr && Better::overdue(*other, want)) best = other;
     if (best != nullptr) Better::chosen(*best, want);

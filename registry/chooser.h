@@ -24,7 +24,7 @@ struct Candidate {
 };
 using Candidates = std::vector<Candidate>;
 
-/// What one pick asks for, and what it looks at.
+/// The demands of one pick, and the instances it looks at.
 class Want {
  public:
   /// How much is heeded: less of it when nothing was found.

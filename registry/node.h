@@ -1,4 +1,4 @@
-// What a balancer has learned of one instance.
+// A balancer's knowledge of one instance.
 #pragma once
 
 #include <atomic>
@@ -85,7 +85,8 @@ class Node {
   /// For `rate` of picks it counts as there: 1, or less while it starts slowly.
   double ramp(Nanos now, const Health& health) const;
 
-  /// Learns from a call; `now` is looked at only if Health::learns_latency. True if it has to be ejected for its failures in a row.
+  /// Learns from a call; `now` is looked at only if Health::learns_latency. True if it has to be
+  /// ejected for its failures in a row.
   bool learn(Outcome outcome, Nanos latency, Nanos now, Health& health) const;
   /// Under Health::ejecting: it is not in the set any more. Calls on it may still end.
   void leave() const { left_ = true; }

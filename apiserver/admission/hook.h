@@ -71,8 +71,8 @@ struct Subject {
 /// Whether a rule selects a request (k8s.io/apiserver's rules.Matcher).
 bool matches(const Rule& rule, const Subject& subject);
 
-/// A resource in one version, and the kind of the objects that are written to it: its own, or, for a
-/// subresource such as scale, another.
+/// A resource in one version, and the kind of the objects that are written to it: its own, or, for
+/// a subresource such as scale, another.
 struct Version {
   std::string group;
   std::string version;

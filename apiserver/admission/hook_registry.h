@@ -29,7 +29,8 @@ class HookRegistry {
 
   /// Looks at the configurations now: what they register is called when this returns.
   Awaitable<void> refresh();
-  /// Call refresh() after each change of a configuration. They return when the storage's watch ends.
+  /// Call refresh() after each change of a configuration. They return when the storage's watch
+  /// ends.
   Awaitable<void> follow_mutating() { return follow(mutating_); }
   Awaitable<void> follow_validating() { return follow(validating_); }
 

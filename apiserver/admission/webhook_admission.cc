@@ -326,7 +326,8 @@ void WebhookAdmission::count(const Question& question, std::chrono::steady_clock
   try {
     std::rethrow_exception(error);
   } catch (const CallError& e) {
-    // What kube-apiserver says of webhooks that do not answer differs between the two kinds.
+    // kube-apiserver words the error for a webhook that does not answer differently for the two
+    // kinds.
     const int no_answer = question.mutating ? kServiceUnavailable : kBadRequest;
     webhooks_.metrics.failed(call, e.code() == 0 ? no_answer : e.code(),
                              question.hook->ignores_failures, gone_.stop_requested());

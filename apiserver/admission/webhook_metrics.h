@@ -1,4 +1,4 @@
-// What the server measures of its calls to admission webhooks, under kube-apiserver's names.
+// Metrics of the server's calls to admission webhooks, under kube-apiserver's names.
 #pragma once
 
 #include <prometheus/counter.h>

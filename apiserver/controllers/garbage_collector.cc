@@ -266,8 +266,8 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     co_return true;
   }
 
-  /// As it is served now: definitions change. A custom resource in the version that it is stored in,
-  /// which needs no conversion.
+  /// As it is served now: definitions change. A custom resource in the version that it is stored
+  /// in, which needs no conversion.
   Target target_of(const Reference& reference) const {
     Target target{reference.resource, reference.ns, reference.name};
     if (!reference.resource->custom) return target;

@@ -28,8 +28,8 @@ class ResourceRegistry {
 
   storage::Backend& backend() const { return backend_; }
 
-  /// Conversion webhooks are asked with it; without it, versions differ in apiVersion only. Before the
-  /// first refresh(); it must outlive all requests.
+  /// Conversion webhooks are asked with it; without it, versions differ in apiVersion only. Before
+  /// the first refresh(); it must outlive all requests.
   void convert_with(webhooks::WebhookClient* client) { webhooks_ = client; }
 
   std::shared_ptr<const ResourceTable> table() const;

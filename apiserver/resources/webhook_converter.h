@@ -22,10 +22,10 @@ class WebhookConverter {
   /// `spec` is that of the definition, whose conversion has the strategy Webhook.
   WebhookConverter(webhooks::WebhookClient& client, api::Value spec);
 
-  /// The same objects in a version, in their order. Those that have it already are left alone, as is
-  /// an empty object; the others go into one review, or into several if they are very large. They
-  /// come out without the fields that the version's schema does not know. Throws api::StatusError
-  /// (500) for whatever goes wrong.
+  /// The same objects in a version, in their order. Those that have it already are left alone, as
+  /// is an empty object; the others go into one review, or into several if they are very large.
+  /// They come out without the fields that the version's schema does not know. Throws
+  /// api::StatusError (500) for whatever goes wrong.
   Awaitable<std::vector<api::Object>> convert(std::vector<api::Object> objects,
                                               std::string api_version,
                                               std::stop_token gone = {}) const;

@@ -68,8 +68,8 @@ class WebhookClient {
   Awaitable<std::string> post(Address address, std::string body, std::chrono::milliseconds timeout,
                               std::stop_token gone, std::size_t most_bytes);
 
-  /// Ends what is under way; later calls fail. Waits for the thread. To be called while the executors
-  /// of earlier callers are still there.
+  /// Ends what is under way; later calls fail. Waits for the thread. To be called while the
+  /// executors of earlier callers are still there.
   void shutdown();
 
  private:

@@ -56,8 +56,9 @@ Result store_job(const JobOptions& options, std::stop_token stop);
 /// sending of the write to each watcher, and what the server needs for it.
 Result storage_job(const JobOptions& options, std::stop_token stop);
 /// A controller over `objects` config maps of a `lookout serve` in a process of its own: reconciles
-/// a second that do nothing, as a function and as a coroutine, and that patch their object; how long
-/// each change takes to its reconcile, at `rate`; as many coroutines waiting as there are objects.
+/// a second that do nothing, as a function and as a coroutine, and that patch their object; how
+/// long each change takes to its reconcile, at `rate`; as many coroutines waiting as there are
+/// objects.
 Result controller_job(const JobOptions& options, std::stop_token stop);
 
 }  // namespace lookout::cmd::bench

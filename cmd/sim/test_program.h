@@ -21,7 +21,7 @@ struct TestResult {
   std::uint64_t worlds = 0;
   std::uint64_t requests = 0;
   bool passed = false;
-  // Of a failure:
+  // If it failed:
   std::string report = {};
   std::optional<std::uint64_t> seed = {};
   /// It fails without any fault, so it does with every seed.
@@ -61,7 +61,7 @@ std::vector<std::string> list_tests(const std::string& program, const std::strin
 /// The tests in what --gtest_list_tests prints.
 std::vector<std::string> parse_list(std::string_view text);
 
-/// What GoogleTest's JSON file says of the one test that has run.
+/// Reads GoogleTest's JSON file about the one test that has run.
 TestResult parse_result(const std::string& json);
 
 }  // namespace lookout::cmd::sim

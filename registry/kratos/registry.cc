@@ -27,7 +27,7 @@ detail::HubSource source(const Options& options) {
 
 }  // namespace
 
-/// What earlier registrations brought.
+/// The outcome of earlier registrations.
 class Registry::Known {
  public:
   std::string uid_of(const PodIdentity& pod) const {

@@ -1,4 +1,4 @@
-// What is left of a world, and its way from one process to another.
+// The outcome of a world, and how it travels from one process to another.
 #pragma once
 
 #include <cstdint>

@@ -164,11 +164,7 @@ Ended baseline_of(const Scenario& scenario, const ExploreOptions& options) {
   return run_world(scenario, kSeed, options.world, no_faults(), {}, nullptr);
 }
 
-}  // namespace
-
-namespace {
-
-/// Where a kind of faults can strike, once each.
+/// The places where a kind of fault can strike, once each.
 std::vector<Plan> single_faults(const std::vector<Traced>& trace,
                                 const std::vector<FaultKind>& kinds) {
   std::vector<Plan> out;

@@ -51,7 +51,7 @@ std::string read_all(int fd) {
 ForkedCall::ForkedCall(const std::function<std::string()>& function) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-  // What is buffered here would be written twice.
+  // Otherwise both processes would write what is buffered.
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");

@@ -34,7 +34,7 @@ void find(F& function, const char* name) {
   function = reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
 }
 
-/// Of the sanitizer, where there is one: it has to know the threads.
+/// The sanitizer's own versions, if there is a sanitizer: it has to know the threads.
 template <class F>
 void find_interceptor(F& function, const char* name) {
   if (void* found = dlsym(RTLD_DEFAULT, name)) function = reinterpret_cast<F>(found);
@@ -73,7 +73,6 @@ LibC look_up() {
   FIND(poll);
   FIND(timerfd_create);
   FIND(timerfd_settime);
-  FIND(timerfd_gettime);
   FIND(close);
   FIND(syscall);
   FIND(getrandom);
@@ -185,7 +184,8 @@ long futex(Kernel& k, int* word, int operation, int value, const timespec* timeo
   }
 }
 
-/// Functions of pthread_once that run now: a second caller would wait where the kernel cannot see it.
+/// Functions of pthread_once that run now: a second caller would wait where the kernel cannot see
+/// it.
 std::set<pthread_once_t*>& in_progress() {
   static std::set<pthread_once_t*> out;
   return out;

@@ -31,7 +31,7 @@ constinit thread_local Thread* current_thread = nullptr;
 constinit thread_local int exit_rounds = 0;
 constinit Kernel* the_kernel = nullptr;
 
-/// What the watchdog looks at.
+/// The watchdog compares these between two looks.
 constinit std::atomic<std::uint64_t> steps{0};
 constinit std::atomic<bool> in_world{false};
 
@@ -119,11 +119,6 @@ void Kernel::enter(ThreadGroup& group) { current_thread->group = &group; }
 void Kernel::freeze(ThreadGroup& group, Nanos until) {
   group.frozen_until = until;
   expire();
-}
-
-std::size_t Kernel::threads_of(const ThreadGroup& group) const {
-  return static_cast<std::size_t>(std::count_if(
-      alive_.begin(), alive_.end(), [&](const Thread* thread) { return thread->group == &group; }));
 }
 
 std::string Kernel::describe_threads() const {

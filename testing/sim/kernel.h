@@ -79,15 +79,13 @@ class Kernel {
   /// For texts that are random but decide nothing: UIDs, tokens.
   Random& content() { return content_; }
   std::uint64_t switches() const { return switches_; }
-  /// Of all choices so far: equal in two runs that did the same.
+  /// A hash of all choices so far. Two runs that did the same have the same one.
   std::uint64_t digest() const { return digest_; }
 
   ThreadGroup& world() { return world_; }
   /// For threads that the calling thread starts from now on, and for itself.
   void enter(ThreadGroup& group);
   void freeze(ThreadGroup& group, Nanos until);
-  /// Threads of that group that have not ended.
-  std::size_t threads_of(const ThreadGroup& group) const;
 
   /// One waiting thread a line: its process, and what it waits for.
   std::string describe_threads() const;

@@ -44,7 +44,6 @@ struct LibC {
   int (*poll)(pollfd*, nfds_t, int);
   int (*timerfd_create)(int, int);
   int (*timerfd_settime)(int, int, const itimerspec*, itimerspec*);
-  int (*timerfd_gettime)(int, itimerspec*);
   int (*close)(int);
   long (*syscall)(long, ...);
   long (*getrandom)(void*, std::size_t, unsigned);

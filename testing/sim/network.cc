@@ -327,7 +327,7 @@ class Exchange : public HttpExchange {
   const std::shared_ptr<Pipe> pipe_;  // to this side
   const std::shared_ptr<ToServer> to_server_ = std::make_shared<ToServer>();
   bool cancelled_ = false;  // guarded by to_server_->mutex
-  // Of the reading coroutine:
+  // Used by the reading coroutine only:
   beast_http::response_parser<beast_http::string_body> parser_;
   std::string input_;
   std::optional<HttpHead> head_;
@@ -352,7 +352,6 @@ class Transport : public HttpTransport {
     note.process = process_;
     note.method = request.method;
     note.target = request.target;
-    note.begun = steady_clock::now();
     events_.on_request(note);
     const std::string asked = note.asked.empty() ? note.target : note.asked;
     auto exchange =

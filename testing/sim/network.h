@@ -1,7 +1,6 @@
-// What carries requests of simulated processes to simulated API servers.
+// The network: carries requests of simulated processes to simulated API servers.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -23,9 +22,8 @@ struct RequestNote {
   std::string method;
   std::string target;
   std::optional<Fault> fault;
-  /// What the server is asked for in place of `target`; empty: the same.
+  /// If not empty: the server is asked for this instead of `target`.
   std::string asked = {};
-  SteadyTime begun{};
   std::uint64_t entry = 0;  // in the story
   /// The answer comes that much later.
   std::chrono::milliseconds held{0};
@@ -40,7 +38,7 @@ struct RequestNote {
   std::string path() const { return target.substr(0, target.find('?')); }
 };
 
-/// What the network asks of its world. Called on the processes' threads, with no lock held.
+/// The network's view of its world. Called on the processes' threads, with no lock held.
 class NetworkEvents {
  public:
   virtual ~NetworkEvents() = default;

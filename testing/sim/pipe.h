@@ -81,7 +81,7 @@ class Pipe {
     /// Nothing yet: when to look again.
     SteadyTime again = SteadyTime::max();
   };
-  /// What has arrived.
+  /// The bytes that have arrived.
   Taken take();
   /// Waits until there may be something to take, or until then.
   Awaitable<void> wait(SteadyTime until) { return bell_->wait(until); }

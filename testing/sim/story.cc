@@ -14,8 +14,9 @@ constexpr std::size_t kAround = 3;
 constexpr std::size_t kWidest = 96;
 /// Requests that say little where nothing is wrong with them.
 bool is_routine(const Story::Entry& entry) {
-  return entry.fault.empty() && (!entry.writes || entry.what.find("/leases") != std::string::npos ||
-                                 entry.what.find("/events") != std::string::npos);
+  return !entry.is_important() &&
+         (!entry.writes || entry.what.find("/leases") != std::string::npos ||
+          entry.what.find("/events") != std::string::npos);
 }
 
 std::string shortened(std::string text) {
@@ -38,8 +39,8 @@ void Story::answer(std::size_t number, std::string text) {
 
 std::string Story::print(std::size_t lines) const {
   const std::lock_guard lock(mutex_);
-  // What matters most is shown as long as there is room: faults, then other writes next to them,
-  // then the end.
+  // The most important entries come first, while there is room: faults, then other writes next to
+  // them, then the end.
   std::vector<char> shown(entries_.size(), 0);
   std::size_t left = lines;
   const auto show = [&](std::size_t i) {
@@ -48,7 +49,7 @@ std::string Story::print(std::size_t lines) const {
     --left;
   };
   for (std::size_t i = entries_.size(); i-- > 0;) {
-    if (!entries_[i].fault.empty()) show(i);
+    if (entries_[i].is_important()) show(i);
   }
   std::size_t last = 0;
   for (std::size_t i = entries_.size(); i-- > 0 && last < lines / 4;) {
@@ -57,7 +58,7 @@ std::string Story::print(std::size_t lines) const {
     ++last;
   }
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].fault.empty()) continue;
+    if (!entries_[i].is_important()) continue;
     std::size_t near = 0;
     for (std::size_t j = i + 1; j < entries_.size() && near < kAround; ++j) {
       if (is_routine(entries_[j])) continue;

@@ -1,4 +1,4 @@
-// What happened in a world, for people.
+// The story of a world: a table for people to read.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,17 @@ class Story {
     std::string answer;
     std::string fault;
     bool writes = false;
+    /// A note of the world's own: shown like a fault.
+    bool is_note = false;
+
+    bool is_important() const { return is_note || !fault.empty(); }
   };
 
   /// The number of the entry, for answer().
   std::size_t add(Entry entry);
   void answer(std::size_t number, std::string text);
 
-  /// At most so many lines: entries with faults, those around them, and the last ones.
+  /// At most so many lines: faults and notes, the writes around them, and the last ones.
   std::string print(std::size_t lines) const;
   std::uint64_t digest() const;
 

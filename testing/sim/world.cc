@@ -388,7 +388,7 @@ void World::Impl::sleep_until(Time until) {
   }
 }
 
-/// What the processes' threads have left for the world's own.
+/// Work that the processes' threads have left for the world's own thread.
 void World::Impl::handle_news() {
   std::vector<Life*> ended;
   std::vector<Life*> crashed;
@@ -522,7 +522,7 @@ void World::Impl::note(const std::string& process, std::string what) {
   entry.time = kernel_.now();
   entry.process = process;
   entry.what = std::move(what);
-  entry.fault = " ";
+  entry.is_note = true;
   story_.add(std::move(entry));
 }
 

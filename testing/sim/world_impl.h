@@ -1,4 +1,4 @@
-// What a world is made of.
+// The parts of a world.
 #pragma once
 
 #include <condition_variable>

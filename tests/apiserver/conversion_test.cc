@@ -1,4 +1,5 @@
-// Conversion webhooks of custom resources: a server that asks, and webhooks that answer well or badly.
+// Conversion webhooks of custom resources: a server that asks, and webhooks that answer well or
+// badly.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>

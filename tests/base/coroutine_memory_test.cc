@@ -1,4 +1,5 @@
-// Coroutines that change threads, and the memory that Asio keeps for each thread (lookout/base/detail/asio.h).
+// Coroutines that change threads, and the memory that Asio keeps for each thread
+// (lookout/base/detail/asio.h).
 #include <gtest/gtest.h>
 
 #include <atomic>

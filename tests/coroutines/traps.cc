@@ -1,4 +1,5 @@
-// For scripts/check-coroutines.sh, not to be compiled: it must find the lines that end in "found", and no other.
+// For scripts/check-coroutines.sh, not to be compiled: it must find the lines that end in "found",
+// and no other.
 namespace {
 
 Awaitable<void> conditions(Clock& clock, Watch& watch, std::vector<Event>& events) {

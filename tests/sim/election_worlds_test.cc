@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Who believes to lead, as the local clocks of the candidates say.
+/// The candidates that believe to lead, by their own clocks.
 struct Candidates {
   std::mutex mutex;
   std::map<std::string, leaderelection::Leadership> leading;
@@ -32,7 +32,7 @@ struct Candidates {
 sim::ExploreOptions faults() {
   sim::ExploreOptions out;
   out.seeds = test::kSeeds;
-  // Who leads in the end differs from run to run.
+  // The leader at the end differs from run to run.
   out.stable = false;
   out.world.settle = 60s;
   out.faults.per_request = 0.05;

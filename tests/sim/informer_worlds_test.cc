@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using k8s::core::v1::ConfigMap;
 
-/// What a handler has heard, in the life of one process.
+/// The events that a handler has heard during the life of one process.
 struct Heard {
   std::mutex mutex;
   std::map<std::string, std::string> state;  // resourceVersions by name

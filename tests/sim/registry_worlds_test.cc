@@ -21,7 +21,7 @@ using k8s::core::v1::Pod;
 
 constexpr int kPods = 4;
 
-/// What the caller sees.
+/// The caller's view.
 struct View {
   std::mutex mutex;
   std::set<std::string> instances;

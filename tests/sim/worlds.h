@@ -1,4 +1,4 @@
-// What the worlds of Lookout's own parts share.
+// Shared by the worlds of Lookout's own parts.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace lookout::test {
 
-/// Of each world, in CI. scripts/sim.sh runs more.
+/// Seeds of each world in CI. scripts/sim.sh runs more.
 inline constexpr std::uint64_t kSeeds = kSanitized ? 3 : 25;
 
 /// Returns when the process is to end, or after that long.

@@ -17,8 +17,8 @@ class ScheduleError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The format of robfig/cron's ParseStandard: five fields (minute, hour, day of month, month, day of
-/// week) with lists, ranges, steps and English names, or @yearly, @monthly, @weekly, @daily,
+/// The format of robfig/cron's ParseStandard: five fields (minute, hour, day of month, month, day
+/// of week) with lists, ranges, steps and English names, or @yearly, @monthly, @weekly, @daily,
 /// @hourly, @every 1h30m. All in UTC.
 class Schedule {
  public:

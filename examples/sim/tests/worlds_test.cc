@@ -1,5 +1,5 @@
-// Three controllers, each with a bug that only faults bring out, and without it. docs/guide/simulation.md
-// explains them.
+// Three controllers, each with a bug that only faults bring out, and without it.
+// docs/guide/simulation.md explains them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <lookout/controller/manager.h>
@@ -74,7 +74,8 @@ void two_sets(sim::World& world, AddController add) {
   world.run(90s);
 }
 
-// ------------------------------------------------------------------------- a crash between two writes
+// ------------------------------------------------------------------------- a crash between two
+// writes
 
 void two_releases(sim::World& world, AddController add) {
   const auto apps = world.admin().resource<ConfigMap>("default");

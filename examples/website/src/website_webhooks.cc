@@ -16,7 +16,8 @@ namespace {
 using namespace lookout;
 using v1::Website;
 
-/// What follows the last slash has a tag or a digest: "nginx:1.27", "registry:5000/nginx@sha256:...".
+/// What follows the last slash has a tag or a digest: "nginx:1.27",
+/// "registry:5000/nginx@sha256:...".
 bool names_a_version(std::string_view image) {
   return image.substr(image.rfind('/') + 1).find_first_of(":@") != std::string_view::npos;
 }
@@ -50,7 +51,8 @@ controller::AdmissionResponse check_new(const controller::Admission<Website>& re
 }
 
 controller::AdmissionResponse check_change(const controller::Admission<Website>& request) {
-  // The controller removes its finalizer by an update. To refuse that would keep the object for ever.
+  // The controller removes its finalizer by an update. To refuse that would keep the object for
+  // ever.
   if (controller::is_being_deleted(request.object)) return controller::allowed();
   return allowed_with_warnings(request.object);
 }

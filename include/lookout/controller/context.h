@@ -186,11 +186,11 @@ class Context {
   /// it reads from the server. A conflict throws: the request is retried when the cache is newer.
   /// See controller::create_or_update(), which reads from the server.
   ///
-  /// An object of a kind that the builder owns() gets the request's object as its controller. Throws
-  /// AlreadyOwnedError, and writes nothing, if another object controls it; with
+  /// An object of a kind that the builder owns() gets the request's object as its controller.
+  /// Throws AlreadyOwnedError, and writes nothing, if another object controls it; with
   /// owned_by(*site, Orphans::kRefuse), throws NotOwnedError for an object without a controller.
-  /// owned_by_anyone() writes the object regardless of its owners; so does a call without `ownership`
-  /// for kinds that the builder does not own, or owns with match_any_owner.
+  /// owned_by_anyone() writes the object regardless of its owners; so does a call without
+  /// `ownership` for kinds that the builder does not own, or owns with match_any_owner.
   template <api::ResourceObject T, class Mutate>
   WriteResult<T> create_or_update(const Request& request, const Mutate& mutate) {
     return create_or_update<T>(request, ownership_of(api::Resource(T::kResource)), mutate);

@@ -63,8 +63,8 @@ Predicate annotations_changed();
 /// Passes events whose new object matches: "app=web,tier!=db". Throws api::SelectorError.
 Predicate label_selector(std::string_view selector);
 
-/// Passes events whose new object the function accepts: predicate<k8s::core::v1::Pod>([](const auto&
-/// pod) { return pod.spec().node_name() == here; }).
+/// Passes events whose new object the function accepts: predicate<k8s::core::v1::Pod>([](const
+/// auto& pod) { return pod.spec().node_name() == here; }).
 template <class T, class Function>
 Predicate predicate(Function function) {
   return Predicate([function = std::move(function)](const Event& event) {

@@ -29,8 +29,8 @@ struct WebhookOptions {
   /// The folder of the certificate and its key, PEM, where a Secret is mounted. Empty:
   /// "k8s-webhook-server/serving-certs" in the system's folder for temporary files.
   LOOKOUT_OPTION std::string cert_dir = {};
-  /// The files are looked at once a second. A new pair serves new connections; one that is incomplete
-  /// or does not fit leaves the old one in place until it does.
+  /// The files are looked at once a second. A new pair serves new connections; one that is
+  /// incomplete or does not fit leaves the old one in place until it does.
   LOOKOUT_OPTION std::string cert_name = "tls.crt";
   LOOKOUT_OPTION std::string key_name = "tls.key";
   /// A file in cert_dir with certificates of authorities: clients must then have a certificate that
@@ -42,7 +42,8 @@ struct WebhookOptions {
   std::size_t max_admission_bytes = 7u << 20;
   /// The same for conversions, which come with all objects of a list.
   std::size_t max_conversion_bytes = 64u << 20;
-  /// How many functions that block may run at a time; coroutines do not count. Further requests wait.
+  /// How many functions that block may run at a time; coroutines do not count. Further requests
+  /// wait.
   unsigned max_threads = 64;
   /// How long the server goes on as before when it is told to stop: until API servers have learned
   /// that its endpoint is gone. In a cluster some seconds are right; they count as part of
@@ -68,16 +69,16 @@ struct WebhookOptions {
 /// The server is a runnable of its manager: it runs from before the first list, which may need its
 /// conversion, until after the last reconcile, on every replica.
 ///
-/// **Handlers** run on threads of the server and may block; those that return an Awaitable run on the
-/// event loop and must not. Several run at a time. They belong to the server, which keeps them until
-/// it and its manager are destroyed; what they refer to must live until run() of the manager has
-/// returned, after which no handler runs.
+/// **Handlers** run on threads of the server and may block; those that return an Awaitable run on
+/// the event loop and must not. Several run at a time. They belong to the server, which keeps them
+/// until it and its manager are destroyed; what they refer to must live until run() of the manager
+/// has returned, after which no handler runs.
 ///
 /// **Answers.** What a handler throws as api::StatusError refuses the request with that status. Any
 /// other exception does with 500 and a message that says nothing of it; the log has its text. A
-/// request that is no AdmissionReview of v1 is answered with an HTTP error and a Status, whose message
-/// API servers show to their clients (controller-runtime answers 200 and a review). An object of
-/// another kind than T is refused with 400.
+/// request that is no AdmissionReview of v1 is answered with an HTTP error and a Status, whose
+/// message API servers show to their clients (controller-runtime answers 200 and a review). An
+/// object of another kind than T is refused with 400.
 ///
 /// All functions may be called from any thread, and while the server runs.
 class WebhookServer {
@@ -93,9 +94,9 @@ class WebhookServer {
   WebhookServer& operator=(const WebhookServer&) = delete;
 
   /// Serves a validating webhook. `handler` takes (const Admission<T>& request) and returns
-  /// AdmissionResponse or Awaitable<AdmissionResponse>; a Validator<T> is one. `request` lives until
-  /// the handler has ended. With T = api::Object the webhook takes objects of any kind. Throws
-  /// InvalidArgument if `path` is taken or no path.
+  /// AdmissionResponse or Awaitable<AdmissionResponse>; a Validator<T> is one. `request` lives
+  /// until the handler has ended. With T = api::Object the webhook takes objects of any kind.
+  /// Throws InvalidArgument if `path` is taken or no path.
   template <class T, class Handler>
     requires std::invocable<const Handler&, const Admission<T>&>
   void validate(std::string path, Handler handler) {
@@ -108,11 +109,11 @@ class WebhookServer {
     validate<T>(validate_path(api::Resource(T::kResource)), std::move(handler));
   }
 
-  /// Serves a mutating webhook. `handler` takes (const Admission<T>& request, Draft& draft) and edits
-  /// the draft, which is made from `request.object` by T's edit(): an api::ObjectDraft if T has none.
-  /// It returns nothing, AdmissionResponse, or an Awaitable of it. The answer is a JSON patch of what
-  /// differs and nothing else. Requests without an object (deletions) are allowed without a call.
-  /// admission.Defaulter.
+  /// Serves a mutating webhook. `handler` takes (const Admission<T>& request, Draft& draft) and
+  /// edits the draft, which is made from `request.object` by T's edit(): an api::ObjectDraft if T
+  /// has none. It returns nothing, AdmissionResponse, or an Awaitable of it. The answer is a JSON
+  /// patch of what differs and nothing else. Requests without an object (deletions) are allowed
+  /// without a call. admission.Defaulter.
   template <class T, class Handler>
     requires std::invocable<const Handler&, const Admission<T>&, detail::DraftOf<T>&>
   void mutate(std::string path, Handler handler) {
@@ -129,9 +130,10 @@ class WebhookServer {
   /// spokes; objects go from spoke to spoke by way of the hub. `to_hub` takes (const Spoke& from,
   /// Draft& to) with a draft of Hub, `from_hub` the other way round. The draft has the right
   /// apiVersion and the metadata of `from`, of which only labels and annotations may be changed.
-  /// An exception fails the conversion; the message of a lookout::Error is passed on, so it must not
-  /// hold content of the object. Throws InvalidArgument if the two are not versions of one kind, the
-  /// spoke is there already, or the kind has another hub. conversion.NewHubSpokeConverter.
+  /// An exception fails the conversion; the message of a lookout::Error is passed on, so it must
+  /// not hold content of the object. Throws InvalidArgument if the two are not versions of one
+  /// kind, the spoke is there already, or the kind has another hub.
+  /// conversion.NewHubSpokeConverter.
   template <api::ResourceObject Hub, api::ResourceObject Spoke, class ToHub, class FromHub>
     requires std::invocable<const ToHub&, const Spoke&, detail::DraftOf<Hub>&> &&
              std::invocable<const FromHub&, const Hub&, detail::DraftOf<Spoke>&>

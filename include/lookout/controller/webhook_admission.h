@@ -38,9 +38,9 @@ struct AdmissionUser {
   LOOKOUT_OPTION std::map<std::string, std::vector<std::string>> extra = {};
 };
 
-/// admission.k8s.io/v1 AdmissionRequest, its objects aside. `kind`, `resource` and `subresource` say
-/// in which version the webhook is asked, the `request_` ones how the client asked (they differ with
-/// matchPolicy Equivalent).
+/// admission.k8s.io/v1 AdmissionRequest, its objects aside. `kind`, `resource` and `subresource`
+/// say in which version the webhook is asked, the `request_` ones how the client asked (they differ
+/// with matchPolicy Equivalent).
 struct AdmissionRequest {
   LOOKOUT_OPTION std::string uid = {};
   LOOKOUT_OPTION api::GroupVersionKind kind = {};
@@ -63,7 +63,8 @@ struct AdmissionRequest {
   LOOKOUT_OPTION std::stop_token stop = {};
 };
 
-/// The request with its objects. T is a typed object, or api::Object for a webhook of several kinds.
+/// The request with its objects. T is a typed object, or api::Object for a webhook of several
+/// kinds.
 template <class T>
 struct Admission : AdmissionRequest {
   /// The object as it is to be stored; empty for a deletion.
@@ -97,7 +98,8 @@ AdmissionResponse allowed(std::string message = std::string());
 AdmissionResponse denied(std::string message, std::string_view reason = api::reason::kForbidden,
                          std::int32_t code = 403);
 AdmissionResponse errored(std::int32_t code, std::string message);
-/// Refuses with a whole status, such as that of api::StatusError::invalid(), which names the fields.
+/// Refuses with a whole status, such as that of api::StatusError::invalid(), which names the
+/// fields.
 AdmissionResponse denied(const api::StatusError& error);
 
 /// admission.Validator: a function for each operation. One that is empty allows; so does CONNECT. A

@@ -30,9 +30,9 @@ struct AppOptions {
   /// "http://0.0.0.0:80": protocol and port count, the address is the pod's. A container of the pod
   /// must declare the port.
   LOOKOUT_OPTION std::vector<Endpoint> endpoints = {};
-  /// How long the program goes on serving after it has deregistered, at most: until `in_flight` says
-  /// 0, or, without it, all that time. Must fit into the pod's terminationGracePeriodSeconds, as
-  /// must `timeout`.
+  /// How long the program goes on serving after it has deregistered, at most: until `in_flight`
+  /// says 0, or, without it, all that time. Must fit into the pod's terminationGracePeriodSeconds,
+  /// as must `timeout`.
   std::chrono::milliseconds drain{5'000};
   /// It goes on serving at least so long, for callers that have not noticed yet.
   std::chrono::milliseconds notice{1'000};
@@ -64,8 +64,8 @@ struct AppOptions {
 /// have noticed and what is in flight is done; then the stop is requested that `serve` was given.
 class App : public metrics::Source {
  public:
-  /// Throws RegistrationError for an instance that cannot be announced, and Error if it is not known
-  /// which pod this is.
+  /// Throws RegistrationError for an instance that cannot be announced, and Error if it is not
+  /// known which pod this is.
   App(rest::Client client, AppOptions options);
   ~App() override;
   App(const App&) = delete;

@@ -23,15 +23,15 @@
 namespace lookout::registry {
 
 /// Chooses among the instances of a service that are ready and have an endpoint, and learns from
-/// what is reported of the calls. pick() takes no lock and allocates nothing; what a policy needs is
-/// worked out when the set changes.
+/// what is reported of the calls. pick() takes no lock and allocates nothing; what a policy needs
+/// is worked out when the set changes.
 ///
 ///     registry::Balancer web(registry, "web", registry::p2c_ewma().eject_after(3));
 ///     auto answer = web.call({.attempts = 3, .deadline = 1s, .scheme = "http"},
 ///                            [&](const registry::Endpoint& e) { return http.get(e.url("/")); });
 ///
-/// call() picks, reports, and asks another instance when one fails. Programs that do that themselves
-/// use pick() and report():
+/// call() picks, reports, and asks another instance when one fails. Programs that do that
+/// themselves use pick() and report():
 ///
 ///     if (const auto pick = web.pick({.scheme = "http"})) {
 ///       const auto begun = std::chrono::steady_clock::now();
@@ -40,9 +40,9 @@ namespace lookout::registry {
 ///                  std::chrono::steady_clock::now() - begun);
 ///     }
 ///
-/// All functions are from any thread. Threads that share a balancer share its order: what one thread
-/// picks next is not what comes after its last pick. Must not outlive the Discovery's loop; picks may
-/// outlive it.
+/// All functions are from any thread. Threads that share a balancer share its order: what one
+/// thread picks next is not what comes after its last pick. Must not outlive the Discovery's loop;
+/// picks may outlive it.
 class Balancer : public metrics::Source {
  public:
   /// Throws as Discovery::subscribe().

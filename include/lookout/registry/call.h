@@ -48,8 +48,8 @@ struct CallPolicy {
   std::chrono::milliseconds hedge_after{0};
   /// For the policy that hashes; hash_of() makes one of text.
   std::optional<std::uint64_t> hash = {};
-  /// Whether a call waits (until the deadline, if there is one) for the first instance when there is
-  /// none, as at the start of a program.
+  /// Whether a call waits (until the deadline, if there is one) for the first instance when there
+  /// is none, as at the start of a program.
   bool wait_for_instance = true;
   /// Ends the call: no further attempt begins, and attempts that run are asked to stop.
   LOOKOUT_OPTION std::stop_token stop = {};
@@ -88,7 +88,7 @@ class CallError : public Error {
   CallError(Reason reason, const std::string& message, std::exception_ptr cause)
       : Error(message), reason_(reason), cause_(std::move(cause)) {}
   Reason reason() const { return reason_; }
-  /// What the last attempt threw; null if none did.
+  /// The exception of the last attempt; null if it threw none.
   const std::exception_ptr& cause() const { return cause_; }
 
  private:

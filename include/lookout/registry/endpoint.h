@@ -33,7 +33,7 @@ class Endpoint {
       : Endpoint(std::string(text)) {}
   Endpoint(const char* text)  // NOLINT(google-explicit-constructor)
       : Endpoint(std::string(text)) {}
-  /// Of its parts; a host with colons gets its brackets.
+  /// From its parts. A host with colons gets brackets.
   Endpoint(std::string_view scheme, std::string_view host, std::uint16_t port);
 
   bool valid() const { return defect_ == nullptr; }

@@ -20,7 +20,7 @@ namespace detail {
 class Plan;
 class Node;
 
-/// What a pick keeps.
+/// The state behind a pick.
 class PlanBase : public Counted {
  public:
   virtual ~PlanBase() = default;
@@ -72,7 +72,7 @@ class Pick {
   mutable bool in_flight_ = false;
 };
 
-/// What a pick has to be.
+/// The demands on a pick.
 struct PickOptions {
   /// None of these, whatever the set has become since (instances are told apart by their keys).
   std::span<const Pick> exclude = {};

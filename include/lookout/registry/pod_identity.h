@@ -33,8 +33,8 @@ struct PodIdentity {
   /// Fields that are set in `given` stay. The name is the first of: $POD_NAME, the downward API's
   /// file, $HOSTNAME (which kubelet sets to the pod's name, unless it has a hostname of its own or
   /// uses the node's network). The namespace: $POD_NAMESPACE, the downward API's file, the service
-  /// account's file, $NAMESPACE, `fallback_ns`. The uid, if there is any: $POD_UID, the downward API's
-  /// file. Throws Error that says what was looked for if one
+  /// account's file, $NAMESPACE, `fallback_ns`. The uid, if there is any: $POD_UID, the downward
+  /// API's file. Throws Error that says what was looked for if one
   /// of them is not found.
   static PodIdentity find(const PodIdentity& given, const std::string& fallback_ns = {},
                           const PodIdentitySources& sources = {});

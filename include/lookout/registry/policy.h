@@ -42,13 +42,13 @@ struct OutlierOptions {
   std::chrono::milliseconds max_ejection{300'000};
   /// At most this part of the instances is ejected at a time.
   unsigned max_ejected_percent = 50;
-  /// If less than this part of the instances is left, ejections are not heeded (Envoy's panic mode):
-  /// the few that are left could not carry the load of all. 0: never.
+  /// If less than this part of the instances is left, ejections are not heeded (Envoy's panic
+  /// mode): the few that are left could not carry the load of all. 0: never.
   unsigned panic_percent = 50;
 };
 
-/// How many calls may be made again (Finagle's retry budget): when everything fails, retries must not
-/// multiply the load.
+/// How many calls may be made again (Finagle's retry budget): when everything fails, retries must
+/// not multiply the load.
 struct RetryBudget {
   /// For each call so many retries (and backup requests) are saved up,
   double ratio = 0.2;
@@ -75,7 +75,7 @@ struct BalancerPolicy {
     /// The one with the fewest calls in flight for its weight; of more than 16 instances, the best
     /// of four that are drawn.
     kLeastLoaded,
-    /// Of two that are drawn, the one with the better product of recent success rate, recent
+    /// Draws two and takes the one with the better product of recent success rate, recent
     /// latency and calls in flight (kratos' default, with its constants). An instance that was not
     /// picked for three seconds is picked once when it is drawn.
     kP2cEwma,
@@ -96,7 +96,7 @@ struct BalancerPolicy {
   std::optional<std::uint64_t> seed = {};
 
   OutlierOptions outliers = {};
-  /// Of all calls of this balancer.
+  /// Shared by all calls of this balancer.
   RetryBudget retries = {};
   /// An instance that is new, or comes back from an ejection, gets a share of picks that grows from
   /// a tenth to all of its own in this time. Those of the first set are not new. 0: none of it.
@@ -123,7 +123,8 @@ struct BalancerPolicy {
   std::chrono::milliseconds keep_last{0};
   /// kConsistentHash: how much more than the mean an instance may have in flight.
   double bounded_load = 1.25;
-  /// A file that keeps the last set for a start while the API server is away (SetFile). Empty: none.
+  /// A file that keeps the last set for a start while the API server is away (SetFile). Empty:
+  /// none.
   LOOKOUT_OPTION std::string cold_start_file = {};
   /// Null: the machine's.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};

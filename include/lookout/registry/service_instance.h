@@ -39,8 +39,8 @@ struct ServiceInstance {
   /// Identifies the instance within its service: the origin, or, without one, the id.
   const std::string& key() const { return origin.empty() ? id : origin; }
 
-  /// The first endpoint that is valid, is announced and has the scheme, whose case does not matter; without a
-  /// scheme, the first of any. Null if there is none.
+  /// The first endpoint that is valid, is announced and has the scheme, whose case does not matter;
+  /// without a scheme, the first of any. Null if there is none.
   const Endpoint* endpoint(std::string_view scheme = {}) const LOOKOUT_LIFETIME_BOUND;
 
   /// The same announcement: id, name, version, metadata, and the same endpoints in any order

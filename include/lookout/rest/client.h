@@ -98,9 +98,9 @@ class Client {
   /// invalid. Connects on first use.
   explicit Client(Config config, std::shared_ptr<EventLoop> loop = nullptr);
 
-  /// Objects of a built-in or hand-written type: client.resource<k8s::core::v1::Pod>("shop").list(). An
-  /// empty namespace means all namespaces for lists and watches, and is right for cluster-scoped
-  /// types.
+  /// Objects of a built-in or hand-written type:
+  /// client.resource<k8s::core::v1::Pod>("shop").list(). An empty namespace means all namespaces
+  /// for lists and watches, and is right for cluster-scoped types.
   template <api::ResourceObject T>
   TypedClient<T> resource(std::string ns = {}) const;
   /// For other types: a readable compile error.

@@ -1,5 +1,5 @@
-// A dubbo client with a cluster of its own, for tests. Link lookout::apiserver and lookout::registry to
-// use it.
+// A dubbo client with a cluster of its own, for tests. Link lookout::apiserver and
+// lookout::registry to use it.
 #pragma once
 
 #include <rapidjson/document.h>

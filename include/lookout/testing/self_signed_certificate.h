@@ -17,8 +17,9 @@ namespace lookout::test {
 ///     webhook.client_config().set_ca_bundle(certificate.ca_bundle());
 class SelfSignedCertificate {
  public:
-  /// `names` are those under which clients reach the server, as OpenSSL writes them: "IP:127.0.0.1",
-  /// "DNS:website-webhook.website-system.svc". Throws Error if one of them makes no sense.
+  /// `names` are those under which clients reach the server, as OpenSSL writes them:
+  /// "IP:127.0.0.1", "DNS:website-webhook.website-system.svc". Throws Error if one of them makes no
+  /// sense.
   explicit SelfSignedCertificate(const std::vector<std::string>& names = {"IP:127.0.0.1",
                                                                           "DNS:localhost"});
 
@@ -27,8 +28,8 @@ class SelfSignedCertificate {
   const std::string& key() const LOOKOUT_LIFETIME_BOUND { return key_; }
   /// The certificate for a caBundle, which is base64.
   std::string ca_bundle() const;
-  /// Writes tls.crt and tls.key into a folder, as a Secret of the type kubernetes.io/tls is mounted.
-  /// Throws Error if it cannot.
+  /// Writes tls.crt and tls.key into a folder, as a Secret of the type kubernetes.io/tls is
+  /// mounted. Throws Error if it cannot.
   void write_to(const std::filesystem::path& folder) const;
 
  private:

@@ -1,4 +1,5 @@
-// A simulated world. An hour in it is none outside, and what waits in Lookout's libraries knows of no other time.
+// A simulated world. An hour in it is none outside, and what waits in Lookout's libraries knows of
+// no other time.
 #include <lookout/k8s/core/v1_draft.h>
 #include <lookout/testing/sim/explore.h>
 

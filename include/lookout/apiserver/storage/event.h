@@ -38,7 +38,8 @@ class Change {
 
   using Encoding = std::shared_ptr<const std::string>;
   /// The bytes of an event for this change. While the change is recent, they are encoded once for
-  /// all watchers that ask for the same `form`. `make` must return the same bytes for the same form.
+  /// all watchers that ask for the same `form`. `make` must return the same bytes for the same
+  /// form.
   Encoding encoding(const std::string& form, const std::function<std::string()>& make) const;
   /// Called when the change is no longer recent.
   void forget_encodings() const;

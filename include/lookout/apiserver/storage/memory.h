@@ -33,8 +33,8 @@ Revision revision_of_time(std::chrono::system_clock::time_point now);
 /// Keeps everything in memory, with one revision counter for all resources. The returned objects
 /// are immutable and shared, never copied.
 ///
-/// It has no threads: the thread that makes a change only wakes the watchers; reading, selecting and
-/// encoding happen on the watchers' executors.
+/// It has no threads: the thread that makes a change only wakes the watchers; reading, selecting
+/// and encoding happen on the watchers' executors.
 class MemoryBackend final : public Backend {
  public:
   explicit MemoryBackend(MemoryOptions options = {});

@@ -3,8 +3,8 @@
 
 #include <fmt/core.h>
 
-/// Sources log through this header, because <spdlog/spdlog.h> makes a compiler instantiate fmt's whole formatter in
-/// every source: four seconds each with GCC at -O2.
+/// Sources log through this header, because <spdlog/spdlog.h> makes a compiler instantiate fmt's
+/// whole formatter in every source: four seconds each with GCC at -O2.
 namespace lookout::log {
 
 enum class Level { kTrace, kDebug, kInfo, kWarn, kError };

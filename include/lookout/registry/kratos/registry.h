@@ -61,8 +61,8 @@ class Registry : public Registrar, public InformerDiscovery {
 
   /// One patch of the pod; what was registered before is replaced. It carries the pod's uid, if the
   /// environment has it (PodIdentity) or an earlier patch brought it: then it fails if another pod
-  /// has got the name. Ports that no container declares are reported (Options::on_warning). Throws RegistrationError, Error
-  /// if it is not known which pod this is, and what rest::Client throws.
+  /// has got the name. Ports that no container declares are reported (Options::on_warning). Throws
+  /// RegistrationError, Error if it is not known which pod this is, and what rest::Client throws.
   void register_instance(const ServiceInstance& instance, rest::CallOptions call) override;
   /// The twin for coroutines. RegistrationError is thrown at once.
   Awaitable<void> async_register_instance(ServiceInstance instance, rest::CallOptions call = {});

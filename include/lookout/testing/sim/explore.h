@@ -39,7 +39,7 @@ struct Outcome {
   std::uint64_t requests = 0;
   /// Simulated time.
   Time simulated{0};
-  // Of the first failure:
+  // About the first failure:
   std::uint64_t seed = 0;
   Plan plan = {};
   std::string violation = {};

@@ -10,10 +10,10 @@
 
 namespace lookout::sim {
 
-/// What can go wrong. Faults of requests strike a certain request of a process; faults of time
+/// Kinds of faults. Faults of requests strike a certain request of a process; faults of time
 /// strike at a certain time.
 enum class FaultKind : std::uint8_t {
-  // Of requests:
+  // Faults of requests:
   kLoseRequest,  ///< the connection breaks before the server has seen the request
   kLoseAnswer,   ///< the server has done it; the connection breaks before the answer
   kFailAfter,    ///< the server has done it; the client gets 500
@@ -29,7 +29,7 @@ enum class FaultKind : std::uint8_t {
   kStaleRead,
   kCrashBefore,  ///< the process ends before the request is sent
   kCrashAfter,   ///< the process ends when the server has done it
-  // Of time:
+  // Faults of time:
   kCrash,      ///< the process ends, wherever it is
   kFreeze,     ///< the process does not run for a while; its clock goes on
   kPartition,  ///< nothing passes between the process and the API server for a while
@@ -67,7 +67,7 @@ using Plan = std::vector<Fault>;
 /// Which faults a world draws, and how many.
 struct FaultOptions {
   std::vector<FaultKind> kinds = {};
-  /// Of each request: the probability that a fault strikes it.
+  /// The probability that a fault strikes a request.
   double per_request = 0.03;
   /// Faults of time, for each process.
   double per_minute = 2;

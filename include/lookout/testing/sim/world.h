@@ -53,7 +53,7 @@ class Process {
 struct WorldOptions {
   /// FaultKind::kStaleRead: how many writes the other replica of the API server may be behind.
   unsigned longest_lag = 20;
-  /// Of every message, drawn anew.
+  /// The delay of a message. Drawn for each one.
   std::chrono::microseconds shortest_latency{200};
   std::chrono::microseconds longest_latency{3'000};
   /// After a crash, or when its function has returned or thrown, until a process begins again.
@@ -97,8 +97,8 @@ class World {
   void start(std::string name, std::function<void(Process&)> body);
   /// Ends the life of a process; the next one begins after a while. With `for_good`, none does.
   void crash(std::string_view name, bool for_good = false);
-  /// Asks a process to end, as SIGTERM does, and waits up to `grace`; then it crashes. No other life
-  /// begins.
+  /// Asks a process to end, as SIGTERM does, and waits up to `grace`; then it crashes. No other
+  /// life begins.
   void stop(std::string_view name, std::chrono::milliseconds grace = std::chrono::seconds(30));
   void freeze(std::string_view name, std::chrono::milliseconds duration);
   void partition(std::string_view name, std::chrono::milliseconds duration);
@@ -131,14 +131,14 @@ class World {
   /// Lets time pass. No faults but those of the network, no checks but always().
   void sleep(std::chrono::milliseconds duration);
 
-  /// All objects but Events and Leases by "resource.group/namespace/name", as JSON without what
-  /// differs between two runs (UIDs, resourceVersions, times).
+  /// All objects but Events, Leases and IPAddresses by "resource.group/namespace/name", as JSON
+  /// without what differs between two runs (UIDs, resourceVersions, generations, addresses, times).
   std::map<std::string, std::string> snapshot();
 
-  /// What happened: time, process, request, answer, fault. At most so many lines: those with
+  /// The story as a table: time, process, request, answer, fault. At most so many lines: those with
   /// faults, the writes around them, and the last ones.
   std::string story(std::size_t lines = 80) const;
-  /// Of everything that happened, to compare two runs.
+  /// A hash of everything that happened, to compare two runs.
   std::uint64_t digest() const;
   /// Requests of processes so far.
   std::uint64_t requests() const;
