@@ -130,6 +130,25 @@ job() {
     "$any_url/api/v1/pods?resourceVersion=0"
 }
 
+# A controller, on an API server of its own for each run. (`lookout bench controller` starts its own.)
+controller_job() { # OBJECTS
+  local flags=(--objects "$1") log=build/peers/serve.log url=''
+  [[ controller =~ $only ]] || return 0
+  echo "  controller" >&2
+  run controller "lookout protobuf" "$lookout" bench controller -o json "${flags[@]}"
+  [[ -n $go ]] || return 0
+  for encoding in json protobuf; do
+    : >"$log"
+    "$lookout" serve --listen 127.0.0.1:0 >"$log" 2>&1 &
+    servers+=($!)
+    until url=$(grep -o 'http://[0-9.:]*' "$log"); do sleep 0.05; done
+    run controller "client-go $encoding" "$go" controller --server "${url%%$'\n'*}" --encoding "$encoding" "${flags[@]}"
+    kill "${servers[-1]}"
+    wait "${servers[-1]}" || true
+    unset 'servers[-1]'
+  done
+}
+
 n=20000 events=100000 slow_events=20000
 [[ -z $quick ]] || n=10000 events=30000 slow_events=5000
 
@@ -158,6 +177,7 @@ for ((round = 1; round <= rounds; ++round)); do
   job events-2000-a-second events "$plain" "count=2000,events=$slow_events,rate=2000,delay=1000" \
     --events "$slow_events"
   job informers-1000 informers "$plain" "count=10" --informers 1000
+  controller_job $((n / 2))
   if [[ growth =~ $only ]] && ((round <= 3)); then
     for count in 1000 10000 100000 1000000; do
       [[ -z $quick || $count -le 100000 ]] || continue

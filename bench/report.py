@@ -36,6 +36,17 @@ INFORMERS = [
     ("RssAnon, MB", lambda r: r["rss_anon"] / 1e6),
     ("VmHWM, MB", lambda r: r["vm_hwm"] / 1e6),
 ]
+CONTROLLER = [
+    ("reconciles that do nothing/s", lambda r: r["noop_per_s"]),
+    ("  CPU, us each", lambda r: r["noop_cpu_us"]),
+    ("  as coroutines, CPU, us each", lambda r: r["noop_coroutine_cpu_us"]),
+    ("reconciles with a patch/s", lambda r: r["patch_per_s"]),
+    ("  CPU, us each", lambda r: r["patch_cpu_us"]),
+    ("change to reconcile p50, ms", lambda r: r["latency_p50_ms"]),
+    ("change to reconcile p99, ms", lambda r: r["latency_p99_ms"]),
+    ("cache, bytes an object", lambda r: r["cache_bytes_per_object"]),
+    ("VmHWM, MB", lambda r: r["vm_hwm"] / 1e6),
+]
 STORE = [
     (name.replace("_", " "), lambda r, name=name: r[name])
     for name in ("update_ns", "get_ns", "snapshot_ns", "list_all_us", "list_by_selector_us", "list_by_index_us",
@@ -49,6 +60,8 @@ def figures_of(row):
         return EVENTS
     if row.startswith("informers"):
         return INFORMERS
+    if row.startswith("controller"):
+        return CONTROLLER
     if row.startswith("store"):
         return STORE
     return SYNC

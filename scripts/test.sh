@@ -15,9 +15,10 @@
 #   asan     Clang; tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     Clang; concurrent tests under ThreadSanitizer
 #   fuzz     Clang; each fuzzer for a moment (LOOKOUT_FUZZ_SECONDS, default 15)
-#   tidy     clang-tidy over every source file, for as long as there is time until 75 minutes after the start
+#   tidy     clang-tidy over every source file, for as long as there is time until 55 minutes after the start
 #
-# Without a stage: all of them, in this order.
+# Without a stage: all of them, in this order. What asan, tsan and tidy compile and read begins in the background, with the
+# lowest priority, once plain has built: tests wait more than they compute.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,8 +31,8 @@ case ${1:-} in
 esac
 (($#)) || set -- "${stages[@]}"
 
-scripts/packages.sh test
-started=$(date +%s)
+[[ $1 == --ahead ]] || scripts/packages.sh test
+export LOOKOUT_TEST_STARTED=${LOOKOUT_TEST_STARTED:-$(date +%s)}
 # Objects that were compiled before are found again, in this clone or another one.
 export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 # With precompiled headers, too: nothing here counts on __TIME__ or on macros from a command line.
@@ -74,6 +75,66 @@ run_tests() {
   return "$outcome"
 }
 
+# --- work that can be done ahead: compiling, and reading sources
+
+ahead_asan() { cmake --preset asan >/dev/null && cmake --build --preset asan; }
+ahead_tsan() { cmake --preset tsan >/dev/null && cmake --build --preset tsan; }
+ahead_tidy() {
+  # What is generated must be there to be included; nothing else has to be built. The generator for CRDs is that of
+  # stage plain.
+  if [[ ! -x build/dev/api/lookout-crd-gen ]]; then
+    cmake --preset dev >/dev/null
+    cmake --build --preset dev --target lookout-crd-gen
+  fi
+  cmake --preset tidy -DLOOKOUT_CRD_GENERATOR="$PWD/build/dev/api/lookout-crd-gen" >/dev/null
+  cmake --build --preset tidy
+  # (Ninja would build all that the targets of these headers link.)
+  ninja -C build/tidy -t commands all | grep 'lookout-crd-gen .*lookout-crds/' | (cd build/tidy && sh)
+  # Those that changed last come first. (CI ends after 90 minutes, whatever has passed by then.)
+  local until=$((LOOKOUT_TEST_STARTED + 55 * 60)) left=build/tidy/left
+  : >"$left"
+  { git log --format= --name-only -- '*.cc' && sources | grep '\.cc$'; } | awk '!seen[$0]++' | grep -Ev '^(tests|examples/[a-z]+/tests)/' |
+    grep -xFf <(sources) | xargs -P "$(nproc)" -n 4 scripts/tidy.sh "$until" "$left" 2>&1 |
+    { grep -v -e 'warnings generated' -e 'Suppressed' -e 'Use -header-filter' || true; }
+  [[ ! -s $left ]] || echo "*** Not read for want of time: $(wc -l <"$left") sources, of those that changed longest ago ***"
+}
+
+# begin_ahead STAGE...: does it in the background, until this script ends.
+ahead=''
+begin_ahead() {
+  (($#)) || return 0
+  rm -rf build/ahead
+  mkdir -p build/ahead
+  setsid nice -n 19 "$0" --ahead "$@" &
+  ahead=$!
+  trap 'kill -- -"$ahead" 2>/dev/null || true' EXIT
+}
+
+# finish_ahead STAGE: waits for it, or does it now.
+finish_ahead() {
+  local outcome=build/ahead/$1.outcome
+  while [[ -n $ahead && ! -e $outcome ]] && kill -0 "$ahead" 2>/dev/null; do sleep 1; done
+  if [[ -n $ahead && -e $outcome ]]; then
+    tail -n 200 "build/ahead/$1.log"
+    return "$(<"$outcome")"
+  fi
+  "ahead_$1"
+}
+
+if [[ $1 == --ahead ]]; then
+  shift
+  for stage in "$@"; do
+    outcome=0
+    # In a shell of its own, so that errors end it.
+    bash -euo pipefail -c "$(declare -f sources "ahead_$stage"); ahead_$stage" >"build/ahead/$stage.log" 2>&1 || outcome=1
+    echo "$outcome" >"build/ahead/$stage.outcome.new"
+    mv "build/ahead/$stage.outcome.new" "build/ahead/$stage.outcome"
+  done
+  exit 0
+fi
+
+# --- stages
+
 stage_style() {
   sources | xargs -P "$(nproc)" -n 20 clang-format-16 --dry-run -Werror
   git ls-files '*.sh' | xargs shellcheck
@@ -86,6 +147,8 @@ stage_style() {
 stage_plain() {
   cmake --preset dev >/dev/null
   cmake --build --preset dev
+  # shellcheck disable=SC2046  # several words
+  begin_ahead $(for stage in asan tsan tidy; do [[ $chosen != *" $stage "* ]] || echo "$stage"; done)
   # The real API server that end-to-end tests run against. "none": they are skipped.
   [[ -n ${LOOKOUT_KUBE_APISERVER:-} ]] || LOOKOUT_KUBE_APISERVER=$(scripts/build-kube-apiserver.sh)
   export LOOKOUT_KUBE_APISERVER
@@ -157,39 +220,22 @@ stage_install() {
 stage_bench() { bench/guard.sh; }
 
 stage_asan() {
-  cmake --preset asan >/dev/null
-  cmake --build --preset asan
+  finish_ahead asan
   ASAN_OPTIONS="detect_stack_use_after_return=1 external_symbolizer_path=$symbolizer" \
     UBSAN_OPTIONS=print_stacktrace=1 \
     run_tests asan -LE e2e
 }
 
 stage_tsan() {
-  cmake --preset tsan >/dev/null
-  cmake --build --preset tsan
+  finish_ahead tsan
   TSAN_OPTIONS="halt_on_error=1 external_symbolizer_path=$symbolizer" run_tests tsan
 }
 
 stage_fuzz() { scripts/fuzz.sh "${LOOKOUT_FUZZ_SECONDS:-15}"; }
 
-stage_tidy() {
-  # What is generated must be there to be included; nothing else has to be built. The generator for CRDs is that of
-  # stage plain.
-  cmake --preset dev >/dev/null
-  cmake --build --preset dev --target lookout-crd-gen
-  cmake --preset tidy -DLOOKOUT_CRD_GENERATOR="$PWD/build/dev/api/lookout-crd-gen" >/dev/null
-  cmake --build --preset tidy
-  # (Ninja would build all that the targets of these headers link.)
-  ninja -C build/tidy -t commands all | grep 'lookout-crd-gen .*lookout-crds/' | (cd build/tidy && sh)
-  # Those that changed last come first. (CI ends after 90 minutes, whatever has passed by then.)
-  local until=$((started + 75 * 60)) left=build/tidy/left
-  : >"$left"
-  { git log --format= --name-only -- '*.cc' && sources | grep '\.cc$'; } | awk '!seen[$0]++' | grep -Ev '^(tests|examples/[a-z]+/tests)/' |
-    grep -xFf <(sources) | xargs -P "$(nproc)" -n 4 scripts/tidy.sh "$until" "$left" 2>&1 |
-    { grep -v -e 'warnings generated' -e 'Suppressed' -e 'Use -header-filter' || true; }
-  [[ ! -s $left ]] || echo "*** Not read for want of time: $(wc -l <"$left") sources, of those that changed longest ago ***"
-}
+stage_tidy() { finish_ahead tidy; }
 
+chosen=" $* "
 for stage in "$@"; do
   declare -F "stage_$stage" >/dev/null || {
     echo "$0: no stage \"$stage\"; there are: ${stages[*]}" >&2

@@ -3,6 +3,7 @@
 //	client-go-peer sync      --server URL [--encoding json|protobuf] [--mode list|watchlist] [--keep all|unmanaged]
 //	client-go-peer events    --server URL --events N ...
 //	client-go-peer informers --server URL --informers N ...
+//	client-go-peer controller --server URL [--objects N] [--bytes N] [--rate N] [--for TIME]
 //	client-go-peer encode    JSON objects, one a line -> protobuf, each preceded by its length (4 bytes, big endian)
 package main
 
@@ -50,6 +51,11 @@ var (
 	keep       = flag.String("keep", "all", "all, unmanaged (without metadata.managedFields) or registry")
 	events     = flag.Int("events", 0, "events: how many will come")
 	count      = flag.Int("informers", 1000, "informers: how many, each of a namespace of its own")
+
+	objectCount = flag.Int("objects", 10000, "controller: how many objects")
+	objectBytes = flag.Int("bytes", 1000, "controller: the size of each")
+	changeRate  = flag.Int("rate", 200, "controller: changes a second")
+	changeTime  = flag.Duration("for", 5*time.Second, "controller: how long objects change")
 )
 
 // The version of client-go, set by scripts/client-go.sh.
@@ -312,7 +318,7 @@ func encode() {
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: client-go-peer sync|events|informers|encode [FLAGS]")
+		fmt.Fprintln(os.Stderr, "usage: client-go-peer sync|events|informers|controller|encode [FLAGS]")
 		os.Exit(2)
 	}
 	job := os.Args[1]
@@ -330,6 +336,8 @@ func main() {
 		out = runEvents()
 	case "informers":
 		out = runInformers()
+	case "controller":
+		out = runController()
 	default:
 		fmt.Fprintln(os.Stderr, "client-go-peer: no job", job)
 		os.Exit(2)
