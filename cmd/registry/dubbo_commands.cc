@@ -6,16 +6,19 @@
 
 #include "cmd/columns.h"
 #include "cmd/registry/discovery.h"
+#include "cmd/registry/instance_commands.h"
 #include "cmd/registry/instance_json.h"
 #include "cmd/stop_signals.h"
 #include "cmd/terminal.h"
 #include "lookout/registry/dubbo/client.h"
+#include "lookout/registry/dubbo/provider_url.h"
 
 namespace lookout::cmd::registry_cmd {
 namespace {
 
 using registry::dubbo::Client;
 using registry::dubbo::ClientOptions;
+using registry::dubbo::Generation;
 
 ClientOptions observer(const rest::Client& client, const Flags& flags) {
   ClientOptions out;
@@ -32,6 +35,22 @@ ClientOptions writer(const rest::Client& client, const Flags& flags) {
   ClientOptions out;
   out.role = registry::dubbo::Role::kProvider;
   out.pod = find_pod(client, flags);
+  if (flags.generation == "1.4") out.generation = Generation::k1_4;
+  if (flags.generation == "1.5") out.generation = Generation::k1_5;
+  return out;
+}
+
+/// The keys of the records: the one that is given, or one for each endpoint.
+std::vector<std::string> keys_of(const Flags& flags) {
+  if (flags.name.starts_with('/')) return {flags.name};
+  std::vector<std::string> out;
+  for (const std::string& endpoint : flags.endpoints) {
+    auto url = registry::dubbo::ProviderUrl::parse(endpoint);
+    url.interface = flags.name;
+    url.version = flags.version;
+    for (auto& [name, value] : metadata_of(flags)) url.parameters[name] = value;
+    out.push_back(url.key());
+  }
   return out;
 }
 
@@ -40,7 +59,7 @@ ClientOptions writer(const rest::Client& client, const Flags& flags) {
 int dubbo_register(const ConnectionFlags& connection, const Flags& flags) {
   const rest::Client rest(connection.config());
   Client client(rest, writer(rest, flags));
-  client.create(flags.name, flags.value);
+  for (const std::string& key : keys_of(flags)) client.create(key, flags.value);
   fmt::print("{} registered on {}/{}\n", flags.name, client.pod().ns, client.pod().name);
   return 0;
 }

@@ -21,6 +21,7 @@ struct Flags {
   std::vector<std::string> metadata;
   std::vector<std::string> endpoints;
   std::string value;
+  std::string generation = "detect";
   // Of the page.
   std::string listen = "127.0.0.1:8002";
   std::vector<std::string> allowed_hosts;

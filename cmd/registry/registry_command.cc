@@ -88,6 +88,14 @@ void refuse_for_keys(const CLI::App& command) {
   }
 }
 
+/// Options that a provider's key is made of, beside a key.
+void refuse_for_a_key(const CLI::App& command) {
+  for (const char* option : {"--service-version", "--metadata", "--endpoint"}) {
+    if (command.count(option) > 0)
+      throw CLI::ValidationError(option, "a key says this itself; give the interface as NAME");
+  }
+}
+
 }  // namespace
 
 void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& action) {
@@ -106,27 +114,39 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
   };
 
   CLI::App* add = group->add_subcommand("register", "Announce a service on a pod");
-  add->add_option("NAME", flags->name, "The service; for dubbo, a key")->required();
+  add->add_option("NAME", flags->name,
+                  "The service; for dubbo, the interface or a key (/dubbo/...)")
+      ->required();
   add_style(*add, *flags, {"kratos", "dubbo"});
   add_pod(*add, *flags);
   add->add_option("--id", flags->id, "kratos: the id of the instance");
-  add->add_option("--service-version", flags->version, "kratos: the version of the service")
+  add->add_option("--service-version", flags->version, "The version of the service")
       ->type_name("VERSION");
-  add->add_option("--metadata", flags->metadata, "kratos: KEY=VALUE, any number of times")
+  add->add_option("--metadata", flags->metadata,
+                  "KEY=VALUE, any number of times; for dubbo, parameters of the URL")
       ->type_name("KEY=VALUE");
-  add->add_option("--endpoint", flags->endpoints,
-                  "kratos: protocol://host:port, any number of times")
+  add->add_option("--endpoint", flags->endpoints, "protocol://host:port, any number of times")
       ->type_name("URL");
   add->add_option("--value", flags->value, "dubbo: the value of the key");
+  add->add_option("--generation", flags->generation,
+                  "dubbo: the dubbo-go that is to find it; detect: as the other pods are labelled")
+      ->check(CLI::IsMember({"detect", "1.4", "1.5"}))
+      ->type_name("VERSION")
+      ->capture_default_str();
   add->footer(
       "Examples:\n"
       "  lookout registry register web --pod web-1 --id 1 --service-version v3.5.0 \\\n"
       "      --metadata zone=sh001 --endpoint http://0.0.0.0:80\n"
+      "  lookout registry register com.example.User --style dubbo --pod user-1 \\\n"
+      "      --service-version 1.0 --metadata weight=200 --endpoint dubbo://10.0.0.1:20000\n"
       "  lookout registry register --style dubbo --pod user-1 \\\n"
       "      /dubbo/com.example.User/providers/dubbo%3A%2F%2F10.0.0.1%3A20000%2FUser");
   add->callback([=] {
-    refuse(*add, *flags, "kratos", {"--id", "--service-version", "--metadata", "--endpoint"});
-    refuse(*add, *flags, "dubbo", {"--value"});
+    refuse(*add, *flags, "kratos", {"--id"});
+    refuse(*add, *flags, "dubbo", {"--value", "--generation"});
+    if (means_keys()) refuse_for_a_key(*add);
+    if (flags->style == "dubbo" && !means_keys() && flags->endpoints.empty())
+      throw CLI::RequiredError("--endpoint (or, as the NAME, a key: /dubbo/...)");
     registry_cmd::metadata_of(*flags);
     choose(flags->style == "dubbo" ? registry_cmd::dubbo_register
                                    : registry_cmd::register_instance);

@@ -16,6 +16,7 @@
 #include "lookout/base/detail/log.h"
 #include "lookout/base/enum_names.h"
 #include "lookout/k8s/core/v1.h"
+#include "lookout/tools/retry.h"
 #include "registry/call_queue.h"
 #include "registry/dubbo/record_set.h"
 #include "registry/informer_group.h"
@@ -38,8 +39,8 @@ using registry::detail::InformerGroup;
 using registry::detail::InformerGroupOptions;
 using registry::detail::UserCalls;
 
-/// How often a write is tried when others change the pod at the same time.
-constexpr int kAttempts = 20;
+/// Writes are tried again when others change the pod at the same time.
+constexpr retry::Policy kConflicts{20, std::chrono::milliseconds(5), 1.3, 1.0};
 
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> out;
@@ -73,8 +74,8 @@ InformerGroupOptions group_options(const ClientOptions& options, const PodIdenti
   InformerGroupOptions out;
   out.resource = k8s::core::v1::Pod::kResource;
   out.namespaces = namespaces(options, pod);
-  out.label_selector = fmt::format("{} in ({},{})", options.label, options.consumer_label_value,
-                                   options.provider_label_value);
+  out.label_selector = fmt::format("{} in ({},{},{})", options.label, options.common_label_value,
+                                   options.consumer_label_value, options.provider_label_value);
   const std::string annotation = fmt::format("metadata.annotations['{}']", options.annotation);
   out.projection = api::Projection::keep({annotation});
   out.backoff = options.backoff;
@@ -140,10 +141,33 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     const api::Object pod = pods_.get(pod_.name);
     // An existing label was set on purpose.
     if (pod.labels()[options_.label].exists()) return;
-    set_label(options_.label,
-              options_.role == Role::kConsumer ? options_.consumer_label_value
-                                               : options_.provider_label_value,
-              {});
+    set_label(options_.label, label_value(), {});
+  }
+
+  std::string label_value() const {
+    Generation generation = options_.generation;
+    if (generation == Generation::kDetect) generation = generation_of_others();
+    if (generation == Generation::k1_4) return options_.common_label_value;
+    return options_.role == Role::kConsumer ? options_.consumer_label_value
+                                            : options_.provider_label_value;
+  }
+
+  Generation generation_of_others() const {
+    const auto there_are = [&](const std::string& values) {
+      rest::ListOptions one;
+      one.label_selector = fmt::format("{} in ({})", options_.label, values);
+      one.limit = 1;
+      return !pods_.list(one).items.empty();
+    };
+    try {
+      if (!there_are(options_.common_label_value)) return Generation::k1_5;
+      const bool both = there_are(
+          fmt::format("{},{}", options_.consumer_label_value, options_.provider_label_value));
+      return both ? Generation::k1_5 : Generation::k1_4;
+    } catch (const api::StatusError& e) {
+      if (!api::is_forbidden(e)) throw;
+      return Generation::k1_5;
+    }
   }
 
   void create(const std::string& key, const std::string& value, const rest::CallOptions& call) {
@@ -234,22 +258,21 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     check_writer();
     // Within this process they take turns; others are noticed by the server.
     const std::lock_guard turn(writing_);
-    for (int attempt = 1;; ++attempt) {
-      api::Object pod = pods_.get(pod_.name, {}, call);
+    api::Object out;
+    const auto attempt = [&] {
+      const api::Object pod = pods_.get(pod_.name, {}, call);
       const std::string_view before = pod.annotations()[options_.annotation].as_string();
       const std::string after = change(before);
-      if (after == before || decode_records(after).records == decode_records(before).records) {
-        return pod;
-      }
-      try {
-        return pods_.patch(
-            pod_.name, rest::PatchType::kStrategicMerge,
-            metadata_patch("annotations", options_.annotation, after, pod.resource_version()), {},
-            {}, call);
-      } catch (const api::StatusError& e) {
-        if (!api::is_conflict(e) || attempt >= kAttempts) throw;
-      }
-    }
+      const bool same =
+          after == before || decode_records(after).records == decode_records(before).records;
+      out = same ? pod
+                 : pods_.patch(pod_.name, rest::PatchType::kStrategicMerge,
+                               metadata_patch("annotations", options_.annotation, after,
+                                              pod.resource_version()),
+                               {}, {}, call);
+    };
+    retry::on_conflict(attempt, kConflicts, call.stop);
+    return out;
   }
 
   informer::EventHandler<api::Object> handler() {

@@ -4,48 +4,40 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <utility>
 
+#include "lookout/base/error.h"
+#include "lookout/registry/dubbo/provider_url.h"
 #include "lookout/registry/dubbo/record.h"
+#include "registry/dubbo/escape.h"
 #include "registry/pod_state.h"
 #include "registry/url.h"
 
 namespace lookout::registry::dubbo {
 namespace {
 
-using registry::detail::Url;
-
-/// Undoes Go's url.QueryEscape().
-std::string unescape(std::string_view text) {
-  std::string plain(text);
-  std::ranges::replace(plain, '+', ' ');
-  int size = 0;
-  const std::unique_ptr<char, decltype(&curl_free)> decoded(
-      curl_easy_unescape(nullptr, plain.data(), static_cast<int>(plain.size()), &size), curl_free);
-  return decoded ? std::string(decoded.get(), static_cast<std::size_t>(size)) : plain;
+std::string_view value_of(const ServiceInstance& instance, const char* name) {
+  const auto found = instance.metadata.find(name);
+  return found == instance.metadata.end() ? std::string_view() : found->second;
 }
 
-/// The part before the separator; `text` is what comes after it.
-std::string_view cut(std::string_view& text, char separator) {
-  const auto end = std::min(text.find(separator), text.size());
-  const std::string_view part = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return part;
-}
-
-std::map<std::string, std::string> parameters(std::string_view query) {
-  std::map<std::string, std::string> out;
-  while (!query.empty()) {
-    std::string_view pair = cut(query, '&');
-    const std::string_view name = cut(pair, '=');
-    if (!name.empty()) out[unescape(name)] = unescape(pair);
-  }
+/// When a provider was announced, in seconds since 1970; 0 if it does not say.
+std::int64_t announced_at(const ServiceInstance& instance) {
+  const std::string_view text = value_of(instance, "timestamp");
+  std::int64_t out = 0;
+  std::from_chars(text.data(), text.data() + text.size(), out);
   return out;
 }
 
-std::string take(std::map<std::string, std::string>& parameters, const char* name) {
-  auto node = parameters.extract(name);
-  return node.empty() ? std::string() : std::move(node.mapped());
+/// A program that starts again in its pod leaves the records of its last life behind: those of the
+/// same protocol with another pid, or of the same endpoint.
+bool is_of_a_later_life(const ServiceInstance& one, const ServiceInstance& other) {
+  const Endpoint& a = one.endpoints.front();
+  const Endpoint& b = other.endpoints.front();
+  return announced_at(one) > announced_at(other) &&
+         (a == b || (a.scheme() == b.scheme() && value_of(one, "pid") != value_of(other, "pid")));
 }
 
 }  // namespace
@@ -54,38 +46,31 @@ std::optional<Provider> read_provider(std::string_view key, std::string& error) 
   if (!key.starts_with('/')) return std::nullopt;
   std::string_view rest = key.substr(1);
   cut(rest, '/');
-  const std::string interface = unescape(cut(rest, '/'));
+  const std::string interface = query_unescape(cut(rest, '/'));
   if (interface.empty() || cut(rest, '/') != "providers" || rest.empty()) return std::nullopt;
 
-  const std::string text = unescape(rest);
-  const Url url(text);
-  const std::string scheme = url.part(CURLUPART_SCHEME);
-  // How dubbo says that there is no provider.
-  if (scheme == "empty") return std::nullopt;
-  const std::string host = url.part(CURLUPART_HOST);
-  const std::string port = url.part(CURLUPART_PORT);
-  if (!url.valid() || host.empty() || port.empty()) {
-    error = fmt::format("\"{}\" is no provider's URL: {}", text,
-                        !url.valid()   ? url.defect()
-                        : host.empty() ? "it has no host"
-                                       : "it has no port");
+  ProviderUrl url;
+  try {
+    const std::string text = query_unescape(rest);
+    // How dubbo says that there is no provider.
+    if (text.starts_with("empty:")) return std::nullopt;
+    url = ProviderUrl::parse(text);
+  } catch (const InvalidArgument& e) {
+    error = e.what();
     return std::nullopt;
   }
+  url.interface = interface;
 
   Provider out;
+  out.service = url.service();
   ServiceInstance& instance = out.instance;
-  instance.metadata = parameters(url.part(CURLUPART_QUERY));
-  instance.id = fmt::format("{}:{}", host, port);
-  instance.endpoints = {Endpoint(fmt::format("{}://{}:{}", scheme, host, port))};
-  instance.version = take(instance.metadata, "version");
-  instance.zone = take(instance.metadata, "zone");
-  const auto group = instance.metadata.find("group");
-  if (group != instance.metadata.end() && !group->second.empty()) out.service = group->second + "/";
-  out.service += interface;
-  if (!instance.version.empty() && instance.version != "0.0.0") {
-    out.service += ":" + instance.version;
-  }
   instance.name = out.service;
+  instance.id = fmt::format("{}:{}", registry::detail::bracketed(url.host), url.port);
+  instance.endpoints = {Endpoint(url.endpoint())};
+  instance.version = url.version;
+  instance.metadata = std::move(url.parameters);
+  if (!url.group.empty()) instance.metadata["group"] = url.group;
+  if (auto zone = instance.metadata.extract("zone")) instance.zone = std::move(zone.mapped());
   return out;
 }
 
@@ -117,27 +102,32 @@ void ProviderReader::read(const api::Object& pod, std::string_view service,
   const bool ready = registry::detail::pod_is_running(pod) && registry::detail::pod_is_ready(pod);
   if (!ready && !include_unready_) return;
 
-  std::optional<ServiceInstance> found;
+  std::vector<ServiceInstance> all;
   std::string ignored;
   for (const auto& record : decode_records(records_of(pod)).records) {
     auto provider = read_provider(record.key, ignored);
-    if (!provider || provider->service != service) continue;
-    if (!found) {
-      found = std::move(provider->instance);
+    if (provider && provider->service == service) all.push_back(std::move(provider->instance));
+  }
+  ServiceInstance found;
+  for (auto& one : all) {
+    if (std::ranges::any_of(
+            all, [&](const ServiceInstance& other) { return is_of_a_later_life(other, one); }))
+      continue;
+    const Endpoint endpoint = one.endpoints.front();
+    if (found.endpoints.empty()) {
+      found = one;
       continue;
     }
-    const Endpoint& endpoint = provider->instance.endpoints.front();
-    if (std::ranges::find(found->endpoints, endpoint) == found->endpoints.end()) {
-      found->endpoints.push_back(endpoint);
-    }
-    found->metadata.merge(provider->instance.metadata);
-    if (found->zone.empty()) found->zone = provider->instance.zone;
+    if (std::ranges::find(found.endpoints, endpoint) == found.endpoints.end())
+      found.endpoints.push_back(endpoint);
+    found.metadata.insert(one.metadata.begin(), one.metadata.end());
+    if (found.zone.empty()) found.zone = one.zone;
   }
-  if (!found) return;
-  found->origin = pod.key();
-  found->ready = ready;
-  if (found->zone.empty()) found->zone = pod.labels()[registry::detail::kZoneLabel].as_string();
-  instances.push_back(std::make_shared<const ServiceInstance>(*std::move(found)));
+  if (found.endpoints.empty()) return;
+  found.origin = pod.key();
+  found.ready = ready;
+  if (found.zone.empty()) found.zone = pod.labels()[registry::detail::kZoneLabel].as_string();
+  instances.push_back(std::make_shared<const ServiceInstance>(std::move(found)));
 }
 
 std::optional<std::string> ProviderReader::defect(const api::Object& pod) const {

@@ -15,8 +15,8 @@ registry::detail::HubSource source(const Options& options, const ProviderNames& 
   auto reader = std::make_shared<const ProviderReader>(names.annotation, options.include_unready);
   return {
       .resource = k8s::core::v1::Pod::kResource,
-      .label_selector = fmt::format("{} in ({},{})", names.label, names.consumer_label_value,
-                                    names.provider_label_value),
+      .label_selector = fmt::format("{} in ({},{},{})", names.label, names.common_label_value,
+                                    names.consumer_label_value, names.provider_label_value),
       .projection = reader->projection(),
       .reader = reader,
   };

@@ -106,6 +106,14 @@ TEST_F(RegistryCmd, AnnouncesFindsAndTakesBackADubboService) {
               AllOf(StartsWith("KEY"), HasSubstr(kUserKey)));
   EXPECT_EQ(registry({"deregister", "--style", "dubbo", "--pod", "user-1", kUserKey}).status, 0);
   EXPECT_EQ(parse(registry({"get", "--style", "dubbo", "/", "-o", "json"}).output).Size(), 0u);
+
+  // Without a key: it is made from what the options say.
+  result = registry({"register", "com.example.Cart", "--style", "dubbo", "--pod", "user-1",
+                     "--service-version", "2.0", "--metadata", "weight=200", "--endpoint",
+                     "tri://10.0.0.1:50051"});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(registry({"get", "--style", "dubbo", "com.example.Cart:2.0", "-o", "json"}).output,
+              AllOf(HasSubstr("tri://10.0.0.1:50051"), HasSubstr("200")));
 }
 
 TEST_F(RegistryCmd, SaysWhyNothingIsFound) {
@@ -179,6 +187,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"register", "web", "--pod", "web-1", "--metadata", "oops"}, 2, "not KEY=VALUE"},
         Wrong{{"register", "web", "--pod", "web-1", "--value", "x"}, 2, "only --style dubbo"},
         Wrong{{"register", "/k", "--style", "dubbo", "--id", "1"}, 2, "only --style kratos"},
+        Wrong{{"register", "/k", "--style", "dubbo", "--metadata", "a=b"}, 2, "a key says this"},
+        Wrong{{"register", "I", "--style", "dubbo", "--pod", "web-1"}, 2, "--endpoint"},
+        Wrong{{"register", "I", "--style", "dubbo", "--pod", "web-1", "--endpoint", "x"},
+              1,
+              "no provider's URL"},
         Wrong{{"deregister", "--style", "dubbo", "--pod", "web-1"}, 2, "NAME"},
         Wrong{{"get", "--style", "dubbo", "/k", "-l", "a=b"}, 2, "--selector: keys are"},
         Wrong{{"watch", "--style", "dubbo", "/k", "--include-unready"}, 2, "--include-unready"},

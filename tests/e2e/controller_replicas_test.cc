@@ -540,7 +540,7 @@ class Scenario {
       EXPECT_TRUE(struck_.contains(std::string(stamp.substr(0, stamp.find(' ')))));
       rest::DeleteOptions options;
       options.precondition_uid = child.uid();
-      client_.resource<T>("default").remove(child.name(), options);
+      client_.resource<T>("default").remove(std::string(child.name()), options);
       ++garbage_;
     }
   }

@@ -3,7 +3,9 @@
 
 #include <mutex>
 
+#include "lookout/base/error.h"
 #include "lookout/registry/balancer.h"
+#include "lookout/registry/dubbo/provider_url.h"
 #include "lookout/registry/dubbo/providers.h"
 #include "lookout/registry/dubbo/record.h"
 #include "registry/dubbo/provider_reader.h"
@@ -102,6 +104,84 @@ TEST(DubboProviders, AreInstances) {
       instance.metadata,
       UnorderedElementsAre(Pair("weight", "300"), Pair("methods", "Get,Put"),
                            Pair("application", "user center"), Pair("serialization", "protobuf")));
+}
+
+TEST(DubboProviders, OfAnEarlierLifeOfTheirPodDoNotCount) {
+  const Cluster cluster;
+  const auto announced = [](const char* protocol, std::uint16_t port, const char* pid,
+                            const char* timestamp) {
+    ProviderUrl url{.protocol = protocol, .host = "10.0.0.1", .port = port, .interface = kUser};
+    url.parameters = {{"pid", pid}, {"timestamp", timestamp}};
+    return Record{url.key(), ""};
+  };
+  cluster.create_pod("user-1", dubbo_pod({announced("dubbo", 20000, "7", "1591156155"),
+                                          announced("tri", 30000, "7", "1591156155"),
+                                          announced("dubbo", 20000, "9", "1591156200"),
+                                          announced("tri", 30001, "9", "1591156201"),
+                                          announced("tri", 30002, "9", "1591156200")}));
+  Providers providers(cluster.client());
+  const auto set = providers.get_service(kUser);
+  ASSERT_EQ(set->size(), 1u);
+  EXPECT_THAT((*set)[0].endpoints, ElementsAre("dubbo://10.0.0.1:20000", "tri://10.0.0.1:30001",
+                                               "tri://10.0.0.1:30002"));
+  EXPECT_THAT((*set)[0].metadata, Contains(Pair("pid", "9")));
+}
+
+TEST(DubboProviders, OfBothGenerationsAreFound) {
+  const Cluster cluster;
+  auto old = dubbo_pod({{provider_key("dubbo%3A%2F%2F10.0.0.1%3A1%2FU"), ""}});
+  old.labels = {{"dubbo.io/label", "dubbo.io-value"}};
+  cluster.create_pod("user-1", old);
+  cluster.create_pod("user-2", dubbo_pod({{provider_key("dubbo%3A%2F%2F10.0.0.2%3A1%2FU"), ""}}));
+  Providers providers(cluster.client());
+  EXPECT_EQ(providers.get_service(kUser)->size(), 2u);
+}
+
+TEST(DubboProviderUrl, IsWrittenAsGoWritesIt) {
+  ProviderUrl url{.host = "172.17.0.6",
+                  .port = 20000,
+                  .interface = "com.example.UserProvider",
+                  .path = "UserProvider"};
+  url.parameters = {{"side", "provider"}};
+  EXPECT_EQ(url.key(),
+            "/dubbo/com.example.UserProvider/providers/"
+            "dubbo%3A%2F%2F172.17.0.6%3A20000%2FUserProvider%3Finterface%3Dcom.example."
+            "UserProvider%26side%3Dprovider");
+  url.parameters = {{"service.filter", "echo,token"}, {"owner", "a b+c~d"}};
+  EXPECT_EQ(url.to_string(),
+            "dubbo://172.17.0.6:20000/UserProvider?interface=com.example.UserProvider&"
+            "owner=a+b%2Bc~d&service.filter=echo%2Ctoken");
+}
+
+TEST(DubboProviderUrl, IsReadAsItWasWritten) {
+  ProviderUrl url{.protocol = "tri",
+                  .host = "fd00::1",
+                  .port = 50051,
+                  .interface = "com.example.User",
+                  .group = "blue",
+                  .version = "1.2"};
+  url.parameters = {{"methods", "Get,Put"}, {"empty", ""}, {"name", "\xc3\xbc &=%?#/"}};
+  EXPECT_EQ(ProviderUrl::parse(url.to_string()), url);
+  EXPECT_EQ(url.service(), "blue/com.example.User:1.2");
+  EXPECT_EQ(url.endpoint(), "tri://[fd00::1]:50051");
+
+  std::string error;
+  const auto provider = read_provider(url.key(), error);
+  ASSERT_TRUE(provider) << error;
+  EXPECT_EQ(provider->service, url.service());
+}
+
+TEST(DubboProviderUrl, SaysWhatItLacks) {
+  const auto key_of = [](const char* host, std::uint16_t port, const char* interface) {
+    return [=] { (void)ProviderUrl{.host = host, .port = port, .interface = interface}.key(); };
+  };
+  const auto refuses = [](const char* why) {
+    return testing::ThrowsMessage<InvalidArgument>(HasSubstr(why));
+  };
+  EXPECT_THAT([] { (void)ProviderUrl::parse("dubbo://10.0.0.1/User"); }, refuses("no port"));
+  EXPECT_THAT(key_of("h", 1, ""), refuses("needs an interface"));
+  EXPECT_THAT(key_of("", 1, "I"), refuses("provider of I: it needs a host"));
+  EXPECT_THAT(key_of("h", 0, "I"), refuses("provider of I: it needs a port"));
 }
 
 TEST(DubboProviders, FeedWatchersAndBalancers) {

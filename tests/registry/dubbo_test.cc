@@ -184,6 +184,22 @@ TEST_F(DubboTest, ALabelThatIsThereStays) {
   EXPECT_TRUE(client.valid());
 }
 
+TEST_F(DubboTest, LabelsItsPodAsTheOthersAre) {
+  const auto label_of = [&](const char* pod, Generation generation) {
+    cluster_.create_pod(pod, {});
+    ClientOptions provider = options(pod);
+    provider.role = Role::kProvider;
+    provider.generation = generation;
+    const Client client(cluster_.client(), provider);
+    const api::Object labelled = cluster_.pods().get(pod);
+    return std::string(labelled.labels()[kLabel].as_string());
+  };
+  EXPECT_EQ(label_of("old-1", Generation::k1_4), "dubbo.io-value");
+  EXPECT_EQ(label_of("old-2", Generation::kDetect), "dubbo.io-value");
+  EXPECT_EQ(label_of("new-1", Generation::k1_5), "dubbo.io.provider");
+  EXPECT_EQ(label_of("new-2", Generation::kDetect), "dubbo.io.provider");
+}
+
 TEST_F(DubboTest, NamesAreOptions) {
   ClientOptions other = options();
   other.label = "example.com/part";

@@ -25,8 +25,18 @@ namespace lookout::registry::dubbo {
 /// The role of dubbo-go in a pod. Both roles read and write records.
 enum class Role { kConsumer, kProvider };
 
+/// The generations of dubbo-go, which label pods differently. A program of one generation finds only
+/// pods with its own labels; Lookout finds all of them.
+enum class Generation {
+  kDetect,  ///< that of the other pods in the namespace; k1_5 if there are none or both
+  k1_4,     ///< up to 1.4: common_label_value for every role
+  k1_5,     ///< from 1.5 on, 3.x included: a value for each role
+};
+
 struct ClientOptions {
   Role role = Role::kConsumer;
+  /// Decides on the label of this pod. kDetect lists pods; a client that must not labels as k1_5.
+  Generation generation = Generation::kDetect;
   /// Only looks: it needs no pod, labels none and writes nothing (create() throws InvalidArgument);
   /// `namespaces` are all that it looks in, an empty one means all.
   bool observer = false;
@@ -42,6 +52,7 @@ struct ClientOptions {
   LOOKOUT_OPTION std::string label = "dubbo.io/label";
   LOOKOUT_OPTION std::string consumer_label_value = "dubbo.io.consumer";
   LOOKOUT_OPTION std::string provider_label_value = "dubbo.io.provider";
+  LOOKOUT_OPTION std::string common_label_value = "dubbo.io-value";
   /// Where the records are.
   LOOKOUT_OPTION std::string annotation = "dubbo.io/annotation";
 
@@ -155,7 +166,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   /// Puts a record on this pod: one patch, refused by the server if the pod has changed since it
-  /// was read, and then tried again. The same record again changes nothing; another value for the
+  /// was read, and then tried again after a pause that grows. The same record again changes nothing; another value for the
   /// key takes the place of the first. Watchers of this client get the event before it returns.
   void create(const std::string& key, const std::string& value, rest::CallOptions call = {});
   /// Takes the records of a key off this pod.

@@ -14,6 +14,7 @@ struct ProviderNames {
   std::string label = "dubbo.io/label";
   std::string consumer_label_value = "dubbo.io.consumer";
   std::string provider_label_value = "dubbo.io.provider";
+  std::string common_label_value = "dubbo.io-value";
   std::string annotation = "dubbo.io/annotation";
 };
 
@@ -24,7 +25,9 @@ struct ProviderNames {
 /// Its service is called as dubbo calls it, "GROUP/INTERFACE:VERSION", the group and the version
 /// only if the URL has them ("com.example.User" otherwise; a version 0.0.0 is none): a consumer
 /// gets on with providers of exactly its group and version. All that one pod announces for one
-/// service, with several protocols for example, is one instance.
+/// service, with several protocols for example, is one instance. Records that an earlier life of the
+/// program has left on its pod do not count: of one protocol those with another "pid" and an older
+/// "timestamp", of one endpoint those with an older "timestamp".
 ///
 /// `id` is the address and the port, `endpoints` has "protocol://host:port", `version` the version
 /// of the interface, `metadata` the URL's other parameters ("weight" among them, so that
