@@ -270,6 +270,17 @@ k8s::meta::v1::ObjectMeta Object::metadata() const& {
       at_offset(header_, &detail::ObjectHeader::metadata, sym::kMetadata));
 }
 
+Value Object::operator[](Symbol key) const& {
+  if (header_ != nullptr) {
+    const std::uint16_t offset = key == sym::kSpec     ? header_->spec
+                                 : key == sym::kStatus ? header_->status
+                                                       : std::uint16_t{0};
+    if (offset != 0 && offset != detail::ObjectHeader::kFar)
+      return Value(header_->body() + offset);
+  }
+  return body()[key];
+}
+
 Value Object::body() const& { return header_ == nullptr ? Value{} : Value(header_->body()); }
 std::size_t Object::memory_size() const {
   return header_ == nullptr ? 0 : sizeof(detail::ObjectHeader) + header_->size;
