@@ -275,8 +275,7 @@ Value Object::operator[](Symbol key) const& {
     const std::uint16_t offset = key == sym::kSpec     ? header_->spec
                                  : key == sym::kStatus ? header_->status
                                                        : std::uint16_t{0};
-    if (offset != 0 && offset != detail::ObjectHeader::kFar)
-      return Value(header_->body() + offset);
+    if (offset != 0 && offset != detail::ObjectHeader::kFar) return Value(header_->body() + offset);
   }
   return body()[key];
 }

@@ -51,6 +51,7 @@ for count in $counts; do
     [[ -z $peer ]] || "$peer" store "$work/objects" >>"$work/theirs"
   done
   printf '%-28s %12s %12s %8s\n' "$count objects" lookout client-go ratio
+  # shellcheck disable=SC2013  # names have no spaces
   for name in $(awk '!seen[$1]++ {print $1}' "$work/ours"); do
     mine=$(of "$work/ours" "$name") other=$(of "$work/theirs" "${name#view_}")
     ratio=$([[ -z $other ]] || awk "BEGIN {printf \"%.2f\", $mine / $other}")

@@ -107,6 +107,7 @@ class NewestTable {
     return static_cast<std::uint64_t>(hash) << kTagShift;
   }
   static const Header* object_of_word(std::uint64_t word) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the word was made of an address.
     return reinterpret_cast<const Header*>(static_cast<std::uintptr_t>(word & kAddress));
   }
   void store(std::size_t at, const Header* object) {
