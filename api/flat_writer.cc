@@ -336,10 +336,26 @@ Object FlatWriter::finish() {
   std::memcpy(static_cast<std::uint8_t*>(memory) + sizeof(ObjectHeader), buffer_.data(), size_);
   clear();
 
-  // One walk over metadata finds everything the header points at.
+  // A walk over the fields of the object, and one over metadata, find everything the header points
+  // at.
   const std::uint8_t* body = header->body();
-  const Value metadata = Value(body)[sym::kMetadata];
-  header->metadata = offset_of(metadata, body);
+  Value metadata;
+  const Range fields = contents(body, kTagObject);
+  for (const std::uint8_t* p = fields.begin; p < fields.end;) {
+    const Key key = read_key(p);
+    const Value value(key.end);
+    if (key.symbol != kNoSymbol && !key.managed) {
+      if (key.symbol == sym::kMetadata.id) {
+        header->metadata = offset_of(value, body);
+        metadata = value;
+      } else if (key.symbol == sym::kSpec.id) {
+        header->spec = offset_of(value, body);
+      } else if (key.symbol == sym::kStatus.id) {
+        header->status = offset_of(value, body);
+      }
+    }
+    p = skip_value(key.end);
+  }
   std::string_view ns;
   std::string_view name;
   const Range range = contents(metadata.data(), kTagObject);

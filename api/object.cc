@@ -142,31 +142,51 @@ std::uint64_t hash_seed() {
   return kSeed;
 }
 
-constexpr std::uint64_t kMultiplier = 0xD6E8FEB86659FD93u;
+__extension__ using Product = unsigned __int128;
 
-std::uint64_t mix(std::uint64_t hash, std::string_view text) {
-  const auto add = [&](std::uint64_t word) {
-    hash = (hash ^ word) * kMultiplier;
-    hash ^= hash >> 32;
-  };
-  add(text.size());
-  std::size_t i = 0;
-  for (; i + 8 <= text.size(); i += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data() + i, 8);
-    add(word);
+/// Both halves of the product, one over the other: each bit depends on all bits of both factors.
+std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
+  const Product product = static_cast<Product>(a) * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+template <class Word>
+std::uint64_t load(const char* p) {
+  Word word = 0;
+  std::memcpy(&word, p, sizeof word);
+  return word;
+}
+
+/// Texts of up to 16 bytes, as namespaces and many names are, take one product, and those of a key
+/// do not wait for each other.
+std::uint64_t hash_of(std::string_view text, std::uint64_t seed) {
+  constexpr std::uint64_t kLength = 0xA0761D6478BD642Fu;
+  constexpr std::uint64_t kBlock = 0xE7037ED1A0B428DBu;
+  const char* p = text.data();
+  std::size_t left = text.size();
+  for (; left > 16; p += 16, left -= 16)
+    seed = fold(load<std::uint64_t>(p) ^ (seed * kBlock), load<std::uint64_t>(p + 8) ^ seed);
+  std::uint64_t a = 0;
+  std::uint64_t b = 0;
+  if (left >= 8) {
+    a = load<std::uint64_t>(p);
+    b = load<std::uint64_t>(p + left - 8);
+  } else if (left >= 4) {
+    a = load<std::uint32_t>(p);
+    b = load<std::uint32_t>(p + left - 4);
+  } else if (left > 0) {
+    a = load<std::uint8_t>(p) << 16 | load<std::uint8_t>(p + left / 2) << 8 |
+        load<std::uint8_t>(p + left - 1);
   }
-  std::uint64_t rest = 0;
-  if (i < text.size()) std::memcpy(&rest, text.data() + i, text.size() - i);
-  add(rest);
-  return hash;
+  return fold(a ^ (seed * kLength) ^ text.size(), b ^ seed);
 }
 
 }  // namespace
 
 std::uint32_t key_hash(std::string_view ns, std::string_view name) {
-  // The upper half of a product depends on all bits of its factors.
-  return static_cast<std::uint32_t>((mix(mix(hash_seed(), ns), name) * kMultiplier) >> 32);
+  constexpr std::uint64_t kName = 0x8EBC6AF09C88C6E3u;
+  const std::uint64_t seed = hash_seed();
+  return static_cast<std::uint32_t>(fold(hash_of(ns, seed) ^ kName, hash_of(name, ~seed)));
 }
 
 void Object::retain() const {
@@ -248,6 +268,16 @@ Value Object::annotations() const& {
 k8s::meta::v1::ObjectMeta Object::metadata() const& {
   return k8s::meta::v1::ObjectMeta(
       at_offset(header_, &detail::ObjectHeader::metadata, sym::kMetadata));
+}
+
+Value Object::operator[](Symbol key) const& {
+  if (header_ != nullptr) {
+    const std::uint16_t offset = key == sym::kSpec     ? header_->spec
+                                 : key == sym::kStatus ? header_->status
+                                                       : std::uint16_t{0};
+    if (offset != 0 && offset != detail::ObjectHeader::kFar) return Value(header_->body() + offset);
+  }
+  return body()[key];
 }
 
 Value Object::body() const& { return header_ == nullptr ? Value{} : Value(header_->body()); }

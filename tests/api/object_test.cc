@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lookout/api/error.h"
+#include "lookout/api/symbols.h"
 #include "lookout/k8s/meta/v1.h"
 #include "tests/api/recordings.h"
 #include "tests/support/allocations.h"
@@ -32,6 +33,8 @@ TEST(ObjectTest, AnEmptyHandleReadsAsNothing) {
   EXPECT_EQ(object.uid(), "");
   EXPECT_EQ(object.resource_version(), "");
   EXPECT_EQ(object.key(), "");
+  EXPECT_FALSE(object[sym::kSpec].exists());
+  EXPECT_FALSE(object[sym::kStatus].exists());
   EXPECT_EQ(object.kind(), "");
   EXPECT_EQ(object.gvk(), GroupVersionKind{});
   EXPECT_FALSE(object.labels().exists());
@@ -94,7 +97,10 @@ TEST(ObjectTest, IdentityIsFoundHoweverFarInItLies) {
           before_metadata ? std::string() : "\"generateName\":\"" + filler + "\",";
       const Object object = Object::parse(
           "{" + before + "\"metadata\":{" + inside + R"("name":")" + filler +
-          R"(n","namespace":"ns","uid":"u","resourceVersion":"7","labels":{"app":"web"},"annotations":{"note":"x"}}})");
+          R"(n","namespace":"ns","uid":"u","resourceVersion":"7","labels":{"app":"web"},"annotations":{"note":"x"}},"spec":{"a":1},"status":{"b":2}})");
+      EXPECT_EQ(object[sym::kSpec]["a"].as_int(), 1);
+      EXPECT_EQ(object[sym::kStatus]["b"].as_int(), 2);
+      EXPECT_EQ(object[sym::kKind].as_string(), before_metadata ? filler : "k");
       EXPECT_EQ(object.name(), filler + "n");
       EXPECT_EQ(object.ns(), "ns");
       EXPECT_EQ(object.uid(), "u");

@@ -130,6 +130,7 @@ void release_object(void* header) {
   api::Object::adopt(static_cast<const api::detail::ObjectHeader*>(header));
 }
 void delete_state(void* state) { delete static_cast<State*>(state); }
+void delete_table(void* table) { delete static_cast<NewestTable*>(table); }
 
 template <class Entry>
 auto is_object(const api::Object& object) {
@@ -224,11 +225,11 @@ class Indexer::Impl {
 
   Snapshot snapshot() const { return Snapshot(std::make_shared<const Pin>(core_)); }
 
+  /// `find` returns an object's header, or null.
   template <class Find>
   api::Object look(Find find) const {
     const Reclaimer::Guard guard(core_->reclaimer);
-    const ObjectEntry* entry = find(*core_->current.load(std::memory_order_seq_cst));
-    return entry == nullptr ? api::Object{} : object_of(*entry);
+    return object_of(SetEntry{find(*core_)});
   }
 
   template <class Read>
@@ -245,6 +246,9 @@ class Indexer::Impl {
   std::uint64_t index_failures() const { return index_failures_.load(std::memory_order_relaxed); }
 
  private:
+  /// More than a change of one object leaves behind.
+  static constexpr std::size_t kUsuallyRetired = 32;
+
   /// Nothing if another writer came between, or if the store is not at the expected version.
   std::optional<std::vector<api::Object>> try_apply(
       std::span<const StoreChange> changes, const std::optional<std::string>& resource_version,
@@ -352,6 +356,7 @@ class Indexer::Impl {
     if (current->version != version) return false;
     core_->reclaimer.begin_write();
     Edit edit{version + 1, {}};
+    edit.retired.reserve(kUsuallyRetired);
     auto next = std::make_unique<State>(*current);
     if (resource_version) next->resource_version = *resource_version;
     for (auto& change : changes) {
@@ -362,7 +367,7 @@ class Indexer::Impl {
         erase(*next, change, values, edit);
       }
     }
-    publish(std::move(next), edit);
+    publish(std::move(next), edit, changes);
     return true;
   }
 
@@ -510,16 +515,64 @@ class Indexer::Impl {
   }
   ObjectOps ops() const { return {core_->key_func ? &hashes_ : nullptr}; }
 
-  void publish(std::unique_ptr<State> next, Edit& edit) {
+  void publish(std::unique_ptr<State> next, Edit& edit,
+               std::span<const PreparedChange> changes = {}) {
     const State* old = core_->current.load();
     next->version = edit.version;
     edit.retire(const_cast<State*>(old), &delete_state, old->version);
-    core_->current.store(next.release(), std::memory_order_seq_cst);
+    if (changes.empty() || core_->key_func) {
+      core_->current.store(next.release(), std::memory_order_seq_cst);
+    } else {
+      publish_with_table(std::move(next), edit, changes);
+    }
     core_->reclaimer.publish(edit.version, edit.retired);
+  }
+
+  /// Stores the new root and brings the table of the newest version up to date, in one step as far
+  /// as readers can tell.
+  void publish_with_table(std::unique_ptr<State> next, Edit& edit,
+                          std::span<const PreparedChange> changes) {
+    table_holds_all_ &= std::ranges::all_of(changes, [](const PreparedChange& change) {
+      return NewestTable::can_hold(change.after.header());
+    });
+    NewestTable* const table = core_->newest.load(std::memory_order_relaxed);
+    const bool keep = table != nullptr && table_holds_all_ && table->suits(next->size);
+    auto other = keep || !table_holds_all_ ? nullptr : table_of(*next);
+    const std::uint64_t before = core_->changes.load(std::memory_order_relaxed);
+    core_->changes.store(before + 1, std::memory_order_relaxed);
+    if (keep) {
+      for (const auto& change : changes) update(*table, change);
+    } else {
+      // (No snapshot looks at it: it belongs to no version but the one that ends.)
+      if (table != nullptr) edit.retire(table, &delete_table, edit.version);
+      core_->newest.store(other.release(), std::memory_order_release);
+    }
+    core_->current.store(next.release(), std::memory_order_seq_cst);
+    core_->changes.store(before + 2, std::memory_order_seq_cst);
+  }
+
+  static void update(NewestTable& table, const PreparedChange& change) {
+    if (change.changes_nothing()) return;
+    if (!change.after) {
+      if (change.before) table.erase(change.before.header());
+    } else if (change.before) {
+      table.replace(change.before.header(), change.after.header());
+    } else {
+      table.insert(change.after.header());
+    }
+  }
+
+  static std::unique_ptr<NewestTable> table_of(const State& state) {
+    std::vector<const api::detail::ObjectHeader*> objects;
+    objects.reserve(state.size);
+    for (ObjectTrie::Cursor cursor(state.objects); cursor.get() != nullptr; cursor.next())
+      objects.push_back(cursor.get()->header);
+    return std::make_unique<NewestTable>(objects);
   }
 
   const std::shared_ptr<StoreCore> core_;
   std::mutex turn_;
+  bool table_holds_all_ = true;  // guarded by turn_; false once an address did not fit
   std::unordered_map<const void*, std::uint32_t>
       hashes_;  // guarded by turn_; with a key function only
   mutable std::atomic<std::uint64_t> index_failures_{0};
@@ -559,13 +612,14 @@ void Indexer::set_resource_version(std::string resource_version) {
 }
 
 Snapshot Indexer::snapshot() const { return impl_->snapshot(); }
+ReadView Indexer::read() const { return ReadView(impl_->core()); }
 
 api::Object Indexer::get(std::string_view ns, std::string_view name) const {
-  return impl_->look([&](const State& state) { return impl_->core().find(state, ns, name); });
+  return impl_->look([&](const StoreCore& core) { return core.find_newest(ns, name); });
 }
 
 api::Object Indexer::get_by_key(std::string_view key) const {
-  return impl_->look([&](const State& state) { return impl_->core().find_key(state, key); });
+  return impl_->look([&](const StoreCore& core) { return core.find_newest_key(key); });
 }
 
 api::Object Indexer::get(const api::Object& object) const {

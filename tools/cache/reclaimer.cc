@@ -1,11 +1,21 @@
 #include "tools/cache/reclaimer.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
-#include <thread>
 
 namespace lookout::cache::detail {
+
+namespace {
+
+/// Threads that are numbered one after the other begin their search for a slot at different ones.
+std::size_t number_of_this_thread() {
+  static std::atomic<std::size_t> last{0};
+  static thread_local std::size_t number = 0;
+  if (number == 0) number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number;
+}
+
+}  // namespace
 
 void RetiredList::add(const Retired& piece) {
   if (last_ == nullptr || last_->size == Portion::kPieces) {
@@ -49,23 +59,28 @@ Reclaimer::~Reclaimer() {
 // and only then loads the root. If the writer's look at the slots came before, the root that the
 // reader loads is at least as new as every death the writer acted on; if it came after, the writer
 // saw the slot.
-Reclaimer::Guard::Guard(const Reclaimer& reclaimer) {
-  const std::size_t start = std::hash<std::thread::id>{}(std::this_thread::get_id());
-  for (std::size_t i = start;; ++i) {
-    std::atomic<std::uint64_t>& slot = reclaimer.slots_[i % kSlots].version;
+std::atomic<std::uint64_t>* Reclaimer::enter() const {
+  const std::size_t start = number_of_this_thread();
+  for (std::size_t i = start; i < start + kSlots; ++i) {
+    std::atomic<std::uint64_t>& slot = slots_[i % kSlots].version;
     std::uint64_t idle = kIdle;
     if (slot.load(std::memory_order_relaxed) == kIdle &&
-        slot.compare_exchange_strong(idle, reclaimer.version_.load(std::memory_order_seq_cst),
+        slot.compare_exchange_strong(idle, version_.load(std::memory_order_seq_cst),
                                      std::memory_order_seq_cst)) {
-      slot_ = &slot;
-      return;
+      return &slot;
     }
-    // More readers at once than slots: a moment later there is one again.
-    if (i - start >= kSlots) std::this_thread::yield();
   }
+  // More readers at once than slots. Whoever frees something does it after a look at this number,
+  // under the same mutex, so one of the two comes first.
+  const std::lock_guard lock(mutex_);
+  if (crowd_++ == 0) crowd_version_ = version_.load(std::memory_order_seq_cst);
+  return nullptr;
 }
 
-Reclaimer::Guard::~Guard() { slot_->store(kIdle, std::memory_order_release); }
+void Reclaimer::leave_crowd() const {
+  const std::lock_guard lock(mutex_);
+  --crowd_;
+}
 
 void Reclaimer::publish(std::uint64_t version, std::vector<Retired>& retired) {
   version_.store(version, std::memory_order_seq_cst);
@@ -74,23 +89,24 @@ void Reclaimer::publish(std::uint64_t version, std::vector<Retired>& retired) {
     ~AtEnd() { at_work.store(false, std::memory_order_relaxed); }
     std::atomic<bool>& at_work;
   } const at_end{at_work_};
-  bool many = false;
-  {
-    const std::lock_guard lock(unburied_mutex_);
-    for (const Retired& piece : retired) unburied_.add(piece);
-    many = unburied_.portions() >= kMostUnburied;
-  }
   const std::size_t added = retired.size();
-  retired.clear();
   // Somebody may have the mutex who has lost the processor: what waits may wait for longer. (A pin
   // that goes meanwhile has less to let go; nothing of this is freed before it has been buried.)
-  std::unique_lock lock(mutex_, std::defer_lock);
-  if (many) {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    bool many = false;
+    {
+      const std::lock_guard unburied_lock(unburied_mutex_);
+      for (const Retired& piece : retired) unburied_.add(piece);
+      many = unburied_.portions() >= kMostUnburied;
+    }
+    retired.clear();
+    if (!many) return;
     lock.lock();
-  } else if (!lock.try_lock()) {
-    return;
   }
   bury_all();
+  for (const Retired& piece : retired) bury(piece, piece.death);
+  retired.clear();
   RetiredList free;
   if (limbo_.portions() >= kBatch)
     free = take_free(kBatch / 2 + 2 * added / RetiredList::Portion::kPieces);
@@ -163,6 +179,7 @@ void Reclaimer::bury_all() {
 }
 
 void Reclaimer::bury(const Retired& piece, std::uint64_t below) {
+  if (pins_.empty()) return limbo_.add(piece);
   auto it = pins_.lower_bound(below);
   if (it != pins_.begin() && (--it)->first >= piece.birth) {
     it->second.dead.add(piece);
@@ -175,7 +192,7 @@ RetiredList Reclaimer::take_free(std::size_t portions) {
   RetiredList free;
   portions = std::min(portions, limbo_.portions());
   if (portions == 0) return free;
-  std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t oldest = crowd_ > 0 ? crowd_version_ : std::numeric_limits<std::uint64_t>::max();
   for (const Slot& slot : slots_) {
     const std::uint64_t version = slot.version.load(std::memory_order_seq_cst);
     if (version != kIdle) oldest = std::min(oldest, version);

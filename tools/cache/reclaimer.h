@@ -90,14 +90,22 @@ class Reclaimer {
   /// meanwhile.
   class Guard {
    public:
-    explicit Guard(const Reclaimer& reclaimer);
-    ~Guard();
+    explicit Guard(const Reclaimer& reclaimer) : reclaimer_(reclaimer), place_(reclaimer.enter()) {}
+    ~Guard() { reclaimer_.leave(place_); }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
 
    private:
-    std::atomic<std::uint64_t>* slot_ = nullptr;
+    const Reclaimer& reclaimer_;
+    std::atomic<std::uint64_t>* const place_;
   };
+  /// What a guard does at its begin and its end. The place is null if all are taken: such readers
+  /// are counted under the mutex.
+  std::atomic<std::uint64_t>* enter() const;
+  void leave(std::atomic<std::uint64_t>* place) const {
+    if (place == nullptr) return leave_crowd();
+    place->store(kIdle, std::memory_order_release);
+  }
 
   /// Calls `current` to learn the current version and pins it; returns the version.
   template <class Current>
@@ -148,15 +156,18 @@ class Reclaimer {
   /// its end. Under the mutex.
   RetiredList take_free(std::size_t portions);
   static void free_all(RetiredList pieces);
+  void leave_crowd() const;
 
   mutable std::array<Slot, kSlots> slots_;
   std::atomic<std::uint64_t> version_{1};
   std::atomic<bool> at_work_{false};  // the writer is making a version
-  std::mutex mutex_;
-  std::map<std::uint64_t, Pin> pins_;  // guarded by mutex_
-  RetiredList limbo_;                  // guarded by mutex_: pinned by nobody, perhaps guarded
-  std::mutex unburied_mutex_;          // held for moments only; taken after mutex_ if both are
-  RetiredList unburied_;               // guarded by unburied_mutex_: retired, and in no list yet
+  mutable std::mutex mutex_;
+  mutable std::size_t crowd_ = 0;            // guarded by mutex_: readers without a slot
+  mutable std::uint64_t crowd_version_ = 0;  // guarded by mutex_: that of the first of them
+  std::map<std::uint64_t, Pin> pins_;        // guarded by mutex_
+  RetiredList limbo_;                        // guarded by mutex_: pinned by nobody, perhaps guarded
+  std::mutex unburied_mutex_;  // held for moments only; taken after mutex_ if both are
+  RetiredList unburied_;       // guarded by unburied_mutex_: retired, and in no list yet
 };
 
 }  // namespace lookout::cache::detail

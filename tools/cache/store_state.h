@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +15,7 @@
 #include "lookout/api/object.h"
 #include "lookout/tools/cache/index.h"
 #include "lookout/tools/cache/key.h"
+#include "tools/cache/newest_table.h"
 #include "tools/cache/reclaimer.h"
 #include "tools/cache/trie.h"
 
@@ -109,7 +111,18 @@ struct StoreCore {
 
   const KeyFunc key_func;  // empty: the usual keys
   Reclaimer reclaimer;
-  std::atomic<const State*> current;
+  // What a look-up reads lies together: the writer changes it with every version.
+  alignas(64) std::atomic<const State*> current;
+  /// The objects of `current`; null with a key function. The writer makes `changes` odd before it
+  /// begins to change the table, publishes the version meanwhile, and makes it even again. Who
+  /// finds the same even number before and after a look has seen one whole version.
+  std::atomic<NewestTable*> newest{nullptr};
+  std::atomic<std::uint64_t> changes{0};
+
+  /// The object of a key in the newest version, or null. The caller has a guard. While the writer
+  /// changes the table it is looked for in the trie, so nobody waits.
+  const api::detail::ObjectHeader* find_newest(std::string_view ns, std::string_view name) const;
+  const api::detail::ObjectHeader* find_newest_key(std::string_view key) const;
 
   /// The entry of a key in a version that the caller protects.
   const ObjectEntry* find(const State& state, std::string_view ns, std::string_view name) const;
@@ -118,6 +131,9 @@ struct StoreCore {
   const ObjectEntry* find_like(const State& state, const api::Object& object,
                                std::string_view key) const;
 };
+
+/// The parts of a key without a key function; nothing if no object can have it.
+std::optional<ObjectName> split_key(std::string_view key);
 
 /// Holds one version for a snapshot.
 struct Pin {

@@ -4,6 +4,7 @@
 //	client-go-peer events    --server URL --events N ...
 //	client-go-peer informers --server URL --informers N ...
 //	client-go-peer controller --server URL [--objects N] [--bytes N] [--rate N] [--for TIME]
+//	client-go-peer store     FILE: the work of bench/store_compare over the objects of that file
 //	client-go-peer encode    JSON objects, one a line -> protobuf, each preceded by its length (4 bytes, big endian)
 package main
 
@@ -318,10 +319,14 @@ func encode() {
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: client-go-peer sync|events|informers|controller|encode [FLAGS]")
+		fmt.Fprintln(os.Stderr, "usage: client-go-peer sync|events|informers|controller|encode [FLAGS] | store FILE")
 		os.Exit(2)
 	}
 	job := os.Args[1]
+	if job == "store" && len(os.Args) == 3 {
+		runStore(os.Args[2])
+		return
+	}
 	flag.CommandLine.Parse(os.Args[2:])
 	// Read when the first client is made.
 	os.Setenv("KUBE_FEATURE_WatchListClient", strconv.FormatBool(*mode == "watchlist"))

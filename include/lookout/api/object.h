@@ -110,7 +110,8 @@ class Object {
   Value operator[](std::string_view key) const&& = delete;
   Value operator[](const char* key) const& LOOKOUT_LIFETIME_BOUND { return body()[key]; }
   Value operator[](const char* key) const&& = delete;
-  Value operator[](Symbol key) const& LOOKOUT_LIFETIME_BOUND { return body()[key]; }
+  /// O(1) for spec and status.
+  Value operator[](Symbol key) const& LOOKOUT_LIFETIME_BOUND;
   Value operator[](Symbol key) const&& = delete;
   Value at(std::string_view path) const& LOOKOUT_LIFETIME_BOUND { return body().at(path); }
   Value at(std::string_view path) const&& = delete;

@@ -31,7 +31,7 @@ class TypedObject : public Object {
  protected:
   template <class T>
   T field_as(Symbol name) const {
-    return from_value<T>(body()[name]);
+    return from_value<T>((*this)[name]);
   }
 };
 

@@ -9,8 +9,8 @@ namespace lookout::api::detail {
 /// One malloc holds this header and, right after it, `size` bytes of body (an encoded object
 /// value).
 ///
-/// The offsets point from the start of the body to the string values of the identity and to the
-/// labels. 0 means absent. kFar means that the offset does not fit into 16 bits and the value must
+/// The offsets point from the start of the body to the string values of the identity, to the
+/// labels, and to spec and status, where most fields are. 0 means absent. kFar means that the offset does not fit into 16 bits and the value must
 /// be looked up.
 struct ObjectHeader {
   static constexpr std::uint16_t kFar = 0xFFFF;
@@ -24,9 +24,11 @@ struct ObjectHeader {
   std::uint16_t uid = 0;
   std::uint16_t resource_version = 0;
   std::uint16_t labels = 0;
+  std::uint16_t spec = 0;
+  std::uint16_t status = 0;
 
   const std::uint8_t* body() const { return reinterpret_cast<const std::uint8_t*>(this + 1); }
 };
-static_assert(sizeof(ObjectHeader) == 24);
+static_assert(sizeof(ObjectHeader) == 28);
 
 }  // namespace lookout::api::detail

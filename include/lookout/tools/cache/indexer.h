@@ -15,6 +15,7 @@
 #include "lookout/api/object.h"
 #include "lookout/tools/cache/index.h"
 #include "lookout/tools/cache/key.h"
+#include "lookout/tools/cache/read_view.h"
 #include "lookout/tools/cache/snapshot.h"
 
 namespace lookout::cache {
@@ -90,6 +91,8 @@ class Indexer {
   // --- Reading
 
   Snapshot snapshot() const;
+  /// For many look-ups at one go.
+  ReadView read() const LOOKOUT_LIFETIME_BOUND;
 
   /// The current object, or an empty handle.
   api::Object get(std::string_view ns, std::string_view name) const;

@@ -1,0 +1,131 @@
+// A flat table of the objects in the newest version of a store.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "lookout/api/detail/object_header.h"
+
+namespace lookout::cache::detail {
+
+/// Finds an object by its key where the trie would take three or four places in memory: one word
+/// leads to it. The word is the object's address and, in the 16 bits that no address uses, a part
+/// of its hash, so that hardly any other object is looked at.
+///
+/// Linear probing; at most seven of eight places are in use. What is erased leaves no trace: those
+/// behind it move up.
+///
+/// One thread changes it, others may look at the same time. They then may miss an object or find
+/// one that is going: whoever looks must ask afterwards whether something has changed
+/// (StoreCore::find_newest()). The table owns neither objects nor references.
+class NewestTable {
+ public:
+  using Header = api::detail::ObjectHeader;
+
+  /// With room for these and some more, which it contains.
+  explicit NewestTable(std::span<const Header* const> objects)
+      : shift_(kHashBits - static_cast<unsigned>(std::bit_width(capacity_for(objects.size()) - 1))),
+        mask_(capacity_for(objects.size()) - 1),
+        places_(std::make_unique<std::atomic<std::uint64_t>[]>(mask_ + 1)) {
+    // Their hashes lie anywhere in memory.
+    constexpr std::size_t kAhead = 16;
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+      if (i + kAhead < objects.size()) __builtin_prefetch(objects[i + kAhead]);
+      insert(objects[i]);
+    }
+  }
+
+  /// False for an address that uses the bits of the hash.
+  static bool can_hold(const Header* object) {
+    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(object)) >> kTagShift == 0;
+  }
+  /// Whether it is neither too small nor much too large for so many objects.
+  bool suits(std::size_t objects) const {
+    const std::size_t wanted = capacity_for(objects);
+    return wanted <= mask_ + 1 && wanted >= (mask_ + 1) / 8;
+  }
+
+  /// The object of that hash for which `match` is true, or null. The caller keeps the store from
+  /// freeing what it finds.
+  template <class Match>
+  const Header* find(std::uint32_t hash, Match match) const {
+    const std::uint64_t tag = tag_of(hash);
+    std::size_t at = hash >> shift_;
+    for (std::size_t n = 0; n <= mask_; ++n, at = (at + 1) & mask_) {
+      const std::uint64_t word = places_[at].load(std::memory_order_acquire);
+      if (word == 0) break;
+      if ((word ^ tag) >> kTagShift != 0) continue;
+      const Header* object = object_of_word(word);
+      if (match(object)) return object;
+    }
+    return nullptr;
+  }
+
+  // --- By the one thread that changes it. There must be room.
+
+  void insert(const Header* object) {
+    std::size_t at = object->key_hash >> shift_;
+    while (places_[at].load(std::memory_order_relaxed) != 0) at = (at + 1) & mask_;
+    store(at, object);
+  }
+  /// Puts `after`, which has the same key, in the place of `before`.
+  void replace(const Header* before, const Header* after) {
+    const std::size_t at = place_of(before);
+    if (at <= mask_) store(at, after);
+  }
+  void erase(const Header* object) {
+    std::size_t hole = place_of(object);
+    if (hole > mask_) return;
+    for (std::size_t at = (hole + 1) & mask_;; at = (at + 1) & mask_) {
+      const std::uint64_t word = places_[at].load(std::memory_order_relaxed);
+      if (word == 0) break;
+      const std::size_t home = object_of_word(word)->key_hash >> shift_;
+      // It may move up to the hole, but not in front of where the search for it begins.
+      if (((at - home) & mask_) < ((at - hole) & mask_)) continue;
+      places_[hole].store(word, std::memory_order_release);
+      hole = at;
+    }
+    places_[hole].store(0, std::memory_order_release);
+  }
+
+ private:
+  static constexpr unsigned kHashBits = 32;
+  static constexpr unsigned kTagShift = 48;
+  static constexpr std::uint64_t kAddress = (std::uint64_t{1} << kTagShift) - 1;
+  static constexpr std::size_t kSmallest = 16;
+
+  static std::size_t capacity_for(std::size_t objects) {
+    return std::max(kSmallest, std::bit_ceil(objects + objects / 7 + 1));
+  }
+  // (The place in the table comes from the upper bits.)
+  static std::uint64_t tag_of(std::uint32_t hash) {
+    return static_cast<std::uint64_t>(hash) << kTagShift;
+  }
+  static const Header* object_of_word(std::uint64_t word) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the word was made of an address.
+    return reinterpret_cast<const Header*>(static_cast<std::uintptr_t>(word & kAddress));
+  }
+  void store(std::size_t at, const Header* object) {
+    const std::uint64_t address = reinterpret_cast<std::uintptr_t>(object);
+    places_[at].store(address | tag_of(object->key_hash), std::memory_order_release);
+  }
+  /// Behind the last place if it is not there.
+  std::size_t place_of(const Header* object) const {
+    for (std::size_t at = object->key_hash >> shift_;; at = (at + 1) & mask_) {
+      const std::uint64_t word = places_[at].load(std::memory_order_relaxed);
+      if (word == 0) return mask_ + 1;
+      if (object_of_word(word) == object) return at;
+    }
+  }
+
+  const unsigned shift_;
+  const std::size_t mask_;
+  const std::unique_ptr<std::atomic<std::uint64_t>[]> places_;
+};
+
+}  // namespace lookout::cache::detail
