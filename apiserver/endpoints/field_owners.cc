@@ -1,6 +1,7 @@
 #include "apiserver/endpoints/field_owners.h"
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -43,13 +44,20 @@ fields::FieldManager field_manager(const http::Request& request,
     return group == resource->type.group &&
            table->find(group, version, resource->type.plural) != nullptr;
   };
+  std::function<json::Document(const json::Value&)> as_typed;
+  if (!resource->custom) {
+    as_typed = [resource](const json::Value& object) {
+      return resource->from_storage(resource->to_storage(api::Object::from(object))).to_document();
+    };
+  }
   return manager(request, {.kind = type.gvk(),
                            .schema = schema_of(*resource),
                            .ownable = fields::OwnableFields::of(type.group, type.plural,
                                                                 subresource, resource->custom,
                                                                 resource->has_status()),
                            .subresource = std::string(subresource),
-                           .serves = std::move(serves)});
+                           .serves = std::move(serves),
+                           .as_typed = std::move(as_typed)});
 }
 
 fields::FieldManager scale_field_manager(const http::Request& request) {
@@ -59,7 +67,8 @@ fields::FieldManager scale_field_manager(const http::Request& request) {
                            .schema = FieldSchema::of(*type),
                            .ownable = {},
                            .subresource = "scale",
-                           .serves = nullptr});
+                           .serves = nullptr,
+                           .as_typed = nullptr});
 }
 
 }  // namespace lookout::apiserver::endpoints

@@ -124,7 +124,10 @@ void FieldManager::track(const Value* live, const Value& object, const std::stri
     empty = empty_object(type_.kind);
     live = &empty;
   }
-  const Comparison changes = type_.ownable.filtered(compare(*live, object, type_.schema));
+  Comparison changes = compare(*live, object, type_.schema);
+  if (changes.has_omissible && type_.as_typed != nullptr)
+    changes = compare(*live, type_.as_typed(object), type_.schema);
+  changes = type_.ownable.filtered(std::move(changes));
   take_away(changes, nullptr, managed);
   const FieldSet set = changes.modified.united(changes.added).without(unowned_metadata());
   if (set.empty()) return;

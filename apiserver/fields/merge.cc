@@ -124,14 +124,15 @@ class Remover {
  public:
   explicit Remover(json::Allocator& allocator) : allocator_(allocator) {}
 
-  /// A null if nothing is left.
+  /// An empty map if nothing is left of one, and a null if nothing is left of a list.
   Value without(const Value& value, const FieldSet& set, const FieldSchema& schema) {
     const Form form = schema.form_of(value);
     if (form == Form::kScalar) return json::deep_copy(value, allocator_);
     const bool fits = form == Form::kMap ? value.IsObject() : value.IsArray();
     if (!fits || schema.is_atomic(form)) return {};
-    Value out = form == Form::kMap ? members(value, set, schema) : items(value, set, schema);
-    return has_content(&out) ? std::move(out) : Value();
+    if (form == Form::kMap) return members(value, set, schema);
+    Value out = items(value, set, schema);
+    return out.Empty() ? Value() : std::move(out);
   }
 
  private:

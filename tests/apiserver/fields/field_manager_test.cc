@@ -27,7 +27,8 @@ FieldManager manager(const std::string& name, const char* time = "2026-01-01T00:
                   FieldSchema::of(*api::detail::Type::of_kind("", "v1", "ConfigMap")),
                   OwnableFields::of("", "configmaps", "", false, false),
                   "",
-                  [](std::string_view version) { return version == "v1" || version == "v0"; }};
+                  [](std::string_view version) { return version == "v1" || version == "v0"; },
+                  nullptr};
   return {std::move(type), name, at(time)};
 }
 

@@ -120,7 +120,7 @@ TEST_F(CustomSchema, ChecksValues) {
 
 TEST_F(CustomSchema, MergesPieceByPieceOrAsAWhole) {
   EXPECT_EQ(merged(R"({"box":{"w":1},"labels":{"a":"1"}})", R"({"box":{},"labels":{"b":"2"}})"),
-            R"({"spec":{"box":{},"labels":{"a":"1","b":"2"}}})");
+            R"({"spec":{"labels":{"a":"1","b":"2"},"box":{}}})");
   EXPECT_EQ(merged(R"({"steps":["a"]})", R"({"steps":["b","c"]})"),
             R"({"spec":{"steps":["b","c"]}})");
   EXPECT_EQ(merged(R"({"parts":[{"name":"p","kind":"bolt","count":1}]})",
