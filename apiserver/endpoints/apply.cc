@@ -30,14 +30,15 @@ Document parse_config(const std::string& body) {
     const YamlTree tree(body);
     config = decode_json(to_json(tree.root()), kPrefix);
   } catch (const YamlError& e) {
-    throw StatusError::bad_request(
-        fmt::format("{}error converting YAML to JSON: yaml: line {}: {}", kPrefix, e.line(),
-                    e.what()));
+    throw StatusError::bad_request(fmt::format("{}error converting YAML to JSON: yaml: line {}: {}",
+                                               kPrefix, e.line(), e.what()));
   }
   if (!config.IsObject()) {
     throw StatusError::bad_request(fmt::format(
         "{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", kPrefix,
-        config.IsArray() ? "array" : config.IsString() ? "string" : "value"));
+        config.IsArray()    ? "array"
+        : config.IsString() ? "string"
+                            : "value"));
   }
   return config;
 }

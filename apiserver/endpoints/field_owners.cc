@@ -14,8 +14,7 @@ using fields::FieldSchema;
 
 FieldSchema schema_of(const resources::ServedResource& resource) {
   if (resource.custom) {
-    return FieldSchema::of_custom_resource(resource.schema ? resource.schema.body()
-                                                           : api::Value());
+    return FieldSchema::of_custom_resource(resource.schema ? resource.schema.body() : api::Value());
   }
   const auto type =
       api::detail::Type::of_kind(resource.type.group, resource.type.version, resource.type.kind);
@@ -24,9 +23,9 @@ FieldSchema schema_of(const resources::ServedResource& resource) {
 
 fields::FieldManager manager(const http::Request& request, fields::ObjectType type) {
   const std::string_view name = request.parameter("fieldManager").value_or("");
-  return {std::move(type), fields::manager_of(name, request.header("user-agent")),
-          std::chrono::time_point_cast<std::chrono::microseconds>(
-              std::chrono::system_clock::now())};
+  return {
+      std::move(type), fields::manager_of(name, request.header("user-agent")),
+      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now())};
 }
 
 }  // namespace
@@ -50,14 +49,14 @@ fields::FieldManager field_manager(const http::Request& request,
       return resource->from_storage(resource->to_storage(api::Object::from(object))).to_document();
     };
   }
-  return manager(request, {.kind = type.gvk(),
-                           .schema = schema_of(*resource),
-                           .ownable = fields::OwnableFields::of(type.group, type.plural,
-                                                                subresource, resource->custom,
-                                                                resource->has_status()),
-                           .subresource = std::string(subresource),
-                           .serves = std::move(serves),
-                           .as_typed = std::move(as_typed)});
+  return manager(request,
+                 {.kind = type.gvk(),
+                  .schema = schema_of(*resource),
+                  .ownable = fields::OwnableFields::of(type.group, type.plural, subresource,
+                                                       resource->custom, resource->has_status()),
+                  .subresource = std::string(subresource),
+                  .serves = std::move(serves),
+                  .as_typed = std::move(as_typed)});
 }
 
 fields::FieldManager scale_field_manager(const http::Request& request) {

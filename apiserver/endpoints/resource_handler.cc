@@ -354,9 +354,9 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   std::shared_ptr<const fields::FieldManager> owner;
   if (managed_fields_) {
     owner = std::make_shared<const fields::FieldManager>(
-        scaling ? scale_field_manager(call.request)
-                : field_manager(call.request, resources_.table(), call.target.resource,
-                                subresource));
+        scaling
+            ? scale_field_manager(call.request)
+            : field_manager(call.request, resources_.table(), call.target.resource, subresource));
   }
   const bool applying = owner != nullptr && patching &&
                         media_type(call.request.header("content-type")) == kApplyPatch;

@@ -162,10 +162,10 @@ Object scale_of(const resources::ServedResource& resource, const Object& object)
 Object scaled(const resources::ServedResource& resource, const Object& object,
               const Object& scale) {
   if (!scale.kind().empty() && scale.kind() != "Scale") {
-    throw StatusError::bad_request(fmt::format(
-        "{0} in version \"{1}\" cannot be handled as a Scale: converting ({1}.{0}) to "
-        "(autoscaling.Scale): unknown conversion",
-        scale.kind(), scale.gvk().version));
+    throw StatusError::bad_request(
+        fmt::format("{0} in version \"{1}\" cannot be handled as a Scale: converting ({1}.{0}) to "
+                    "(autoscaling.Scale): unknown conversion",
+                    scale.kind(), scale.gvk().version));
   }
   if (scale.name() != object.name()) {
     throw StatusError::bad_request(
@@ -186,10 +186,9 @@ Object scaled(const resources::ServedResource& resource, const Object& object,
     place = &json::child(*place, path[i], allocator);
   if (!path.empty()) json::set(*place, path.back(), json::Value(replicas), allocator);
   // Whose version the client has seen.
-  json::set(
-      json::child(document, "metadata", allocator), "resourceVersion",
-      scale.resource_version().empty() ? object.resource_version() : scale.resource_version(),
-      allocator);
+  json::set(json::child(document, "metadata", allocator), "resourceVersion",
+            scale.resource_version().empty() ? object.resource_version() : scale.resource_version(),
+            allocator);
   return Object::from(document);
 }
 

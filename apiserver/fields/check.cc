@@ -30,8 +30,7 @@ std::string go_value(const Value& value, bool as_source) {
     std::vector<std::string> parts;
     for (const auto& member : value.GetObject()) {
       const std::string_view name = json::text_of(member.name);
-      parts.push_back(fmt::format("{}:{}",
-                                  as_source ? api::detail::quote(name) : std::string(name),
+      parts.push_back(fmt::format("{}:{}", as_source ? api::detail::quote(name) : std::string(name),
                                   go_value(member.value, as_source)));
     }
     std::sort(parts.begin(), parts.end());

@@ -24,8 +24,8 @@ void extract_members(const Value& object, const FieldSchema& schema, FieldSet& o
     const auto type = schema.member(name);
     if (!type) continue;
     Extract content = extract(member.value, type->schema);
-    const bool nothing = member.value.IsNull() ||
-                         (member.value.IsObject() && member.value.ObjectEmpty());
+    const bool nothing =
+        member.value.IsNull() || (member.value.IsObject() && member.value.ObjectEmpty());
     out.append(PathElement::field(name), content.member || nothing || !type->declared,
                std::move(content.below));
   }

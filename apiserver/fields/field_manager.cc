@@ -182,11 +182,11 @@ void FieldManager::check_config(const Value& config) const {
   const auto text = [&](std::string_view name) {
     return metadata == nullptr ? std::string_view() : json::text(*metadata, name);
   };
-  throw failure(fmt::format(
-      "failed to create typed patch object ({}/{}; {}): {}", text("namespace"), text("name"),
-      type_text(version, kind),
-      problems.size() == 1 ? problems.front()
-                           : fmt::format("errors:\n  {}", fmt::join(problems, "\n  "))));
+  throw failure(fmt::format("failed to create typed patch object ({}/{}; {}): {}",
+                            text("namespace"), text("name"), type_text(version, kind),
+                            problems.size() == 1
+                                ? problems.front()
+                                : fmt::format("errors:\n  {}", fmt::join(problems, "\n  "))));
 }
 
 /// Removes what this manager has applied before and no longer does, unless others own it, too.
@@ -223,8 +223,7 @@ FieldManager::Applied FieldManager::try_apply(const Value& live, const Value& co
   const FieldSet set = type_.ownable.filtered(field_set(config, type_.schema));
   out.managed.entries().push_back({self, before, set});
   Value object = merge(live, config, type_.schema, allocator);
-  if (!last.without(set).empty())
-    object = pruned(std::move(object), last, out.managed, allocator);
+  if (!last.without(set).empty()) object = pruned(std::move(object), last, out.managed, allocator);
   const Comparison changes = type_.ownable.filtered(compare(live, object, type_.schema));
   auto conflicts = take_away(changes, &self, out.managed);
   if (!force && !conflicts.empty()) {

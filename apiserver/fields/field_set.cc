@@ -38,8 +38,7 @@ bool shown_before(const Node* a, const Node* b) {
   auto other = right.MemberBegin();
   for (const auto& member : left.GetObject()) {
     if (other == right.MemberEnd()) return false;
-    if (member.name != other->name)
-      return json::text_of(member.name) < json::text_of(other->name);
+    if (member.name != other->name) return json::text_of(member.name) < json::text_of(other->name);
     if (less(member.value, other->value)) return true;
     if (less(other->value, member.value)) return false;
     ++other;
@@ -130,8 +129,7 @@ FieldSet FieldSet::intersected(const FieldSet& other) const {
   FieldSet out;
   for (const Node& node : nodes_) {
     if (const Node* match = other.find(node.element)) {
-      out.append(node.element, node.member && match->member,
-                 node.below.intersected(match->below));
+      out.append(node.element, node.member && match->member, node.below.intersected(match->below));
     }
   }
   return out;
@@ -179,8 +177,7 @@ void FieldSet::add_paths(const std::string& prefix, std::vector<std::string>& ou
   for (const Node* node : shown) {
     if (node->member) out.push_back(prefix + node->element.to_string());
   }
-  for (const Node* node : shown)
-    node->below.add_paths(prefix + node->element.to_string(), out);
+  for (const Node* node : shown) node->below.add_paths(prefix + node->element.to_string(), out);
 }
 
 }  // namespace lookout::apiserver::fields

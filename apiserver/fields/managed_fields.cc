@@ -104,9 +104,8 @@ std::optional<ManagedFields> ManagedFields::parse(const Value& entries) {
 }
 
 Entry* ManagedFields::find(const Owner& owner) {
-  const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.owner.is_same_as(owner);
-  });
+  const auto at = std::find_if(entries_.begin(), entries_.end(),
+                               [&](const Entry& entry) { return entry.owner.is_same_as(owner); });
   return at == entries_.end() ? nullptr : &*at;
 }
 

@@ -158,9 +158,9 @@ class Remover {
       const auto element = element_of(schema, item);
       const FieldSet::Node* node = element ? set.find(*element) : nullptr;
       if (node != nullptr && node->member) continue;
-      out.PushBack(node == nullptr ? json::deep_copy(item, allocator_)
-                                   : without(item, node->below, type),
-                   allocator_);
+      out.PushBack(
+          node == nullptr ? json::deep_copy(item, allocator_) : without(item, node->below, type),
+          allocator_);
     }
     return out;
   }

@@ -22,7 +22,8 @@ FieldSet set_of(const Paths& paths) {
 }
 
 /// The part of a set that begins with one of the paths.
-FieldSet matching(const FieldSet& set, const std::vector<std::span<const std::string_view>>& paths) {
+FieldSet matching(const FieldSet& set,
+                  const std::vector<std::span<const std::string_view>>& paths) {
   FieldSet out;
   for (const FieldSet::Node& node : set.nodes()) {
     std::vector<std::span<const std::string_view>> below;
@@ -99,7 +100,8 @@ OwnableFields OwnableFields::of(std::string_view group, std::string_view plural,
 
 FieldSet OwnableFields::filtered(const FieldSet& set) const {
   if (!only_.empty())
-    return matching(set, std::vector<std::span<const std::string_view>>(only_.begin(), only_.end()));
+    return matching(set,
+                    std::vector<std::span<const std::string_view>>(only_.begin(), only_.end()));
   return reset_.empty() ? set : set.without_below(reset_);
 }
 

@@ -66,8 +66,7 @@ std::optional<PathElement> element_of(const FieldSchema& list, const Value& item
   if (!keys.empty()) return key_of(list, keys, item, why);
   if (item.IsObject())
     return fail(why, "associative list without keys has an element that's a map type");
-  if (item.IsArray())
-    return fail(why, "not supported: associative list with lists as elements");
+  if (item.IsArray()) return fail(why, "not supported: associative list with lists as elements");
   if (item.IsNull())
     return fail(why, "associative list without keys has an element that's an explicit null");
   return PathElement{PathElement::Kind::kValue, canonical_json(item)};

@@ -110,8 +110,8 @@ class ApplyRecordings : public testing::Test {
 };
 
 TEST_F(ApplyRecordings, HaveTheSameAnswers) {
-  const Object recorded = Object::parse(
-      R"({"cases":)" + test::read_file(test::testdata("kube-1.36/apply.json")) + "}");
+  const Object recorded =
+      Object::parse(R"({"cases":)" + test::read_file(test::testdata("kube-1.36/apply.json")) + "}");
   int steps = 0;
   for (const Value one : recorded["cases"].elements()) {
     int number = 0;

@@ -145,9 +145,8 @@ TEST_F(Apply, RefusesWhatNoSchemaHas) {
 }
 
 TEST_F(Apply, RefusesNumbersThatDoNotFit) {
-  const api::Status status = status_of([&] {
-    apply(deployment("web", std::string(R"("replicas":3000000000,)") + kTemplate), "x");
-  });
+  const api::Status status = status_of(
+      [&] { apply(deployment("web", std::string(R"("replicas":3000000000,)") + kTemplate), "x"); });
   EXPECT_EQ(status.code, 500) << status.message;
 }
 
@@ -161,12 +160,13 @@ TEST_F(ManagedFields, NameTheClient) {
   EXPECT_THAT(owners(json(answer.body)), ElementsAre("tool Update"));
   const HttpAnswer patched = patch("/api/v1/namespaces/default/configmaps/m?fieldManager=other",
                                    R"({"data":{"b":"1"}})", "application/merge-patch+json");
-  EXPECT_THAT(owners(json(patched.body)), testing::UnorderedElementsAre("tool Update", "other Update"));
+  EXPECT_THAT(owners(json(patched.body)),
+              testing::UnorderedElementsAre("tool Update", "other Update"));
 }
 
 TEST_F(ManagedFields, OfANewObjectHaveItsDefaultsButNotWhatTheServerAllocates) {
-  const Object service = in(kServices).create(
-      json(R"({"metadata":{"name":"s"},"spec":{"ports":[{"port":80}]}})"));
+  const Object service =
+      in(kServices).create(json(R"({"metadata":{"name":"s"},"spec":{"ports":[{"port":80}]}})"));
   const Value fields = service["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
   EXPECT_TRUE(fields.contains("f:sessionAffinity")) << fields.to_json();
   EXPECT_TRUE(fields.contains("f:type"));
@@ -206,7 +206,7 @@ TEST_F(ManagedFields, CannotBeChangedThroughASubresource) {
 }
 
 TEST_F(ManagedFields, KeepTheNumberOfUpdatersSmall) {
-  in(kConfigMaps).create(data("m", "{}"));
+  in(kConfigMaps).create(data("m", R"({"a":"1"})"));
   for (int i = 0; i < 15; ++i) {
     const HttpAnswer answer =
         patch(fmt::format("/api/v1/namespaces/default/configmaps/m?fieldManager=m{}", i),
@@ -220,24 +220,31 @@ TEST_F(ManagedFields, KeepTheNumberOfUpdatersSmall) {
 
 TEST_F(ManagedFields, OfACustomResourceBeginWithItsSpec) {
   all(kDefinitions)
-      .create(json(std::string(kThingDefinition) +
-                   R"("schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
+      .create(json(
+          std::string(kThingDefinition) +
+          R"("schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
                       "properties":{"size":{"type":"integer"}}},"status":{"type":"object","properties":{
                       "ready":{"type":"integer"}}}}}},"subresources":{"status":{}}}]}})"));
   const api::Resource things{"example.com", "v1", "Thing", "things", true};
-  ASSERT_TRUE(eventually([&] {
-    return http(server_.port(), "GET", "/apis/example.com/v1/things").code == 200;
-  }));
+  ASSERT_TRUE(eventually(
+      [&] { return http(server_.port(), "GET", "/apis/example.com/v1/things").code == 200; }));
   const Object made = in(things).create(json(
       R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"size":1}})"));
   EXPECT_EQ(made["metadata"]["managedFields"][0]["fieldsV1"].to_json(),
             R"({"f:spec":{".":{},"f:size":{}}})");
-  const HttpAnswer status = patch("/apis/example.com/v1/namespaces/default/things/t/status?fieldManager=s",
-                                  R"({"apiVersion":"example.com/v1","kind":"Thing",
+  const HttpAnswer status =
+      patch("/apis/example.com/v1/namespaces/default/things/t/status?fieldManager=s",
+            R"({"apiVersion":"example.com/v1","kind":"Thing",
                                       "metadata":{"name":"t"},"status":{"ready":1}})");
   ASSERT_EQ(status.code, 200) << status.body;
   EXPECT_EQ(held(json(status.body))["status"]["ready"].as_int(), 1);
   EXPECT_THAT(owners(json(status.body)), testing::Contains("s Apply status"));
+  // The object itself has no say in its status, be it new or not.
+  const HttpAnswer other = patch("/apis/example.com/v1/namespaces/default/things/u?fieldManager=s",
+                                 R"({"apiVersion":"example.com/v1","kind":"Thing",
+                                     "metadata":{"name":"u"},"spec":{},"status":{"ready":1}})");
+  ASSERT_EQ(other.code, 201) << other.body;
+  EXPECT_FALSE(held(json(other.body)).body().contains("status"));
 }
 
 class WithoutManagedFields : public ClientTest {
@@ -253,8 +260,8 @@ class WithoutManagedFields : public ClientTest {
 TEST_F(WithoutManagedFields, ThereAreNoneAndNoApply) {
   const Object made = in(kConfigMaps).create(data("m", R"({"a":"1"})"));
   EXPECT_FALSE(made["metadata"].contains("managedFields"));
-  const api::Status status = status_of(
-      [&] { in(kConfigMaps).apply(data("m", R"({"a":"2"})"), {.field_manager = "x"}); });
+  const api::Status status =
+      status_of([&] { in(kConfigMaps).apply(data("m", R"({"a":"2"})"), {.field_manager = "x"}); });
   EXPECT_EQ(status.code, 415);
 }
 

@@ -1,12 +1,11 @@
 // FieldsV1: what is read comes out again as the same set, and the sets obey the laws of sets. (The
 // input is two of them, one after the other.)
 #include "apiserver/fields/fields_v1.h"
-
 #include "tests/fuzz/two_documents.h"
 
 using namespace lookout;
-using fuzz::require;
 using apiserver::fields::FieldSet;
+using fuzz::require;
 
 namespace {
 

@@ -16,8 +16,8 @@ json::Document value(const std::string& text) { return api::Object::parse(text).
 constexpr const char* kType = R"("apiVersion":"v1","kind":"ConfigMap",)";
 
 json::Document config_map(const std::string& data, const std::string& metadata = "") {
-  return value(std::string("{") + kType + R"("metadata":{"name":"m")" + metadata +
-               R"(},"data":)" + data + "}");
+  return value(std::string("{") + kType + R"("metadata":{"name":"m")" + metadata + R"(},"data":)" +
+               data + "}");
 }
 
 api::Time at(const char* time) { return *api::parse_time(time); }
@@ -39,8 +39,8 @@ std::string owners(const json::Value& object) {
   if (entries == nullptr) return out;
   for (const auto& entry : entries->GetArray()) {
     out += std::string(json::text(entry, "manager")) + " " +
-           std::string(json::text(entry, "operation")) + " " +
-           json::to_json(entry["fieldsV1"]) + "\n";
+           std::string(json::text(entry, "operation")) + " " + json::to_json(entry["fieldsV1"]) +
+           "\n";
   }
   return out;
 }
@@ -82,8 +82,8 @@ TEST(Updating, KeepsToWhatTheClientSaysOfOwners) {
   const auto first = updated(nullptr, config_map(R"({"a":"1"})"), "c");
   // Nothing, something that is none, and another owner.
   EXPECT_EQ(owners(updated(&first, config_map(R"({"a":"1"})"), "x")), owners(first));
-  EXPECT_EQ(owners(updated(&first, config_map(R"({"a":"1"})", R"(,"managedFields":[{"manager":"y"}])"),
-                           "x")),
+  EXPECT_EQ(owners(updated(
+                &first, config_map(R"({"a":"1"})", R"(,"managedFields":[{"manager":"y"}])"), "x")),
             owners(first));
   EXPECT_EQ(owners(updated(&first,
                            config_map(R"({"a":"1"})",
@@ -95,8 +95,7 @@ TEST(Updating, KeepsToWhatTheClientSaysOfOwners) {
 
 TEST(Updating, RecordsNothingAfterAReset) {
   const auto first = updated(nullptr, config_map(R"({"a":"1"})"), "c");
-  const auto reset =
-      updated(&first, config_map(R"({"a":"1"})", R"(,"managedFields":[{}])"), "c");
+  const auto reset = updated(&first, config_map(R"({"a":"1"})", R"(,"managedFields":[{}])"), "c");
   EXPECT_EQ(owners(reset), "");
   EXPECT_EQ(owners(updated(&reset, config_map(R"({"a":"2"})"), "c")), "");
 }
@@ -106,7 +105,8 @@ TEST(Updating, ForgetsOwnersInVersionsThatAreGone) {
       {"manager":"old","operation":"Update","apiVersion":"v0alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}},
       {"manager":"other","operation":"Update","apiVersion":"v0","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}])");
   const auto object = updated(&live, config_map(R"({"a":"1","b":"1"})"), "c");
-  EXPECT_EQ(owners(object), "other Update {\"f:data\":{\"f:a\":{}}}\nc Update {\"f:data\":{\"f:b\":{}}}\n");
+  EXPECT_EQ(owners(object),
+            "other Update {\"f:data\":{\"f:a\":{}}}\nc Update {\"f:data\":{\"f:b\":{}}}\n");
 }
 
 TEST(Applying, MakesAnObject) {
@@ -131,7 +131,8 @@ TEST(Applying, RemovesWhatOnlyThisManagerApplied) {
 
 TEST(Applying, KeepsTheTimeIfTheObjectDoesNotChange) {
   const auto a = manager("a").apply(nullptr, config_map(R"({"x":"1"})"), false);
-  const auto again = manager("a", "2026-01-01T00:01:00Z").apply(&a, config_map(R"({"x":"1"})"), false);
+  const auto again =
+      manager("a", "2026-01-01T00:01:00Z").apply(&a, config_map(R"({"x":"1"})"), false);
   EXPECT_TRUE(again == a);
 }
 
@@ -149,14 +150,15 @@ TEST(Applying, ConflictsWithOtherOwnersUnlessItIsForced) {
               (api::StatusCause{"FieldManagerConflict", "conflict with \"a\"", ".data.y"}));
   }
   const auto forced = manager("b").apply(&a, config_map(R"({"x":"2"})"), true);
-  EXPECT_EQ(owners(forced), "a Apply {\"f:data\":{\"f:y\":{}}}\nb Apply {\"f:data\":{\"f:x\":{}}}\n");
+  EXPECT_EQ(owners(forced),
+            "a Apply {\"f:data\":{\"f:y\":{}}}\nb Apply {\"f:data\":{\"f:x\":{}}}\n");
 }
 
 TEST(Applying, TakesOverFromClientSideApplyOfKubectl) {
   const std::string annotation =
       R"(,"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"m\"},\"data\":{\"x\":\"1\",\"y\":\"old\"}}"})";
-  const auto live = updated(nullptr, config_map(R"({"x":"1","y":"1"})", annotation),
-                            "kubectl-client-side-apply");
+  const auto live =
+      updated(nullptr, config_map(R"({"x":"1","y":"1"})", annotation), "kubectl-client-side-apply");
   const auto object = manager("kubectl").apply(&live, config_map(R"({"x":"<2>"})"), false);
   EXPECT_EQ(json::text(object["data"], "x"), "<2>");
   EXPECT_EQ(json::text(object["metadata"]["annotations"],
@@ -164,22 +166,29 @@ TEST(Applying, TakesOverFromClientSideApplyOfKubectl) {
             "{\"apiVersion\":\"v1\",\"data\":{\"x\":\"\\u003c2\\u003e\"},\"kind\":\"ConfigMap\","
             "\"metadata\":{\"name\":\"m\"}}\n");
   // Somebody has changed y since: it is in conflict. And other managers have no such right.
-  EXPECT_THROW(manager("kubectl").apply(&live, config_map(R"({"y":"2"})"), false), api::StatusError);
+  EXPECT_THROW(manager("kubectl").apply(&live, config_map(R"({"y":"2"})"), false),
+               api::StatusError);
   EXPECT_THROW(manager("b").apply(&live, config_map(R"({"x":"2"})"), false), api::StatusError);
 }
 
 TEST(OwnableFieldsOfARequest, FollowTheSubresource) {
-  const auto paths = [](std::string_view group, std::string_view plural, std::string_view subresource) {
+  const auto paths = [](std::string_view group, std::string_view plural,
+                        std::string_view subresource) {
     FieldSet set;
-    for (const auto& path : std::vector<std::vector<const char*>>{
-             {"metadata", "labels", "l"}, {"spec", "x"}, {"status", "y"}, {"spec", "ephemeralContainers", "e"}}) {
+    for (const auto& path :
+         std::vector<std::vector<const char*>>{{"metadata", "labels", "l"},
+                                               {"spec", "x"},
+                                               {"status", "y"},
+                                               {"spec", "ephemeralContainers", "e"}}) {
       std::vector<PathElement> elements;
       for (const char* name : path) elements.push_back(PathElement::field(name));
       set.insert(elements);
     }
     std::string out;
     for (const auto& path :
-         OwnableFields::of(group, plural, subresource, group == "example.com", true).filtered(set).paths())
+         OwnableFields::of(group, plural, subresource, group == "example.com", true)
+             .filtered(set)
+             .paths())
       out += path + " ";
     return out;
   };

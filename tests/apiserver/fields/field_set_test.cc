@@ -30,16 +30,17 @@ std::vector<PathElement> path(std::initializer_list<const char*> names) {
 }
 
 TEST(FieldsV1, ComesOutAsItWentIn) {
-  for (const char* fields : {
-           R"({})",
-           R"({"f:spec":{"f:replicas":{}}})",
-           R"({"f:data":{"f:a":{},".":{}}})",
-           R"({"f:l":{"k:{\"name\":\"c\"}":{"f:name":{},".":{}}}})",
-           R"({"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{"f:hostPort":{},".":{}}}})",
-           R"({"f:set":{"v:\"blue\"":{},"v:7":{},"v:true":{}}})",
-           R"({"f:list":{"i:3":{}}})",
-           R"({"f:":{}})",
-       })
+  for (
+      const char* fields : {
+          R"({})",
+          R"({"f:spec":{"f:replicas":{}}})",
+          R"({"f:data":{"f:a":{},".":{}}})",
+          R"({"f:l":{"k:{\"name\":\"c\"}":{"f:name":{},".":{}}}})",
+          R"({"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{"f:hostPort":{},".":{}}}})",
+          R"({"f:set":{"v:\"blue\"":{},"v:7":{},"v:true":{}}})",
+          R"({"f:list":{"i:3":{}}})",
+          R"({"f:":{}})",
+      })
     EXPECT_EQ(text(set(fields)), fields);
 }
 
@@ -53,8 +54,8 @@ TEST(FieldsV1, DotSaysThatAFieldWithFieldsBelowIsInTheSet) {
 }
 
 TEST(FieldsV1, SpellingsOfOneKeyAreOneElement) {
-  const FieldSet fields =
-      set(R"({"k:{\"b\":1.0,\"a\":\"\\u0078\"}":{"f:one":{}},"k:{\"a\":\"x\",\"b\":1}":{"f:two":{}}})");
+  const FieldSet fields = set(
+      R"({"k:{\"b\":1.0,\"a\":\"\\u0078\"}":{"f:one":{}},"k:{\"a\":\"x\",\"b\":1}":{"f:two":{}}})");
   ASSERT_EQ(fields.nodes().size(), 1u);
   EXPECT_EQ(fields.nodes()[0].element.text, R"({"a":"x","b":1})");
   EXPECT_EQ(fields.size(), 2u);
@@ -65,10 +66,10 @@ TEST(FieldsV1, IgnoresElementsOfUnknownKinds) {
 }
 
 TEST(FieldsV1, RefusesWhatIsNone) {
-  for (const char* fields : {R"([])", R"({"f:a":1})", R"({"a":{}})", R"({"f":{}})", R"({"k:":{}})",
-                             R"({"k:{}":{}})", R"({"k:[1]":{}})", R"({"k:{\"a\":[1]}":{}})",
-                             R"({"v:{\"a\"":{}})", R"({"v:[1]":{}})", R"({"i:x":{}})",
-                             R"({"i:-1":{}})", R"({"i:99999999999":{}})"})
+  for (const char* fields :
+       {R"([])", R"({"f:a":1})", R"({"a":{}})", R"({"f":{}})", R"({"k:":{}})", R"({"k:{}":{}})",
+        R"({"k:[1]":{}})", R"({"k:{\"a\":[1]}":{}})", R"({"v:{\"a\"":{}})", R"({"v:[1]":{}})",
+        R"({"i:x":{}})", R"({"i:-1":{}})", R"({"i:99999999999":{}})"})
     EXPECT_FALSE(parsed(fields)) << fields;
 }
 
@@ -115,15 +116,13 @@ TEST(FieldSets, AreMadePathByPath) {
 }
 
 TEST(FieldSets, HavePathsForPeople) {
-  const FieldSet fields = set(
-      R"({"f:ports":{"k:{\"port\":443,\"protocol\":\"TCP\"}":{".":{}},)"
-      R"("k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{}}},)"
-      R"("f:set":{"v:\"a\\\"b\"":{}},"f:list":{"i:3":{}},"f:a":{}})");
-  EXPECT_EQ(fields.paths(),
-            (std::vector<std::string>{".a", ".list[3]", R"(.ports[port=80,protocol="TCP"])",
-                                      R"(.ports[port=443,protocol="TCP"])",
-                                      R"(.ports[port=80,protocol="TCP"].name)",
-                                      R"(.set[="a\"b"])"}));
+  const FieldSet fields = set(R"({"f:ports":{"k:{\"port\":443,\"protocol\":\"TCP\"}":{".":{}},)"
+                              R"("k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{}}},)"
+                              R"("f:set":{"v:\"a\\\"b\"":{}},"f:list":{"i:3":{}},"f:a":{}})");
+  EXPECT_EQ(fields.paths(), (std::vector<std::string>{
+                                ".a", ".list[3]", R"(.ports[port=80,protocol="TCP"])",
+                                R"(.ports[port=443,protocol="TCP"])",
+                                R"(.ports[port=80,protocol="TCP"].name)", R"(.set[="a\"b"])"}));
 }
 
 }  // namespace

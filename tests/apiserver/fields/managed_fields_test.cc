@@ -17,9 +17,8 @@ json::Document value(const std::string& text) {
   return document;
 }
 
-std::string entry(const std::string& manager, const std::string& operation,
-                  const std::string& time, const std::string& field,
-                  const std::string& version = "v1") {
+std::string entry(const std::string& manager, const std::string& operation, const std::string& time,
+                  const std::string& field, const std::string& version = "v1") {
   return fmt::format(
       R"({{"manager":"{}","operation":"{}","apiVersion":"{}","time":"{}","fieldsType":"FieldsV1",)"
       R"("fieldsV1":{{"f:{}":{{}}}}}})",

@@ -80,9 +80,10 @@ TEST_F(CustomSchema, SaysWhichFieldsThereAre) {
 }
 
 TEST_F(CustomSchema, FindsElementsByDefaultedKeys) {
-  EXPECT_EQ(fields(R"({"parts":[{"name":"p","count":1},{"kind":"nut"}]})"),
-            R"({"f:spec":{"f:parts":{"k:{\"kind\":\"bolt\",\"name\":\"p\"}":{"f:count":{},"f:name":{},".":{}},)"
-            R"("k:{\"kind\":\"nut\"}":{"f:kind":{},".":{}}}}})");
+  EXPECT_EQ(
+      fields(R"({"parts":[{"name":"p","count":1},{"kind":"nut"}]})"),
+      R"({"f:spec":{"f:parts":{"k:{\"kind\":\"bolt\",\"name\":\"p\"}":{"f:count":{},"f:name":{},".":{}},)"
+      R"("k:{\"kind\":\"nut\"}":{"f:kind":{},".":{}}}}})");
 }
 
 TEST_F(CustomSchema, OwnsRepeatedElementsTogether) {
@@ -92,9 +93,9 @@ TEST_F(CustomSchema, OwnsRepeatedElementsTogether) {
 
 TEST_F(CustomSchema, ChecksValues) {
   const auto problems = [&](const std::string& spec) {
-    return check(value(R"({"apiVersion":"e/v1","kind":"K","metadata":{"name":"n"},"spec":)" + spec +
-                       "}"),
-                 type_);
+    return check(
+        value(R"({"apiVersion":"e/v1","kind":"K","metadata":{"name":"n"},"spec":)" + spec + "}"),
+        type_);
   };
   EXPECT_THAT(problems(R"({"size":null,"free":{"a":[{}]},"any":3,"port":1})"), IsEmpty());
   EXPECT_THAT(problems(R"({"nonsense":1})"),
@@ -113,9 +114,8 @@ TEST_F(CustomSchema, ChecksValues) {
               ElementsAre(".spec.steps: expected list, got &{map[a:1]}"));
   EXPECT_THAT(problems(R"({"labels":["a"]})"),
               ElementsAre(".spec.labels: expected map, got &{[a]}"));
-  EXPECT_THAT(problems(R"({"labels":{"a":5}})"),
-              ElementsAre(".spec.labels.a: expected string, got "
-                          "&value.valueUnstructured{Value:5}"));
+  EXPECT_THAT(problems(R"({"labels":{"a":5}})"), ElementsAre(".spec.labels.a: expected string, got "
+                                                             "&value.valueUnstructured{Value:5}"));
 }
 
 TEST_F(CustomSchema, MergesPieceByPieceOrAsAWhole) {
@@ -143,11 +143,12 @@ TEST(BuiltinFields, FollowListTypesAndAtomicStructures) {
       "template":{"spec":{"nodeSelector":{"x":"y"},"tolerations":[{"key":"k"}],
         "containers":[{"name":"c","ports":[{"containerPort":80}],
           "env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"f"}}}]}]}}}})");
-  EXPECT_EQ(text(field_set(object, deployment())),
-            R"({"f:spec":{"f:selector":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{)"
-            R"("f:env":{"k:{\"name\":\"A\"}":{"f:name":{},"f:valueFrom":{"f:fieldRef":{}},".":{}}},)"
-            R"("f:name":{},"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":)"
-            R"({"f:containerPort":{},".":{}}},".":{}}},"f:nodeSelector":{},"f:tolerations":{}}}}})");
+  EXPECT_EQ(
+      text(field_set(object, deployment())),
+      R"({"f:spec":{"f:selector":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{)"
+      R"("f:env":{"k:{\"name\":\"A\"}":{"f:name":{},"f:valueFrom":{"f:fieldRef":{}},".":{}}},)"
+      R"("f:name":{},"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":)"
+      R"({"f:containerPort":{},".":{}}},".":{}}},"f:nodeSelector":{},"f:tolerations":{}}}}})");
 }
 
 TEST(BuiltinFields, LeaveOutWhatTheTypeDoesNotHave) {
@@ -192,15 +193,17 @@ INSTANTIATE_TEST_SUITE_P(
                   R"({"spec":{"containers":[{"name":"b"},{"name":"a","image":"j"}]}})", "{}",
                   R"({"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{"f:image":{}}}}})", "{}"},
         Differing{R"({"spec":{"containers":[{"name":"a"}]}})", R"({"spec":{"containers":[]}})",
-                  R"({"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{"f:name":{},".":{}}}}})", "{}",
-                  "{}"},
-        Differing{R"({"spec":{"nodeSelector":{"a":"1"}}})", R"({"spec":{"nodeSelector":{"b":"1"}}})",
-                  "{}", R"({"f:spec":{"f:nodeSelector":{}}})", "{}"},
+                  R"({"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{"f:name":{},".":{}}}}})",
+                  "{}", "{}"},
+        Differing{R"({"spec":{"nodeSelector":{"a":"1"}}})",
+                  R"({"spec":{"nodeSelector":{"b":"1"}}})", "{}",
+                  R"({"f:spec":{"f:nodeSelector":{}}})", "{}"},
         Differing{R"({"spec":{"containers":[{"name":"a"}]}})",
                   R"({"spec":{"containers":[{"name":"a"},{"name":"a"}]}})",
-                  R"({"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{"f:name":{},".":{}}}}})", "{}",
-                  R"({"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{}}}})"},
-        Differing{R"({"metadata":{"finalizers":["a","b"]}})", R"({"metadata":{"finalizers":["b"]}})",
+                  R"({"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{"f:name":{},".":{}}}}})",
+                  "{}", R"({"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{}}}})"},
+        Differing{R"({"metadata":{"finalizers":["a","b"]}})",
+                  R"({"metadata":{"finalizers":["b"]}})",
                   R"({"f:metadata":{"f:finalizers":{"v:\"a\"":{}}}})", "{}", "{}"},
         Differing{R"({"metadata":{"managedFields":[{"manager":"a"}]}})", R"({"metadata":{}})", "{}",
                   "{}", "{}"}));
@@ -230,16 +233,19 @@ TEST(Removing, TakesElementsAlongWithWhatIsBelow) {
   gone.insert({PathElement::field("spec"), PathElement::field("containers"), b,
                PathElement::field("image")});
   json::Document out;
-  EXPECT_EQ(sorted(remove(object, gone, pod(), out.GetAllocator())),
-            R"({"metadata":{"labels":{"y":"2"}},"spec":{"containers":[{"name":"b","command":["x"]}],)"
-            R"("nodeName":"n"}})");
+  EXPECT_EQ(
+      sorted(remove(object, gone, pod(), out.GetAllocator())),
+      R"({"metadata":{"labels":{"y":"2"}},"spec":{"containers":[{"name":"b","command":["x"]}],)"
+      R"("nodeName":"n"}})");
 }
 
 TEST(NamedFields, BecomeMembersUnlessTheyAreEntries) {
-  const auto object = value(R"({"spec":{"containers":[{"name":"a"}]},"metadata":{"labels":{"x":"1"}}})");
-  EXPECT_EQ(text(with_fields(field_set(object, pod()), pod())),
-            R"({"f:metadata":{"f:labels":{"f:x":{},".":{}},".":{}},)"
-            R"("f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{"f:name":{},".":{}},".":{}},".":{}}})");
+  const auto object =
+      value(R"({"spec":{"containers":[{"name":"a"}]},"metadata":{"labels":{"x":"1"}}})");
+  EXPECT_EQ(
+      text(with_fields(field_set(object, pod()), pod())),
+      R"({"f:metadata":{"f:labels":{"f:x":{},".":{}},".":{}},)"
+      R"("f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{"f:name":{},".":{}},".":{}},".":{}}})");
 }
 
 }  // namespace
