@@ -5,8 +5,10 @@
 
 #include "cmd/commands.h"
 #include "cmd/server_table.h"
+#include "lookout/api/detail/object_editor.h"
 #include "lookout/api/detail/yaml_writer.h"
 #include "lookout/api/status.h"
+#include "lookout/api/symbols.h"
 #include "lookout/base/ascii.h"
 
 namespace lookout::cmd {
@@ -15,6 +17,7 @@ namespace {
 struct GetFlags {
   SelectionFlags selection;
   std::string output = "table";
+  bool shows_managed_fields = false;
 };
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
@@ -28,8 +31,11 @@ std::string name_of(const api::Resource& resource, const api::Object& object) {
 /// Prints objects one after another, in one of the formats.
 class Printer {
  public:
-  Printer(api::Resource resource, std::string format, bool list)
-      : resource_(std::move(resource)), format_(std::move(format)), list_(list) {}
+  Printer(api::Resource resource, const GetFlags& flags, bool list)
+      : resource_(std::move(resource)),
+        format_(flags.output),
+        shows_managed_fields_(flags.shows_managed_fields),
+        list_(list) {}
 
   void begin() {
     if (!list_) return;
@@ -41,10 +47,16 @@ class Printer {
     ++count_;
     if (format_ == "name") {
       print(name_of(resource_, object) + "\n");
-    } else if (format_ == "json") {
-      json(object);
+      return;
+    }
+    const api::Object shown =
+        shows_managed_fields_
+            ? object
+            : api::with_metadata(object, {{api::sym::kManagedFields, std::monostate()}});
+    if (format_ == "json") {
+      json(shown);
     } else {
-      yaml(object);
+      yaml(shown);
     }
   }
 
@@ -93,6 +105,7 @@ class Printer {
 
   api::Resource resource_;
   std::string format_;
+  bool shows_managed_fields_;
   bool list_;
   std::size_t count_ = 0;
 };
@@ -116,12 +129,12 @@ int run(const ConnectionFlags& connection, const GetFlags& flags) {
   }
   const rest::ResourceClient objects = client.resource(resource, ns);
   if (!flags.selection.name.empty()) {
-    Printer printer(resource, flags.output, false);
+    Printer printer(resource, flags, false);
     printer.object(objects.get(flags.selection.name));
     printer.end();
     return 0;
   }
-  Printer printer(resource, flags.output, true);
+  Printer printer(resource, flags, true);
   rest::ListOptions options;
   options.label_selector = flags.selection.label_selector;
   options.field_selector = flags.selection.field_selector;
@@ -147,6 +160,8 @@ void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action) {
   command->add_option("-o,--output", flags->output, "table, json, yaml or name")
       ->check(CLI::IsMember({"table", "json", "yaml", "name"}))
       ->capture_default_str();
+  command->add_flag("--show-managed-fields", flags->shows_managed_fields,
+                    "Show managedFields in json and yaml");
   command->footer(
       "Examples:\n"
       "  lookout get pods -A\n"

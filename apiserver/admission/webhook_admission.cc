@@ -409,9 +409,7 @@ Awaitable<Object> WebhookAdmission::mutate(Write write, Normalize normalize) {
   if (round.changed && !round.due.empty()) co_await mutate_in_round(round, true);
   if (!round.changed) co_return write.object;
   if (!scaling) co_return round.current;
-  const resources::Store::Change change = endpoints::scale_change(
-      target_.resource, [scale = round.current](const Object& /*present*/) { return scale; });
-  co_return change(write.old);
+  co_return endpoints::scaled(resource, write.object, round.current);
 }
 
 Awaitable<void> WebhookAdmission::ask_one(std::shared_ptr<Poll> poll, std::size_t which,

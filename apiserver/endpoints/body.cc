@@ -298,6 +298,11 @@ WriteOptions parse_write_options(const http::Request& request, std::string_view 
   if (kind == "PatchOptions" && request.parameter("force") && !applies) {
     causes.push_back(rules::forbidden("force", "may not be specified for non-apply patch"));
   }
+  if (kind == "PatchOptions" && applies) {
+    if (manager.empty())
+      causes.push_back(rules::required("fieldManager", "is required for apply patch"));
+    options.force = is_true(request.parameter("force").value_or("false"));
+  }
   if (!causes.empty()) throw StatusError::invalid("meta.k8s.io", kind, "", std::move(causes));
   return options;
 }

@@ -31,6 +31,8 @@ json::Document decode_json(const std::string& body, std::string_view prefix);
 struct WriteOptions {
   bool dry_run = false;
   FieldValidation field_validation = FieldValidation::kWarn;
+  /// Server-side apply takes fields away from others.
+  bool force = false;
 };
 /// The parameters of a create, an update or a patch; `kind` is "CreateOptions" or such. Throws
 /// api::StatusError (422) for values that are not allowed.

@@ -203,7 +203,7 @@ resources::Store::Change parse_patch(const http::Request& request,
     api::Status status;
     status.code = 415;
     status.reason = api::reason::kUnsupportedMediaType;
-    status.message = "server-side apply is not served: use another kind of patch";
+    status.message = "server-side apply needs managedFields, which this server does not keep";
     throw StatusError(std::move(status));
   }
   if (resource->custom) {

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <random>
 #include <utility>
 
+#include "apiserver/endpoints/apply.h"
 #include "apiserver/endpoints/body.h"
 #include "apiserver/endpoints/enforcement.h"
+#include "apiserver/endpoints/field_owners.h"
 #include "apiserver/endpoints/list_options.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/output.h"
@@ -296,8 +300,12 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
         "the namespace of the provided object does not match the namespace sent on the request");
   }
   const auto warnings = check_fields(call.request, resource, options.field_validation);
+  std::optional<fields::FieldManager> owner;
+  if (managed_fields_)
+    owner = field_manager(call.request, resources_.table(), call.target.resource, {});
   Target target = call.target;
   target.admission = &admission;
+  target.fields = owner ? &*owner : nullptr;
   const Object created = co_await store_.create(std::move(target), object, options.dry_run);
   co_await after_write(call);
   Response response = respond(call, 201, created, format);
@@ -343,9 +351,20 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   const WriteOptions options =
       parse_write_options(call.request, patching ? "PatchOptions" : "UpdateOptions");
   const auto warnings = std::make_shared<std::vector<std::string>>();
+  std::shared_ptr<const fields::FieldManager> owner;
+  if (managed_fields_) {
+    owner = std::make_shared<const fields::FieldManager>(
+        scaling
+            ? scale_field_manager(call.request)
+            : field_manager(call.request, resources_.table(), call.target.resource, subresource));
+  }
+  const bool applying = owner != nullptr && patching &&
+                        media_type(call.request.header("content-type")) == kApplyPatch;
   Store::Change wish;
   storage::Preconditions preconditions;
-  if (patching) {
+  if (applying) {
+    wish = parse_apply(call.request, call.target, owner, options.force);
+  } else if (patching) {
     wish = parse_patch(call.request, call.target.resource, options.field_validation, warnings);
   } else {
     Object object = scaling ? decode_any_object(call.request, "Scale")
@@ -355,7 +374,7 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
     if (!object.uid().empty()) preconditions.uid = std::string(object.uid());
     wish = [object = std::move(object)](const Object& /*present*/) { return object; };
   }
-  if (scaling) wish = scale_change(call.target.resource, std::move(wish));
+  if (scaling) wish = scale_change(call.target.resource, std::move(wish), owner, applying);
   if (subresource == "proxy") {
     throw StatusError::bad_request(
         fmt::format("{}/proxy is not served by this server", call.target.resource->type.plural));
@@ -369,6 +388,8 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
       admission_of(call, admission_options(call.request, options));
   Target target = call.target;
   target.admission = &admission;
+  if (!applying && !scaling) target.fields = owner.get();
+  target.creates = applying && subresource.empty();
   Store::Updated updated = co_await store_.update(std::move(target), std::move(wish), part,
                                                   std::move(preconditions), options.dry_run);
   co_await after_write(call);

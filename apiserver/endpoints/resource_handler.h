@@ -29,12 +29,13 @@ class ResourceHandler {
   /// All must outlive it.
   ResourceHandler(resources::ResourceRegistry& resources, const resources::Store& store,
                   const admission::Webhooks& webhooks, const auth::Authenticator& authenticator,
-                  WatchLimits limits, std::shared_ptr<Counters> counters)
+                  WatchLimits limits, bool managed_fields, std::shared_ptr<Counters> counters)
       : resources_(resources),
         store_(store),
         webhooks_(webhooks),
         authenticator_(authenticator),
         limits_(limits),
+        managed_fields_(managed_fields),
         counters_(std::move(counters)) {}
 
   /// Adds the warnings for the client to `warnings`, whether the request succeeds or fails.
@@ -69,6 +70,7 @@ class ResourceHandler {
   const admission::Webhooks& webhooks_;
   const auth::Authenticator& authenticator_;
   const WatchLimits limits_;
+  const bool managed_fields_;
   const std::shared_ptr<Counters> counters_;
 };
 

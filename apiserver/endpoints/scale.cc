@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "apiserver/fields/managed_fields.h"
 #include "lookout/api/labels.h"
 #include "lookout/api/validation.h"
 #include "lookout/k8s/meta/v1.h"
@@ -42,6 +46,94 @@ std::string selector_text(Value selector) {
   }
 }
 
+/// The owners of the number of replicas: in the managedFields of an object, where the path is the
+/// resource's, and in those of its scale (k8s.io/apimachinery's managedfields.ScaleHandler).
+class ScaleOwners {
+ public:
+  ScaleOwners(const resources::ServedResource& resource, const Object& parent)
+      : version_(resource.type.api_version()), parent_(managed_fields_of(parent)) {
+    for (const std::string& name : resource.scale->spec_replicas)
+      path_.push_back(fields::PathElement::field(name));
+  }
+
+  Object with_managed_fields(const Object& scale) const {
+    fields::ManagedFields managed;
+    for (fields::Entry entry : parent_.entries()) {
+      if (entry.owner.api_version != version_ || !entry.set.contains(path_)) continue;
+      entry.owner.api_version = kScaleVersion;
+      entry.set = replicas_of_scale();
+      managed.entries().push_back(std::move(entry));
+    }
+    json::Document document = scale.to_document();
+    auto& allocator = document.GetAllocator();
+    fields::set_managed_fields(document, managed.to_json(allocator), allocator);
+    return Object::from(document);
+  }
+
+  /// The object with the owners of its scale in its managedFields.
+  Object take_over(const Object& scale, const Object& parent) const {
+    fields::ManagedFields of_scale = managed_fields_of(scale);
+    fields::FieldSet replicas;
+    replicas.insert(path_);
+    fields::ManagedFields managed;
+    for (fields::Entry entry : parent_.entries()) {
+      if (entry.owner.api_version == version_ && entry.set.contains(path_)) {
+        if (of_scale.find(entry.owner) == nullptr) {
+          entry.set = entry.set.without(replicas);
+        } else {
+          of_scale.remove(entry.owner);
+        }
+      }
+      if (!entry.set.empty()) managed.entries().push_back(std::move(entry));
+    }
+    for (fields::Entry& entry : of_scale.entries()) {
+      if (!entry.set.contains(kReplicasOfScale)) continue;
+      // kube-apiserver does not keep the time.
+      entry.time.reset();
+      entry.owner.api_version = version_;
+      entry.set = replicas;
+      managed.remove(entry.owner);
+      managed.entries().push_back(std::move(entry));
+    }
+    json::Document document = parent.to_document();
+    auto& allocator = document.GetAllocator();
+    fields::set_managed_fields(document, managed.to_json(allocator), allocator);
+    return Object::from(document);
+  }
+
+ private:
+  static constexpr std::string_view kScaleVersion = "autoscaling/v1";
+
+  /// Nothing if they are malformed.
+  static fields::ManagedFields managed_fields_of(const Object& object) {
+    const json::Document document = object.to_document();
+    const json::Value* entries = fields::managed_fields_of(document);
+    auto managed = entries == nullptr ? std::nullopt : fields::ManagedFields::parse(*entries);
+    return managed ? std::move(*managed) : fields::ManagedFields();
+  }
+
+  static fields::FieldSet replicas_of_scale() {
+    fields::FieldSet out;
+    out.insert(kReplicasOfScale);
+    return out;
+  }
+
+  static inline const std::vector<fields::PathElement> kReplicasOfScale = {
+      fields::PathElement::field("spec"), fields::PathElement::field("replicas")};
+
+  std::string version_;
+  std::vector<fields::PathElement> path_;
+  fields::ManagedFields parent_;
+};
+
+/// The changed scale, with the client as the owner of the change.
+Object owned(const Object& scale, const Object& before, const fields::FieldManager& owner) {
+  json::Document document = scale.to_document();
+  const json::Document live = before.to_document();
+  owner.update(document, &live, document.GetAllocator());
+  return Object::from(document);
+}
+
 }  // namespace
 
 Object scale_of(const resources::ServedResource& resource, const Object& object) {
@@ -67,40 +159,51 @@ Object scale_of(const resources::ServedResource& resource, const Object& object)
   return Object::from(scale);
 }
 
+Object scaled(const resources::ServedResource& resource, const Object& object,
+              const Object& scale) {
+  if (!scale.kind().empty() && scale.kind() != "Scale") {
+    throw StatusError::bad_request(
+        fmt::format("{0} in version \"{1}\" cannot be handled as a Scale: converting ({1}.{0}) to "
+                    "(autoscaling.Scale): unknown conversion",
+                    scale.kind(), scale.gvk().version));
+  }
+  if (scale.name() != object.name()) {
+    throw StatusError::bad_request(
+        fmt::format("the name of the object ({}) does not match the name on the URL ({})",
+                    scale.name(), object.name()));
+  }
+  const std::int64_t replicas = scale["spec"]["replicas"].as_int();
+  if (replicas < 0) {
+    throw StatusError::invalid("autoscaling", "Scale", object.name(),
+                               {api::validation::invalid("spec.replicas", replicas,
+                                                         "must be greater than or equal to 0")});
+  }
+  json::Document document = object.to_document();
+  auto& allocator = document.GetAllocator();
+  json::Value* place = &document;
+  const auto& path = resource.scale->spec_replicas;
+  for (std::size_t i = 0; i + 1 < path.size(); ++i)
+    place = &json::child(*place, path[i], allocator);
+  if (!path.empty()) json::set(*place, path.back(), json::Value(replicas), allocator);
+  // Whose version the client has seen.
+  json::set(json::child(document, "metadata", allocator), "resourceVersion",
+            scale.resource_version().empty() ? object.resource_version() : scale.resource_version(),
+            allocator);
+  return Object::from(document);
+}
+
 resources::Store::Change scale_change(const resources::ServedResourcePtr& resource,
-                                      resources::Store::Change change) {
-  return [resource, change = std::move(change)](const Object& present) {
-    const Object scale = change(scale_of(*resource, present));
-    if (!scale.kind().empty() && scale.kind() != "Scale") {
-      throw StatusError::bad_request(fmt::format(
-          "{0} in version \"{1}\" cannot be handled as a Scale: converting ({1}.{0}) to "
-          "(autoscaling.Scale): unknown conversion",
-          scale.kind(), scale.gvk().version));
-    }
-    if (scale.name() != present.name()) {
-      throw StatusError::bad_request(
-          fmt::format("the name of the object ({}) does not match the name on the URL ({})",
-                      scale.name(), present.name()));
-    }
-    const std::int64_t replicas = scale["spec"]["replicas"].as_int();
-    if (replicas < 0) {
-      throw StatusError::invalid("autoscaling", "Scale", present.name(),
-                                 {api::validation::invalid("spec.replicas", replicas,
-                                                           "must be greater than or equal to 0")});
-    }
-    json::Document document = present.to_document();
-    auto& allocator = document.GetAllocator();
-    json::Value* place = &document;
-    const auto& path = resource->scale->spec_replicas;
-    for (std::size_t i = 0; i + 1 < path.size(); ++i)
-      place = &json::child(*place, path[i], allocator);
-    if (!path.empty()) json::set(*place, path.back(), json::Value(replicas), allocator);
-    // Whose version the client has seen.
-    json::set(
-        json::child(document, "metadata", allocator), "resourceVersion",
-        scale.resource_version().empty() ? present.resource_version() : scale.resource_version(),
-        allocator);
-    return Object::from(document);
+                                      resources::Store::Change change,
+                                      std::shared_ptr<const fields::FieldManager> owner,
+                                      bool applies) {
+  return [resource, change = std::move(change), owner = std::move(owner),
+          applies](const Object& present) {
+    if (owner == nullptr) return scaled(*resource, present, change(scale_of(*resource, present)));
+    const ScaleOwners owners(*resource, present);
+    const Object before = owners.with_managed_fields(scale_of(*resource, present));
+    const Object scale = change(before);
+    const Object object = scaled(*resource, present, scale);
+    return owners.take_over(applies ? scale : owned(scale, before, *owner), object);
   };
 }
 

@@ -1,6 +1,9 @@
 // The scale subresource.
 #pragma once
 
+#include <memory>
+
+#include "apiserver/fields/field_manager.h"
 #include "apiserver/resources/store.h"
 #include "lookout/api/object.h"
 
@@ -9,8 +12,17 @@ namespace lookout::apiserver::endpoints {
 /// The autoscaling/v1 Scale of an object.
 api::Object scale_of(const resources::ServedResource& resource, const api::Object& object);
 
-/// The change of an object that a change of its scale makes.
+/// The object with the number of replicas of a scale. Throws api::StatusError for a scale that is
+/// none of this object.
+api::Object scaled(const resources::ServedResource& resource, const api::Object& object,
+                   const api::Object& scale);
+
+/// The change of an object that a change of its scale makes. `owner` records who changes the number
+/// of replicas, unless the change, which is server-side apply then, has done so; null where nobody
+/// does.
 resources::Store::Change scale_change(const resources::ServedResourcePtr& resource,
-                                      resources::Store::Change change);
+                                      resources::Store::Change change,
+                                      std::shared_ptr<const fields::FieldManager> owner,
+                                      bool applies);
 
 }  // namespace lookout::apiserver::endpoints

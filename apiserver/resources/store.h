@@ -16,6 +16,10 @@
 #include "lookout/apiserver/storage/interface.h"
 #include "lookout/base/attributes.h"
 
+namespace lookout::apiserver::fields {
+class FieldManager;
+}
+
 namespace lookout::apiserver::resources {
 
 class Admission;
@@ -29,6 +33,11 @@ struct Target {
   LOOKOUT_OPTION std::string name = {};
   /// Asked before anything is written. Null: nobody is. It must outlive the request.
   Admission* admission = nullptr;
+  /// Records in managedFields what the client changes. Null: managedFields are what the change says.
+  /// It must outlive the request.
+  const fields::FieldManager* fields = nullptr;
+  /// An update of an object that does not exist creates it, whatever the strategy says.
+  bool creates = false;
 
   /// The key of the object in the storage, or what the keys of the collection begin with.
   std::string key() const;
@@ -124,6 +133,7 @@ class Store {
   Awaitable<Updated> update_unasked(Target target, Change change, Part part,
                                     storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Deleted> remove_unasked(Target target, DeleteOptions options) const;
+  /// The object that is to be created after all: the same one, unless admission has changed it.
   Awaitable<api::Object> admit_new(Target target, api::Object object) const;
   Awaitable<Updated> update_admitted(Target target, Change change, Part part,
                                      storage::Preconditions preconditions, bool dry_run) const;

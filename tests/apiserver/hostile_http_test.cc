@@ -547,12 +547,20 @@ TEST_F(HostileHttp, OtherContentTypesAreRefused) {
   EXPECT_THAT(message_of(answer), HasSubstr("application/json"));
 }
 
-TEST_F(HostileHttp, ServerSideApplyIsRefusedInWords) {
-  const HttpAnswer answer =
-      http(port(), "PATCH", std::string(kConfigMaps) + "/a?fieldManager=me&force=true",
-           config_map("a"), {{"Content-Type", "application/apply-patch+yaml"}});
-  EXPECT_EQ(answer.code, 415);
-  EXPECT_EQ(message_of(answer), "server-side apply is not served: use another kind of patch");
+TEST_F(HostileHttp, DeeplyNestedConfigurationsAreRefused) {
+  const auto apply = [&](const std::string& body) {
+    return http(port(), "PATCH", std::string(kConfigMaps) + "/a?fieldManager=me&force=true", body,
+                {{"Content-Type", "application/apply-patch+yaml"}})
+        .code;
+  };
+  EXPECT_EQ(apply(std::string(100000, '[')), 400);
+  EXPECT_EQ(apply(R"({"a":)" + std::string(100000, '[') + std::string(100000, ']') + "}"), 400);
+  std::string fields;
+  for (int i = 0; i < 20000; ++i) fields += R"({\"f:a\":)";
+  EXPECT_EQ(apply(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","annotations":)"
+                  R"({"kubectl.kubernetes.io/last-applied-configuration":")" +
+                  fields + R"("}}})"),
+            201);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongPatch{kMerge, R"({"spec":5})", 400, ""},
         WrongPatch{kJson, "{}", 400, "cannot unmarshal object"},
         WrongPatch{kJson, R"([{"op":"remove","path":"/none"}])", 422, ""},
-        WrongPatch{"application/apply-patch+yaml", "spec: {}", 415, "server-side apply"},
+        WrongPatch{"application/apply-patch+yaml", "spec: {}", 422, "fieldManager: Required value"},
         WrongPatch{"text/plain", "{}", 415, ""}));
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST_F(Subresources, BrokenPatchesAreRefused) {
             "error decoding patch: unexpected end of JSON input");
   EXPECT_EQ(message("[1,]", "application/json-patch+json"),
             "error decoding patch: Invalid value. at byte 3");
-  EXPECT_EQ(call("PATCH", path, "{}", "application/apply-patch+yaml").code, 415);
+  EXPECT_EQ(call("PATCH", path, "{}", "application/apply-patch+yaml").code, 422);
   EXPECT_EQ(
       call("PATCH", path, R"({"metadata":{"labels":{"a":1}}})", "application/merge-patch+json")
           .code,

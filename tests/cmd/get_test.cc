@@ -1,6 +1,8 @@
 // lookout get.
 #include <yaml-cpp/yaml.h>
 
+#include "lookout/api/detail/object_editor.h"
+#include "lookout/api/symbols.h"
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/support/held.h"
 #include "tests/support/matchers.h"
@@ -95,7 +97,12 @@ TEST_F(Get, ShowsJson) {
   const auto one = lookout({"get", "pods", "web-1", "-o", "json"});
   EXPECT_EQ(one.status, 0) << one.errors;
   const auto object = api::Object::parse(one.output);
-  EXPECT_EQ(object, client_.resource(kPods, "default").get("web-1"));
+  // As in kubectl, the owners of the fields are only shown on demand.
+  const auto whole = lookout({"get", "pods", "web-1", "-o", "json", "--show-managed-fields"});
+  EXPECT_EQ(api::Object::parse(whole.output), client_.resource(kPods, "default").get("web-1"));
+  EXPECT_EQ(object, api::with_metadata(api::Object::parse(whole.output),
+                                       {{api::sym::kManagedFields, std::monostate()}}));
+  EXPECT_NE(object, api::Object::parse(whole.output));
   const auto all = lookout({"get", "pods", "-o", "json"});
   const auto list = api::Object::parse(all.output);
   EXPECT_EQ(list.kind(), "List");

@@ -239,9 +239,49 @@ TEST_P(Kubectl, Applies) {
   EXPECT_EQ(ok({"get", "cm", "conf", path(".data")}), R"({"a":"1","b":"2"})");
   EXPECT_THAT(ok({"apply", "-f", second}), HasSubstr("configmap/conf configured"));
   EXPECT_EQ(ok({"get", "cm", "conf", path(".data")}), R"({"a":"3"})");
-  EXPECT_THAT(refused({"apply", "--server-side", "-f", second}),
-              HasSubstr("server-side apply is not served"));
   EXPECT_EQ(ok({"delete", "-f", second}), "configmap \"conf\" deleted\n");
+}
+
+TEST_P(Kubectl, AppliesOnTheServer) {
+  const std::string one = file("map.yaml", config_map("m", "a: '1', b: '1'"));
+  EXPECT_THAT(ok({"apply", "--server-side", "-f", one}),
+              HasSubstr("configmap/m serverside-applied"));
+  // What is left out goes, and what others add stays.
+  ok({"patch", "configmap", "m", "--type=merge", "-p", R"({"data":{"c":"other"}})"});
+  ok({"apply", "--server-side", "-f", file("less.yaml", config_map("m", "a: '2'"))});
+  EXPECT_EQ(ok({"get", "configmap", "m", path(".data")}), R"({"a":"2","c":"other"})");
+  // Another manager is in conflict, and may insist.
+  const std::string other = file("other.yaml", config_map("m", "a: '3'"));
+  EXPECT_THAT(refused({"apply", "--server-side", "--field-manager=other", "-f", other}),
+              HasSubstr("conflict with \"kubectl\": .data.a"));
+  ok({"apply", "--server-side", "--field-manager=other", "--force-conflicts", "-f", other});
+  EXPECT_EQ(ok({"get", "configmap", "m", path(".data.a")}), "3");
+  EXPECT_THAT(ok({"get", "configmap", "m", "-o", "yaml", "--show-managed-fields"}),
+              HasSubstr("manager: other"));
+}
+
+TEST_P(Kubectl, ShowsWhatAnApplyOnTheServerWouldChange) {
+  ok({"apply", "--server-side", "-f", file("web.yaml", kDeployment)});
+  EXPECT_EQ(kubectl({"diff", "--server-side", "-f", file("web.yaml", kDeployment)}).status, 0);
+  std::string more = kDeployment;
+  more.replace(more.find("replicas: 2"), 11, "replicas: 5");
+  const auto diff = kubectl({"diff", "--server-side", "-f", file("more.yaml", more)});
+  EXPECT_EQ(diff.status, 1) << diff.errors;
+  EXPECT_THAT(diff.output, HasSubstr("+  replicas: 5"));
+  EXPECT_EQ(ok({"get", "deployment", "web", path(".spec.replicas")}), "2");
+}
+
+TEST_P(Kubectl, TakesOverFromItsApplyOnTheClient) {
+  ok({"apply", "-f", file("web.yaml", kDeployment)});
+  std::string more = kDeployment;
+  more.replace(more.find("replicas: 2"), 11, "replicas: 5");
+  ok({"apply", "--server-side", "-f", file("more.yaml", more)});
+  EXPECT_EQ(ok({"get", "deployment", "web", path(".spec.replicas")}), "5");
+  // The annotation follows, so that one can go back.
+  EXPECT_THAT(ok({"get", "deployment", "web", "-o", "yaml"}), HasSubstr(R"("replicas":5)"));
+  more.replace(more.find("replicas: 5"), 11, "replicas: 4");
+  ok({"apply", "-f", file("back.yaml", more)});
+  EXPECT_EQ(ok({"get", "deployment", "web", path(".spec.replicas")}), "4");
 }
 
 TEST_P(Kubectl, Deletes) {

@@ -73,6 +73,8 @@ struct ServerOptions {
   /// How long a request or a watch waits for a future resourceVersion before it fails with 504
   /// ("Too large resource version").
   std::chrono::milliseconds future_wait{3000};
+  /// False: no managedFields, and no server-side apply (415). Writes cost less.
+  bool managed_fields = true;
   /// The IPv4 range for cluster IPs of services.
   LOOKOUT_OPTION std::string service_cluster_ip_range = "10.0.0.0/16";
   /// Resolves webhooks that name a service. If it is null or returns nothing, the server uses a

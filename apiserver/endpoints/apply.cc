@@ -1,0 +1,108 @@
+#include "apiserver/endpoints/apply.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "apiserver/endpoints/body.h"
+#include "apiserver/endpoints/typed_decoding.h"
+#include "apiserver/names.h"
+#include "lookout/api/error.h"
+#include "lookout/base/yaml_tree.h"
+
+namespace lookout::apiserver::endpoints {
+namespace {
+
+constexpr std::string_view kPrefix = "error decoding YAML: ";
+
+Document parse_config(const std::string& body) {
+  Document config;
+  try {
+    // JSON is YAML, and faster.
+    config = body.starts_with('{') ? api::Object::parse(body).to_document() : Document();
+  } catch (const api::DecodeError&) {
+    config.SetNull();
+  }
+  if (config.IsObject()) return config;
+  try {
+    const YamlTree tree(body);
+    config = decode_json(to_json(tree.root()), kPrefix);
+  } catch (const YamlError& e) {
+    throw StatusError::bad_request(fmt::format("{}error converting YAML to JSON: yaml: line {}: {}",
+                                               kPrefix, e.line(), e.what()));
+  }
+  if (!config.IsObject()) {
+    throw StatusError::bad_request(fmt::format(
+        "{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", kPrefix,
+        config.IsArray()    ? "array"
+        : config.IsString() ? "string"
+                            : "value"));
+  }
+  return config;
+}
+
+/// The server's own rules about the object that results.
+void check_applied(const Object& applied, const Object& present, const resources::Target& target) {
+  const resources::ServedResource& resource = *target.resource;
+  if (!present && !applied.uid().empty()) {
+    throw StatusError::conflict(
+        resource.type.group, resource.type.plural, target.name,
+        fmt::format("uid mismatch: the provided object specified uid {}, and no existing object "
+                    "was found",
+                    applied.uid()));
+  }
+  if (applied.name().empty()) {
+    throw StatusError::bad_request(fmt::format(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        target.name));
+  }
+  if (applied.name() != target.name) {
+    throw StatusError::bad_request(
+        fmt::format("the name of the object ({}) does not match the name on the URL ({})",
+                    applied.name(), target.name));
+  }
+  if (!target.ns.empty() && !applied.ns().empty() && applied.ns() != target.ns) {
+    throw StatusError::bad_request(fmt::format(
+        "the namespace of the object ({}) does not match the namespace on the request ({})",
+        applied.ns(), target.ns));
+  }
+}
+
+/// The types of fields are known by now; this is about values that Go's types cannot hold.
+void check_decodes(const Object& applied, const resources::ServedResource& resource) {
+  if (applied.kind() != resource.type.kind) return;  // a scale
+  const DecodingProblems problems = find_decoding_problems(applied.to_json(), resource);
+  if (!problems.error) return;
+  api::Status status;
+  status.code = 500;
+  status.message = fmt::format(
+      "failed to convert new object ({}/{}; {}, Kind={}) to proper version: {}", applied.ns(),
+      applied.name(), resource.type.api_version(), resource.type.kind, *problems.error);
+  throw StatusError(std::move(status));
+}
+
+}  // namespace
+
+resources::Store::Change parse_apply(const http::Request& request, const resources::Target& target,
+                                     std::shared_ptr<const fields::FieldManager> manager,
+                                     bool force) {
+  // Changes are copied about; the configuration need not be.
+  auto config = std::make_shared<const Document>(parse_config(request.body));
+  return [config, manager = std::move(manager), target, force](const Object& present) {
+    std::optional<Document> live;
+    if (present) live = present.to_document();
+    try {
+      const Document document = manager->apply(live ? &*live : nullptr, *config, force);
+      Object applied = Object::from(document);
+      check_applied(applied, present, target);
+      check_decodes(applied, *target.resource);
+      return applied;
+    } catch (const api::DecodeError& e) {
+      throw StatusError::bad_request(e.what());
+    }
+  };
+}
+
+}  // namespace lookout::apiserver::endpoints

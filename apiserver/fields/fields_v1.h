@@ -1,0 +1,25 @@
+// FieldsV1: the JSON form of a set of fields.
+#pragma once
+
+#include <optional>
+
+#include "apiserver/fields/field_set.h"
+#include "apiserver/json.h"
+
+namespace lookout::apiserver::fields {
+
+/// Deeper sets are refused: objects are not nested deeper either.
+inline constexpr int kMaxFieldDepth = 1000;
+
+/// Reads `{"f:spec":{"f:replicas":{}}}`. Empty if the value is no FieldsV1. Ignores members of
+/// kinds that it does not know, as Kubernetes does.
+std::optional<FieldSet> parse_fields_v1(const json::Value& value);
+
+/// The JSON form; its text is in `allocator`.
+json::Value to_fields_v1(const FieldSet& set, json::Allocator& allocator);
+
+/// The JSON text of a scalar, or of an object of scalars, of which equal values have equal text:
+/// members are in the order of their names, and whole numbers have no fraction.
+std::string canonical_json(const json::Value& value);
+
+}  // namespace lookout::apiserver::fields

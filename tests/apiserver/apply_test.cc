@@ -1,0 +1,269 @@
+// Server-side apply and managedFields over HTTP, through this library's clients.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "lookout/api/status.h"
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+#include "tests/support/held.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+using api::Value;
+using lookout::test::held;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Object data(const std::string& name, const std::string& members) {
+  return json(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")" + name +
+              R"("},"data":)" + members + "}");
+}
+
+Object deployment(const std::string& name, const std::string& spec) {
+  return json(R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":")" + name +
+              R"("},"spec":{)" + spec + "}}");
+}
+
+constexpr const char* kTemplate =
+    R"("selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
+       "spec":{"containers":[{"name":"main","image":"web:1"}]}})";
+
+/// "manager operation subresource" of each entry.
+std::vector<std::string> owners(const Object& object) {
+  std::vector<std::string> out;
+  for (const Value entry : object["metadata"]["managedFields"].elements()) {
+    const std::string_view subresource = entry["subresource"].as_string();
+    out.push_back(fmt::format("{} {}{}{}", entry["manager"].as_string(),
+                              entry["operation"].as_string(), subresource.empty() ? "" : " ",
+                              subresource));
+  }
+  return out;
+}
+
+class Apply : public ClientTest {
+ protected:
+  Object apply(const Object& object, const std::string& manager, bool force = false) const {
+    const auto& kind = object.kind() == "ConfigMap" ? kConfigMaps : kDeployments;
+    return in(kind).apply(object, {.field_manager = manager, .force = force});
+  }
+
+  HttpAnswer patch(const std::string& path, const std::string& body,
+                   const std::string& type = "application/apply-patch+yaml",
+                   const std::string& agent = "agent/1") const {
+    return http(server_.port(), "PATCH", path, body,
+                {{"Content-Type", type}, {"User-Agent", agent}});
+  }
+};
+
+constexpr const char* kWeb = "/apis/apps/v1/namespaces/default/deployments/web";
+
+TEST_F(Apply, CreatesChangesAndRemoves) {
+  EXPECT_EQ(held(apply(data("m", R"({"a":"1","b":"1"})"), "x"))["data"]["a"].as_string(), "1");
+  EXPECT_EQ(held(apply(data("m", R"({"a":"2"})"), "x"))["data"].to_json(), R"({"a":"2"})");
+}
+
+TEST_F(Apply, OfOneManagerLeavesTheFieldsOfOthers) {
+  apply(data("m", R"({"a":"1"})"), "x");
+  const Object both = apply(data("m", R"({"b":"1"})"), "y");
+  EXPECT_EQ(both["data"].to_json(), R"({"a":"1","b":"1"})");
+  EXPECT_THAT(owners(both), ElementsAre("x Apply", "y Apply"));
+  const api::Status status = status_of([&] { apply(data("m", R"({"a":"2"})"), "y"); });
+  EXPECT_EQ(status.code, 409);
+  EXPECT_EQ(status.message, R"(Apply failed with 1 conflict: conflict with "x": .data.a)");
+  EXPECT_EQ(held(apply(data("m", R"({"a":"2"})"), "y", true))["data"].to_json(), R"({"a":"2"})");
+}
+
+TEST_F(Apply, ThatChangesNothingWritesNothing) {
+  const Object first = apply(data("m", R"({"a":"1"})"), "x");
+  const Object second = apply(data("m", R"({"a":"1"})"), "x");
+  EXPECT_EQ(second.resource_version(), first.resource_version());
+}
+
+TEST_F(Apply, WithAValueInAnotherSpellingWritesNothing) {
+  const auto with_cpu = [](const char* cpu) {
+    return deployment("web", fmt::format(R"("selector":{{"matchLabels":{{"app":"web"}}}},
+        "template":{{"metadata":{{"labels":{{"app":"web"}}}},"spec":{{"containers":[{{"name":"main",
+        "image":"web:1","resources":{{"limits":{{"cpu":"{}"}}}}}}]}}}})",
+                                         cpu));
+  };
+  const Object first = apply(with_cpu("1000m"), "x");
+  EXPECT_EQ(apply(with_cpu("1000m"), "x").resource_version(), first.resource_version());
+}
+
+TEST_F(Apply, TakesYaml) {
+  const HttpAnswer answer = patch("/api/v1/namespaces/default/configmaps/m?fieldManager=x",
+                                  "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\ndata:\n"
+                                  "  a: |\n    one\n    two\n");
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  EXPECT_EQ(held(json(answer.body))["data"]["a"].as_string(), "one\ntwo\n");
+  EXPECT_EQ(patch("/api/v1/namespaces/default/configmaps/m?fieldManager=x", "- a\n").code, 400);
+  EXPECT_EQ(patch("/api/v1/namespaces/default/configmaps/m?fieldManager=x", "a: [").code, 400);
+}
+
+TEST_F(Apply, OfAnObjectWithAnotherUidIsAConflict) {
+  const HttpAnswer answer =
+      patch("/api/v1/namespaces/default/configmaps/m?fieldManager=x",
+            R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m","uid":"7"}})");
+  EXPECT_EQ(answer.code, 409) << answer.body;
+}
+
+TEST_F(Apply, OfAStatusNeedsAnObject) {
+  EXPECT_EQ(patch(std::string(kWeb) + "/status?fieldManager=x",
+                  R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}})")
+                .code,
+            404);
+}
+
+TEST_F(Apply, OfAScaleTakesTheReplicas) {
+  apply(deployment("web", std::string(R"("replicas":2,)") + kTemplate), "x");
+  const std::string scale =
+      R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web"},"spec":{"replicas":7}})";
+  const HttpAnswer refused = patch(std::string(kWeb) + "/scale?fieldManager=hpa", scale);
+  EXPECT_EQ(refused.code, 409);
+  EXPECT_THAT(refused.body, HasSubstr(R"(conflict with \"x\": .spec.replicas)"));
+  const HttpAnswer forced = patch(std::string(kWeb) + "/scale?fieldManager=hpa&force=true", scale);
+  EXPECT_EQ(forced.code, 200) << forced.body;
+  EXPECT_EQ(held(json(forced.body))["spec"]["replicas"].as_int(), 7);
+  const Object web = in(kDeployments).get("web");
+  EXPECT_EQ(web["spec"]["replicas"].as_int(), 7);
+  EXPECT_THAT(owners(web), testing::UnorderedElementsAre("hpa Apply scale", "x Apply"));
+  // Its owner gives it up again.
+  const Object without = apply(deployment("web", kTemplate), "x");
+  EXPECT_EQ(without["spec"]["replicas"].as_int(), 7);
+}
+
+TEST_F(Apply, RefusesWhatNoSchemaHas) {
+  const api::Status status = status_of([&] {
+    apply(json(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"date":{}})"), "x");
+  });
+  EXPECT_EQ(status.code, 500);
+  EXPECT_THAT(status.message, HasSubstr(".date: field not declared in schema"));
+}
+
+TEST_F(Apply, RefusesNumbersThatDoNotFit) {
+  const api::Status status = status_of(
+      [&] { apply(deployment("web", std::string(R"("replicas":3000000000,)") + kTemplate), "x"); });
+  EXPECT_EQ(status.code, 500) << status.message;
+}
+
+class ManagedFields : public Apply {};
+
+TEST_F(ManagedFields, NameTheClient) {
+  const HttpAnswer answer =
+      http(server_.port(), "POST", "/api/v1/namespaces/default/configmaps",
+           R"({"metadata":{"name":"m"},"data":{"a":"1"}})", {{"User-Agent", "tool/7 (linux)"}});
+  ASSERT_EQ(answer.code, 201);
+  EXPECT_THAT(owners(json(answer.body)), ElementsAre("tool Update"));
+  const HttpAnswer patched = patch("/api/v1/namespaces/default/configmaps/m?fieldManager=other",
+                                   R"({"data":{"b":"1"}})", "application/merge-patch+json");
+  EXPECT_THAT(owners(json(patched.body)),
+              testing::UnorderedElementsAre("tool Update", "other Update"));
+}
+
+TEST_F(ManagedFields, OfANewObjectHaveItsDefaultsButNotWhatTheServerAllocates) {
+  const Object service =
+      in(kServices).create(json(R"({"metadata":{"name":"s"},"spec":{"ports":[{"port":80}]}})"));
+  const Value fields = service["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
+  EXPECT_TRUE(fields.contains("f:sessionAffinity")) << fields.to_json();
+  EXPECT_TRUE(fields.contains("f:type"));
+  EXPECT_FALSE(fields.contains("f:clusterIP"));
+  EXPECT_TRUE(fields["f:ports"].contains("."));
+  // Structures that Go always writes are nobody's.
+  const Object made = in(kDeployments).create(deployment("web", kTemplate));
+  const Value spec = made["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
+  EXPECT_FALSE(spec["f:template"].contains(".")) << spec.to_json();
+  EXPECT_FALSE(spec["f:strategy"].contains("."));
+  EXPECT_TRUE(spec["f:strategy"]["f:rollingUpdate"].contains("."));
+  EXPECT_FALSE(made["metadata"]["managedFields"][0]["fieldsV1"].contains("f:status"));
+}
+
+TEST_F(ManagedFields, OfAStatusAreTheSubresources) {
+  in(kDeployments).create(deployment("web", kTemplate));
+  const HttpAnswer answer = patch(std::string(kWeb) + "/status?fieldManager=kubelet",
+                                  R"({"metadata":{"labels":{"l":"1"}},"spec":{"paused":true},
+                                      "status":{"replicas":1}})",
+                                  "application/merge-patch+json");
+  ASSERT_EQ(answer.code, 200) << answer.body;
+  std::string fields;
+  const Object object = json(answer.body);
+  for (const Value entry : object["metadata"]["managedFields"].elements()) {
+    if (entry["manager"].as_string() == "kubelet") fields = entry["fieldsV1"].to_json();
+  }
+  EXPECT_EQ(fields, R"({"f:status":{"f:replicas":{}}})");
+}
+
+TEST_F(ManagedFields, CannotBeChangedThroughASubresource) {
+  in(kDeployments).create(deployment("web", kTemplate));
+  const HttpAnswer answer =
+      patch(std::string(kWeb) + "/status", R"({"metadata":{"managedFields":[{}]}})",
+            "application/merge-patch+json");
+  ASSERT_EQ(answer.code, 200);
+  EXPECT_EQ(owners(json(answer.body)).size(), 1u);
+}
+
+TEST_F(ManagedFields, KeepTheNumberOfUpdatersSmall) {
+  in(kConfigMaps).create(data("m", R"({"a":"1"})"));
+  for (int i = 0; i < 15; ++i) {
+    const HttpAnswer answer =
+        patch(fmt::format("/api/v1/namespaces/default/configmaps/m?fieldManager=m{}", i),
+              fmt::format(R"({{"data":{{"k{}":"1"}}}})", i), "application/merge-patch+json");
+    ASSERT_EQ(answer.code, 200) << answer.body;
+  }
+  const auto names = owners(in(kConfigMaps).get("m"));
+  EXPECT_EQ(names.size(), 10u);
+  EXPECT_THAT(names, testing::Contains("ancient-changes Update"));
+}
+
+TEST_F(ManagedFields, OfACustomResourceBeginWithItsSpec) {
+  all(kDefinitions)
+      .create(json(
+          std::string(kThingDefinition) +
+          R"("schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
+                      "properties":{"size":{"type":"integer"}}},"status":{"type":"object","properties":{
+                      "ready":{"type":"integer"}}}}}},"subresources":{"status":{}}}]}})"));
+  const api::Resource things{"example.com", "v1", "Thing", "things", true};
+  ASSERT_TRUE(eventually(
+      [&] { return http(server_.port(), "GET", "/apis/example.com/v1/things").code == 200; }));
+  const Object made = in(things).create(json(
+      R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"size":1}})"));
+  EXPECT_EQ(made["metadata"]["managedFields"][0]["fieldsV1"].to_json(),
+            R"({"f:spec":{".":{},"f:size":{}}})");
+  const HttpAnswer status =
+      patch("/apis/example.com/v1/namespaces/default/things/t/status?fieldManager=s",
+            R"({"apiVersion":"example.com/v1","kind":"Thing",
+                                      "metadata":{"name":"t"},"status":{"ready":1}})");
+  ASSERT_EQ(status.code, 200) << status.body;
+  EXPECT_EQ(held(json(status.body))["status"]["ready"].as_int(), 1);
+  EXPECT_THAT(owners(json(status.body)), testing::Contains("s Apply status"));
+  // The object itself has no say in its status, be it new or not.
+  const HttpAnswer other = patch("/apis/example.com/v1/namespaces/default/things/u?fieldManager=s",
+                                 R"({"apiVersion":"example.com/v1","kind":"Thing",
+                                     "metadata":{"name":"u"},"spec":{},"status":{"ready":1}})");
+  ASSERT_EQ(other.code, 201) << other.body;
+  EXPECT_FALSE(held(json(other.body)).body().contains("status"));
+}
+
+class WithoutManagedFields : public ClientTest {
+ protected:
+  static ServerOptions options() {
+    ServerOptions out;
+    out.managed_fields = false;
+    return out;
+  }
+  WithoutManagedFields() : ClientTest(options()) {}
+};
+
+TEST_F(WithoutManagedFields, ThereAreNoneAndNoApply) {
+  const Object made = in(kConfigMaps).create(data("m", R"({"a":"1"})"));
+  EXPECT_FALSE(made["metadata"].contains("managedFields"));
+  const api::Status status =
+      status_of([&] { in(kConfigMaps).apply(data("m", R"({"a":"2"})"), {.field_manager = "x"}); });
+  EXPECT_EQ(status.code, 415);
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

@@ -1,0 +1,212 @@
+// Ownership of fields through changes and applied configurations, without a server.
+#include "apiserver/fields/field_manager.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lookout/api/object.h"
+#include "lookout/api/status.h"
+
+namespace lookout::apiserver::fields {
+namespace {
+
+json::Document value(const std::string& text) { return api::Object::parse(text).to_document(); }
+
+constexpr const char* kType = R"("apiVersion":"v1","kind":"ConfigMap",)";
+
+json::Document config_map(const std::string& data, const std::string& metadata = "") {
+  return value(std::string("{") + kType + R"("metadata":{"name":"m")" + metadata + R"(},"data":)" +
+               data + "}");
+}
+
+api::Time at(const char* time) { return *api::parse_time(time); }
+
+FieldManager manager(const std::string& name, const char* time = "2026-01-01T00:00:00Z") {
+  ObjectType type{{"", "v1", "ConfigMap"},
+                  FieldSchema::of(*api::detail::Type::of_kind("", "v1", "ConfigMap")),
+                  OwnableFields::of("", "configmaps", "", false, false),
+                  "",
+                  [](std::string_view version) { return version == "v1" || version == "v0"; },
+                  nullptr};
+  return {std::move(type), name, at(time)};
+}
+
+/// "manager operation fields" of each entry.
+std::string owners(const json::Value& object) {
+  std::string out;
+  const json::Value* entries = managed_fields_of(object);
+  if (entries == nullptr) return out;
+  for (const auto& entry : entries->GetArray()) {
+    out += std::string(json::text(entry, "manager")) + " " +
+           std::string(json::text(entry, "operation")) + " " + json::to_json(entry["fieldsV1"]) +
+           "\n";
+  }
+  return out;
+}
+
+json::Document updated(const json::Value* live, json::Document object, const std::string& by,
+                       const char* time = "2026-01-01T00:00:00Z") {
+  manager(by, time).update(object, live, object.GetAllocator());
+  return object;
+}
+
+TEST(Updating, MakesTheCreatorTheOwner) {
+  const auto object = updated(nullptr, config_map(R"({"a":"1"})"), "c");
+  EXPECT_EQ(owners(object), "c Update {\"f:data\":{\"f:a\":{},\".\":{}}}\n");
+}
+
+TEST(Updating, MakesWhoeverChangesAFieldItsOnlyOwner) {
+  const auto first = updated(nullptr, config_map(R"({"a":"1","b":"1"})"), "c");
+  const auto second = updated(&first, config_map(R"({"a":"2","b":"1"})"), "d");
+  EXPECT_EQ(owners(second),
+            "c Update {\"f:data\":{\"f:b\":{},\".\":{}}}\nd Update {\"f:data\":{\"f:a\":{}}}\n");
+}
+
+TEST(Updating, ForgetsOwnersOfWhatIsGone) {
+  const auto first = updated(nullptr, config_map(R"({"a":"1","b":"1"})"), "c");
+  const auto second = updated(&first, config_map(R"({"a":"1","b":"1","d":"1"})"), "d");
+  const auto third = updated(&second, config_map(R"({"a":"1","b":"1"})"), "e");
+  EXPECT_EQ(owners(third), owners(first));
+}
+
+TEST(Updating, ChangesTheTimeOnlyOfTheOwnerOfTheChange) {
+  const auto first = updated(nullptr, config_map(R"({"a":"1"})"), "c");
+  const auto same = updated(&first, config_map(R"({"a":"1"})"), "c", "2026-01-01T00:01:00Z");
+  EXPECT_TRUE(same["metadata"]["managedFields"] == first["metadata"]["managedFields"]);
+  const auto other = updated(&first, config_map(R"({"a":"2"})"), "c", "2026-01-01T00:01:00Z");
+  EXPECT_EQ(json::text(other["metadata"]["managedFields"][0], "time"), "2026-01-01T00:01:00Z");
+}
+
+TEST(Updating, KeepsToWhatTheClientSaysOfOwners) {
+  const auto first = updated(nullptr, config_map(R"({"a":"1"})"), "c");
+  // Nothing, something that is none, and another owner.
+  EXPECT_EQ(owners(updated(&first, config_map(R"({"a":"1"})"), "x")), owners(first));
+  EXPECT_EQ(owners(updated(
+                &first, config_map(R"({"a":"1"})", R"(,"managedFields":[{"manager":"y"}])"), "x")),
+            owners(first));
+  EXPECT_EQ(owners(updated(&first,
+                           config_map(R"({"a":"1"})",
+                                      R"(,"managedFields":[{"manager":"y","operation":"Apply",
+                                 "apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}])"),
+                           "x")),
+            "y Apply {\"f:data\":{\"f:a\":{}}}\n");
+}
+
+TEST(Updating, RecordsNothingAfterAReset) {
+  const auto first = updated(nullptr, config_map(R"({"a":"1"})"), "c");
+  const auto reset = updated(&first, config_map(R"({"a":"1"})", R"(,"managedFields":[{}])"), "c");
+  EXPECT_EQ(owners(reset), "");
+  EXPECT_EQ(owners(updated(&reset, config_map(R"({"a":"2"})"), "c")), "");
+}
+
+TEST(Updating, ForgetsOwnersInVersionsThatAreGone) {
+  auto live = config_map(R"({"a":"1"})", R"(,"managedFields":[
+      {"manager":"old","operation":"Update","apiVersion":"v0alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}},
+      {"manager":"other","operation":"Update","apiVersion":"v0","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}])");
+  const auto object = updated(&live, config_map(R"({"a":"1","b":"1"})"), "c");
+  EXPECT_EQ(owners(object),
+            "other Update {\"f:data\":{\"f:a\":{}}}\nc Update {\"f:data\":{\"f:b\":{}}}\n");
+}
+
+TEST(Applying, MakesAnObject) {
+  const auto object = manager("a").apply(nullptr, config_map(R"({"x":"1"})"), false);
+  EXPECT_EQ(owners(object), "a Apply {\"f:data\":{\"f:x\":{}}}\n");
+}
+
+TEST(Applying, RecordsWhoOwnedWhatWasThereBefore) {
+  const auto live = config_map(R"({"x":"1"})");
+  const auto object = manager("a").apply(&live, config_map(R"({"y":"1"})"), false);
+  EXPECT_EQ(owners(object),
+            "a Apply {\"f:data\":{\"f:y\":{}}}\nbefore-first-apply Update "
+            "{\"f:data\":{\"f:x\":{},\".\":{}}}\n");
+}
+
+TEST(Applying, RemovesWhatOnlyThisManagerApplied) {
+  const auto a = manager("a").apply(nullptr, config_map(R"({"x":"1","y":"1"})"), false);
+  const auto b = manager("b").apply(&a, config_map(R"({"y":"1"})"), false);
+  const auto c = manager("a").apply(&b, config_map(R"({"z":"1"})"), false);
+  EXPECT_EQ(json::to_json(c["data"]), R"({"y":"1","z":"1"})");
+}
+
+TEST(Applying, KeepsTheTimeIfTheObjectDoesNotChange) {
+  const auto a = manager("a").apply(nullptr, config_map(R"({"x":"1"})"), false);
+  const auto again =
+      manager("a", "2026-01-01T00:01:00Z").apply(&a, config_map(R"({"x":"1"})"), false);
+  EXPECT_TRUE(again == a);
+}
+
+TEST(Applying, ConflictsWithOtherOwnersUnlessItIsForced) {
+  const auto a = manager("a").apply(nullptr, config_map(R"({"x":"1","y":"1"})"), false);
+  try {
+    manager("b").apply(&a, config_map(R"({"x":"2","y":"2"})"), false);
+    FAIL() << "no conflict";
+  } catch (const api::StatusError& e) {
+    EXPECT_EQ(e.status().code, 409);
+    EXPECT_EQ(e.status().message,
+              "Apply failed with 2 conflicts: conflicts with \"a\":\n- .data.x\n- .data.y");
+    ASSERT_EQ(e.status().causes.size(), 2u);
+    EXPECT_EQ(e.status().causes[1],
+              (api::StatusCause{"FieldManagerConflict", "conflict with \"a\"", ".data.y"}));
+  }
+  const auto forced = manager("b").apply(&a, config_map(R"({"x":"2"})"), true);
+  EXPECT_EQ(owners(forced),
+            "a Apply {\"f:data\":{\"f:y\":{}}}\nb Apply {\"f:data\":{\"f:x\":{}}}\n");
+}
+
+TEST(Applying, TakesOverFromClientSideApplyOfKubectl) {
+  const std::string annotation =
+      R"(,"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"m\"},\"data\":{\"x\":\"1\",\"y\":\"old\"}}"})";
+  const auto live =
+      updated(nullptr, config_map(R"({"x":"1","y":"1"})", annotation), "kubectl-client-side-apply");
+  const auto object = manager("kubectl").apply(&live, config_map(R"({"x":"<2>"})"), false);
+  EXPECT_EQ(json::text(object["data"], "x"), "<2>");
+  EXPECT_EQ(json::text(object["metadata"]["annotations"],
+                       "kubectl.kubernetes.io/last-applied-configuration"),
+            "{\"apiVersion\":\"v1\",\"data\":{\"x\":\"\\u003c2\\u003e\"},\"kind\":\"ConfigMap\","
+            "\"metadata\":{\"name\":\"m\"}}\n");
+  // Somebody has changed y since: it is in conflict. And other managers have no such right.
+  EXPECT_THROW(manager("kubectl").apply(&live, config_map(R"({"y":"2"})"), false),
+               api::StatusError);
+  EXPECT_THROW(manager("b").apply(&live, config_map(R"({"x":"2"})"), false), api::StatusError);
+}
+
+TEST(OwnableFieldsOfARequest, FollowTheSubresource) {
+  const auto paths = [](std::string_view group, std::string_view plural,
+                        std::string_view subresource) {
+    FieldSet set;
+    for (const auto& path :
+         std::vector<std::vector<const char*>>{{"metadata", "labels", "l"},
+                                               {"spec", "x"},
+                                               {"status", "y"},
+                                               {"spec", "ephemeralContainers", "e"}}) {
+      std::vector<PathElement> elements;
+      for (const char* name : path) elements.push_back(PathElement::field(name));
+      set.insert(elements);
+    }
+    std::string out;
+    for (const auto& path :
+         OwnableFields::of(group, plural, subresource, group == "example.com", true)
+             .filtered(set)
+             .paths())
+      out += path + " ";
+    return out;
+  };
+  EXPECT_EQ(paths("", "pods", ""), ".metadata.labels.l .spec.x .spec.ephemeralContainers.e ");
+  EXPECT_EQ(paths("", "pods", "status"), ".metadata.labels.l .status.y ");
+  EXPECT_EQ(paths("apps", "deployments", "status"), ".status.y ");
+  EXPECT_EQ(paths("example.com", "things", "status"), ".status.y ");
+  EXPECT_EQ(paths("", "pods", "ephemeralcontainers"), ".spec.ephemeralContainers.e ");
+}
+
+TEST(ManagerNames, ComeFromTheParameterOrTheUserAgent) {
+  EXPECT_EQ(manager_of("a", "b/1"), "a");
+  EXPECT_EQ(manager_of("", "kubectl/v1.36 (linux)"), "kubectl");
+  EXPECT_EQ(manager_of("", "a\x01z"), "az");
+  EXPECT_EQ(manager_of("", std::string(200, 'x')), std::string(128, 'x'));
+  EXPECT_EQ(manager_of("", std::string(127, 'x') + "\xc3\xa4"), std::string(127, 'x'));
+  EXPECT_EQ(manager_of("", ""), "");
+}
+
+}  // namespace
+}  // namespace lookout::apiserver::fields
