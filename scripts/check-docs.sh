@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that the code in the guides is code that CI compiles: each block of C++ in docs/guide/, and each indented one in
-# docs/writing.md, stands, word for word, in the example that the page names.
+# docs/writing.md, stands, word for word, in the example that the page names. And that the sources that pages name are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,3 +19,14 @@ for page in sys.argv[1:]:
             failed = True
 sys.exit(failed)
 PYTHON
+
+# Sources in C++ are named from the root, from include/ or, on a page of an example, from its folder.
+mapfile -t pages < <(git ls-files '*.md')
+missing=0
+for page in "${pages[@]}"; do
+  while read -r name; do
+    [[ -e $name || -e include/$name || -e include/lookout/$name || -e $(dirname "$page")/$name || $page == docs/guide/* ]] ||
+      { echo "$page: there is no $name" >&2 && missing=1; }
+  done < <(grep -oE '\b(api|apiserver|base|bench|cmd|controller|examples|informer|lister|registry|rest|testing|tests|tools|include)/[A-Za-z0-9_./-]+\.(cc|h)\b' "$page" | sort -u)
+done
+exit "$missing"
