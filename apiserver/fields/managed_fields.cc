@@ -93,15 +93,15 @@ std::optional<ManagedFields> ManagedFields::parse(const Value& entries) {
   ManagedFields out;
   if (entries.IsNull()) return out;
   if (!entries.IsArray()) return std::nullopt;
-  std::map<std::string, std::size_t> places;
+  std::map<std::tuple<bool, std::string, std::string, std::string>, std::size_t> places;
   for (const Value& value : entries.GetArray()) {
     auto entry = parse_entry(value);
     if (!entry) return std::nullopt;
     const Owner& owner = entry->owner;
     const bool applies = owner.operation == Operation::kApply;
     const auto [place, added] =
-        places.emplace(fmt::format("{}\n{}\n{}\n{}", applies, owner.manager, owner.subresource,
-                                   applies ? std::string() : owner.api_version),
+        places.emplace(std::tuple(applies, owner.manager, owner.subresource,
+                                  applies ? std::string() : owner.api_version),
                        out.entries_.size());
     // The last one of several entries for one owner counts.
     if (added) {
