@@ -85,7 +85,7 @@ void BM_Apply(benchmark::State& state) {
 }
 BENCHMARK(BM_Apply)->MeasureProcessCPUTime()->UseRealTime();
 
-/// What managedFields take in the table: of an object that its creator and a status have written.
+/// The bytes of an object in the table, with managedFields and without.
 void BM_ObjectBytes(benchmark::State& state) {
   World world(true);
   const api::Object object = world.deployments.create(deployment("web", 1));

@@ -56,7 +56,7 @@ Extract extract(const Value& value, const FieldSchema& schema) {
   return out;
 }
 
-/// What is different below a value, and in which sets the value itself is.
+/// The sets of fields below a value, and the sets that the value itself is in.
 struct Difference {
   bool removed = false;
   bool modified = false;

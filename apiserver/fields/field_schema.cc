@@ -238,7 +238,7 @@ std::vector<std::string_view> FieldSchema::keys() const {
 std::string FieldSchema::key_default(std::string_view name) const {
   if (source_ == Source::kBuiltin) {
     if (type_->shape() != Shape::kList || type_->element().shape() != Shape::kStruct) return {};
-    // Of all key fields, only the protocol of ports has a default that is not zero.
+    // No key field but the protocol of ports has a default that is not zero.
     if (name == "protocol") return "\"TCP\"";
     const auto field = type_->element().field(name);
     if (!field || field->type().shape() != Shape::kScalar) return {};

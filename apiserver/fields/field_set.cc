@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "apiserver/json.h"
@@ -101,9 +102,27 @@ void FieldSet::append(PathElement element, bool member, FieldSet below) {
 }
 
 void FieldSet::finish() {
-  const auto in_order = [](const Node& a, const Node& b) { return a.element < b.element; };
-  if (!std::is_sorted(nodes_.begin(), nodes_.end(), in_order))
-    std::sort(nodes_.begin(), nodes_.end(), in_order);
+  const auto not_after = [](const Node& a, const Node& b) { return a.element >= b.element; };
+  if (std::adjacent_find(nodes_.begin(), nodes_.end(), not_after) == nodes_.end()) return;
+  std::sort(nodes_.begin(), nodes_.end(),
+            [](const Node& a, const Node& b) { return a.element < b.element; });
+  std::vector<Node> out;
+  out.reserve(nodes_.size());
+  bool repeated = false;
+  for (Node& node : nodes_) {
+    if (out.empty() || out.back().element != node.element) {
+      if (repeated) out.back().below.finish();
+      repeated = false;
+      out.push_back(std::move(node));
+      continue;
+    }
+    repeated = true;
+    out.back().member = out.back().member || node.member;
+    std::move(node.below.nodes_.begin(), node.below.nodes_.end(),
+              std::back_inserter(out.back().below.nodes_));
+  }
+  if (repeated) out.back().below.finish();
+  nodes_ = std::move(out);
 }
 
 FieldSet FieldSet::united(const FieldSet& other) const {

@@ -49,8 +49,8 @@ class FieldSet {
 
   /// Adds a path; nothing for an empty one.
   void insert(const std::vector<PathElement>& path);
-  /// Adds an element and what is below it, without a look at the order: finish() restores it. The
-  /// element must not be there yet. Leaves out what would be empty.
+  /// Adds an element and what is below it, unless both are nothing. Until finish(), which puts all
+  /// in order and makes one of elements that are equal, only append() may be called.
   void append(PathElement element, bool member, FieldSet below);
   void finish();
 

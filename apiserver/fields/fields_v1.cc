@@ -119,26 +119,6 @@ std::optional<FieldSet> parse(const Value& value, bool& self, int depth) {
   return out;
 }
 
-/// Elements that were spelled in several ways become one.
-FieldSet merged(const FieldSet& set) {
-  FieldSet out;
-  for (const FieldSet::Node& node : set.nodes()) {
-    FieldSet one;
-    one.append(node.element, node.member, merged(node.below));
-    out = out.united(one);
-  }
-  return out;
-}
-
-bool has_repetitions(const FieldSet& set) {
-  const auto& nodes = set.nodes();
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (i > 0 && nodes[i - 1].element == nodes[i].element) return true;
-    if (has_repetitions(nodes[i].below)) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::string canonical_json(const Value& value) {
@@ -151,9 +131,7 @@ std::string canonical_json(const Value& value) {
 
 std::optional<FieldSet> parse_fields_v1(const Value& value) {
   bool self = false;
-  auto set = parse(value, self, 0);
-  if (set && has_repetitions(*set)) return merged(*set);
-  return set;
+  return parse(value, self, 0);
 }
 
 Value to_fields_v1(const FieldSet& set, json::Allocator& allocator) {

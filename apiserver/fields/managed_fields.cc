@@ -93,12 +93,22 @@ std::optional<ManagedFields> ManagedFields::parse(const Value& entries) {
   ManagedFields out;
   if (entries.IsNull()) return out;
   if (!entries.IsArray()) return std::nullopt;
+  std::map<std::tuple<bool, std::string, std::string, std::string>, std::size_t> places;
   for (const Value& value : entries.GetArray()) {
     auto entry = parse_entry(value);
     if (!entry) return std::nullopt;
-    // Of several entries for one owner, the last one counts.
-    out.remove(entry->owner);
-    out.entries_.push_back(std::move(*entry));
+    const Owner& owner = entry->owner;
+    const bool applies = owner.operation == Operation::kApply;
+    const auto [place, added] =
+        places.emplace(std::tuple(applies, owner.manager, owner.subresource,
+                                  applies ? std::string() : owner.api_version),
+                       out.entries_.size());
+    // The last one of several entries for one owner counts.
+    if (added) {
+      out.entries_.push_back(std::move(*entry));
+    } else {
+      out.entries_[place->second] = std::move(*entry);
+    }
   }
   return out;
 }
@@ -129,30 +139,28 @@ void ManagedFields::cap_updaters(std::size_t limit) {
   entries_.erase(begin, entries_.end());
   std::sort(updaters.begin(), updaters.end(), comes_before);
   std::vector<bool> gone(updaters.size());
-  const auto bucket_of = [&](const std::string& version) {
-    for (std::size_t i = 0; i < updaters.size(); ++i) {
-      const Owner& owner = updaters[i].owner;
-      if (!gone[i] && owner.manager == kAncientChanges && owner.subresource.empty() &&
-          owner.api_version == version)
-        return i;
-    }
-    return updaters.size();
-  };
+  std::map<std::string, std::size_t> buckets;
+  for (std::size_t i = 0; i < updaters.size(); ++i) {
+    const Owner& owner = updaters[i].owner;
+    if (owner.manager == kAncientChanges && owner.subresource.empty())
+      buckets.emplace(owner.api_version, i);
+  }
   // The oldest entry of a version stays what it is until there is a second one.
   std::map<std::string, std::size_t> firsts;
   std::size_t left = count;
   for (std::size_t i = 0; i < updaters.size() && left > limit; ++i) {
     const std::string& version = updaters[i].owner.api_version;
     const auto [first, is_first] = firsts.emplace(version, i);
-    std::size_t place = bucket_of(version);
-    if (is_first || place == i) continue;
-    if (place == updaters.size()) {
-      place = first->second;
-      updaters[place].owner.manager = kAncientChanges;
-      updaters[place].owner.subresource.clear();
+    if (is_first) continue;
+    const auto [bucket, is_new] = buckets.emplace(version, first->second);
+    if (bucket->second == i) continue;
+    Entry& entry = updaters[bucket->second];
+    if (is_new) {
+      entry.owner.manager = kAncientChanges;
+      entry.owner.subresource.clear();
     }
-    updaters[place].set = updaters[place].set.united(updaters[i].set);
-    updaters[place].time = updaters[i].time;
+    entry.set = entry.set.united(updaters[i].set);
+    entry.time = updaters[i].time;
     gone[i] = true;
     --left;
   }

@@ -82,7 +82,6 @@ OwnableFields OwnableFields::of(std::string_view group, std::string_view plural,
   OwnableFields out;
   if (subresource.empty()) {
     if (has_status) out.reset_ = set_of({{"status"}});
-    if (group.empty() && plural == "namespaces") out.reset_ = set_of({{"status"}});
   } else if (subresource == "status") {
     out.reset_ = set_of(reset_by_status(group, plural, custom));
   } else if (subresource == "approval") {

@@ -1,5 +1,5 @@
-// What structured-merge-diff does with a value and its type: find its fields, compare, merge and
-// remove (typed.TypedValue).
+// Operations on values with their types, as in structured-merge-diff (typed.TypedValue): fields are
+// found, compared, merged and removed.
 //
 // Objects are in their mutable form. What the type does not have, because a client of another
 // version sent it, belongs to nobody: it is never in a set, and merging and removing keep it.

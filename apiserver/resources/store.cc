@@ -317,7 +317,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
   if (asked) {
     const Object wanted = object;
     object = co_await admit_new(target, wanted);
-    // What admission adds belongs to nobody.
+    // Nobody owns the changes of admission.
     if (!object.same(wanted)) target.fields = nullptr;
     if (is_pod && priority_classes_ != nullptr) {
       // Admission may have changed the priority class.
@@ -616,7 +616,7 @@ Awaitable<Store::Updated> Store::update_admitted(Target target, Change change, P
     if (after.same(before)) {
       after = wanted;
     } else {
-      // What admission adds belongs to nobody.
+      // Nobody owns the changes of admission.
       rest.fields = nullptr;
     }
     Change settled = [after](const Object& /*present*/) { return after; };
@@ -681,7 +681,7 @@ Awaitable<Store::Updated> Store::update_service(Target target, Change change,
       Change filled = [wanted](const Object&) { return wanted; };
       storage::Preconditions same = preconditions;
       same.resource_version = std::string(present.resource_version());
-      // What is allocated belongs to nobody.
+      // Nobody owns addresses and ports that are allocated.
       Target rest = target;
       rest.fields = nullptr;
       updated =

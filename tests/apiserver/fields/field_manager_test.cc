@@ -56,7 +56,7 @@ TEST(Updating, MakesTheCreatorTheOwner) {
   EXPECT_EQ(owners(object), "c Update {\"f:data\":{\"f:a\":{},\".\":{}}}\n");
 }
 
-TEST(Updating, MakesWhoeverChangesAFieldItsOnlyOwner) {
+TEST(Updating, MakesTheWriterOfAFieldItsOnlyOwner) {
   const auto first = updated(nullptr, config_map(R"({"a":"1","b":"1"})"), "c");
   const auto second = updated(&first, config_map(R"({"a":"2","b":"1"})"), "d");
   EXPECT_EQ(owners(second),
