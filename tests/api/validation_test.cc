@@ -116,7 +116,7 @@ TEST(ValidationTest, FieldErrorsReadAsTheServersDo) {
 }
 
 TEST(ValidationTest, SeveralErrorsMakeOneLine) {
-  EXPECT_EQ(to_string({}), "");
+  EXPECT_EQ(to_string(std::span<const StatusCause>()), "");
   const std::vector<StatusCause> causes = {required("a", ""), required("b", ""), required("a", "")};
   EXPECT_EQ(to_string(std::span(causes).first(1)), "a: Required value");
   EXPECT_EQ(to_string(causes), "[a: Required value, b: Required value]");
