@@ -310,6 +310,9 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
   const bool is_pod =
       !resource.custom && resource.type.group.empty() && resource.type.plural == "pods";
   if (is_pod && priority_classes_ != nullptr) {
+    // Nobody owns what admission sets.
+    object = owned(target, object, Object());
+    target.fields = nullptr;
     ServedResourcePtr classes = priority_classes_;
     object = co_await admit_priority(std::move(classes), std::move(object));
   }

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -30,7 +29,6 @@ using k8s::apps::v1::Deployment;
 using k8s::apps::v1::DeploymentDraft;
 using k8s::core::v1::ConfigMap;
 using test::eventually;
-using testing::HasSubstr;
 
 enum class Kind { kEmbedded, kReal };
 
@@ -206,26 +204,13 @@ TEST_P(ControllerContract, AStatusThatIsTheSameIsNotWrittenAgain) {
   EXPECT_EQ(after.spec().replicas(), 2);
 }
 
-TEST_P(ControllerContract, ApplyOwnsItsFieldsOrSaysThatTheServerHasNoServerSideApply) {
-  std::mutex mutex;
-  std::string error;
+TEST_P(ControllerContract, ApplyOwnsItsFields) {
   const Running running(manager([&](const Request& request, Context& context) {
     const auto draft = Deployment::draft("web", request.ns);
     describe(draft, "web:1");
-    try {
-      context.apply(draft);
-    } catch (const api::StatusError& e) {
-      const std::lock_guard lock(mutex);
-      EXPECT_EQ(e.status().code, 415);
-      error = e.what();
-    }
+    context.apply(draft);
   }));
   ASSERT_TRUE(eventually([&] { return runs_ >= 1; }));
-  if (GetParam() == Kind::kEmbedded) {
-    const std::lock_guard lock(mutex);
-    EXPECT_THAT(error, HasSubstr("server-side apply is not served"));
-    return;
-  }
   const Deployment made = deployments().get("web");
   EXPECT_TRUE(controller_of(made));
   const auto managers = made.metadata().managed_fields();
