@@ -87,7 +87,7 @@ class ScaleOwners {
       if (!entry.set.empty()) managed.entries().push_back(std::move(entry));
     }
     for (fields::Entry& entry : of_scale.entries()) {
-      if (!entry.set.contains(kReplicasOfScale)) continue;
+      if (!entry.set.contains(replicas_path())) continue;
       // kube-apiserver does not keep the time.
       entry.time.reset();
       entry.owner.api_version = version_;
@@ -112,14 +112,17 @@ class ScaleOwners {
     return managed ? std::move(*managed) : fields::ManagedFields();
   }
 
+  /// "spec.replicas" of the scale.
+  static const std::vector<fields::PathElement>& replicas_path() {
+    static const std::vector<fields::PathElement> kPath = {fields::PathElement::field("spec"),
+                                                           fields::PathElement::field("replicas")};
+    return kPath;
+  }
   static fields::FieldSet replicas_of_scale() {
     fields::FieldSet out;
-    out.insert(kReplicasOfScale);
+    out.insert(replicas_path());
     return out;
   }
-
-  static inline const std::vector<fields::PathElement> kReplicasOfScale = {
-      fields::PathElement::field("spec"), fields::PathElement::field("replicas")};
 
   std::string version_;
   std::vector<fields::PathElement> path_;

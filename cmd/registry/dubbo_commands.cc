@@ -35,8 +35,8 @@ ClientOptions writer(const rest::Client& client, const Flags& flags) {
   ClientOptions out;
   out.role = registry::dubbo::Role::kProvider;
   out.pod = find_pod(client, flags);
-  if (flags.generation == "1.4") out.generation = Generation::k1_4;
-  if (flags.generation == "1.5") out.generation = Generation::k1_5;
+  if (flags.generation == "1.4") out.generation = Generation::kDubbo14;
+  if (flags.generation == "1.5") out.generation = Generation::kDubbo15;
   return out;
 }
 

@@ -147,7 +147,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   std::string label_value() const {
     Generation generation = options_.generation;
     if (generation == Generation::kDetect) generation = generation_of_others();
-    if (generation == Generation::k1_4) return options_.common_label_value;
+    if (generation == Generation::kDubbo14) return options_.common_label_value;
     return options_.role == Role::kConsumer ? options_.consumer_label_value
                                             : options_.provider_label_value;
   }
@@ -160,13 +160,13 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
       return !pods_.list(one).items.empty();
     };
     try {
-      if (!there_are(options_.common_label_value)) return Generation::k1_5;
+      if (!there_are(options_.common_label_value)) return Generation::kDubbo15;
       const bool both = there_are(
           fmt::format("{},{}", options_.consumer_label_value, options_.provider_label_value));
-      return both ? Generation::k1_5 : Generation::k1_4;
+      return both ? Generation::kDubbo15 : Generation::kDubbo14;
     } catch (const api::StatusError& e) {
       if (!api::is_forbidden(e)) throw;
-      return Generation::k1_5;
+      return Generation::kDubbo15;
     }
   }
 

@@ -194,9 +194,9 @@ TEST_F(DubboTest, LabelsItsPodAsTheOthersAre) {
     const api::Object labelled = cluster_.pods().get(pod);
     return std::string(labelled.labels()[kLabel].as_string());
   };
-  EXPECT_EQ(label_of("old-1", Generation::k1_4), "dubbo.io-value");
+  EXPECT_EQ(label_of("old-1", Generation::kDubbo14), "dubbo.io-value");
   EXPECT_EQ(label_of("old-2", Generation::kDetect), "dubbo.io-value");
-  EXPECT_EQ(label_of("new-1", Generation::k1_5), "dubbo.io.provider");
+  EXPECT_EQ(label_of("new-1", Generation::kDubbo15), "dubbo.io.provider");
   EXPECT_EQ(label_of("new-2", Generation::kDetect), "dubbo.io.provider");
 }
 

@@ -28,14 +28,14 @@ enum class Role { kConsumer, kProvider };
 /// The generations of dubbo-go, which label pods differently. A program of one generation finds only
 /// pods with its own labels; Lookout finds all of them.
 enum class Generation {
-  kDetect,  ///< that of the other pods in the namespace; k1_5 if there are none or both
-  k1_4,     ///< up to 1.4: common_label_value for every role
-  k1_5,     ///< from 1.5 on, 3.x included: a value for each role
+  kDetect,   ///< that of the other pods in the namespace; kDubbo15 if there are none or both
+  kDubbo14,  ///< up to 1.4: common_label_value for every role
+  kDubbo15,  ///< from 1.5 on, 3.x included: a value for each role
 };
 
 struct ClientOptions {
   Role role = Role::kConsumer;
-  /// Decides on the label of this pod. kDetect lists pods; a client that must not labels as k1_5.
+  /// Decides on the label of this pod. kDetect lists pods; a client that must not labels as kDubbo15.
   Generation generation = Generation::kDetect;
   /// Only looks: it needs no pod, labels none and writes nothing (create() throws InvalidArgument);
   /// `namespaces` are all that it looks in, an empty one means all.
