@@ -163,11 +163,11 @@ func measureNothing(objects int, out map[string]any) {
 		wanted += int64(objects)
 		waitUntil("all had been reconciled", func() bool { return count.Load() >= wanted })
 	}
-	report(out, "noop", begin, objects*controllerRounds)
+	reportRate(out, "noop", begin, objects*controllerRounds)
 }
 
-// The rate and the processor time of `count` reconciles since `begin`.
-func report(out map[string]any, name string, begin usage, count int) {
+// Reports the rate and the processor time of `count` reconciles since `begin`.
+func reportRate(out map[string]any, name string, begin usage, count int) {
 	end := now()
 	out[name+"_per_s"] = float64(count) / end.wall.Sub(begin.wall).Seconds()
 	out[name+"_cpu_us"] = (end.user + end.system - begin.user - begin.system) * 1e6 / float64(count)
@@ -200,7 +200,7 @@ func measurePatches(objects int, out map[string]any) {
 	begin := now()
 	c.send(objects)
 	waitUntil("all had been patched", func() bool { return patches.Load() >= int64(objects) })
-	report(out, "patch", begin, objects)
+	reportRate(out, "patch", begin, objects)
 }
 
 // From the moment before a change is sent to the server to the reconcile that sees it.
