@@ -259,7 +259,8 @@ TEST_F(Http2SilenceTest, APeerThatAcknowledgesAndDoesNotAnswerIsNoticed) {
   answers_ = true;
   auto again = client.resource<Pod>("shop").dynamic().watch({}, {}, {.stop = watchdog_.stop()});
   EXPECT_TRUE(again.next(watchdog_.stop()));
-  EXPECT_EQ(connections_, 2);
+  // Busy processors may answer a question too late, which costs another connection.
+  EXPECT_GE(connections_, 2) << "the lost connection is not used again";
 }
 
 }  // namespace
