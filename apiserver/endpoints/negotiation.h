@@ -11,7 +11,7 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Server-side apply, the one kind of patch that is not served.
+/// Server-side apply.
 inline constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
 
 /// The conversion of objects in answers.

@@ -39,12 +39,12 @@ const (
 
 func objectName(i int) string { return fmt.Sprintf("object-%06d", i) }
 
-// Steady time in microseconds, as the other side of the measurement has it.
+// The reference of nowMicroseconds(): a monotonic clock.
 var controllerEpoch = time.Now()
 
 func nowMicroseconds() int64 { return time.Since(controllerEpoch).Microseconds() }
 
-// Called for each key; whether it failed.
+// A reconciler. A key for which it returns an error is queued again.
 type reconcileFunc func(c *runningController, key cache.ObjectName) error
 
 type runningController struct {
@@ -277,7 +277,7 @@ func measureWaiting(objects int, out map[string]any) {
 	waitUntil("all were waiting", func() bool { return waiting.Load() >= int64(objects) })
 	out["waiting"] = waiting.Load()
 	out["waiting_threads"] = status("Threads")
-	// Its workers stand ready before: so from before the controller was started, its cache included.
+	// The workers exist from the start, so the figure includes them and the cache.
 	out["waiting_bytes_each_with_cache"] = (status("RssAnon") - before) / int64(objects)
 	close(end)
 }

@@ -66,7 +66,7 @@ func readObjects(path string) *storeObjects {
 	return out
 }
 
-func (o *storeObjects) size() int       { return len(o.versions[0]) }
+func (o *storeObjects) size() int      { return len(o.versions[0]) }
 func (o *storeObjects) some(i int) int { return i * 7919 % o.size() }
 func (o *storeObjects) change(i int) *corev1.Pod {
 	return o.versions[(i/o.size()+1)%2][o.some(i)]

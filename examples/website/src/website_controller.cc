@@ -30,8 +30,8 @@ constexpr std::string_view kDirectory = "websites";
 constexpr std::string_view kLabel = "example.com/website";
 constexpr std::int32_t kDefaultPort = 80;
 
-/// What somebody else has made stays as it is, and so does what an earlier Website of that name has
-/// left to the garbage collector: controller::NotOwnedError.
+/// Throws controller::NotOwnedError for an object that somebody else created, and for one that
+/// belongs to an earlier Website of the same name, which the garbage collector will delete.
 controller::Ownership ours(const Website& site) {
   return controller::owned_by(site, controller::Orphans::kRefuse);
 }

@@ -16,8 +16,8 @@ namespace {
 using namespace lookout;
 using v1::Website;
 
-/// What follows the last slash has a tag or a digest: "nginx:1.27",
-/// "registry:5000/nginx@sha256:...".
+/// True for an image with a tag ("nginx:1.27") or a digest ("registry:5000/nginx@sha256:..."). A
+/// colon before the last slash belongs to a port.
 bool names_a_version(std::string_view image) {
   return image.substr(image.rfind('/') + 1).find_first_of(":@") != std::string_view::npos;
 }

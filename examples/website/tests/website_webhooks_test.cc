@@ -100,7 +100,7 @@ class WebsiteWebhooksTest : public testing::Test {
   }
   void TearDown() override { stop(); }
 
-  /// What cert-manager does: writes the authority into the configuration.
+  /// Writes the certificate authority into the configuration, as cert-manager does.
   template <class T>
   void register_with(const api::Object& configuration) const {
     const api::ObjectDraft draft(configuration);

@@ -93,8 +93,8 @@ Awaitable<WriteResult<T>> typed(Awaitable<WriteResult<api::Object>> task) {
 ///                                  });
 ///
 /// With owned_by(), the object gets the controller reference; AlreadyOwnedError is thrown, and
-/// nothing written, if another object controls it. Without, `mutate` says whose the object is (or
-/// nobody does, and the object is written whoever owns it).
+/// nothing written, if another object controls it. Without owned_by(), the owners of an existing
+/// object are not checked, and `mutate` may set owner references itself.
 ///
 /// `mutate` runs on the calling thread; async_create_or_update() runs it on the event loop. It
 /// should set only the fields that it manages and leave fields of the server and of others alone;
