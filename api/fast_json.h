@@ -22,9 +22,12 @@ namespace lookout::api::detail {
 /// takes it takes as RapidJSON would, event for event; a text that it gives up on is to be given to
 /// that one from the beginning, so that errors are always RapidJSON's.
 ///
-/// Handler is RapidJSON's, with one more function: `bool skipping()`, asked behind Key(), says that
-/// the value which follows is not wanted. If it is an object or array it is stepped over and
-/// skipped() is called; a scalar is handed over nevertheless.
+/// Handler is RapidJSON's, with two more functions:
+/// * `bool skipping()`, asked behind Key(), says that the value which follows is not wanted. If it
+///   is an object or array it is stepped over and skipped() is called; a scalar is handed over
+///   nevertheless.
+/// * `bool empty_object()` is called for `{}` instead of StartObject() and EndObject(): in what an
+///   API server writes a third of all values are such (managedFields).
 template <class Handler>
 class FastJson {
  public:
@@ -77,6 +80,10 @@ class FastJson {
       }
       case '{':
         ++p_;
+        if (*p_ == '}') {
+          ++p_;
+          return behind(handler_.empty_object());
+        }
         open_.push_back('}');
         if (!handler_.StartObject()) return At::kFailure;
         skip_space();

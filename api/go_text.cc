@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdint>
 
+#include "lookout/base/numbers.h"
 #include "lookout/base/structural_scanner.h"
 
 namespace lookout::api::detail {
@@ -51,10 +51,7 @@ std::string quote(std::string_view text) {
 
 std::optional<std::int64_t> parse_int(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return base::parse_number<std::int64_t>(text);
 }
 
 }  // namespace lookout::api::detail

@@ -162,6 +162,13 @@ class Handler {
   }
 
   bool EndObject(json::SizeType) { return end(true); }
+  bool empty_object() {
+    if (nodes_.empty()) return StartObject() && EndObject(0);
+    if (too_deep()) return fail("nested too deeply");
+    writer_.empty_object();
+    next_ = nodes_.back();
+    return true;
+  }
   bool EndArray(json::SizeType) { return end(false); }
 
  private:
@@ -216,10 +223,13 @@ class Handler {
     return true;
   }
 
+  bool too_deep() const {
+    return depth_ >= (envelope_ == Envelope::kNone ? max_depth_ : max_depth_ + 1);
+  }
+
   bool begin(bool object) {
     if (depth_ == 0 && !object) return fail("expected a JSON object");
-    if (depth_ >= (envelope_ == Envelope::kNone ? max_depth_ : max_depth_ + 1))
-      return fail("nested too deeply");
+    if (too_deep()) return fail("nested too deeply");
     if (envelope_ != Envelope::kNone) {
       if (depth_ == 0) {
         ++depth_;

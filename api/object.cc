@@ -44,6 +44,17 @@ Value at_offset(const detail::ObjectHeader* header, std::uint16_t detail::Object
   return Value(header->body() + header->*offset);
 }
 
+/// The text behind an offset of the header; as a rule it is a short string.
+std::string_view text_at(const detail::ObjectHeader* header,
+                         std::uint16_t detail::ObjectHeader::*offset, Symbol field) {
+  if (header != nullptr && header->*offset != 0 && header->*offset != detail::ObjectHeader::kFar) {
+    const std::uint8_t* const value = header->body() + header->*offset;
+    if (*value >= detail::kTagShortString && *value < detail::kTagSymbol)
+      return {reinterpret_cast<const char*>(value + 1), *value & detail::kMaxShortString};
+  }
+  return at_offset(header, offset, field).as_string();
+}
+
 std::string_view checked_text(const rapidjson::Value& value) {
   const std::string_view text(value.GetString(), value.GetStringLength());
   if (find_invalid_utf8(text) != std::string_view::npos)
@@ -233,18 +244,17 @@ std::string Object::to_pretty_json(unsigned indent) const {
 }
 
 std::string_view Object::ns() const& {
-  return at_offset(header_, &detail::ObjectHeader::ns, sym::kNamespace).as_string();
+  return text_at(header_, &detail::ObjectHeader::ns, sym::kNamespace);
 }
 std::string_view Object::name() const& {
-  return at_offset(header_, &detail::ObjectHeader::name, sym::kName).as_string();
+  return text_at(header_, &detail::ObjectHeader::name, sym::kName);
 }
 std::string_view Object::uid() const& {
-  return at_offset(header_, &detail::ObjectHeader::uid, sym::kUid).as_string();
+  return text_at(header_, &detail::ObjectHeader::uid, sym::kUid);
 }
 
 std::string_view Object::resource_version() const& {
-  return at_offset(header_, &detail::ObjectHeader::resource_version, sym::kResourceVersion)
-      .as_string();
+  return text_at(header_, &detail::ObjectHeader::resource_version, sym::kResourceVersion);
 }
 
 std::string Object::key() const {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "api/fast_json.h"
-#include "api/wire_reader.h"
+#include "lookout/api/detail/wire_reader.h"
 
 namespace lookout::api::detail {
 namespace {
@@ -35,6 +35,7 @@ class KeyHandler {
     return true;
   }
   bool EndArray(unsigned) { return true; }
+  bool empty_object() { return StartObject() && EndObject(0); }
   bool Key(const char* text, unsigned size, bool) {
     const std::string_view name(text, size);
     wanted_ = nullptr;

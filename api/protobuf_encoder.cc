@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "api/wire_reader.h"
 #include "api/wire_table.h"
 #include "lookout/api/detail/encoding.h"
 #include "lookout/api/detail/json_writer.h"
 #include "lookout/api/detail/symbol_table.h"
+#include "lookout/api/detail/wire_reader.h"
 #include "lookout/api/protobuf.h"
 #include "lookout/api/symbols.h"
 #include "lookout/api/time.h"

@@ -10,8 +10,8 @@
 #include "api/field_set_parser.h"
 #include "api/json_parser.h"
 #include "api/time_text.h"
-#include "api/wire_reader.h"
 #include "api/wire_table.h"
+#include "lookout/api/detail/wire_reader.h"
 #include "lookout/api/stream_decoder.h"
 
 namespace lookout::api::detail {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "api/object_key.h"
-#include "api/wire_reader.h"
 #include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/wire_reader.h"
 #include "lookout/api/protobuf.h"
 
 namespace lookout::api {

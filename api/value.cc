@@ -22,6 +22,29 @@ Value absent([[maybe_unused]] const std::uint8_t* object, [[maybe_unused]] Name 
   return {};
 }
 
+/// Whether the value is a string; `text` is then its content.
+inline bool read_text(const std::uint8_t* p, std::string_view& text) {
+  if (p == nullptr) return false;
+  const std::uint8_t tag = *p++;
+  if (tag >= kTagSymbol) {
+    text = symbol_text(static_cast<std::uint16_t>((tag & 0x7F) << 8 | *p));
+    return true;
+  }
+  std::uint64_t length = tag & kMaxShortString;
+  if (tag < kTagShortString) {
+    if (tag != kTagString) return false;
+    length = read_varint(p);
+  }
+  text = {reinterpret_cast<const char*>(p), length};
+  return true;
+}
+
+/// The member behind this one. (Nearly all keys have one byte, so the processor need not wait for
+/// the key to find the value.)
+inline const std::uint8_t* next_member(const std::uint8_t* p) {
+  return skip_value(*p < kKeySymbol ? p + 1 : skip_key(p));
+}
+
 }  // namespace
 
 Value::Kind Value::kind() const {
@@ -49,19 +72,14 @@ Value::Kind Value::kind() const {
 }
 
 std::optional<std::string_view> Value::to_string_view() const {
-  if (data_ == nullptr) return std::nullopt;
-  const std::uint8_t* p = data_;
-  const std::uint8_t tag = *p++;
-  if (tag >= kTagSymbol) return symbol_text(static_cast<std::uint16_t>((tag & 0x7F) << 8 | *p));
-  if (tag >= kTagShortString)
-    return std::string_view(reinterpret_cast<const char*>(p), tag & kMaxShortString);
-  if (tag != kTagString) return std::nullopt;
-  const std::uint64_t length = read_varint(p);
-  return std::string_view(reinterpret_cast<const char*>(p), length);
+  std::string_view text;
+  if (!read_text(data_, text)) return std::nullopt;
+  return text;
 }
 
 std::string_view Value::as_string(std::string_view fallback) const {
-  return to_string_view().value_or(fallback);
+  read_text(data_, fallback);
+  return fallback;
 }
 
 std::optional<bool> Value::to_bool() const {
@@ -126,11 +144,11 @@ Value Value::operator[](Symbol key) const {
   const EncodedKey encoded = encode_symbol_key(key.id, false);
   const std::uint8_t* p = range.begin;
   if (encoded.size == 1) {
-    for (; p < range.end; p = skip_value(skip_key(p))) {
+    for (; p < range.end; p = next_member(p)) {
       if (p[0] == encoded.bytes[0]) return Value(p + 1);
     }
   } else {
-    for (; p < range.end; p = skip_value(skip_key(p))) {
+    for (; p < range.end; p = next_member(p)) {
       if (p[0] == encoded.bytes[0] && p[1] == encoded.bytes[1]) return Value(p + 2);
     }
   }

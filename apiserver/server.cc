@@ -8,6 +8,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/network_v4.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
 #include <chrono>
@@ -22,8 +23,14 @@
 
 #include "apiserver/admission/hook_registry.h"
 #include "apiserver/admission/webhook_admission.h"
+#include "apiserver/audit/audit_log.h"
 #include "apiserver/auth/authenticator.h"
+#include "apiserver/auth/impersonation.h"
+#include "apiserver/auth/rbac_authorizer.h"
+#include "apiserver/auth/role_follower.h"
+#include "apiserver/bootstrap/bootstrap.h"
 #include "apiserver/controllers/controllers.h"
+#include "apiserver/controllers/role_aggregation.h"
 #include "apiserver/endpoints/api_handler.h"
 #include "apiserver/endpoints/resource_handler.h"
 #include "apiserver/metrics.h"
@@ -73,13 +80,33 @@ std::shared_ptr<storage::Backend> backend_of(const ServerOptions& options) {
   return std::make_shared<storage::MemoryBackend>(memory);
 }
 
-/// Which tokens there are: those of the file, and one for clients in this process.
-std::optional<auth::TokenTable> tokens_of(const ServerOptions& options, const std::string& own) {
-  if (options.token_file.empty() && options.client_ca_file.empty()) return std::nullopt;
-  auth::TokenTable tokens;
-  if (!options.token_file.empty()) tokens = auth::TokenTable::from_file(options.token_file);
-  tokens.add(own, {"system:apiserver", own.substr(0, 8), {"system:masters"}});
-  return tokens;
+/// The tokens are those of the file, and one for clients in this process.
+auth::AuthenticatorOptions authenticator_options(const ServerOptions& options,
+                                                 const std::string& own) {
+  auth::AuthenticatorOptions out;
+  out.certificates = !options.client_ca_file.empty();
+  out.refuses_unknown_tokens = options.authorization == Authorization::kRbac;
+  if (options.token_file.empty() && !out.certificates) return out;
+  out.tokens.emplace();
+  if (!options.token_file.empty()) out.tokens = auth::TokenTable::from_file(options.token_file);
+  out.tokens->add(own, {"system:apiserver", own.substr(0, 8), {"system:masters"}});
+  return out;
+}
+
+auth::TokenObjects token_objects(const resources::ResourceTable& table) {
+  return {table.find("", "v1", "serviceaccounts"), table.find("", "v1", "pods"),
+          table.find("", "v1", "secrets"), table.find("", "v1", "nodes")};
+}
+
+/// The first address of an IPv4 range such as 10.0.0.0/16 that a service may have.
+std::string first_address(const std::string& range) {
+  const auto network = asio::ip::make_network_v4(range);
+  return asio::ip::address_v4(network.network().to_uint() + 1).to_string();
+}
+
+std::unique_ptr<audit::AuditLog> make_audit_log(const ServerOptions& options) {
+  if (options.audit_log_file.empty() || options.audit_level == AuditLevel::kNone) return nullptr;
+  return std::make_unique<audit::AuditLog>(options.audit_log_file, options.audit_level);
 }
 
 http::ServerOptions http_options(const ServerOptions& options) {
@@ -117,19 +144,28 @@ class Server::Impl {
         store_(resources_.table()->find("", "v1", "namespaces")),
         services_(store_, resources_.table()->find("networking.k8s.io", "v1", "ipaddresses"),
                   backend_->resource("ranges"), options_.service_cluster_ip_range),
-        authenticator_(tokens_of(options_, own_token_), !options_.client_ca_file.empty()),
+        signer_(options_.service_account_key_file, options_.service_account_issuer),
+        authenticator_(authenticator_options(options_, own_token_), signer_,
+                       token_objects(*resources_.table())),
+        roles_(resources_, rbac_),
+        aggregation_(
+            {resources_, store_, spawn_},
+            [this](const api::Object& role) { rbac_.put(auth::RbacKind::kClusterRole, role); }),
         hooks_(resources_),
         webhook_client_({resources_.table()->find("", "v1", "services"),
                          resources_.table()->find("discovery.k8s.io", "v1", "endpointslices")},
                         options_.resolve_service),
         webhooks_{hooks_, webhook_client_, counters_->metrics->webhooks(),
                   resources_.table()->find("", "v1", "namespaces")},
-        resource_handler_(resources_, store_, webhooks_, authenticator_,
-                          {options_.min_watch_timeout, options_.bookmark_interval},
+        resource_handler_(resources_, store_, webhooks_, authenticator_, authorizer(),
+                          consequences(), {options_.min_watch_timeout, options_.bookmark_interval},
                           options_.managed_fields, counters_),
         health_(*backend_),
-        api_(resources_, resource_handler_, authenticator_, health_, options_.max_body_bytes,
-             options_.allowed_hosts, counters_),
+        audit_log_(make_audit_log(options_)),
+        api_(resources_, resource_handler_, authenticator_, authorizer(), health_,
+             {options_.max_body_bytes, options_.allowed_hosts, options_.max_requests_per_user,
+              audit_log_.get()},
+             counters_),
         http_(
             http_options(options_),
             [this](http::Request request) { return api_.handle(std::move(request)); },
@@ -155,6 +191,7 @@ class Server::Impl {
     spawn("owners", [context] { return controllers::run_garbage_collector(context); });
     spawn("maintenance", [this] { return maintain(); });
     spawn("counts of objects", [this] { return count_objects(); });
+    follow_roles();
     http_.start();
     log::debug("API server listens on {}", url());
   }
@@ -208,6 +245,57 @@ class Server::Impl {
                          R"({"metadata":{"name":"system-node-critical"},"value":2000001000,)"
                          R"("description":"Used for system critical pods that must not be moved )"
                          R"(from their current node."})");
+    if (has_bootstrap()) co_await bootstrap();
+    if (is_rbac()) co_await roles_.load();
+  }
+
+  bool is_rbac() const { return options_.authorization == Authorization::kRbac; }
+  bool has_bootstrap() const { return options_.bootstrap.value_or(is_rbac()); }
+
+  const auth::Authorizer& authorizer() const {
+    if (is_rbac()) return rbac_;
+    return allow_authenticated_;
+  }
+
+  Awaitable<void> bootstrap() {
+    const controllers::Context context{resources_, store_, spawn_};
+    co_await bootstrap::reconcile_policy(context);
+    co_await aggregation_.settle();
+    if (!options_.listens) co_return;
+    std::string ip = first_address(services_.range());
+    std::string address = http::host_for_clients(options_.address);
+    if (address.starts_with('[')) address = address.substr(1, address.size() - 2);
+    co_await bootstrap::create_kubernetes_service(context, std::move(ip), std::move(address),
+                                                  http_.port(), !options_.tls_cert_file.empty());
+  }
+
+  void follow_roles() {
+    if (has_bootstrap()) spawn("aggregated roles", [this] { return aggregation_.follow(); });
+    if (!is_rbac()) return;
+    for (const auto& [name, kind] :
+         {std::pair("roles", auth::RbacKind::kRole),
+          std::pair("cluster roles", auth::RbacKind::kClusterRole),
+          std::pair("role bindings", auth::RbacKind::kRoleBinding),
+          std::pair("cluster role bindings", auth::RbacKind::kClusterRoleBinding)})
+      spawn(name, [this, kind = kind] { return roles_.follow(kind); });
+  }
+
+  endpoints::Consequences consequences() {
+    if (!is_rbac() && !has_bootstrap()) return {};
+    return {[this](const resources::ServedResourcePtr& resource, const api::Object& object,
+                   bool gone) { return note_write(resource, object, gone); }};
+  }
+
+  /// The next request of the same client is decided with the role or binding that it has written.
+  Awaitable<void> note_write(resources::ServedResourcePtr resource, api::Object object, bool gone) {
+    if (gone) {
+      roles_.removed(*resource, object);
+    } else {
+      roles_.written(*resource, object);
+    }
+    const bool is_role = resource->type.group == "rbac.authorization.k8s.io" &&
+                         resource->type.plural == "clusterroles";
+    if (is_role && has_bootstrap()) co_await aggregation_.settle();
   }
 
   /// A cache that is not filled yet refuses.
@@ -328,12 +416,18 @@ class Server::Impl {
   const controllers::Spawn spawn_ = [this](std::string name, controllers::MakeTask make) {
     if (!ending_) spawn(std::move(name), std::move(make));
   };
-  const auth::Authenticator authenticator_;
+  const auth::TokenSigner signer_;
+  auth::Authenticator authenticator_;
+  const auth::AllowAuthenticated allow_authenticated_;
+  auth::RbacAuthorizer rbac_;
+  auth::RoleFollower roles_;
+  const controllers::RoleAggregation aggregation_;
   admission::HookRegistry hooks_;
   webhooks::WebhookClient webhook_client_;
   const admission::Webhooks webhooks_;
   const endpoints::ResourceHandler resource_handler_;
   endpoints::Health health_;
+  const std::unique_ptr<audit::AuditLog> audit_log_;
   endpoints::ApiHandler api_;
   std::list<asio::cancellation_signal> signals_;
   std::mutex mutex_;
@@ -365,6 +459,18 @@ rest::Config Server::client_config() const {
   if (!impl_->options_.tls_cert_file.empty()) config.ca_file = impl_->options_.tls_cert_file;
   if (impl_->authenticator_.demands_credentials()) config.bearer_token = impl_->own_token_;
   return config;
+}
+
+rest::Config Server::config_for(const std::string& user, std::vector<std::string> groups) const {
+  for (std::string& group : auth::implied_groups(user)) groups.push_back(std::move(group));
+  rest::Config config = client_config();
+  config.bearer_token = impl_->authenticator_.issue({user, "", std::move(groups)});
+  return config;
+}
+
+rest::Config Server::config_for_service_account(const std::string& ns,
+                                                const std::string& name) const {
+  return config_for(auth::name_of_account(ns, name));
 }
 
 ServerStats Server::stats() const {

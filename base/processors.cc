@@ -1,7 +1,6 @@
 #include "lookout/base/processors.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <optional>
@@ -9,6 +8,8 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include "lookout/base/numbers.h"
 
 namespace lookout {
 namespace {
@@ -28,10 +29,9 @@ std::vector<std::string> words_of(const std::string& line) {
 }
 
 std::optional<double> number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc{} || value <= 0) return std::nullopt;
-  return static_cast<double>(value);
+  const auto value = base::parse_number<std::int64_t>(text);
+  if (!value || *value <= 0) return std::nullopt;
+  return static_cast<double>(*value);
 }
 
 std::optional<double> number_in(const std::string& path) {

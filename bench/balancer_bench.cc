@@ -2,17 +2,15 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include <atomic>
 #include <chrono>
-#include <cmath>
 #include <memory>
-#include <mutex>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cmd/bench/fleet/kratos_selector.h"
 #include "lookout/registry/balancer.h"
+#include "tests/registry/fixed_discovery.h"
 
 // NOLINTBEGIN(readability-identifier-naming): a benchmark is called as its function.
 
@@ -20,42 +18,29 @@ namespace {
 
 using namespace lookout;
 using namespace std::chrono_literals;
+using cmd::bench::fleet::KratosNode;
+using cmd::bench::fleet::KratosSelector;
 using registry::Balancer;
 using registry::BalancerPolicy;
 
-/// A set that does not change.
-class FixedDiscovery : public registry::Discovery {
- public:
-  explicit FixedDiscovery(int instances) {
-    std::vector<registry::InstancePtr> all;
-    for (int i = 0; i < instances; ++i) {
-      registry::ServiceInstance instance;
-      instance.id = fmt::format("web-{}", i);
-      instance.version = i % 10 == 0 ? "v2" : "v1";
-      instance.zone = i % 2 == 0 ? "a" : "b";
-      instance.origin = fmt::format("shop/web-{}", i);
-      instance.endpoints = {fmt::format("http://10.0.0.{}:80", i % 250 + 1)};
-      instance.metadata["weight"] = std::to_string(1 + i % 4);
-      all.push_back(std::make_shared<const registry::ServiceInstance>(std::move(instance)));
-    }
-    set_ = registry::InstanceSet::make("web", 1, std::move(all));
+std::vector<registry::ServiceInstance> hundred() {
+  std::vector<registry::ServiceInstance> out;
+  for (int i = 0; i < 100; ++i) {
+    registry::ServiceInstance instance;
+    instance.id = fmt::format("web-{}", i);
+    instance.version = i % 10 == 0 ? "v2" : "v1";
+    instance.zone = i % 2 == 0 ? "a" : "b";
+    instance.origin = fmt::format("shop/web-{}", i);
+    instance.endpoints = {fmt::format("http://10.0.0.{}:80", i + 1)};
+    instance.metadata["weight"] = std::to_string(1 + i % 4);
+    out.push_back(std::move(instance));
   }
-  using Discovery::get_service;
-  using Discovery::services;
-  registry::InstanceSetPtr get_service(const std::string&, registry::WaitOptions) override {
-    return set_;
-  }
-  registry::InstanceSetPtr latest(const std::string&) override { return set_; }
-  registry::Watcher watch(const std::string&) override { throw InvalidArgument("no watchers"); }
-  registry::Subscription subscribe(const std::string&, registry::SetCallback) override {
-    return {};
-  }
-  std::vector<std::string> services(registry::WaitOptions) override { return {"web"}; }
-  registry::Freshness freshness() const override { return {true, {}}; }
-  void close() override {}
+  return out;
+}
 
- private:
-  registry::InstanceSetPtr set_;
+/// A set that does not change.
+struct Hundred : registry::test::FixedDiscovery {
+  Hundred() { publish(hundred()); }
 };
 
 BalancerPolicy policy_of(int number) {
@@ -84,7 +69,7 @@ constexpr const char* kNames[] = {"round robin",  "weighted",        "least load
                                   "p2c and ewma", "consistent hash", "all of it"};
 
 void RegistryPick(benchmark::State& state) {
-  static FixedDiscovery discovery(100);
+  static Hundred discovery;
   const Balancer balancer(discovery, "web", policy_of(static_cast<int>(state.range(0))));
   for (auto _ : state) {
     const registry::Pick pick = balancer.pick({.scheme = "http"});
@@ -95,7 +80,7 @@ void RegistryPick(benchmark::State& state) {
 BENCHMARK(RegistryPick)->DenseRange(0, 5);
 
 void RegistryPickAndReport(benchmark::State& state) {
-  static FixedDiscovery discovery(100);
+  static Hundred discovery;
   const Balancer balancer(discovery, "web", policy_of(static_cast<int>(state.range(0))));
   for (auto _ : state) {
     const registry::Pick pick = balancer.pick({.scheme = "http"});
@@ -107,7 +92,7 @@ BENCHMARK(RegistryPickAndReport)->DenseRange(0, 5);
 
 /// Two threads, one balancer.
 void RegistryPickShared(benchmark::State& state) {
-  static FixedDiscovery discovery(100);
+  static Hundred discovery;
   static const Balancer balancer(discovery, "web", policy_of(5));
   for (auto _ : state) {
     const registry::Pick pick = balancer.pick({.scheme = "http"});
@@ -117,7 +102,7 @@ void RegistryPickShared(benchmark::State& state) {
 BENCHMARK(RegistryPickShared)->Threads(2);
 
 void RegistryCall(benchmark::State& state) {
-  static FixedDiscovery discovery(100);
+  static Hundred discovery;
   const Balancer balancer(discovery, "web", policy_of(5));
   for (auto _ : state) {
     benchmark::DoNotOptimize(
@@ -126,71 +111,16 @@ void RegistryCall(benchmark::State& state) {
 }
 BENCHMARK(RegistryCall);
 
-/// kratos' selector/p2c with selector/node/ewma as it works, written anew: a lock around the random
-/// numbers, atomic averages, a list of calls in flight left out.
-class KratosP2c {
- public:
-  explicit KratosP2c(int nodes) : nodes_(static_cast<std::size_t>(nodes)) {}
-
-  struct Node {
-    std::atomic<std::int64_t> lag{0};
-    std::atomic<std::uint64_t> success{1000};
-    std::atomic<std::int64_t> in_flight{1};
-    std::atomic<std::int64_t> stamp{0};
-    std::atomic<std::int64_t> last_pick{0};
-
-    double weight() const {
-      const auto lag_now = static_cast<double>(lag.load());
-      const auto calls = static_cast<double>(in_flight.load());
-      const double load = lag_now == 0 ? 100e3 * calls : std::sqrt(lag_now + 5e6) * calls;
-      return static_cast<double>(success.load()) * 1e9 / load;
-    }
-  };
-
-  Node& pick() {
-    std::size_t a = 0;
-    std::size_t b = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      a = random_() % nodes_.size();
-      b = random_() % (nodes_.size() - 1);
-    }
-    if (b >= a) ++b;
-    Node* chosen = &nodes_[a];
-    Node* other = &nodes_[b];
-    if (other->weight() > chosen->weight()) std::swap(chosen, other);
-    const std::int64_t now = nanos();
-    if (now - other->last_pick.load() > 3'000'000'000) chosen = other;
-    chosen->last_pick = now;
-    chosen->in_flight.fetch_add(1);
-    return *chosen;
-  }
-  static void done(Node& node, bool ok, std::int64_t lag) {
-    node.in_flight.fetch_sub(1);
-    const std::int64_t now = nanos();
-    const std::int64_t passed = now - node.stamp.exchange(now);
-    const double keep = std::exp(-static_cast<double>(passed) / 600e6);
-    const auto average = [keep](double old, double fresh) {
-      return old * keep + fresh * (1 - keep);
-    };
-    node.lag = static_cast<std::int64_t>(
-        average(static_cast<double>(node.lag.load()), static_cast<double>(lag)));
-    node.success = static_cast<std::uint64_t>(
-        average(static_cast<double>(node.success.load()), ok ? 1000 : 0));
-  }
-
- private:
-  static std::int64_t nanos() {
-    return std::chrono::steady_clock::now().time_since_epoch().count();
-  }
-  std::mutex mutex_;
-  std::mt19937_64 random_{1};
-  std::vector<Node> nodes_;
-};
-
+/// Our port of what kratos does for a pick and for the end of its call.
 void RegistryKratosAlgorithm(benchmark::State& state) {
-  KratosP2c selector(100);
-  for (auto _ : state) KratosP2c::done(selector.pick(), true, 1'000'000);
+  KratosSelector selector;
+  std::vector<std::unique_ptr<KratosNode>> nodes;
+  nodes.reserve(100);
+  for (int i = 0; i < 100; ++i) nodes.push_back(std::make_unique<KratosNode>());
+  for (auto _ : state) {
+    KratosNode& node = *nodes[selector.pick(nodes)];
+    node.end(node.begin(), true);
+  }
 }
 BENCHMARK(RegistryKratosAlgorithm);
 

@@ -26,7 +26,7 @@ while (($#)); do
     --server) server=$2 && shift ;;
     --ca) ca=$(realpath "$2") && shift ;;
     *)
-      sed -n '2,/^set -/s/^# \{0,1\}//p' "$0" | sed '$d'
+      sed -n '2,/^set -/s/^# \{0,1\}//p' "$0"
       exit 2
       ;;
   esac

@@ -10,7 +10,7 @@ seconds=0.5
 case ${1:-} in
   --time) seconds=$2 ;;
   ?*)
-    sed -n '2,/^set -/s/^# \{0,1\}//p' "$0" | sed '$d'
+    sed -n '2,/^set -/s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

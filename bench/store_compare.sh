@@ -18,7 +18,7 @@ while (($#)); do
     --rounds) rounds=$2 && shift ;;
     --objects) counts=$2 && shift ;;
     *)
-      sed -n '2,/^set -/s/^# \{0,1\}//p' "$0" | sed '$d'
+      sed -n '2,/^set -/s/^# \{0,1\}//p' "$0"
       exit 2
       ;;
   esac

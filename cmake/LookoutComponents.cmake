@@ -3,11 +3,15 @@
 # Raised when the ABI changes.
 set(LOOKOUT_SOVERSION 1)
 
-set(LOOKOUT_COMPONENTS core controller registry apiserver testing)
+set(LOOKOUT_COMPONENTS core controller registry registry_curl registry_beast registry_grpc apiserver testing)
 
 set(LOOKOUT_core_LIBRARIES base api rest tools lister informer)
 set(LOOKOUT_controller_LIBRARIES controller)
 set(LOOKOUT_registry_LIBRARIES registry)
+# Headers alone.
+set(LOOKOUT_registry_curl_LIBRARIES "")
+set(LOOKOUT_registry_beast_LIBRARIES "")
+set(LOOKOUT_registry_grpc_LIBRARIES "")
 set(LOOKOUT_apiserver_LIBRARIES apiserver)
 set(LOOKOUT_testing_LIBRARIES testing sim)
 # Static even where the others are shared.
@@ -16,6 +20,9 @@ set(LOOKOUT_STATIC_LIBRARIES sim)
 set(LOOKOUT_core_COMPONENTS "")
 set(LOOKOUT_controller_COMPONENTS core)
 set(LOOKOUT_registry_COMPONENTS core)
+foreach(component IN ITEMS registry_curl registry_beast registry_grpc)
+  set(LOOKOUT_${component}_COMPONENTS core registry)
+endforeach()
 set(LOOKOUT_apiserver_COMPONENTS core)
 set(LOOKOUT_testing_COMPONENTS core controller apiserver)
 
@@ -23,17 +30,21 @@ set(LOOKOUT_testing_COMPONENTS core controller apiserver)
 set(LOOKOUT_core_PACKAGES fmt spdlog CURL OpenSSL yaml-cpp)
 set(LOOKOUT_controller_PACKAGES "")
 set(LOOKOUT_registry_PACKAGES "")
-set(LOOKOUT_apiserver_PACKAGES prometheus-cpp)
+set(LOOKOUT_apiserver_PACKAGES prometheus-cpp ZLIB)
 set(LOOKOUT_testing_PACKAGES "")
-# Of the libraries that are always static.
+# Of the libraries that are always static, and of headers.
 set(LOOKOUT_testing_STATIC_PACKAGES fmt OpenSSL spdlog)
+set(LOOKOUT_registry_curl_STATIC_PACKAGES CURL)
+set(LOOKOUT_registry_grpc_STATIC_PACKAGES Protobuf gRPC)
 
 set(LOOKOUT_core_PC_REQUIRES libcurl openssl fmt spdlog yaml-cpp)
 set(LOOKOUT_controller_PC_REQUIRES "")
 set(LOOKOUT_registry_PC_REQUIRES "")
-set(LOOKOUT_apiserver_PC_REQUIRES prometheus-cpp-core re2)
+set(LOOKOUT_apiserver_PC_REQUIRES prometheus-cpp-core re2 libnghttp2 zlib)
 set(LOOKOUT_testing_PC_REQUIRES "")
 set(LOOKOUT_testing_STATIC_PC_REQUIRES openssl fmt spdlog)
+set(LOOKOUT_registry_curl_STATIC_PC_REQUIRES libcurl)
+set(LOOKOUT_registry_grpc_STATIC_PC_REQUIRES grpc++)
 
 # lookout_component_of(LIBRARY OUT): the component that LIBRARY belongs to.
 function(lookout_component_of library out)
@@ -54,6 +65,17 @@ function(lookout_install_library library)
     install(TARGETS lookout_${library} EXPORT lookout-${component}
       LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development OPTIONAL
       ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development OPTIONAL)
+  endif()
+endfunction()
+
+# lookout_add_headers(COMPONENT LIBS...): lookout::COMPONENT, a component that has headers alone, for those who link LIBS.
+function(lookout_add_headers component)
+  add_library(lookout_${component} INTERFACE)
+  add_library(lookout::${component} ALIAS lookout_${component})
+  set_target_properties(lookout_${component} PROPERTIES EXPORT_NAME ${component})
+  target_link_libraries(lookout_${component} INTERFACE ${ARGN})
+  if(LOOKOUT_INSTALL)
+    install(TARGETS lookout_${component} EXPORT lookout-${component} COMPONENT development)
   endif()
 endfunction()
 

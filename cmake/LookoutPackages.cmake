@@ -52,7 +52,7 @@ if(BUILD_SHARED_LIBS)
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "libssl-dev, libfmt-dev, libspdlog-dev")
 else()
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libcurl4-openssl-dev, libssl-dev, libfmt-dev, libspdlog-dev, libyaml-cpp-dev")
-  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "prometheus-cpp-dev, libre2-dev")
+  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "prometheus-cpp-dev, libnghttp2-dev, libre2-dev, zlib1g-dev")
 endif()
 
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME lookout)

@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 
+#include "cmd/cluster/simulated_cluster.h"
 #include "cmd/commands.h"
 #include "cmd/duration.h"
 #include "cmd/listen_address.h"
@@ -29,8 +31,14 @@ struct ServeFlags {
   std::string etcd_password_file;
   std::string encryption_config;
   double etcd_compaction_minutes = 5;
+  double etcd_sync_minutes = 0;
   apiserver::storage::EtcdOptions etcd;
   std::string kubeconfig;
+  bool bootstrap = true;
+  bool simulate_cluster = false;
+  cluster::Options cluster;
+  std::string authorization = "AlwaysAllow";
+  std::string audit_level = "Metadata";
   apiserver::ServerOptions server;
 };
 
@@ -56,14 +64,19 @@ std::string read_password(const std::string& file) {
   return line;
 }
 
+std::chrono::milliseconds milliseconds_of(double minutes) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::duration<double, std::ratio<60>>(minutes));
+}
+
 std::shared_ptr<apiserver::storage::Backend> etcd_storage(const ServeFlags& flags) {
   apiserver::storage::EtcdOptions options = flags.etcd;
   boost::split(options.endpoints, flags.etcd_endpoints, boost::is_any_of(","));
   if (!flags.etcd_password_file.empty()) options.password = read_password(flags.etcd_password_file);
   if (!flags.encryption_config.empty())
     options.transformer = apiserver::load_encryption_config(flags.encryption_config);
-  options.compaction_interval = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::duration<double, std::ratio<60>>(flags.etcd_compaction_minutes));
+  options.compaction_interval = milliseconds_of(flags.etcd_compaction_minutes);
+  options.sync_interval = milliseconds_of(flags.etcd_sync_minutes);
   return std::make_shared<apiserver::storage::EtcdBackend>(std::move(options));
 }
 
@@ -72,8 +85,15 @@ int run(const ServeFlags& flags) {
   if (!flags.kubeconfig.empty()) check_kubeconfig(flags.kubeconfig);
   const bool etcd = flags.storage == "etcd";
   apiserver::ServerOptions options = flags.server;
+  options.bootstrap = flags.bootstrap;
+  if (flags.authorization == "RBAC") options.authorization = apiserver::Authorization::kRbac;
+  options.audit_level = flags.audit_level == "None"      ? apiserver::AuditLevel::kNone
+                        : flags.audit_level == "Request" ? apiserver::AuditLevel::kRequest
+                                                         : apiserver::AuditLevel::kMetadata;
   if (etcd) options.storage = etcd_storage(flags);
   apiserver::Server server(std::move(options));
+  std::optional<cluster::SimulatedCluster> cluster;
+  if (flags.simulate_cluster) cluster.emplace(rest::Client(server.client_config()), flags.cluster);
   const bool identifies = !flags.server.token_file.empty() || !flags.server.client_ca_file.empty();
   if (!flags.kubeconfig.empty()) {
     rest::write_kubeconfig(flags.kubeconfig, server.client_config());
@@ -104,8 +124,75 @@ int run(const ServeFlags& flags) {
   }
   std::fflush(stdout);
   signals.wait();
+  if (cluster) cluster->stop();
   server.stop();
   return 0;
+}
+
+void add_authorization(CLI::App& command, ServeFlags& flags) {
+  const std::string group = "Users and their rights";
+  command
+      .add_option("--authorization-mode", flags.authorization,
+                  "AlwaysAllow: authenticated users may do everything; RBAC: what roles and "
+                  "bindings grant")
+      ->check(CLI::IsMember({"AlwaysAllow", "RBAC"}))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_flag("--bootstrap,!--no-bootstrap", flags.bootstrap,
+                "Create the bootstrap roles and bindings and the Service default/kubernetes "
+                "(--bootstrap=false: do not)")
+      ->default_str("true")
+      ->group(group);
+  command
+      .add_option("--service-account-key-file", flags.server.service_account_key_file,
+                  "The private key for service account tokens (PEM: RSA, or EC on P-256); default: "
+                  "a new one, so that tokens end with the server")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option("--service-account-issuer", flags.server.service_account_issuer,
+                  "The issuer of service account tokens")
+      ->type_name("URL")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--max-requests-per-user", flags.server.max_requests_per_user,
+                  "Answer 429 if a user has this many requests running, watches and "
+                  "system:masters not counted; 0: no limit")
+      ->type_name("COUNT")
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_audit(CLI::App& command, ServeFlags& flags) {
+  const std::string group = "Audit log";
+  command
+      .add_option("--audit-log-path", flags.server.audit_log_file,
+                  "Append an audit event, one line of JSON, to this file for each request")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option("--audit-level", flags.audit_level,
+                  "None, Metadata, or Request: with the bodies of writes, except of Secrets, "
+                  "ConfigMaps and tokens")
+      ->check(CLI::IsMember({"None", "Metadata", "Request"}))
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_simulation(CLI::App& command, ServeFlags& flags) {
+  const std::string group = "Simulated cluster";
+  command
+      .add_flag("--simulate-cluster", flags.simulate_cluster,
+                "Add simulated nodes, a scheduler and the controllers of workloads: pods become "
+                "ready, and run nothing")
+      ->group(group);
+  command.add_option("--simulated-nodes", flags.cluster.nodes, "The number of nodes")
+      ->type_name("COUNT")
+      ->check(CLI::Range(0U, 5000U))
+      ->capture_default_str()
+      ->group(group);
 }
 
 }  // namespace
@@ -124,6 +211,29 @@ void add_serve(CLI::App& app, Action& action) {
   const std::string group = "With --storage etcd";
   command->add_option("--etcd-endpoints", flags->etcd_endpoints, "The members of the etcd cluster")
       ->type_name("URL,...")
+      ->capture_default_str()
+      ->group(group);
+  command
+      ->add_option("--etcd-sync-interval", flags->etcd_sync_minutes,
+                   "How often to replace the endpoints by the URLs that the cluster's members "
+                   "advertise, in minutes; 0: never")
+      ->type_name("MINUTES")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  command
+      ->add_option(
+          "--etcd-max-send-bytes", etcd.max_send_bytes,
+          "The largest request to etcd, which has a limit of its own (--max-request-bytes)")
+      ->type_name("BYTES")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(group);
+  command
+      ->add_option("--etcd-max-receive-bytes", etcd.max_receive_bytes,
+                   "The largest answer of etcd that is accepted")
+      ->type_name("BYTES")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group(group);
   command->add_option("--etcd-prefix", etcd.prefix, "The prefix of every key")
@@ -173,6 +283,9 @@ void add_serve(CLI::App& app, Action& action) {
       ->add_option("--token-file", server.token_file,
                    "Accept these bearer tokens: lines of token,user,uid,\"group1,group2\"")
       ->type_name("FILE");
+  add_authorization(*command, *flags);
+  add_audit(*command, *flags);
+  add_simulation(*command, *flags);
   command
       ->add_option("--write-kubeconfig", flags->kubeconfig,
                    "Write a kubeconfig for this server, with a privileged user")
@@ -187,12 +300,17 @@ void add_serve(CLI::App& app, Action& action) {
   command->footer(
       "Without --token-file and --client-ca everyone may do everything, except for foreign web "
       "pages;\n"
-      "with one of them, requests without credentials are refused.\n\n"
+      "with one of them, requests without credentials are refused.\n"
+      "With --authorization-mode RBAC, users may do what roles and bindings grant them; members "
+      "of\n"
+      "system:masters, and without those files requests without a token, may do everything.\n\n"
       "Examples:\n"
       "  lookout serve\n"
+      "  lookout serve --simulate-cluster --write-kubeconfig lookout.kubeconfig\n"
       "  lookout serve --storage etcd --etcd-endpoints http://127.0.0.1:2379\n"
-      "  lookout serve --listen 127.0.0.1:0 --write-kubeconfig /tmp/lookout.yaml\n"
-      "  lookout serve --tls-cert server.crt --tls-key server.key --token-file tokens.csv");
+      "  lookout serve --listen 127.0.0.1:0 --write-kubeconfig lookout.kubeconfig\n"
+      "  lookout serve --tls-cert server.crt --tls-key server.key --token-file tokens.csv\n"
+      "  lookout serve --authorization-mode RBAC --write-kubeconfig lookout.kubeconfig");
   command->callback([flags, &action] {
     const ListenAddress listen = parse_listen_address(flags->listen);
     flags->server.address = listen.address;

@@ -11,7 +11,6 @@
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <charconv>
 #include <condition_variable>
 #include <exception>
 #include <filesystem>
@@ -33,6 +32,7 @@
 #include "lookout/base/clock.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/http/server.h"
+#include "lookout/base/numbers.h"
 #include "lookout/informer/handler_pool.h"
 
 namespace lookout::controller {
@@ -92,13 +92,10 @@ bool is_path(std::string_view path) {
 std::optional<std::chrono::seconds> timeout_of(const http::Request& request) {
   const auto text = request.parameter("timeout");
   if (!text || !text->ends_with('s')) return std::nullopt;
-  unsigned seconds = 0;
-  const char* const end = text->data() + text->size() - 1;
-  const auto parsed = std::from_chars(text->data(), end, seconds);
+  const auto seconds = base::parse_number<unsigned>(text->substr(0, text->size() - 1));
   constexpr unsigned kLongest = 3600;
-  if (parsed.ec != std::errc() || parsed.ptr != end || seconds == 0 || seconds > kLongest)
-    return std::nullopt;
-  return std::chrono::seconds(seconds);
+  if (!seconds || *seconds == 0 || *seconds > kLongest) return std::nullopt;
+  return std::chrono::seconds(*seconds);
 }
 
 /// The error in the kind of an object; empty if there is none.
@@ -330,10 +327,8 @@ class WebhookServer::Impl : public metrics::Source {
       return error_of(kUnsupported, api::reason::kUnsupportedMediaType,
                       "the request's Content-Type is not application/json");
     }
-    const std::string_view length = request.header("content-length");
-    std::size_t size = 0;
-    std::from_chars(length.data(), length.data() + length.size(), size);
-    if (size > limit_of(*target)) return too_large(limit_of(*target));
+    const auto size = base::parse_number<std::size_t>(request.header("content-length"));
+    if (size && *size > limit_of(*target)) return too_large(limit_of(*target));
     return std::nullopt;
   }
 

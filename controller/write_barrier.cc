@@ -1,11 +1,11 @@
 #include "controller/write_barrier.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <utility>
 
 #include "controller/cache_core.h"
+#include "lookout/base/numbers.h"
 
 namespace lookout::controller::detail {
 namespace {
@@ -14,11 +14,7 @@ namespace {
 constexpr std::chrono::milliseconds kSweepEvery{100};
 
 std::optional<std::uint64_t> number(std::string_view resource_version) {
-  std::uint64_t out = 0;
-  const char* const end = resource_version.data() + resource_version.size();
-  const auto parsed = std::from_chars(resource_version.data(), end, out);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return out;
+  return base::parse_number<std::uint64_t>(resource_version);
 }
 
 bool at_least(std::string_view resource_version, std::string_view wanted) {

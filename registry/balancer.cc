@@ -96,7 +96,8 @@ std::vector<Balancer::InstanceState> Balancer::instances() const {
 
 void Balancer::collect(std::vector<metrics::Sample>& out) const {
   const auto plan = state_->current.load();
-  const detail::Health& health = *state_->health;
+  detail::Health& health = *state_->health;
+  const detail::Nanos now = health.now();
   for (const auto& node : plan->nodes()) {
     metrics::Collector of_one(out, {{"service", state_->service}, {"instance", node->key()}});
     of_one.counter("lookout_registry_picks_total", "Picks of the instance.",
@@ -107,6 +108,8 @@ void Balancer::collect(std::vector<metrics::Sample>& out) const {
                    static_cast<double>(node->failed()));
     of_one.gauge("lookout_registry_in_flight", "Calls in flight on the instance.",
                  static_cast<double>(node->in_flight()));
+    of_one.gauge("lookout_registry_instance_ejected", "1 while the instance is ejected.",
+                 node->ejected(now, health) ? 1 : 0);
   }
   metrics::Collector of_all(out, {{"service", state_->service}});
   of_all.gauge("lookout_registry_instances", "Instances that can be picked.",

@@ -115,9 +115,11 @@ void CallRun::end(Try& attempt, Outcome outcome) {
 bool CallRun::end(Try& attempt, const std::exception_ptr& error) {
   last_error_ = error;
   // One that is stopped says nothing of the instance.
-  const Outcome outcome = attempt.timed_out ? Outcome::kTimedOut
-                          : stopped()       ? Outcome::kIgnored
-                                            : Outcome::kFailed;
+  // A function that blocks and keeps to its time fails when that is over.
+  const Outcome outcome = attempt.timed_out        ? Outcome::kTimedOut
+                          : stopped()              ? Outcome::kIgnored
+                          : now() >= attempt.until ? Outcome::kTimedOut
+                                                   : Outcome::kFailed;
   try {
     std::rethrow_exception(error);
   } catch (const FinalError&) {
@@ -136,9 +138,9 @@ void CallRun::stop_others(const Try* winner) {
   for (const auto& one : tries_) {
     if (one->ended) continue;
     one->stop.request_stop();
-    // A backup request overtook it.
+    // A backup request overtook it. (That is no time limit that it let pass.)
     if (winner != nullptr && one->begun < winner->begun) {
-      learn(*one, Outcome::kTimedOut, nullptr);
+      learn(*one, Outcome::kFailed, nullptr);
     } else {
       learn(*one, Outcome::kIgnored, nullptr);
     }

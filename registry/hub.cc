@@ -14,18 +14,15 @@
 
 namespace lookout::registry {
 
-std::vector<std::string> Options::all_namespaces() const {
+std::vector<std::string> Options::namespaces_or(const std::string& own) const {
   std::vector<std::string> out = namespaces;
-  if (!ns.empty() || out.empty()) out.push_back(ns);
-  std::ranges::sort(out);
-  const auto again = std::ranges::unique(out);
-  out.erase(again.begin(), again.end());
-  // All namespaces include each.
-  if (out.front().empty()) out.resize(1);
-  return out;
+  if (!ns.empty()) out.push_back(ns);
+  if (out.empty()) out.push_back(pod.ns.empty() ? own : pod.ns);
+  return detail::each_once(std::move(out));
 }
 
 namespace detail {
+
 namespace {
 
 /// From here on it is worth while to go through the heap for what a first list has left free.
@@ -38,10 +35,11 @@ std::vector<std::string> services_of(const InstanceReader& reader, const api::Ob
   return {values.values().begin(), values.values().end()};
 }
 
-InformerGroupOptions group_options(const HubSource& source, const Options& options) {
+InformerGroupOptions group_options(const HubSource& source, const Options& options,
+                                   const rest::Client& client) {
   InformerGroupOptions out;
   out.resource = source.resource;
-  out.namespaces = options.all_namespaces();
+  out.namespaces = options.namespaces_or(client.config().default_namespace);
   out.label_selector = source.label_selector;
   if (!options.label_selector.empty()) {
     if (!out.label_selector.empty()) out.label_selector += ',';
@@ -58,6 +56,8 @@ InformerGroupOptions group_options(const HubSource& source, const Options& optio
 }
 
 }  // namespace
+
+bool InstanceReader::is_listed(std::string_view) const { return true; }
 
 InstancePtr InstanceReader::merged(const InstancePtr&, const InstancePtr& b) const { return b; }
 
@@ -117,7 +117,7 @@ Hub::Hub(rest::Client client, HubSource source, const Options& options)
       calls_(std::make_shared<UserCalls>()),
       malformed_reports_(std::make_shared<CallQueue>("on_malformed", user_pool_, calls_)),
       failure_reports_(std::make_shared<CallQueue>("on_error", user_pool_, calls_)),
-      group_(client_, group_options(source_, options_), pool_) {}
+      group_(client_, group_options(source_, options_, client_), pool_) {}
 
 Hub::~Hub() { close(); }
 
@@ -280,7 +280,9 @@ std::vector<std::string> Hub::services(const WaitOptions& wait) {
   group_.wait_for_sync(wait, Synced::kHandlers);
   std::set<std::string> names;
   for (const auto& informer : group_.informers()) {
-    for (auto& name : informer->store().index_values(kServiceIndex)) names.insert(std::move(name));
+    for (auto& name : informer->store().index_values(kServiceIndex)) {
+      if (source_.reader->is_listed(name)) names.insert(std::move(name));
+    }
   }
   return {names.begin(), names.end()};
 }

@@ -32,6 +32,8 @@ class InstanceReader {
 
   /// The services that the object has to do with: the values of the index.
   virtual void services_of(const api::Object& object, cache::IndexValues& services) const = 0;
+  /// Whether the name is one for lists of services, not only one to ask for.
+  virtual bool is_listed(std::string_view service) const;
   /// Appends the instances of `service` that the object stands for. What is malformed has none.
   virtual void read(const api::Object& object, std::string_view service,
                     std::vector<InstancePtr>& instances) const = 0;

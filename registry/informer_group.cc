@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <stop_token>
@@ -37,6 +38,16 @@ void wait_for(const std::stop_token& stop) {
 }
 
 }  // namespace
+
+std::vector<std::string> each_once(std::vector<std::string> namespaces) {
+  // kAllNamespaces includes all others.
+  const auto is_all = [](const std::string& ns) { return ns.empty() || ns == kAllNamespaces; };
+  if (std::ranges::any_of(namespaces, is_all)) return {""};
+  std::ranges::sort(namespaces);
+  const auto again = std::ranges::unique(namespaces);
+  namespaces.erase(again.begin(), again.end());
+  return namespaces;
+}
 
 InformerGroup::InformerGroup(rest::Client client, InformerGroupOptions options,
                              std::shared_ptr<informer::HandlerPool> pool)

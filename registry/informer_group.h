@@ -17,9 +17,12 @@
 
 namespace lookout::registry::detail {
 
+/// The namespaces, without repetitions; one empty name if kAllNamespaces is among them.
+std::vector<std::string> each_once(std::vector<std::string> namespaces);
+
 struct InformerGroupOptions {
   LOOKOUT_OPTION api::Resource resource = {};
-  /// As Options::all_namespaces().
+  /// As each_once() gives them.
   LOOKOUT_OPTION std::vector<std::string> namespaces = {};
   LOOKOUT_OPTION std::string label_selector = {};
   LOOKOUT_OPTION api::Projection projection = {};

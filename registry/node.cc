@@ -69,6 +69,7 @@ bool Node::learn(Outcome outcome, Nanos latency, Nanos now, Health& health) cons
                    std::memory_order_relaxed);
   }
   if (ok) {
+    answered_at_.store(now, std::memory_order_relaxed);
     if (failures_in_row_.load(std::memory_order_relaxed) != 0) {
       failures_in_row_.store(0, std::memory_order_relaxed);
     }
@@ -76,7 +77,11 @@ bool Node::learn(Outcome outcome, Nanos latency, Nanos now, Health& health) cons
   }
   const std::uint32_t row = failures_in_row_.fetch_add(1, std::memory_order_relaxed) + 1;
   const unsigned limit = health.outliers.consecutive_failures;
-  return limit > 0 && row >= limit;
+  // A process that is frozen, or a machine that is gone, would cost a time limit for each failure
+  // that is counted.
+  const bool silent =
+      outcome == Outcome::kTimedOut && answered_at_.load(std::memory_order_relaxed) < now - latency;
+  return limit > 0 && (silent || row >= limit);
 }
 
 bool Node::eject(Nanos now, std::size_t of, Health& health) const {

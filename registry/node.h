@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -85,8 +86,8 @@ class Node {
   /// For `rate` of picks it counts as there: 1, or less while it starts slowly.
   double ramp(Nanos now, const Health& health) const;
 
-  /// Learns from a call; `now` is looked at only if Health::learns_latency. True if it has to be
-  /// ejected for its failures in a row.
+  /// Learns from a call that ended `now`. True if it has to be ejected, for its failures in a row or
+  /// its silence.
   bool learn(Outcome outcome, Nanos latency, Nanos now, Health& health) const;
   /// Under Health::ejecting: it is not in the set any more. Calls on it may still end.
   void leave() const { left_ = true; }
@@ -120,6 +121,7 @@ class Node {
   mutable std::atomic<std::uint64_t> ok_before_{0};
   mutable std::atomic<std::uint64_t> failed_before_{0};
   mutable std::atomic<std::uint32_t> failures_in_row_{0};
+  mutable std::atomic<Nanos> answered_at_{std::numeric_limits<Nanos>::min()};
   mutable std::atomic<std::uint32_t> ejections_{0};  // what makes the next one longer
   mutable std::atomic<Nanos> ejected_until_{0};      // 0: it is not
   mutable std::atomic<Nanos> returned_at_{0};

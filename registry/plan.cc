@@ -38,11 +38,8 @@ void Plan::report(const Node& node, Outcome outcome, Nanos latency) const {
   Health& health = *health_;
   const bool looks =
       health.outliers.success_rate_deviations > 0 && health.outliers.interval.count() > 0;
-  Nanos now = looks || health.learns_latency ? health.now() : 0;
-  const bool too_often = node.learn(outcome, latency, now, health);
-  if (!too_often && !looks) return;
-  if (now == 0) now = health.now();
-  if (too_often) {
+  const Nanos now = health.now();
+  if (node.learn(outcome, latency, now, health)) {
     const std::lock_guard lock(health.ejecting);
     eject(node, now);
   }
@@ -115,7 +112,7 @@ std::vector<const ServiceInstance*> Planner::usable(const InstanceSet& set) cons
   std::ranges::nth_element(out, out.begin() + static_cast<std::ptrdiff_t>(policy_.subset_size), {},
                            rank);
   out.resize(policy_.subset_size);
-  std::ranges::sort(out, {}, [](const auto* instance) -> auto& { return instance->key(); });
+  std::ranges::sort(out, {}, &ServiceInstance::key);
   return out;
 }
 

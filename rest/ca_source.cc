@@ -1,30 +1,22 @@
 #include "rest/ca_source.h"
 
 #include <fmt/format.h>
-#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
-#include <openssl/x509.h>
 
 #include <limits>
 
 #include "lookout/base/detail/log.h"
+#include "lookout/rest/detail/ca_file.h"
+#include "rest/openssl_handles.h"
 
 namespace lookout::rest::detail {
-namespace {
-
-struct Free {
-  void operator()(BIO* bio) const { BIO_free(bio); }
-  void operator()(X509* certificate) const { X509_free(certificate); }
-};
-
-}  // namespace
 
 std::string ca_error(const std::string& pem) {
   if (pem.find_first_not_of(" \t\r\n") == std::string::npos) return "it is empty";
   if (pem.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) return "too long";
-  const std::unique_ptr<BIO, Free> text(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  const std::unique_ptr<X509, Free> first(PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr));
+  const Bio text(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const Certificate first(PEM_read_bio_X509(text.get(), nullptr, no_passphrase, nullptr));
   ERR_clear_error();
   return first ? "" : "there is no certificate in it";
 }
@@ -56,6 +48,12 @@ std::shared_ptr<const std::string> CaSource::current() {
     pem_ = std::make_shared<const std::string>(*file_->text());
   }
   return pem_;
+}
+
+std::function<std::shared_ptr<const std::string>()> follow_ca_file(const std::string& path) {
+  Config config;
+  config.ca_file = path;
+  return [source = std::make_shared<CaSource>(config)] { return source->current(); };
 }
 
 }  // namespace lookout::rest::detail

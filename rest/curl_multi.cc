@@ -1,5 +1,6 @@
 #include "rest/curl_multi.h"
 
+#include <boost/asio/defer.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <mutex>
@@ -23,18 +24,14 @@ struct CurlMulti::Socket {
   bool writing = false;
 };
 
-std::shared_ptr<CurlMulti> CurlMulti::create(Strand strand, OnDone on_done, OnFailure on_failure) {
+std::shared_ptr<CurlMulti> CurlMulti::create(Strand strand, Owner owner) {
   static std::once_flag once;
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
-  return std::shared_ptr<CurlMulti>(
-      new CurlMulti(std::move(strand), std::move(on_done), std::move(on_failure)));
+  return std::shared_ptr<CurlMulti>(new CurlMulti(std::move(strand), std::move(owner)));
 }
 
-CurlMulti::CurlMulti(Strand strand, OnDone on_done, OnFailure on_failure)
-    : strand_(std::move(strand)),
-      on_done_(std::move(on_done)),
-      on_failure_(std::move(on_failure)),
-      timer_(strand_) {
+CurlMulti::CurlMulti(Strand strand, Owner owner)
+    : strand_(std::move(strand)), owner_(std::move(owner)), timer_(strand_) {
   open();
 }
 
@@ -53,8 +50,11 @@ CurlMulti::~CurlMulti() { close(); }
 void CurlMulti::close() {
   if (multi_ == nullptr) return;
   timer_.cancel();
+  due_ = kNever;
+  armed_ = kNever;
   curl_multi_cleanup(std::exchange(multi_, nullptr));
   sockets_.clear();
+  open_.clear();
 }
 
 CURLMcode CurlMulti::add(CURL* easy) {
@@ -102,11 +102,11 @@ int CurlMulti::on_socket(CURL*, curl_socket_t fd, int what, void* self_pointer, 
 void CurlMulti::want(curl_socket_t fd, int what) {
   const auto found = sockets_.find(fd);
   if (what == CURL_POLL_REMOVE) {
-    if (found != sockets_.end()) {
-      // libcurl closes the number next: the descriptor must forget it now, pending waits or not.
-      found->second->descriptor.release();
-      sockets_.erase(found);
-    }
+    if (found == sockets_.end()) return;
+    found->second->wanted = 0;
+    // Its connection is idle, or libcurl closes it next, and says so. What the next request waits
+    // for is being waited for already.
+    if (open_.count(fd) == 0) forget(fd);
     return;
   }
   std::shared_ptr<Socket> socket;
@@ -120,6 +120,24 @@ void CurlMulti::want(curl_socket_t fd, int what) {
   watch(socket);
 }
 
+void CurlMulti::opened(curl_socket_t fd) {
+  forget(fd);
+  guarded([&] { open_.insert(fd); });
+}
+
+void CurlMulti::closed(curl_socket_t fd) {
+  open_.erase(fd);
+  forget(fd);
+}
+
+void CurlMulti::forget(curl_socket_t fd) {
+  const auto found = sockets_.find(fd);
+  if (found == sockets_.end()) return;
+  // libcurl may close the number next: the descriptor must forget it now, pending waits or not.
+  found->second->descriptor.release();
+  sockets_.erase(found);
+}
+
 void CurlMulti::begin_anew_if_failed() {
   if (!failure_ || multi_ == nullptr) return;
   std::string why = "an unknown failure";
@@ -129,7 +147,7 @@ void CurlMulti::begin_anew_if_failed() {
     why = e.what();
   } catch (...) {  // NOLINT(bugprone-empty-catch): as unknown as said above
   }
-  on_failure_(why);
+  owner_.on_failure(why);
   close();
   failure_ = nullptr;
   open();
@@ -165,15 +183,43 @@ int CurlMulti::on_timer(CURLM*, long timeout_ms, void* self_pointer) {
 
 void CurlMulti::set_timer(long timeout_ms) {
   if (timeout_ms < 0) {
-    timer_.cancel();
+    due_ = kNever;
+    return;
+  }
+  due_ = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  if (timeout_ms > 0) {
+    if (due_ < armed_) arm();
     return;
   }
   // libcurl must not be called from here, however short the time.
-  timer_.expires_after(std::chrono::milliseconds(timeout_ms));
+  if (std::exchange(posted_, true)) return;
+  boost::asio::defer(strand_, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->posted_ = false;
+    self->act_if_due();
+  });
+}
+
+void CurlMulti::arm() {
+  armed_ = due_;
+  timer_.expires_at(armed_);
   timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
     if (error) return;
-    if (const auto owner = weak.lock()) owner->act(CURL_SOCKET_TIMEOUT, 0);
+    const auto self = weak.lock();
+    if (!self) return;
+    self->armed_ = kNever;
+    self->act_if_due();
   });
+}
+
+void CurlMulti::act_if_due() {
+  if (due_ <= Clock::now()) {
+    due_ = kNever;
+    act(CURL_SOCKET_TIMEOUT, 0);
+  } else if (due_ < armed_) {
+    arm();
+  }
 }
 
 void CurlMulti::act(curl_socket_t fd, int events) {
@@ -186,10 +232,11 @@ void CurlMulti::act(curl_socket_t fd, int events) {
     CURL* easy = message->easy_handle;
     const CURLcode result = message->data.result;
     curl_multi_remove_handle(multi_, easy);
-    on_done_(easy, result);
-    if (multi_ == nullptr) return;
+    owner_.on_done(easy, result);
+    if (multi_ == nullptr) break;
   }
   begin_anew_if_failed();
+  owner_.on_acted();
 }
 
 }  // namespace lookout::rest::detail

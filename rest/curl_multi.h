@@ -7,11 +7,13 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace lookout::rest::detail {
 
@@ -26,7 +28,16 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   /// for ever. The callee gives up and removes all of them; then everything begins anew.
   using OnFailure = std::function<void(const std::string& why)>;
 
-  static std::shared_ptr<CurlMulti> create(Strand strand, OnDone on_done, OnFailure on_failure);
+  /// Called after libcurl has made its callbacks: readers may be woken now.
+  using OnActed = std::function<void()>;
+
+  struct Owner {
+    OnDone on_done;
+    OnFailure on_failure;
+    OnActed on_acted;
+  };
+
+  static std::shared_ptr<CurlMulti> create(Strand strand, Owner owner);
   ~CurlMulti();
   CurlMulti(const CurlMulti&) = delete;
   CurlMulti& operator=(const CurlMulti&) = delete;
@@ -35,6 +46,11 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   void remove(CURL* easy);
   /// Lets a transfer go on whose write callback asked for a pause.
   void resume(CURL* easy);
+  /// libcurl has opened a socket whose end closed() will tell: it stays registered while its
+  /// connection is idle.
+  void opened(curl_socket_t fd);
+  /// The socket is about to be closed.
+  void closed(curl_socket_t fd);
   /// Closes all connections. The caller has removed its handles. Nothing works afterwards.
   void close();
 
@@ -43,28 +59,39 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
  private:
   struct Socket;
 
-  CurlMulti(Strand strand, OnDone on_done, OnFailure on_failure);
+  using Clock = std::chrono::steady_clock;
+  static constexpr Clock::time_point kNever = Clock::time_point::max();
+
+  CurlMulti(Strand strand, Owner owner);
 
   void open();
   static int on_socket(CURL* easy, curl_socket_t fd, int what, void* self, void* socket);
   static int on_timer(CURLM* multi, long timeout_ms, void* self);
+  void forget(curl_socket_t fd);
   void watch(const std::shared_ptr<Socket>& socket);
   void wait(const std::shared_ptr<Socket>& socket,
             boost::asio::posix::stream_descriptor::wait_type type);
   void act(curl_socket_t fd, int events);
   void want(curl_socket_t fd, int what);
   void set_timer(long timeout_ms);
+  void arm();
+  void act_if_due();
   /// Calls `f` for libcurl, through whose frames nothing may be thrown.
   template <class F>
   int guarded(F f) noexcept;
   void begin_anew_if_failed();
 
   Strand strand_;
-  OnDone on_done_;
-  OnFailure on_failure_;
+  const Owner owner_;
   CURLM* multi_ = nullptr;
+  // libcurl sets its timer several times for each request, mostly to a later time, or to none: then
+  // timer_ is left as it is, and looks at due_ when it ends.
   boost::asio::steady_timer timer_;
+  Clock::time_point due_ = kNever;    // when libcurl wants to be called
+  Clock::time_point armed_ = kNever;  // when timer_ ends
+  bool posted_ = false;               // a call that is due at once
   std::unordered_map<curl_socket_t, std::shared_ptr<Socket>> sockets_;
+  std::unordered_set<curl_socket_t> open_;  // until closed()
   std::exception_ptr failure_;
 };
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <cerrno>
@@ -21,6 +22,7 @@
 
 #include "lookout/base/ascii.h"
 #include "lookout/base/async_event.h"
+#include "lookout/base/numbers.h"
 #include "rest/buffer_pool.h"
 #include "rest/call_from_c.h"
 #include "rest/connection_monitor.h"
@@ -95,13 +97,11 @@ struct Flow {
     throw TransportError(TransportError::Kind::kCancelled, what + ": cancelled");
   }
 
+  /// True if the reader has to be woken.
   void finish(std::optional<TransportError> why) {
-    {
-      const std::lock_guard lock(mutex);
-      finished = true;
-      error = std::move(why);
-    }
-    event.ring();
+    const std::lock_guard lock(mutex);
+    finished = true;
+    error = std::move(why);
   }
 };
 
@@ -181,6 +181,26 @@ ConnectionMonitor::Port local_port_of(CURL* easy) {
   return static_cast<ConnectionMonitor::Port>(std::max(port, 0L));
 }
 
+/// The flows whose readers have something to look at, until libcurl has done what it could do: a
+/// reader that is woken then finds the head, the body and the end of a short answer at once. Used
+/// on the strand only.
+class News {
+ public:
+  void add(std::shared_ptr<Flow> flow) {
+    // It is mostly the last one.
+    if (flows_.empty() || flows_.back() != flow) flows_.push_back(std::move(flow));
+  }
+
+  /// Wakes the readers, after the handler that runs now.
+  void tell() {
+    for (const auto& flow : flows_) flow->event.ring_next();
+    flows_.clear();
+  }
+
+ private:
+  std::vector<std::shared_ptr<Flow>> flows_;
+};
+
 struct Transfer;
 using Transfers = std::unordered_map<CURL*, std::unique_ptr<Transfer>>;
 
@@ -189,6 +209,7 @@ struct Transfer {
   std::shared_ptr<Flow> flow;
   ConnectionMonitor* monitor = nullptr;
   const Transfers* all = nullptr;  // those of the transport
+  News* news = nullptr;
   HttpRequest request;
   curl_slist* headers = nullptr;
   curl_slist* connect_to = nullptr;
@@ -227,11 +248,8 @@ struct Transfer {
       head.content_type = base::trim(line.substr(13));
     } else if (base::starts_with_ignoring_case(line, "retry-after:")) {
       // A date is possible, too; like client-go, we take numbers only.
-      const std::string_view value = base::trim(line.substr(12));
-      std::int32_t seconds = 0;
-      const auto parsed = std::from_chars(value.data(), value.data() + value.size(), seconds);
-      if (parsed.ec == std::errc{} && parsed.ptr == value.data() + value.size() && seconds >= 0)
-        head.retry_after = std::chrono::seconds(seconds);
+      const auto seconds = base::parse_number<std::int32_t>(base::trim(line.substr(12)));
+      if (seconds && *seconds >= 0) head.retry_after = std::chrono::seconds(*seconds);
     } else if (base::starts_with_ignoring_case(line, "warning:")) {
       head.warnings.emplace_back(base::trim(line.substr(8)));
     } else if (base::trim(line).empty() && head.status >= 200 && !head_done) {
@@ -240,7 +258,7 @@ struct Transfer {
         const std::lock_guard lock(flow->mutex);
         flow->head = head;
       }
-      flow->event.ring();
+      news->add(flow);
     }
     return line.size();
   }
@@ -271,7 +289,7 @@ struct Transfer {
       if (flow->buffer.capacity() < bytes.size() && ring) flow->buffer = flow->buffers->take();
       flow->buffer.append(bytes);
     }
-    if (ring) flow->event.ring();
+    if (ring) news->add(flow);
     return bytes.size();
   }
 };
@@ -342,9 +360,10 @@ class CurlTransfers {
       : server_(std::move(server)),
         direct_(bypasses_environment_proxy(server_.url)),
         strand_(boost::asio::make_strand(context)),
-        multi_(CurlMulti::create(
-            strand_, [this](CURL* easy, CURLcode result) { done(easy, result); },
-            [this](const std::string& why) { fail_all(Kind::kBroken, why); })),
+        multi_(CurlMulti::create(strand_,
+                                 {[this](CURL* easy, CURLcode result) { done(easy, result); },
+                                  [this](const std::string& why) { fail_all(Kind::kBroken, why); },
+                                  [this] { news_.tell(); }})),
         monitor_(ConnectionMonitor::create(
             strand_, {server_.probe_after, server_.probe_timeout, server_.stream_silence},
             {[this](const auto& visit) { each_transfer(visit); }, [this] { return send_probe(); },
@@ -357,12 +376,11 @@ class CurlTransfers {
   const std::shared_ptr<BufferPool>& buffers() const { return buffers_; }
 
   void begin(std::shared_ptr<Flow> flow, HttpRequest request) {
-    if (closed_ || is_cancelled(*flow)) {
-      flow->finish(cancelled_error(*flow));
-      return;
-    }
-    if (request.held_back()) {
-      flow->finish(TransportError(Kind::kCancelled, flow->what + kNotSent));
+    if (closed_ || is_cancelled(*flow) || request.held_back()) {
+      flow->finish(closed_ || is_cancelled(*flow)
+                       ? cancelled_error(*flow)
+                       : TransportError(Kind::kCancelled, flow->what + kNotSent));
+      flow->event.ring();
       return;
     }
     auto transfer = std::make_unique<Transfer>();
@@ -375,16 +393,18 @@ class CurlTransfers {
     monitor_->begun();
     transfer->monitor = monitor_.get();
     transfer->all = &transfers_;
+    transfer->news = &news_;
     CURL* easy = take_easy();
     set_options(easy, *transfer);
     transfer->flow->easy = easy;
     const auto inserted = transfers_.emplace(easy, std::move(transfer)).first;
     if (const CURLMcode code = multi_->add(easy); code != CURLM_OK) {
-      fail(inserted->second.get(),
-           TransportError(Kind::kOther, fmt::format("{}: {}", inserted->second->flow->what,
-                                                    curl_multi_strerror(code))));
+      finish(*inserted->second,
+             TransportError(Kind::kOther, fmt::format("{}: {}", inserted->second->flow->what,
+                                                      curl_multi_strerror(code))));
       if (inserted->second->probe) monitor_->probe_ended(true);  // it has told nothing
       release(easy);
+      news_.tell();
     }
   }
 
@@ -396,14 +416,16 @@ class CurlTransfers {
     if (flow.easy == nullptr) return;
     CURL* easy = flow.easy;
     multi_->remove(easy);
-    fail(transfers_.at(easy).get(), cancelled_error(flow));
+    finish(*transfers_.at(easy), cancelled_error(flow));
     release(easy);
+    news_.tell();
   }
 
   void close(std::string_view why) {
     closed_ = true;
     monitor_->stop();
     fail_all(Kind::kCancelled, why);
+    news_.tell();
     for (CURL* easy : idle_) curl_easy_cleanup(easy);
     idle_.clear();
     multi_->close();
@@ -457,12 +479,15 @@ class CurlTransfers {
     auto* self = static_cast<CurlTransfers*>(impl);
     const auto timeout = static_cast<unsigned>(self->server_.user_timeout.count());
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+    self->multi_->opened(fd);
     self->monitor_->opened(fd);
     return CURL_SOCKOPT_OK;
   }
 
   static int on_socket_closed(void* impl, curl_socket_t fd) {
-    static_cast<CurlTransfers*>(impl)->monitor_->closed(fd);
+    auto* self = static_cast<CurlTransfers*>(impl);
+    self->monitor_->closed(fd);
+    self->multi_->closed(fd);
     return ::close(fd);
   }
 
@@ -501,9 +526,10 @@ class CurlTransfers {
     }
   }
 
-  static void fail(Transfer* transfer, TransportError error) {
-    transfer->flow->easy = nullptr;
-    transfer->flow->finish(std::move(error));
+  void finish(Transfer& transfer, std::optional<TransportError> error) {
+    transfer.flow->easy = nullptr;
+    transfer.flow->finish(std::move(error));
+    news_.add(transfer.flow);
   }
 
   void fail_all(Kind kind, std::string_view why) {
@@ -511,8 +537,7 @@ class CurlTransfers {
       const auto it = transfers_.begin();
       CURL* easy = it->first;
       multi_->remove(easy);
-      fail(it->second.get(),
-           TransportError(kind, fmt::format("{}: {}", it->second->flow->what, why)));
+      finish(*it->second, TransportError(kind, fmt::format("{}: {}", it->second->flow->what, why)));
       release(easy);
     }
   }
@@ -535,18 +560,17 @@ class CurlTransfers {
     // libcurl is content with half a head.
     if (result == CURLE_OK && !transfer.head_done) result = CURLE_GOT_NOTHING;
     if (was.port != 0 && transfer.lost_port == was.port) {
-      fail(&transfer, TransportError(Kind::kBroken,
-                                     fmt::format("{}: {}", transfer.flow->what, transfer.lost)));
+      finish(transfer, TransportError(Kind::kBroken,
+                                      fmt::format("{}: {}", transfer.flow->what, transfer.lost)));
     } else if (transfer.held_back) {
-      fail(&transfer, TransportError(Kind::kCancelled, transfer.flow->what + kNotSent));
+      finish(transfer, TransportError(Kind::kCancelled, transfer.flow->what + kNotSent));
     } else if (result == CURLE_OK) {
-      transfer.flow->easy = nullptr;
-      transfer.flow->finish(std::nullopt);
+      finish(transfer, std::nullopt);
     } else {
       const char* text = transfer.error[0] != '\0' ? transfer.error : curl_easy_strerror(result);
       if (!transfer.failure.empty()) text = transfer.failure.c_str();
-      fail(&transfer, TransportError(kind_of(result, easy, text),
-                                     fmt::format("{}: {}", transfer.flow->what, text)));
+      finish(transfer, TransportError(kind_of(result, easy, text),
+                                      fmt::format("{}: {}", transfer.flow->what, text)));
     }
     release(easy);
   }
@@ -594,8 +618,15 @@ class CurlTransfers {
     set(CURLOPT_WRITEDATA, &transfer);
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     set(CURLOPT_PROTOCOLS_STR, "http,https");
-    // A thousand idle watches should not hold a thousand large buffers.
-    set(CURLOPT_BUFFERSIZE, request.streaming ? 32L * 1024 : 256L * 1024);
+    // libcurl allocates them anew for each transfer. Only lists are long; and a thousand idle watches
+    // should not hold a thousand large buffers.
+    constexpr long kSmallest = 16L * 1024;
+    if (request.method != "GET") {
+      set(CURLOPT_BUFFERSIZE, kSmallest);
+      if (request.body.size() <= kSmallest) set(CURLOPT_UPLOAD_BUFFERSIZE, kSmallest);
+    } else {
+      set(CURLOPT_BUFFERSIZE, request.streaming ? 32L * 1024 : 256L * 1024);
+    }
     if (server_.compression && !request.streaming) set(CURLOPT_ACCEPT_ENCODING, "gzip");
 
     set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
@@ -667,6 +698,7 @@ class CurlTransfers {
   std::shared_ptr<CurlMulti> multi_;
   const std::shared_ptr<ConnectionMonitor> monitor_;
   Transfers transfers_;
+  News news_;
   std::vector<CURL*> idle_;
   bool closed_ = false;
 };
@@ -727,10 +759,11 @@ std::shared_ptr<HttpExchange> CurlTransport::start(HttpRequest request,
   auto flow =
       std::make_shared<Flow>(std::move(executor), weak_from_this(), transfers_->buffers(),
                              request.method + " " + transfers_->server().url + request.target);
-  boost::asio::post(transfers_->strand(),
-                    [self = shared_from_this(), flow, request = std::move(request)]() mutable {
-                      self->transfers_->begin(std::move(flow), std::move(request));
-                    });
+  // On a thread of the loop it runs at once: waking another thread takes longer.
+  boost::asio::dispatch(transfers_->strand(),
+                        [self = shared_from_this(), flow, request = std::move(request)]() mutable {
+                          self->transfers_->begin(std::move(flow), std::move(request));
+                        });
   return std::make_shared<CurlExchange>(std::move(flow));
 }
 

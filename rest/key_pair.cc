@@ -14,9 +14,6 @@ Bio open(const std::string& pem) {
   return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-/// Without this, OpenSSL asks for the passphrase of an encrypted key on the terminal.
-int no_passphrase(char*, int, int, void*) { return -1; }
-
 std::string check(const std::string& certificate, const std::string& key) {
   constexpr auto kLongest = static_cast<std::size_t>(std::numeric_limits<int>::max());
   if (certificate.size() > kLongest || key.size() > kLongest) return "too long";

@@ -7,17 +7,16 @@
 
 #include <memory>
 
+#include "lookout/base/detail/free_with.h"
+
 namespace lookout::rest::detail {
 
-template <auto free>
-struct OpensslDelete {
-  template <class T>
-  void operator()(T* object) const {
-    free(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, OpensslDelete<BIO_free>>;
-using Certificate = std::unique_ptr<X509, OpensslDelete<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, OpensslDelete<EVP_PKEY_free>>;
+using Bio = std::unique_ptr<BIO, lookout::detail::FreeWith<BIO_free>>;
+using Certificate = std::unique_ptr<X509, lookout::detail::FreeWith<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, lookout::detail::FreeWith<EVP_PKEY_free>>;
+
+/// Passed to OpenSSL's readers of PEM: otherwise they ask for the passphrase of what is encrypted on
+/// the terminal.
+inline int no_passphrase(char*, int, int, void*) { return -1; }
 
 }  // namespace lookout::rest::detail

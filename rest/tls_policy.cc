@@ -6,15 +6,15 @@
 
 #include <memory>
 
+#include "lookout/base/detail/free_with.h"
+
 namespace lookout::rest::detail {
 namespace {
 
-struct FreeNames {
-  void operator()(GENERAL_NAMES* names) const { GENERAL_NAMES_free(names); }
-};
+using Names = std::unique_ptr<GENERAL_NAMES, lookout::detail::FreeWith<GENERAL_NAMES_free>>;
 
 bool has_alternative_name(const X509* certificate) {
-  const std::unique_ptr<GENERAL_NAMES, FreeNames> names(static_cast<GENERAL_NAMES*>(
+  const Names names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
   for (int i = 0; names && i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);

@@ -8,6 +8,7 @@
 
 #include "lookout/base/base64.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/numbers.h"
 
 namespace lookout::rest::detail {
 namespace {
@@ -122,10 +123,8 @@ bool printable(std::string_view text) {
 std::optional<Warning> take_warning(Reader& reader) {
   Warning out;
   const std::string_view code = reader.word();
-  const auto parsed = std::from_chars(code.data(), code.data() + code.size(), out.code);
-  if (code.size() != 3 || parsed.ec != std::errc{} || parsed.ptr != code.data() + code.size() ||
-      out.code < 0)
-    return std::nullopt;
+  out.code = base::parse_number<int>(code).value_or(-1);
+  if (code.size() != 3 || out.code < 0) return std::nullopt;
   reader.skip_space();
   out.agent = reader.word();
   reader.skip_space();

@@ -102,7 +102,7 @@ export PATH=$where/go/bin:\$PATH
 ENV
     ;;
   *)
-    sed -n '2,/^set -/s/^# \{0,1\}//p' "$0" | sed '$d'
+    sed -n '2,/^set -/s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

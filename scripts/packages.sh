@@ -4,7 +4,7 @@
 set -euo pipefail
 
 build=(ca-certificates cmake g++ libboost1.81-dev libcli11-dev libcurl4-openssl-dev libfmt-dev
-  libre2-dev libspdlog-dev libssl-dev libyaml-cpp-dev ninja-build pkg-config prometheus-cpp-dev rapidjson-dev
+  libnghttp2-dev libre2-dev libspdlog-dev libssl-dev libyaml-cpp-dev ninja-build pkg-config prometheus-cpp-dev rapidjson-dev
   zlib1g-dev)
 test=("${build[@]}" ccache chromium chromium-driver clang-16 clang-format-16 clang-tidy-16 curl
   etcd-client etcd-server iproute2 jq libbenchmark-dev libclang-rt-16-dev libgmock-dev libgrpc++-dev

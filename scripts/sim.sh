@@ -12,7 +12,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-usage() { sed -n '2,/^set -/s/^# \{0,1\}//p' "$0" | sed '$d'; }
+usage() { sed -n '2,/^set -/s/^# \{0,1\}//p' "$0"; }
 
 # seconds TIME: of 90s, 10m, 1h30m.
 seconds() {

@@ -11,22 +11,17 @@
 #include <string_view>
 
 #include "lookout/base/base64.h"
+#include "lookout/base/detail/free_with.h"
 #include "lookout/base/error.h"
 
 namespace lookout::test {
 namespace {
 
-template <auto free>
-struct Delete {
-  template <class T>
-  void operator()(T* object) const {
-    free(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, Delete<BIO_free>>;
-using Certificate = std::unique_ptr<X509, Delete<X509_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Delete<X509_EXTENSION_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Delete<EVP_PKEY_free>>;
+using lookout::detail::FreeWith;
+using Bio = std::unique_ptr<BIO, FreeWith<BIO_free>>;
+using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, FreeWith<X509_EXTENSION_free>>;
+using Key = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
 
 void check(bool ok, std::string_view what) {
   if (!ok) throw Error(fmt::format("OpenSSL: {}", what));

@@ -4,10 +4,14 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <utility>
 
+#include "apiserver/resources/object_meta.h"
 #include "lookout/api/error.h"
 #include "lookout/base/ascii.h"
 
@@ -121,28 +125,76 @@ std::optional<User> TokenTable::find(std::string_view token) const {
   return *found;
 }
 
-Authenticator::Authenticator(std::optional<TokenTable> tokens, bool certificates)
-    : tokens_(std::move(tokens)), certificates_(certificates) {}
+Authenticator::Authenticator(AuthenticatorOptions options, const TokenSigner& signer,
+                             TokenObjects objects)
+    : options_(std::move(options)), signer_(signer), objects_(std::move(objects)) {}
 
-std::optional<User> Authenticator::authenticate(const http::Request& request) const {
-  if (!demands_credentials()) return with_group({"system:unsecured", "", {"system:masters"}});
-  const bool shows_certificate = certificates_ && request.peer.has_value();
-  if (shows_certificate && request.peer->valid && !request.peer->common_name.empty())
-    return with_group({request.peer->common_name, "", request.peer->organizations});
-  if (const auto token = bearer_token(request)) {
-    auto user = review(*token);
-    if (!user) return std::nullopt;
-    return user;
-  }
-  if (shows_certificate) return std::nullopt;
-  return User{"system:anonymous", "", {"system:unauthenticated"}};
+std::string Authenticator::issue(User user) {
+  std::string token = resources::new_uid() + resources::new_uid();
+  const std::unique_lock lock(mutex_);
+  issued_.add(token, std::move(user));
+  return token;
 }
 
-std::optional<User> Authenticator::review(std::string_view token) const {
-  if (!tokens_) return std::nullopt;
-  auto user = tokens_->find(token);
-  if (!user) return std::nullopt;
-  return with_group(std::move(*user));
+std::optional<Identity> Authenticator::authenticate(const http::Request& request) const {
+  const bool shows_certificate = options_.certificates && request.peer.has_value();
+  if (shows_certificate && request.peer->valid && !request.peer->common_name.empty())
+    return Identity{with_group({request.peer->common_name, "", request.peer->organizations})};
+  const auto token = bearer_token(request);
+  if (token) {
+    auto found = find(*token, {signer_.issuer()});
+    if (found || demands_credentials() || options_.refuses_unknown_tokens) return found;
+  }
+  if (!demands_credentials())
+    return Identity{with_group({"system:unsecured", "", {"system:masters"}})};
+  if (shows_certificate) return std::nullopt;
+  return Identity{{"system:anonymous", "", {"system:unauthenticated"}}};
+}
+
+std::optional<Identity> Authenticator::find(std::string_view token,
+                                            const std::vector<std::string>& audiences) const {
+  auto user = options_.tokens ? options_.tokens->find(token) : std::nullopt;
+  if (!user) {
+    const std::shared_lock lock(mutex_);
+    user = issued_.find(token);
+  }
+  if (user) return Identity{with_group(std::move(*user))};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  auto claims =
+      signer_.verify(token, std::chrono::duration_cast<std::chrono::seconds>(now).count());
+  if (!claims) return std::nullopt;
+  const bool is_for_us = std::any_of(audiences.begin(), audiences.end(), [&](const auto& audience) {
+    const auto& all = claims->audiences;
+    return std::find(all.begin(), all.end(), audience) != all.end();
+  });
+  if (!is_for_us) return std::nullopt;
+  return Identity{with_group(claims->user()), std::move(claims)};
+}
+
+Awaitable<bool> Authenticator::confirm(TokenClaims claims) const {
+  const api::Object account =
+      co_await objects_.accounts->storage->get(claims.ns + "/" + claims.account);
+  if (!account || account.uid() != claims.account_uid) co_return false;
+  const BoundObject& bound = claims.bound;
+  if (bound.name.empty()) co_return true;
+  const resources::ServedResourcePtr& resource = bound.kind == "Pod"      ? objects_.pods
+                                                 : bound.kind == "Secret" ? objects_.secrets
+                                                                          : objects_.nodes;
+  const std::string key = resource->type.namespaced ? claims.ns + "/" + bound.name : bound.name;
+  const api::Object object = co_await resource->storage->get(key);
+  co_return object&& object.uid() == bound.uid;
+}
+
+Awaitable<std::optional<User>> Authenticator::review(std::string token,
+                                                     std::vector<std::string> audiences) const {
+  if (audiences.empty()) audiences.push_back(signer_.issuer());
+  auto found = find(token, audiences);
+  if (!found) co_return std::nullopt;
+  if (found->claims) {
+    const bool exists = co_await confirm(*found->claims);
+    if (!exists) co_return std::nullopt;
+  }
+  co_return std::move(found->user);
 }
 
 }  // namespace lookout::apiserver::auth

@@ -3,11 +3,16 @@
 
 #include <array>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "apiserver/auth/service_account_tokens.h"
 #include "apiserver/auth/user.h"
+#include "apiserver/resources/served_resource.h"
+#include "lookout/base/attributes.h"
+#include "lookout/base/event_loop.h"
 #include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::auth {
@@ -36,24 +41,65 @@ class TokenTable {
   std::vector<Entry> entries_;
 };
 
+/// The user that a request names, before storage is asked.
+struct Identity {
+  User user;
+  /// Set for a token of a service account: confirm() still has to look for its objects.
+  std::optional<TokenClaims> claims = {};
+};
+
+/// The resources with the objects that tokens are bound to.
+struct TokenObjects {
+  resources::ServedResourcePtr accounts;
+  resources::ServedResourcePtr pods;
+  resources::ServedResourcePtr secrets;
+  resources::ServedResourcePtr nodes;
+};
+
+struct AuthenticatorOptions {
+  /// Tokens of the token file, if there is one.
+  LOOKOUT_OPTION std::optional<TokenTable> tokens = {};
+  /// Whether clients may show certificates.
+  bool certificates = false;
+  /// False: without `tokens` and certificates, an unknown token is treated as no token.
+  bool refuses_unknown_tokens = false;
+};
+
 /// By client certificate (common name and organizations are user and groups) and by bearer token.
+/// Safe to use from many threads.
 class Authenticator {
  public:
-  /// `tokens`, if given, and client certificates with `certificates` are ways to identify oneself.
-  /// With neither, everybody is a privileged user.
-  Authenticator(std::optional<TokenTable> tokens, bool certificates);
+  /// Without tokens and certificates, everybody without a known token is a privileged user.
+  /// `signer` must outlive it.
+  Authenticator(AuthenticatorOptions options, const TokenSigner& signer, TokenObjects objects);
 
-  bool demands_credentials() const { return tokens_.has_value() || certificates_; }
+  bool demands_credentials() const { return options_.tokens || options_.certificates; }
+
+  /// A new token that is valid until this server ends.
+  std::string issue(User user);
 
   /// Nothing for credentials that are no good (401). Without credentials: system:anonymous.
-  std::optional<User> authenticate(const http::Request& request) const;
+  std::optional<Identity> authenticate(const http::Request& request) const;
+  /// Whether the service account of a token and the object that it is bound to still exist.
+  Awaitable<bool> confirm(TokenClaims claims) const;
 
-  /// The user of a token, for token reviews.
-  std::optional<User> review(std::string_view token) const;
+  /// The user of a token, for token reviews. The token must be for one of `audiences`, or for this
+  /// server if there are none.
+  Awaitable<std::optional<User>> review(std::string token,
+                                        std::vector<std::string> audiences) const;
+
+  const TokenSigner& signer() const { return signer_; }
+  const TokenObjects& objects() const { return objects_; }
 
  private:
-  const std::optional<TokenTable> tokens_;
-  const bool certificates_;
+  std::optional<Identity> find(std::string_view token,
+                               const std::vector<std::string>& audiences) const;
+
+  const AuthenticatorOptions options_;
+  const TokenSigner& signer_;
+  const TokenObjects objects_;
+  mutable std::shared_mutex mutex_;
+  TokenTable issued_;  // guarded by mutex_
 };
 
 }  // namespace lookout::apiserver::auth

@@ -2,18 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "apiserver/auth/forbidden.h"
 #include "apiserver/auth/impersonation.h"
+#include "apiserver/endpoints/compression.h"
 #include "apiserver/endpoints/discovery.h"
 #include "apiserver/endpoints/openapi.h"
 #include "apiserver/endpoints/output.h"
 #include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/endpoints/yaml.h"
 #include "apiserver/metrics.h"
-#include "lookout/api/detail/go_text.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/http/web_guard.h"
@@ -26,50 +28,20 @@ using api::StatusError;
 using http::Request;
 using http::Response;
 
-std::string escape_html(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 /// True for paths that need no authentication.
 bool is_public(const Request& request) {
   return Health::is_check(request) || request.path == "/version" || request.path == "/version/";
 }
 
+constexpr int kOk = 200;
+
+api::Time now() {
+  return std::chrono::time_point_cast<api::Time::duration>(std::chrono::system_clock::now());
+}
+
 bool is_of_api(const Request& request) {
   return !request.segments.empty() &&
          (request.segments[0] == "api" || request.segments[0] == "apis");
-}
-
-/// The 403 of somebody who has not said who they are.
-StatusError forbidden(const RequestInfo& info, const auth::User& user) {
-  using api::detail::quote;
-  if (!info.is_resource_request) {
-    return StatusError::forbidden(
-        "", "", "",
-        escape_html(fmt::format("User {} cannot {} path {}", quote(user.name), info.verb,
-                                quote(info.path))));
-  }
-  std::string resource = info.resource;
-  if (!info.subresource.empty()) resource += "/" + info.subresource;
-  const std::string what =
-      fmt::format("User {} cannot {} resource {} in API group {}", quote(user.name), info.verb,
-                  quote(resource), quote(info.group));
-  const std::string where = info.ns.empty() ? std::string("at the cluster scope")
-                                            : fmt::format("in the namespace {}", quote(info.ns));
-  return StatusError::forbidden(info.group, info.resource, info.name,
-                                escape_html(what + " " + where));
 }
 
 Response version_response() {
@@ -98,20 +70,6 @@ Response version_response() {
   return response;
 }
 
-/// Adds the deprecation warnings for old resources.
-void warn_of_age(const resources::ServedResource* resource, Response& response) {
-  if (resource == nullptr || !resource->type.group.empty()) return;
-  const std::string& plural = resource->type.plural;
-  if (plural == "endpoints") {
-    response.headers.emplace_back(
-        "Warning", warning_header("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 "
-                                  "EndpointSlice"));
-  } else if (plural == "componentstatuses") {
-    response.headers.emplace_back("Warning",
-                                  warning_header("v1 ComponentStatus is deprecated in v1.19+"));
-  }
-}
-
 Response not_found() { return Response::text(404, "404 page not found\n"); }
 
 }  // namespace
@@ -129,11 +87,24 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
   Response response;
   bool failed = false;
   std::vector<std::string> warnings;
+  Caller caller;
+  const api::Time received = now();
   try {
-    const auth::User user = admit(request, info);
+    auth::Identity identity = identify(request);
+    if (identity.claims) {
+      const bool exists = co_await authenticator_.confirm(*identity.claims);
+      if (!exists) throw StatusError::unauthorized();
+    }
+    caller.user = std::move(identity.user);
+    authorize(request, info, caller);
+    const InFlight::Slot slot =
+        in_flight_->enter(caller.acting(), info, policy_.max_requests_per_user);
+    if (resource != nullptr && !resource->deprecation.empty())
+      warnings.push_back(resource->deprecation);
     turn_body_into_json(request);
-    response = co_await answer(request, info, user, warnings);
+    response = co_await answer(request, info, caller.acting(), warnings);
     if (in_yaml) co_await turn_into_yaml(response);
+    if (response.status == kOk) co_await compress(request, response);
   } catch (const std::exception&) {
     response = failure(request);
     failed = true;
@@ -141,8 +112,8 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
   if (failed && in_yaml) co_await turn_into_yaml(response);
   for (const std::string& warning : warnings)
     response.headers.emplace_back("Warning", warning_header(warning));
-  warn_of_age(resource.get(), response);
   measured.finish(info, resource.get(), response.status);
+  log_request(request, info, caller, received, response.status);
   co_return response;
 }
 
@@ -170,8 +141,10 @@ Response ApiHandler::failure(const Request& request) const {
 
 std::optional<Response> ApiHandler::refuse(const Request& head) const {
   const RequestInfo info = parse_request_info(head);
+  Caller caller;
   try {
-    admit(head, info);
+    caller.user = identify(head).user;
+    authorize(head, info, caller);
     return std::nullopt;
   } catch (const std::exception&) {
     ++counters_->requests;
@@ -181,14 +154,15 @@ std::optional<Response> ApiHandler::refuse(const Request& head) const {
                               ? resources_.table()->find(info.group, info.version, info.resource)
                               : nullptr;
     measured.finish(info, resource.get(), response.status);
+    log_request(head, info, caller, now(), response.status);
     return response;
   }
 }
 
-auth::User ApiHandler::admit(const Request& request, const RequestInfo& info) const {
+auth::Identity ApiHandler::identify(const Request& request) const {
   if (!authenticator_.demands_credentials() && !is_public(request)) {
     // Protects the server from web pages, which cannot avoid the requests that are refused here.
-    const std::string why = http::why_foreign(request, allowed_hosts_);
+    const std::string why = http::why_foreign(request, policy_.allowed_hosts);
     if (!why.empty()) throw StatusError::forbidden("", "", "", why);
     // `kubectl create --raw` sends no type; and no page has that name without asking first.
     const bool is_kubectl = request.header("user-agent").starts_with("kubectl/");
@@ -201,21 +175,28 @@ auth::User ApiHandler::admit(const Request& request, const RequestInfo& info) co
       throw StatusError(std::move(status));
     }
   }
-  std::optional<auth::User> user = authenticator_.authenticate(request);
-  if (!user) throw StatusError::unauthorized();
+  std::optional<auth::Identity> identity = authenticator_.authenticate(request);
+  if (!identity) throw StatusError::unauthorized();
+  return *std::move(identity);
+}
+
+void ApiHandler::authorize(const Request& request, const RequestInfo& info, Caller& caller) const {
   if (auto other = auth::impersonated(request)) {
-    // A client with credentials may do everything, impersonation included.
-    if (user->is_anonymous()) {
-      throw StatusError::forbidden(
-          "", "users", other->name,
-          fmt::format("User {} cannot impersonate resource \"users\" in API group \"\" at the "
-                      "cluster scope",
-                      api::detail::quote(user->name)));
-    }
-    user = std::move(other);
+    auth::check_impersonation(authorizer_, *caller.user, request);
+    caller.impersonated = std::move(other);
   }
-  if (user->is_anonymous() && !is_public(request)) throw forbidden(info, *user);
-  return *std::move(user);
+  const auth::Attributes action = attributes_of(request, info);
+  caller.decision = authorizer_.authorize(caller.acting(), action);
+  if (!caller.decision.allowed)
+    throw auth::forbidden(caller.acting(), action, caller.decision.reason);
+}
+
+void ApiHandler::log_request(const Request& request, const RequestInfo& info, const Caller& caller,
+                             api::Time received, int code) const {
+  if (policy_.audit_log == nullptr) return;
+  policy_.audit_log->write({request, info, received, caller.user ? &*caller.user : nullptr,
+                            caller.impersonated ? &*caller.impersonated : nullptr, code,
+                            caller.decision.allowed, caller.decision.reason});
 }
 
 Awaitable<void> ApiHandler::count_objects() const {
@@ -292,7 +273,7 @@ Response ApiHandler::broken_request(int status, const std::string& message) cons
   ++counters_->requests;
   ++counters_->failures;
   if (status == 413) {
-    const std::string limit = fmt::format("limit is {}", max_body_bytes_);
+    const std::string limit = fmt::format("limit is {}", policy_.max_body_bytes);
     return status_response(StatusError::request_entity_too_large(limit).status());
   }
   if (status == 501) return Response::text(501, "501 Not Implemented: " + message);

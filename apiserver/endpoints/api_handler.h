@@ -8,29 +8,41 @@
 #include <utility>
 #include <vector>
 
+#include "apiserver/audit/audit_log.h"
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/endpoints/health.h"
+#include "apiserver/endpoints/in_flight.h"
 #include "apiserver/endpoints/resource_handler.h"
 #include "apiserver/openapi/documents.h"
 #include "apiserver/stats.h"
+#include "lookout/base/attributes.h"
 #include "lookout/base/http/connection.h"
 
 namespace lookout::apiserver::endpoints {
+
+/// Limits and records of requests.
+struct RequestPolicy {
+  std::size_t max_body_bytes = 0;
+  LOOKOUT_OPTION std::vector<std::string> allowed_hosts = {};
+  /// How many requests of one user may run at the same time; 0: any number.
+  std::size_t max_requests_per_user = 0;
+  /// Null: there is none. It must outlive the handler.
+  audit::AuditLog* audit_log = nullptr;
+};
 
 /// Answers every request. Safe to use from many threads.
 class ApiHandler {
  public:
   /// All must outlive it.
   ApiHandler(resources::ResourceRegistry& resources, const ResourceHandler& handler,
-             const auth::Authenticator& authenticator, const Health& health,
-             std::size_t max_body_bytes, std::vector<std::string> allowed_hosts,
-             std::shared_ptr<Counters> counters)
+             const auth::Authenticator& authenticator, const auth::Authorizer& authorizer,
+             const Health& health, RequestPolicy policy, std::shared_ptr<Counters> counters)
       : resources_(resources),
         handler_(handler),
         authenticator_(authenticator),
+        authorizer_(authorizer),
         health_(health),
-        max_body_bytes_(max_body_bytes),
-        allowed_hosts_(std::move(allowed_hosts)),
+        policy_(std::move(policy)),
         counters_(std::move(counters)) {}
 
   /// To be called before the first request.
@@ -49,8 +61,21 @@ class ApiHandler {
   http::Response broken_request(int status, const std::string& message) const;
 
  private:
-  /// Authenticates a request; throws api::StatusError if it is not allowed.
-  auth::User admit(const http::Request& request, const RequestInfo& info) const;
+  /// Throws api::StatusError (401) for wrong credentials, and 403 or 415 for a web page's request.
+  auth::Identity identify(const http::Request& request) const;
+  /// The user of a request, as far as it is known.
+  struct Caller {
+    std::optional<auth::User> user = {};
+    std::optional<auth::User> impersonated = {};
+    /// The authorizer's decision.
+    auth::Decision decision = {};
+
+    const auth::User& acting() const { return impersonated ? *impersonated : *user; }
+  };
+  /// Sets the rest of the caller. Throws api::StatusError (403) if the request is not allowed.
+  void authorize(const http::Request& request, const RequestInfo& info, Caller& caller) const;
+  void log_request(const http::Request& request, const RequestInfo& info, const Caller& caller,
+                   api::Time received, int code) const;
   /// The answer to an exception; call it in the exception's handler.
   http::Response failure(const http::Request& request) const;
   Awaitable<http::Response> answer(const http::Request& request, const RequestInfo& info,
@@ -63,11 +88,12 @@ class ApiHandler {
   resources::ResourceRegistry& resources_;
   const ResourceHandler& handler_;
   const auth::Authenticator& authenticator_;
+  const auth::Authorizer& authorizer_;
   const Health& health_;
-  const std::size_t max_body_bytes_;
-  const std::vector<std::string> allowed_hosts_;
+  const RequestPolicy policy_;
   const std::shared_ptr<Counters> counters_;
   std::string server_address_;
+  const std::unique_ptr<InFlight> in_flight_ = std::make_unique<InFlight>();
   const std::unique_ptr<openapi::DocumentCache> documents_ =
       std::make_unique<openapi::DocumentCache>();
 };

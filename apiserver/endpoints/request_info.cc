@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "lookout/api/fields.h"
+#include "lookout/api/validation.h"
 #include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::endpoints {
@@ -67,6 +69,34 @@ RequestInfo parse_request_info(const http::Request& request) {
   if (info.watch_by_path && (info.verb == "get" || info.verb == "list")) info.verb = "watch";
   if (info.name.empty() && info.verb == "delete") info.verb = "deletecollection";
   return info;
+}
+
+auth::Attributes attributes_of(const http::Request& request, const RequestInfo& info) {
+  auth::Attributes action{info.verb};
+  if (!info.is_resource_request) {
+    action.is_resource_request = false;
+    action.path = info.path;
+    return action;
+  }
+  action.group = info.group;
+  action.resource = info.resource;
+  action.subresource = info.subresource;
+  action.ns = info.ns;
+  action.name = info.name;
+  const bool reads_many = info.verb == "list" || info.verb == "watch";
+  const auto fields = request.parameter("fieldSelector");
+  if (!action.name.empty() || !reads_many || !fields) return action;
+  try {
+    const api::fields::Selector selector = api::fields::parse(*fields);
+    for (const auto& requirement : selector.requirements()) {
+      if (requirement.equal && requirement.field == "metadata.name" &&
+          api::validation::check_path_segment_name(requirement.value).empty())
+        action.name = requirement.value;
+    }
+  } catch (const api::SelectorError&) {
+    // The request fails later, for this reason.
+  }
+  return action;
 }
 
 }  // namespace lookout::apiserver::endpoints

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/auth/policy_rule.h"
 #include "lookout/base/http/message.h"
 
 namespace lookout::apiserver::endpoints {
@@ -28,6 +29,10 @@ struct RequestInfo {
   /// The old form of a watch: /api/v1/watch/...
   bool watch_by_path = false;
 };
+
+/// The action to be authorized. As in kube-apiserver, a list or watch whose field selector asks for
+/// one metadata.name is one of the object with that name.
+auth::Attributes attributes_of(const http::Request& request, const RequestInfo& info);
 
 RequestInfo parse_request_info(const http::Request& request);
 

@@ -21,6 +21,7 @@
 #include "apiserver/endpoints/request_options.h"
 #include "apiserver/endpoints/reviews.h"
 #include "apiserver/endpoints/scale.h"
+#include "apiserver/endpoints/token_request.h"
 #include "apiserver/endpoints/watch_stream.h"
 #include "apiserver/names.h"
 #include "lookout/api/status.h"
@@ -108,6 +109,11 @@ admission::WebhookAdmission ResourceHandler::admission_of(const Call& call,
                                                           admission::RequestOptions options) const {
   return {webhooks_, *resources_.table(), call.target,       call.subresource,
           call.user, std::move(options),  call.request.gone, call.warnings};
+}
+
+admission::UserAdmission ResourceHandler::user_admission_of(
+    const Call& call, admission::WebhookAdmission& next) const {
+  return {next, authorizer_, call.user, call.target, call.info.subresource, call.info.verb};
 }
 
 Target ResourceHandler::route(const Request& request, const RequestInfo& info) const {
@@ -289,7 +295,10 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
       co_await bind_pod(store_, std::move(pod), object, options.dry_run);
       co_return object_response(201, success(call.target, object), format);
     }
-    const Object answer = answer_review(resource, object, call.user, authenticator_);
+    Target review = call.target;
+    auth::User user = call.user;
+    const Object answer = co_await answer_review(std::move(review), object, std::move(user),
+                                                 authenticator_, authorizer_);
     co_return object_response(201, answer, format);
   }
   if (resource.terminating) {
@@ -303,11 +312,12 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   std::optional<fields::FieldManager> owner;
   if (managed_fields_)
     owner = field_manager(call.request, resources_.table(), call.target.resource, {});
+  admission::UserAdmission user_admission = user_admission_of(call, admission);
   Target target = call.target;
-  target.admission = &admission;
+  target.admission = &user_admission;
   target.fields = owner ? &*owner : nullptr;
   const Object created = co_await store_.create(std::move(target), object, options.dry_run);
-  co_await after_write(call);
+  if (!options.dry_run) co_await after_write(call, created, false);
   Response response = respond(call, 201, created, format);
   add_warnings(warnings, response);
   add_warnings(unenforced(resource, created), response);
@@ -318,6 +328,13 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
   const OutputFormat format = negotiate_output(call.request, false, false);
   negotiate_input(call.request, true);
   const std::string& name = call.info.subresource;
+  if (name == "token") {
+    Target account = call.target;
+    Object request = decode_any_object(call.request, call.subresource->kind.kind);
+    const Object answer =
+        co_await request_token(store_, std::move(account), std::move(request), authenticator_);
+    co_return object_response(201, answer, format);
+  }
   if (name != "binding" && name != "eviction") {
     const Object present = co_await store_.get(call.target);
     check_has_host(call.target, name, present);
@@ -386,13 +403,14 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
           : Part::kMain;
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
+  admission::UserAdmission user_admission = user_admission_of(call, admission);
   Target target = call.target;
-  target.admission = &admission;
+  target.admission = &user_admission;
   if (!applying && !scaling) target.fields = owner.get();
   target.creates = applying && subresource.empty();
   Store::Updated updated = co_await store_.update(std::move(target), std::move(wish), part,
                                                   std::move(preconditions), options.dry_run);
-  co_await after_write(call);
+  if (!options.dry_run) co_await after_write(call, updated.object, false);
   const Object shown = scaling ? scale_of(*call.target.resource, updated.object) : updated.object;
   Response response = respond(call, updated.created ? 201 : 200, shown, format);
   add_warnings(*warnings, response);
@@ -412,8 +430,9 @@ Awaitable<Response> ResourceHandler::remove(const Call& call) const {
   admission::WebhookAdmission admission = admission_of(call, admission_options(options));
   Target target = call.target;
   target.admission = &admission;
+  const bool dry_run = options.dry_run;
   const Store::Deleted deleted = co_await store_.remove(std::move(target), std::move(options));
-  co_await after_write(call);
+  if (!dry_run) co_await after_write(call, deleted.object, deleted.gone);
   const bool shows_object = !deleted.gone || call.target.resource->strategy->returns_deleted_object;
   co_return respond(call, 200, shows_object ? deleted.object : success(call.target, deleted.object),
                     format);
@@ -429,9 +448,14 @@ Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
   admission::WebhookAdmission admission = admission_of(call, admission_options(options));
   Target target = call.target;
   target.admission = &admission;
+  const bool dry_run = options.dry_run;
   std::vector<Object> removed = co_await store_.remove_collection(
       std::move(target), std::move(predicate), std::move(options));
-  co_await after_write(call);
+  for (const Object& object : removed) {
+    // (Those with finalizers stay.)
+    if (!dry_run && object["metadata"]["finalizers"].empty()) co_await note(call, object, true);
+  }
+  co_await refresh_registries(call);
   const storage::Revision revision = co_await resource.objects().current_revision();
   for (Object& object : removed) object = resource.to_storage(object);
   ListHead head;
@@ -455,7 +479,17 @@ Response ResourceHandler::respond(const Call& call, int code, const Object& obje
   return table_response(code, *resource.printer, resource.to_storage(object), object, format);
 }
 
-Awaitable<void> ResourceHandler::after_write(const Call& call) const {
+Awaitable<void> ResourceHandler::after_write(const Call& call, Object object, bool gone) const {
+  co_await note(call, std::move(object), gone);
+  co_await refresh_registries(call);
+}
+
+Awaitable<void> ResourceHandler::note(const Call& call, Object object, bool gone) const {
+  if (consequences_.written == nullptr) co_return;
+  co_await consequences_.written(call.target.resource, object, gone);
+}
+
+Awaitable<void> ResourceHandler::refresh_registries(const Call& call) const {
   if (is(call.target, "apiextensions.k8s.io", "customresourcedefinitions"))
     co_await resources_.refresh();
   if (is(call.target, "admissionregistration.k8s.io", "mutatingwebhookconfigurations") ||

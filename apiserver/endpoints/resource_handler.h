@@ -2,12 +2,15 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "apiserver/admission/user_admission.h"
 #include "apiserver/admission/webhook_admission.h"
 #include "apiserver/auth/authenticator.h"
+#include "apiserver/auth/authorizer.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/request_info.h"
 #include "apiserver/resources/resource_registry.h"
@@ -23,17 +26,28 @@ struct WatchLimits {
   std::chrono::milliseconds bookmark_interval{std::chrono::minutes(1)};
 };
 
+/// Tells the rest of the server of a write, before its answer is sent.
+struct Consequences {
+  /// An object was created, changed or, if `gone`, deleted.
+  std::function<Awaitable<void>(const resources::ServedResourcePtr& resource,
+                                const api::Object& object, bool gone)>
+      written = nullptr;
+};
+
 /// Serves the verbs of all resources. Throws api::StatusError. Safe to use from many threads.
 class ResourceHandler {
  public:
   /// All must outlive it.
   ResourceHandler(resources::ResourceRegistry& resources, const resources::Store& store,
                   const admission::Webhooks& webhooks, const auth::Authenticator& authenticator,
-                  WatchLimits limits, bool managed_fields, std::shared_ptr<Counters> counters)
+                  const auth::Authorizer& authorizer, Consequences consequences, WatchLimits limits,
+                  bool managed_fields, std::shared_ptr<Counters> counters)
       : resources_(resources),
         store_(store),
         webhooks_(webhooks),
         authenticator_(authenticator),
+        authorizer_(authorizer),
+        consequences_(std::move(consequences)),
         limits_(limits),
         managed_fields_(managed_fields),
         counters_(std::move(counters)) {}
@@ -62,13 +76,21 @@ class ResourceHandler {
   /// Decides whether the request may write.
   admission::WebhookAdmission admission_of(const Call& call,
                                            admission::RequestOptions options) const;
+  /// The same, and the rules about the user. `next` must outlive it.
+  admission::UserAdmission user_admission_of(const Call& call,
+                                             admission::WebhookAdmission& next) const;
+  /// Runs everything that has to happen before a write is answered.
+  Awaitable<void> after_write(const Call& call, api::Object object, bool gone) const;
+  Awaitable<void> note(const Call& call, api::Object object, bool gone) const;
   /// Definitions that have changed are served from now on, and webhooks called.
-  Awaitable<void> after_write(const Call& call) const;
+  Awaitable<void> refresh_registries(const Call& call) const;
 
   resources::ResourceRegistry& resources_;
   const resources::Store& store_;
   const admission::Webhooks& webhooks_;
   const auth::Authenticator& authenticator_;
+  const auth::Authorizer& authorizer_;
+  const Consequences consequences_;
   const WatchLimits limits_;
   const bool managed_fields_;
   const std::shared_ptr<Counters> counters_;

@@ -1,10 +1,16 @@
 #include "apiserver/endpoints/reviews.h"
 
-#include <utility>
+#include <fmt/format.h>
 
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "apiserver/auth/user_json.h"
 #include "apiserver/json.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/api/status.h"
-#include "lookout/api/time.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -12,92 +18,163 @@ namespace {
 using json::Allocator;
 using json::Value;
 
-Value array_of(std::initializer_list<std::string_view> texts, Allocator& allocator) {
+using Strings = std::vector<std::string>;
+
+Value array_of(const Strings& texts, Allocator& allocator) {
   Value out(rapidjson::kArrayType);
-  for (const auto text : texts) out.PushBack(json::copy_text(text, allocator), allocator);
+  for (const std::string& text : texts) out.PushBack(json::copy_text(text, allocator), allocator);
   return out;
 }
 
-Value user_info(const auth::User& user, Allocator& allocator) {
-  Value out(rapidjson::kObjectType);
-  json::set(out, "username", user.name, allocator);
-  if (!user.uid.empty()) json::set(out, "uid", user.uid, allocator);
-  Value groups(rapidjson::kArrayType);
-  for (const auto& group : user.groups)
-    groups.PushBack(json::copy_text(group, allocator), allocator);
-  if (!groups.Empty()) json::set(out, "groups", std::move(groups), allocator);
-  if (!user.extra.empty()) {
-    Value& extra = json::child(out, "extra", allocator);
-    for (const auto& [key, values] : user.extra) {
-      Value list(rapidjson::kArrayType);
-      for (const auto& value : values) list.PushBack(json::copy_text(value, allocator), allocator);
-      json::set(extra, key, std::move(list), allocator);
-    }
-  }
+Strings strings_of(api::Value list) {
+  Strings out;
+  for (const api::Value value : list.elements()) out.emplace_back(value.as_string());
   return out;
 }
 
-void review_token(const api::Object& review, const auth::Authenticator& authenticator,
-                  Value& status, Allocator& allocator) {
-  const std::string_view token = review["spec"]["token"].as_string();
+Awaitable<void> review_token(api::Object review, const auth::Authenticator& authenticator,
+                             Value& status, Allocator& allocator) {
+  std::string token(review["spec"]["token"].as_string());
   if (token.empty())
     throw api::StatusError::bad_request("token is required for TokenReview in authentication");
-  const auto user = authenticator.review(token);
+  Strings audiences = strings_of(review["spec"]["audiences"]);
+  const Strings wanted = audiences;
+  const auto user = co_await authenticator.review(std::move(token), std::move(audiences));
   if (!user) {
     json::set(status, "user", Value(rapidjson::kObjectType), allocator);
     json::set(status, "error", "invalid bearer token", allocator);
-    return;
+    co_return;
   }
   json::set(status, "authenticated", Value(true), allocator);
-  json::set(status, "user", user_info(*user, allocator), allocator);
+  json::set(status, "user", auth::user_json(*user, allocator), allocator);
+  if (!wanted.empty()) json::set(status, "audiences", array_of(wanted, allocator), allocator);
 }
 
-/// Everything is allowed, to put it as rules.
-void review_rules(Value& status, Allocator& allocator) {
-  const auto rules = [&](std::initializer_list<const char*> fields) {
-    Value rule(rapidjson::kObjectType);
-    for (const char* field : fields) json::set(rule, field, array_of({"*"}, allocator), allocator);
-    Value list(rapidjson::kArrayType);
-    list.PushBack(rule, allocator);
-    return list;
-  };
-  json::set(status, "resourceRules", rules({"verbs", "apiGroups", "resources"}), allocator);
-  json::set(status, "nonResourceRules", rules({"verbs", "nonResourceURLs"}), allocator);
+void review_rules(const auth::Authorizer::Rules& found, Value& status, Allocator& allocator) {
+  Value of_resources(rapidjson::kArrayType);
+  Value of_urls(rapidjson::kArrayType);
+  for (const auth::PolicyRule& rule : found.rules) {
+    const auto make = [&] {
+      Value out(rapidjson::kObjectType);
+      json::set(out, "verbs", array_of(rule.verbs, allocator), allocator);
+      return out;
+    };
+    if (!rule.resources.empty()) {
+      Value out = make();
+      json::set(out, "apiGroups", array_of(rule.groups, allocator), allocator);
+      json::set(out, "resources", array_of(rule.resources, allocator), allocator);
+      if (!rule.names.empty())
+        json::set(out, "resourceNames", array_of(rule.names, allocator), allocator);
+      of_resources.PushBack(out, allocator);
+    }
+    if (!rule.urls.empty()) {
+      Value out = make();
+      json::set(out, "nonResourceURLs", array_of(rule.urls, allocator), allocator);
+      of_urls.PushBack(out, allocator);
+    }
+  }
+  json::set(status, "resourceRules", std::move(of_resources), allocator);
+  json::set(status, "nonResourceRules", std::move(of_urls), allocator);
   json::set(status, "incomplete", Value(false), allocator);
+  if (!found.error.empty()) json::set(status, "evaluationError", found.error, allocator);
+}
+
+/// Throws 422 unless the specification names exactly one action
+/// (k8s.io/kubernetes/pkg/apis/authorization/validation).
+void check_access_review(const resources::Target& target, api::Value spec) {
+  constexpr const char* kInvalid = "FieldValueInvalid";
+  const std::string& plural = target.resource->type.plural;
+  const bool resource_named = spec["resourceAttributes"].is_object();
+  const bool path_named = spec["nonResourceAttributes"].is_object();
+  std::vector<api::StatusCause> causes;
+  if (resource_named == path_named) {
+    causes.push_back(
+        {kInvalid,
+         resource_named
+             ? "Invalid value: {}: cannot be specified in combination with resourceAttributes"
+             : "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes "
+               "must be specified",
+         resource_named ? "spec.nonResourceAttributes" : "spec.resourceAttributes"});
+  }
+  if (plural != "selfsubjectaccessreviews" && spec["user"].as_string().empty() &&
+      spec["groups"].empty()) {
+    causes.push_back({kInvalid,
+                      "Invalid value: \"\": at least one of user or group must be specified",
+                      "spec.user"});
+  }
+  if (plural == "localsubjectaccessreviews") {
+    const std::string_view ns = spec["resourceAttributes"]["namespace"].as_string();
+    if (resource_named && ns != target.ns) {
+      causes.push_back(
+          {kInvalid,
+           fmt::format("Invalid value: {}: must match metadata.namespace", api::detail::quote(ns)),
+           "spec.resourceAttributes.namespace"});
+    }
+    if (path_named) {
+      causes.push_back({kInvalid, "Invalid value: {}: disallowed on this kind of request",
+                        "spec.nonResourceAttributes"});
+    }
+  }
+  if (!causes.empty())
+    throw api::StatusError::invalid("authorization.k8s.io", "", "", std::move(causes));
+}
+
+auth::Attributes action_of(api::Value spec) {
+  const api::Value resource = spec["resourceAttributes"];
+  const api::Value path = spec["nonResourceAttributes"];
+  auth::Attributes action;
+  if (!resource.is_object()) {
+    action.is_resource_request = false;
+    action.verb = path["verb"].as_string();
+    action.path = path["path"].as_string();
+    return action;
+  }
+  action.verb = resource["verb"].as_string();
+  action.group = resource["group"].as_string();
+  action.resource = resource["resource"].as_string();
+  action.subresource = resource["subresource"].as_string();
+  action.ns = resource["namespace"].as_string();
+  action.name = resource["name"].as_string();
+  return action;
+}
+
+auth::User subject_of(api::Value spec) {
+  auth::User user{std::string(spec["user"].as_string()), std::string(spec["uid"].as_string()),
+                  strings_of(spec["groups"])};
+  for (const auto& [key, values] : spec["extra"].members())
+    user.extra.emplace(key, strings_of(values));
+  return user;
 }
 
 }  // namespace
 
-api::Object answer_review(const resources::ServedResource& resource, const api::Object& review,
-                          const auth::User& user, const auth::Authenticator& authenticator) {
+Awaitable<api::Object> answer_review(resources::Target target, api::Object review, auth::User user,
+                                     const auth::Authenticator& authenticator,
+                                     const auth::Authorizer& authorizer) {
   json::Document document = review.to_document();
   auto& allocator = document.GetAllocator();
   json::child(document, "metadata", allocator);
   json::erase(document, "status");
   Value& status = json::child(document, "status", allocator);
-  const std::string& plural = resource.type.plural;
+  const std::string& plural = target.resource->type.plural;
+  const api::Value spec = review["spec"];
   if (plural == "tokenreviews") {
-    review_token(review, authenticator, status, allocator);
+    co_await review_token(review, authenticator, status, allocator);
   } else if (plural == "selfsubjectreviews") {
-    json::set(status, "userInfo", user_info(user, allocator), allocator);
+    json::set(status, "userInfo", auth::user_json(user, allocator), allocator);
   } else if (plural == "selfsubjectrulesreviews") {
-    review_rules(status, allocator);
+    const std::string ns(spec["namespace"].as_string());
+    if (ns.empty()) throw api::StatusError::bad_request("no namespace on request");
+    review_rules(authorizer.rules_for(user, ns), status, allocator);
   } else {
-    const bool resource_named = review["spec"]["resourceAttributes"].is_object();
-    const bool path_named = review["spec"]["nonResourceAttributes"].is_object();
-    if (resource_named == path_named) {
-      throw api::StatusError::invalid(
-          "authorization.k8s.io", "", "",
-          {{"FieldValueInvalid",
-            resource_named
-                ? "Invalid value: {}: cannot be specified in combination with resourceAttributes"
-                : "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes "
-                  "must be specified",
-            resource_named ? "spec.nonResourceAttributes" : "spec.resourceAttributes"}});
-    }
-    json::set(status, "allowed", Value(true), allocator);
+    check_access_review(target, spec);
+    const bool of_oneself = plural == "selfsubjectaccessreviews";
+    const auth::User subject = of_oneself ? user : subject_of(spec);
+    const auth::Decision decision = authorizer.authorize(subject, action_of(spec));
+    json::set(status, "allowed", Value(decision.allowed), allocator);
+    if (!decision.reason.empty()) json::set(status, "reason", decision.reason, allocator);
   }
-  return api::Object::from(document);
+  co_return api::Object::from(document);
 }
 
 }  // namespace lookout::apiserver::endpoints

@@ -1,6 +1,7 @@
 // Validation of custom resource definitions.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <set>
@@ -41,6 +42,26 @@ void validate_structure(Value schema, const std::string& here, std::string_view 
   } else if (type == "array" && !schema["items"].is_object()) {
     causes.push_back(rules::required(here + ".items", "must be specified"));
   }
+}
+
+/// A warning that is not printable would make a header that clients cannot read.
+void validate_deprecation(Value version, const std::string& here, Causes& causes) {
+  const Value warning = version["deprecationWarning"];
+  if (!warning.exists()) return;
+  const std::string_view text = warning.as_string();
+  const auto refuse = [&](const std::string& why) {
+    causes.push_back(rules::invalid(here + ".deprecationWarning", text, why));
+  };
+  if (!version["deprecated"].as_bool()) return refuse("can only be set for deprecated versions");
+  constexpr std::size_t kLongest = 256;
+  if (text.size() > kLongest) refuse("must be <= 256 characters long");
+  if (text.empty()) refuse("must not be an empty string");
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  const auto control = std::find_if(text.begin(), text.end(), is_control);
+  if (control == text.end()) return;
+  refuse(fmt::format(
+      "must only contain printable UTF-8 characters; non-printable character found at index {}",
+      control - text.begin()));
 }
 
 /// (The API server has what `webhook` holds in other places inside.)
@@ -114,6 +135,7 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
       causes.push_back(rules::invalid(here + ".name", name, message));
     if (!versions.insert(name).second) causes.push_back(rules::duplicate(here + ".name", name));
     if (version["storage"].as_bool()) ++stored;
+    validate_deprecation(version, here, causes);
     if (!version["schema"]["openAPIV3Schema"].exists()) {
       causes.push_back(rules::required(here + ".schema.openAPIV3Schema", "schemas are required"));
       continue;

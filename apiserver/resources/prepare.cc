@@ -242,6 +242,11 @@ void prepare_namespace(Value& ns, Allocator& allocator) {
   json::set(json::child(ns, "status", allocator), "phase", "Active", allocator);
 }
 
+/// Does not change the request.
+void prepare_signing_request_update(Value& object, const Value& old, Allocator& allocator) {
+  json::take(object, old, "spec", allocator);
+}
+
 /// Finalizers of the namespace have a subresource of their own.
 void prepare_namespace_update(Value& ns, const Value& old, Allocator& allocator) {
   const Value* spec = json::find(old, "spec");

@@ -1,5 +1,7 @@
 #include "apiserver/resources/resource_registry.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -87,6 +89,25 @@ bool is_preferred(std::string_view a, std::string_view b) {
   return std::pair(x.major, x.minor) > std::pair(y.major, y.minor);
 }
 
+/// The warning of clients that use a version which is deprecated; empty if it is not.
+std::string deprecation_of(Value spec, Value version) {
+  if (!version["deprecated"].as_bool()) return {};
+  if (const Value warning = version["deprecationWarning"]; warning.exists())
+    return std::string(warning.as_string());
+  const std::string_view name = version["name"].as_string();
+  std::string_view better;
+  for (const Value other : spec["versions"].elements()) {
+    const std::string_view candidate = other["name"].as_string();
+    if (!other["served"].as_bool() || other["deprecated"].as_bool()) continue;
+    if (is_preferred(candidate, better.empty() ? name : better)) better = candidate;
+  }
+  const std::string_view group = spec["group"].as_string();
+  const std::string_view kind = spec["names"]["kind"].as_string();
+  std::string text = fmt::format("{}/{} {} is deprecated", group, name, kind);
+  if (!better.empty()) text += fmt::format("; use {}/{} {}", group, better, kind);
+  return text;
+}
+
 /// Before watches of what is no longer served end: they still show how the objects went.
 constexpr std::chrono::milliseconds kLastEvents{500};
 
@@ -135,6 +156,7 @@ std::vector<std::shared_ptr<ServedResource>> custom_resources(const Object& defi
     resource->categories = strings(names["categories"]);
     resource->custom = true;
     resource->terminating = is_deleting(definition);
+    resource->deprecation = deprecation_of(spec, version);
     resource->storage_version = storage_version;
     resource->storage = &backend.resource(place_of(group, plural), {}, plural + "." + group);
     if (converter != nullptr) {

@@ -117,6 +117,14 @@ api::Object as_typed(api::Object object) {
   return typed ? typed : object;
 }
 
+/// Kubernetes' own words.
+std::string deprecation_of(std::string_view plural) {
+  if (plural == "endpoints")
+    return "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+  if (plural == "componentstatuses") return "v1 ComponentStatus is deprecated in v1.19+";
+  return {};
+}
+
 }  // namespace
 
 std::string_view place_of(const api::ResourceInfo& info) {
@@ -214,6 +222,7 @@ std::vector<ServedResourcePtr> builtin_resources(storage::Backend& backend) {
           place_of(info), info.plural == "events" ? kEventTtl : std::chrono::seconds(0),
           resource->type.qualified_name());
     }
+    if (info.group.empty()) resource->deprecation = deprecation_of(info.plural);
     add_selectable_fields(*resource);
     out.push_back(std::move(resource));
   }

@@ -51,6 +51,8 @@ struct ServedResource {
   bool custom = false;
   /// Its definition is being deleted: nothing new is created.
   bool terminating = false;
+  /// The text of the Warning header that answers have; empty if the version is not deprecated.
+  std::string deprecation = {};
 
   /// How objects are stored: "apps/v1". Versions of a resource share their objects.
   std::string storage_version;

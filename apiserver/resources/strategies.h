@@ -51,6 +51,8 @@ void prepare_service(json::Value& object, json::Allocator& allocator);
 void prepare_service_update(json::Value& object, const json::Value& old,
                             json::Allocator& allocator);
 void prepare_custom_resource_definition(json::Value& object, json::Allocator& allocator);
+void prepare_signing_request_update(json::Value& object, const json::Value& old,
+                                    json::Allocator& allocator);
 void prepare_namespace_update(json::Value& object, const json::Value& old,
                               json::Allocator& allocator);
 void prepare_custom_resource_definition_update(json::Value& object, const json::Value& old,

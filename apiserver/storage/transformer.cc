@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "lookout/base/detail/free_with.h"
+
 namespace lookout::apiserver::storage {
 namespace {
 
@@ -25,10 +27,7 @@ class Identity final : public Transformer {
   }
 };
 
-struct FreeCipher {
-  void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
-};
-using Cipher = std::unique_ptr<EVP_CIPHER_CTX, FreeCipher>;
+using Cipher = std::unique_ptr<EVP_CIPHER_CTX, lookout::detail::FreeWith<EVP_CIPHER_CTX_free>>;
 
 unsigned char* bytes(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 const unsigned char* bytes(std::string_view text) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "bench/load/load.h"
+#include "cmd/bench/fleet_command.h"
 #include "cmd/bench/jobs.h"
 #include "cmd/bench/load_child.h"
 #include "cmd/commands.h"
@@ -178,6 +179,8 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
   add_duration(*controller, "--for", flags->controller.load_time,
                "How long objects are changed: 5s");
 
+  bench::add_fleet(*group, action);
+
   CLI::App* server = group->add_subcommand("server", "Serve the objects for the other benchmarks");
   server->add_option("--port", flags->server.port, "The port on 127.0.0.1; 0: any free port");
   server->add_option("--tls-cert", flags->server.cert_file, "Use TLS with this certificate")
@@ -199,6 +202,7 @@ void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action)
       "  lookout bench store --objects 1000000\n"
       "  lookout bench storage --watchers 200 --rate 2000\n"
       "  lookout bench controller --objects 10000 -o json\n"
+      "  lookout bench fleet --instances 200 --callers 50 --rate 10000\n"
       "  lookout bench sync --kubeconfig ~/.kube/config      # the pods of a real cluster");
 }
 

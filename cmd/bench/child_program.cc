@@ -1,8 +1,6 @@
 #include "cmd/bench/child_program.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,34 +13,13 @@
 #include <sstream>
 
 #include "cmd/bench/usage.h"
+#include "cmd/start_program.h"
 #include "lookout/api/error.h"
 
 namespace lookout::cmd::bench {
 
 ChildProgram::ChildProgram(const std::vector<std::string>& command, const std::string& log)
-    : log_(log) {
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 1);
-  for (const std::string& argument : command)
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (out < 0) throw Error(fmt::format("{} cannot be written", log));
-  child_ = fork();
-  if (child_ == 0) {
-    // Nothing here that another thread could hold.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-    dup2(out, STDOUT_FILENO);
-    dup2(out, STDERR_FILENO);
-    execvp(arguments[0], arguments.data());
-    _exit(127);
-  }
-  close(out);
-  if (child_ < 0) throw Error(fmt::format("{} cannot be started", command[0]));
-}
+    : log_(log), child_(start_program(command, log)) {}
 
 ChildProgram::~ChildProgram() {
   if (!running()) return;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -22,6 +21,7 @@
 #include "cmd/bench/lag_histogram.h"
 #include "cmd/bench/usage.h"
 #include "cmd/duration.h"
+#include "lookout/base/numbers.h"
 #include "lookout/controller/builder.h"
 #include "lookout/controller/manager.h"
 #include "lookout/k8s/core/v1_draft.h"
@@ -127,7 +127,7 @@ class Running {
     while (!condition()) {
       if (stop.stop_requested() || Steady::now() > deadline)
         throw Error(fmt::format("stopped before {}", what));
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }
 
@@ -235,12 +235,9 @@ void measure_latency(const rest::Client& client, const JobOptions& options,
               const std::int64_t now = now_us();
               const auto map = context.find<ConfigMap>(request);
               if (!map) return {};
-              const std::string_view text = map->data()[kSent];
-              std::int64_t sent = 0;
-              std::from_chars(text.data(), text.data() + text.size(), sent);
-              std::size_t at = 0;
+              const auto sent = base::parse_number<std::int64_t>(map->data()[kSent]).value_or(0);
               const std::string_view digits = std::string_view(request.name).substr(7);
-              std::from_chars(digits.data(), digits.data() + digits.size(), at);
+              const auto at = base::parse_number<std::size_t>(digits).value_or(0);
               const std::lock_guard lock(mutex);
               ++count;
               if (at >= seen.size() || seen[at] == sent) return {};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "cmd/bench/jobs.h"
 #include "cmd/bench/usage.h"
 #include "cmd/duration.h"
+#include "lookout/base/numbers.h"
 #include "lookout/informer/shared_informer_factory.h"
 #include "lookout/registry/kratos/registry.h"
 
@@ -27,9 +27,7 @@ std::int64_t now_in_microseconds() {
 
 std::int64_t sent_at(const api::Object& object) {
   const std::string_view text = object.annotations()[load::kSentAnnotation].as_string();
-  std::int64_t out = 0;
-  std::from_chars(text.data(), text.data() + text.size(), out);
-  return out;
+  return base::parse_number<std::int64_t>(text).value_or(0);
 }
 
 api::Resource resource_for(const JobOptions& options) {

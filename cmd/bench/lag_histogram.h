@@ -18,6 +18,13 @@ class LagHistogram {
     ++count_;
     max_ = std::max(max_, value);
   }
+  void add(const LagHistogram& other) {
+    for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
+      counts_[bucket] += other.counts_[bucket];
+    }
+    count_ += other.count_;
+    max_ = std::max(max_, other.max_);
+  }
   std::uint64_t count() const { return count_; }
   double max_ms() const { return static_cast<double>(max_) / 1000; }
   /// The quantile for `part` (0.99).

@@ -2,20 +2,17 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <future>
 #include <memory>
 #include <random>
-#include <stop_token>
 
+#include "cmd/cluster/simulated_cluster.h"
 #include "cmd/columns.h"
 #include "cmd/commands.h"
 #include "cmd/demo/board.h"
-#include "cmd/demo/controllers.h"
 #include "cmd/demo/workload.h"
 #include "cmd/duration.h"
 #include "cmd/stop_signals.h"
 #include "lookout/apiserver/server.h"
-#include "lookout/controller/manager.h"
 #include "lookout/informer/shared_informer_factory.h"
 #include "lookout/k8s/apps/v1.h"
 #include "lookout/k8s/core/v1.h"
@@ -81,35 +78,15 @@ Comparison compare(const rest::Client& client, const informer::SharedInformer<T>
   }
 }
 
-/// The cluster's controllers at work, while this object lives.
-class Controllers {
- public:
-  explicit Controllers(const rest::Client& client)
-      : deployments_(std::random_device{}()), kubelet_(std::random_device{}()), manager_(client) {
-    deployments_.add_to(manager_);
-    kubelet_.add_to(manager_);
-    ended_ = std::async(std::launch::async, [this] { manager_.run(stop_.get_token()); });
-  }
-  ~Controllers() {
-    stop_.request_stop();
-    if (ended_.valid()) ended_.wait();
-  }
-  Controllers(const Controllers&) = delete;
-  Controllers& operator=(const Controllers&) = delete;
-
-  /// Stops them; throws what has ended them before.
-  void stop() {
-    stop_.request_stop();
-    ended_.get();
-  }
-
- private:
-  DeploymentController deployments_;
-  Kubelet kubelet_;
-  controller::Manager manager_;
-  std::stop_source stop_;
-  std::future<void> ended_;
-};
+cluster::Options a_busy_cluster() {
+  cluster::Options out;
+  out.nodes = 5;
+  out.kubelet.starts_after_at_least = std::chrono::milliseconds(300);
+  out.kubelet.starts_after_at_most = std::chrono::milliseconds(2000);
+  out.kubelet.crashes = true;
+  out.kubelet.seed = std::random_device{}();
+  return out;
+}
 
 int run(const DemoFlags& flags) {
   StopSignals signals;
@@ -130,7 +107,7 @@ int run(const DemoFlags& flags) {
 
   const auto begin = std::chrono::steady_clock::now();
   {
-    Controllers controllers(client);
+    cluster::SimulatedCluster cluster(client, a_busy_cluster());
     const Workload workload(client, std::random_device{}());
     const Columns pod_columns{api::Resource(k8s::core::v1::Pod::kResource)};
     const auto pace = std::chrono::milliseconds(terminal ? 250 : 2000);
@@ -146,7 +123,7 @@ int run(const DemoFlags& flags) {
       const auto elapsed = std::chrono::steady_clock::now() - begin;
       if (flags.duration.count() > 0 && elapsed >= flags.duration) break;
     } while (wait_for_stop(signals.token(), pace));
-    controllers.stop();
+    cluster.stop();
   }
   const auto seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -172,13 +149,11 @@ int run(const DemoFlags& flags) {
 
 void add_demo(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "demo",
-      "Show a controller that runs deployments on the embedded server, and an informer that "
-      "follows it");
+      "demo", "Show a simulated cluster on the embedded server, and an informer that follows it");
   const auto flags = std::make_shared<DemoFlags>();
   add_duration(*command, "--for", flags->duration, "End after this time, else on Ctrl-C: 30s");
   command->footer(
-      "Simulated users create and scale deployments; a controller creates their pods, which start, "
+      "Simulated users create and scale deployments; controllers create their pods, which start, "
       "run\n"
       "and crash. A live view on a terminal, plain lines on a pipe. At the end the informer's "
       "cache\n"

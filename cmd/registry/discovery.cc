@@ -43,17 +43,31 @@ void probe(const rest::Client& client, const Flags& flags) {
       .list(one);
 }
 
+std::string pod_selector(const Flags& flags) {
+  std::string out;
+  if (flags.style == "dubbo") {
+    const registry::dubbo::ProviderNames names;
+    out = fmt::format("{} in ({},{},{})", names.label, names.common_label_value,
+                      names.consumer_label_value, names.provider_label_value);
+  } else {
+    out = fmt::format("{0},{0}!=", registry::kratos::kServiceNameLabel);
+  }
+  if (!flags.label_selector.empty()) out += "," + flags.label_selector;
+  return out;
+}
+
 std::unique_ptr<registry::InformerDiscovery> make_discovery(const rest::Client& client,
                                                             const Flags& flags,
-                                                            bool include_unready,
-                                                            const Told& told) {
+                                                            bool include_unready, const Told& told,
+                                                            const OnMalformed& on_malformed) {
   registry::Options options;
-  options.ns = namespace_of(client, flags);
+  options.ns = flags.all_namespaces ? registry::kAllNamespaces : namespace_of(client, flags);
   options.label_selector = flags.label_selector;
   options.include_unready = include_unready;
-  options.on_malformed = [told](const registry::Malformed& malformed) {
+  options.on_malformed = [told, on_malformed](const registry::Malformed& malformed) {
     fmt::print(stderr, "lookout: left out {}/{}: {}\n", malformed.ns, malformed.name,
                malformed.reason);
+    if (on_malformed) on_malformed(malformed);
     ++*told;
   };
   if (flags.style == "services") {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,13 +24,21 @@ registry::PodIdentity find_pod(const rest::Client& client, const Flags& flags);
 /// what rest::Client throws.
 void probe(const rest::Client& client, const Flags& flags);
 
+/// The pods that take part in the registry, as a label selector. For kratos and dubbo.
+std::string pod_selector(const Flags& flags);
+
 /// How many malformed announcements have been told.
 using Told = std::shared_ptr<std::atomic<std::uint64_t>>;
+using OnMalformed = std::function<void(const registry::Malformed&)>;
+inline Told make_told() { return std::make_shared<Told::element_type>(0); }
 
-/// Of style kratos, dubbo or services. Malformed announcements are told on standard error.
-std::unique_ptr<registry::InformerDiscovery> make_discovery(
-    const rest::Client& client, const Flags& flags, bool include_unready,
-    const Told& told = std::make_shared<Told::element_type>(0));
+/// Of style kratos, dubbo or services. Reports malformed announcements on standard error and to
+/// `on_malformed`.
+std::unique_ptr<registry::InformerDiscovery> make_discovery(const rest::Client& client,
+                                                            const Flags& flags,
+                                                            bool include_unready,
+                                                            const Told& told = make_told(),
+                                                            const OnMalformed& on_malformed = {});
 
 /// Before the end: what is known to be malformed is told on a thread that may be behind.
 void finish_telling(registry::InformerDiscovery& registry, const Told& told);

@@ -23,7 +23,7 @@ using registry::dubbo::Generation;
 ClientOptions observer(const rest::Client& client, const Flags& flags) {
   ClientOptions out;
   out.observer = true;
-  out.namespaces = {namespace_of(client, flags)};
+  out.namespaces = {flags.all_namespaces ? registry::kAllNamespaces : namespace_of(client, flags)};
   out.on_malformed = [](const registry::Malformed& malformed) {
     fmt::print(stderr, "lookout: {}/{}: {}\n", malformed.ns, malformed.name, malformed.reason);
   };

@@ -22,9 +22,13 @@ struct Flags {
   std::vector<std::string> endpoints;
   std::string value;
   std::string generation = "detect";
-  // Of the page.
+  // For `lookout registry serve`.
   std::string listen = "127.0.0.1:8002";
   std::vector<std::string> allowed_hosts;
+  bool scrape = false;
+  // For `lookout registry xds`.
+  std::string xds_listen = "127.0.0.1:18000";
+  std::vector<std::string> schemes = {"grpc", "http", "tri", "dubbo", "tcp"};
 };
 
 }  // namespace lookout::cmd::registry_cmd

@@ -10,6 +10,7 @@
 #include "cmd/registry/flags.h"
 #include "cmd/registry/instance_commands.h"
 #include "cmd/registry/serve_command.h"
+#include "cmd/registry/xds_command.h"
 #include "lookout/api/labels.h"
 
 namespace lookout::cmd {
@@ -67,6 +68,42 @@ void add_pod(CLI::App& command, Flags& flags) {
   command.add_option("--pod", flags.pod, "The pod to write to; default: the one this runs in")
       ->type_name("NAME");
 }
+
+constexpr const char* kXdsFooter =
+    R"(It is an aggregated discovery service of xDS v3, state of the world and incremental.
+
+A gRPC client finds it by $GRPC_XDS_BOOTSTRAP, the name of a file such as this, and calls the
+target xds:///NAME:
+  {"xds_servers": [{"server_uri": "127.0.0.1:18000", "channel_creds": [{"type": "insecure"}],
+                    "server_features": ["xds_v3"]}],
+   "node": {"id": "shop/cart"}}
+
+Envoy has all services as clusters with this, and routes that name them (DELTA_GRPC: incremental):
+  node: {id: edge, cluster: edge}
+  dynamic_resources:
+    ads_config:
+      api_type: GRPC
+      transport_api_version: V3
+      grpc_services: [{envoy_grpc: {cluster_name: lookout}}]
+    cds_config: {ads: {}, resource_api_version: V3}
+  static_resources:
+    clusters:
+    - name: lookout
+      typed_extension_protocol_options:
+        envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+          "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+          explicit_http_config: {http2_protocol_options: {}}
+      load_assignment:
+        cluster_name: lookout
+        endpoints:
+        - lb_endpoints:
+          - endpoint:
+              address: {socket_address: {address: 127.0.0.1, port_value: 18000}}
+
+Examples:
+  lookout registry xds -n shop
+  lookout registry xds -A --style dubbo --scheme tri
+  lookout registry xds -A --listen 127.0.0.1:0)";
 
 /// Options that the other style would ignore.
 void refuse(const CLI::App& command, const Flags& flags, const std::string& style,
@@ -233,21 +270,47 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
                    "A name that the page is asked for under, besides addresses and localhost; any\n"
                    "number of times")
       ->type_name("NAME");
+  serve->add_flag("--scrape", flags->scrape,
+                  "Show picks, errors and ejections, too: asks the pods that have the annotations\n"
+                  "prometheus.io/scrape, port and path for their metrics every ten seconds");
   serve->footer(
       "The page only reads. The same as JSON is at /api/services and /api/services/NAME.\n\n"
       "Examples:\n"
+      "  lookout registry serve -n shop --scrape\n"
       "  lookout registry serve -A\n"
       "  lookout registry serve -n shop --listen 127.0.0.1:0\n"
       "  lookout registry serve -A --listen :8002 --allow-host services.example.com");
   serve->callback([=] {
     check_scope(*flags);
     parse_listen_address(flags->listen);
+    if (flags->scrape && flags->style == "services") {
+      throw CLI::ValidationError("--scrape", "only --style kratos and dubbo have pods to ask");
+    }
     choose(registry_cmd::serve_page);
+  });
+
+  CLI::App* xds =
+      group->add_subcommand("xds", "Serve all services to gRPC clients and Envoy (xDS)");
+  add_scope(*xds, *flags);
+  xds->add_option("--listen", flags->xds_listen,
+                  "Where to listen; port 0 takes a free one. There is no TLS and there are no\n"
+                  "passwords: whoever reaches the address can read where services are")
+      ->type_name("ADDR:PORT")
+      ->capture_default_str();
+  xds->add_option("--scheme", flags->schemes,
+                  "The endpoints to serve, any number of times: those of the first scheme that a\n"
+                  "service has; default: grpc, http, tri, dubbo, tcp")
+      ->type_name("SCHEME");
+  xds->footer(kXdsFooter);
+  xds->callback([=] {
+    check_scope(*flags);
+    parse_listen_address(flags->xds_listen);
+    choose(registry_cmd::serve_xds);
   });
 
   group->callback([group] {
     if (group->get_subcommands().empty()) {
-      throw CLI::RequiredError("One of register, deregister, get, ls, watch and serve");
+      throw CLI::RequiredError("One of register, deregister, get, ls, watch, serve and xds");
     }
   });
   group->footer(
@@ -258,6 +321,7 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
       "  lookout registry get web -n shop -o json\n"
       "  lookout registry watch web -n shop\n"
       "  lookout registry serve -A\n"
+      "  lookout registry xds -n shop\n"
       "  lookout registry get --style dubbo com.example.User");
 }
 

@@ -1,44 +1,35 @@
 #include "cmd/registry/serve_command.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <optional>
+#include <memory>
 
 #include "cmd/registry/discovery.h"
+#include "cmd/registry/page/cluster_notes.h"
 #include "cmd/registry/page/page_server.h"
-#include "cmd/stop_signals.h"
+#include "cmd/registry/serving.h"
 
 namespace lookout::cmd::registry_cmd {
 
 int serve_page(const ConnectionFlags& connection, const Flags& flags) {
-  StopSignals signals;
-  const rest::Client client(connection.config());
-  probe(client, flags);
-  const std::string ns = namespace_of(client, flags);
-
+  const Serving serving(connection, flags);
   PageOptions options;
   options.listen = parse_listen_address(flags.listen);
   options.allowed_hosts = flags.allowed_hosts;
-  options.source =
-      fmt::format("{}, {}, {}", flags.style, ns.empty() ? "all namespaces" : "namespace " + ns,
-                  client.config().server);
-  std::optional<PageServer> server;
-  try {
-    server.emplace(make_discovery(client, flags, true), options);
-  } catch (const Error& e) {
-    throw Error(fmt::format("{}: choose another address with --listen (port 0 takes a free one)",
-                            e.what()));
-  }
+  options.source = serving.source();
+  const auto notes = std::make_shared<ClusterNotes>(serving.client(), flags);
+  const std::shared_ptr<registry::InformerDiscovery> discovery =
+      make_discovery(serving.client(), flags, true, make_told(),
+                     [notes](const registry::Malformed& malformed) { notes->report(malformed); });
+  options.notes = notes->sources(discovery);
+  const auto server = make_server([&] { return std::make_unique<PageServer>(discovery, options); });
   server->start();
   if (!options.listen.is_loopback()) {
     fmt::print(stderr, "lookout: whoever can reach this address can read what services announce\n");
   }
-  fmt::print("Serving services ({}) at {}\n", options.source, server->url());
-  if (isatty(STDOUT_FILENO) != 0) fmt::print("Ctrl-C ends it.\n");
-  std::fflush(stdout);
-  signals.wait();
+  serving.announce_and_wait(
+      fmt::format("Serving services ({}) at {}", options.source, server->url()));
   server->stop();
   return 0;
 }

@@ -3,20 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "lookout/base/numbers.h"
 
 namespace lookout::cmd::sim {
-namespace {
 
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t out = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (text.empty() || parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size())
-    return std::nullopt;
-  return out;
-}
-
-}  // namespace
+using base::parse_number;
 
 Seeds Seeds::take(std::uint64_t most) {
   const Seeds out{first, first + std::min(most, count()) - 1};
@@ -29,14 +21,14 @@ std::string Seeds::text() const { return fmt::format("{}-{}", first, last); }
 std::optional<Seeds> parse_seeds(std::string_view text) {
   Seeds out;
   const std::size_t dash = text.find('-');
-  const auto first = number(text.substr(0, dash));
+  const auto first = parse_number<std::uint64_t>(text.substr(0, dash));
   if (!first) return std::nullopt;
   if (dash == std::string_view::npos) {
     out.last = *first;
   } else {
     out.first = *first;
     if (dash + 1 < text.size()) {
-      const auto last = number(text.substr(dash + 1));
+      const auto last = parse_number<std::uint64_t>(text.substr(dash + 1));
       if (!last) return std::nullopt;
       out.last = *last;
     }

@@ -1,9 +1,7 @@
 #include "cmd/sim/test_program.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <rapidjson/document.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +12,9 @@
 #include <iterator>
 #include <utility>
 
+#include "cmd/start_program.h"
 #include "lookout/base/error.h"
+#include "lookout/base/numbers.h"
 
 extern char** environ;
 
@@ -32,14 +32,6 @@ std::string end_of(std::string log) {
   return log.size() > kLogShown ? "..." + log.substr(log.size() - kLogShown) : log;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  out.reserve(texts.size() + 1);
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
-
 /// This process's, with these seeds and no others.
 std::vector<std::string> environment(const std::optional<Seeds>& seeds) {
   std::vector<std::string> out;
@@ -49,29 +41,6 @@ std::vector<std::string> environment(const std::optional<Seeds>& seeds) {
   }
   if (seeds) out.push_back("LOOKOUT_SIM_SEEDS=" + seeds->text());
   return out;
-}
-
-pid_t start(std::vector<std::string> command, std::vector<std::string> variables,
-            const std::string& log) {
-  const auto arguments = pointers(command);
-  const auto settings = pointers(variables);
-  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (out < 0) throw Error(fmt::format("{} cannot be written", log));
-  const pid_t child = fork();
-  if (child == 0) {
-    // Nothing here that another thread could hold.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-    dup2(out, STDOUT_FILENO);
-    dup2(out, STDERR_FILENO);
-    execve(arguments[0], arguments.data(), settings.data());
-    _exit(127);
-  }
-  close(out);
-  if (child < 0) throw Error(fmt::format("{} cannot be started", command[0]));
-  return child;
 }
 
 /// How a process has ended, for people; empty: with status 0.
@@ -99,12 +68,9 @@ std::optional<std::uint64_t> seed_in(std::string_view text) {
 
 std::uint64_t number(const rapidjson::Value& test, const char* name) {
   const auto found = test.FindMember(name);
-  std::uint64_t out = 0;
-  if (found != test.MemberEnd() && found->value.IsString()) {
-    const std::string_view text(found->value.GetString(), found->value.GetStringLength());
-    std::from_chars(text.data(), text.data() + text.size(), out);
-  }
-  return out;
+  if (found == test.MemberEnd() || !found->value.IsString()) return 0;
+  const std::string_view text(found->value.GetString(), found->value.GetStringLength());
+  return base::parse_number<std::uint64_t>(text).value_or(0);
 }
 
 /// The test itself, in suites of tests; null: it has not run.
@@ -137,9 +103,9 @@ TestRun::TestRun(const std::string& program, const std::string& test, Seeds seed
       seeds_(seeds),
       log_(fmt::format("{}/{}-{}.log", folder, std::hash<std::string>()(test), seeds.first)),
       json_(fmt::format("{}/{}-{}.json", folder, std::hash<std::string>()(test), seeds.first)) {
-  child_ =
-      start({program, "--gtest_filter=" + test, "--gtest_output=json:" + json_, "--gtest_color=no"},
-            environment(seeds), log_);
+  child_ = start_program(
+      {program, "--gtest_filter=" + test, "--gtest_output=json:" + json_, "--gtest_color=no"}, log_,
+      environment(seeds));
 }
 
 TestRun::~TestRun() {
@@ -175,8 +141,8 @@ std::optional<TestResult> TestRun::poll() {
 std::vector<std::string> list_tests(const std::string& program, const std::string& filter,
                                     const std::string& folder) {
   const std::string log = folder + "/tests";
-  const pid_t child = start({program, "--gtest_list_tests", "--gtest_filter=" + filter},
-                            environment(std::nullopt), log);
+  const pid_t child = start_program({program, "--gtest_list_tests", "--gtest_filter=" + filter},
+                                    log, environment(std::nullopt));
   int status = 0;
   waitpid(child, &status, 0);
   const std::string printed = read(log);

@@ -8,8 +8,8 @@
 #include <chrono>
 #include <thread>
 
-#include "examples/grpc_resolver/service_channel.h"
 #include "greeter.grpc.pb.h"
+#include "lookout/registry/clients/grpc.h"
 #include "lookout/registry/kratos/registry.h"
 #include "lookout/rest/client.h"
 
@@ -22,13 +22,14 @@ int main(int argc, char** argv) try {
   }
   lookout::registry::kratos::Registry registry{
       lookout::rest::Client{lookout::rest::Config::load()}};
-  const lookout_grpc::ServiceChannel channel(registry, argv[1], grpc::InsecureChannelCredentials());
-  if (!channel.wait_for_instances(30s)) {
+  const lookout::registry::GrpcService greeter(registry, argv[1],
+                                               grpc::InsecureChannelCredentials());
+  if (!greeter.wait_for_instances(30s)) {
     fmt::print(stderr, "grpc_client: nobody announces {}\n", argv[1]);
     return 1;
   }
   for (;; std::this_thread::sleep_for(1s)) {
-    const auto stub = lookout::examples::Greeter::NewStub(channel.get());
+    const auto stub = lookout::examples::Greeter::NewStub(greeter.channel());
     lookout::examples::GreetRequest request;
     request.set_name("gRPC");
     lookout::examples::GreetReply reply;

@@ -5,10 +5,11 @@
 
 #include <exception>
 #include <string>
+#include <utility>
 
-#include "examples/registry/beast_client.h"
-#include "examples/registry/curl_client.h"
 #include "lookout/registry/balancer.h"
+#include "lookout/registry/clients/beast.h"
+#include "lookout/registry/clients/curl.h"
 #include "lookout/registry/kratos/registry.h"
 #include "lookout/rest/client.h"
 
@@ -17,19 +18,22 @@ using namespace std::chrono_literals;
 
 namespace {
 
-example::Response with_curl(const registry::Balancer& web, example::CurlClient& http) {
+registry::HttpResponse with_curl(const registry::Balancer& web, registry::CurlClient& http) {
   return web.call(
       {.attempts = 3, .deadline = 3s, .scheme = "http"},
       [&](const registry::Endpoint& e, const registry::Attempt& attempt) {
-        return http.get(e.url("/hello"), attempt);
+        return http.request(e, {.path = "/hello"}, attempt);
       },
-      example::judge);
+      registry::judge_http);
 }
 
-Awaitable<example::Response> with_beast(const registry::Balancer& web) {
+Awaitable<registry::HttpResponse> with_beast(const registry::Balancer& web) {
   registry::CallPolicy policy{.attempts = 3, .deadline = 3s, .scheme = "http"};
-  const auto get = [](const registry::Endpoint& e) { return example::beast_get(e, "/hello"); };
-  return web.async_call(std::move(policy), get, example::judge);
+  const auto get = [](const registry::Endpoint& e) {
+    registry::HttpRequest hello{.path = "/hello"};
+    return registry::beast_request(e, std::move(hello));
+  };
+  return web.async_call(std::move(policy), get, registry::judge_http);
 }
 
 }  // namespace
@@ -46,7 +50,7 @@ int main(int argc, char** argv) try {
   registry::kratos::Registry registry{client};
   const registry::Balancer web{registry, argv[1], registry::p2c_ewma().eject_after(3)};
 
-  example::CurlClient http;
+  registry::CurlClient http;
   int failed = 0;
   for (int i = 0; i < calls; ++i) {
     try {

@@ -39,6 +39,7 @@ class Lookout(ConanFile):
         if self.options.with_apiserver:
             self.requires("prometheus-cpp/[>=1.0 <2]")
             self.requires("re2/[>=20220601]")
+            self.requires("libnghttp2/[>=1.52 <2]")
 
     def generate(self):
         CMakeDeps(self).generate()

@@ -61,19 +61,17 @@ std::string environment(const PodIdentitySources& sources, const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::vector<std::string> namespaces(const ClientOptions& options, const PodIdentity& pod) {
+std::vector<std::string> namespaces(const ClientOptions& options, const std::string& own) {
   std::vector<std::string> out = options.namespaces;
   if (out.empty()) out = split(environment(options.pod_sources, "DUBBO_NAMESPACE"));
-  if (!options.observer) out.push_back(pod.ns);
-  Options all;
-  all.namespaces = std::move(out);
-  return all.all_namespaces();
+  if (!options.observer || out.empty()) out.push_back(own);
+  return registry::detail::each_once(std::move(out));
 }
 
-InformerGroupOptions group_options(const ClientOptions& options, const PodIdentity& pod) {
+InformerGroupOptions group_options(const ClientOptions& options, const std::string& own) {
   InformerGroupOptions out;
   out.resource = k8s::core::v1::Pod::kResource;
-  out.namespaces = namespaces(options, pod);
+  out.namespaces = namespaces(options, own);
   out.label_selector = fmt::format("{} in ({},{},{})", options.label, options.common_label_value,
                                    options.consumer_label_value, options.provider_label_value);
   const std::string annotation = fmt::format("metadata.annotations['{}']", options.annotation);
@@ -125,7 +123,10 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
         calls_(std::make_shared<UserCalls>()),
         malformed_reports_(std::make_shared<CallQueue>("on_malformed", user_pool_, calls_)),
         failure_reports_(std::make_shared<CallQueue>("on_error", user_pool_, calls_)),
-        group_(client_, group_options(options_, pod_), pool_) {}
+        group_(
+            client_,
+            group_options(options_, pod_.ns.empty() ? client_.config().default_namespace : pod_.ns),
+            pool_) {}
 
   void init() {
     if (!options_.observer) label_pod();

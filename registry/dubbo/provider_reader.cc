@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include "lookout/base/error.h"
@@ -31,6 +32,12 @@ std::int64_t announced_at(const ServiceInstance& instance) {
   return out;
 }
 
+std::string service_with(ProviderUrl url, const std::string& group, const std::string& version) {
+  url.group = group;
+  url.version = version;
+  return url.service();
+}
+
 /// A program that starts again in its pod leaves the records of its last life behind: those of the
 /// same protocol with another pid, or of the same endpoint.
 bool is_of_a_later_life(const ServiceInstance& one, const ServiceInstance& other) {
@@ -38,6 +45,31 @@ bool is_of_a_later_life(const ServiceInstance& one, const ServiceInstance& other
   const Endpoint& b = other.endpoints.front();
   return announced_at(one) > announced_at(other) &&
          (a == b || (a.scheme() == b.scheme() && value_of(one, "pid") != value_of(other, "pid")));
+}
+
+/// All that one pod announces for one service.
+ServiceInstance one_of(std::vector<ServiceInstance> all) {
+  ServiceInstance out;
+  for (auto& one : all) {
+    if (std::ranges::any_of(
+            all, [&](const ServiceInstance& other) { return is_of_a_later_life(other, one); }))
+      continue;
+    const Endpoint endpoint = one.endpoints.front();
+    if (out.endpoints.empty()) {
+      out = one;
+      continue;
+    }
+    if (std::ranges::find(out.endpoints, endpoint) == out.endpoints.end())
+      out.endpoints.push_back(endpoint);
+    out.metadata.insert(one.metadata.begin(), one.metadata.end());
+    if (out.zone.empty()) out.zone = one.zone;
+  }
+  return out;
+}
+
+template <class Names>
+bool contains(const Names& names, std::string_view name) {
+  return std::ranges::find(names, name) != std::ranges::end(names);
 }
 
 }  // namespace
@@ -63,6 +95,8 @@ std::optional<Provider> read_provider(std::string_view key, std::string& error) 
 
   Provider out;
   out.service = url.service();
+  out.wildcards = {service_with(url, "*", url.version), service_with(url, url.group, "*"),
+                   service_with(url, "*", "*")};
   ServiceInstance& instance = out.instance;
   instance.name = out.service;
   instance.id = fmt::format("{}:{}", registry::detail::bracketed(url.host), url.port);
@@ -89,11 +123,16 @@ void ProviderReader::services_of(const api::Object& pod, cache::IndexValues& ser
   std::string ignored;
   for (const auto& record : decode_records(records_of(pod)).records) {
     const auto provider = read_provider(record.key, ignored);
-    if (provider &&
-        std::ranges::find(services.values(), provider->service) == services.values().end()) {
-      services.add(provider->service);
+    if (!provider || contains(services.values(), provider->service)) continue;
+    services.add(provider->service);
+    for (const auto& name : provider->wildcards) {
+      if (!contains(services.values(), name)) services.add(name);
     }
   }
+}
+
+bool ProviderReader::is_listed(std::string_view service) const {
+  return !service.starts_with("*/") && !service.ends_with(":*");
 }
 
 void ProviderReader::read(const api::Object& pod, std::string_view service,
@@ -102,28 +141,16 @@ void ProviderReader::read(const api::Object& pod, std::string_view service,
   const bool ready = registry::detail::pod_is_running(pod) && registry::detail::pod_is_ready(pod);
   if (!ready && !include_unready_) return;
 
-  std::vector<ServiceInstance> all;
+  std::map<std::string, std::vector<ServiceInstance>> of_services;
   std::string ignored;
   for (const auto& record : decode_records(records_of(pod)).records) {
     auto provider = read_provider(record.key, ignored);
-    if (provider && provider->service == service) all.push_back(std::move(provider->instance));
+    if (provider && (provider->service == service || contains(provider->wildcards, service)))
+      of_services[provider->service].push_back(std::move(provider->instance));
   }
-  ServiceInstance found;
-  for (auto& one : all) {
-    if (std::ranges::any_of(
-            all, [&](const ServiceInstance& other) { return is_of_a_later_life(other, one); }))
-      continue;
-    const Endpoint endpoint = one.endpoints.front();
-    if (found.endpoints.empty()) {
-      found = one;
-      continue;
-    }
-    if (std::ranges::find(found.endpoints, endpoint) == found.endpoints.end())
-      found.endpoints.push_back(endpoint);
-    found.metadata.insert(one.metadata.begin(), one.metadata.end());
-    if (found.zone.empty()) found.zone = one.zone;
-  }
-  if (found.endpoints.empty()) return;
+  if (of_services.empty()) return;
+  // A pod is one instance. Of several services that a wildcard means, any will do: the last.
+  ServiceInstance found = one_of(std::move(of_services.rbegin()->second));
   found.origin = pod.key();
   found.ready = ready;
   if (found.zone.empty()) found.zone = pod.labels()[registry::detail::kZoneLabel].as_string();

@@ -1,6 +1,7 @@
 // Instances out of the records of pods.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,7 @@ class ProviderReader : public registry::detail::InstanceReader {
   api::Projection projection() const;
 
   void services_of(const api::Object& pod, cache::IndexValues& services) const override;
+  bool is_listed(std::string_view service) const override;
   void read(const api::Object& pod, std::string_view service,
             std::vector<InstancePtr>& instances) const override;
   std::optional<std::string> defect(const api::Object& pod) const override;
@@ -33,6 +35,8 @@ class ProviderReader : public registry::detail::InstanceReader {
 struct Provider {
   /// "group/interface:version".
   std::string service;
+  /// The services with "*" for the group, for the version and for both, which consumers may ask for.
+  std::array<std::string, 3> wildcards;
   /// With one endpoint; nothing of the pod yet.
   ServiceInstance instance;
 };

@@ -8,17 +8,17 @@ namespace lookout::registry::services {
 namespace {
 
 /// The namespace, if it is one.
-std::string only_namespace(const Options& options) {
-  const auto all = options.all_namespaces();
+std::string only_namespace(const rest::Client& client, const Options& options) {
+  const auto all = options.namespaces_or(client.config().default_namespace);
   return all.size() == 1 ? all.front() : "";
 }
 
-detail::HubSource source(const Options& options) {
+detail::HubSource source(const rest::Client& client, const Options& options) {
   return {
       .resource = k8s::discovery::v1::EndpointSlice::kResource,
       .label_selector = std::string(kServiceNameLabel),
       .projection = SliceReader::projection(),
-      .reader = std::make_shared<const SliceReader>(only_namespace(options).empty(),
+      .reader = std::make_shared<const SliceReader>(only_namespace(client, options).empty(),
                                                     options.include_unready),
   };
 }
@@ -26,8 +26,8 @@ detail::HubSource source(const Options& options) {
 }  // namespace
 
 Registry::Registry(rest::Client client, Options options)
-    : InformerDiscovery(std::make_shared<detail::Hub>(client, source(options), options)),
-      only_ns_(only_namespace(options)),
+    : InformerDiscovery(std::make_shared<detail::Hub>(client, source(client, options), options)),
+      only_ns_(only_namespace(client, options)),
       default_ns_(client.config().default_namespace) {}
 
 std::string Registry::full_name(const std::string& name) const {

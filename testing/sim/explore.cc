@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <string_view>
 #include <utility>
 
+#include "lookout/base/numbers.h"
 #include "testing/sim/draw.h"
 #include "testing/sim/ended.h"
 #include "testing/sim/forked_call.h"
@@ -122,16 +122,8 @@ std::string report_of(const std::string& name, std::uint64_t seed, const Ended& 
   return out;
 }
 
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t out = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (text.empty() || parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size())
-    return std::nullopt;
-  return out;
-}
-
 std::uint64_t demand_number(std::string_view text, const char* variable) {
-  const auto out = number(text);
+  const auto out = base::parse_number<std::uint64_t>(text);
   if (!out)
     throw InvalidArgument(
         fmt::format("{} is '{}', which is no number and no range like 1-1000", variable, text));

@@ -1,8 +1,11 @@
 // The C library's functions that wait, tell the time or make random bytes. A program that links the
 // simulator gets these in place of the C library's own; on threads of no world they only pass the
 // call on.
+#define OPENSSL_SUPPRESS_DEPRECATED  // RAND_METHOD; its successor is a provider
 #include <dlfcn.h>
 #include <linux/futex.h>
+#include <openssl/ec.h>
+#include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -39,6 +42,22 @@ template <class F>
 void find_interceptor(F& function, const char* name) {
   if (void* found = dlsym(RTLD_DEFAULT, name)) function = reinterpret_cast<F>(found);
 }
+
+/// For all of OpenSSL: tokens, keys, signatures, TLS.
+int fill_for_openssl(unsigned char* out, int size) {
+  auto left = static_cast<std::size_t>(size);
+  while (left > 0) {
+    const ssize_t got = ::getrandom(out, left, 0);
+    if (got < 0 && errno != EINTR) return 0;
+    if (got > 0) {
+      out += got;
+      left -= static_cast<std::size_t>(got);
+    }
+  }
+  return 1;
+}
+
+int always_ready() { return 1; }
 
 LibC look_up() {
   LibC out{};
@@ -79,7 +98,6 @@ LibC look_up() {
   FIND(getentropy);
   FIND(get_nprocs);
 #undef FIND
-  find(out.rand_bytes, "RAND_bytes");
   find_interceptor(out.pthread_create, "__interceptor_pthread_create");
   find_interceptor(out.pthread_join, "__interceptor_pthread_join");
   find_interceptor(out.pthread_detach, "__interceptor_pthread_detach");
@@ -454,13 +472,6 @@ int getentropy(void* out, size_t size) {
   return 0;
 }
 
-int RAND_bytes(unsigned char* out, int size) {
-  auto* k = kernel();
-  if (k == nullptr) return libc().rand_bytes(out, size);
-  lookout::sim::fill(*k, out, static_cast<std::size_t>(size));
-  return 1;
-}
-
 /// Worlds look the same on every machine.
 int get_nprocs() {
   constexpr int kProcessors = 2;
@@ -468,6 +479,19 @@ int get_nprocs() {
 }
 
 }  // extern "C"
+
+namespace lookout::sim {
+
+void let_openssl_draw() {
+  static const RAND_METHOD kMethod{nullptr, &fill_for_openssl, nullptr,
+                                   nullptr, &fill_for_openssl, &always_ready};
+  RAND_set_rand_method(&kMethod);
+  // OpenSSL sets itself up with the first key, with locks: that must not be part of the first
+  // world's trace.
+  EVP_PKEY_free(EVP_EC_gen("P-256"));
+}
+
+}  // namespace lookout::sim
 
 namespace std {
 random_device::result_type random_device::_M_getval() {

@@ -86,7 +86,10 @@ Kernel::Kernel(std::uint64_t seed) : random_(mix(seed)), content_(mix(seed ^ 0x6
     std::fprintf(stderr, "sim: there is another world in this process already\n");
     std::abort();
   }
-  if (!std::exchange(has_exit_key, true)) pthread_key_create(&exit_key, &Kernel::at_exit);
+  if (!std::exchange(has_exit_key, true)) {
+    pthread_key_create(&exit_key, &Kernel::at_exit);
+    let_openssl_draw();
+  }
   if (std::exchange(watched, getpid()) != getpid()) {
     pthread_t watchdog{};
     if (libc().pthread_create(&watchdog, nullptr, &watch_over, nullptr) == 0)

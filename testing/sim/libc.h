@@ -48,10 +48,13 @@ struct LibC {
   long (*syscall)(long, ...);
   long (*getrandom)(void*, std::size_t, unsigned);
   int (*getentropy)(void*, std::size_t);
-  int (*rand_bytes)(unsigned char*, int);
   int (*get_nprocs)();
 };
 
 const LibC& libc();
+
+/// OpenSSL takes its random bytes from getrandom(), not from a generator of its own that is seeded
+/// once for all worlds of a process.
+void let_openssl_draw();
 
 }  // namespace lookout::sim

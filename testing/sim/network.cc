@@ -5,10 +5,10 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/system/system_error.hpp>
-#include <charconv>
 #include <utility>
 
 #include "lookout/base/ascii.h"
+#include "lookout/base/numbers.h"
 
 namespace lookout::sim {
 namespace {
@@ -178,9 +178,8 @@ class Exchange : public HttpExchange {
       if (name == "content-type") head.content_type = value;
       if (name == "warning") head.warnings.push_back(value);
       if (name == "retry-after") {
-        std::int32_t seconds = 0;
-        std::from_chars(value.data(), value.data() + value.size(), seconds);
-        head.retry_after = std::chrono::seconds(seconds);
+        head.retry_after =
+            std::chrono::seconds(base::parse_number<std::int32_t>(value).value_or(0));
       }
     }
     if (struck_by(FaultKind::kCrashAfter)) events_.on_crash(note_.process);

@@ -46,6 +46,10 @@ constexpr std::string_view kTexts[] = {
     R"([])",
     R"([[],{},[{}]])",
     R"({"b":{"c":[1,2,{"d":null}]},"e":[true,false]})",
+    R"({"b":{},"c":[{},{}],"d":{ }})",
+    R"({"b":{}})",
+    R"({}})",
+    R"({]})",
     R"("")",
     R"("0123456789abcdef")",
     R"("0123456789abcde")",
@@ -130,6 +134,7 @@ struct Listener {
   bool StartObject() { return true; }
   bool Key(const char*, unsigned, bool) { return true; }
   bool EndObject(unsigned) { return true; }
+  bool empty_object() { return true; }
   bool StartArray() { return true; }
   bool EndArray(unsigned) { return true; }
   bool skipping() const { return false; }

@@ -1,4 +1,5 @@
 // CustomResourceDefinitions and what they define.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -245,6 +246,56 @@ TEST_F(CustomResources, DefinitionsAreChecked) {
       "CustomResourceDefinition.apiextensions.k8s.io \"others.stable.example.com\" is invalid: "
       "spec.scope: Unsupported value: \"Everywhere\": supported values: \"Cluster\", "
       "\"Namespaced\"");
+}
+
+TEST_F(CustomResources, ClientsOfADeprecatedVersionAreWarned) {
+  const auto warning = [&](const std::string& path) {
+    const auto answer = http(server_.port(), "GET", "/apis/stable.example.com/" + path);
+    const auto found = answer.headers.find("warning");
+    return found == answer.headers.end() ? "" : found->second;
+  };
+  EXPECT_EQ(warning("v1beta1/crontabs"), "");
+  const auto change = [&](const std::string& patch) {
+    all(kDefinitions)
+        .patch("crontabs.stable.example.com", rest::PatchType::kJson, "[" + patch + "]");
+  };
+  change(R"({"op":"add","path":"/spec/versions/0/deprecated","value":true})");
+  const std::string text =
+      "299 - \"stable.example.com/v1beta1 CronTab is deprecated; use stable.example.com/v1 "
+      "CronTab\"";
+  EXPECT_EQ(warning("v1beta1/crontabs"), text);
+  EXPECT_EQ(warning("v1beta1/namespaces/default/crontabs/none"), text) << "a 404, too";
+  EXPECT_EQ(warning("v1/crontabs"), "");
+
+  change(R"({"op":"add","path":"/spec/versions/1/deprecated","value":true})");
+  EXPECT_EQ(warning("v1beta1/crontabs"),
+            R"(299 - "stable.example.com/v1beta1 CronTab is deprecated")")
+      << "there is no better version";
+  change(R"({"op":"add","path":"/spec/versions/0/deprecationWarning","value":"move on"})");
+  EXPECT_EQ(warning("v1beta1/crontabs"), R"(299 - "move on")");
+}
+
+TEST_F(CustomResources, AWarningBelongsToADeprecatedVersionAndIsPrintable) {
+  const auto message = [&](const std::string& version) {
+    return status_of([&] {
+             all(kDefinitions)
+                 .patch("crontabs.stable.example.com", rest::PatchType::kJson,
+                        R"([{"op":"add","path":"/spec/versions/0/deprecationWarning","value":)" +
+                            version);
+           })
+        .message;
+  };
+  constexpr const char* kField = "spec.versions[0].deprecationWarning: Invalid value: ";
+  EXPECT_THAT(message(R"("old"}])"),
+              testing::HasSubstr(kField +
+                                 std::string(R"("old": can only be set for deprecated versions)")));
+  const std::string deprecated =
+      R"(},{"op":"add","path":"/spec/versions/0/deprecated","value":true}])";
+  EXPECT_THAT(message(R"("")" + deprecated), testing::HasSubstr("must not be an empty string"));
+  EXPECT_THAT(message(R"("a\nb")" + deprecated),
+              testing::HasSubstr("non-printable character found at index 1"));
+  EXPECT_THAT(message("\"" + std::string(257, 'x') + "\"" + deprecated),
+              testing::HasSubstr("must be <= 256 characters long"));
 }
 
 TEST_F(CustomResources, MayLiveInNoNamespace) {

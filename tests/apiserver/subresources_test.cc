@@ -214,7 +214,8 @@ TEST_F(Subresources, EverybodyMayDoEverything) {
     EXPECT_EQ(answer.code, 201) << answer.body;
     return Object::parse(answer.body);
   };
-  const std::string attributes = R"("resourceAttributes":{"verb":"get","resource":"pods"})";
+  const std::string attributes =
+      R"("user":"ann","resourceAttributes":{"verb":"get","resource":"pods","namespace":"default"})";
   for (const char* resource : {"v1/selfsubjectaccessreviews", "v1/subjectaccessreviews",
                                "v1/namespaces/default/localsubjectaccessreviews"}) {
     EXPECT_TRUE(lookout::test::held(

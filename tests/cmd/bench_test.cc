@@ -1,4 +1,10 @@
 // lookout bench: that it measures what it says, not how fast that is.
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/support/held.h"
 #include "tests/support/matchers.h"
@@ -64,6 +70,41 @@ TEST_F(Bench, RunsAControllerOverAllObjects) {
   }
   EXPECT_EQ(figures["waiting"].as_int(), 60);
   EXPECT_THAT(figures["waiting_threads"].as_int(), Gt(0));
+}
+
+TEST_F(Bench, PutsAFleetThroughFaults) {
+  const auto lines = [&](const char* policies, const char* faults) {
+    const auto result = lookout({"fleet", "--instances", "6", "--callers", "3", "--rate", "300",
+                                 "--for", "300ms", "--waves", "1", "--faulty", "1", "-o", "json",
+                                 "--policies", policies, "--fault", faults});
+    EXPECT_EQ(result.status, 0) << result.output << result.errors;
+    std::map<std::string, api::Object> out;
+    std::istringstream text(result.output);
+    for (std::string line; std::getline(text, line);) {
+      auto figures = api::Object::parse(line);
+      out.emplace(figures["fault"].as_string(), std::move(figures));
+    }
+    return out;
+  };
+  const auto ours = lines("lookout", "rolling,kill,freeze");
+  ASSERT_EQ(ours.size(), 3u);
+  for (const auto& [fault, figures] : ours) {
+    EXPECT_THAT(figures["calls"].as_int(), Gt(20)) << fault;
+    EXPECT_EQ(figures["failed"].as_int(), 0) << fault;
+    EXPECT_EQ(figures["holds"].as_string(), "yes") << fault;
+  }
+  EXPECT_THAT(ours.at("kill")["further_attempts"].as_int(), Gt(0));
+  EXPECT_EQ(ours.at("freeze")["timed_out_once_caller"].as_int(), 1);
+  const auto kratos = lines("kratos", "kill");
+  ASSERT_EQ(kratos.size(), 1u);
+  EXPECT_EQ(kratos.at("kill")["further_attempts"].as_int(), 0);
+  EXPECT_THAT(kratos.at("kill")["failed"].as_int(), Gt(0));
+}
+
+TEST_F(Bench, AFleetNamesAFaultThatThereIsNone) {
+  const auto result = lookout({"fleet", "--fault", "rain"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.errors, testing::HasSubstr("rain"));
 }
 
 TEST_F(Bench, LoadsAServerOnEtcdAndMissesNothing) {

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "cmd/registry/xds_command.h"
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/matchers.h"
@@ -178,7 +179,7 @@ using Arguments = std::vector<std::string>;
 INSTANTIATE_TEST_SUITE_P(
     , WrongRegistryCmd,
     testing::Values(
-        Wrong{{}, 2, "One of register, deregister, get, ls, watch and serve"},
+        Wrong{{}, 2, "One of register, deregister, get, ls, watch, serve and xds"},
         Wrong{{"lst"}, 2, "not expected: lst"}, Wrong{{"get"}, 2, "NAME is required"},
         Wrong{{"ls", "--style", "consul"}, 2, "kratos"},
         Wrong{{"register", "web", "--style", "services"}, 2, "kratos"},
@@ -196,7 +197,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"get", "--style", "dubbo", "/k", "-l", "a=b"}, 2, "--selector: keys are"},
         Wrong{{"watch", "--style", "dubbo", "/k", "--include-unready"}, 2, "--include-unready"},
         Wrong{{"register", "web", "--pod", "web-1", "--version", "v1"}, 2, "--version"},
+        Wrong{{"serve", "--scrape", "--style", "services"}, 2, "have pods to ask"},
         Wrong{{"serve", "--listen", "8002"}, 2, "is not an address such as"},
+        Wrong{{"xds", "--listen", "18000"}, 2, "is not an address such as"},
+        Wrong{{"xds", "-A", "-n", "shop"}, 2, "choose one of them"},
         Wrong{{"register", "web"}, 1, "--pod NAME"},
         Wrong{{"register", "web", "--pod", "nope"}, 1, "\"nope\" not found"},
         Wrong{{"register", "bad name", "--pod", "web-1"}, 1, "label kratos-service-app"},
@@ -214,6 +218,31 @@ TEST_F(RegistryCmd, WatchTellsEachChange) {
   EXPECT_TRUE(said(R"("instances":[]})"));
   watch.signal(SIGTERM);
   EXPECT_EQ(watch.wait(), 0);
+}
+
+TEST_F(RegistryCmd, ServesXdsUntilItIsTold) {
+  const auto log = environment_.home() / "xds.log";
+  auto serve = start_with_one_instance({"xds", "--listen", "127.0.0.1:0"}, log);
+  if (!LOOKOUT_HAS_XDS) {
+    EXPECT_EQ(serve.wait(), 1);
+    EXPECT_THAT(test::read_file(log), HasSubstr("install libgrpc++-dev"));
+    return;
+  }
+  ASSERT_TRUE(eventually([&] { return test::read_file(log).ends_with("\n"); }));
+  EXPECT_THAT(test::read_file(log),
+              StartsWith("Serving services (kratos, namespace default, http"));
+  EXPECT_THAT(test::read_file(log), HasSubstr(") over xDS at 127.0.0.1:"));
+  serve.signal(SIGTERM);
+  EXPECT_EQ(serve.wait(), 0);
+}
+
+TEST(RegistryWithoutXds, SaysWhatToInstall) {
+  try {
+    registry_cmd::serve_xds({}, {});
+    ADD_FAILURE() << "it served";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("install libgrpc++-dev"));
+  }
 }
 
 TEST_F(RegistryCmd, ServesAPageUntilItIsTold) {

@@ -1,6 +1,8 @@
 // lookout serve.
 #include <csignal>
 
+#include "lookout/api/status.h"
+#include "lookout/rest/client.h"
 #include "lookout/rest/kubeconfig.h"
 #include "tests/cmd/cmd_fixture.h"
 #include "tests/rest/certificates.h"
@@ -176,8 +178,32 @@ INSTANTIATE_TEST_SUITE_P(
         WrongFlags{"NoTokensThere",
                    {"--listen", "127.0.0.1:0", "--token-file", "/none.csv"},
                    1,
-                   "/none.csv"}),
+                   "/none.csv"},
+        WrongFlags{"NoSuchMode",
+                   {"--listen", "127.0.0.1:0", "--authorization-mode", "ABAC"},
+                   2,
+                   "--authorization-mode"},
+        WrongFlags{"NoKeyThere",
+                   {"--listen", "127.0.0.1:0", "--service-account-key-file", "/none.pem"},
+                   1,
+                   "/none.pem"}),
     [](const auto& parameter) { return std::string(parameter.param.name); });
+
+TEST_F(Serve, DecidesByRolesAndWritesAnAuditLog) {
+  const std::string audit = (dir_ / "audit").string();
+  test::ServeProcess serve(environment_,
+                           {"--authorization-mode", "RBAC", "--audit-log-path", audit});
+  rest::Config config;
+  config.server = serve.url();
+  EXPECT_NO_THROW(rest::Client(config).get_raw("/api/v1/pods"));
+  // There since the start, as the bootstrap roles are.
+  EXPECT_NO_THROW(rest::Client(config).get_raw("/api/v1/namespaces/default/services/kubernetes"));
+  config.as.user = "ann";
+  EXPECT_THROW(rest::Client(config).get_raw("/api/v1/pods"), api::StatusError);
+  EXPECT_NO_THROW(rest::Client(config).get_raw("/apis"));
+  EXPECT_EQ(serve.terminate(), 0);
+  EXPECT_THAT(test::read_file(audit), HasSubstr(R"("impersonatedUser":{"username":"ann")"));
+}
 
 TEST_F(Serve, WarnsWhoeverIsServedWithoutCredentials) {
   for (const char* listen : {":0", "0.0.0.0:0"}) {

@@ -23,7 +23,8 @@ TEST_F(Usage, HelpOfEveryCommandHasExamples) {
         Arguments{"watch", "-h"}, Arguments{"demo", "--help"}, Arguments{"registry", "--help"},
         Arguments{"registry", "register", "-h"}, Arguments{"registry", "deregister", "-h"},
         Arguments{"registry", "get", "-h"}, Arguments{"registry", "ls", "-h"},
-        Arguments{"registry", "watch", "-h"}, Arguments{"registry", "serve", "-h"}}) {
+        Arguments{"registry", "watch", "-h"}, Arguments{"registry", "serve", "-h"},
+        Arguments{"registry", "xds", "-h"}}) {
     const auto result = lookout(arguments);
     EXPECT_EQ(result.status, 0);
     EXPECT_THAT(result.output, HasSubstr("Examples:\n  lookout ")) << arguments[0];
@@ -36,7 +37,9 @@ TEST_F(Usage, EveryFlagIsThere) {
   const std::map<std::string, Arguments> flags = {
       {"serve",
        {"--listen", "--storage", "--etcd-endpoints", "--etcd-prefix", "--tls-cert", "--tls-key",
-        "--client-ca", "--token-file", "--write-kubeconfig"}},
+        "--client-ca", "--token-file", "--authorization-mode", "--bootstrap",
+        "--service-account-key-file", "--service-account-issuer", "--max-requests-per-user",
+        "--audit-log-path", "--audit-level", "--write-kubeconfig"}},
       {"get",
        {"RESOURCE[.GROUP]", "NAME", "-n,", "-A,", "-l,", "--field-selector", "-o,", "table", "json",
         "yaml", "name"}},
@@ -74,6 +77,7 @@ std::vector<Arguments> commands() {
           {"registry", "ls"},
           {"registry", "watch", "web"},
           {"registry", "serve"},
+          {"registry", "xds"},
           {"bench", "sync"},
           {"bench", "events"},
           {"bench", "informers"},

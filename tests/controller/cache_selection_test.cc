@@ -11,11 +11,13 @@
 #include "lookout/controller/builder.h"
 #include "lookout/controller/cache.h"
 #include "tests/controller/manager_fixture.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::controller {
 namespace {
 
 using k8s::core::v1::Namespace;
+using test::refusal;
 using testing::UnorderedElementsAre;
 using testing::UnorderedElementsAreArray;
 
@@ -53,15 +55,6 @@ class CacheSelectionTest : public ManagerFixture {
     const Running running(manager);
     EXPECT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
     return keys(manager.cache().view().list<ConfigMap>());
-  }
-
-  static std::string refusal(const std::function<void()>& function) {
-    try {
-      function();
-    } catch (const NotCachedError& e) {
-      return e.what();
-    }
-    return "";
   }
 };
 
@@ -185,11 +178,17 @@ TEST_F(CacheReadTest, ANamespaceThatIsNotWatchedIsAnErrorInAllWays) {
   const api::Resource resource(ConfigMap::kResource);
   auto view = manager_->cache().view();
   const auto message = HasSubstr("\"default\" is not watched");
-  EXPECT_THAT(refusal([&] { view.find<ConfigMap>({"default", "z"}); }), message);
-  EXPECT_THAT(refusal([&] { view.find_metadata<ConfigMap>({"default", "z"}); }), message);
-  EXPECT_THAT(refusal([&] { view.find(resource, false, {"default", "z"}); }), message);
-  EXPECT_THAT(refusal([&] { view.list<ConfigMap>("default"); }), message);
-  EXPECT_THAT(refusal([&] { view.list_metadata<ConfigMap>("default"); }), message);
+  EXPECT_THAT(refusal<NotCachedError>([&] { view.find<ConfigMap>({"default", "z"}); }), message);
+  EXPECT_THAT(refusal<NotCachedError>([&] {
+                view.find_metadata<ConfigMap>({"default", "z"});
+              }),
+              message);
+  EXPECT_THAT(refusal<NotCachedError>([&] {
+                view.find(resource, false, {"default", "z"});
+              }),
+              message);
+  EXPECT_THAT(refusal<NotCachedError>([&] { view.list<ConfigMap>("default"); }), message);
+  EXPECT_THAT(refusal<NotCachedError>([&] { view.list_metadata<ConfigMap>("default"); }), message);
 }
 
 TEST_F(CacheReadTest, ALazyReadWaitsForTheWholeList) {

@@ -10,12 +10,14 @@
 #include "lookout/api/labels.h"
 #include "lookout/controller/builder.h"
 #include "tests/controller/manager_fixture.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::controller {
 namespace {
 
 using k8s::core::v1::Namespace;
 using k8s::core::v1::Node;
+using test::refusal;
 
 class CacheTest : public ManagerFixture {
  protected:
@@ -24,15 +26,6 @@ class CacheTest : public ManagerFixture {
   }
   static bool synced(const Manager& manager) {
     return eventually([&] { return manager.cache().unsynced().empty(); });
-  }
-  template <class Function>
-  static std::string refusal(Function function) {
-    try {
-      function();
-    } catch (const NotCachedError& e) {
-      return e.what();
-    }
-    return "";
   }
 };
 
@@ -44,12 +37,13 @@ TEST_F(CacheTest, AnUndeclaredKindIsAClearError) {
   ASSERT_TRUE(synced(manager));
   auto view = manager.cache().view();
   EXPECT_TRUE(view.list<ConfigMap>().empty());
-  EXPECT_THAT(refusal([&] { view.list<Node>(); }), HasSubstr("nodes are not cached"));
-  EXPECT_THAT(refusal([&] {
+  EXPECT_THAT(refusal<NotCachedError>([&] { view.list<Node>(); }),
+              HasSubstr("nodes are not cached"));
+  EXPECT_THAT(refusal<NotCachedError>([&] {
                 view.find<Secret>({"default", "s"});
               }),
               HasSubstr("use find_metadata()"));
-  EXPECT_THAT(refusal([&] {
+  EXPECT_THAT(refusal<NotCachedError>([&] {
                 view.find_metadata<ConfigMap>({"default", "s"});
               }),
               HasSubstr("use find()"));
@@ -73,7 +67,8 @@ TEST_F(CacheTest, NothingIsReadBeforeTheFirstListIsComplete) {
   std::stop_source stopped;
   stopped.request_stop();
   CacheView view(manager.cache().core(), stopped.get_token());
-  EXPECT_THAT(refusal([&] { view.list<ConfigMap>(); }), HasSubstr("no complete list yet"));
+  EXPECT_THAT(refusal<NotCachedError>([&] { view.list<ConfigMap>(); }),
+              HasSubstr("no complete list yet"));
   EXPECT_TRUE(manager.cache().check());
 }
 
@@ -97,7 +92,7 @@ TEST_F(CacheTest, SeveralNamespacesAreOne) {
   EXPECT_EQ(view.by_index<ConfigMap>("value", "b").size(), 1u);
   EXPECT_EQ(view.by_index<ConfigMap>("value", "b", "a").size(), 0u);
   // Not the same as not found.
-  EXPECT_THAT(refusal([&] {
+  EXPECT_THAT(refusal<NotCachedError>([&] {
                 view.find<ConfigMap>({"c", "m"});
               }),
               HasSubstr("\"c\" is not watched"));

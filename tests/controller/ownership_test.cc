@@ -17,6 +17,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/held.h"
 #include "tests/support/matchers.h"
+#include "tests/support/thrown.h"
 
 namespace lookout::controller {
 namespace {
@@ -27,6 +28,7 @@ using k8s::core::v1::Secret;
 using k8s::core::v1::SecretDraft;
 using test::eventually;
 using test::held;
+using test::refusal;
 
 /// Each reconcile makes a Secret of the ConfigMap's name.
 class OwnershipTest : public ManagerFixture {
@@ -37,16 +39,6 @@ class OwnershipTest : public ManagerFixture {
     const auto draft = Secret::draft(name, "default");
     if (owner) set_controller_reference(owner, draft);
     return secrets_.create(draft);
-  }
-  /// What a write throws; "" if nothing.
-  template <class Expected = Error>
-  static std::string refusal(const std::function<void()>& write) {
-    try {
-      write();
-    } catch (const Expected& e) {
-      return e.what();
-    }
-    return "";
   }
   /// "kind/name" of the controller; "" if there is none.
   std::string controller_name(const std::string& name) const {

@@ -46,14 +46,6 @@ class ServedWebhookTest : public WebhookFixture {
     draft.data().set("size", size);
     return maps_.create(draft);
   }
-  static std::string refusal(const std::function<void()>& request) {
-    try {
-      request();
-    } catch (const api::StatusError& e) {
-      return fmt::format("{} {}", e.status().code, e.what());
-    }
-    return "";
-  }
 
   apiserver::Server server_;
   const rest::Client client_{server_.client_config()};

@@ -67,14 +67,6 @@ class ServedConversionTest : public WebhookFixture {
   rest::ResourceClient lamps(const api::ResourceType& type) const {
     return client_.resource(api::Resource(type), "default");
   }
-  static std::string refusal(const std::function<void()>& request) {
-    try {
-      request();
-    } catch (const api::StatusError& e) {
-      return fmt::format("{} {}", e.status().code, e.what());
-    }
-    return "";
-  }
 
   apiserver::Server server_;
   const rest::Client client_{server_.client_config()};

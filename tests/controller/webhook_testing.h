@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <stop_token>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "lookout/api/object.h"
+#include "lookout/api/status.h"
 #include "lookout/api/typed_object.h"
 #include "lookout/base/event_loop.h"
 #include "lookout/controller/webhook.h"
@@ -197,5 +199,15 @@ class WebhookFixture : public testing::Test {
   const test::TempDir dir_;
   const std::shared_ptr<EventLoop> loop_ = std::make_shared<EventLoop>(2);
 };
+
+/// The code and the message of the StatusError that a request ends with; "" if it succeeds.
+inline std::string refusal(const std::function<void()>& request) {
+  try {
+    request();
+  } catch (const api::StatusError& e) {
+    return fmt::format("{} {}", e.status().code, e.what());
+  }
+  return "";
+}
 
 }  // namespace lookout::controller

@@ -199,7 +199,7 @@ TEST_F(EtcdServeTest, WithoutAnEtcdItSaysSo) {
                        {"serve", "--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-endpoints",
                         fmt::format("http://127.0.0.1:{}", test::free_port())});
   EXPECT_EQ(result.status, 1);
-  EXPECT_THAT(result.errors, HasSubstr("/v3/kv/range"));
+  EXPECT_THAT(result.errors, HasSubstr("/etcdserverpb.KV/Range"));
 }
 
 }  // namespace

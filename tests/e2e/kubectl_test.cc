@@ -138,7 +138,7 @@ TEST_P(Kubectl, CreatesAndGets) {
   EXPECT_EQ(names({"get", "pods", "-l", "!tier"}), Words{"c"});
   EXPECT_EQ(names({"get", "pods", "--field-selector", "spec.nodeName=n1,metadata.name!=c"}),
             Words{"a"});
-  EXPECT_EQ(names({"get", "all"}), (Words{"a", "b", "c", "web"}));
+  EXPECT_EQ(names({"get", "all"}), (Words{"a", "b", "c", "kubernetes", "web"}));
   EXPECT_EQ(ok({"get", "pod", "a", path(".spec.containers[0].image")}), "nginx:1");
   EXPECT_THAT(ok({"get", "pods", "a", "-o", "yaml"}),
               AllOf(HasSubstr("kind: Pod\n"), HasSubstr("    tier: front\n")));
@@ -465,7 +465,7 @@ spec:
   };
   ok({"apply", "-f", tab("1")});
   EXPECT_EQ(names({"get", "tb"}), Words{"mine"});
-  EXPECT_EQ(names({"get", "all"}), Words{"mine"});
+  EXPECT_EQ(names({"get", "all"}), (Words{"kubernetes", "mine"}));
   ok({"apply", "-f", tab("2")});
   EXPECT_EQ(ok({"get", "tab", "mine", path(".spec.size")}), "2");
   EXPECT_EQ(table(ok({"get", "tabs"})), (std::vector<Words>{{"NAME", "SIZE"}, {"mine", "2"}}));
@@ -561,6 +561,35 @@ TEST_P(Kubectl, HearsWhatWebhooksSay) {
   EXPECT_THAT(refused({"get", "configmap", "dry"}), HasSubstr("not found"));
   ok({"delete", "mutatingwebhookconfiguration", "a"});
   ok({"create", "-f", file("bad.yaml", config_map("bad", "a: b"))});
+}
+
+TEST_P(Kubectl, WorksWithASimulatedCluster) {
+  auto flags = storage_->flags();
+  flags.emplace_back("--simulate-cluster");
+  const test::ServeProcess serve(environment_, flags);
+  where_ = {"--server", serve.url()};
+  const auto wait_for_rollout = [&] {
+    ok({"rollout", "status", "deployment", "web", "--timeout=60s"});
+  };
+  ok({"create", "deployment", "web", "--image=web:1"});
+  ok({"scale", "deployment", "web", "--replicas=2"});
+  wait_for_rollout();
+  ok({"set", "image", "deployment", "web", "web=web:2"});
+  wait_for_rollout();
+  EXPECT_THAT(ok({"rollout", "history", "deployment", "web"}),
+              AllOf(HasSubstr("1"), HasSubstr("2")));
+  ok({"rollout", "undo", "deployment", "web"});
+  wait_for_rollout();
+  EXPECT_EQ(ok({"get", "deployment", "web", path(".spec.template.spec.containers[0].image")}),
+            "web:1");
+
+  ok({"wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s"});
+  ok({"drain", "node-1", "--ignore-daemonsets", "--timeout=60s"});
+  EXPECT_THAT(ok({"get", "pods", path(".items[*].spec.nodeName")}), Not(HasSubstr("node-1")));
+  ok({"create", "job", "sum", "--image=sum:1"});
+  ok({"wait", "--for=condition=complete", "job", "sum", "--timeout=60s"});
+  ok({"delete", "deployment", "web", "--wait=true", "--cascade=foreground", "--timeout=60s"});
+  EXPECT_THAT(names({"get", "pods", "-l", "app=web"}), IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(E2e, Kubectl,

@@ -20,12 +20,15 @@ class FakeDiscovery : public Discovery {
   using Discovery::services;
 
   void set(const std::string& service, const Instances& instances) {
-    std::vector<InstancePtr> out;
+    std::vector<ServiceInstance> out;
     for (const auto& [pod, version] : instances) {
-      ServiceInstance instance;
-      instance.name = service;
-      instance.origin = pod;
-      instance.version = version;
+      out.push_back({.name = service, .version = version, .origin = pod});
+    }
+    set_instances(service, std::move(out));
+  }
+  void set_instances(const std::string& service, std::vector<ServiceInstance> instances) {
+    std::vector<InstancePtr> out;
+    for (auto& instance : instances) {
       out.push_back(std::make_shared<const ServiceInstance>(std::move(instance)));
     }
     const std::lock_guard lock(mutex_);

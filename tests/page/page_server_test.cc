@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <mutex>
 
 #include "cmd/registry/page/document.h"
 #include "tests/apiserver/http_client.h"
@@ -27,6 +31,13 @@ rapidjson::Document parse(const std::string& json) {
   out.Parse(json.data(), json.size());
   if (out.HasParseError()) throw std::runtime_error("no JSON: " + json);
   return out;
+}
+
+std::string json_of(const rapidjson::Value& value) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+  value.Accept(writer);
+  return buffer.GetString();
 }
 
 /// A request, and the answer.
@@ -68,6 +79,10 @@ class Listener {
     synced = update["synced"].GetBool();
     live = update["live"].GetBool();
     since = update["since"].GetInt64();
+    error = update["error"].GetString();
+    if (update.HasMember("problems")) problems = json_of(update["problems"]);
+    if (update.HasMember("pods")) pods = json_of(update["pods"]);
+    if (update.HasMember("traffic")) traffic = json_of(update["traffic"]);
     if (reset) services.clear();
     put = dropped = 0;
     for (const auto& gone : update["gone"].GetArray()) services.erase(gone.GetString());
@@ -96,6 +111,11 @@ class Listener {
   bool synced = false;
   bool live = false;
   std::int64_t since = 0;
+  std::string error;
+  // Of the last update that had them, as JSON.
+  std::string problems;
+  std::string pods;
+  std::string traffic;
   std::size_t put = 0;
   std::size_t dropped = 0;
 
@@ -108,6 +128,36 @@ class Listener {
 
   HttpClient client_;
   std::string text_;
+};
+
+/// What a test says beside the services. Set from its thread, read by the catalog's.
+class FakeNotes {
+ public:
+  NoteSources sources() {
+    return {.problems = [this] { return get(problems_); },
+            .pods = [this] { return get(pods_); },
+            .traffic = [this] { return get(traffic_); }};
+  }
+  void set(std::vector<Problem> problems) { put(problems_, std::move(problems)); }
+  void set(PodFacts pods) { put(pods_, std::make_shared<const PodFacts>(std::move(pods))); }
+  void set(Traffic traffic) { put(traffic_, std::make_shared<const Traffic>(std::move(traffic))); }
+
+ private:
+  template <class T>
+  T get(const T& from) {
+    const std::lock_guard lock(mutex_);
+    return from;
+  }
+  template <class T, class U>
+  void put(T& to, U value) {
+    const std::lock_guard lock(mutex_);
+    to = std::move(value);
+  }
+
+  std::mutex mutex_;
+  std::vector<Problem> problems_;
+  PodFactsPtr pods_ = std::make_shared<const PodFacts>();
+  TrafficPtr traffic_;
 };
 
 class PageServerTest : public testing::Test {
@@ -132,6 +182,7 @@ class PageServerTest : public testing::Test {
   }
 
   std::shared_ptr<FakeDiscovery> discovery_ = std::make_shared<FakeDiscovery>();
+  FakeNotes notes_;
   std::optional<PageServer> server_;
 };
 
@@ -144,10 +195,12 @@ TEST_F(PageServerTest, ThePageAsksNobodyElseForAnything) {
   EXPECT_EQ(page.headers.at("content-type"), "text/html; charset=utf-8");
   EXPECT_EQ(page.body, page_html());
   EXPECT_THAT(page.body, AllOf(StartsWith("<!doctype html>"), HasSubstr("</html>")));
-  for (const char* outside : {"src=\"", "@import", "url(", "https://", " style=\"", " onclick="}) {
+  for (const char* outside :
+       {"src=\"", "@import", "url(", "https://", " style=\"", " onclick=", "eval("}) {
     EXPECT_THAT(page.body, Not(HasSubstr(outside)));
   }
-  for (const char* markup : {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"}) {
+  for (const char* markup :
+       {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "@LOOKOUT"}) {
     EXPECT_THAT(page.body, Not(HasSubstr(markup)));
   }
 }
@@ -286,6 +339,80 @@ TEST_F(PageServerTest, TellsWhetherTheDataIsFresh) {
   discovery_->set_freshness({true, std::chrono::system_clock::time_point(1700000060s)});
   while (!listener.live) listener.take();
   EXPECT_EQ(listener.since, 1'700'000'060'000);
+}
+
+TEST_F(PageServerTest, TellsWhyTheDataIsStale) {
+  discovery_->set("web", {});
+  serve();
+  Listener listener(server_->port());
+  listener.take();
+  EXPECT_EQ(listener.error, "");
+  const std::chrono::system_clock::time_point since(1700000000s);
+  discovery_->set_freshness({false, since, "no route"});
+  while (listener.live) listener.take();
+  EXPECT_EQ(listener.error, "no route");
+  discovery_->set_freshness({false, since, "pods is forbidden"});
+  while (listener.error == "no route") listener.take();
+  EXPECT_EQ(listener.error, "pods is forbidden");
+}
+
+TEST_F(PageServerTest, TellsProblemsAndTheStateOfPods) {
+  auto options = quick();
+  options.notes = notes_.sources();
+  serve(options);
+  Listener listener(server_->port());
+  notes_.set(std::vector<Problem>{
+      {.kind = "namespace", .where = "shop", .reason = "forbidden", .code = 403}});
+  while (listener.problems.empty() || listener.problems == "[]") listener.take();
+  EXPECT_EQ(listener.problems,
+            R"([{"kind":"namespace","where":"shop","service":"","reason":"forbidden",)"
+            R"("code":403,"at":0}])");
+  notes_.set(PodFacts{{"shop/a", {.leaving = true}}, {"shop/b", {.why = "full"}}});
+  while (listener.pods.empty() || listener.pods == "{}") listener.take();
+  EXPECT_EQ(listener.pods,
+            R"({"shop/a":{"leaving":true,"why":""},"shop/b":{"leaving":false,"why":"full"}})");
+  // Then only the difference.
+  listener.pods.clear();
+  notes_.set(PodFacts{{"shop/b", {.why = "full"}}, {"shop/c", {.leaving = true}}});
+  while (listener.pods.empty()) listener.take();
+  EXPECT_EQ(listener.pods, R"({"shop/c":{"leaving":true,"why":""},"shop/a":null})");
+  Listener late(server_->port());
+  late.take();
+  EXPECT_EQ(late.pods,
+            R"({"shop/b":{"leaving":false,"why":"full"},"shop/c":{"leaving":true,"why":""}})");
+  EXPECT_EQ(late.problems, listener.problems);
+}
+
+TEST_F(PageServerTest, TellsTraffic) {
+  auto options = quick();
+  options.notes = notes_.sources();
+  serve(options);
+  Listener listener(server_->port());
+  Traffic traffic{.asked = 3, .answered = 2};
+  traffic.services["web"].all = {1.5, 0.25, 1, 2};
+  traffic.services["web"].instances["shop/a"] = {1.5, 0.25, 2, 2};
+  notes_.set(traffic);
+  while (listener.traffic.empty()) listener.take();
+  EXPECT_EQ(listener.traffic, R"({"asked":3,"answered":2,"services":{"web":{"all":[1.5,0.25,1,2],)"
+                              R"("instances":{"shop/a":[1.5,0.25,2,2]}}}})");
+}
+
+TEST_F(PageServerTest, KeepsAHistoryOfEachService) {
+  discovery_->set("shop/web", {{"shop/a", "v1"}});
+  serve();
+  Listener listener(server_->port());
+  listener.take_until({{"shop/web", {{"shop/a", "v1"}}}});
+  EXPECT_EQ(get("/api/history/shop/web").body, "{\"service\":\"shop/web\",\"changes\":[]}\n");
+  discovery_->set("shop/web", {{"shop/a", "v2"}});
+  listener.take_until({{"shop/web", {{"shop/a", "v2"}}}});
+  const auto history = parse(get("/api/history/shop/web").body);
+  ASSERT_EQ(history["changes"].Size(), 1u);
+  const auto& change = history["changes"][0];
+  EXPECT_STREQ(change["pod"].GetString(), "shop/a");
+  EXPECT_STREQ(change["event"].GetString(), "changed");
+  EXPECT_STREQ(change["detail"].GetString(), "version v1 → v2");
+  EXPECT_GT(change["at"].GetInt64(), 1'700'000'000'000);
+  EXPECT_EQ(get("/api/history/shop/web", "evil.example.com").code, 403);
 }
 
 TEST_F(PageServerTest, SaysSomethingWhenThereIsNothingToSay) {

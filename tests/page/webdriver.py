@@ -15,7 +15,7 @@ import time
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "ArrowDown": "\ue015", "ArrowUp": "\ue013",
         "ArrowRight": "\ue014", "ArrowLeft": "\ue012", "Home": "\ue011", "End": "\ue010",
-        "Tab": "\ue004", "Backspace": "\ue003"}
+        "PageUp": "\ue00e", "PageDown": "\ue00f", "Tab": "\ue004", "Backspace": "\ue003"}
 
 
 _locks = []  # of ports; they end with the process

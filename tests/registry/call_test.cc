@@ -239,6 +239,20 @@ TEST_F(CallTest, InstancesThatFailAreLeftAlone) {
 
 // --------------------------------------------------------------------------------- hedging
 
+TEST_F(CallTest, OneThatKeepsSilentCostsOneAttempt) {
+  const auto web = balancer();
+  int silent = 0;
+  for (int i = 0; i < 20; ++i) {
+    web.call({.deadline = 60s, .per_try = 5ms}, [&](const Endpoint&, const Attempt& attempt) {
+      if (attempt.instance->id != "2") return;
+      ++silent;
+      std::this_thread::sleep_for(attempt.time);
+      throw std::runtime_error("no answer");
+    });
+  }
+  EXPECT_EQ(silent, 1);
+}
+
 TEST_F(CallTest, ABackupRequestOvertakes) {
   const auto web = balancer();
   std::atomic<int> stopped{0};
@@ -384,6 +398,19 @@ Awaitable<std::string> awaited(const Balancer& web) {
 TEST_F(AsyncCallTest, IsAwaited) {
   const auto web = balancer();
   EXPECT_EQ(loop_.run(awaited(web)), "http://host-1:80/" + std::string(100, 'x'));
+}
+
+TEST_F(AsyncCallTest, OneThatNeedNotWaitIsNotWaitedFor) {
+  const auto web = balancer();
+  const auto begun = std::chrono::steady_clock::now();
+  const int number =
+      loop_.run(web.async_call({.deadline = 60s, .per_try = 10s},
+                               [](const Endpoint&, const Attempt& attempt) -> Awaitable<int> {
+                                 if (attempt.number < 3) throw std::runtime_error("refused");
+                                 co_return attempt.number;
+                               }));
+  EXPECT_EQ(number, 3);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 10s) << "an attempt's time limit";
 }
 
 TEST_F(AsyncCallTest, ManyAtOnce) {

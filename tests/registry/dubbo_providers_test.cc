@@ -127,6 +127,43 @@ TEST(DubboProviders, OfAnEarlierLifeOfTheirPodDoNotCount) {
   EXPECT_THAT((*set)[0].metadata, Contains(Pair("pid", "9")));
 }
 
+TEST(DubboProviders, OfAnyGroupOrVersionAreFoundWithAWildcard) {
+  const Cluster cluster;
+  const auto announced = [](const char* group, const char* version, std::uint16_t port) {
+    ProviderUrl url{.protocol = "dubbo", .host = "10.0.0.1", .port = port, .interface = kUser};
+    url.group = group;
+    url.version = version;
+    return Record{url.key(), ""};
+  };
+  cluster.create_pod("one", dubbo_pod({announced("", "", 1), announced("a", "", 2)}));
+  cluster.create_pod("two", dubbo_pod({announced("a", "1.0", 3)}));
+  cluster.create_pod("three", dubbo_pod({announced("b", "1.0", 4)}));
+  cluster.create_pod("four", dubbo_pod({announced("b", "2.0", 5)}));
+  Providers providers(cluster.client());
+  const std::string user = kUser;
+  const auto ports = [&](const std::string& service) {
+    std::vector<int> out;
+    const auto set = providers.get_service(service);
+    for (const auto& instance : *set) out.push_back(instance.endpoints.front().port());
+    std::ranges::sort(out);
+    return out;
+  };
+  EXPECT_THAT(ports(user), ElementsAre(1));
+  EXPECT_THAT(ports("*/" + user), ElementsAre(1));
+  EXPECT_THAT(ports("a/" + user + ":*"), ElementsAre(2, 3));
+  EXPECT_THAT(ports("*/" + user + ":1.0"), ElementsAre(3, 4));
+  EXPECT_THAT(ports(user + ":*"), ElementsAre(1));
+  EXPECT_THAT(ports("*/" + user + ":*"), ElementsAre(1, 3, 4, 5))
+      << "a pod is one instance, of the last of its services";
+  EXPECT_THAT(providers.services(), ElementsAre("a/" + user, "a/" + user + ":1.0",
+                                                "b/" + user + ":1.0", "b/" + user + ":2.0", user));
+
+  auto watcher = providers.watch("*/" + user + ":2.0");
+  EXPECT_EQ(watcher.next_for(kLong)->size(), 1u);
+  cluster.create_pod("five", dubbo_pod({announced("c", "2.0", 6)}));
+  EXPECT_EQ(watcher.next_for(kLong)->size(), 2u);
+}
+
 TEST(DubboProviders, OfBothGenerationsAreFound) {
   const Cluster cluster;
   auto old = dubbo_pod({{provider_key("dubbo%3A%2F%2F10.0.0.1%3A1%2FU"), ""}});

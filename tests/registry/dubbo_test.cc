@@ -309,7 +309,7 @@ TEST_F(DubboTest, AnObserverNeedsNoPod) {
                       "shop");
   ClientOptions observer;
   observer.observer = true;
-  observer.namespaces = {""};
+  observer.namespaces = {kAllNamespaces};
   Client client(cluster_.client(), observer);
   EXPECT_THAT(client.get_children(""), ElementsAre(Record{"a", "1"}));
   EXPECT_THROW(client.create("b", "1"), InvalidArgument);

@@ -356,10 +356,22 @@ TEST_F(KratosTest, LooksWhereItIsTold) {
   Options two;
   two.namespaces = {"shop", "bank"};
   EXPECT_THAT(ids(*registry(two).get_service("web")), ElementsAre("bank", "shop"));
-  EXPECT_THAT(ids(*registry().get_service("web")), ElementsAre("bank", "shop", "town"));
-  Options selected;
+  Options everywhere;
+  everywhere.ns = kAllNamespaces;
+  EXPECT_THAT(ids(*registry(everywhere).get_service("web")), ElementsAre("bank", "shop", "town"));
+  Options selected = everywhere;
   selected.label_selector = "tier=iron";
   EXPECT_THAT(ids(*registry(selected).get_service("web")), ElementsAre("shop", "town"));
+}
+
+TEST_F(KratosTest, LooksInItsOwnNamespaceUnlessItIsToldOtherwise) {
+  cluster_.create_namespace("shop");
+  cluster_.create_pod("web", kratos_pod("web", "shop"), "shop");
+  cluster_.create_pod("web", kratos_pod("web", "default"));
+  EXPECT_THAT(ids(*registry(Options()).get_service("web")), ElementsAre("default"));
+  Options in_a_pod_of_shop;
+  in_a_pod_of_shop.pod.ns = "shop";
+  EXPECT_THAT(ids(*registry(in_a_pod_of_shop).get_service("web")), ElementsAre("shop"));
 }
 
 TEST_F(KratosTest, WatchesOnlyPodsThatAnnounceSomething) {

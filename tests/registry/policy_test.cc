@@ -307,6 +307,30 @@ INSTANTIATE_TEST_SUITE_P(, EjectionTest,
                                          least_loaded(), p2c_ewma(), consistent_hash(),
                                          round_robin().prefer_zone("a")));
 
+TEST_F(PolicyTest, OneThatKeepsSilentIsEjectedAtOnce) {
+  discovery_.publish(numbered(4));
+  const auto web = balancer(p2c_ewma().eject_after(3));
+  const auto lenient = balancer(p2c_ewma().never_eject());
+  // It answers others meanwhile: one call that takes its time says little.
+  const Pick slow = pick_of(web, "2");
+  clock_->advance(500ms);
+  pick_of(web, "2").report(Outcome::kOk, 1ms);
+  clock_->advance(500ms);
+  slow.report(Outcome::kTimedOut, 1s);
+  EXPECT_FALSE(web.instances()[1].ejected);
+  // It has answered nobody since the call began.
+  for (const auto* balancer : {&web, &lenient}) {
+    const Pick silent = pick_of(*balancer, "2");
+    clock_->advance(1s);
+    silent.report(Outcome::kTimedOut, 1s);
+  }
+  EXPECT_TRUE(web.instances()[1].ejected);
+  EXPECT_FALSE(count(web, 1000).contains("2"));
+  EXPECT_FALSE(lenient.instances()[1].ejected);
+  clock_->advance(30s);
+  EXPECT_TRUE(count(web, 1000).contains("2"));
+}
+
 TEST_F(PolicyTest, AtMostHalfIsEjected) {
   discovery_.publish(numbered(5));
   const auto web = balancer(round_robin().eject_after(1));
@@ -439,6 +463,8 @@ TEST_F(PolicyTest, HasMetrics) {
   EXPECT_EQ(value("lookout_registry_ejections_total"), 1);
   EXPECT_EQ(value("lookout_registry_errors_total", "3"), 2);
   EXPECT_EQ(value("lookout_registry_errors_total", "1"), 0);
+  EXPECT_EQ(value("lookout_registry_instance_ejected", "3"), 1);
+  EXPECT_EQ(value("lookout_registry_instance_ejected", "1"), 0);
   EXPECT_EQ(value("lookout_registry_picks_total", "3"), 2);
   EXPECT_EQ(value("lookout_registry_live"), 1);
 }

@@ -383,8 +383,8 @@ TEST_F(ScaleTest, SetsComeSoon) {
   for (int i = 0; i < 300; ++i) quiet.push_back(one());
   print_latency("from the server's event to next(), nothing else going on", quiet);
 
-  std::vector<Subscription> others;
   std::atomic<int> told{0};
+  std::vector<Subscription> others;  // end before what they refer to
   for (int w = 0; w < kWatchers; ++w) {
     others.push_back(
         registry.subscribe(service_name(w % kServices), [&](const InstanceSetPtr&) { ++told; }));

@@ -105,7 +105,7 @@ TEST_F(ServicesTest, NamesAreQualifiedWhereThereAreSeveralNamespaces) {
   cluster_.create_namespace("shop");
   slice("web-1", "web", R"([{"addresses":["10.0.0.1"]}])");
   slice("web-1", "web", R"([{"addresses":["10.0.0.2"]}])", R"([])", "shop");
-  Registry everywhere(cluster_.client());
+  Registry everywhere(cluster_.client(), in(kAllNamespaces));
   EXPECT_THAT(everywhere.services(), testing::IsSupersetOf({"default/web", "shop/web"}));
   EXPECT_THAT(ids(*everywhere.get_service("shop/web")), ElementsAre("10.0.0.2"));
   EXPECT_THAT(ids(*everywhere.get_service("web")), ElementsAre("10.0.0.1"));

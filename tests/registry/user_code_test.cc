@@ -86,6 +86,34 @@ TEST_F(UserCodeTest, AHundredBlockedCallbacksDelayNobody) {
   }
 }
 
+TEST_F(UserCodeTest, OfTenThousandSixtyFourNeverReturn) {
+  constexpr std::size_t kAll = 10'000;
+  const auto blocks = [](std::size_t i) { return i % 157 == 0; };
+  create("0");
+  Registry registry(cluster_.client());
+  Gate hold;
+  std::atomic<int> blocked{0};
+  std::vector<std::atomic<std::size_t>> sizes(kAll);
+  std::vector<Subscription> subscriptions;
+  for (std::size_t i = 0; i < kAll; ++i) {
+    subscriptions.push_back(registry.subscribe("web", [&, i](const InstanceSetPtr& set) {
+      sizes[i] = set->size();
+      if (!blocks(i)) return;
+      ++blocked;
+      EXPECT_TRUE(hold.wait(kLong));
+    }));
+  }
+  ASSERT_TRUE(eventually([&] { return blocked == 64; })) << blocked;
+  create("1");
+  for (std::size_t i = 0; i < kAll; ++i) {
+    if (!blocks(i)) {
+      ASSERT_TRUE(eventually([&] { return sizes[i] == 2; })) << i;
+    }
+  }
+  EXPECT_EQ(blocked, 64);
+  hold.open();
+}
+
 TEST_F(UserCodeTest, WhenAllThreadsAreBlockedOnlyCallbacksWait) {
   create("0");
   Options options;

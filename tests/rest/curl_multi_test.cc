@@ -53,11 +53,12 @@ TEST(CurlMultiTest, ASocketThatCannotBeWaitedForEndsTheTransfers) {
   std::shared_ptr<CurlMulti> multi;
   boost::asio::post(strand, [&] {
     multi = CurlMulti::create(
-        strand, [](CURL*, CURLcode code) { ADD_FAILURE() << curl_easy_strerror(code); },
-        [&](const std::string& why) {
-          multi->remove(easy);
-          failed.set_value(why);
-        });
+        strand, {[](CURL*, CURLcode code) { ADD_FAILURE() << curl_easy_strerror(code); },
+                 [&](const std::string& why) {
+                   multi->remove(easy);
+                   failed.set_value(why);
+                 },
+                 [] {}});
     EXPECT_EQ(multi->add(easy), CURLM_OK);
   });
   EXPECT_NE(test::get(failed.get_future()), "");

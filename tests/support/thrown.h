@@ -1,4 +1,4 @@
-// thrown(): the exception of a call.
+// thrown() and refusal(): the exception of a call.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,6 +6,9 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <string>
+
+#include "lookout/base/error.h"
 
 namespace lookout::test {
 
@@ -22,6 +25,17 @@ std::optional<E> thrown(const std::function<void()>& f) {
   }
   ADD_FAILURE() << "threw nothing";
   return std::nullopt;
+}
+
+/// What the E that `f` throws says; "" if it throws nothing.
+template <class E = Error>
+std::string refusal(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "";
 }
 
 }  // namespace lookout::test

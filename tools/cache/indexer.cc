@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <mutex>
 #include <new>
 #include <numeric>
@@ -12,7 +11,10 @@
 #include <utility>
 
 #include "lookout/api/error.h"
+#include "tools/cache/prepared_change.h"
 #include "tools/cache/store_state.h"
+#include "tools/cache/table_writer.h"
+#include "tools/cache/value_table.h"
 
 namespace lookout::cache {
 
@@ -20,123 +22,14 @@ using namespace detail;
 
 namespace {
 
-/// Which values of a ValueTable an object has: so many, from there on.
-struct IndexedValues {
-  std::uint32_t first = 0;
-  std::uint32_t count = 0;
-};
-
-/// The values in all indexes of the objects of one change of the store, each kept once: of the
-/// hundred thousand objects of a first list many have the same.
-class ValueTable {
- public:
-  using Id = std::uint32_t;
-  struct Value {
-    std::uint32_t index;  // the place of the index
-    std::uint32_t hash;
-    std::string text;
-  };
-
-  const Value& operator[](Id id) const { return values_[id]; }
-
-  /// All values of an object, those of each index together, each once.
-  std::span<const Id> of(IndexedValues values) const {
-    return {ids_.data() + values.first, values.count};
-  }
-  /// Those in one index; ordered, as numbers.
-  std::span<const Id> of(IndexedValues values, std::size_t index) const {
-    const auto found = std::ranges::equal_range(of(values), index, {},
-                                                [this](Id id) { return values_[id].index; });
-    return {found.begin(), found.end()};
-  }
-
-  /// For index functions to write into.
-  IndexValues& said() { return said_; }
-
-  /// To be called with the values in one index after those in the one before.
-  void add(IndexedValues& to, std::size_t index, std::span<const std::string> texts) {
-    if (to.count == 0) to.first = static_cast<std::uint32_t>(ids_.size());
-    const std::size_t begin = ids_.size();
-    for (const auto& text : texts) ids_.push_back(id_of(index, text));
-    const auto added = ids_.begin() + static_cast<std::ptrdiff_t>(begin);
-    if (texts.size() > 1) {
-      std::sort(added, ids_.end());
-      ids_.erase(std::unique(added, ids_.end()), ids_.end());
-    }
-    to.count += static_cast<std::uint32_t>(ids_.size() - begin);
-  }
-
- private:
-  static constexpr std::size_t kFew = 8;  // so many are looked through
-  static constexpr Id kNone = 0xFFFFFFFF;
-
-  Id id_of(std::size_t index, const std::string& text) {
-    const std::uint32_t hash = hash_text(text);
-    const auto is_it = [&](const Value& value) {
-      return value.hash == hash && value.index == index && value.text == text;
-    };
-    if (slots_.empty()) {
-      for (std::size_t i = 0; i < values_.size(); ++i) {
-        if (is_it(values_[i])) return static_cast<Id>(i);
-      }
-    } else {
-      std::size_t at = slot_of(hash);
-      for (; slots_[at] != kNone; at = slot_of(static_cast<std::uint32_t>(at + 1))) {
-        if (is_it(values_[slots_[at]])) return slots_[at];
-      }
-    }
-    const Id id = static_cast<Id>(values_.size());
-    values_.push_back({static_cast<std::uint32_t>(index), hash, text});
-    if (values_.size() > kFew) note(id);
-    return id;
-  }
-
-  // (Their number is a power of two.)
-  std::size_t slot_of(std::uint32_t hash) const { return hash & (slots_.size() - 1); }
-
-  /// Makes a value known to the slots, of which at most half are in use.
-  void note(Id added) {
-    Id first = added;
-    if (slots_.size() < 2 * values_.size()) {
-      slots_.assign(std::bit_ceil(4 * values_.size()), kNone);
-      first = 0;
-    }
-    for (Id id = first; id <= added; ++id) {
-      std::size_t at = slot_of(values_[id].hash);
-      while (slots_[at] != kNone) at = slot_of(static_cast<std::uint32_t>(at + 1));
-      slots_[at] = id;
-    }
-  }
-
-  IndexValues said_;
-  std::vector<Value> values_;
-  std::vector<Id> ids_;    // of all objects, one after the other
-  std::vector<Id> slots_;  // a hash table of values_ once these are many
-};
-
-/// A change with all that user code has to say about it, ready for a writer's turn.
-struct PreparedChange {
-  api::Object before;
-  api::Object after;  // empty for a removal
-  std::uint32_t hash = 0;
-  IndexedValues before_values;
-  IndexedValues after_values;
-
-  /// The very object that is there is put again.
-  bool changes_nothing() const { return after && before.same(after); }
-};
-
 void release_object(void* header) {
   api::Object::adopt(static_cast<const api::detail::ObjectHeader*>(header));
 }
 void delete_state(void* state) { delete static_cast<State*>(state); }
-void delete_table(void* table) { delete static_cast<NewestTable*>(table); }
+void delete_indexes(void* indexes) { delete static_cast<Indexes*>(indexes); }
 
-template <class Entry>
-auto is_object(const api::Object& object) {
-  return [header = object.header()](const Entry& entry) {
-    return header != nullptr && entry.header == header;
-  };
+auto is_slot(Slots::Number slot) {
+  return [slot](const Place& place) { return place.slot == slot; };
 }
 
 }  // namespace
@@ -148,26 +41,40 @@ class Indexer::Impl {
     if (!indexers.empty()) add_indexers(indexers);
   }
 
+  ~Impl() { delete spare_.load(); }
+
   /// Applies changes as one version; returns what each of them met.
   std::vector<api::Object> apply(std::span<const StoreChange> changes,
                                  const std::optional<std::string>& resource_version) {
-    for (;;) {
-      if (auto met = try_apply(changes, resource_version)) return std::move(*met);
-      // Another writer came first: what was looked up may no longer be so.
-    }
+    const BatchUse batch(spare_);
+    for (const auto& change : changes) prepare(change, *batch);
+    find_earlier_changes(*batch);
+    apply(*batch, resource_version);
+    std::vector<api::Object> met;
+    met.reserve(changes.size());
+    for (auto& change : batch->changes) met.push_back(std::move(change.before));
+    return met;
+  }
+  api::Object apply(StoreChange change) {
+    const BatchUse batch(spare_);
+    prepare(std::move(change), *batch);
+    apply(*batch, std::nullopt);
+    return std::move(batch->changes.front().before);
   }
 
   void replace(const std::vector<api::Object>& objects, const std::string& resource_version) {
     std::unordered_set<std::string> keys;
     for (const auto& object : objects) keys.insert(key_of(object));
+    const BatchUse batch(spare_);
     for (;;) {
+      batch->clear();
       const Snapshot now = snapshot();
-      std::vector<StoreChange> changes;
       for (const auto& object : now) {
-        if (!keys.contains(key_of(object))) changes.push_back({StoreChange::Type::kRemove, object});
+        if (!keys.contains(key_of(object))) prepare({StoreChange::Type::kRemove, object}, *batch);
       }
-      for (const auto& object : objects) changes.push_back({StoreChange::Type::kPut, object});
-      if (try_apply(changes, resource_version, now.version())) return;
+      for (const auto& object : objects) prepare({StoreChange::Type::kPut, object}, *batch);
+      find_earlier_changes(*batch);
+      if (try_apply(*batch, resource_version, now.version())) return;
     }
   }
 
@@ -182,41 +89,38 @@ class Indexer::Impl {
       const Snapshot now = snapshot();
       for (const auto& object : now) {
         if (!values.contains(object.header()))
-          values.try_emplace(object.header(), object, index_values(added, object, table));
+          values.try_emplace(object.header(), object, index_values(added, object.header(), table));
       }
       const std::lock_guard turn(turn_);
       const State& current = *core_->current.load();
       for (const auto& [name, function] : added) {
-        if (std::any_of(current.definitions->begin(), current.definitions->end(),
+        if (std::any_of(current.definitions().begin(), current.definitions().end(),
                         [&](const auto& definition) { return definition.name == name; })) {
           throw InvalidArgument(fmt::format("the store already has an index \"{}\"", name));
         }
       }
       bool complete = true;
-      for (ObjectTrie::Cursor cursor(current.objects); complete && cursor.get(); cursor.next())
+      for (Slots::Cursor cursor(current.slots); complete && cursor.get(); cursor.next())
         complete = values.contains(cursor.get()->header);
       if (!complete) continue;
 
-      Edit edit{current.version + 1, {}};
+      Edit edit{current.version + 1, {}, &spare_nodes_};
       auto next = std::make_unique<State>(current);
-      auto definitions = std::make_shared<IndexDefinitions>(*current.definitions);
+      auto definitions = std::make_unique<IndexDefinitions>(current.definitions());
       definitions->insert(definitions->end(), added.begin(), added.end());
-      next->definitions = std::move(definitions);
-      const std::size_t first = next->indexes.size();
-      next->indexes.resize(next->definitions->size(), nullptr);
-      for (ObjectTrie::Cursor cursor(current.objects); cursor.get(); cursor.next()) {
-        const ObjectEntry entry = *cursor.get();
-        const auto& [object, indexed] = values.at(entry.header);
-        const std::uint32_t hash = ops().hash(entry);
-        for (std::size_t i = 0; i < added.size(); ++i) {
-          for (const ValueTable::Id id : table.of(indexed, i))
-            put_in_index(next->indexes[first + i], table[id], {}, object, edit, hash);
-        }
+      auto& roots = indexes_to_change(*next, edit, definitions.get());
+      core_->definitions.push_back(std::move(definitions));
+      const std::size_t first = roots.size();
+      roots.resize(first + added.size(), nullptr);
+      for (PlaceTrie::Cursor cursor(current.places); cursor.get(); cursor.next()) {
+        const Place place = *cursor.get();
+        const IndexedValues indexed = values.at(current.slots[place.slot].header).second;
+        for (const ValueTable::Id id : table.of(indexed))
+          put_in_index(roots[first + table[id].index], table[id], place, edit);
         if (indexed.count == 0) continue;
-        std::optional<ObjectEntry> replaced;  // the new entry takes over its reference
-        next->objects = ObjectTrie::put(
-            next->objects, {entry.header, entry.birth(), entry.filed() + indexed.count}, hash,
-            ops(), is_object<ObjectEntry>(object), edit, replaced);
+        Slot& slot = next->slots.change(place.slot, edit);
+        const auto sum = static_cast<std::uint16_t>(slot.filing() + table.filing(indexed, first));
+        slot.set(slot.header, slot.birth(), sum);
       }
       publish(std::move(next), edit);
       return;
@@ -229,7 +133,8 @@ class Indexer::Impl {
   template <class Find>
   api::Object look(Find find) const {
     const Reclaimer::Guard guard(core_->reclaimer);
-    return object_of(SetEntry{find(*core_)});
+    const api::detail::ObjectHeader* const found = find(*core_);
+    return object_of(found);
   }
 
   template <class Read>
@@ -249,91 +154,121 @@ class Indexer::Impl {
   /// More than a change of one object leaves behind.
   static constexpr std::size_t kUsuallyRetired = 32;
 
-  /// Nothing if another writer came between, or if the store is not at the expected version.
-  std::optional<std::vector<api::Object>> try_apply(
-      std::span<const StoreChange> changes, const std::optional<std::string>& resource_version,
-      std::optional<std::uint64_t> expected = std::nullopt) {
-    std::uint64_t version = 0;
-    std::shared_ptr<const IndexDefinitions> definitions;
-    std::vector<PreparedChange> prepared = look_up(changes, version, definitions);
-    if (expected && version != *expected) return std::nullopt;
-    ValueTable values;
-    for (auto& change : prepared) {
-      if (change.changes_nothing()) continue;
-      change.before_values = index_values(*definitions, change.before, values);
-      change.after_values = index_values(*definitions, change.after, values);
+  /// A batch to work with, and its memory for the next one.
+  class BatchUse {
+   public:
+    explicit BatchUse(std::atomic<Batch*>& spare) : spare_(spare), batch_(spare.exchange(nullptr)) {
+      if (batch_ == nullptr) batch_ = std::make_unique<Batch>();
     }
-    if (!commit(prepared, values, version, resource_version)) return std::nullopt;
-    std::vector<api::Object> met;
-    met.reserve(prepared.size());
-    for (auto& change : prepared) met.push_back(std::move(change.before));
-    return met;
+    ~BatchUse() {
+      if (batch_->changes.size() > kMostKept) return;
+      batch_->clear();
+      batch_.reset(spare_.exchange(batch_.release()));
+    }
+    BatchUse(const BatchUse&) = delete;
+    BatchUse& operator=(const BatchUse&) = delete;
+    Batch& operator*() const { return *batch_; }
+    Batch* operator->() const { return batch_.get(); }
+
+   private:
+    static constexpr std::size_t kMostKept = 16;
+
+    std::atomic<Batch*>& spare_;
+    std::unique_ptr<Batch> batch_;
+  };
+
+  void apply(Batch& batch, const std::optional<std::string>& resource_version) {
+    // When another writer came first, what was looked up may no longer be so.
+    while (!try_apply(batch, resource_version)) {
+    }
+  }
+
+  /// False if another writer came between, or if the store is not at the expected version.
+  bool try_apply(Batch& batch, const std::optional<std::string>& resource_version,
+                 std::optional<std::uint64_t> expected = std::nullopt) {
+    look_up(batch);
+    if (expected && batch.version != *expected) return false;
+    if (!batch.definitions->empty()) {
+      batch.values.clear();
+      for (auto& change : batch.changes) {
+        if (change.changes_nothing()) continue;
+        change.before_values =
+            index_values(*batch.definitions, change.before.header(), batch.values);
+        change.after_values = index_values(*batch.definitions, change.after(), batch.values);
+      }
+    }
+    return commit(batch, resource_version);
+  }
+
+  /// One more change of a batch.
+  void prepare(StoreChange change, Batch& batch) const {
+    if (!change.object) throw InvalidArgument("a store takes objects, not empty handles");
+    auto& prepared = batch.changes.emplace_back();
+    prepared.earlier = batch.changes.size() - 1;
+    prepared.object = std::move(change.object);
+    prepared.removes = change.type == StoreChange::Type::kRemove;
+    if (core_->key_func) {
+      batch.keys.push_back(key_of(prepared.object));
+      prepared.hash = hash_text(batch.keys.back());
+    } else {
+      if (prepared.object.name().empty()) meta_namespace_key(prepared.object);  // throws
+      prepared.hash = prepared.object.key_hash();
+    }
   }
 
   /// Finds what each change meets, as of one version.
-  std::vector<PreparedChange> look_up(std::span<const StoreChange> changes, std::uint64_t& version,
-                                      std::shared_ptr<const IndexDefinitions>& definitions) const {
-    std::vector<PreparedChange> out(changes.size());
-    std::vector<std::string> keys(core_->key_func ? changes.size() : 0);
-    for (std::size_t i = 0; i < changes.size(); ++i) {
-      const api::Object& object = changes[i].object;
-      if (!object) throw InvalidArgument("a store takes objects, not empty handles");
-      if (core_->key_func) {
-        keys[i] = key_of(object);
-      } else if (object.name().empty()) {
-        meta_namespace_key(object);  // throws
-      }
-      out[i].hash = core_->key_func ? hash_text(keys[i]) : object.key_hash();
-      if (changes[i].type == StoreChange::Type::kPut) out[i].after = object;
-    }
-    const std::vector<std::size_t> earlier = earlier_changes(changes, keys, out);
+  void look_up(Batch& batch) const {
+    auto& changes = batch.changes;
     const Reclaimer::Guard guard(core_->reclaimer);
+    // (Slots change in place before this does.)
+    static_cast<void>(core_->changes.load(std::memory_order_seq_cst));
     const State& state = *core_->current.load(std::memory_order_seq_cst);
-    version = state.version;
-    definitions = state.definitions;
+    batch.version = state.load_version();
+    batch.definitions = state.indexes->definitions;
     for (std::size_t i = 0; i < changes.size(); ++i) {
+      PreparedChange& change = changes[i];
       // Later changes of one key meet what the earlier ones leave.
-      if (earlier[i] != i) {
-        out[i].before = out[earlier[i]].after;
+      if (change.earlier != i) {
+        const PreparedChange& earlier = changes[change.earlier];
+        change.before = earlier.removes ? api::Object{} : earlier.object;
         continue;
       }
-      const auto* entry =
-          core_->find_like(state, changes[i].object, keys.empty() ? std::string_view{} : keys[i]);
-      if (entry != nullptr) out[i].before = object_of(*entry);
+      core_->prefetch(change.hash);
+      const Found found = core_->find_like(state, change.object, change.hash,
+                                           batch.keys.empty() ? std::string_view{} : batch.keys[i]);
+      change.slot = found.header == nullptr ? kNoSlot : found.slot;
+      change.before = object_of(found.header);
     }
-    return out;
   }
 
-  /// For each change the last one before it that has the same key, or itself.
-  std::vector<std::size_t> earlier_changes(std::span<const StoreChange> changes,
-                                           const std::vector<std::string>& keys,
-                                           const std::vector<PreparedChange>& prepared) const {
-    std::vector<std::size_t> out(changes.size());
-    std::iota(out.begin(), out.end(), std::size_t{0});
-    if (changes.size() < 2) return out;
+  /// Sets PreparedChange::earlier.
+  static void find_earlier_changes(Batch& batch) {
+    auto& changes = batch.changes;
+    if (changes.size() < 2) return;
     const auto same_key = [&](std::size_t a, std::size_t b) {
-      if (!keys.empty()) return keys[a] == keys[b];
+      if (!batch.keys.empty()) return batch.keys[a] == batch.keys[b];
       return changes[a].object.name() == changes[b].object.name() &&
              changes[a].object.ns() == changes[b].object.ns();
     };
     // Sorted by hash: takes far less memory than a map of all keys.
-    std::vector<std::size_t> order = out;
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return prepared[i].hash; });
+    std::vector<std::size_t> order(changes.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return changes[i].hash; });
     for (std::size_t at = 1; at < order.size(); ++at) {
-      const auto hash = prepared[order[at]].hash;
-      for (std::size_t before = at; before-- > 0 && prepared[order[before]].hash == hash;) {
+      const auto hash = changes[order[at]].hash;
+      for (std::size_t before = at; before-- > 0 && changes[order[before]].hash == hash;) {
         if (!same_key(order[at], order[before])) continue;
-        out[order[at]] = order[before];
+        changes[order[at]].earlier = order[before];
         break;
       }
     }
-    return out;
   }
 
-  IndexedValues index_values(const IndexDefinitions& definitions, const api::Object& object,
-                             ValueTable& table) const {
+  IndexedValues index_values(const IndexDefinitions& definitions,
+                             const api::detail::ObjectHeader* header, ValueTable& table) const {
     IndexedValues out;
-    if (!object) return out;
+    if (header == nullptr) return out;
+    const api::Object& object = object_of(header);
     IndexValues& values = table.said();
     for (std::size_t i = 0; i < definitions.size(); ++i) {
       values.clear();
@@ -348,112 +283,183 @@ class Indexer::Impl {
     return out;
   }
 
-  /// A writer's turn: false if the store is no longer at `version`.
-  bool commit(std::vector<PreparedChange>& changes, const ValueTable& values, std::uint64_t version,
-              const std::optional<std::string>& resource_version) {
+  /// A writer's turn: false if the store is no longer at the batch's version.
+  bool commit(Batch& batch, const std::optional<std::string>& resource_version) {
     const std::lock_guard turn(turn_);
-    const State* current = core_->current.load();
-    if (current->version != version) return false;
+    const State* current = core_->current.load(std::memory_order_relaxed);
+    if (current->version != batch.version) return false;
     core_->reclaimer.begin_write();
-    Edit edit{version + 1, {}};
-    edit.retired.reserve(kUsuallyRetired);
+    if (update_in_place(batch, resource_version, *current)) return true;
+    Edit edit{batch.version + 1, std::move(retired_), &spare_nodes_};
     auto next = std::make_unique<State>(*current);
     if (resource_version) next->resource_version = *resource_version;
-    for (auto& change : changes) {
+    for (auto& change : batch.changes) {
+      change.slot = batch.changes[change.earlier].slot;
       if (change.changes_nothing()) continue;
-      if (change.after) {
-        put(*next, change, values, edit);
+      if (!change.removes) {
+        put(*next, change, batch.values, edit);
       } else if (change.before) {
-        erase(*next, change, values, edit);
+        erase(*next, change, batch.values, edit);
       }
     }
-    publish(std::move(next), edit, changes);
+    publish(std::move(next), edit, batch.changes);
+    for (auto& change : batch.changes) {
+      // (The slot has the reference.)
+      if (!change.removes && !change.changes_nothing()) change.object.detach();
+    }
+    if (edit.retired.capacity() <= kUsuallyRetired) retired_ = std::move(edit.retired);
     return true;
   }
 
-  void put(State& state, PreparedChange& change, const ValueTable& values, Edit& edit) {
-    if (change.before) check_filing(state, change, values, edit);
-    for (std::size_t i = 0; i < state.indexes.size(); ++i) {
-      const auto before = values.of(change.before_values, i);
-      const auto after = values.of(change.after_values, i);
-      for (const ValueTable::Id id : before) {
-        if (!std::ranges::binary_search(after, id))
-          erase_from_index(state.indexes[i], values[id], change.before, edit, change.hash);
-      }
-      for (const ValueTable::Id id : after) {
-        put_in_index(state.indexes[i], values[id],
-                     std::ranges::binary_search(before, id) ? change.before : api::Object{},
-                     change.after, edit, change.hash);
-      }
+  /// A new version of one object, with the index values of the old one, is the most frequent
+  /// change, and all that it needs is another pointer in a slot. If no snapshot sees that slot, it
+  /// is changed where it is. Look-ups see one object or the other, at any time. False if that
+  /// cannot be done.
+  bool update_in_place(Batch& batch, const std::optional<std::string>& resource_version,
+                       const State& current) {
+    if (batch.changes.size() != 1 || !batch.changes.front().updates()) return false;
+    PreparedChange& change = batch.changes.front();
+    NewestTable* const table = table_.ready(current.size, change.after());
+    const auto [slot, birth] = current.slots.at(change.slot);
+    if (table == nullptr || slot.filing() != batch.values.filing(change.before_values) ||
+        !batch.values.same(change.before_values, change.after_values)) {
+      return false;
     }
-    if (core_->key_func) hashes_[change.after.header()] = change.hash;
-    std::optional<ObjectEntry> replaced;
-    const ObjectEntry entry(api::Object(change.after).detach(), edit.version,
-                            change.after_values.count);
-    state.objects = ObjectTrie::put(state.objects, entry, change.hash, ops(),
-                                    is_object<ObjectEntry>(change.before), edit, replaced);
-    if (replaced) {
-      retire_object(*replaced, change.after, edit);
-    } else {
+    const std::uint64_t version = batch.version + 1;
+    Retired retired[2] = {retired_object(slot, version)};
+    std::unique_ptr<State> next;
+    if (resource_version) {
+      next = std::make_unique<State>(current);
+      next->version = version;
+      next->resource_version = *resource_version;
+      retired[1] = retired_state(current, version);
+    }
+    const bool done = core_->reclaimer.publish_in_place(
+        birth, version, std::span(retired).first(next == nullptr ? 1 : 2), [&] {
+          table_.in_one_step([&] {
+            table->replace(change.before.header(), change.after());
+            slot.replace(change.after(), version, slot.filing());
+            if (next == nullptr) {
+              current.store_version(version);
+            } else {
+              core_->current.store(next.release(), std::memory_order_seq_cst);
+            }
+          });
+        });
+    if (done) change.object.detach();  // the slot has the reference
+    return done;
+  }
+
+  void put(State& state, PreparedChange& change, const ValueTable& values, Edit& edit) {
+    const bool is_new = change.slot == kNoSlot;
+    if (is_new) {
+      change.slot = new_slot(state, edit);
+      put_in_trie(state.places, {change.hash, change.slot}, edit);
       ++state.size;
     }
+    Slot& slot = state.slots.change(change.slot, edit);
+    if (!is_new) {
+      check_filing(state, slot, change, values, edit);
+      retire_object(slot, edit);
+    }
+    file(state, change, values, edit);
+    slot.set(change.after(), edit.version, values.filing(change.after_values));
   }
 
   void erase(State& state, PreparedChange& change, const ValueTable& values, Edit& edit) {
-    check_filing(state, change, values, edit);
-    for (std::size_t i = 0; i < state.indexes.size(); ++i) {
-      for (const ValueTable::Id id : values.of(change.before_values, i))
-        erase_from_index(state.indexes[i], values[id], change.before, edit, change.hash);
-    }
-    std::optional<ObjectEntry> erased;
-    state.objects = ObjectTrie::erase(state.objects, change.hash,
-                                      is_object<ObjectEntry>(change.before), edit, erased);
-    if (!erased) return;
-    retire_object(*erased, {}, edit);
+    const Slot& slot = state.slots[change.slot];
+    check_filing(state, slot, change, values, edit);
+    file(state, change, values, edit);
+    retire_object(slot, edit);
+    state.slots.clear(change.slot, edit);
+    erase_from_trie(state.places, {change.hash, change.slot}, edit);
+    free_slots_.push_back(std::exchange(change.slot, kNoSlot));
     --state.size;
   }
 
-  void retire_object(const ObjectEntry& entry, const api::Object& successor, Edit& edit) {
-    if (core_->key_func && entry.header != successor.header()) hashes_.erase(entry.header);
-    edit.retire(const_cast<api::detail::ObjectHeader*>(entry.header), &release_object,
-                entry.birth());
+  Slots::Number new_slot(State& state, Edit& edit) {
+    if (free_slots_.empty()) return state.slots.append(edit);
+    const Slots::Number out = free_slots_.back();
+    free_slots_.pop_back();
+    return out;
   }
 
-  /// Indexes do not own their objects, so what leaves the store must leave all of them. Should the
-  /// index functions say of the old object something else than when it was filed (they are no pure
-  /// functions, then), it is looked for everywhere.
-  void check_filing(State& state, PreparedChange& change, const ValueTable& values, Edit& edit) {
-    const ObjectEntry* entry =
-        ObjectTrie::find(state.objects, change.hash, is_object<ObjectEntry>(change.before));
-    std::uint64_t found = 0;
-    for (std::size_t i = 0; i < state.indexes.size(); ++i) {
-      for (const ValueTable::Id id : values.of(change.before_values, i)) {
-        const Bucket* bucket = state.bucket(i, values[id].text, values[id].hash);
-        if (bucket != nullptr && is_filed(*bucket, change.before, change.hash)) ++found;
-      }
-    }
-    if (entry != nullptr && found == entry->filed() && found == change.before_values.count &&
-        found < ObjectEntry::kMany) {
-      return;
-    }
-    for (auto& index : state.indexes) {
-      std::vector<ValueTable::Value> filed;
-      for (BucketTrie::Cursor cursor(index); cursor.get() != nullptr; cursor.next()) {
-        if (is_filed(**cursor.get(), change.before, change.hash))
-          filed.push_back({0, (*cursor.get())->hash, std::string((*cursor.get())->value())});
-      }
-      for (const auto& value : filed)
-        erase_from_index(index, value, change.before, edit, change.hash);
-    }
-    change.before_values = {};
+  static Retired retired_object(const Slot& slot, std::uint64_t death) {
+    return {const_cast<api::detail::ObjectHeader*>(slot.header), &release_object, slot.birth(),
+            death};
+  }
+  static Retired retired_state(const State& state, std::uint64_t death) {
+    return {const_cast<State*>(&state), &delete_state, state.version, death};
+  }
+  static void retire_object(const Slot& slot, Edit& edit) {
+    edit.retired.push_back(retired_object(slot, edit.version));
   }
 
-  static bool is_filed(const Bucket& bucket, const api::Object& object, std::uint32_t key_hash) {
-    return SetTrie::find(bucket.objects, key_hash, is_object<SetEntry>(object)) != nullptr;
+  static void put_in_trie(PlaceTrie::Node*& trie, const Place& place, Edit& edit) {
+    std::optional<Place> replaced;
+    trie = PlaceTrie::put(trie, place, place.hash, PlaceOps{}, is_slot(place.slot), edit, replaced);
+  }
+  /// Whether it was there.
+  static bool erase_from_trie(PlaceTrie::Node*& trie, const Place& place, Edit& edit) {
+    std::optional<Place> erased;
+    trie = PlaceTrie::erase(trie, place.hash, is_slot(place.slot), edit, erased);
+    return erased.has_value();
   }
 
   // -------------------------------------------------------------------------------------------
   // indexes
+
+  /// The roots of all indexes, for the edit to change.
+  static std::vector<BucketTrie::Node*>& indexes_to_change(
+      State& state, Edit& edit, const IndexDefinitions* definitions = nullptr) {
+    auto* indexes = const_cast<Indexes*>(state.indexes);
+    if (indexes->birth != edit.version) {
+      edit.retire(indexes, &delete_indexes, indexes->birth);
+      state.indexes = indexes = new Indexes{edit.version, indexes->definitions, indexes->roots};
+    }
+    if (definitions != nullptr) indexes->definitions = definitions;
+    return indexes->roots;
+  }
+
+  /// Brings the indexes from the values before a change to those after it. Most changes of an
+  /// object change no value, and then no index.
+  static void file(State& state, const PreparedChange& change, const ValueTable& values,
+                   Edit& edit) {
+    if (values.same(change.before_values, change.after_values)) return;
+    const Place place{change.hash, change.slot};
+    auto& roots = indexes_to_change(state, edit);
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      const auto before = values.of(change.before_values, i);
+      const auto after = values.of(change.after_values, i);
+      for (const ValueTable::Id id : before) {
+        if (!std::ranges::binary_search(after, id))
+          erase_from_index(roots[i], values[id], place, edit);
+      }
+      for (const ValueTable::Id id : after) {
+        if (!std::ranges::binary_search(before, id))
+          put_in_index(roots[i], values[id], place, edit);
+      }
+    }
+  }
+
+  /// What leaves the store must leave all indexes. Should the index functions say of the old object
+  /// something else than when it was filed (they are no pure functions, then), it is taken out
+  /// wherever it is.
+  static void check_filing(State& state, const Slot& slot, PreparedChange& change,
+                           const ValueTable& values, Edit& edit) {
+    if (slot.filing() == values.filing(change.before_values)) return;
+    const Place place{change.hash, change.slot};
+    for (auto& index : indexes_to_change(state, edit)) {
+      std::vector<ValueTable::Value> filed;
+      for (BucketTrie::Cursor cursor(index); cursor.get() != nullptr; cursor.next()) {
+        const Bucket& bucket = **cursor.get();
+        if (PlaceTrie::find(bucket.places, place.hash, is_slot(place.slot)) != nullptr)
+          filed.push_back({0, bucket.hash, std::string(bucket.value())});
+      }
+      for (const auto& value : filed) erase_from_index(index, value, place, edit);
+    }
+    change.before_values = {};
+  }
 
   static Bucket* new_bucket(std::string_view value, std::uint32_t hash, const Edit& edit) {
     void* memory = std::malloc(sizeof(Bucket) + value.size());
@@ -468,7 +474,7 @@ class Indexer::Impl {
   static Bucket* editable(Bucket* bucket, Edit& edit) {
     if (bucket->birth == edit.version) return bucket;
     Bucket* copy = new_bucket(bucket->value(), bucket->hash, edit);
-    copy->objects = bucket->objects;
+    copy->places = bucket->places;
     copy->count = bucket->count;
     edit.retire(bucket, &std::free, bucket->birth);
     return copy;
@@ -478,33 +484,25 @@ class Indexer::Impl {
     return [value](Bucket* bucket) { return bucket->value() == value; };
   }
 
-  /// Files `after` under a value, in the place of `before` if that is set.
-  void put_in_index(BucketTrie::Node*& index, const ValueTable::Value& filed_under,
-                    const api::Object& before, const api::Object& after, Edit& edit,
-                    std::uint32_t key_hash) {
+  static void put_in_index(BucketTrie::Node*& index, const ValueTable::Value& filed_under,
+                           const Place& place, Edit& edit) {
     const std::string_view value = filed_under.text;
     const std::uint32_t hash = filed_under.hash;
     Bucket* const* found = BucketTrie::find(index, hash, is_bucket(value));
     Bucket* bucket = found == nullptr ? new_bucket(value, hash, edit) : editable(*found, edit);
-    if (core_->key_func) hashes_[after.header()] = key_hash;
-    std::optional<SetEntry> replaced;
-    bucket->objects = SetTrie::put(bucket->objects, SetEntry{after.header()}, key_hash, ops(),
-                                   is_object<SetEntry>(before), edit, replaced);
-    if (!replaced) ++bucket->count;
+    put_in_trie(bucket->places, place, edit);
+    ++bucket->count;
     std::optional<Bucket*> old;
     index = BucketTrie::put(index, bucket, hash, BucketOps{}, is_bucket(value), edit, old);
   }
-  void erase_from_index(BucketTrie::Node*& index, const ValueTable::Value& filed_under,
-                        const api::Object& object, Edit& edit, std::uint32_t key_hash) {
+  static void erase_from_index(BucketTrie::Node*& index, const ValueTable::Value& filed_under,
+                               const Place& place, Edit& edit) {
     const std::string_view value = filed_under.text;
     const std::uint32_t hash = filed_under.hash;
     Bucket* const* found = BucketTrie::find(index, hash, is_bucket(value));
     if (found == nullptr) return;
     Bucket* bucket = editable(*found, edit);
-    std::optional<SetEntry> erased;
-    bucket->objects =
-        SetTrie::erase(bucket->objects, key_hash, is_object<SetEntry>(object), edit, erased);
-    if (erased) --bucket->count;
+    if (erase_from_trie(bucket->places, place, edit)) --bucket->count;
     std::optional<Bucket*> old;
     if (bucket->count == 0) {
       index = BucketTrie::erase(index, hash, is_bucket(value), edit, old);
@@ -513,68 +511,30 @@ class Indexer::Impl {
       index = BucketTrie::put(index, bucket, hash, BucketOps{}, is_bucket(value), edit, old);
     }
   }
-  ObjectOps ops() const { return {core_->key_func ? &hashes_ : nullptr}; }
 
   void publish(std::unique_ptr<State> next, Edit& edit,
                std::span<const PreparedChange> changes = {}) {
     const State* old = core_->current.load();
     next->version = edit.version;
-    edit.retire(const_cast<State*>(old), &delete_state, old->version);
+    // (A small store has no use for more memory than its objects take.)
+    constexpr std::size_t kObjectsEach = 8;
+    spare_nodes_.keep(next->size / kObjectsEach);
+    edit.retired.push_back(retired_state(*old, edit.version));
     if (changes.empty() || core_->key_func) {
       core_->current.store(next.release(), std::memory_order_seq_cst);
     } else {
-      publish_with_table(std::move(next), edit, changes);
+      table_.publish(std::move(next), edit, changes);
     }
-    core_->reclaimer.publish(edit.version, edit.retired);
-  }
-
-  /// Stores the new root and brings the table of the newest version up to date, in one step as far
-  /// as readers can tell.
-  void publish_with_table(std::unique_ptr<State> next, Edit& edit,
-                          std::span<const PreparedChange> changes) {
-    table_holds_all_ &= std::ranges::all_of(changes, [](const PreparedChange& change) {
-      return NewestTable::can_hold(change.after.header());
-    });
-    NewestTable* const table = core_->newest.load(std::memory_order_relaxed);
-    const bool keep = table != nullptr && table_holds_all_ && table->suits(next->size);
-    auto other = keep || !table_holds_all_ ? nullptr : table_of(*next);
-    const std::uint64_t before = core_->changes.load(std::memory_order_relaxed);
-    core_->changes.store(before + 1, std::memory_order_relaxed);
-    if (keep) {
-      for (const auto& change : changes) update(*table, change);
-    } else {
-      // (No snapshot looks at it: it belongs to no version but the one that ends.)
-      if (table != nullptr) edit.retire(table, &delete_table, edit.version);
-      core_->newest.store(other.release(), std::memory_order_release);
-    }
-    core_->current.store(next.release(), std::memory_order_seq_cst);
-    core_->changes.store(before + 2, std::memory_order_seq_cst);
-  }
-
-  static void update(NewestTable& table, const PreparedChange& change) {
-    if (change.changes_nothing()) return;
-    if (!change.after) {
-      if (change.before) table.erase(change.before.header());
-    } else if (change.before) {
-      table.replace(change.before.header(), change.after.header());
-    } else {
-      table.insert(change.after.header());
-    }
-  }
-
-  static std::unique_ptr<NewestTable> table_of(const State& state) {
-    std::vector<const api::detail::ObjectHeader*> objects;
-    objects.reserve(state.size);
-    for (ObjectTrie::Cursor cursor(state.objects); cursor.get() != nullptr; cursor.next())
-      objects.push_back(cursor.get()->header);
-    return std::make_unique<NewestTable>(objects);
+    core_->reclaimer.publish(edit.version, edit.retired, edit.spare);
   }
 
   const std::shared_ptr<StoreCore> core_;
   std::mutex turn_;
-  bool table_holds_all_ = true;  // guarded by turn_; false once an address did not fit
-  std::unordered_map<const void*, std::uint32_t>
-      hashes_;  // guarded by turn_; with a key function only
+  TableWriter table_{*core_};              // guarded by turn_
+  std::vector<Slots::Number> free_slots_;  // guarded by turn_
+  SpareNodes spare_nodes_;                 // guarded by turn_
+  std::vector<Retired> retired_;           // guarded by turn_; empty, memory for the next change
+  std::atomic<Batch*> spare_{nullptr};
   mutable std::atomic<std::uint64_t> index_failures_{0};
 };
 
@@ -584,13 +544,11 @@ Indexer::Indexer(KeyFunc key_func, Indexers indexers)
 Indexer::~Indexer() = default;
 
 api::Object Indexer::put(api::Object object) {
-  const StoreChange change{StoreChange::Type::kPut, std::move(object)};
-  return std::move(impl_->apply({&change, 1}, std::nullopt).front());
+  return impl_->apply({StoreChange::Type::kPut, std::move(object)});
 }
 
 api::Object Indexer::remove(const api::Object& object) {
-  const StoreChange change{StoreChange::Type::kRemove, object};
-  return std::move(impl_->apply({&change, 1}, std::nullopt).front());
+  return impl_->apply({StoreChange::Type::kRemove, object});
 }
 
 api::Object Indexer::remove_key(std::string_view key) {
@@ -650,7 +608,7 @@ std::vector<api::Object> Indexer::index(std::string_view index, const api::Objec
   const Snapshot now = snapshot();
   const State& state = *now.pin()->state;
   IndexValues values;
-  (*state.definitions)[state.index_of(index)].function(object, values);
+  state.definitions()[state.index_of(index)].function(object, values);
   std::vector<api::Object> out;
   std::unordered_set<const void*> seen;
   for (const auto& value : values.values()) {
@@ -675,7 +633,8 @@ std::vector<std::string> Indexer::index_keys(std::string_view index, std::string
 
 std::vector<std::string> Indexer::values_of(std::string_view index,
                                             const api::Object& object) const {
-  const auto definitions = impl_->read([](const State& state) { return state.definitions; });
+  const IndexDefinitions* const definitions =
+      impl_->read([](const State& state) { return state.indexes->definitions; });
   for (const auto& definition : *definitions) {
     if (definition.name != index) continue;
     IndexValues values;
@@ -702,7 +661,8 @@ IndexHandle Indexer::add_index(std::string name, IndexFunc function) {
   return {*this, std::move(name)};
 }
 std::vector<std::string> Indexer::indexers() const {
-  const auto definitions = impl_->read([](const State& state) { return state.definitions; });
+  const IndexDefinitions* const definitions =
+      impl_->read([](const State& state) { return state.indexes->definitions; });
   std::vector<std::string> out;
   for (const auto& definition : *definitions) out.push_back(definition.name);
   return out;

@@ -1,20 +1,18 @@
 #include "lookout/tools/cache/mutation_cache.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <unordered_set>
 #include <utility>
+
+#include "lookout/base/numbers.h"
 
 namespace lookout::cache {
 namespace {
 
 /// A version that is not a number is older than all that are.
 std::uint64_t version(const api::Object& object) {
-  const std::string_view text = object.resource_version();
-  std::uint64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size() ? out : 0;
+  return base::parse_number<std::uint64_t>(object.resource_version()).value_or(0);
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <span>
 
 #include "lookout/api/detail/object_header.h"
@@ -27,11 +29,16 @@ class NewestTable {
  public:
   using Header = api::detail::ObjectHeader;
 
-  /// With room for these and some more, which it contains.
-  explicit NewestTable(std::span<const Header* const> objects)
-      : shift_(kHashBits - static_cast<unsigned>(std::bit_width(capacity_for(objects.size()) - 1))),
-        mask_(capacity_for(objects.size()) - 1),
-        places_(std::make_unique<std::atomic<std::uint64_t>[]>(mask_ + 1)) {
+  /// An empty one with room for so many objects and some more.
+  explicit NewestTable(std::size_t objects)
+      : shift_(kHashBits - static_cast<unsigned>(std::bit_width(capacity_for(objects) - 1))),
+        mask_(capacity_for(objects) - 1),
+        // (Memory of zeroes that the system makes when it is used.)
+        places_(static_cast<Place*>(std::calloc(mask_ + 1, sizeof(Place)))) {
+    if (places_ == nullptr) throw std::bad_alloc();
+  }
+  /// One that contains these, with room for some more.
+  explicit NewestTable(std::span<const Header* const> objects) : NewestTable(objects.size()) {
     // Their hashes lie anywhere in memory.
     constexpr std::size_t kAhead = 16;
     for (std::size_t i = 0; i < objects.size(); ++i) {
@@ -44,10 +51,10 @@ class NewestTable {
   static bool can_hold(const Header* object) {
     return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(object)) >> kTagShift == 0;
   }
-  /// Whether it is neither too small nor much too large for so many objects.
+  bool has_room_for(std::size_t objects) const { return capacity_for(objects) <= mask_ + 1; }
+  /// Whether it is neither nearly full nor much too large for so many objects.
   bool suits(std::size_t objects) const {
-    const std::size_t wanted = capacity_for(objects);
-    return wanted <= mask_ + 1 && wanted >= (mask_ + 1) / 8;
+    return objects * 16 <= (mask_ + 1) * 13 && capacity_for(objects) >= (mask_ + 1) / 8;
   }
 
   /// The object of that hash for which `match` is true, or null. The caller keeps the store from
@@ -94,6 +101,11 @@ class NewestTable {
   }
 
  private:
+  using Place = std::atomic<std::uint64_t>;
+  struct Free {
+    void operator()(Place* places) const { std::free(places); }
+  };
+
   static constexpr unsigned kHashBits = 32;
   static constexpr unsigned kTagShift = 48;
   static constexpr std::uint64_t kAddress = (std::uint64_t{1} << kTagShift) - 1;
@@ -125,7 +137,7 @@ class NewestTable {
 
   const unsigned shift_;
   const std::size_t mask_;
-  const std::unique_ptr<std::atomic<std::uint64_t>[]> places_;
+  const std::unique_ptr<Place[], Free> places_;
 };
 
 }  // namespace lookout::cache::detail

@@ -82,14 +82,13 @@ void Reclaimer::leave_crowd() const {
   --crowd_;
 }
 
-void Reclaimer::publish(std::uint64_t version, std::vector<Retired>& retired) {
+void Reclaimer::publish(std::uint64_t version, std::vector<Retired>& retired, SpareNodes* spare) {
   version_.store(version, std::memory_order_seq_cst);
   // (Also where this ends early or by an exception.)
   struct AtEnd {
     ~AtEnd() { at_work.store(false, std::memory_order_relaxed); }
     std::atomic<bool>& at_work;
   } const at_end{at_work_};
-  const std::size_t added = retired.size();
   // Somebody may have the mutex who has lost the processor: what waits may wait for longer. (A pin
   // that goes meanwhile has less to let go; nothing of this is freed before it has been buried.)
   std::unique_lock lock(mutex_, std::try_to_lock);
@@ -98,20 +97,26 @@ void Reclaimer::publish(std::uint64_t version, std::vector<Retired>& retired) {
     {
       const std::lock_guard unburied_lock(unburied_mutex_);
       for (const Retired& piece : retired) unburied_.add(piece);
+      any_unburied_.store(true, std::memory_order_relaxed);
       many = unburied_.portions() >= kMostUnburied;
     }
     retired.clear();
     if (!many) return;
     lock.lock();
   }
+  bury_and_free(retired, std::move(lock), spare);
+  retired.clear();
+}
+
+void Reclaimer::bury_and_free(std::span<const Retired> retired, std::unique_lock<std::mutex> lock,
+                              SpareNodes* spare) {
   bury_all();
   for (const Retired& piece : retired) bury(piece, piece.death);
-  retired.clear();
   RetiredList free;
   if (limbo_.portions() >= kBatch)
-    free = take_free(kBatch / 2 + 2 * added / RetiredList::Portion::kPieces);
+    free = take_free(kBatch / 2 + 2 * retired.size() / RetiredList::Portion::kPieces);
   lock.unlock();
-  free_all(std::move(free));
+  free_all(std::move(free), spare);
 }
 
 void Reclaimer::unpin(std::uint64_t version) {
@@ -167,10 +172,12 @@ void Reclaimer::reclaim(bool leave_to_writer) {
 }
 
 void Reclaimer::bury_all() {
+  if (!any_unburied_.load(std::memory_order_relaxed)) return;
   RetiredList all;
   {
     const std::lock_guard lock(unburied_mutex_);
     all = std::move(unburied_);
+    any_unburied_.store(false, std::memory_order_relaxed);
   }
   while (const auto portion = all.take()) {
     for (std::size_t i = 0; i < portion->size; ++i)
@@ -204,10 +211,16 @@ RetiredList Reclaimer::take_free(std::size_t portions) {
   return free;
 }
 
-void Reclaimer::free_all(RetiredList pieces) {
+void Reclaimer::free_all(RetiredList pieces, SpareNodes* spare) {
   while (const auto portion = pieces.take()) {
-    for (std::size_t i = 0; i < portion->size; ++i)
-      portion->pieces[i].dispose(portion->pieces[i].memory);
+    for (std::size_t i = 0; i < portion->size; ++i) {
+      const Retired& piece = portion->pieces[i];
+      if (spare != nullptr && piece.dispose == &SpareNodes::dispose) {
+        spare->add(piece.memory);
+      } else {
+        piece.dispose(piece.memory);
+      }
+    }
   }
 }
 

@@ -1,13 +1,16 @@
 // When memory of an old version may go.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,12 +24,43 @@ struct Retired {
   std::uint64_t death = 0;
 };
 
+/// Nodes of one size that are free, for a writer to make the next ones of: malloc keeps only a few
+/// such pieces at hand, and nodes become free in dozens.
+class SpareNodes {
+ public:
+  SpareNodes() = default;
+  ~SpareNodes() { keep(0); }
+  SpareNodes(const SpareNodes&) = delete;
+  SpareNodes& operator=(const SpareNodes&) = delete;
+
+  /// Retired::dispose of such a node. Who disposes of it may also give it to add().
+  static void dispose(void* node) { std::free(node); }
+  void add(void* node) { nodes_.size() < most_ ? nodes_.push_back(node) : std::free(node); }
+  /// Null if there is none.
+  void* take() {
+    if (nodes_.empty()) return nullptr;
+    void* const node = nodes_.back();
+    nodes_.pop_back();
+    return node;
+  }
+  /// Keeps at most so many, and never more than a hundred: none at first.
+  void keep(std::size_t most) {
+    constexpr std::size_t kEnough = 100;
+    most_ = std::min(most, kEnough);
+    for (; nodes_.size() > most_; nodes_.pop_back()) std::free(nodes_.back());
+  }
+
+ private:
+  std::size_t most_ = 0;
+  std::vector<void*> nodes_;
+};
+
 /// Pieces, in portions: to add one, or all of another list, moves nothing that is there, however
 /// much that is.
 class RetiredList {
  public:
   struct Portion {
-    static constexpr std::size_t kPieces = 62;
+    static constexpr std::size_t kPieces = 30;
 
     std::unique_ptr<Portion> next;
     std::uint64_t last_death = 0;
@@ -119,8 +153,26 @@ class Reclaimer {
 
   /// By the writer, before it makes a version; publish() ends it.
   void begin_write() { at_work_.store(true, std::memory_order_relaxed); }
-  /// By the writer, after the version's root has been stored where readers find it.
-  void publish(std::uint64_t version, std::vector<Retired>& retired);
+  /// By the writer, after the version's root has been stored where readers find it. Nodes that are
+  /// free by now go to `spare`, unless that is null.
+  void publish(std::uint64_t version, std::vector<Retired>& retired, SpareNodes* spare = nullptr);
+
+  /// By the writer, instead of publish(), for a version that changes memory where it lies: calls
+  /// `change` and returns true, unless a pin sees that memory, which is there since the version
+  /// `birth`, or the mutex is taken. No pin begins meanwhile. `change` ends with a sequentially
+  /// consistent store of something that guards load before they look at that memory.
+  template <class Change>
+  bool publish_in_place(std::uint64_t birth, std::uint64_t version,
+                        std::span<const Retired> retired, Change change) {
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return false;
+    if (!pins_.empty() && pins_.rbegin()->first >= birth) return false;
+    change();
+    version_.store(version, std::memory_order_release);
+    bury_and_free(retired, std::move(lock), nullptr);
+    at_work_.store(false, std::memory_order_relaxed);
+    return true;
+  }
 
   /// Frees what can be freed now.
   void reclaim();
@@ -132,9 +184,9 @@ class Reclaimer {
   // so many portions.
   static constexpr std::size_t kBatch = 4;
   // When there are so many portions the writer waits for the mutex.
-  static constexpr std::size_t kMostUnburied = 1024;
+  static constexpr std::size_t kMostUnburied = 2048;
   // How many portions are looked at without letting go of the mutex.
-  static constexpr std::size_t kStep = 16;
+  static constexpr std::size_t kStep = 32;
 
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> version{kIdle};
@@ -152,10 +204,14 @@ class Reclaimer {
   void reclaim(bool leave_to_writer);
   /// Moves retired pieces that are in no list yet into one. Under the mutex.
   void bury_all();
+  /// By the writer, who has the mutex: what a version retires goes to its place, and some of what
+  /// waits is freed once the mutex is free again.
+  void bury_and_free(std::span<const Retired> retired, std::unique_lock<std::mutex> lock,
+                     SpareNodes* spare);
   /// Takes what no guard protects out of the first portions of the limbo; the others of these go to
   /// its end. Under the mutex.
   RetiredList take_free(std::size_t portions);
-  static void free_all(RetiredList pieces);
+  static void free_all(RetiredList pieces, SpareNodes* spare = nullptr);
   void leave_crowd() const;
 
   mutable std::array<Slot, kSlots> slots_;
@@ -168,6 +224,7 @@ class Reclaimer {
   RetiredList limbo_;                        // guarded by mutex_: pinned by nobody, perhaps guarded
   std::mutex unburied_mutex_;  // held for moments only; taken after mutex_ if both are
   RetiredList unburied_;       // guarded by unburied_mutex_: retired, and in no list yet
+  std::atomic<bool> any_unburied_{false};
 };
 
 }  // namespace lookout::cache::detail

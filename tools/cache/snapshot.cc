@@ -8,55 +8,83 @@
 namespace lookout::cache {
 namespace detail {
 
-/// Walks over the main trie or over one bucket of an index.
+/// Walks over all slots or over one bucket of an index.
 ///
 /// Objects lie anywhere in memory, and waiting for each of them in turn is what a walk over many of
-/// them would take its time for. So the walk is some objects ahead of its reader, and asks for the
-/// header of an object and later, when that has come, for the labels that it points at.
+/// them would take its time for. So the walk is some objects ahead of its reader. It asks for a
+/// slot, later, when that has come, for the header of the object, and at last for the labels that
+/// the header points at.
 class CursorImpl {
  public:
-  CursorImpl(std::shared_ptr<const Pin> pin,
-             std::variant<ObjectTrie::Cursor, SetTrie::Cursor> cursor)
+  using Cursor = std::variant<Slots::Cursor, PlaceTrie::Cursor>;
+
+  CursorImpl(std::shared_ptr<const Pin> pin, Cursor cursor)
       : pin_(std::move(pin)), cursor_(cursor) {
     for (unsigned i = 0; i < kAtFirst; ++i) fetch();
+    pass_empty();
   }
   const api::Object* get() const {
-    return read_ == fetched_ ? nullptr : &object_of(ahead_[read_ % kAhead]);
+    return read_ == fetched_ ? nullptr : &object_of(*ahead_[read_ % kAhead]);
   }
   void next() {
-    ++read_;
-    fetch();
-    // Far ahead only of those who read on.
-    if (fetched_ - read_ < kAhead) fetch();
+    step();
+    pass_empty();
   }
 
  private:
   static constexpr unsigned kAhead = 32;
   static constexpr unsigned kAtFirst = 4;
-  static constexpr unsigned kLabelsAhead = 12;
+  static constexpr unsigned kHeadersAhead = 8;
+  static constexpr unsigned kLabelsAhead = 20;
+  static constexpr std::size_t kLine = 64;
 
-  void fetch() {
-    std::visit(
-        [this](auto& cursor) {
-          const auto* entry = cursor.get();
-          if (entry == nullptr) return;
-          ahead_[fetched_ % kAhead].header = entry->header;
-          __builtin_prefetch(entry->header);
-          if (fetched_ - read_ >= kLabelsAhead) {
-            const auto* earlier = ahead_[(fetched_ - kLabelsAhead) % kAhead].header;
-            const std::uint8_t* labels = earlier->body() + earlier->labels;
-            __builtin_prefetch(labels);
-            __builtin_prefetch(labels + 64);
-          }
-          ++fetched_;
-          cursor.next();
-        },
-        cursor_);
+  void step() {
+    ++read_;
+    fetch();
+    // Far ahead only of those who read on.
+    if (fetched_ - read_ < kAhead) fetch();
+  }
+  /// An index may name a slot whose object has gone, if its function has changed its mind and
+  /// Slot::filing() could not tell.
+  void pass_empty() {
+    while (read_ != fetched_ && ahead_[read_ % kAhead]->header == nullptr) step();
   }
 
-  std::shared_ptr<const Pin> pin_;
-  std::variant<ObjectTrie::Cursor, SetTrie::Cursor> cursor_;
-  SetEntry ahead_[kAhead] = {};
+  void fetch() {
+    const Slot* const slot =
+        std::visit([this](auto& cursor) { return this->take(cursor); }, cursor_);
+    if (slot == nullptr) return;
+    ahead_[fetched_ % kAhead] = slot;
+    const std::size_t ahead = fetched_ - read_;
+    ++fetched_;
+    if (ahead >= kHeadersAhead) __builtin_prefetch(earlier(kHeadersAhead)->header);
+    if (ahead >= kLabelsAhead) {
+      const auto* header = earlier(kLabelsAhead)->header;
+      if (header == nullptr) return;
+      const std::uint8_t* labels = header->body() + header->labels;
+      __builtin_prefetch(labels);
+      __builtin_prefetch(labels + kLine);
+    }
+  }
+  const Slot* earlier(unsigned by) const { return ahead_[(fetched_ - 1 - by) % kAhead]; }
+
+  static const Slot* take(Slots::Cursor& cursor) {
+    const Slot* const out = cursor.get();
+    if (out != nullptr) cursor.next();
+    return out;
+  }
+  const Slot* take(PlaceTrie::Cursor& cursor) const {
+    const Place* const place = cursor.get();
+    if (place == nullptr) return nullptr;
+    const Slot* const out = &pin_->state->slots[place->slot];
+    __builtin_prefetch(out);
+    cursor.next();
+    return out;
+  }
+
+  const std::shared_ptr<const Pin> pin_;
+  Cursor cursor_;
+  const Slot* ahead_[kAhead] = {};
   std::size_t fetched_ = 0;
   std::size_t read_ = 0;
 };
@@ -87,12 +115,12 @@ ObjectRange::ObjectRange(std::shared_ptr<const Pin> pin, const void* bucket, std
 ObjectRange::iterator ObjectRange::begin() const {
   if (size_ == 0) return {};
   if (bucket_ == nullptr) {
-    return iterator(std::make_unique<detail::CursorImpl>(
-        pin_, detail::ObjectTrie::Cursor(pin_->state->objects)));
+    return iterator(
+        std::make_unique<detail::CursorImpl>(pin_, detail::Slots::Cursor(pin_->state->slots)));
   }
   const auto* bucket = static_cast<const detail::Bucket*>(bucket_);
   return iterator(
-      std::make_unique<detail::CursorImpl>(pin_, detail::SetTrie::Cursor(bucket->objects)));
+      std::make_unique<detail::CursorImpl>(pin_, detail::PlaceTrie::Cursor(bucket->places)));
 }
 
 Snapshot::Snapshot(std::shared_ptr<const Pin> pin) : pin_(std::move(pin)) {}
@@ -100,13 +128,15 @@ Snapshot::Snapshot(std::shared_ptr<const Pin> pin) : pin_(std::move(pin)) {}
 std::size_t Snapshot::size() const { return pin_ ? pin_->state->size : 0; }
 
 api::Object Snapshot::get(std::string_view ns, std::string_view name) const {
-  const auto* entry = pin_ ? pin_->core->find(*pin_->state, ns, name) : nullptr;
-  return entry == nullptr ? api::Object{} : detail::object_of(*entry);
+  if (!pin_) return {};
+  const auto found = pin_->core->find(*pin_->state, ns, name);
+  return detail::object_of(found.header);
 }
 
 api::Object Snapshot::get_by_key(std::string_view key) const {
-  const auto* entry = pin_ ? pin_->core->find_key(*pin_->state, key) : nullptr;
-  return entry == nullptr ? api::Object{} : detail::object_of(*entry);
+  if (!pin_) return {};
+  const auto found = pin_->core->find_key(*pin_->state, key);
+  return detail::object_of(found.header);
 }
 
 ObjectRange Snapshot::objects() const {
@@ -122,14 +152,14 @@ ObjectRange Snapshot::by_index(std::string_view index, std::string_view value) c
 std::vector<std::string> Snapshot::index_values(std::string_view index) const {
   std::vector<std::string> out;
   if (!pin_) return out;
-  detail::BucketTrie::Cursor cursor(pin_->state->indexes[pin_->state->index_of(index)]);
+  detail::BucketTrie::Cursor cursor(pin_->state->indexes->roots[pin_->state->index_of(index)]);
   for (; cursor.get() != nullptr; cursor.next()) out.emplace_back((*cursor.get())->value());
   return out;
 }
 
 bool Snapshot::has_index(std::string_view index) const {
   if (!pin_) return false;
-  for (const auto& definition : *pin_->state->definitions) {
+  for (const auto& definition : pin_->state->definitions()) {
     if (definition.name == index) return true;
   }
   return false;

@@ -7,8 +7,8 @@
 namespace lookout::cache::detail {
 
 std::size_t State::index_of(std::string_view name) const {
-  for (std::size_t i = 0; i < definitions->size(); ++i) {
-    if ((*definitions)[i].name == name) return i;
+  for (std::size_t i = 0; i < definitions().size(); ++i) {
+    if (definitions()[i].name == name) return i;
   }
   throw InvalidArgument(fmt::format("the store has no index \"{}\"", name));
 }
@@ -18,7 +18,7 @@ const Bucket* State::bucket(std::size_t index, std::string_view value) const {
 }
 
 const Bucket* State::bucket(std::size_t index, std::string_view value, std::uint32_t hash) const {
-  const auto* found = BucketTrie::find(indexes[index], hash,
+  const auto* found = BucketTrie::find(indexes->roots[index], hash,
                                        [&](Bucket* bucket) { return bucket->value() == value; });
   return found == nullptr ? nullptr : *found;
 }
@@ -26,38 +26,48 @@ const Bucket* State::bucket(std::size_t index, std::string_view value, std::uint
 std::uint32_t hash_text(std::string_view text) { return api::key_hash({}, text); }
 
 StoreCore::StoreCore(KeyFunc function) : key_func(std::move(function)) {
+  definitions.push_back(std::make_unique<const IndexDefinitions>());
   auto* state = new State;
-  state->definitions = std::make_shared<const IndexDefinitions>();
+  state->indexes = new Indexes{1, definitions.back().get(), {}};
   current.store(state);
 }
 
 StoreCore::~StoreCore() {
   const State* state = current.load();
-  for (auto* index : state->indexes) {
+  for (auto* index : state->indexes->roots) {
     BucketTrie::destroy(index, [](Bucket* bucket) {
-      SetTrie::destroy(bucket->objects, [](const SetEntry&) {});
+      PlaceTrie::destroy(bucket->places, [](const Place&) {});
       std::free(bucket);
     });
   }
-  ObjectTrie::destroy(state->objects,
-                      [](const ObjectEntry& entry) { api::Object::adopt(entry.header); });
+  PlaceTrie::destroy(state->places, [](const Place&) {});
+  Slots slots = state->slots;
+  slots.destroy([](const Slot& slot) { api::Object::adopt(slot.header); });
+  delete state->indexes;
   delete state;
   delete newest.load();
 }
 
 namespace {
 
-/// Whether an object, given as anything that has its header, has this key.
 auto has_key(std::string_view ns, std::string_view name) {
-  return [ns, name](const auto& entry) {
-    const api::Object& object = object_of(entry);
-    return object.name() == name && object.ns() == ns;
-  };
+  return
+      [ns, name](const api::Object& object) { return object.name() == name && object.ns() == ns; };
 }
 
-const ObjectEntry* find_in_trie(const State& state, std::uint32_t hash, std::string_view ns,
-                                std::string_view name) {
-  return ObjectTrie::find(state.objects, hash, has_key(ns, name));
+/// The object of that hash that is the right one. (A slot keeps its key for as long as the trie
+/// that leads to it is looked at, and gets other versions of its object meanwhile.)
+template <class Match>
+Found find_object(const State& state, std::uint32_t hash, Match match) {
+  Found out;
+  PlaceTrie::find(state.places, hash, [&](const Place& place) {
+    if (place.hash != hash) return false;
+    const auto* const header = state.slots[place.slot].load();
+    if (!match(object_of(header))) return false;
+    out = {header, place.slot};
+    return true;
+  });
+  return out;
 }
 
 }  // namespace
@@ -71,41 +81,51 @@ const api::detail::ObjectHeader* StoreCore::find_newest(std::string_view ns,
       table != nullptr && before % 2 == 0) {
     const auto* found = table->find(hash, [&](const NewestTable::Header* header) {
       // (Other hashes share the bits that the table has.)
-      return header->key_hash == hash && has_key(ns, name)(SetEntry{header});
+      return header->key_hash == hash && has_key(ns, name)(object_of(header));
     });
     if (changes.load(std::memory_order_relaxed) == before) return found;
   }
-  const auto* entry = find_in_trie(*current.load(std::memory_order_seq_cst), hash, ns, name);
-  return entry == nullptr ? nullptr : entry->header;
+  const State& state = *current.load(std::memory_order_seq_cst);
+  return find_object(state, hash, has_key(ns, name)).header;
 }
 
 const api::detail::ObjectHeader* StoreCore::find_newest_key(std::string_view key) const {
   if (key_func) {
-    const auto* entry = find_key(*current.load(std::memory_order_seq_cst), key);
-    return entry == nullptr ? nullptr : entry->header;
+    const State& state = *current.load(std::memory_order_seq_cst);
+    return find_key(state, key).header;
   }
   const auto parts = split_key(key);
   return parts ? find_newest(parts->ns, parts->name) : nullptr;
 }
 
-const ObjectEntry* StoreCore::find(const State& state, std::string_view ns,
-                                   std::string_view name) const {
-  return key_func ? nullptr : find_in_trie(state, api::key_hash(ns, name), ns, name);
-}
-
-const ObjectEntry* StoreCore::find_key(const State& state, std::string_view key) const {
-  if (!key_func) {
-    const auto parts = split_key(key);
-    return parts ? find(state, parts->ns, parts->name) : nullptr;
-  }
-  return ObjectTrie::find(state.objects, hash_text(key), [&](const ObjectEntry& entry) {
-    return key_func(object_of(entry)) == key;
+void StoreCore::prefetch(std::uint32_t hash) const {
+  const NewestTable* table = newest.load(std::memory_order_acquire);
+  if (table == nullptr) return;
+  table->find(hash, [](const NewestTable::Header* header) {
+    constexpr std::size_t kLine = 64;
+    __builtin_prefetch(header);
+    __builtin_prefetch(reinterpret_cast<const char*>(header) + kLine);
+    return true;
   });
 }
 
-const ObjectEntry* StoreCore::find_like(const State& state, const api::Object& object,
-                                        std::string_view key) const {
-  return key_func ? find_key(state, key) : find(state, object.ns(), object.name());
+Found StoreCore::find(const State& state, std::string_view ns, std::string_view name) const {
+  return key_func ? Found{} : find_object(state, api::key_hash(ns, name), has_key(ns, name));
+}
+
+Found StoreCore::find_key(const State& state, std::string_view key) const {
+  if (!key_func) {
+    const auto parts = split_key(key);
+    return parts ? find(state, parts->ns, parts->name) : Found{};
+  }
+  return find_object(state, hash_text(key),
+                     [&](const api::Object& object) { return key_func(object) == key; });
+}
+
+Found StoreCore::find_like(const State& state, const api::Object& object, std::uint32_t hash,
+                           std::string_view key) const {
+  return key_func ? find_key(state, key)
+                  : find_object(state, hash, has_key(object.ns(), object.name()));
 }
 
 std::optional<ObjectName> split_key(std::string_view key) {

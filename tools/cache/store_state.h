@@ -1,7 +1,6 @@
 // One version of a store, and what all versions share.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "lookout/api/object.h"
@@ -17,57 +15,34 @@
 #include "lookout/tools/cache/key.h"
 #include "tools/cache/newest_table.h"
 #include "tools/cache/reclaimer.h"
+#include "tools/cache/slots.h"
 #include "tools/cache/trie.h"
 
 namespace lookout::cache::detail {
 
-/// An object in the main trie, which owns one reference to it. The pointer is that of an
-/// api::Object.
-struct ObjectEntry {
-  static constexpr std::uint64_t kMany = 0xFFFF;
-
-  ObjectEntry(const api::detail::ObjectHeader* object, std::uint64_t version, std::size_t values)
-      : header(object), packed(version << 16 | std::min<std::uint64_t>(values, kMany)) {}
-
-  /// The version that brought it.
-  std::uint64_t birth() const { return packed >> 16; }
-  /// Under how many values of all indexes it is filed; kMany if they are too many to count.
-  std::uint64_t filed() const { return packed & 0xFFFF; }
-
-  const api::detail::ObjectHeader* header;
-  std::uint64_t packed;
-};
-
-/// An object in an index. It is in the main trie of the same versions, which owns it.
-struct SetEntry {
-  const api::detail::ObjectHeader* header;
-};
-
 /// A handle is nothing but the pointer, so a stored pointer may be looked at as a handle.
-template <class Entry>
-const api::Object& object_of(const Entry& entry) {
-  static_assert(sizeof(api::Object) == sizeof entry.header);
-  return reinterpret_cast<const api::Object&>(entry.header);
+inline const api::Object& object_of(const api::detail::ObjectHeader* const& header) {
+  static_assert(sizeof(api::Object) == sizeof header);
+  return reinterpret_cast<const api::Object&>(header);
 }
+inline const api::Object& object_of(const Slot& slot) { return object_of(slot.header); }
 
-/// Hashes of entries: kept in the object for the usual keys, looked up for keys of a key function
-/// (which must not be called in a writer's turn).
-struct ObjectOps {
-  const std::unordered_map<const void*, std::uint32_t>* hashes = nullptr;
-
-  template <class Entry>
-  std::uint32_t hash(const Entry& entry) const {
-    return hashes == nullptr ? object_of(entry).key_hash() : hashes->at(entry.header);
-  }
+/// An object in a trie: the hash of its key, and its slot, which it keeps for as long as its key is
+/// in the store. So a new version of an object changes no trie.
+struct Place {
+  std::uint32_t hash;
+  Slots::Number slot;
 };
 
-using ObjectTrie = Trie<ObjectEntry, ObjectOps>;
-using SetTrie = Trie<SetEntry, ObjectOps>;
+struct PlaceOps {
+  std::uint32_t hash(const Place& place) const { return place.hash; }
+};
+using PlaceTrie = Trie<Place, PlaceOps>;
 
 /// The objects under one value of an index.
 struct Bucket {
   std::uint64_t birth;
-  SetTrie::Node* objects;
+  PlaceTrie::Node* places;
   std::uint32_t count;
   std::uint32_t hash;
   std::uint32_t length;
@@ -86,15 +61,32 @@ struct IndexDefinition {
 };
 using IndexDefinitions = std::vector<IndexDefinition>;
 
-/// Immutable once published.
+/// The indexes of a version, and of those after it until one of them changes.
+struct Indexes {
+  std::uint64_t birth = 1;
+  const IndexDefinitions* definitions = nullptr;  // one of StoreCore::definitions
+  std::vector<BucketTrie::Node*> roots;           // one for each definition
+};
+
+/// Immutable once published, but for changes in place while no snapshot shows it: those of slots,
+/// which bring a new version.
 struct State {
   std::uint64_t version = 1;
-  ObjectTrie::Node* objects = nullptr;
+  Slots slots;                        // the objects
+  PlaceTrie::Node* places = nullptr;  // their slots by key
   std::size_t size = 0;
-  std::shared_ptr<const IndexDefinitions> definitions;
-  std::vector<BucketTrie::Node*> indexes;  // one for each definition
+  const Indexes* indexes = nullptr;
   std::string resource_version;
 
+  const IndexDefinitions& definitions() const { return *indexes->definitions; }
+
+  /// The version and its change, for writers before their turn and in it.
+  std::uint64_t load_version() const {
+    return std::atomic_ref(const_cast<State*>(this)->version).load(std::memory_order_acquire);
+  }
+  void store_version(std::uint64_t next) const {
+    std::atomic_ref(const_cast<State*>(this)->version).store(next, std::memory_order_release);
+  }
   /// The place of an index; throws InvalidArgument if there is none of that name.
   std::size_t index_of(std::string_view name) const;
   const Bucket* bucket(std::size_t index, std::string_view value) const;
@@ -104,6 +96,12 @@ struct State {
 
 std::uint32_t hash_text(std::string_view text);
 
+/// An object and its slot, or null.
+struct Found {
+  const api::detail::ObjectHeader* header = nullptr;
+  Slots::Number slot = 0;
+};
+
 /// Shared by a store and its snapshots.
 struct StoreCore {
   explicit StoreCore(KeyFunc function);
@@ -111,6 +109,8 @@ struct StoreCore {
 
   const KeyFunc key_func;  // empty: the usual keys
   Reclaimer reclaimer;
+  /// All that there have been: who has seen one may go on with it. Changed in a writer's turn.
+  std::vector<std::unique_ptr<const IndexDefinitions>> definitions;
   // What a look-up reads lies together: the writer changes it with every version.
   alignas(64) std::atomic<const State*> current;
   /// The objects of `current`; null with a key function. The writer makes `changes` odd before it
@@ -124,12 +124,17 @@ struct StoreCore {
   const api::detail::ObjectHeader* find_newest(std::string_view ns, std::string_view name) const;
   const api::detail::ObjectHeader* find_newest_key(std::string_view key) const;
 
-  /// The entry of a key in a version that the caller protects.
-  const ObjectEntry* find(const State& state, std::string_view ns, std::string_view name) const;
-  const ObjectEntry* find_key(const State& state, std::string_view key) const;
-  /// The entry with the key of `object`; `key` is the key if there is a key function.
-  const ObjectEntry* find_like(const State& state, const api::Object& object,
-                               std::string_view key) const;
+  /// Asks the processor for the object that probably has a key of this hash: the trie, which has
+  /// its slot, takes longer to lead there. The caller has a guard.
+  void prefetch(std::uint32_t hash) const;
+
+  /// The object of a key in a version that the caller protects.
+  Found find(const State& state, std::string_view ns, std::string_view name) const;
+  Found find_key(const State& state, std::string_view key) const;
+  /// The one with the key of `object`, which has that hash; `key` is the key if there is a key
+  /// function.
+  Found find_like(const State& state, const api::Object& object, std::uint32_t hash,
+                  std::string_view key) const;
 };
 
 /// The parts of a key without a key function; nothing if no object can have it.

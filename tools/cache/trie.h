@@ -19,6 +19,7 @@ namespace lookout::cache::detail {
 struct Edit {
   std::uint64_t version = 0;
   std::vector<Retired> retired;
+  SpareNodes* spare = nullptr;
 
   void retire(void* memory, void (*dispose)(void*), std::uint64_t birth) {
     retired.push_back({memory, dispose, birth, version});
@@ -100,18 +101,6 @@ class Trie {
     for (std::uint32_t i = 0; i < c; ++i)
       destroy(children(node, shift >= kHashBits)[i], visit, shift + kBits);
     std::free(node);
-  }
-
-  /// Retires all nodes of a tree that the edit drops as a whole, and calls `visit` for every entry.
-  template <class Visit>
-  static void retire_all(Node* node, Edit& edit, Visit visit, unsigned shift = 0) {
-    if (node == nullptr) return;
-    const std::uint32_t n = entry_count(node, shift);
-    for (std::uint32_t i = 0; i < n; ++i) visit(node->entries()[i]);
-    const std::uint32_t c = child_count(node, shift);
-    for (std::uint32_t i = 0; i < c; ++i)
-      retire_all(children(node, shift >= kHashBits)[i], edit, visit, shift + kBits);
-    drop(node, edit);
   }
 
   /// Walks over all entries, in no particular order.

@@ -29,7 +29,11 @@ using TimePoint = steady_clock::time_point;
 
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
-// A change that has been written is here within a few milliseconds; if not, there is none, perhaps.
+// A request for progress that is not answered within this time is sent again.
+constexpr std::chrono::milliseconds kProgressPatience{20};
+// Where etcd does not answer such requests: the time to wait for a change before the storage is
+// asked whether there is one (Core::first_look()), and again.
+constexpr std::chrono::milliseconds kShortestLook{1};
 constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLongestLook{300};
 constexpr std::chrono::milliseconds kPoll{5};
@@ -113,6 +117,13 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   Awaitable<bool> reached(Revision revision, TimePoint until) {
     return waiters_.reached(revision, until);
   }
+  /// How far etcd has come now. If it is known to be ahead of the table already, the watch is asked
+  /// for its progress at the same time: most likely its answer is what the caller will wait for.
+  Awaitable<Revision> latest() {
+    const Revision known = client_->newest_known();
+    if (!is_at(known)) request_progress(known);
+    return store_->current_revision();
+  }
   /// How far etcd has come; perhaps not all that far, but not less than `asked`.
   Awaitable<Revision> newest(Revision asked) {
     const Revision known = client_->newest_known();
@@ -120,14 +131,24 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     co_return co_await store_->current_revision();
   }
 
+  /// Whether the table has the revision, or gets it within a moment.
+  Awaitable<bool> soon_at(Revision revision) {
+    if (!is_at(revision)) request_progress(revision);
+    co_return co_await reached(revision, steady_clock::now() + kFirstLook);
+  }
+
   /// A state that is not older than `revision`; nothing if it does not come in time.
   Awaitable<std::optional<Moment>> moment(Revision revision, TimePoint until) {
-    for (auto look = kFirstLook; usable(); look = std::min(look * 2, kLongestLook)) {
+    for (steady_clock::duration look{0}; usable();) {
+      const bool asked = !is_at(revision) && request_progress(revision);
+      look = look.count() == 0 && !asked
+                 ? first_look()
+                 : std::clamp<steady_clock::duration>(look * 2, kFirstLook, kLongestLook);
       const bool there = co_await reached(revision, std::min(until, steady_clock::now() + look));
       if (there) co_return table_->now();
       if (closed()) break;
-      co_await verify(revision);
-      if (table_->current_revision() >= revision) continue;
+      if (!asked) co_await verify(revision);
+      if (is_at(revision)) continue;
       if (steady_clock::now() >= until) break;
     }
     co_return std::nullopt;
@@ -136,8 +157,9 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   /// Whether the table shows the state at a revision.
   bool is_at(Revision revision) const { return table_->current_revision() >= revision; }
   /// Whether a list is less work for the storage than looking whether anything has changed, for
-  /// which it looks at all that there is.
-  bool is_little(const std::string& key, bool recursive, const ListOptions& options) const {
+  /// which it looks at all that there is. (Never, if it tells its progress.)
+  bool is_little(const std::string& key, bool recursive, const ListOptions& options) {
+    if (tells_progress()) return false;
     Moment now = table_->now();
     const std::size_t all = now.count();
     std::size_t some = 1;
@@ -173,28 +195,82 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   /// what is there now, and everybody who waits for that has it. Many ask at once: one goes and
   /// looks for all.
   Awaitable<void> verify(Revision revision) {
-    AsyncEvent bell(co_await boost::asio::this_coro::executor);
-    for (bool mine = false; !mine;) {
-      if (table_->current_revision() >= revision || closed()) co_return;
-      {
-        const std::lock_guard lock(mutex_);
-        mine = !std::exchange(verifying_, true);
-      }
-      if (!mine) co_await bell.wait(steady_clock::now() + kPoll);
+    while (!begin_verifying()) {
+      const bool there = co_await reached(revision, steady_clock::now() + kPoll);
+      if (there || closed()) co_return;
     }
     const Verifying end(*this);
     co_await is_unchanged();
   }
 
+  /// Waiting is worth while for as long as asking the storage takes.
+  steady_clock::duration first_look() const {
+    return std::clamp<steady_clock::duration>(verification_time_.load(std::memory_order_relaxed),
+                                              kShortestLook, kFirstLook);
+  }
+
   Awaitable<bool> is_unchanged() {
     const Moment moment = table_->now();
+    const TimePoint begin = steady_clock::now();
     const std::optional<Revision> verified =
         co_await store_->unchanged_since(moment.revision, moment.count());
+    verification_time_.store(steady_clock::now() - begin, std::memory_order_relaxed);
     if (!verified) co_return false;
     table_->advance(*verified, moment.epoch);
     waiters_.notify();
     co_return true;
   }
+
+  /// Asks the watch how far it has come, for somebody who waits for a revision. False if it cannot be
+  /// asked. While a request has no answer, no other one is sent; but if the answer is older than a
+  /// revision that was wanted since, another one follows it.
+  bool request_progress(Revision wanted) {
+    const std::lock_guard lock(mutex_);
+    if (feeding_ == nullptr) return false;
+    const TimePoint now = steady_clock::now();
+    if (now < progress_asked_ + kProgressPatience) {
+      progress_wanted_ = std::max(progress_wanted_, wanted);
+      return true;
+    }
+    tells_progress_ = send_progress_request(now);
+    return tells_progress_;
+  }
+  /// Whether it was asked before, over this watch.
+  bool tells_progress() {
+    const std::lock_guard lock(mutex_);
+    return tells_progress_;
+  }
+  void progress_told() {
+    const std::lock_guard lock(mutex_);
+    progress_asked_ = TimePoint();
+    if (feeding_ != nullptr && !is_at(progress_wanted_)) send_progress_request(steady_clock::now());
+  }
+  /// With the mutex locked.
+  bool send_progress_request(TimePoint now) {
+    progress_wanted_ = 0;
+    if (!feeding_->request_progress()) return false;
+    progress_asked_ = now;
+    return true;
+  }
+
+  /// The watch that feeds the table, for as long as it does.
+  class Feeding {
+   public:
+    Feeding(Core& core, etcd3::FeedingWatch& watch) : core_(core) { set(&watch); }
+    ~Feeding() { set(nullptr); }
+    Feeding(const Feeding&) = delete;
+    Feeding& operator=(const Feeding&) = delete;
+
+   private:
+    void set(etcd3::FeedingWatch* watch) {
+      const std::lock_guard lock(core_.mutex_);
+      core_.feeding_ = watch;
+      core_.progress_asked_ = TimePoint();
+      core_.progress_wanted_ = 0;
+      core_.tells_progress_ = false;
+    }
+    Core& core_;
+  };
 
   /// Since when nothing can be served.
   TimePoint missing_since() {
@@ -210,6 +286,10 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     return static_cast<int>(std::clamp(std::exp(0.06 * seconds), 1.0, 30.0));
   }
 
+  bool begin_verifying() {
+    const std::lock_guard lock(mutex_);
+    return !std::exchange(verifying_, true);
+  }
   struct Verifying {
     explicit Verifying(Core& core) : core_(core) {}
     ~Verifying() {
@@ -290,6 +370,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     const auto executor = co_await boost::asio::this_coro::executor;
     const std::unique_ptr<etcd3::FeedingWatch> watch =
         store_->watch_all(table_->current_revision(), filled_, executor);
+    const Feeding feeding(*this, *watch);
     etcd3::ResourceMetrics* const metrics = store_->metrics();
     std::vector<Event> events;
     std::vector<Table::Change> changes;
@@ -313,6 +394,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
         if (event.type == api::EventType::kError && !unreadable) co_return take_error(event);
         if (event.type == api::EventType::kBookmark) {
           table_->advance(event.revision);
+          progress_told();
           if (metrics != nullptr) metrics->cache_at(event.revision);
           continue;
         }
@@ -332,6 +414,8 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     // Where nobody has written anything, there is nothing to look for.
     const Revision newest = co_await store_->current_revision();
     if (table_->current_revision() >= newest) co_return true;
+    // The answer comes as an event, if the watch is all right.
+    if (request_progress(newest)) co_return false;
     // A member that answers tells its watches what there is; that they are told is looked at less
     // often, as etcd has to look at every object for that.
     if (silences % kSilencesToLook != 0) co_return co_await watch.is_served();
@@ -361,10 +445,17 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   std::atomic<Revision> written_{0};
   std::atomic<std::uint64_t> lineage_{0};  // of the table; 0: it has not been filled yet
   std::atomic<Revision> lost_{0};          // how far those before it had come
-  etcd3::Lineage filled_;                  // of the coroutine that fills it
+  // How long the last verification took.
+  std::atomic<steady_clock::duration> verification_time_{kShortestLook};
+  etcd3::Lineage filled_;  // of the coroutine that fills it
 
   std::mutex mutex_;
   bool verifying_ = false;  // guarded by mutex_, as are those below
+  etcd3::FeedingWatch* feeding_ = nullptr;
+  TimePoint progress_asked_;  // and not answered; or the beginning of time
+  // The newest revision that was wanted since then.
+  Revision progress_wanted_ = 0;
+  bool tells_progress_ = false;
   std::optional<TimePoint> missing_since_ = steady_clock::now();
 };
 
@@ -439,7 +530,7 @@ Awaitable<ListResult> Cacher::list(std::string key, bool recursive, ListOptions 
   std::optional<Moment> moment;
   if (options.match == VersionMatch::kExact) {
     // The past is known to the table, or else to the storage.
-    const bool there = co_await core_->reached(options.revision, steady_clock::now() + kFirstLook);
+    const bool there = co_await core_->soon_at(options.revision);
     if (there && core_->usable()) moment = core_->table()->at(options.revision);
   } else {
     // A page of everything is no burden for the storage (cacher.go:
@@ -448,8 +539,8 @@ Awaitable<ListResult> Cacher::list(std::string key, bool recursive, ListOptions 
     if (!page) co_await core_->expect_state();
     const bool latest = options.match == VersionMatch::kLatest;
     if (core_->usable()) {
-      const Revision revision = latest ? co_await core_->store().current_revision()
-                                       : std::max(options.revision, core_->written());
+      Revision revision = std::max(options.revision, core_->written());
+      if (latest) revision = co_await core_->latest();
       const bool elsewhere =
           latest && !core_->is_at(revision) && core_->is_little(key, recursive, options);
       if (!elsewhere) moment = co_await core_->moment(revision, core_->deadline());
@@ -478,7 +569,7 @@ Awaitable<std::unique_ptr<Watch>> Cacher::watch(std::string key, bool recursive,
   if (options.start == WatchOptions::Start::kState) {
     Revision revision = options.revision;
     co_await core_->expect_state();
-    if (revision == 0) revision = co_await core_->store().current_revision();
+    if (revision == 0) revision = co_await core_->latest();
     start = co_await core_->moment(revision, core_->deadline());
     // Not for the storage: a watch there would stay for its whole life.
     if (!start && !core_->closed()) throw too_large(revision, core_->table()->current_revision());

@@ -35,9 +35,10 @@ class BoundedQueue {
         const std::lock_guard lock(mutex_);
         if (cancelled_) co_return false;
         if (!full_locked()) {
+          // The consumer waits only while the queue is empty.
+          if (items_.empty() && not_empty_) not_empty_->ring_next();
           items_.emplace_back(std::move(item), weight);
           weight_ += weight;
-          ring_consumer();
           co_return true;
         }
       }
@@ -67,7 +68,7 @@ class BoundedQueue {
           out.push_back(std::move(items_.front().first));
         }
         if (!out.empty()) {
-          if (was_full) not_full_.ring();
+          if (was_full) not_full_.ring_next();
           co_return true;
         }
         if (finished_) co_return false;

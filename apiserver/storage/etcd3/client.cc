@@ -1,86 +1,75 @@
 #include "apiserver/storage/etcd3/client.h"
 
 #include <fmt/format.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <charconv>
 #include <exception>
 #include <optional>
 #include <utility>
 
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
-#include "lookout/base/file_reader.h"
+#include "lookout/rest/detail/ca_file.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
 
 using rest::TransportError;
-using rest::detail::HttpHead;
-using rest::detail::HttpRequest;
-using rest::detail::HttpServer;
-using rest::detail::HttpTransport;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPause{100};
-constexpr std::chrono::seconds kLogInterval{5};
-constexpr std::size_t kQuoted = 200;
 
-std::string read_pem(const std::string& path) {
-  if (path.empty()) return {};
-  auto file = read_small_file(path, FileKind::kOrPipe);
-  if (!file) throw Error(fmt::format("cannot read {}: {}", path, file.error));
-  return std::move(file.text);
+/// The client certificate, which follows its files when they change; null if there is none. Throws if
+/// the files cannot be used now.
+std::unique_ptr<rest::Credentials> certificate_of(const EtcdOptions& options) {
+  if (options.cert_file.empty() != options.key_file.empty())
+    throw Error("a client certificate for etcd needs both, the certificate and its key");
+  if (options.cert_file.empty()) return nullptr;
+  rest::Config files;
+  files.server = "https://etcd";
+  files.client_cert_file = options.cert_file;
+  files.client_key_file = options.key_file;
+  auto out = std::make_unique<rest::Credentials>(files);
+  out->current();
+  return out;
 }
 
-std::string without_slash(std::string url) {
-  while (url.ends_with('/')) url.pop_back();
-  if (url.find("://") == std::string::npos) url.insert(0, "http://");
-  if (url == "http://" || (!url.starts_with("http://") && !url.starts_with("https://")))
-    throw Error(fmt::format("\"{}\" is not an etcd endpoint such as http://127.0.0.1:2379", url));
-  return url;
-}
-
-/// Nothing was sent: it cannot have happened.
-bool was_not_sent(const std::exception& e) {
+/// The member has not begun it: it cannot have happened.
+bool was_not_begun(const std::exception& e) {
   const auto* error = dynamic_cast<const TransportError*>(&e);
   return error != nullptr && (error->kind() == TransportError::Kind::kRefused ||
                               error->kind() == TransportError::Kind::kUnreachable);
 }
 
-std::string json_of(std::initializer_list<std::pair<const char*, std::string>> members) {
-  rapidjson::StringBuffer buffer;
-  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  writer.StartObject();
-  for (const auto& [name, value] : members) {
-    writer.Key(name);
-    writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
+std::string path_of(const char* method) { return fmt::format("/etcdserverpb.{}", method); }
+
+std::string reason_of(const grpc::Status& status) {
+  return status.message.empty() ? "etcd gives no reason" : status.message;
+}
+
+api::DecodeError no_answer(const std::string& endpoint, const char* method,
+                           const std::string& why) {
+  return api::DecodeError(
+      fmt::format("{}{} did not answer as an etcd does: {}", endpoint, path_of(method), why));
+}
+
+/// Throws the reason why the reader could not read an answer.
+[[noreturn]] void throw_unreadable(const MessageReader& reader, const std::string& endpoint,
+                                   const char* method) {
+  if (reader.is_too_large()) {
+    throw EtcdError(
+        EtcdError::kResourceExhausted,
+        fmt::format("{}{}: {} (max_receive_bytes)", endpoint, path_of(method), reader.error()));
   }
-  writer.EndObject();
-  return {buffer.GetString(), buffer.GetSize()};
+  throw no_answer(endpoint, method, reader.error());
 }
 
-api::DecodeError no_answer(const std::string& endpoint, const char* path, const std::string& why,
-                           const std::string& beginning) {
-  // A body that looks like etcd's answer may hold secrets.
-  const bool is_json = beginning.starts_with('{');
-  return api::DecodeError(fmt::format("{}{} did not answer as an etcd does: {}{}", endpoint, path,
-                                      why, is_json ? "" : "; it began with \"" + beginning + "\""));
-}
-
-/// The reason of a failed answer.
-EtcdError error_of(const HttpHead& head, const Message& message) {
-  if (message.failed) return message.failure();
-  const int code = head.status >= 500   ? EtcdError::kUnavailable
-                   : head.status == 401 ? EtcdError::kUnauthenticated
-                   : head.status == 403 ? EtcdError::kPermissionDenied
-                                        : EtcdError::kUnknown;
-  return {code, fmt::format("etcd answered with HTTP status {}", head.status)};
-}
+constexpr const char* kWatch = "Watch/Watch";
 
 }  // namespace
 
@@ -90,37 +79,39 @@ bool is_unavailable(const std::exception& e) {
   return rest::is_transient(e);
 }
 
-Client::Client(const EtcdOptions& options, EventLoop& loop)
-    : options_(options), context_(loop.context()) {
-  if (options_.endpoints.empty()) throw Error("no endpoint of an etcd was given");
-  if (options_.cert_file.empty() != options_.key_file.empty())
-    throw Error("a client certificate for etcd needs both, the certificate and its key");
-  if (!options_.cert_file.empty()) {
-    // It keeps up with the files. What cannot be used is told now.
-    rest::Config files;
-    files.server = "https://etcd";
-    files.client_cert_file = options_.cert_file;
-    files.client_key_file = options_.key_file;
-    certificate_ = std::make_unique<rest::Credentials>(files);
-    certificate_->current();
+bool has_sound_progress(std::string_view version) {
+  std::array<unsigned, 3> parts{};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto read = std::from_chars(version.data(), version.data() + version.size(), parts[i]);
+    if (read.ec != std::errc()) return false;
+    version.remove_prefix(static_cast<std::size_t>(read.ptr - version.data()));
+    if (i + 1 < parts.size() && !version.starts_with('.')) return false;
+    if (i + 1 < parts.size()) version.remove_prefix(1);
   }
-  for (const std::string& endpoint : options_.endpoints) {
-    HttpServer server;
-    server.url = without_slash(endpoint);
-    server.ca = read_pem(options_.ca_file);
-    server.compression = false;
-    server.user_agent = "lookout";
-    server.connect_timeout = std::chrono::duration_cast<std::chrono::seconds>(
-        std::max<std::chrono::milliseconds>(options_.dial_timeout, std::chrono::seconds(1)));
-    transports_.push_back(HttpTransport::create(context_, std::move(server)));
-  }
+  constexpr std::array<unsigned, 3> kIn34 = {3, 4, 31};
+  constexpr std::array<unsigned, 3> kIn35 = {3, 5, 13};
+  constexpr std::array<unsigned, 3> k35 = {3, 5, 0};
+  return parts >= kIn35 || (parts >= kIn34 && parts < k35);
 }
+
+Client::Client(const EtcdOptions& options, EventLoop& loop)
+    : options_(options),
+      context_(loop.context()),
+      certificate_(certificate_of(options_)),
+      ca_(rest::detail::follow_ca_file(options_.ca_file)),
+      members_([this](std::string url) { return connect(std::move(url)); }, options_.endpoints) {}
 
 Client::~Client() = default;
 
-void Client::shutdown() {
-  for (const auto& transport : transports_) transport->shutdown();
+Member Client::connect(std::string url) {
+  grpc::Server server;
+  server.url = std::move(url);
+  server.ca = ca_;
+  server.connect_timeout = options_.dial_timeout;
+  return std::make_shared<grpc::Channel>(context_, std::move(server));
 }
+
+void Client::shutdown() { members_.shutdown(); }
 
 void Client::spawn(boost::asio::any_io_executor executor, Awaitable<void> task) {
   {
@@ -142,19 +133,6 @@ void Client::spawn(boost::asio::any_io_executor executor, Awaitable<void> task) 
 void Client::wait_for_tasks() {
   std::unique_lock lock(mutex_);
   no_tasks_.wait(lock, [this] { return tasks_ == 0; });
-}
-
-void Client::leave(std::size_t endpoint, const std::string& why) {
-  const std::size_t next = (endpoint + 1) % transports_.size();
-  const std::string& left = transports_[endpoint]->server().url;
-  if (!current_.compare_exchange_strong(endpoint, next)) return;
-  // With one endpoint every request gets here that fails: a line now and then will do.
-  const std::lock_guard lock(mutex_);
-  const auto now = steady_clock::now();
-  if (next == endpoint && now < next_log_) return;
-  next_log_ = now + kLogInterval;
-  log::info("etcd: {} is unavailable, switching to {}: {}", left, transports_[next]->server().url,
-            why);
 }
 
 Lineage Client::lineage() const {
@@ -192,31 +170,35 @@ void Client::observe(std::uint64_t cluster_id, Revision revision, const Seen& be
   ended.request_stop();
 }
 
-HttpRequest Client::prepare(const char* path, std::string body, const std::string& token) {
-  HttpRequest request;
-  request.method = "POST";
-  request.target = path;
-  request.headers = {"Content-Type: application/json"};
-  if (!token.empty()) request.headers.push_back("Authorization: " + token);
-  request.body = std::move(body);
-  if (certificate_ != nullptr) {
-    const auto now = certificate_->current();
-    request.certificate = {now->client_certificate, now->client_key};
+grpc::CallRequest Client::prepare(const char* method, std::string message,
+                                  const std::string& token) {
+  if (message.size() > options_.max_send_bytes) {
+    throw EtcdError(EtcdError::kResourceExhausted,
+                    fmt::format("the request is too large: {} bytes, and at most {} are sent to "
+                                "etcd (max_send_bytes)",
+                                message.size(), options_.max_send_bytes));
   }
-  return request;
+  grpc::CallRequest out;
+  out.path = path_of(method);
+  out.message = std::move(message);
+  if (!token.empty()) out.metadata.emplace_back("token", token);
+  if (certificate_ != nullptr) out.certificate = certificate_->current();
+  return out;
 }
 
-Awaitable<std::string> Client::token(std::size_t endpoint, std::string refused) {
+Awaitable<std::string> Client::token(Member member, std::string refused) {
   if (options_.username.empty()) co_return std::string();
   {
     const std::lock_guard lock(mutex_);
     if (!token_.empty() && token_ != refused) co_return token_;
   }
-  Call call;
-  call.path = "/v3/auth/authenticate";
-  call.body = json_of({{"name", options_.username}, {"password", options_.password}});
+  Request request;
+  request.method = "Auth/Authenticate";
+  request.answer = AnswerKind::kAuthenticate;
+  request.message = authenticate_request(options_.username, options_.password);
   std::string none;
-  const Answer answer = co_await attempt(endpoint, call, std::move(none), options_.request_timeout);
+  const Answer answer = co_await attempt(std::move(member), request, std::move(none),
+                                         steady_clock::now() + options_.request_timeout);
   const std::lock_guard lock(mutex_);
   token_ = answer.message.token;
   co_return token_;
@@ -227,38 +209,32 @@ void Client::forget_token(const std::string& token) {
   if (token_ == token) token_.clear();
 }
 
-Awaitable<Client::Answer> Client::attempt(std::size_t endpoint, const Call& call, std::string token,
-                                          std::chrono::milliseconds timeout) {
-  const auto& transport = transports_[endpoint];
-  HttpRequest request = prepare(call.path, call.body, token);
-  request.timeout = timeout;
+Awaitable<Client::Answer> Client::attempt(Member member, const Request& request, std::string token,
+                                          steady_clock::time_point deadline) {
+  grpc::CallRequest asked = prepare(request.method, request.message, token);
+  asked.deadline = deadline;
   const auto executor = co_await boost::asio::this_coro::executor;
-  const auto exchange = transport->start(std::move(request), executor);
-  const HttpHead head = co_await exchange->head();
+  const auto call = member->start(std::move(asked), executor);
   std::optional<Message> message;
   MessageReader::Callbacks callbacks;
-  const bool good = head.status == 200;
   std::vector<KeyValue> kvs;
   callbacks.key_value = [&](KeyValue kv) { kvs.push_back(std::move(kv)); };
+  std::size_t messages = 0;
   callbacks.message = [&](Message m) {
-    // Streams of one answer (a lease kept alive) wrap it; the first is the one.
-    if (!message) message = std::move(m);
+    if (messages++ == 0) message = std::move(m);
   };
-  MessageReader reader(std::move(callbacks));
-  std::string beginning;
+  MessageReader reader(request.answer, std::move(callbacks), MessageReader::kMaxValueBytes,
+                       options_.max_receive_bytes);
   std::string piece;
   for (;;) {
-    piece = co_await exchange->read(std::move(piece));
+    piece = co_await call->read(std::move(piece));
     if (piece.empty()) break;
-    if (beginning.size() < kQuoted) beginning.append(piece, 0, kQuoted - beginning.size());
-    if (!reader.feed(piece)) {
-      if (!good) break;
-      throw no_answer(transport->server().url, call.path, reader.error(), beginning);
-    }
+    if (!reader.feed(piece)) throw_unreadable(reader, member->url(), request.method);
   }
-  if (!good || (message && message->failed)) throw error_of(head, message.value_or(Message{}));
-  if (!message || !reader.complete())
-    throw no_answer(transport->server().url, call.path, "the answer is not whole", beginning);
+  const grpc::Status status = call->status();
+  if (status.code != 0) throw EtcdError(status.code, reason_of(status));
+  if (messages != 1 || !reader.complete())
+    throw no_answer(member->url(), request.method, "the answer is not one whole message");
   co_return Answer{std::move(*message), std::move(kvs)};
 }
 
@@ -289,7 +265,7 @@ struct Client::Slot {
   bool done = false;
 };
 
-Awaitable<Client::Answer> Client::call(Call call) {
+Awaitable<Client::Answer> Client::call(Request request) {
   const auto executor = co_await boost::asio::this_coro::executor;
   AsyncEvent bell(executor);
   const auto slot = std::make_shared<Slot>(executor);
@@ -300,44 +276,42 @@ Awaitable<Client::Answer> Client::call(Call call) {
     ~Leave() { slot.leave(); }
   };
   const Leave leave{*slot};
-  spawn(boost::asio::make_strand(context_), run(std::move(call), slot));
+  spawn(boost::asio::make_strand(context_), run(std::move(request), slot));
   while (!slot->is_done()) co_await bell.wait();
   if (slot->failure) std::rethrow_exception(slot->failure);
   co_return std::move(*slot->answer);
 }
 
-Awaitable<void> Client::run(Call call, std::shared_ptr<Slot> slot) {
+Awaitable<void> Client::run(Request request, std::shared_ptr<Slot> slot) {
   std::optional<Answer> answer;
   std::exception_ptr failure;
   try {
-    answer = co_await carry_out(call);
+    answer = co_await carry_out(request);
   } catch (...) {
     failure = std::current_exception();
   }
   slot->put(std::move(answer), std::move(failure));
 }
 
-Awaitable<Client::Answer> Client::carry_out(const Call& call) {
-  const auto deadline =
-      steady_clock::now() + (call.timeout.count() != 0 ? call.timeout : options_.request_timeout);
-  const bool reads = call.kind == Kind::kRead;
+Awaitable<Client::Answer> Client::carry_out(const Request& request) {
+  const auto timeout = request.timeout.count() != 0 ? request.timeout : options_.request_timeout;
+  const auto deadline = steady_clock::now() + timeout;
+  const bool reads = request.kind == Kind::kRead;
   std::string refused;
   bool renewed = false;
   for (std::size_t tries = 1;; ++tries) {
-    const std::size_t at = call.only.value_or(endpoint());
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_clock::now());
+    const Member member = request.only != nullptr ? request.only : members_.current();
     std::string shown;
     std::exception_ptr failure;
     bool again = false;
     try {
       std::string no_longer = refused;
-      shown = co_await token(at, std::move(no_longer));
+      shown = co_await token(member, std::move(no_longer));
       std::string copy = shown;
       const Seen before = seen();
-      Answer answer =
-          co_await attempt(at, call, std::move(copy), std::max(left, std::chrono::milliseconds(1)));
-      observe(answer.message.cluster_id, call.linearizable ? answer.message.revision : 0, before);
+      Answer answer = co_await attempt(member, request, std::move(copy), deadline);
+      observe(answer.message.cluster_id, request.linearizable ? answer.message.revision : 0,
+              before);
       co_return answer;
     } catch (const EtcdError& e) {
       failure = std::current_exception();
@@ -347,18 +321,18 @@ Awaitable<Client::Answer> Client::carry_out(const Call& call) {
         renewed = true;
         again = true;
       } else if (e.is_transient()) {
-        leave(at, e.what());
-        again = reads && !call.only;
+        members_.leave(member, e.what());
+        again = reads && request.only == nullptr;
       }
     } catch (const TransportError& e) {
       failure = std::current_exception();
       if (rest::is_transient(e)) {
-        leave(at, e.what());
-        again = (reads || was_not_sent(e)) && !call.only;
+        members_.leave(member, e.what());
+        again = (reads || was_not_begun(e)) && request.only == nullptr;
       }
     }
     // With every member tried, there is no hurry.
-    const bool pause = tries % transports_.size() == 0 && !(renewed && tries == 1);
+    const bool pause = tries % members_.count() == 0 && !(renewed && tries == 1);
     const auto now = steady_clock::now();
     if (!again || now + (pause ? kPause : kPause * 0) >= deadline) std::rethrow_exception(failure);
     if (pause) {
@@ -371,11 +345,11 @@ Awaitable<Client::Answer> Client::carry_out(const Call& call) {
 Awaitable<RangeResponse> Client::range(RangeRequest request,
                                        std::optional<std::chrono::milliseconds> timeout) {
   RangeResponse out;
-  Call range;
+  Request range;
+  range.method = "KV/Range";
+  range.message = encode(request);
   range.linearizable = true;
   range.timeout = timeout.value_or(std::chrono::milliseconds(0));
-  range.path = "/v3/kv/range";
-  range.body = to_json(request);
   Answer answer = co_await call(std::move(range));
   if (answer.message.revision == 0) throw api::DecodeError("etcd: a range without a revision");
   out.kvs = std::move(answer.kvs);
@@ -385,15 +359,15 @@ Awaitable<RangeResponse> Client::range(RangeRequest request,
   co_return out;
 }
 
-Awaitable<bool> Client::answers(std::size_t endpoint_index) {
+Awaitable<bool> Client::answers(Member member) {
   RangeRequest request;
   request.key = "/";
   request.count_only = true;
-  Call range;
+  Request range;
+  range.method = "KV/Range";
+  range.message = encode(request);
   range.linearizable = true;
-  range.only = endpoint_index;
-  range.path = "/v3/kv/range";
-  range.body = to_json(request);
+  range.only = std::move(member);
   try {
     co_await call(std::move(range));
   } catch (const rest::TransportError&) {
@@ -407,13 +381,20 @@ Awaitable<bool> Client::answers(std::size_t endpoint_index) {
   co_return true;
 }
 
+Client::Request Client::write(const char* method, AnswerKind answer, std::string message) {
+  Request out;
+  out.kind = Kind::kWrite;
+  out.method = method;
+  out.answer = answer;
+  out.message = std::move(message);
+  // Those that change keys tell how far etcd has come.
+  out.linearizable = answer != AnswerKind::kCompact && answer != AnswerKind::kLease;
+  return out;
+}
+
 Awaitable<TxnResponse> Client::txn(std::string request) {
   TxnResponse out;
-  Call txn;
-  txn.linearizable = true;
-  txn.kind = Kind::kWrite;
-  txn.path = "/v3/kv/txn";
-  txn.body = std::move(request);
+  Request txn = write("KV/Txn", AnswerKind::kTxn, std::move(request));
   Answer answer = co_await call(std::move(txn));
   if (answer.message.revision == 0)
     throw api::DecodeError("etcd: a transaction without a revision");
@@ -424,127 +405,116 @@ Awaitable<TxnResponse> Client::txn(std::string request) {
 }
 
 Awaitable<Revision> Client::put(std::string key, std::string value, std::int64_t lease) {
-  Call put;
-  put.linearizable = true;
-  put.kind = Kind::kWrite;
-  put.path = "/v3/kv/put";
-  put.body = put_request(key, value, lease);
+  Request put = write("KV/Put", AnswerKind::kPut, put_request(key, value, lease));
   const Answer answer = co_await call(std::move(put));
   co_return answer.message.revision;
 }
 
 Awaitable<Revision> Client::remove(std::string key, std::string range_end) {
-  Call remove;
-  remove.linearizable = true;
-  remove.kind = Kind::kWrite;
-  remove.path = "/v3/kv/deleterange";
-  remove.body = delete_request(key, range_end);
+  Request remove = write("KV/DeleteRange", AnswerKind::kDelete, delete_request(key, range_end));
   const Answer answer = co_await call(std::move(remove));
   co_return answer.message.revision;
 }
 
 Awaitable<void> Client::compact(Revision revision) {
-  Call compact;
-  compact.kind = Kind::kWrite;
-  compact.path = "/v3/kv/compaction";
-  compact.body = json_of({{"revision", std::to_string(revision)}});
+  Request compact = write("KV/Compact", AnswerKind::kCompact, compaction_request(revision));
   co_await call(std::move(compact));
 }
 
 Awaitable<Lease> Client::grant_lease(std::chrono::seconds ttl) {
-  Call grant;
-  grant.kind = Kind::kWrite;
-  grant.path = "/v3/lease/grant";
-  grant.body = json_of({{"TTL", std::to_string(ttl.count())}});
+  Request grant = write("Lease/LeaseGrant", AnswerKind::kLease, grant_request(ttl.count()));
   const Answer answer = co_await call(std::move(grant));
   if (answer.message.id == 0) throw api::DecodeError("etcd: a lease without an ID");
   co_return Lease{answer.message.id, std::chrono::seconds(answer.message.ttl)};
 }
 
 Awaitable<std::chrono::seconds> Client::keep_alive(std::int64_t lease) {
-  Call renew;
-  renew.path = "/v3/lease/keepalive";
-  renew.body = json_of({{"ID", std::to_string(lease)}});
+  Request renew;
+  renew.method = "Lease/LeaseKeepAlive";
+  renew.answer = AnswerKind::kLease;
+  renew.message = lease_request(lease);
   const Answer answer = co_await call(std::move(renew));
   co_return std::chrono::seconds(answer.message.ttl);
 }
 
 Awaitable<void> Client::revoke_lease(std::int64_t lease) {
-  Call revoke;
-  revoke.kind = Kind::kWrite;
-  revoke.path = "/v3/lease/revoke";
-  revoke.body = json_of({{"ID", std::to_string(lease)}});
+  Request revoke = write("Lease/LeaseRevoke", AnswerKind::kLease, lease_request(lease));
   co_await call(std::move(revoke));
 }
 
 Awaitable<Message> Client::status() {
-  Call status;
-  status.path = "/v3/maintenance/status";
-  status.body = "{}";
+  Request status;
+  status.method = "Maintenance/Status";
+  status.answer = AnswerKind::kStatus;
   Answer answer = co_await call(std::move(status));
   co_return std::move(answer.message);
 }
 
+Awaitable<bool> Client::tells_progress(Member member) {
+  Request status;
+  status.method = "Maintenance/Status";
+  status.answer = AnswerKind::kStatus;
+  status.only = member;
+  try {
+    const Answer answer = co_await call(std::move(status));
+    co_return has_sound_progress(answer.message.version);
+  } catch (const Error& e) {
+    log::debug("etcd: {} does not tell its version: {}", member->url(), e.what());
+  }
+  co_return false;
+}
+
 Awaitable<std::vector<std::string>> Client::member_urls() {
-  Call list;
-  list.path = "/v3/cluster/member/list";
-  list.body = "{}";
+  Request list;
+  list.method = "Cluster/MemberList";
+  list.answer = AnswerKind::kMembers;
+  list.message = member_list_request();
   Answer answer = co_await call(std::move(list));
   co_return std::move(answer.message.client_urls);
 }
 
+Awaitable<void> Client::sync_members() {
+  const std::vector<std::string> urls = co_await member_urls();
+  members_.replace(urls);
+}
+
 // --- watches
 
-WatchConnection::WatchConnection(std::shared_ptr<Client> client, std::size_t endpoint_index)
+WatchConnection::WatchConnection(std::shared_ptr<Client> client, Member member)
     : client_(std::move(client)),
-      endpoint_index_(endpoint_index),
-      endpoint_(client_->transports_[endpoint_index]->server().url),
-      reader_({.key_value = {},
+      member_(std::move(member)),
+      reader_(AnswerKind::kWatch,
+              {.key_value = {},
                .event = [this](KeyEvent event) { piece_.emplace_back(std::move(event)); },
-               .message = [this](Message m) { piece_.emplace_back(std::move(m)); }}),
+               .message = [this](Message m) { piece_.emplace_back(std::move(m)); }},
+              MessageReader::kMaxValueBytes, client_->options().max_receive_bytes),
       seen_(client_->seen()) {}
 
 Awaitable<std::unique_ptr<WatchConnection>> WatchConnection::open(std::shared_ptr<Client> client,
                                                                   WatchRequest request,
                                                                   std::stop_token stop) {
-  const std::size_t at = client->endpoint();
-  std::unique_ptr<WatchConnection> out(new WatchConnection(client, at));
-  std::string refused;
-  for (bool renewed = false;; renewed = true) {
-    std::string no_longer = refused;
-    std::string shown;
-    try {
-      shown = co_await client->token(at, std::move(no_longer));
-      out->token_ = shown;
-      HttpRequest http = client->prepare("/v3/watch", to_json(request), shown);
-      // A member that has lost its leader ends the watch (clientv3.WithRequireLeader).
-      http.headers.push_back("Grpc-Metadata-hasleader: true");
-      http.streaming = true;
-      const auto executor = co_await boost::asio::this_coro::executor;
-      out->exchange_ = client->transports_[at]->start(std::move(http), executor);
-      out->cancel_ = std::make_unique<std::stop_callback<std::function<void()>>>(
-          stop, [exchange = out->exchange_] { exchange->cancel(); });
-      const HttpHead head = co_await out->exchange_->head();
-      if (head.status == 200) co_return out;
-      std::string text;
-      for (;;) {
-        std::string piece = co_await out->exchange_->read();
-        if (piece.empty() || !out->reader_.feed(piece)) break;
-      }
-      Message answer;
-      if (!out->piece_.empty()) answer = std::get<Message>(out->piece_.back());
-      throw error_of(head, answer);
-    } catch (const EtcdError& e) {
-      if (is_unavailable(e)) client->leave(at, e.what());
-      if (!e.is_bad_token() || renewed || client->options_.username.empty()) throw;
-      client->forget_token(shown);
-      refused = shown;
-      out.reset(new WatchConnection(client, at));
-    } catch (const TransportError& e) {
-      if (rest::is_transient(e)) client->leave(at, e.what());
-      throw;
-    }
+  const Member member = client->members_.current();
+  std::unique_ptr<WatchConnection> out(new WatchConnection(client, member));
+  std::string none;
+  try {
+    out->token_ = co_await client->token(member, std::move(none));
+  } catch (const std::exception& e) {
+    if (etcd3::is_unavailable(e)) client->members_.leave(member, e.what());
+    throw;
   }
+  grpc::CallRequest watch = client->prepare(kWatch, encode(request), out->token_);
+  // A member that has lost its leader ends the watch (clientv3.WithRequireLeader).
+  watch.metadata.emplace_back("hasleader", "true");
+  watch.streaming = true;
+  const auto executor = co_await boost::asio::this_coro::executor;
+  out->call_ = member->start(std::move(watch), executor);
+  out->cancel_ = std::make_unique<std::stop_callback<std::function<void()>>>(
+      stop, [call = out->call_] { call->cancel(); });
+  co_return out;
+}
+
+std::function<void()> WatchConnection::progress_asker() const {
+  return [call = call_] { call->send(progress_request()); };
 }
 
 bool WatchConnection::renew_token(const EtcdError& refusal) {
@@ -557,17 +527,17 @@ bool WatchConnection::renew_token(const EtcdError& refusal) {
 
 Awaitable<bool> WatchConnection::read(Piece& piece) {
   piece.clear();
-  if (!reader_.error().empty())
-    throw no_answer(endpoint_, "/v3/watch", reader_.error(), buffer_.substr(0, kQuoted));
+  if (!reader_.error().empty()) throw_unreadable(reader_, member_->url(), kWatch);
+  if (ended_) co_return false;
   try {
-    buffer_ = co_await exchange_->read(std::move(buffer_));
+    buffer_ = co_await call_->read(std::move(buffer_));
   } catch (const TransportError& e) {
-    if (rest::is_transient(e)) client_->leave(endpoint_index_, e.what());
+    if (rest::is_transient(e)) client_->members_.leave(member_, e.what());
     throw;
   }
   if (buffer_.empty()) {
-    client_->leave(endpoint_index_, "the watch ended");
-    co_return false;
+    end(piece);
+    co_return !piece.empty();
   }
   // Items before an invalid one are valid; the error is reported on the next call.
   reader_.feed(buffer_);
@@ -578,6 +548,18 @@ Awaitable<bool> WatchConnection::read(Piece& piece) {
   }
   std::swap(piece, piece_);
   co_return true;
+}
+
+void WatchConnection::end(Piece& piece) {
+  ended_ = true;
+  const grpc::Status status = call_->status();
+  Message last;
+  last.failed = status.code != 0;
+  last.code = status.code;
+  last.error = reason_of(status);
+  if (!last.failed || last.failure().is_transient())
+    client_->members_.leave(member_, last.failed ? last.error : "the watch ended");
+  if (last.failed) piece.emplace_back(std::move(last));
 }
 
 }  // namespace lookout::apiserver::storage::etcd3

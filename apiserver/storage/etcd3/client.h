@@ -1,4 +1,4 @@
-// Talking to etcd through its JSON gateway.
+// Talking to etcd, over gRPC.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,18 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
+#include "apiserver/grpc/channel.h"
+#include "apiserver/storage/etcd3/members.h"
 #include "apiserver/storage/etcd3/messages.h"
 #include "apiserver/storage/etcd3/metrics.h"
 #include "lookout/apiserver/storage/etcd3.h"
 #include "lookout/base/event_loop.h"
 #include "lookout/rest/credentials.h"
-#include "lookout/rest/detail/http_transport.h"
+#include "lookout/rest/error.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 
@@ -61,39 +64,46 @@ struct Seen {
 
 class Client;
 
-/// One watch as it comes in: frames, read one by one.
+/// One watch as it comes in: messages, read one by one. It is a stream of its own on the connection
+/// to a member, which all calls share.
 class WatchConnection {
  public:
-  /// Throws EtcdError if etcd refuses, TransportError if there is no answer.
+  /// Throws EtcdError and TransportError if there is no token for it.
   static Awaitable<std::unique_ptr<WatchConnection>> open(std::shared_ptr<Client> client,
                                                           WatchRequest request,
                                                           std::stop_token stop);
 
-  /// The next part of the stream: events, with a message at the end of each frame. A part holds a
-  /// limited number of events, because a frame may be larger than memory.
+  /// The next part of the stream: events, with a message at the end of each answer. A part holds a
+  /// limited number of events, because an answer may be larger than memory. A message that has
+  /// failed is the last one.
   using Piece = std::vector<std::variant<KeyEvent, Message>>;
-  /// False at the end of the stream. Throws EtcdError and TransportError.
+  /// False at the end of the stream. Throws TransportError, and api::DecodeError for an answer that
+  /// is none of etcd's.
   Awaitable<bool> read(Piece& piece);
-  /// Which endpoint it leads to.
-  const std::string& endpoint() const { return endpoint_; }
-  std::size_t endpoint_index() const { return endpoint_index_; }
+  /// Asks how far it has come, each time that it is called: a message without events, behind all
+  /// events up to its revision, answers. From any thread, and for as long as anybody has it; for a
+  /// watch that has been created, at a member that tells_progress().
+  std::function<void()> progress_asker() const;
+  /// The member that it leads to.
+  const Member& member() const { return member_; }
   /// After etcd has refused the watch within the stream: true if the token may be why. The next
   /// connection shows a new one.
   bool renew_token(const EtcdError& refusal);
 
  private:
-  WatchConnection(std::shared_ptr<Client> client, std::size_t endpoint_index);
+  WatchConnection(std::shared_ptr<Client> client, Member member);
+  void end(Piece& piece);
 
   const std::shared_ptr<Client> client_;
-  const std::size_t endpoint_index_;
-  const std::string endpoint_;
-  std::shared_ptr<rest::detail::HttpExchange> exchange_;
+  const Member member_;
+  std::shared_ptr<grpc::Call> call_;
   std::unique_ptr<std::stop_callback<std::function<void()>>> cancel_;
   Piece piece_;
   MessageReader reader_;
   const Seen seen_;
   std::string token_;
   std::string buffer_;
+  bool ended_ = false;
 };
 
 /// All members of a cluster as one. It stays with a member as long as that answers, and goes on to
@@ -101,7 +111,7 @@ class WatchConnection {
 /// go away together with them: requests themselves run on the loop.
 ///
 /// Read requests are retried, on other members, until the timeout. Write requests are retried only
-/// if the member was not reached: otherwise they may have been executed.
+/// if the member has not begun them: otherwise they may have been executed.
 ///
 /// Every answer says which cluster it comes from and how far that has come. Another cluster, or one
 /// that has not come as far as it had, is another history: see lineage().
@@ -129,7 +139,10 @@ class Client : public std::enable_shared_from_this<Client> {
   Awaitable<RangeResponse> range(RangeRequest request,
                                  std::optional<std::chrono::milliseconds> timeout = {});
   /// Whether one member answers, and has a leader: one small request, without another try.
-  Awaitable<bool> answers(std::size_t endpoint_index);
+  Awaitable<bool> answers(Member member);
+  /// Whether a member answers requests for progress, and only behind the events before: etcd does
+  /// from 3.4.31 and 3.5.13 on. No error: if it does not say what it is, it does not.
+  Awaitable<bool> tells_progress(Member member);
   /// With the requests of messages.h.
   Awaitable<TxnResponse> txn(std::string request);
   Awaitable<Revision> put(std::string key, std::string value, std::int64_t lease = 0);
@@ -141,8 +154,10 @@ class Client : public std::enable_shared_from_this<Client> {
   Awaitable<void> revoke_lease(std::int64_t lease);
   /// The status of the member that answers.
   Awaitable<Message> status();
-  /// Where the members of the cluster listen.
+  /// The client URLs of the cluster's voting members (a learner refuses most requests).
   Awaitable<std::vector<std::string>> member_urls();
+  /// From now on, requests and watches go to those members (clientv3's Sync).
+  Awaitable<void> sync_members();
 
   /// Runs a coroutine on its own; wait_for_tasks() waits until all of them have ended.
   void spawn(boost::asio::any_io_executor executor, Awaitable<void> task);
@@ -155,15 +170,16 @@ class Client : public std::enable_shared_from_this<Client> {
   friend class WatchConnection;
 
   enum class Kind { kRead, kWrite };
-  struct Call {
+  struct Request {
     Kind kind = Kind::kRead;
-    const char* path = "";
-    std::string body;
+    const char* method = "";  // "KV/Range"
+    AnswerKind answer = AnswerKind::kRange;
+    std::string message;
     /// The revision of the answer is not older than that of any answer that came before the call.
     bool linearizable = false;
     std::chrono::milliseconds timeout{0};
     /// Only this member is asked, once.
-    std::optional<std::size_t> only = {};
+    Member only = {};
   };
   struct Answer {
     Message message;
@@ -171,18 +187,18 @@ class Client : public std::enable_shared_from_this<Client> {
   };
   struct Slot;
 
-  Awaitable<Answer> call(Call call);
-  Awaitable<void> run(Call call, std::shared_ptr<Slot> slot);
-  Awaitable<Answer> carry_out(const Call& call);
-  Awaitable<Answer> attempt(std::size_t endpoint, const Call& call, std::string token,
-                            std::chrono::milliseconds timeout);
-  rest::detail::HttpRequest prepare(const char* path, std::string body, const std::string& token);
+  static Request write(const char* method, AnswerKind answer, std::string message);
+  Awaitable<Answer> call(Request request);
+  Awaitable<void> run(Request request, std::shared_ptr<Slot> slot);
+  Awaitable<Answer> carry_out(const Request& request);
+  Awaitable<Answer> attempt(Member member, const Request& request, std::string token,
+                            std::chrono::steady_clock::time_point deadline);
+  /// Throws EtcdError if the message is larger than EtcdOptions::max_send_bytes.
+  grpc::CallRequest prepare(const char* method, std::string message, const std::string& token);
+  Member connect(std::string url);
   /// The token for requests; empty if there is no user. `refused` is one that is no longer good.
-  Awaitable<std::string> token(std::size_t endpoint, std::string refused);
+  Awaitable<std::string> token(Member member, std::string refused);
   void forget_token(const std::string& token);
-  std::size_t endpoint() const { return current_.load(std::memory_order_relaxed); }
-  /// From the endpoint that did not answer to the next one.
-  void leave(std::size_t endpoint, const std::string& why);
 
   Seen seen() const;
   /// Records the history in an answer; `revision` is 0 if it may lag behind.
@@ -191,19 +207,22 @@ class Client : public std::enable_shared_from_this<Client> {
   const EtcdOptions options_;
   boost::asio::io_context& context_;
   std::unique_ptr<rest::Credentials> certificate_;  // null: none
+  const std::function<std::shared_ptr<const std::string>()> ca_;
   Metrics metrics_;
-  std::vector<std::shared_ptr<rest::detail::HttpTransport>> transports_;
-  std::atomic<std::size_t> current_{0};
+  Members members_;
   std::atomic<std::uint64_t> lineage_{1};  // changed with mutex_ locked
   mutable std::mutex mutex_;
   std::string token_;  // guarded by mutex_, as are those below
   std::uint64_t cluster_id_ = 0;
   Revision newest_ = 0;
   std::stop_source lineage_ends_;
-  std::chrono::steady_clock::time_point next_log_;
   std::size_t tasks_ = 0;
   std::condition_variable no_tasks_;
 };
+
+/// Whether an etcd of that version ("3.5.16") keeps notifications of progress behind the events
+/// that they speak of (etcd issues 15220 and 17507; Kubernetes draws the same line).
+bool has_sound_progress(std::string_view version);
 
 /// Whether it may be better at another member, or later.
 bool is_unavailable(const std::exception& e);

@@ -1,8 +1,9 @@
 #include "apiserver/storage/etcd3/compactor.h"
 
-#include <boost/asio/this_coro.hpp>
+#include <functional>
+#include <utility>
 
-#include "lookout/base/async_event.h"
+#include "apiserver/storage/etcd3/periodic.h"
 #include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::storage::etcd3 {
@@ -33,20 +34,11 @@ Awaitable<Revision> compact_once(std::shared_ptr<Client> client, CompactorState&
 Awaitable<void> run_compactor(std::shared_ptr<Client> client, std::chrono::milliseconds interval,
                               std::stop_token stop) {
   CompactorState state;
-  AsyncEvent bell(co_await boost::asio::this_coro::executor);
-  const std::stop_callback wake(stop, [bell] { bell.ring(); });
-  auto next = std::chrono::steady_clock::now() + interval;
-  while (!stop.stop_requested()) {
-    co_await bell.wait(next);
-    if (stop.stop_requested()) co_return;
-    if (std::chrono::steady_clock::now() < next) continue;
-    next += interval;
-    try {
-      co_await compact_once(client, state);
-    } catch (const std::exception& e) {
-      if (!stop.stop_requested()) log::warn("etcd: the compaction failed: {}", e.what());
-    }
-  }
+  const std::function<Awaitable<void>()> compact = [&]() -> Awaitable<void> {
+    co_await compact_once(client, state);
+  };
+  const Periodic periodic{.interval = interval, .name = "the compaction"};
+  co_await run_periodically(periodic, compact, std::move(stop));
 }
 
 }  // namespace lookout::apiserver::storage::etcd3

@@ -13,6 +13,7 @@
 #include "apiserver/storage/etcd3/codec.h"
 #include "apiserver/storage/etcd3/compactor.h"
 #include "apiserver/storage/etcd3/context.h"
+#include "apiserver/storage/etcd3/periodic.h"
 #include "apiserver/storage/etcd3/store.h"
 #include "lookout/apiserver/storage/etcd3.h"
 
@@ -42,6 +43,13 @@ class EtcdBackend::Impl {
       const auto strand = boost::asio::make_strand(client_->context());
       client_->spawn(strand,
                      etcd3::run_compactor(client_, options.compaction_interval, stop_.get_token()));
+    }
+    if (options.sync_interval.count() > 0) {
+      const etcd3::Periodic sync{options.sync_interval, true, "reading the list of members"};
+      client_->spawn(
+          boost::asio::make_strand(client_->context()),
+          etcd3::run_periodically(
+              sync, [client = client_] { return client->sync_members(); }, stop_.get_token()));
     }
   }
 

@@ -1,15 +1,19 @@
 #include "apiserver/storage/etcd3/messages.h"
 
 #include <fmt/format.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
-#include <charconv>
+#include <algorithm>
 #include <utility>
 
-#include "lookout/base/base64.h"
+#include "lookout/api/detail/wire_reader.h"
 
 namespace lookout::apiserver::storage::etcd3 {
+
+using api::detail::begin_of;
+using api::detail::end_of;
+using api::detail::for_each_field;
+using api::detail::read_number;
+using api::detail::WireContent;
 
 bool EtcdError::is_compacted() const {
   return compact_revision_ != 0 ||
@@ -52,202 +56,360 @@ EtcdError Message::failure() const {
   return {EtcdError::kUnknown, cancel_reason.empty() ? "etcd ended the watch" : cancel_reason};
 }
 
-MessageReader::MessageReader(Callbacks callbacks, std::size_t max_value_bytes)
-    : callbacks_(std::move(callbacks)), tokens_(*this, max_value_bytes / 3 * 4 + 16) {}
+// Field numbers, by message.
+namespace {
+
+namespace header_field {
+constexpr std::uint64_t kClusterId = 1, kMemberId = 2, kRevision = 3;
+}
+namespace key_field {
+constexpr std::uint64_t kKey = 1, kCreateRevision = 2, kModRevision = 3, kVersion = 4, kValue = 5,
+                        kLease = 6;
+}
+namespace event_field {
+constexpr std::uint64_t kType = 1, kKv = 2, kPrevious = 3;
+constexpr std::uint64_t kDelete = 1;  // a type
+}  // namespace event_field
+namespace range_field {
+constexpr std::uint64_t kKvs = 2, kMore = 3, kCount = 4;
+}
+namespace txn_field {
+constexpr std::uint64_t kSucceeded = 2, kResponses = 3;
+}
+namespace operation_field {
+constexpr std::uint64_t kRange = 1, kPut = 2, kDelete = 3;
+}
+namespace watch_field {
+constexpr std::uint64_t kWatchId = 2, kCreated = 3, kCanceled = 4, kCompactRevision = 5,
+                        kCancelReason = 6, kFragment = 7, kEvents = 11;
+}
+namespace lease_field {
+constexpr std::uint64_t kId = 2, kTtl = 3;
+}
+constexpr std::uint64_t kHeader = 1;  // of every answer
+constexpr std::uint64_t kPreviousOfPut = 2;
+constexpr std::uint64_t kPreviousOfDelete = 3;
+constexpr std::uint64_t kTokenField = 2;
+constexpr std::uint64_t kVersionField = 2;
+constexpr std::uint64_t kMemberField = 2;
+// Of a member.
+constexpr std::uint64_t kClientUrls = 4;
+constexpr std::uint64_t kIsLearner = 5;
+
+constexpr std::size_t kFrameHead = 5;
+constexpr std::size_t kMaxTagBytes = 10;
+
+/// The size of a tag, or of a number: 0 if it has not come whole.
+std::size_t number_size(std::string_view bytes) {
+  for (std::size_t i = 0; i < bytes.size() && i < kMaxTagBytes; ++i) {
+    if (static_cast<unsigned char>(bytes[i]) < 0x80) return i + 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+MessageReader::MessageReader(AnswerKind kind, Callbacks callbacks, std::size_t max_value_bytes,
+                             std::size_t max_message_bytes)
+    : kind_(kind),
+      callbacks_(std::move(callbacks)),
+      max_value_bytes_(max_value_bytes),
+      max_message_bytes_(max_message_bytes) {}
+
+bool MessageReader::fail(std::string why) {
+  if (error_.empty()) error_ = std::move(why);
+  return false;
+}
 
 bool MessageReader::feed(std::string_view bytes) {
-  return error_.empty() && tokens_.feed(bytes) && error_.empty();
+  if (!error_.empty()) return false;
+  std::string joined;
+  if (!buffer_.empty()) {
+    buffer_.append(bytes);
+    if (buffer_.size() < needed_) return true;
+    joined = std::exchange(buffer_, {});
+    bytes = joined;
+  }
+  needed_ = 0;
+  while (step(bytes)) continue;
+  buffer_ = bytes;
+  return error_.empty();
 }
 
-// Where an object is tells what it is. Headers are repeated within transactions: only the outermost
-// one counts.
-MessageReader::Place MessageReader::place_of_child() const {
-  if (levels_.empty()) return Place::kRoot;
-  const Level& parent = levels_.back();
-  const std::string& name = parent.name;
-  const bool outermost = parent.place == Place::kRoot || parent.place == Place::kResult;
-  if (name == "kvs" || name == "prev_kvs" || name == "kv")
-    return parent.place == Place::kEvent || !in_event_ ? Place::kKeyValue : Place::kOther;
-  if (name == "prev_kv") return in_event_ ? Place::kPrevious : Place::kKeyValue;
-  if (!outermost) return Place::kOther;
-  if (name == "events") return Place::kEvent;
-  if (name == "header" && !parent.array) return Place::kHeader;
-  if (name == "members") return Place::kMember;
-  if (parent.place != Place::kRoot) return Place::kOther;
-  if (name == "result") return Place::kResult;
-  if (name == "error") return Place::kError;
-  return Place::kOther;
-}
-
-void MessageReader::begin_object() {
-  const Place place = place_of_child();
-  levels_.push_back({place});
-  switch (place) {
-    case Place::kEvent:
-      event_ = {};
-      in_event_ = true;
+/// Reads the next element. False if it has not come whole, or if it is wrong.
+bool MessageReader::step(std::string_view& bytes) {
+  if (skip_ != 0) {
+    const auto some = std::min<std::uint64_t>(skip_, bytes.size());
+    bytes.remove_prefix(some);
+    skip_ -= some;
+    if (skip_ != 0) return false;
+  }
+  if (levels_.empty()) return begin_message(bytes);
+  Level& level = levels_.back();
+  if (level.left == 0) return end_level();
+  const std::string_view rest = bytes.substr(0, std::min<std::uint64_t>(level.left, bytes.size()));
+  const std::size_t tag_size = number_size(rest);
+  const std::size_t second_size = tag_size == 0 ? 0 : number_size(rest.substr(tag_size));
+  const std::uint8_t* p = begin_of(rest);
+  std::uint64_t tag = 0;
+  const bool has_tag = tag_size != 0 && read_number(p, end_of(rest), tag);
+  const bool fixed =
+      has_tag && ((tag & 7) == api::detail::kFixed32 || (tag & 7) == api::detail::kFixed64);
+  const std::size_t fixed_size = (tag & 7) == api::detail::kFixed64 ? 8 : 4;
+  if (!has_tag || (fixed ? rest.size() < tag_size + fixed_size : second_size == 0)) {
+    // A tag and a number have at most 20 bytes together.
+    if (rest.size() == level.left || rest.size() >= 2 * kMaxTagBytes) return fail("a field is cut");
+    return false;
+  }
+  const std::uint64_t field = tag >> 3;
+  if (field == 0 || field > api::detail::kMaxFieldNumber) return fail("a field has a wrong number");
+  std::uint64_t value = 0;
+  if (!fixed && !read_number(p, end_of(rest), value)) return fail("a number is too long");
+  switch (tag & 7) {
+    case api::detail::kVarint:
+      number(field, value);
       break;
-    case Place::kKeyValue:
-    case Place::kPrevious:
-      key_value_ = {};
-      break;
-    case Place::kError:
-      message_.failed = true;
+    case api::detail::kBytes:
+      return read_bytes(bytes, field, tag_size + second_size, value);
+    case api::detail::kFixed32:
+    case api::detail::kFixed64:
       break;
     default:
-      break;
+      return fail("a field has an unknown type");
   }
+  const std::size_t size = tag_size + (fixed ? fixed_size : second_size);
+  level.left -= size;
+  bytes.remove_prefix(size);
+  return error_.empty();
 }
 
-void MessageReader::end_object() {
-  const Place place = levels_.back().place;
+bool MessageReader::begin_message(std::string_view& bytes) {
+  if (bytes.size() < kFrameHead) return false;
+  if (bytes[0] != 0) return fail("it is compressed, or no message of gRPC");
+  std::uint64_t size = 0;
+  for (std::size_t i = 1; i < kFrameHead; ++i)
+    size = size << 8 | static_cast<unsigned char>(bytes[i]);
+  if (size > max_message_bytes_) {
+    too_large_ = true;
+    return fail(fmt::format("the answer is too large: {} bytes, and at most {} are accepted", size,
+                            max_message_bytes_));
+  }
+  bytes.remove_prefix(kFrameHead);
+  levels_.push_back({Place::kAnswer, size});
+  return true;
+}
+
+bool MessageReader::end_level() {
   levels_.pop_back();
-  switch (place) {
-    case Place::kEvent:
-      in_event_ = false;
-      ++message_.events;
-      if (callbacks_.event && error_.empty()) callbacks_.event(std::move(event_));
-      break;
-    case Place::kKeyValue:
-      if (in_event_) {
-        event_.kv = std::move(key_value_);
-      } else if (callbacks_.key_value && error_.empty()) {
-        callbacks_.key_value(std::move(key_value_));
-      }
-      break;
-    case Place::kPrevious:
-      event_.previous = std::move(key_value_);
-      break;
+  if (!levels_.empty()) return true;
+  Message done = std::exchange(message_, {});
+  if (callbacks_.message) callbacks_.message(std::move(done));
+  return true;
+}
+
+bool MessageReader::read_bytes(std::string_view& bytes, std::uint64_t field, std::size_t head,
+                               std::uint64_t size) {
+  Level& level = levels_.back();
+  if (size > level.left - head) return fail("a field is longer than its message");
+  const Content content = content_of(field);
+  if (content == Content::kUnknown || content == Content::kOperation) {
+    level.left -= head + size;
+    bytes.remove_prefix(head);
+    if (content == Content::kUnknown) {
+      skip_ = size;
+      return true;
+    }
+    return enter(field, size);
+  }
+  if (size > max_value_bytes_)
+    return fail(fmt::format("a value of more than {} bytes", max_value_bytes_));
+  if (bytes.size() < head + size) {
+    needed_ = head + static_cast<std::size_t>(size);
+    return false;
+  }
+  take(content, bytes.substr(head, static_cast<std::size_t>(size)));
+  level.left -= head + size;
+  bytes.remove_prefix(head + static_cast<std::size_t>(size));
+  return error_.empty();
+}
+
+bool MessageReader::enter(std::uint64_t field, std::uint64_t size) {
+  Place place = Place::kOperation;
+  if (levels_.back().place == Place::kOperation) {
+    place = field == operation_field::kRange ? Place::kRangeInTxn
+            : field == operation_field::kPut ? Place::kPutInTxn
+                                             : Place::kDeleteInTxn;
+  }
+  levels_.push_back({place, size});
+  return true;
+}
+
+/// Headers are repeated within transactions: only the outermost one counts.
+MessageReader::Content MessageReader::content_of(std::uint64_t field) const {
+  const Place place = levels_.back().place;
+  const auto is = [&](AnswerKind kind, Place in_txn) {
+    return place == in_txn || (place == Place::kAnswer && kind_ == kind);
+  };
+  if (place == Place::kOperation)
+    return field <= operation_field::kDelete ? Content::kOperation : Content::kUnknown;
+  if (is(AnswerKind::kRange, Place::kRangeInTxn) && field == range_field::kKvs)
+    return Content::kKeyValue;
+  if (is(AnswerKind::kPut, Place::kPutInTxn) && field == kPreviousOfPut) return Content::kKeyValue;
+  if (is(AnswerKind::kDelete, Place::kDeleteInTxn) && field == kPreviousOfDelete)
+    return Content::kKeyValue;
+  if (place != Place::kAnswer) return Content::kUnknown;
+  if (field == kHeader) return Content::kHeader;
+  switch (kind_) {
+    case AnswerKind::kTxn:
+      return field == txn_field::kResponses ? Content::kOperation : Content::kUnknown;
+    case AnswerKind::kWatch:
+      if (field == watch_field::kEvents) return Content::kEvent;
+      return field == watch_field::kCancelReason ? Content::kText : Content::kUnknown;
+    case AnswerKind::kAuthenticate:
+      return field == kTokenField ? Content::kText : Content::kUnknown;
+    case AnswerKind::kStatus:
+      return field == kVersionField ? Content::kText : Content::kUnknown;
+    case AnswerKind::kMembers:
+      return field == kMemberField ? Content::kMember : Content::kUnknown;
     default:
-      break;
+      return Content::kUnknown;
   }
 }
 
-void MessageReader::begin_array() {
-  // The elements are what their array is called, where it is.
-  const Level parent = levels_.empty() ? Level{} : levels_.back();
-  levels_.push_back({parent.place, true, parent.name});
-}
-
-void MessageReader::end_array() { levels_.pop_back(); }
-
-void MessageReader::key(std::string_view name) { levels_.back().name = name; }
-
-void MessageReader::end_value() {
-  if (callbacks_.message && error_.empty()) callbacks_.message(std::exchange(message_, {}));
-  message_ = {};
-}
-
-void MessageReader::bytes(std::string& out, std::string_view text) {
-  auto decoded = decode_base64(text);
-  if (!decoded) {
-    error_ = "a key or a value is not base64";
-    return;
-  }
-  out = std::move(*decoded);
-}
-
-template <class Number>
-void MessageReader::number(Number& out, std::string_view text) {
-  const auto end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, out);
-  if (parsed.ec != std::errc() || parsed.ptr != end)
-    error_ = fmt::format("\"{}\" is not a number", text.substr(0, 40));
-}
-
-void MessageReader::string(std::string& text) { scalar(text); }
-
-void MessageReader::scalar(std::string_view text) {
-  if (levels_.empty()) return;
-  const Level& level = levels_.back();
-  const std::string& name = level.name;
-  switch (level.place) {
-    case Place::kKeyValue:
-    case Place::kPrevious:
-      if (name == "key") {
-        bytes(key_value_.key, text);
-      } else if (name == "value") {
-        bytes(key_value_.value, text);
-      } else if (name == "mod_revision") {
-        number(key_value_.mod_revision, text);
-      } else if (name == "create_revision") {
-        number(key_value_.create_revision, text);
-      } else if (name == "version") {
-        number(key_value_.version, text);
-      } else if (name == "lease") {
-        number(key_value_.lease, text);
-      }
+void MessageReader::take(Content content, std::string_view bytes) {
+  switch (content) {
+    case Content::kHeader:
+      return header(bytes);
+    case Content::kMember:
+      return member(bytes);
+    case Content::kEvent:
+      return event(bytes);
+    case Content::kKeyValue: {
+      KeyValue kv;
+      key_value(bytes, kv);
+      if (error_.empty() && callbacks_.key_value) callbacks_.key_value(std::move(kv));
       return;
-    case Place::kEvent:
-      if (name == "type") event_.deleted = text == "DELETE" || text == "1";
+    }
+    case Content::kText:
+      (kind_ == AnswerKind::kWatch    ? message_.cancel_reason
+       : kind_ == AnswerKind::kStatus ? message_.version
+                                      : message_.token) = bytes;
       return;
-    case Place::kHeader:
-      if (name == "revision") {
-        number(message_.revision, text);
-      } else if (name == "cluster_id") {
-        number(message_.cluster_id, text);
-      } else if (name == "member_id") {
-        number(message_.member_id, text);
-      }
-      return;
-    case Place::kMember:
-      if (name == "clientURLs") message_.client_urls.emplace_back(text);
-      return;
-    case Place::kError:
-      if (name == "message") {
-        message_.error = text;
-      } else if (name == "grpc_code" || name == "code") {
-        number(message_.code, text);
-      }
-      return;
-    case Place::kRoot:
-    case Place::kResult:
-      if (name == "more") {
-        message_.more = text == "true";
-      } else if (name == "count") {
-        number(message_.count, text);
-      } else if (name == "succeeded") {
-        message_.succeeded = text == "true";
-      } else if (name == "created") {
-        message_.created = text == "true";
-      } else if (name == "canceled") {
-        message_.canceled = text == "true";
-      } else if (name == "fragment") {
-        message_.fragment = text == "true";
-      } else if (name == "compact_revision") {
-        number(message_.compact_revision, text);
-      } else if (name == "cancel_reason") {
-        message_.cancel_reason = text;
-      } else if (name == "token") {
-        message_.token = text;
-      } else if (name == "ID") {
-        number(message_.id, text);
-      } else if (name == "TTL") {
-        number(message_.ttl, text);
-      } else if (name == "version") {
-        message_.version = text;
-      } else if (level.place == Place::kRoot) {
-        failure(name, text);
-      }
-      return;
-    case Place::kOther:
+    default:
       return;
   }
 }
 
-/// A request that failed: {"error":...,"message":...,"code":...} up to etcd 3.5, where both texts
-/// are the same; {"code":...,"message":...,"details":[...]} (a google.rpc.Status) from 3.6 on.
-void MessageReader::failure(const std::string& name, std::string_view text) {
-  if (name == "error") {
-    message_.failed = true;
-    message_.error = text;
-  } else if (name == "message") {
-    message_.failed = true;
-    if (message_.error.empty()) message_.error = text;
-  } else if (name == "code") {
-    message_.failed = true;
-    number(message_.code, text);
+void MessageReader::number(std::uint64_t field, std::uint64_t value) {
+  const Place place = levels_.back().place;
+  if (place != Place::kAnswer) return;
+  switch (kind_) {
+    case AnswerKind::kRange:
+      if (field == range_field::kMore) message_.more = value != 0;
+      if (field == range_field::kCount) message_.count = static_cast<std::int64_t>(value);
+      return;
+    case AnswerKind::kTxn:
+      if (field == txn_field::kSucceeded) message_.succeeded = value != 0;
+      return;
+    case AnswerKind::kWatch:
+      return watch_number(field, value);
+    case AnswerKind::kLease:
+      if (field == lease_field::kId) message_.id = static_cast<std::int64_t>(value);
+      if (field == lease_field::kTtl) message_.ttl = static_cast<std::int64_t>(value);
+      return;
+    default:
+      return;
   }
+}
+
+void MessageReader::watch_number(std::uint64_t field, std::uint64_t value) {
+  switch (field) {
+    case watch_field::kWatchId:
+      message_.watch_id = static_cast<std::int64_t>(value);
+      return;
+    case watch_field::kCreated:
+      message_.created = value != 0;
+      return;
+    case watch_field::kCanceled:
+      message_.canceled = value != 0;
+      return;
+    case watch_field::kCompactRevision:
+      message_.compact_revision = revision(value);
+      return;
+    case watch_field::kFragment:
+      message_.fragment = value != 0;
+      return;
+    default:
+      return;
+  }
+}
+
+/// Revisions are signed in etcd, and never negative.
+Revision MessageReader::revision(std::uint64_t value) {
+  if (static_cast<std::int64_t>(value) < 0) fail("a revision is negative");
+  return static_cast<Revision>(value);
+}
+
+void MessageReader::header(std::string_view bytes) {
+  const bool whole = for_each_field(bytes, [&](std::uint64_t field, const WireContent& content) {
+    if (field == header_field::kClusterId) message_.cluster_id = content.number;
+    if (field == header_field::kMemberId) message_.member_id = content.number;
+    if (field == header_field::kRevision) message_.revision = revision(content.number);
+  });
+  if (!whole) fail("a header is malformed");
+}
+
+void MessageReader::member(std::string_view bytes) {
+  std::vector<std::string> urls;
+  bool learns = false;
+  const bool whole = for_each_field(bytes, [&](std::uint64_t field, const WireContent& content) {
+    if (field == kClientUrls) urls.emplace_back(content.bytes);
+    if (field == kIsLearner) learns = content.number != 0;
+  });
+  if (!whole) fail("a member is malformed");
+  if (learns) return;
+  message_.client_urls.insert(message_.client_urls.end(), urls.begin(), urls.end());
+}
+
+void MessageReader::key_value(std::string_view bytes, KeyValue& out) {
+  const bool whole = for_each_field(bytes, [&](std::uint64_t field, const WireContent& content) {
+    switch (field) {
+      case key_field::kKey:
+        out.key = content.bytes;
+        return;
+      case key_field::kValue:
+        out.value = content.bytes;
+        return;
+      case key_field::kCreateRevision:
+        out.create_revision = revision(content.number);
+        return;
+      case key_field::kModRevision:
+        out.mod_revision = revision(content.number);
+        return;
+      case key_field::kVersion:
+        out.version = static_cast<std::int64_t>(content.number);
+        return;
+      case key_field::kLease:
+        out.lease = static_cast<std::int64_t>(content.number);
+        return;
+      default:
+        return;
+    }
+  });
+  if (!whole) fail("a key with its value is malformed");
+}
+
+void MessageReader::event(std::string_view bytes) {
+  KeyEvent out;
+  const bool whole = for_each_field(bytes, [&](std::uint64_t field, const WireContent& content) {
+    if (field == event_field::kType) out.deleted = content.number == event_field::kDelete;
+    if (field == event_field::kKv) key_value(content.bytes, out.kv);
+    if (field == event_field::kPrevious) key_value(content.bytes, out.previous.emplace());
+  });
+  if (!whole) fail("an event is malformed");
+  if (!error_.empty()) return;
+  ++message_.events;
+  if (callbacks_.event) callbacks_.event(std::move(out));
 }
 
 std::string prefix_end(std::string prefix) {
@@ -265,122 +427,123 @@ std::string prefix_end(std::string prefix) {
 
 namespace {
 
-/// One request. Numbers are written as texts, as the gateway does.
-class Request {
+/// One message. Numbers that are 0 and texts that are empty need not be said.
+class Writer {
  public:
-  Request() { writer_.StartObject(); }
-  Request& bytes(const char* name, std::string_view value) {
-    return text(name, encode_base64(value));
+  Writer& number(std::uint64_t field, std::uint64_t value) {
+    return value == 0 ? *this : explicit_number(field, value);
   }
-  Request& text(const char* name, std::string_view value) {
-    writer_.Key(name);
-    writer_.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
+  Writer& signed_number(std::uint64_t field, std::int64_t value) {
+    return number(field, static_cast<std::uint64_t>(value));
+  }
+  Writer& flag(std::uint64_t field, bool value) { return number(field, value ? 1 : 0); }
+  Writer& bytes(std::uint64_t field, std::string_view value) {
+    return value.empty() ? *this : message(field, value);
+  }
+  /// Also where an empty one, or 0, makes a difference.
+  Writer& message(std::uint64_t field, std::string_view value) {
+    varint(field << 3 | api::detail::kBytes);
+    varint(value.size());
+    out_.append(value);
     return *this;
   }
-  template <class Number>
-  Request& number(const char* name, Number value) {
-    return value == 0 ? *this : text(name, std::to_string(value));
-  }
-  Request& flag(const char* name, bool value) {
-    if (!value) return *this;
-    writer_.Key(name);
-    writer_.Bool(true);
+  Writer& explicit_number(std::uint64_t field, std::uint64_t value) {
+    varint(field << 3 | api::detail::kVarint);
+    varint(value);
     return *this;
   }
-  Request& object(const char* name) {
-    writer_.Key(name);
-    writer_.StartObject();
-    return *this;
-  }
-  Request& array_of_one(const char* name) {
-    writer_.Key(name);
-    writer_.StartArray();
-    writer_.StartObject();
-    return *this;
-  }
-  Request& end() {
-    writer_.EndObject();
-    return *this;
-  }
-  Request& end_array() {
-    writer_.EndObject();
-    writer_.EndArray();
-    return *this;
-  }
-  std::string finish() {
-    writer_.EndObject();
-    return {buffer_.GetString(), buffer_.GetSize()};
-  }
+  std::string finish() { return std::move(out_); }
 
  private:
-  rapidjson::StringBuffer buffer_;
-  rapidjson::Writer<rapidjson::StringBuffer> writer_{buffer_};
+  void varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) out_.push_back(static_cast<char>(value | 0x80));
+    out_.push_back(static_cast<char>(value));
+  }
+
+  std::string out_;
 };
+
+namespace compare_field {
+constexpr std::uint64_t kTarget = 2, kKey = 3, kVersion = 4, kModRevision = 6;
+constexpr std::uint64_t kTargetMod = 2;  // a target; that of the version, and "equal", are 0
+}  // namespace compare_field
+
+std::string range_of_key(std::string_view key) { return Writer().bytes(1, key).finish(); }
+
+/// If the key is as `compare` says, then `success`, else a look at what is there.
+std::string transaction(std::string_view key, std::string_view compare, std::uint64_t operation,
+                        std::string_view success) {
+  const std::string then = Writer().message(operation, success).finish();
+  const std::string otherwise =
+      Writer().message(operation_field::kRange, range_of_key(key)).finish();
+  return Writer().message(1, compare).message(2, then).message(3, otherwise).finish();
+}
+
+std::string unchanged_since(std::string_view key, Revision expected) {
+  Writer out;
+  out.number(compare_field::kTarget, compare_field::kTargetMod).bytes(compare_field::kKey, key);
+  return out.explicit_number(compare_field::kModRevision, expected).finish();
+}
 
 }  // namespace
 
-std::string to_json(const RangeRequest& request) {
-  Request out;
-  out.bytes("key", request.key);
-  if (!request.range_end.empty()) out.bytes("range_end", request.range_end);
-  out.number("limit", request.limit).number("revision", request.revision);
-  out.flag("keys_only", request.keys_only).flag("count_only", request.count_only);
-  out.number("min_mod_revision", request.min_mod_revision);
-  return out.finish();
+std::string encode(const RangeRequest& request) {
+  Writer out;
+  out.bytes(1, request.key).bytes(2, request.range_end).number(3, request.limit);
+  out.number(4, request.revision).flag(8, request.keys_only).flag(9, request.count_only);
+  return out.number(10, request.min_mod_revision).finish();
 }
 
-std::string to_json(const WatchRequest& request) {
-  Request out;
-  out.object("create_request").bytes("key", request.key);
-  if (!request.range_end.empty()) out.bytes("range_end", request.range_end);
-  out.number("start_revision", request.start_revision);
-  out.flag("prev_kv", request.previous).flag("progress_notify", request.progress);
-  // Large answers in several frames, so that no frame grows beyond what gRPC takes.
-  out.flag("fragment", true);
-  return out.end().finish();
+std::string encode(const WatchRequest& request) {
+  Writer out;
+  out.bytes(1, request.key).bytes(2, request.range_end).number(3, request.start_revision);
+  out.flag(4, request.progress).flag(6, request.previous);
+  // Large answers in several messages, so that none grows beyond what etcd sends.
+  out.flag(8, true);
+  return Writer().message(1, out.finish()).finish();
 }
+
+std::string progress_request() { return Writer().message(3, {}).finish(); }
 
 std::string put_request(std::string_view key, std::string_view value, std::int64_t lease) {
-  Request out;
-  out.bytes("key", key).bytes("value", value).number("lease", lease);
-  return out.finish();
+  return Writer().bytes(1, key).bytes(2, value).signed_number(3, lease).finish();
 }
 
 std::string delete_request(std::string_view key, std::string_view range_end) {
-  Request out;
-  out.bytes("key", key);
-  if (!range_end.empty()) out.bytes("range_end", range_end);
-  return out.flag("prev_kv", true).finish();
+  return Writer().bytes(1, key).bytes(2, range_end).flag(3, true).finish();
 }
 
 std::string optimistic_put(std::string_view key, std::string_view value, Revision expected,
                            std::int64_t lease) {
-  Request out;
-  out.array_of_one("compare").bytes("key", key).text("target", "MOD").text("result", "EQUAL");
-  out.text("mod_revision", std::to_string(expected)).end_array();
-  out.array_of_one("success").object("request_put").bytes("key", key).bytes("value", value);
-  out.number("lease", lease).end().end_array();
-  out.array_of_one("failure").object("request_range").bytes("key", key).end().end_array();
-  return out.finish();
+  return transaction(key, unchanged_since(key, expected), operation_field::kPut,
+                     put_request(key, value, lease));
 }
 
 std::string optimistic_delete(std::string_view key, Revision expected) {
-  Request out;
-  out.array_of_one("compare").bytes("key", key).text("target", "MOD").text("result", "EQUAL");
-  out.text("mod_revision", std::to_string(expected)).end_array();
-  out.array_of_one("success").object("request_delete_range").bytes("key", key).end().end_array();
-  out.array_of_one("failure").object("request_range").bytes("key", key).end().end_array();
-  return out.finish();
+  return transaction(key, unchanged_since(key, expected), operation_field::kDelete,
+                     range_of_key(key));
 }
 
 std::string put_if_version(std::string_view key, std::string_view value, std::int64_t version) {
-  Request out;
-  out.array_of_one("compare").bytes("key", key).text("target", "VERSION").text("result", "EQUAL");
-  out.text("version", std::to_string(version)).end_array();
-  out.array_of_one("success").object("request_put").bytes("key", key).bytes("value", value);
-  out.end().end_array();
-  out.array_of_one("failure").object("request_range").bytes("key", key).end().end_array();
-  return out.finish();
+  Writer compare;
+  compare.bytes(compare_field::kKey, key);
+  compare.explicit_number(compare_field::kVersion, static_cast<std::uint64_t>(version));
+  return transaction(key, compare.finish(), operation_field::kPut, put_request(key, value, 0));
+}
+
+std::string compaction_request(Revision revision) { return Writer().number(1, revision).finish(); }
+
+std::string grant_request(std::int64_t ttl_seconds) {
+  return Writer().signed_number(1, ttl_seconds).finish();
+}
+
+std::string lease_request(std::int64_t id) { return Writer().signed_number(1, id).finish(); }
+
+/// Not older than the last change of the members (etcd from 3.5 on).
+std::string member_list_request() { return Writer().flag(1, true).finish(); }
+
+std::string authenticate_request(std::string_view name, std::string_view password) {
+  return Writer().bytes(1, name).bytes(2, password).finish();
 }
 
 }  // namespace lookout::apiserver::storage::etcd3

@@ -1,15 +1,15 @@
-// The messages of etcd's JSON gateway.
+// The messages of etcd's gRPC services (etcdserverpb, mvccpb), as far as they are needed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "apiserver/storage/etcd3/json_tokens.h"
 #include "lookout/api/error.h"
 #include "lookout/apiserver/storage/error.h"
 
@@ -26,6 +26,7 @@ class EtcdError : public Error {
     kDeadlineExceeded = 4,
     kNotFound = 5,
     kPermissionDenied = 7,
+    kResourceExhausted = 8,
     kFailedPrecondition = 9,
     kOutOfRange = 11,
     kInternal = 13,
@@ -42,8 +43,7 @@ class EtcdError : public Error {
   bool is_compacted() const;
   bool is_future_revision() const;
   bool is_no_leader() const;
-  /// Nothing is wrong with the request: the member could not answer it, or was about to end. (The
-  /// gateway loses its connection to the member then, and says so in its own words.)
+  /// Nothing is wrong with the request: the member could not answer it, or was about to end.
   bool is_transient() const;
   /// A token that is missing or no longer good.
   bool is_bad_token() const;
@@ -82,6 +82,7 @@ struct Message {
   bool more = false;
   bool succeeded = false;
   // Watches.
+  std::int64_t watch_id = 0;
   bool created = false;
   bool canceled = false;
   bool fragment = false;
@@ -102,77 +103,91 @@ struct Message {
   EtcdError failure() const;
 };
 
-/// Reads answers as they come in. Keys, values and events are handed out one by one; nothing else
-/// of an answer is large. Not thread-safe; callbacks run inside feed().
-class MessageReader final : private JsonTokens::Handler {
+/// The kinds of answers. Their fields have numbers, and the same number means something else in each.
+enum class AnswerKind {
+  kRange,
+  kPut,
+  kDelete,
+  kTxn,
+  kCompact,
+  kWatch,
+  kLease,  ///< granted, kept alive or revoked
+  kAuthenticate,
+  kStatus,
+  kMembers
+};
+
+/// Reads the answers to one call as they come in: protobuf messages, each behind gRPC's head. Keys,
+/// values and events are handed out one by one, so that a message may be larger than memory;
+/// nothing else of a message is large. Not thread-safe; callbacks run inside feed().
+class MessageReader {
  public:
   struct Callbacks {
     /// For a range, or for the result of a transaction.
     std::function<void(KeyValue)> key_value = {};
     std::function<void(KeyEvent)> event = {};
-    /// At the end of each answer or frame.
+    /// At the end of each message.
     std::function<void(Message)> message = {};
   };
 
-  explicit MessageReader(Callbacks callbacks, std::size_t max_value_bytes = kMaxValueBytes);
+  MessageReader(AnswerKind kind, Callbacks callbacks, std::size_t max_value_bytes = kMaxValueBytes,
+                std::size_t max_message_bytes = std::numeric_limits<std::uint32_t>::max());
 
   /// Values are 1.5 MB at most unless an etcd was told otherwise.
   static constexpr std::size_t kMaxValueBytes = 128u << 20;
 
   /// False when it is no answer of an etcd; error() says why.
   bool feed(std::string_view bytes);
-  bool complete() const { return tokens_.complete(); }
-  const std::string& error() const { return error_.empty() ? tokens_.error() : error_; }
+  /// Whether a message has just ended, or none has begun.
+  bool complete() const { return levels_.empty() && buffer_.empty(); }
+  const std::string& error() const { return error_; }
+  /// Whether the error is that a message is larger than `max_message_bytes`.
+  bool is_too_large() const { return too_large_; }
 
  private:
-  enum class Place {
-    kRoot,
-    kResult,
-    kError,
-    kHeader,
-    kKeyValue,
-    kPrevious,
-    kEvent,
-    kMember,
-    kOther
-  };
-
-  void begin_object() override;
-  void end_object() override;
-  void begin_array() override;
-  void end_array() override;
-  void key(std::string_view name) override;
-  void string(std::string& text) override;
-  void literal(std::string_view text) override { scalar(text); }
-  void end_value() override;
-
-  Place place_of_child() const;
-  void scalar(std::string_view text);
-  void failure(const std::string& name, std::string_view text);
-  void bytes(std::string& out, std::string_view text);
-  template <class Number>
-  void number(Number& out, std::string_view text);
-
+  /// Which message a field belongs to.
+  enum class Place { kAnswer, kOperation, kRangeInTxn, kPutInTxn, kDeleteInTxn };
+  /// The content of a field of bytes.
+  enum class Content { kUnknown, kHeader, kKeyValue, kEvent, kOperation, kText, kMember };
   struct Level {
-    Place place = Place::kOther;
-    bool array = false;
-    std::string name = {};  // of the member that is being read
+    Place place;
+    std::uint64_t left;  // bytes of it that have not been read
   };
 
-  Callbacks callbacks_;
-  JsonTokens tokens_;
+  bool step(std::string_view& bytes);
+  bool begin_message(std::string_view& bytes);
+  bool end_level();
+  bool read_bytes(std::string_view& bytes, std::uint64_t field, std::size_t head,
+                  std::uint64_t size);
+  bool enter(std::uint64_t field, std::uint64_t size);
+  Content content_of(std::uint64_t field) const;
+  void take(Content content, std::string_view bytes);
+  void number(std::uint64_t field, std::uint64_t value);
+  void watch_number(std::uint64_t field, std::uint64_t value);
+  void header(std::string_view bytes);
+  void member(std::string_view bytes);
+  void key_value(std::string_view bytes, KeyValue& out);
+  void event(std::string_view bytes);
+  Revision revision(std::uint64_t value);
+  bool fail(std::string why);
+
+  const AnswerKind kind_;
+  const Callbacks callbacks_;
+  const std::size_t max_value_bytes_;
+  const std::size_t max_message_bytes_;
   std::vector<Level> levels_;
+  std::string buffer_;      // the beginning of an element
+  std::size_t needed_ = 0;  // its size, as far as that is known
+  std::uint64_t skip_ = 0;  // bytes that nobody wants
   Message message_;
-  KeyValue key_value_;
-  KeyEvent event_;
-  bool in_event_ = false;
   std::string error_;
+  bool too_large_ = false;
 };
 
 /// The key behind all that begin with `prefix`: the end of the range.
 std::string prefix_end(std::string prefix);
 
-// Requests, as JSON.
+// Requests, as messages.
 
 struct RangeRequest {
   std::string key;
@@ -185,7 +200,7 @@ struct RangeRequest {
   bool count_only = false;
   Revision min_mod_revision = 0;
 };
-std::string to_json(const RangeRequest& request);
+std::string encode(const RangeRequest& request);
 
 struct WatchRequest {
   std::string key;
@@ -194,7 +209,9 @@ struct WatchRequest {
   bool previous = true;
   bool progress = false;
 };
-std::string to_json(const WatchRequest& request);
+std::string encode(const WatchRequest& request);
+/// For a notification of how far the watches of a stream have come.
+std::string progress_request();
 
 std::string put_request(std::string_view key, std::string_view value, std::int64_t lease);
 std::string delete_request(std::string_view key, std::string_view range_end);
@@ -205,5 +222,11 @@ std::string optimistic_put(std::string_view key, std::string_view value, Revisio
 std::string optimistic_delete(std::string_view key, Revision expected);
 /// Puts a value if the key has been put `version` times.
 std::string put_if_version(std::string_view key, std::string_view value, std::int64_t version);
+std::string compaction_request(Revision revision);
+std::string grant_request(std::int64_t ttl_seconds);
+/// For what is to become of a lease.
+std::string lease_request(std::int64_t id);
+std::string member_list_request();
+std::string authenticate_request(std::string_view name, std::string_view password);
 
 }  // namespace lookout::apiserver::storage::etcd3

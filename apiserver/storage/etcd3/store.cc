@@ -156,6 +156,7 @@ class Store::CountedWatch final : public FeedingWatch {
   void request_bookmark() override { watch_.request_bookmark(); }
   void cancel() override { watch_.cancel(); }
   Awaitable<bool> is_served() override { return watch_.is_served(); }
+  bool request_progress() override { return watch_.request_progress(); }
 
  private:
   const std::shared_ptr<OpenWatches> all_;

@@ -21,6 +21,9 @@ class FeedingWatch : public Watch {
  public:
   /// Whether the member of etcd that the events come from answers.
   virtual Awaitable<bool> is_served() = 0;
+  /// Asks for a bookmark behind everything that etcd has now; false if etcd cannot be asked. From
+  /// any thread.
+  virtual bool request_progress() = 0;
 };
 
 /// Every operation asks etcd, and sees what was written last, by whomever.

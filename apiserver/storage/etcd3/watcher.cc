@@ -196,11 +196,16 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
 
   BoundedQueue<Event>& outgoing() { return outgoing_; }
   Awaitable<bool> is_served() const {
-    const std::size_t at = member_;
-    if (at == kNoMember) co_return true;
+    const Member at = member();
+    if (at == nullptr) co_return true;
     const bool answers = co_await context_->client->answers(at);
     // It may have gone to another one meanwhile.
-    co_return answers || member_ != at;
+    co_return answers || member() != at;
+  }
+  bool request_progress() {
+    const std::lock_guard lock(mutex_);
+    if (ask_progress_) ask_progress_();
+    return ask_progress_ != nullptr;
   }
   void set_on_stuck(std::function<void()> callback) {
     const std::lock_guard lock(mutex_);
@@ -340,11 +345,16 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     const auto connection =
         co_await WatchConnection::open(context_->client, std::move(request), cut_.get_token());
     struct Here {
-      Here(std::atomic<std::size_t>& where, std::size_t member) : member_(where) { where = member; }
-      ~Here() { member_ = kNoMember; }
-      std::atomic<std::size_t>& member_;
+      Here(Channel& channel, const Member& member) : channel_(channel) {
+        channel_.set_member(member);
+      }
+      ~Here() {
+        channel_.set_member(nullptr);
+        channel_.set_progress_asker({});
+      }
+      Channel& channel_;
     };
-    const Here here(member_, connection->endpoint_index());
+    const Here here(*this, connection->member());
     WatchConnection::Piece piece;
     for (;;) {
       const bool more = co_await connection->read(piece);
@@ -360,12 +370,33 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
             opened = true;
             refusals_ = 0;
             co_await check_beginning(message.revision);
+            co_await prepare_progress(*connection);
           }
           co_await end_frame(message);
         }
         if (stop_.stop_requested()) co_return;
       }
     }
+  }
+
+  Member member() const {
+    const std::lock_guard lock(mutex_);
+    return member_;
+  }
+  void set_member(Member member) {
+    const std::lock_guard lock(mutex_);
+    member_ = std::move(member);
+  }
+  void set_progress_asker(std::function<void()> asker) {
+    const std::lock_guard lock(mutex_);
+    ask_progress_ = std::move(asker);
+  }
+
+  /// Only caches ask.
+  Awaitable<void> prepare_progress(WatchConnection& connection) {
+    if (!spec_.progress_notify) co_return;
+    const bool sound = co_await context_->client->tells_progress(connection.member());
+    if (sound) set_progress_asker(connection.progress_asker());
   }
 
   /// Each event is held back until it is known whether it is the last one of its revision: only
@@ -383,7 +414,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     return message.failed || message.canceled || message.compact_revision != 0;
   }
 
-  /// etcd looks at the token after it has said HTTP 200. A permission that a new token does not
+  /// etcd looks at the token after the stream has begun. A permission that a new token does not
   /// give is not there.
   bool again_with_a_new_token(WatchConnection& connection, const EtcdError& refusal) {
     const int tries = refusal.is_bad_token() ? kTokenTries : 1;
@@ -534,10 +565,10 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   std::stop_source cut_;
   const std::stop_callback<std::function<void()>> cut_at_stop_;
   const std::stop_callback<std::function<void()>> cut_at_end_of_lineage_;
-  static constexpr std::size_t kNoMember = static_cast<std::size_t>(-1);
-  std::atomic<std::size_t> member_{kNoMember};
-  std::mutex mutex_;
-  std::function<void()> on_stuck_;  // guarded by mutex_
+  mutable std::mutex mutex_;
+  Member member_;  // guarded by mutex_, as are those below; null: no connection
+  std::function<void()> on_stuck_;
+  std::function<void()> ask_progress_;
 
   // For the reading step.
   BlockLogger slow_processing_;
@@ -566,6 +597,7 @@ EtcdWatch::~EtcdWatch() { channel_->leave(); }
 void EtcdWatch::cancel() { channel_->cancel(); }
 
 Awaitable<bool> EtcdWatch::is_served() { return channel_->is_served(); }
+bool EtcdWatch::request_progress() { return channel_->request_progress(); }
 
 Awaitable<bool> EtcdWatch::next(std::vector<Event>& events, TimePoint until) {
   if (on_stuck && !std::exchange(on_stuck_set_, true)) {

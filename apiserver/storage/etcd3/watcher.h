@@ -66,6 +66,9 @@ class EtcdWatch final : public Watch {
   void cancel() override;
   /// Whether the member that the events come from answers; true while there is no connection.
   Awaitable<bool> is_served();
+  /// Asks etcd how far the watch has come: its answer is a notification of progress. False if it
+  /// cannot be asked now, or not at all (Client::tells_progress()). From any thread.
+  bool request_progress();
 
   class Channel;
 

@@ -6,7 +6,7 @@
 
 namespace lookout::cmd::registry_cmd {
 
-/// page.html, as it was when the program was built.
+/// page.html with its style sheet and its scripts, as they were when the program was built.
 std::string_view page_html();
 
 /// What the browser lets the page do (a Content-Security-Policy): run the one script and use the

@@ -6,8 +6,8 @@
 #include <boost/asio/this_coro.hpp>
 #include <utility>
 
+#include "cmd/registry/catalog.h"
 #include "cmd/registry/instance_json.h"
-#include "cmd/registry/page/catalog.h"
 #include "cmd/registry/page/document.h"
 #include "cmd/registry/page/update.h"
 #include "lookout/base/async_event.h"
@@ -98,7 +98,11 @@ class PageServer::Impl {
   Impl(std::shared_ptr<registry::Discovery> discovery, PageOptions options)
       : options_(std::move(options)),
         policy_(content_security_policy(page_html())),
-        catalog_(std::move(discovery), options_.interval),
+        notes_(options_.notes),
+        catalog_(std::move(discovery), options_.interval,
+                 [this](const CatalogState& before, const CatalogState& next) {
+                   return notes_.take(before, next);
+                 }),
         server_(
             server_options(options_),
             [this](http::Request request) { return answer(std::move(request)); }, refusal) {}
@@ -159,6 +163,7 @@ class PageServer::Impl {
       return response;
     }
     static constexpr std::string_view kServices = "/api/services";
+    static constexpr std::string_view kHistory = "/api/history/";
     if (request.path == "/") return page();
     if (request.path == "/api/events") return events(executor);
     if (request.path == "/healthz") return http::Response::text(200, "ok\n");
@@ -166,6 +171,7 @@ class PageServer::Impl {
     if (request.path.starts_with(kServices) && request.path[kServices.size()] == '/') {
       return service(request.path.substr(kServices.size() + 1));
     }
+    if (request.path.starts_with(kHistory)) return history(request.path.substr(kHistory.size()));
     return refusal(404, "There is no such page.");
   }
 
@@ -214,9 +220,14 @@ class PageServer::Impl {
     return json(json_text([&](JsonWriter& writer) { write_set(writer, *set); }));
   }
 
+  http::Response history(const std::string& name) const {
+    return json(encode_history(name, notes_.history().of(name)));
+  }
+
   const PageOptions options_;
   const std::string policy_;
   UpdateEncoder encoder_;
+  NoteTaker notes_;
   Catalog catalog_;
   http::Server server_;  // last: what it still holds refers to the others
 };

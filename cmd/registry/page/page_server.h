@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cmd/listen_address.h"
+#include "cmd/registry/page/notes.h"
 #include "lookout/registry/registry.h"
 
 namespace lookout::cmd::registry_cmd {
@@ -18,6 +19,8 @@ struct PageOptions {
   std::vector<std::string> allowed_hosts = {};
   /// Shown on the page: where its data is from ("kratos, all namespaces, https://...").
   std::string source = {};
+  /// The sources of notes about problems, pods and traffic.
+  NoteSources notes = {};
   /// How often changes are looked for, and thus told at most.
   std::chrono::milliseconds interval{200};
   /// How long a browser may be told nothing: so that either side notices that the other is gone.
@@ -34,6 +37,7 @@ struct PageOptions {
 ///     /                    the page: one document that asks nobody else for anything
 ///     /api/services        all services, as `registry ls -o json` prints them
 ///     /api/services/NAME   one, as `registry get NAME -o json` prints it
+///     /api/history/NAME    the last changes of one; of a name that is not known, none
 ///     /api/events          what changes, as server-sent events: everything first, then differences
 ///     /healthz             "ok"
 ///

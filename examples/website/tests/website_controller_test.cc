@@ -13,13 +13,12 @@
 
 #include <chrono>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "eventually.h"
 #include "website_types.h"
 
 namespace website {
@@ -30,16 +29,6 @@ using k8s::apps::v1::Deployment;
 using k8s::core::v1::ConfigMap;
 using k8s::core::v1::Service;
 using v1::Website;
-
-/// Looks again and again until `condition` holds, but not for ever.
-bool eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 /// An API server with the CRD, and the controller at work. There are no nodes: the tests write the
 /// status of Deployments.

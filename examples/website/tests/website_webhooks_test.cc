@@ -29,9 +29,9 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
+#include "eventually.h"
 #include "website_controller.h"
 #include "website_types.h"
 
@@ -41,16 +41,6 @@ namespace {
 using namespace lookout;
 using k8s::apps::v1::Deployment;
 using v1::Website;
-
-/// Looks again and again until `condition` holds, but not for ever.
-bool eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 /// The objects of a file in config/.
 std::vector<api::Object> manifests(const std::string& name) {

@@ -25,6 +25,19 @@ namespace lookout::apiserver {
 using ServiceResolver = std::function<std::optional<std::string>(
     const std::string& ns, const std::string& name, std::uint16_t port)>;
 
+/// Which requests of authenticated users the server allows.
+enum class Authorization {
+  kAlwaysAllow,  ///< all
+  kRbac          ///< those that Roles, ClusterRoles and their bindings grant
+};
+
+/// The content of the audit log.
+enum class AuditLevel {
+  kNone,
+  kMetadata,  ///< user, verb, object, result
+  kRequest    ///< also the body of a write, except of Secrets, ConfigMaps and tokens
+};
+
 struct ServerOptions {
   /// False: no socket; only connect() reaches the server.
   bool listens = true;
@@ -43,6 +56,20 @@ struct ServerOptions {
   /// lines of `token,user,uid,"group1,group2"`.
   LOOKOUT_OPTION std::string token_file = {};
 
+  /// With kRbac, users in the group system:masters may still do everything, and so may requests
+  /// without credentials if there is neither a token file nor a client CA.
+  Authorization authorization = Authorization::kAlwaysAllow;
+  /// Creates at the start what every cluster has: the bootstrap ClusterRoles and bindings (missing
+  /// rules and subjects are added to those that exist), and the Service default/kubernetes. Also
+  /// fills in the rules of aggregated ClusterRoles. Unset: only with kRbac.
+  std::optional<bool> bootstrap = {};
+  /// A PEM file with the private key that signs service account tokens: RSA, or EC on P-256. Empty:
+  /// a new key, so that tokens end with this server.
+  LOOKOUT_OPTION std::string service_account_key_file = {};
+  /// The issuer of service account tokens, and their audience by default.
+  LOOKOUT_OPTION std::string service_account_issuer =
+      "https://kubernetes.default.svc.cluster.local";
+
   /// Host names that clients may use, besides IP addresses and "localhost", if the server requires
   /// no authentication (see Server).
   LOOKOUT_OPTION std::vector<std::string> allowed_hosts = {};
@@ -57,7 +84,15 @@ struct ServerOptions {
   /// The storage of objects; null: a separate one in memory.
   LOOKOUT_OPTION std::shared_ptr<storage::Backend> storage = nullptr;
 
+  /// One line of JSON (audit.k8s.io/v1 Event) is appended to this file for each answered request.
+  /// Empty: no audit log.
+  LOOKOUT_OPTION std::string audit_log_file = {};
+  AuditLevel audit_level = AuditLevel::kMetadata;
+
   std::size_t max_connections = 20000;
+  /// How many requests of one user may run at the same time, watches and system:masters not
+  /// counted; more are answered with 429. 0: any number.
+  std::size_t max_requests_per_user = 0;
   std::size_t max_header_bytes = 64u << 10;
   std::size_t max_body_bytes = 3u << 20;
   /// For the head of a request, counted from its first byte, and for its body.
@@ -113,7 +148,7 @@ struct ServerStats {
 /// browser: the server refuses a Host other than IP addresses, "localhost" and allowed names, a
 /// foreign Origin or Sec-Fetch-Site, and a body without a Content-Type (403, 415). With either
 /// file, requests without credentials are refused, and every authenticated user may do everything,
-/// including impersonation (Impersonate-User etc.).
+/// including impersonation (Impersonate-User etc.), unless ServerOptions::authorization is kRbac.
 ///
 /// A process may run any number of servers. All functions may be called from any thread, except
 /// that stop() and the destructor must not be called on a server's own thread.
@@ -134,6 +169,19 @@ class Server {
   /// The configuration of a client in this process: the address, the certificate and, if the server
   /// requires authentication, credentials of a privileged user.
   rest::Config client_config() const;
+
+  /// The same for another user. The user is in `groups` and in system:authenticated;
+  /// "system:serviceaccount:NAMESPACE:NAME" is also in the groups of service accounts. The
+  /// credentials are valid until this server ends.
+  ///
+  ///     ServerOptions options;
+  ///     options.authorization = apiserver::Authorization::kRbac;
+  ///     apiserver::Server server(options);
+  ///     rest::Client client(server.config_for("ann", {"developers"}));
+  rest::Config config_for(const std::string& user, std::vector<std::string> groups = {}) const;
+  /// The same for a service account, which need not exist: a controller with this client has the
+  /// rights that its manifests give.
+  rest::Config config_for_service_account(const std::string& ns, const std::string& name) const;
 
   /// Serves a connection that does not use a socket, such as one of a simulated network. `make` is
   /// called on the thread that serves the connection.

@@ -36,9 +36,13 @@ struct WatchFailure {
 /// blocked at a time, further callbacks wait.
 inline constexpr informer::HandlerPoolOptions kCallbackThreads{.max_threads = 1024};
 
+/// As Options::ns: look in all namespaces. Asks for a ClusterRole.
+inline constexpr const char* kAllNamespaces = "*";
+
 /// The options of the backends for pods and services. Each has a default.
 struct Options {
-  /// Where to look: in this namespace, in these, or, with neither, in all.
+  /// Where to look: in this namespace, in these, or, with neither, in the program's own: that of
+  /// `pod`, else the client's default namespace, which within a cluster is that of its pod.
   LOOKOUT_OPTION std::string ns = {};
   LOOKOUT_OPTION std::vector<std::string> namespaces = {};
   /// Only objects with these labels, too: "env=prod,tier in (a,b)". The server does the selecting.
@@ -69,8 +73,9 @@ struct Options {
   LOOKOUT_OPTION PodIdentity pod = {};
   LOOKOUT_OPTION PodIdentitySources pod_sources = {};
 
-  /// `ns` and `namespaces` together; one empty name if that means all.
-  std::vector<std::string> all_namespaces() const;
+  /// `ns` and `namespaces` together, each once, or `own` if there are none; one empty name if that
+  /// means all.
+  std::vector<std::string> namespaces_or(const std::string& own) const;
 };
 
 /// Counts since the beginning, and what is there now.

@@ -1,10 +1,14 @@
 #include "lookout/testing/sim/world.h"
 
 #include <gtest/gtest.h>
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
 #include <unistd.h>
 
 #include <condition_variable>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <semaphore>
@@ -131,6 +135,15 @@ TEST(WorldTest, APartitionEndsCalls) {
   EXPECT_FALSE(why.empty());
 }
 
+/// OpenSSL draws for it: from the world's seed.
+void new_key() {
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"),
+                                                                &EVP_PKEY_free);
+  unsigned char byte = 0;
+  RAND_bytes(&byte, 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(byte));
+}
+
 TEST(WorldTest, OneSeedIsOneStory) {
   const auto story = [](std::uint64_t seed) {
     World world(seed);
@@ -141,6 +154,7 @@ TEST(WorldTest, OneSeedIsOneStory) {
         std::this_thread::sleep_for(std::chrono::milliseconds(random() % 1000));
         try {
           write_map(p.client(), "map-" + std::to_string(random() % 1000));
+          new_key();
         } catch (const std::exception&) {
           // As it happens.
         }

@@ -111,6 +111,58 @@ TEST(IndexerConcurrencyTest, ReadersSeeMomentsThatExisted) {
   expect_consistent(store.snapshot());
 }
 
+/// Updates one after the other, of one object each and in turn: whoever has seen number n sees of
+/// every key a number above n - kKeys. Most of these change a slot where it lies.
+TEST(IndexerConcurrencyTest, UpdatesOfOneObjectAreSeenInOrder) {
+  Indexer store({{"node", by_node}});
+  const auto put = [&](std::size_t i) { store.put(pod(key(i), i, {{}, "n", {}})); };
+  for (std::size_t i = 0; i < kKeys; ++i) put(i);
+  const auto expect_moment = [](const Snapshot& snapshot) {
+    std::uint64_t newest = 0;
+    std::size_t n = 0;
+    for (const auto& object : snapshot) newest = std::max(newest, number(object));
+    for (const auto& object : snapshot.by_index("node", "n")) {
+      ASSERT_GT(number(object) + kKeys, newest);
+      ASSERT_EQ(object.key(), key(number(object)));
+      ++n;
+    }
+    ASSERT_EQ(n, kKeys);
+  };
+  std::atomic<bool> done{false};
+  std::vector<std::thread> readers;
+  readers.emplace_back([&] {
+    std::vector<Snapshot> held;
+    while (!done) {
+      held.push_back(store.snapshot());
+      if (held.size() > 5) held.clear();
+      if (!held.empty()) expect_moment(held.front());
+    }
+  });
+  const auto look = [&](auto find) {
+    std::uint64_t newest = 0;
+    for (std::size_t i = 0; !done; i += 7) {
+      const std::string name = std::to_string(i % kKeys);
+      const std::uint64_t seen = find(name);
+      ASSERT_GT(seen + kKeys, newest) << "an older look has seen more";
+      newest = std::max(newest, seen);
+    }
+  };
+  readers.emplace_back(look, [&](const std::string& name) { return number(store.get("a", name)); });
+  readers.emplace_back(look, [&](const std::string& name) {
+    const auto view = store.read();
+    const auto first = view.get("a", name);
+    const auto second = view.get("a", name);
+    EXPECT_GE(number(*second), number(*first));
+    return number(*first);
+  });
+  readers.emplace_back(
+      look, [&](const std::string& name) { return number(store.snapshot().get("a", name)); });
+  for (std::size_t i = kKeys; i < kChanges; ++i) put(i);
+  done = true;
+  for (auto& reader : readers) reader.join();
+  expect_moment(store.snapshot());
+}
+
 TEST(IndexerConcurrencyTest, WritersTakeTurns) {
   Indexer store({{"node", by_node}});
   constexpr std::size_t kWriters = 3;

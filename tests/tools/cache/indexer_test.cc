@@ -12,6 +12,8 @@
 #include "tests/support/matchers.h"
 #include "tests/support/objects.h"
 #include "tests/support/sanitizers.h"
+#include "tools/cache/store_state.h"
+#include "tools/cache/value_table.h"
 
 namespace lookout::cache {
 namespace {
@@ -379,6 +381,35 @@ TEST(IndexerTest, AnIndexFunctionThatChangesItsMindDoesNoHarm) {
   EXPECT_THAT(names(before.by_index("fickle", "e")), ElementsAre("a/old"));
 }
 
+/// A store knows of the values of an object nothing but a short sum. Two values may have the same.
+TEST(IndexerTest, AnIndexFunctionThatChangesItsMindUnseenDoesNoHarmEither) {
+  const auto sum_of = [](const std::string& value) {
+    detail::ValueTable table;
+    detail::IndexedValues values;
+    table.add(values, 0, std::span(&value, 1));
+    return table.filing(values);
+  };
+  std::map<std::uint16_t, std::string> sums;
+  std::string first;
+  std::string second;
+  for (int i = 0; first.empty(); ++i) {
+    second = "value-" + std::to_string(i);
+    const auto [it, is_new] = sums.emplace(sum_of(second), second);
+    if (!is_new) first = it->second;
+  }
+  std::string said = first;
+  Indexer store({{"fickle", [&](const api::Object&, IndexValues& values) { values.add(said); }}});
+  for (int i = 0; i < 50; ++i) store.put(pod("a/" + std::to_string(i)));
+  said = second;
+  for (int i = 0; i < 50; i += 2) store.remove_key("a/" + std::to_string(i));
+  EXPECT_EQ(store.by_index("fickle", first).size(), 25u) << "what is there";
+  store.put(pod("a/1", 2));
+  EXPECT_EQ(store.size(), 25u);
+  for (int i = 1; i < 50; i += 2) EXPECT_TRUE(store.remove_key("a/" + std::to_string(i)));
+  EXPECT_THAT(store.by_index("fickle", first), IsEmpty());
+  EXPECT_THAT(store.list(), IsEmpty());
+}
+
 TEST(IndexerTest, AnObjectMayBeFiledUnderVeryManyValues) {
   const auto many = [](const api::Object& object, IndexValues& values) {
     for (int i = 0; i < 70'000; i += object.resource_version() == "1" ? 1 : 50)
@@ -428,6 +459,58 @@ TEST(IndexerTest, AKeyFunctionThatThrowsChangesNothing) {
   EXPECT_THROW(store.apply(changes), std::runtime_error);
   EXPECT_EQ(store.snapshot().version(), version);
   EXPECT_THAT(store.list_keys(), ElementsAre("key:x"));
+}
+
+/// The table that look-ups go through is replaced by one of another size, a few slots with each
+/// change: as the store grows, as it shrinks, and as a batch leaves no time for that.
+TEST(IndexerTest, LookUpsAreRightWhileTheStoreGrowsAndShrinks) {
+  Indexer store;
+  std::minstd_rand random(7);
+  std::map<std::string, api::Object> model;
+  const auto key = [](std::size_t number) { return "a/" + std::to_string(number); };
+  const auto change = [&](std::size_t number, bool put) {
+    api::Object object = pod(key(number), random() % 1000);
+    put ? store.put(object) : store.remove(object);
+    if (put) {
+      model[key(number)] = std::move(object);
+    } else {
+      model.erase(key(number));
+    }
+  };
+  const auto agree = [&](std::size_t number) {
+    const auto found = model.find(key(number));
+    return store.get("a", std::to_string(number))
+        .same(found == model.end() ? api::Object{} : found->second);
+  };
+  const auto all_agree = [&](std::size_t numbers) {
+    for (std::size_t i = 0; i < numbers; ++i) {
+      if (!agree(i)) return false;
+    }
+    return true;
+  };
+  constexpr std::size_t kMost = 2000;
+  for (std::size_t i = 0; i < kMost; ++i) {
+    change(i, true);
+    change(random() % (i + 1), random() % 3 != 0);
+    for (const std::size_t some : {i, i / 2, random() % (i + 1)}) ASSERT_TRUE(agree(some)) << i;
+    if (i % 100 == 0) {
+      ASSERT_TRUE(all_agree(i)) << i;
+    }
+  }
+  for (std::size_t i = 0; i < kMost; ++i) {
+    change(i, false);
+    if (random() % 8 == 0) change(random() % kMost, true);
+    if (i % 100 == 0) {
+      ASSERT_TRUE(all_agree(kMost)) << i;
+    }
+  }
+  std::vector<StoreChange> many;
+  for (std::size_t i = 0; i < 2 * kMost; ++i) {
+    model[key(i)] = pod(key(i), 5);
+    many.push_back({StoreChange::Type::kPut, model[key(i)]});
+  }
+  store.apply(many);
+  EXPECT_TRUE(all_agree(2 * kMost));
 }
 
 TEST(IndexerTest, AnEmptyHandleIsNoObjectWhateverTheKeyFunctionSays) {
@@ -485,6 +568,66 @@ TEST(SnapshotTest, NeverChanges) {
     }
     EXPECT_EQ(through_index, expected);
   }
+}
+
+/// Of updates that change no index value, which change slots where they lie.
+TEST(SnapshotTest, NeverChangesWhenItIsHeldForAMoment) {
+  constexpr std::size_t kObjects = 200;
+  Indexer store(test_indexers());
+  std::vector<std::size_t> now(kObjects, 0);
+  for (std::size_t i = 0; i < kObjects; ++i) store.put(pod(std::to_string(i), 0));
+  const auto expect = [](const Snapshot& snapshot, const std::vector<std::size_t>& content) {
+    std::size_t n = 0;
+    for (const auto& object : snapshot) {
+      const auto i = std::stoul(std::string(object.name()));
+      ASSERT_EQ(object.resource_version(), std::to_string(content[i]));
+      ++n;
+    }
+    ASSERT_EQ(n, content.size());
+  };
+  std::minstd_rand random(5);
+  std::vector<std::pair<Snapshot, std::vector<std::size_t>>> held;
+  for (std::size_t step = 1; step < 5000; ++step) {
+    const std::size_t i = random() % kObjects;
+    if (random() % 4 == 0) {
+      const StoreChange change{StoreChange::Type::kPut, pod(std::to_string(i), step)};
+      store.apply({&change, 1}, std::to_string(step));
+      EXPECT_EQ(store.resource_version(), std::to_string(step));
+    } else {
+      store.put(pod(std::to_string(i), step));
+    }
+    now[i] = step;
+    EXPECT_EQ(store.get_by_key(std::to_string(i)).resource_version(), std::to_string(step));
+    if (random() % 20 == 0) held.emplace_back(store.snapshot(), now);
+    if (!held.empty() && random() % 20 == 0) {
+      const auto at = static_cast<std::ptrdiff_t>(random() % held.size());
+      expect(held[static_cast<std::size_t>(at)].first, held[static_cast<std::size_t>(at)].second);
+      held.erase(held.begin() + at);
+    }
+  }
+  expect(store.snapshot(), now);
+}
+
+TEST(IndexerTest, AnUpdateThatNoSnapshotSeesChangesOneSlot) {
+  Indexer store(test_indexers());
+  for (std::size_t i = 0; i < 100; ++i) store.put(pod("a/" + std::to_string(i), 1, on("n1")));
+  const auto state = [&] { return store.snapshot().pin()->state; };
+  const auto* before = state();
+  const auto version = store.snapshot().version();
+  store.put(pod("a/7", 2, on("n1")));
+  EXPECT_EQ(state(), before);
+  EXPECT_EQ(store.snapshot().version(), version + 1);
+  const Snapshot held = store.snapshot();
+  store.put(pod("a/7", 3, on("n1")));
+  EXPECT_NE(state(), before) << "the snapshot has it";
+  EXPECT_EQ(held.get("a", "7").resource_version(), "2");
+  before = state();
+  store.put(pod("a/7", 4, on("n1")));
+  EXPECT_EQ(state(), before) << "the snapshot sees the slot of its own version";
+  EXPECT_EQ(held.get("a", "7").resource_version(), "2");
+  store.put(pod("a/7", 5, on("n2")));
+  EXPECT_NE(state(), before) << "the index changes";
+  EXPECT_THAT(store.index_keys("node", "n2"), ElementsAre("a/7"));
 }
 
 TEST(SnapshotTest, MayBeIteratedWhileTheStoreChanges) {

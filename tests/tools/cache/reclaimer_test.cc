@@ -172,6 +172,40 @@ TEST_F(ReclaimerTest, AGuardProtectsWhatAPinLetsGo) {
   EXPECT_EQ(*a, 1);
 }
 
+TEST_F(ReclaimerTest, ChangesInPlaceWhatNoPinSees) {
+  const auto change_what_is_there_since = [this](std::uint64_t birth, Piece* old) {
+    const Retired retired{old, [](void* memory) { ++*static_cast<Piece*>(memory); }, birth,
+                          version_ + 1};
+    bool changed = false;
+    const bool said =
+        reclaimer_->publish_in_place(birth, version_ + 1, {&retired, 1}, [&] { changed = true; });
+    EXPECT_EQ(said, changed);
+    if (said) ++version_;
+    return said;
+  };
+  Piece* a = piece();
+  Piece* b = piece();
+  publish();
+  const auto at2 = pin();
+  EXPECT_FALSE(change_what_is_there_since(1, a));
+  EXPECT_FALSE(change_what_is_there_since(2, a));
+  publish();
+  EXPECT_FALSE(change_what_is_there_since(2, a));
+  EXPECT_TRUE(change_what_is_there_since(3, a)) << "the pin has another one";
+  reclaimer_->reclaim();
+  EXPECT_EQ(*a, 1);
+  {
+    const Reclaimer::Guard guard(*reclaimer_);
+    EXPECT_TRUE(change_what_is_there_since(3, b));
+    reclaimer_->reclaim();
+    EXPECT_EQ(*b, 0) << "the guard may have seen it";
+  }
+  reclaimer_->reclaim();
+  EXPECT_EQ(*b, 1);
+  reclaimer_->unpin(at2);
+  EXPECT_TRUE(change_what_is_there_since(2, piece()));
+}
+
 /// Many more than one portion.
 TEST_F(ReclaimerTest, APinLetsGoOfManyAtOnceIfNobodyWrites) {
   const auto at1 = pin();

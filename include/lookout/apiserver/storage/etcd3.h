@@ -22,9 +22,14 @@ struct EtcdOptions {
   /// The prefix of all keys.
   LOOKOUT_OPTION std::string prefix = "/registry";
 
-  /// PEM files: the CA of the members' certificates, and a client certificate. When the client
-  /// certificate's files change, the next request uses the new ones (they are checked once a
-  /// second); the CA file is read once.
+  /// How often the endpoints are replaced by the client URLs of the cluster's member list, the first
+  /// time at once; 0: never (clientv3's AutoSyncInterval). Only if the members advertise URLs that
+  /// can be reached from here.
+  std::chrono::milliseconds sync_interval{0};
+
+  /// PEM files: the CA of the members' certificates, and a client certificate. When they change, the
+  /// next request uses the new ones (they are checked once a second), while watches go on with the
+  /// old ones. Files that cannot be used do not replace good ones.
   LOOKOUT_OPTION std::string ca_file = {};
   LOOKOUT_OPTION std::string cert_file = {};
   LOOKOUT_OPTION std::string key_file = {};
@@ -32,9 +37,17 @@ struct EtcdOptions {
   LOOKOUT_OPTION std::string username = {};
   LOOKOUT_OPTION std::string password = {};
 
+  /// Until a member has answered for the first time.
   std::chrono::milliseconds dial_timeout{3000};
   /// The time limit of a request, including retries. Does not apply to watches.
   std::chrono::milliseconds request_timeout{10000};
+
+  /// The largest request that is sent, as a message of gRPC (clientv3's MaxCallSendMsgSize): a larger
+  /// one fails with 413. etcd itself takes 1.5 MiB, unless --max-request-bytes says otherwise.
+  std::size_t max_send_bytes = 2u << 20;
+  /// The largest answer that is accepted (clientv3's MaxCallRecvMsgSize). A request with a larger one
+  /// fails; a watch ends with an error.
+  std::size_t max_receive_bytes = 0x7fffffff;
 
   /// How often etcd is compacted; 0: never. Of several servers that share one etcd, one compacts.
   std::chrono::milliseconds compaction_interval{std::chrono::minutes(5)};
@@ -64,8 +77,8 @@ struct EtcdOptions {
 /// (`--storage-media-type=application/json`), revisions as resourceVersions. Any number of servers
 /// may share one etcd and write to it.
 ///
-/// It uses etcd's JSON gateway, which every etcd since 3.4 serves on its client address (unless it
-/// was started with --enable-grpc-gateway=false).
+/// It speaks etcd's gRPC protocol, directly: proxies that the environment names are not used. With a
+/// client certificate, etcd takes its common name for the user, if it was told to authenticate.
 ///
 /// Writes without an answer throw StorageError (kUnreachable, kTimeout): they may have succeeded.
 class EtcdBackend final : public Backend {

@@ -7,7 +7,6 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -210,8 +209,7 @@ struct AsyncSlot : Slot<Result> {
 };
 
 template <class Result, class Function>
-Awaitable<void> run_attempt(Function& function, std::shared_ptr<AsyncSlot<Result>> slot,
-                            AsyncEvent event) {
+Awaitable<void> run_attempt(Function& function, std::shared_ptr<AsyncSlot<Result>> slot) {
   try {
     const CallRun::Try& attempt = *slot->attempt;
     if constexpr (std::is_same_v<Result, Nothing>) {
@@ -224,8 +222,6 @@ Awaitable<void> run_attempt(Function& function, std::shared_ptr<AsyncSlot<Result
   } catch (...) {
     slot->error = std::current_exception();
   }
-  slot->done = true;
-  event.ring_here();
 }
 
 /// On a strand of its own, as are the attempts.
@@ -268,9 +264,13 @@ Awaitable<Result> call_on_strand(const Balancer& balancer, CallPolicy policy, Fu
         slot->attempt = &run.current();
         slots.push_back(slot);
         last.reset();
-        boost::asio::co_spawn(
-            executor, run_attempt<Result>(function, slot, event),
-            boost::asio::bind_cancellation_slot(slot->cancel.slot(), boost::asio::detached));
+        boost::asio::co_spawn(executor, run_attempt<Result>(function, slot),
+                              // Asio uses the signal until it calls this.
+                              boost::asio::bind_cancellation_slot(
+                                  slot->cancel.slot(), [slot, event](const std::exception_ptr&) {
+                                    slot->done = true;
+                                    event.ring_here();
+                                  }));
         if (policy.hedge_after.count() > 0) hedge_at = run.now() + policy.hedge_after;
       } else if (std::ranges::all_of(slots, &AsyncSlot<Result>::looked_at)) {
         over = next == CallRun::Next::kOver;
@@ -283,7 +283,10 @@ Awaitable<Result> call_on_strand(const Balancer& balancer, CallPolicy policy, Fu
     for (const SlotPtr& slot : slots) {
       if (!slot->looked_at) wake = std::min(wake, slot->attempt->until);
     }
-    co_await event.wait(wake);
+    // One that has ended before now rang when nobody listened.
+    const bool has_ended = std::ranges::any_of(
+        slots, [](const SlotPtr& slot) { return slot->done && !slot->looked_at; });
+    if (!has_ended) co_await event.wait(wake);
 
     const auto now = run.now();
     for (const SlotPtr& slot : slots) {

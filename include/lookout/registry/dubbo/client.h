@@ -38,7 +38,7 @@ struct ClientOptions {
   /// Decides on the label of this pod. kDetect lists pods; a client that must not labels as kDubbo15.
   Generation generation = Generation::kDetect;
   /// Only looks: it needs no pod, labels none and writes nothing (create() throws InvalidArgument);
-  /// `namespaces` are all that it looks in, an empty one means all.
+  /// it looks in `namespaces`, which may be {kAllNamespaces}, else in the client's default one.
   bool observer = false;
   /// The pod that this is; what is empty is found (PodIdentity::find), with the client's default
   /// namespace as the last resort.

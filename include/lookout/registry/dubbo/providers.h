@@ -24,7 +24,9 @@ struct ProviderNames {
 /// A record whose key is "/ROOT/INTERFACE/providers/URL" (the URL percent-encoded) is an instance.
 /// Its service is called as dubbo calls it, "GROUP/INTERFACE:VERSION", the group and the version
 /// only if the URL has them ("com.example.User" otherwise; a version 0.0.0 is none): a consumer
-/// gets on with providers of exactly its group and version. All that one pod announces for one
+/// gets on with providers of exactly its group and version, or, as in dubbo, of any if it asks for
+/// "*": "*/INTERFACE:1.0", "GROUP/INTERFACE:*", "*/INTERFACE:*". services() does not list these; a pod
+/// that announces several services of them is found with the last, in the order of their names. All that one pod announces for one
 /// service, with several protocols for example, is one instance. Records that an earlier life of the
 /// program has left on its pod do not count: of one protocol those with another "pid" and an older
 /// "timestamp", of one endpoint those with an older "timestamp".

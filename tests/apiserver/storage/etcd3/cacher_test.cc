@@ -11,11 +11,11 @@
 
 #include "lookout/api/status.h"
 #include "lookout/apiserver/storage/etcd3.h"
-#include "lookout/base/base64.h"
+#include "tests/apiserver/grpc/grpc_server.h"
+#include "tests/apiserver/storage/etcd3/etcd_answers.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
 #include "tests/support/eventually.h"
-#include "tests/support/http_server.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
@@ -31,7 +31,8 @@ using testing::Not;
 /// the time.
 class BusyEtcd {
  public:
-  BusyEtcd() : server_([this](test::HttpConnection& c) { serve(c); }) {
+  explicit BusyEtcd(std::string version = "3.4.23")
+      : version_(std::move(version)), server_([this](test::GrpcCall& call) { serve(call); }) {
     for (int i = 0; i < 30; ++i) add("m", "a" + std::to_string(i));
     add("n", "b");
   }
@@ -41,6 +42,15 @@ class BusyEtcd {
   int scans() const { return scans_; }
   int probes() const { return probes_; }
   int watches() const { return watches_; }
+  int progress_requests() const { return progress_requests_; }
+  /// Whether requests for progress are answered, by one of a version that does so.
+  void tell_progress(bool tell) { tells_progress_ = tell; }
+  /// From now on, requests change nothing: only this does.
+  void be_quiet() { busy_ = false; }
+  void change_something_else() { ++revision_; }
+  int revision() const { return revision_; }
+  /// Requests for progress are answered as by a member that has come no further.
+  void stay_behind_at(int revision) { progress_ = revision; }
   /// Whether what there is can be read.
   void answer_lists(bool answer) { answers_lists_ = answer; }
 
@@ -49,59 +59,65 @@ class BusyEtcd {
     const api::Object object =
         api::Object::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":")" + ns +
                            R"(","name":")" + name + "\"}}");
-    const std::string kv = R"({"key":")" + encode_base64("/p/pods/" + ns + "/" + name) +
-                           R"(","create_revision":"5","mod_revision":"5","value":")" +
-                           encode_base64(json_codec()->encode(object)) + R"("})";
-    all_ += (all_.empty() ? "" : ",") + kv;
-    last_ = kv;
+    last_ = test::key_value("/p/pods/" + ns + "/" + name, json_codec()->encode(object), 5, 5);
+    all_.message(2, last_);
     ++count_;
   }
-  void serve(test::HttpConnection& c) {
-    while (const auto request = c.read_request()) {
-      const std::string& body = request->body;
-      const std::string header = R"({"header":{"revision":")" + std::to_string(++revision_) + "\"}";
-      const auto has = [&](const std::string& text) {
-        return body.find(text) != std::string::npos;
-      };
-      if (request->target == "/v3/watch") {
-        ++watches_;
-        c.begin_chunks();
-        c.chunk(R"({"result":)" + header +
-                R"(,"created":true}})"
-                "\n");
-        c.wait_for_close();
-        return;
-      }
-      if (has("count_only")) ++probes_;
-      if (has("range_end") && !answers_lists_) {
-        c.respond({.status = 500, .body = R"({"code":13,"message":"out of order"})"});
-      } else if (has("min_mod_revision")) {
-        ++scans_;
-        c.respond({.body = header + R"(,"count":")" + std::to_string(count_) + "\"}"});
-      } else if (has(encode_base64("/p/pods/n/") + "\"")) {
-        c.respond({.body = header + R"(,"kvs":[)" + last_ + R"(],"count":"1"})"});
-      } else if (has("range_end")) {
-        c.respond({.body = header + R"(,"kvs":[)" + all_ + R"(],"count":")" +
-                           std::to_string(count_) + "\"}"});
-      } else {
-        c.respond({.body = header + "}"});
-      }
+  void serve(test::GrpcCall& call) {
+    const std::string request = call.message().value_or("");
+    if (busy_) ++revision_;
+    test::Proto answer = test::answer(static_cast<std::uint64_t>(revision_.load()));
+    if (call.path() == "/etcdserverpb.Watch/Watch") return watch(call, answer);
+    if (call.path() == "/etcdserverpb.Maintenance/Status")
+      return static_cast<void>(call.send(answer.bytes(2, version_).text()));
+    const bool many = !test::bytes_of(request, 2).empty();
+    if (test::number_of(request, 9) != 0) ++probes_;
+    if (many && !answers_lists_) return call.end(EtcdError::kInternal, "out of order");
+    if (test::number_of(request, 10) != 0) {
+      ++scans_;
+      answer.number(4, count_);
+    } else if (test::bytes_of(request, 1) == "/p/pods/n/") {
+      answer.message(2, last_).number(4, 1);
+    } else if (many) {
+      answer.append(all_.text()).number(4, count_);
+    }
+    call.send(answer.text());
+  }
+
+  void watch(test::GrpcCall& call, test::Proto& created) {
+    ++watches_;
+    call.send(created.number(3, 1).text());
+    while (const auto more = call.message()) {
+      if (!test::field_of(*more, 3)) continue;
+      ++progress_requests_;
+      if (!tells_progress_) continue;
+      // Of no watch: it is for all that the stream has.
+      const int behind = progress_;
+      const auto at = static_cast<std::uint64_t>(behind != 0 ? behind : revision_.load());
+      call.send(test::answer(at).number(2, ~std::uint64_t{0}).text());
     }
   }
 
-  std::string all_;
-  std::string last_;
-  int count_ = 0;
+  const std::string version_;
+  test::Proto all_;
+  test::Proto last_;
+  std::uint64_t count_ = 0;
   std::atomic<bool> answers_lists_{true};
+  std::atomic<bool> tells_progress_{true};
+  std::atomic<int> progress_requests_{0};
+  std::atomic<bool> busy_{true};
+  std::atomic<int> progress_{0};
   std::atomic<int> revision_{10};
   std::atomic<int> scans_{0};
   std::atomic<int> probes_{0};
   std::atomic<int> watches_{0};
-  test::HttpServer server_;
+  test::GrpcServer server_;
 };
 
 class CacherTest : public testing::Test {
  protected:
+  explicit CacherTest(std::string version = "3.4.23") : etcd_(std::move(version)) {}
+
   void cache(std::chrono::milliseconds silence) {
     cacher::Options options;
     options.silence = silence;
@@ -138,6 +154,79 @@ TEST_F(CacherTest, TheNewestStateOfALittlePartIsReadItself) {
   EXPECT_EQ(pods_->list("m/").objects.size(), 30u);
   EXPECT_EQ(pods_->list("").objects.size(), 31u);
   EXPECT_EQ(etcd_.scans(), 2);
+}
+
+/// With an etcd that can be asked for its progress.
+class ProgressTest : public CacherTest {
+ protected:
+  ProgressTest() : CacherTest("3.5.16") {}
+
+  /// The watch has been created, and may be asked.
+  void be_ready() {
+    ASSERT_TRUE(eventually([&] {
+      pods_->list("");
+      return etcd_.progress_requests() > 0;
+    }));
+  }
+};
+
+TEST_F(ProgressTest, TheNewestStateIsThatOfTheCacheOnceItsWatchHasComeSoFar) {
+  cache(std::chrono::hours(1));
+  be_ready();
+  const int before = etcd_.scans();
+  for (int i = 1; i <= 20; ++i) {
+    const int asked = etcd_.progress_requests();
+    EXPECT_EQ(pods_->list("").objects.size(), 31u);
+    EXPECT_EQ(pods_->list("n/").objects.size(), 1u) << "even a little part of it";
+    EXPECT_GE(etcd_.progress_requests(), asked + 2) << "each has asked";
+  }
+  EXPECT_EQ(etcd_.scans(), before) << "etcd need not look at what there is";
+}
+
+TEST_F(ProgressTest, AListOfAnIdleResourceCostsOneRequestForProgress) {
+  cache(std::chrono::hours(1));
+  be_ready();
+  etcd_.be_quiet();
+  pods_->list("");
+  for (const bool known : {false, true, false, true}) {
+    const int asked = etcd_.progress_requests();
+    etcd_.change_something_else();
+    if (known) client_.range("/x");
+    EXPECT_EQ(pods_->list("").objects.size(), 31u);
+    EXPECT_EQ(etcd_.progress_requests(), asked + 1) << known;
+    EXPECT_EQ(pods_->list("").revision, static_cast<Revision>(etcd_.revision()));
+    EXPECT_EQ(etcd_.progress_requests(), asked + 1) << "nothing has changed since";
+  }
+}
+
+TEST_F(ProgressTest, AMemberThatIsBehindIsNotAskedWithoutAPause) {
+  cache(std::chrono::hours(1));
+  be_ready();
+  etcd_.be_quiet();
+  pods_->list("");
+  etcd_.stay_behind_at(etcd_.revision());
+  const int asked = etcd_.progress_requests();
+  etcd_.change_something_else();
+  EXPECT_EQ(pods_->list("").objects.size(), 31u) << "from etcd, after 300 ms";
+  // After 0, 20, 60, 140 and 300 ms; and once more if an answer was late.
+  EXPECT_LE(etcd_.progress_requests(), asked + 8);
+}
+
+TEST_F(ProgressTest, ASilentWatchIsAskedAndReplacedIfItDoesNotAnswer) {
+  cache(std::chrono::milliseconds(10));
+  EXPECT_TRUE(eventually([&] { return etcd_.progress_requests() >= 5; }));
+  EXPECT_EQ(etcd_.watches(), 1);
+  EXPECT_EQ(etcd_.scans(), 0);
+  etcd_.tell_progress(false);
+  EXPECT_TRUE(eventually([&] { return etcd_.watches() >= 2; }));
+}
+
+TEST(ProgressVersionTest, IsOneThatKeepsProgressBehindEvents) {
+  for (const char* sound : {"3.4.31", "3.4.40", "3.5.13", "3.5.16", "3.6.0", "3.6.0-rc.1", "4.0.0"})
+    EXPECT_TRUE(has_sound_progress(sound)) << sound;
+  for (const char* other :
+       {"3.4.23", "3.4.30", "3.3.99", "3.5.0", "3.5.12", "2.9.9", "", "3", "3.5", "x.y.z", "3.5.x"})
+    EXPECT_FALSE(has_sound_progress(other)) << other;
 }
 
 TEST_F(CacherTest, WithoutAStateListsAndWatchesAreRefused) {

@@ -373,6 +373,22 @@ TEST_F(ClusterTest, AWatcherThatMissedACompactionBeginsWithTheStateAgain) {
   EXPECT_GT(watches_, followers_.size()) << "each got its 410";
 }
 
+TEST_F(ClusterTest, OneEndpointIsEnoughToFindTheOtherMembers) {
+  test::EtcdCluster cluster({.members = 3});
+  etcd3::EtcdClient client(etcd3::options_for({cluster.endpoint(0)}));
+  EXPECT_THAT(client.run(client->member_urls()),
+              testing::UnorderedElementsAreArray(cluster.endpoints()));
+  client.run(client->sync_members());
+  cluster.kill(0);
+  EXPECT_TRUE(eventually([&] {
+    try {
+      return client.put("/a", "x") != 0;
+    } catch (const Error&) {
+      return false;  // no leader yet
+    }
+  }));
+}
+
 TEST_F(ClusterTest, ConnectionsMayBreakAtAnyTime) {
   cluster_ = std::make_unique<test::EtcdCluster>();
   writing_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));

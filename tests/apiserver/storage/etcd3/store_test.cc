@@ -2,15 +2,16 @@
 #include "apiserver/storage/etcd3/store.h"
 
 #include <atomic>
+#include <boost/asio/this_coro.hpp>
 #include <functional>
 
+#include "apiserver/grpc/channel.h"
 #include "apiserver/storage/etcd3/compactor.h"
 #include "lookout/api/status.h"
-#include "lookout/base/base64.h"
-#include "tests/apiserver/http_client.h"
+#include "tests/apiserver/grpc/grpc_server.h"
+#include "tests/apiserver/storage/etcd3/etcd_answers.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
-#include "tests/support/http_server.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::apiserver::storage::etcd3 {
@@ -115,22 +116,39 @@ class ListTest : public EtcdStoreTest {
   /// A list, and what happens before each of its pages but the first.
   StorageClient::Page list(const std::function<void()>& before_next_page,
                            ListOptions options = {}) {
-    const auto port = static_cast<std::uint16_t>(test::shared_etcd().port());
-    const test::HttpServer between(
-        test::HttpServer::answering([&, port](const test::HttpRequest& request) {
-          if (request.target == "/v3/kv/range" &&
-              request.body.find("range_end") != std::string::npos) {
-            const bool first =
-                request.body.find(R"("key":")" + encode_base64(prefix_ + "/pods/n/") + "\"") !=
-                std::string::npos;
-            if (first) ++begun_;
-            if (!first) before_next_page();
-          }
-          const HttpAnswer answer = http(port, request.method, request.target, request.body);
-          return test::HttpResponse{.status = answer.code, .body = answer.body};
-        }));
+    const test::GrpcServer between([&](test::GrpcCall& call) {
+      const std::string request = call.message().value_or("");
+      if (call.path() == "/etcdserverpb.KV/Range" && !test::bytes_of(request, 2).empty()) {
+        const bool first = test::bytes_of(request, 1) == prefix_ + "/pods/n/";
+        if (first) ++begun_;
+        if (!first) before_next_page();
+      }
+      pass_on(call, request);
+    });
     EtcdStore seen({between.url()}, prefix_);
     return seen->list("n/", std::move(options));
+  }
+
+  /// Asks etcd, and passes its answer on.
+  static void pass_on(test::GrpcCall& call, const std::string& request) {
+    EventLoop loop(1);
+    const auto channel = std::make_shared<grpc::Channel>(
+        loop.context(), grpc::Server{.url = test::shared_etcd().endpoint()});
+    const auto ask = [&]() -> Awaitable<void> {
+      const auto executor = co_await boost::asio::this_coro::executor;
+      grpc::CallRequest asked;
+      asked.path = call.path();
+      asked.message = request;
+      const auto asking = channel->start(std::move(asked), executor);
+      for (;;) {
+        const std::string piece = co_await asking->read();
+        if (piece.empty()) break;
+        call.send_raw(piece);
+      }
+      call.end(asking->status().code, asking->status().message);
+    };
+    loop.run(ask());
+    channel->shutdown();
   }
 
   void forget_the_past() {

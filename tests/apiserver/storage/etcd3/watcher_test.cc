@@ -7,17 +7,18 @@
 
 #include "apiserver/storage/etcd3/block_logger.h"
 #include "lookout/api/status.h"
-#include "lookout/base/base64.h"
+#include "tests/apiserver/grpc/grpc_server.h"
+#include "tests/apiserver/storage/etcd3/etcd_answers.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
 #include "tests/support/eventually.h"
-#include "tests/support/http_server.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::apiserver::storage::etcd3 {
 namespace {
 
 using test::eventually;
+using test::GrpcCall;
 
 WatchOptions from(Revision revision) {
   WatchOptions options;
@@ -235,114 +236,93 @@ TEST_F(WatcherTest, ALargeObjectComesWhole) {
 /// Its watches run a script each, in the order in which they come.
 class ScriptedEtcd {
  public:
-  using Script = std::function<void(test::HttpConnection&)>;
+  using Script = std::function<void(GrpcCall&)>;
   struct Request {
-    std::string body;
-    std::string has_leader;
+    std::uint64_t start = 0;
+    std::string has_leader = {};
   };
 
   explicit ScriptedEtcd(std::vector<Script> scripts)
-      : scripts_(std::move(scripts)), server_([this](test::HttpConnection& c) { serve(c); }) {}
+      : scripts_(std::move(scripts)), server_([this](GrpcCall& call) { serve(call); }) {}
 
   std::string url() const { return server_.url(); }
-  test::HttpServer& server() { return server_; }
+  test::GrpcServer& server() { return server_; }
   std::vector<Request> requests() const {
     const std::lock_guard lock(mutex_);
     return requests_;
   }
-  /// Where the watch of a request begins.
-  static std::string start_of(const Request& request) {
-    const std::string name = R"("start_revision":")";
-    const std::size_t at = request.body.find(name) + name.size();
-    return request.body.substr(at, request.body.find('"', at) - at);
-  }
 
  private:
-  void serve(test::HttpConnection& connection) {
-    while (const auto request = connection.read_request()) {
-      if (request->target != "/v3/watch") {
-        connection.respond({.body = R"({"header":{"revision":"4"},"count":"0"})"});
-        continue;
-      }
-      std::size_t index = 0;
-      {
-        const std::lock_guard lock(mutex_);
-        index = requests_.size();
-        requests_.push_back({request->body, request->header("Grpc-Metadata-hasleader")});
-      }
-      connection.begin_chunks();
-      // It has come as far as any watch.
-      connection.chunk(R"({"result":{"header":{"revision":"100"},"created":true}})"
-                       "\n");
-      if (index < scripts_.size()) scripts_[index](connection);
-      connection.wait_for_close();
-      return;
+  void serve(GrpcCall& call) {
+    if (call.path() != "/etcdserverpb.Watch/Watch")
+      return static_cast<void>(call.send(test::answer(4).text()));
+    std::size_t index = 0;
+    const std::string message = call.message().value_or("");
+    {
+      const std::lock_guard lock(mutex_);
+      index = requests_.size();
+      requests_.push_back({test::start_of(message), call.header("hasleader")});
     }
+    // It has come as far as any watch.
+    call.send(test::created(100).text());
+    if (index < scripts_.size()) scripts_[index](call);
+    call.wait_for_end();
   }
 
   const std::vector<Script> scripts_;
   mutable std::mutex mutex_;
   std::vector<Request> requests_;
-  test::HttpServer server_;
+  test::GrpcServer server_;
 };
 
-std::string event_json(const std::string& name, int revision, bool created = true) {
-  const std::string value =
-      encode_base64(json_codec()->encode(pod(name, std::to_string(revision))));
-  std::string out = R"({"kv":{"key":")" + encode_base64("/p/pods/n/" + name) +
-                    R"(","create_revision":")" + std::to_string(created ? revision : 1) +
-                    R"(","mod_revision":")" + std::to_string(revision) + R"(","value":")" + value +
-                    R"("})";
-  if (!created) out += R"(,"prev_kv":{"value":")" + value + R"("})";
-  return out + "}";
+test::Proto event_of(const std::string& name, std::uint64_t revision) {
+  return test::put_event(test::key_value("/p/pods/n/" + name,
+                                         json_codec()->encode(pod(name, std::to_string(revision))),
+                                         revision, revision));
 }
 
-std::string frame(int revision, const std::string& events, bool fragment = false) {
-  return R"({"result":{"header":{"revision":")" + std::to_string(revision) + R"("},)" +
-         (fragment ? R"("fragment":true,)" : "") + R"("events":[)" + events + "]}}\n";
-}
-
-std::string list(std::initializer_list<std::string> events) {
-  std::string out;
-  for (const std::string& event : events) out += (out.empty() ? "" : ",") + event;
-  return out;
+std::string message(std::uint64_t revision, const std::vector<test::Proto>& events,
+                    bool fragment = false) {
+  test::Proto out = test::answer(revision);
+  if (fragment) out.number(7, 1);
+  for (const test::Proto& event : events) out.message(11, event);
+  return out.text();
 }
 
 TEST(ScriptedWatcherTest, ABrokenConnectionIsReplacedByOneThatGoesOnBehindWhatCame) {
-  ScriptedEtcd etcd({[](test::HttpConnection& c) {
-                       c.chunk(frame(6, list({event_json("a", 5), event_json("b", 6)})));
+  ScriptedEtcd etcd({[](GrpcCall& c) {
+                       c.send(message(6, {event_of("a", 5), event_of("b", 6)}));
                        // The next one is cut.
-                       const std::string cut = frame(7, event_json("c", 7));
-                       c.chunk(cut.substr(0, cut.size() / 2));
-                       c.shutdown_write();
+                       const std::string cut = grpc::framed(message(7, {event_of("c", 7)}));
+                       c.send_raw(cut.substr(0, cut.size() / 2));
+                       c.reset_connection();
                      },
-                     [](test::HttpConnection& c) {
-                       c.chunk(frame(8, list({event_json("c", 7), event_json("d", 8)})));
-                       c.end_chunks();
-                       c.close();
+                     [](GrpcCall& c) {
+                       c.send(message(8, {event_of("c", 7), event_of("d", 8)}));
+                       c.end();
                      },
-                     [](test::HttpConnection& c) { c.chunk(frame(9, event_json("e", 9))); }});
+                     [](GrpcCall& c) { c.send(message(9, {event_of("e", 9)})); }});
   EtcdStore pods({etcd.url()}, "/p");
   auto watch = pods->watch("", from(4));
   EXPECT_THAT(watch->take(5),
               ElementsAre("ADDED n/a", "ADDED n/b", "ADDED n/c", "ADDED n/d", "ADDED n/e"));
   const auto requests = etcd.requests();
   ASSERT_THAT(requests, SizeIs(3));
-  EXPECT_EQ(ScriptedEtcd::start_of(requests[0]), "5");
-  EXPECT_EQ(ScriptedEtcd::start_of(requests[1]), "7");
-  EXPECT_EQ(ScriptedEtcd::start_of(requests[2]), "9");
+  EXPECT_EQ(requests[0].start, 5u);
+  EXPECT_EQ(requests[1].start, 7u);
+  EXPECT_EQ(requests[2].start, 9u);
   for (const auto& request : requests) EXPECT_EQ(request.has_leader, "true");
 }
 
 TEST(ScriptedWatcherTest, ARevisionThatCameHalfIsCompletedAndNothingIsRepeated) {
-  const std::string all = list({event_json("a", 7), event_json("b", 7), event_json("c", 7)});
-  ScriptedEtcd etcd({[](test::HttpConnection& c) {
-                       c.chunk(frame(7, list({event_json("a", 7), event_json("b", 7)}), true));
-                       c.shutdown_write();
+  const std::vector<test::Proto> all = {event_of("a", 7), event_of("b", 7), event_of("c", 7)};
+  ScriptedEtcd etcd({[&](GrpcCall& c) {
+                       c.send(message(7, {all[0], all[1]}, true));
+                       c.reset(grpc::Http2Error::kInternal);
                      },
-                     [&](test::HttpConnection& c) {
-                       c.chunk(frame(7, all));
-                       c.chunk(frame(8, event_json("d", 8)));
+                     [&](GrpcCall& c) {
+                       c.send(message(7, all));
+                       c.send(message(8, {event_of("d", 8)}));
                      }});
   EtcdStore pods({etcd.url()}, "/p");
   auto watch = pods->watch("", from(4));
@@ -351,13 +331,13 @@ TEST(ScriptedWatcherTest, ARevisionThatCameHalfIsCompletedAndNothingIsRepeated) 
   EXPECT_TRUE(events[0].revision_continues);
   EXPECT_TRUE(events[1].revision_continues);
   EXPECT_FALSE(events[2].revision_continues);
-  EXPECT_EQ(ScriptedEtcd::start_of(etcd.requests().at(1)), "5");
+  EXPECT_EQ(etcd.requests().at(1).start, 5u);
 }
 
 TEST(ScriptedWatcherTest, AFragmentedAnswerIsOneRevision) {
-  ScriptedEtcd etcd({[](test::HttpConnection& c) {
-    c.chunk(frame(7, event_json("a", 7), true));
-    c.chunk(frame(7, event_json("b", 7), false));
+  ScriptedEtcd etcd({[](GrpcCall& c) {
+    c.send(message(7, {event_of("a", 7)}, true));
+    c.send(message(7, {event_of("b", 7)}, false));
   }});
   EtcdStore pods({etcd.url()}, "/p");
   const auto events = pods->watch("", from(4))->take_events(2);
@@ -365,20 +345,26 @@ TEST(ScriptedWatcherTest, AFragmentedAnswerIsOneRevision) {
   EXPECT_FALSE(events.at(1).revision_continues);
 }
 
+/// How etcd ends a watch.
+using Ending = std::function<void(GrpcCall&)>;
+Ending says(test::Proto message) {
+  return [text = message.text()](GrpcCall& call) { call.send(text); };
+}
+Ending ends(int code, std::string message) {
+  return [code, message](GrpcCall& call) { call.end(code, message); };
+}
+
 /// An etcd whose watches know only the token that was given out last, once `good` have been.
 class EtcdWithUsers {
  public:
-  EtcdWithUsers(int good, std::string refusal)
-      : good_(good), refusal_(std::move(refusal)), server_([this](test::HttpConnection& c) {
-          while (const auto request = c.read_request()) {
-            if (request->target == "/v3/auth/authenticate") {
-              c.respond({.body = R"({"token":"t)" + std::to_string(++tokens_) + R"("})"});
-            } else if (request->target == "/v3/watch") {
-              watch(c, *request);
-              return;
-            } else {
-              c.respond({.body = R"({"header":{"revision":"4"},"count":"0"})"});
-            }
+  EtcdWithUsers(int good, Ending refusal)
+      : good_(good), refusal_(std::move(refusal)), server_([this](GrpcCall& call) {
+          if (call.path() == "/etcdserverpb.Auth/Authenticate") {
+            call.send(test::Proto().bytes(2, "t" + std::to_string(++tokens_)).text());
+          } else if (call.path() == "/etcdserverpb.Watch/Watch") {
+            watch(call);
+          } else {
+            call.send(test::answer(4).text());
           }
         }) {}
 
@@ -390,51 +376,39 @@ class EtcdWithUsers {
     return out;
   }
   int tokens() const { return tokens_; }
-  std::vector<std::string> starts() const {
-    const std::lock_guard lock(mutex_);
-    return starts_;
-  }
 
  private:
-  void watch(test::HttpConnection& c, const test::HttpRequest& request) {
-    c.begin_chunks();
-    const int token = std::stoi(request.header("Authorization").substr(1));
-    const int revision = [&] {
-      const std::lock_guard lock(mutex_);
-      starts_.push_back(ScriptedEtcd::start_of({request.body, ""}));
-      return std::stoi(starts_.back());
-    }();
+  void watch(GrpcCall& call) {
+    const int token = std::stoi(call.header("token").substr(1));
+    const std::uint64_t revision = test::start_of(call.message().value_or(""));
     if (token < good_) {
-      c.chunk(refusal_ + "\n");
+      refusal_(call);
     } else {
-      c.chunk(R"({"result":{"header":{"revision":"100"},"created":true}})"
-              "\n");
-      c.chunk(frame(revision, event_json("pod" + std::to_string(revision), revision)));
+      call.send(test::created(100).text());
+      call.send(message(revision, {event_of("pod" + std::to_string(revision), revision)}));
       // And the next one needs another token.
       ++good_;
-      c.chunk(refusal_ + "\n");
+      refusal_(call);
     }
-    c.wait_for_close();
+    call.wait_for_end();
   }
 
   std::atomic<int> good_;
   std::atomic<int> tokens_{0};
-  const std::string refusal_;
-  mutable std::mutex mutex_;
-  std::vector<std::string> starts_;
-  test::HttpServer server_;
+  const Ending refusal_;
+  test::GrpcServer server_;
 };
 
 struct Refusal {
   const char* name;
-  std::string frame;
+  Ending how;
 };
 void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.name; }
 
 class RefusedTokenTest : public testing::TestWithParam<Refusal> {};
 
 TEST_P(RefusedTokenTest, IsRenewedAndTheWatchGoesOn) {
-  EtcdWithUsers etcd(2, GetParam().frame);
+  EtcdWithUsers etcd(2, GetParam().how);
   EtcdBackend backend(etcd.options());
   StorageClient pods(backend.resource("pods"));
   auto watch = pods.watch("", from(4));
@@ -444,28 +418,24 @@ TEST_P(RefusedTokenTest, IsRenewedAndTheWatchGoesOn) {
 INSTANTIATE_TEST_SUITE_P(
     Watcher, RefusedTokenTest,
     testing::Values(
-        Refusal{
-            "Canceled",
-            R"({"result":{"header":{"revision":"1"},"watch_id":"-1","created":true,"canceled":true,"cancel_reason":"rpc error: code = Unauthenticated desc = etcdserver: invalid auth token"}})"},
-        Refusal{
-            "OldAuthRevision",
-            R"({"result":{"header":{"revision":"1"},"watch_id":"-1","created":true,"canceled":true,"cancel_reason":"rpc error: code = InvalidArgument desc = etcdserver: revision of auth store is old"}})"},
-        Refusal{
-            "PermissionDeniedAsOlderOnesSay",
-            R"({"result":{"header":{"revision":"1"},"watch_id":"-1","created":true,"canceled":true,"cancel_reason":"rpc error: code = PermissionDenied desc = etcdserver: permission denied"}})"},
-        Refusal{
-            "Error",
-            R"({"error":{"grpc_code":16,"http_code":401,"message":"etcdserver: invalid auth token"}})"},
-        Refusal{
-            "ErrorOfEtcd36",
-            R"({"error":{"code":16,"message":"etcdserver: invalid auth token","details":[]}})"}),
+        Refusal{"Canceled", says(test::canceled("rpc error: code = Unauthenticated desc = "
+                                                "etcdserver: invalid auth token",
+                                                0, true))},
+        Refusal{"OldAuthRevision", says(test::canceled("rpc error: code = InvalidArgument desc = "
+                                                       "etcdserver: revision of auth store is old",
+                                                       0, true))},
+        Refusal{"PermissionDeniedAsOlderOnesSay",
+                says(test::canceled("rpc error: code = PermissionDenied desc = "
+                                    "etcdserver: permission denied",
+                                    0, true))},
+        Refusal{"Error", ends(EtcdError::kUnauthenticated, "etcdserver: invalid auth token")}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(ScriptedWatcherTest, ATokenThatIsNeverTakenEndsTheWatch) {
   for (const bool bad : {true, false}) {
     EtcdWithUsers etcd(1000,
-                       bad ? R"({"error":{"code":16,"message":"etcdserver: invalid auth token"}})"
-                           : R"({"error":{"code":7,"message":"etcdserver: permission denied"}})");
+                       bad ? ends(EtcdError::kUnauthenticated, "etcdserver: invalid auth token")
+                           : ends(EtcdError::kPermissionDenied, "etcdserver: permission denied"));
     EtcdBackend backend(etcd.options());
     StorageClient pods(backend.resource("pods"));
     const auto events = pods.watch("", from(4))->take_until_the_end();
@@ -474,75 +444,78 @@ TEST(ScriptedWatcherTest, ATokenThatIsNeverTakenEndsTheWatch) {
   }
 }
 
-struct Ending {
+struct End {
   const char* name;
-  std::string frame;
+  Ending how;
   int code;
   const char* message;
 };
-void PrintTo(const Ending& ending, std::ostream* out) { *out << ending.name; }
+void PrintTo(const End& end, std::ostream* out) { *out << end.name; }
 
-class EndingTest : public testing::TestWithParam<Ending> {};
+class EndingTest : public testing::TestWithParam<End> {};
 
 TEST_P(EndingTest, IsOneErrorBehindWhatCameBefore) {
-  ScriptedEtcd etcd({[](test::HttpConnection& c) {
-    c.chunk(frame(5, event_json("a", 5)));
-    c.chunk(GetParam().frame + "\n");
-    c.chunk(frame(6, event_json("b", 6)));
+  ScriptedEtcd etcd({[](GrpcCall& c) {
+    c.send(message(5, {event_of("a", 5)}));
+    GetParam().how(c);
+    c.send(message(6, {event_of("b", 6)}));
   }});
   EtcdStore pods({etcd.url()}, "/p");
   const auto events = pods->watch("", from(4))->take_until_the_end();
   ASSERT_THAT(describe(events), ElementsAre("ADDED n/a", "ERROR"));
   EXPECT_EQ(status_of(events[1]).code, GetParam().code);
   EXPECT_THAT(status_of(events[1]).message, HasSubstr(GetParam().message));
-  EXPECT_TRUE(eventually([&] { return etcd.server().open_connections() == 0; }));
+  EXPECT_TRUE(eventually([&] { return etcd.server().open_calls() == 0; }));
   EXPECT_THAT(etcd.requests(), SizeIs(1)) << "and it does not try again";
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Watcher, EndingTest,
     testing::Values(
-        Ending{"NoLeader",
-               R"({"error":{"grpc_code":14,"http_code":503,"message":"etcdserver: no leader"}})",
-               500, "etcdserver: no leader"},
-        Ending{"Compacted", R"({"result":{"header":{},"canceled":true,"compact_revision":"9"}})",
-               410, "The resourceVersion for the provided watch is too old."},
-        Ending{"Canceled",
-               R"({"result":{"header":{},"canceled":true,"cancel_reason":"permission denied"}})",
-               500, "permission denied"},
-        Ending{
-            "NoPreviousValue",
-            R"({"result":{"events":[{"kv":{"key":"L3AvcG9kcy9uL2M=","create_revision":"1","mod_revision":"6","value":"e30="}}]}})",
+        End{"NoLeader", ends(EtcdError::kUnavailable, "etcdserver: no leader"), 500,
+            "etcdserver: no leader"},
+        End{"Compacted", says(test::canceled("", 9)), 410,
+            "The resourceVersion for the provided watch is too old."},
+        End{"Canceled", says(test::canceled("permission denied")), 500, "permission denied"},
+        End{"NoPreviousValue",
+            says(test::answer(6).message(11, test::put_event(test::key_value("/p/pods/n/c", "{}", 6,
+                                                                             1)))),
             500, "PrevKv=nil (key=\"/p/pods/n/c\", modRevision=6, type=PUT)"},
-        Ending{"CompactedAsEtcd36Says",
-               R"({"error":{"code":11,"message":"etcdserver: mvcc: required revision has been )"
-               R"(compacted","details":[]}})",
-               410, "The resourceVersion for the provided watch is too old."},
-        Ending{"NoJson", "<html>", 500, "did not answer as an etcd does"}),
+        End{"CompactedAsAStatus",
+            ends(EtcdError::kOutOfRange, "etcdserver: mvcc: required revision has been compacted"),
+            410, "The resourceVersion for the provided watch is too old."},
+        End{"NoMessage", [](GrpcCall& call) { call.send_raw("<html>"); }, 500,
+            "did not answer as an etcd does"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(ScriptedWatcherTest, WhoDoesNotReadMakesEtcdWait) {
-  std::atomic<test::HttpConnection*> connection{nullptr};
-  ScriptedEtcd etcd({[&](test::HttpConnection& c) {
-    connection = &c;
-    const std::string name(200, 'x');
-    for (int i = 5; c.chunk(frame(i, event_json(name + std::to_string(i), i))); ++i) continue;
-  }});
+TEST(ScriptedWatcherTest, WhoDoesNotReadMakesEtcdWaitAndNobodyElse) {
+  std::atomic<GrpcCall*> slow{nullptr};
+  ScriptedEtcd etcd({[&](GrpcCall& c) {
+                       slow = &c;
+                       const std::string name(200, 'x');
+                       for (std::uint64_t i = 5;; ++i) {
+                         if (!c.send(message(i, {event_of(name + std::to_string(i), i)}))) break;
+                       }
+                     },
+                     [](GrpcCall& c) { c.send(message(5, {event_of("a", 5)})); }});
   EtcdStore pods({etcd.url()}, "/p");
   {
     auto watch = pods->watch("", from(4));
     watch->take(1);
-    EXPECT_TRUE(eventually([&] { return connection != nullptr && connection.load()->stalled(); }));
-    // Two queues of 100, one buffer of the transport and those of the sockets.
-    EXPECT_LT(connection.load()->written(), 32u << 20);
+    EXPECT_TRUE(eventually([&] { return slow != nullptr && slow.load()->stalled(); }));
+    // Two queues of 100, and the window of the stream.
+    EXPECT_LT(slow.load()->written(), 4u << 20);
+    // Over the same connection others get what is theirs.
+    EXPECT_EQ(pods->watch("", from(4))->take(1).at(0), "ADDED n/a");
+    EXPECT_EQ(etcd.server().connections(), 1);
     // The events that were held back arrive in order.
     const auto events = watch->take_events(20000);
     ASSERT_THAT(events, SizeIs(20000));
     for (std::size_t i = 1; i < events.size(); ++i)
       ASSERT_EQ(events[i].revision, events[i - 1].revision + 1);
   }
-  EXPECT_TRUE(eventually([&] { return etcd.server().open_connections() == 0; }))
-      << "a watch that is let go of leaves no connection";
+  EXPECT_TRUE(eventually([&] { return etcd.server().open_calls() == 0; }))
+      << "a watch that is let go of leaves no stream";
 }
 
 TEST(ScriptedWatcherTest, CancellingEndsItWithoutAnError) {
@@ -552,7 +525,7 @@ TEST(ScriptedWatcherTest, CancellingEndsItWithoutAnError) {
   EXPECT_TRUE(eventually([&] { return !etcd.requests().empty(); }));
   watch->cancel();
   EXPECT_THAT(watch->take_until_the_end(), SizeIs(0));
-  EXPECT_TRUE(eventually([&] { return etcd.server().open_connections() == 0; }));
+  EXPECT_TRUE(eventually([&] { return etcd.server().open_calls() == 0; }));
 }
 
 // --- saying that it is slow

@@ -1,0 +1,39 @@
+// UserAdmission: the built-in admission that depends on the user of a request.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "apiserver/auth/authorizer.h"
+#include "apiserver/resources/admission.h"
+
+namespace lookout::apiserver::admission {
+
+/// Checks writes of roles and bindings, enters the requester into CertificateSigningRequests,
+/// checks their approval, and refuses an update or a patch that creates an object to users who may
+/// not create it; then asks the next admission. Lives as long as one request.
+class UserAdmission : public resources::Admission {
+ public:
+  /// All must outlive it. `verb` is the verb of the request.
+  UserAdmission(resources::Admission& next, const auth::Authorizer& authorizer,
+                const auth::User& user, resources::Target target, std::string subresource,
+                std::string_view verb);
+
+  bool concerns(resources::Write::Operation operation) const override;
+  Awaitable<api::Object> mutate(resources::Write write, Normalize normalize) override;
+  Awaitable<void> validate(resources::Write write) override;
+
+ private:
+  bool is_signing_request() const;
+  auth::Attributes creation() const;
+
+  resources::Admission& next_;
+  const auth::Authorizer& authorizer_;
+  const auth::User& user_;
+  const resources::Target target_;
+  const std::string subresource_;
+  /// True unless the request is no "create", and the user may not make one.
+  bool may_create_ = true;
+};
+
+}  // namespace lookout::apiserver::admission

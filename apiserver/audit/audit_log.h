@@ -1,0 +1,46 @@
+// AuditLog: who asked for what, and whether they got it.
+#pragma once
+
+#include <fstream>
+#include <mutex>
+#include <string>
+
+#include "apiserver/auth/user.h"
+#include "apiserver/endpoints/request_info.h"
+#include "lookout/api/time.h"
+#include "lookout/apiserver/server.h"
+#include "lookout/base/http/message.h"
+
+namespace lookout::apiserver::audit {
+
+/// One answered request. The pointers and references are the caller's.
+struct Event {
+  const http::Request& request;
+  const endpoints::RequestInfo& info;
+  api::Time received;
+  /// Null if authentication failed.
+  const auth::User* user = nullptr;
+  /// Null without impersonation.
+  const auth::User* impersonated = nullptr;
+  int code = 200;
+  bool allowed = true;
+  /// The authorizer's reason.
+  std::string reason = {};
+};
+
+/// Appends events in the form of audit.k8s.io/v1 to a file, one line of JSON each. An event is
+/// written when its answer is ready; for watches, when they begin. Safe to use from many threads.
+class AuditLog {
+ public:
+  /// Throws lookout::Error if the file cannot be opened.
+  AuditLog(const std::string& file, AuditLevel level);
+
+  void write(const Event& event);
+
+ private:
+  const AuditLevel level_;
+  std::mutex mutex_;
+  std::ofstream out_;  // guarded by mutex_
+};
+
+}  // namespace lookout::apiserver::audit

@@ -1,0 +1,87 @@
+// Tokens of service accounts: signed, and verified.
+#pragma once
+
+#include <openssl/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "apiserver/auth/user.h"
+
+namespace lookout::apiserver::auth {
+
+/// An object that a token is bound to: the token is no longer valid when the object is deleted.
+struct BoundObject {
+  std::string kind;  ///< "Pod", "Secret" or "Node"; empty for none
+  std::string name = {};
+  std::string uid = {};
+};
+
+/// The content of a token (k8s.io/kubernetes/pkg/serviceaccount).
+struct TokenClaims {
+  std::string ns;
+  std::string account;
+  std::string account_uid;
+  BoundObject bound = {};
+  /// The node of a bound pod.
+  BoundObject node = {};
+  std::vector<std::string> audiences = {};
+  std::string id = {};
+  /// In seconds since 1970.
+  std::int64_t issued = 0;
+  std::int64_t expires = 0;
+
+  User user() const;
+};
+
+/// The groups of a service account, without system:authenticated.
+std::vector<std::string> groups_of_account(const std::string& ns);
+std::string name_of_account(const std::string& ns, const std::string& name);
+
+/// JSON Web Tokens with one key: RS256, or ES256. Safe to use from many threads.
+class TokenSigner {
+ public:
+  /// Reads a private key (PEM: RSA, or EC on P-256); with an empty `key_file`, the first token makes
+  /// a new one. Throws lookout::Error.
+  TokenSigner(const std::string& key_file, std::string issuer);
+  ~TokenSigner();
+
+  const std::string& issuer() const { return issuer_; }
+
+  std::string sign(const TokenClaims& claims) const;
+  /// Nothing if the token has another issuer or key, or has expired. Does not check the audiences.
+  std::optional<TokenClaims> verify(std::string_view token, std::int64_t now) const;
+
+ private:
+  struct FreeKey {
+    void operator()(EVP_PKEY* key) const;
+  };
+
+  struct Key {
+    std::unique_ptr<EVP_PKEY, FreeKey> pair = nullptr;
+    bool is_rsa = false;
+    std::string id = {};
+  };
+
+  void use(EVP_PKEY* pair, const std::string& source) const;
+  const Key& key() const;
+  std::optional<TokenClaims> read(std::string_view token) const;
+  std::string signature_of(std::string_view text) const;
+  bool is_signature(std::string_view signature, std::string_view text) const;
+
+  const std::string issuer_;
+  mutable std::once_flag has_key_;
+  mutable Key key_;
+  mutable std::mutex mutex_;
+  /// Tokens with a good signature, by digest; guarded by mutex_.
+  mutable std::unordered_map<std::string, TokenClaims> known_;
+};
+
+}  // namespace lookout::apiserver::auth

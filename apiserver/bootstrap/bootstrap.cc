@@ -1,0 +1,126 @@
+#include "apiserver/bootstrap/bootstrap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "apiserver/bootstrap/policy.h"
+#include "apiserver/controllers/beside.h"
+#include "apiserver/json.h"
+#include "lookout/api/status.h"
+
+namespace lookout::apiserver::bootstrap {
+namespace {
+
+using api::Object;
+using json::Value;
+using resources::Target;
+
+/// A storage may need a while for each object.
+constexpr std::size_t kAtOnce = 16;
+
+/// `present`, with the elements of `wanted` that it lacks appended.
+Object with_missing(const Object& present, const Object& wanted, const char* list) {
+  json::Document document = present.to_document();
+  auto& allocator = document.GetAllocator();
+  const json::Document other = wanted.to_document();
+  const Value* elements = json::find(other, list);
+  if (elements == nullptr) return present;
+  Value* own = json::find(document, list);
+  if (own == nullptr || !own->IsArray())
+    own = &json::set(document, list, Value(rapidjson::kArrayType), allocator);
+  bool complete = true;
+  for (const Value& element : elements->GetArray()) {
+    if (std::find(own->Begin(), own->End(), element) != own->End()) continue;
+    own->PushBack(json::deep_copy(element, allocator), allocator);
+    complete = false;
+  }
+  return complete ? present : Object::from(document);
+}
+
+Object reconciled(const Object& present, const Object& wanted) {
+  const api::Value autoupdate =
+      present["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"];
+  if (autoupdate.as_string() == "false") return present;
+  // Others fill in the rules of an aggregated role.
+  if (wanted["aggregationRule"].exists()) return present;
+  return with_missing(with_missing(present, wanted, "rules"), wanted, "subjects");
+}
+
+/// Whether the object had to be created; false if it is there.
+Awaitable<bool> create_once(const controllers::Context& context, Target target, Object object) {
+  const Object present = co_await target.resource->objects().get(target.key());
+  if (present) co_return false;
+  try {
+    co_await context.store.create(std::move(target), std::move(object));
+    co_return true;
+  } catch (const api::StatusError& e) {
+    if (!api::is_already_exists(e)) throw;
+  }
+  co_return false;
+}
+
+Target target_of(const controllers::Context& context, std::string_view group,
+                 std::string_view plural, const Object& object) {
+  Target target;
+  target.resource = context.resources.table()->find(group, "v1", plural);
+  target.ns = object.ns();
+  target.name = object.name();
+  return target;
+}
+
+Awaitable<void> reconcile(const controllers::Context& context, const Entry& entry) {
+  const Target target = target_of(context, entry.group, entry.plural, entry.object);
+  const bool created = co_await create_once(context, target, entry.object);
+  if (created) co_return;
+  resources::Store::Change change = [wanted = entry.object](const Object& present) {
+    return reconciled(present, wanted);
+  };
+  co_await context.store.update(target, std::move(change));
+}
+
+}  // namespace
+
+Awaitable<void> reconcile_policy(const controllers::Context& context) {
+  const std::vector<Entry> entries = parse_policy(policy_text());
+  std::function<Awaitable<void>(std::size_t)> work = [&](std::size_t index) {
+    return reconcile(context, entries[index]);
+  };
+  co_await controllers::run_beside(entries.size(), kAtOnce, std::move(work));
+}
+
+Awaitable<void> create_kubernetes_service(const controllers::Context& context, std::string ip,
+                                          std::string address, int port, bool tls) {
+  const char* name = tls ? "https" : "http";
+  const Object service = Object::parse(
+      fmt::format(R"({{"metadata":{{"name":"kubernetes","namespace":"default",)"
+                  R"("labels":{{"component":"apiserver","provider":"kubernetes"}}}},)"
+                  R"("spec":{{"type":"ClusterIP","clusterIP":"{}","sessionAffinity":"None",)"
+                  R"("ports":[{{"name":"{}","protocol":"TCP","port":{},"targetPort":{}}}]}}}})",
+                  ip, name, tls ? 443 : 80, port));
+  co_await create_once(context, target_of(context, "", "services", service), service);
+  const Object slice = Object::parse(
+      fmt::format(R"({{"metadata":{{"name":"kubernetes","namespace":"default",)"
+                  R"("labels":{{"kubernetes.io/service-name":"kubernetes"}}}},"addressType":"{}",)"
+                  R"("endpoints":[{{"addresses":["{}"],"conditions":{{"ready":true}}}}],)"
+                  R"("ports":[{{"name":"{}","protocol":"TCP","port":{}}}]}})",
+                  address.find(':') == std::string::npos ? "IPv4" : "IPv6", address, name, port));
+  const Target target = target_of(context, "discovery.k8s.io", "endpointslices", slice);
+  const bool created = co_await create_once(context, target, slice);
+  if (created) co_return;
+  // This server may have another address than the last one.
+  resources::Store::Change change = [slice](const Object& present) {
+    json::Document document = present.to_document();
+    const json::Document wanted = slice.to_document();
+    for (const char* part : {"endpoints", "ports"})
+      json::take(document, wanted, part, document.GetAllocator());
+    return Object::from(document);
+  };
+  co_await context.store.update(target, std::move(change));
+}
+
+}  // namespace lookout::apiserver::bootstrap

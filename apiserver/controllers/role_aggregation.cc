@@ -1,0 +1,125 @@
+#include "apiserver/controllers/role_aggregation.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "apiserver/json.h"
+#include "lookout/api/labels.h"
+#include "lookout/api/status.h"
+#include "lookout/k8s/meta/v1.h"
+
+namespace lookout::apiserver::controllers {
+namespace {
+
+using api::Object;
+using json::Value;
+
+/// All roles are computed at most so often: roles may aggregate aggregated roles, even in a
+/// circle.
+constexpr int kRounds = 10;
+
+std::vector<api::labels::Selector> selectors_of(const Object& role) {
+  std::vector<api::labels::Selector> out;
+  for (const api::Value one : role["aggregationRule"]["clusterRoleSelectors"].elements())
+    out.push_back(api::labels::from(k8s::meta::v1::LabelSelector(one)));
+  return out;
+}
+
+/// The rules that a role should have. `roles` are in the order of their names.
+json::Document aggregated_rules(const Object& role, const std::vector<Object>& roles) {
+  json::Document rules(rapidjson::kArrayType);
+  auto& allocator = rules.GetAllocator();
+  for (const auto& selector : selectors_of(role)) {
+    for (const Object& other : roles) {
+      if (other.name() == role.name() || !selector.matches(other["metadata"]["labels"])) continue;
+      const json::Document parts = other.to_document();
+      const Value* list = json::find(parts, "rules");
+      if (list == nullptr || !list->IsArray()) continue;
+      for (const Value& rule : list->GetArray()) {
+        if (std::find(rules.Begin(), rules.End(), rule) == rules.End())
+          rules.PushBack(json::deep_copy(rule, allocator), allocator);
+      }
+    }
+  }
+  return rules;
+}
+
+/// The role with those rules; nothing if it has them.
+std::optional<Object> changed(const Object& role, const Value& rules) {
+  json::Document document = role.to_document();
+  const Value* present = json::find(document, "rules");
+  const bool has_none = present == nullptr || !present->IsArray() || present->Empty();
+  if (has_none ? rules.Empty() : *present == rules) return std::nullopt;
+  auto& allocator = document.GetAllocator();
+  json::set(document, "rules", json::deep_copy(rules, allocator), allocator);
+  return Object::from(document);
+}
+
+}  // namespace
+
+RoleAggregation::RoleAggregation(Context context, Written written)
+    : context_(context),
+      written_(std::move(written)),
+      roles_(context_.resources.table()->find("rbac.authorization.k8s.io", "v1", "clusterroles")) {}
+
+Awaitable<void> RoleAggregation::settle() const {
+  for (int round = 0; round < kRounds; ++round) {
+    const bool changed = co_await settle_once();
+    if (!changed) co_return;
+  }
+}
+
+Awaitable<bool> RoleAggregation::settle_once() const {
+  storage::ListOptions options;
+  storage::ListResult list = co_await roles_->storage->list("", true, std::move(options));
+  std::vector<Object> roles;
+  std::vector<Object> some;
+  for (;;) {
+    const bool more = co_await list.objects->next(some, 100);
+    roles.insert(roles.end(), some.begin(), some.end());
+    if (!more) break;
+  }
+  std::sort(roles.begin(), roles.end(),
+            [](const Object& a, const Object& b) { return a.name() < b.name(); });
+  bool any = false;
+  for (const Object& role : roles) {
+    if (!role["aggregationRule"].is_object()) continue;
+    std::optional<Object> wanted;
+    try {
+      wanted = changed(role, aggregated_rules(role, roles));
+    } catch (const api::SelectorError&) {
+      continue;  // it selects nothing that could be found
+    }
+    if (!wanted) continue;
+    resources::Target target;
+    target.resource = roles_;
+    target.name = role.name();
+    resources::Store::Change change = [object = *wanted](const Object& /*present*/) {
+      return object;
+    };
+    try {
+      const auto updated = co_await context_.store.update(std::move(target), std::move(change));
+      written_(updated.object);
+      any = true;
+    } catch (const api::StatusError& e) {
+      // Others write the role, too: the next round sees it.
+      if (!api::is_conflict(e) && !api::is_not_found(e)) throw;
+      any = true;
+    }
+  }
+  co_return any;
+}
+
+Awaitable<void> RoleAggregation::follow() const {
+  storage::WatchOptions options;
+  const auto watch = co_await roles_->storage->watch("", true, std::move(options));
+  std::vector<storage::Event> events;
+  for (bool more = true; more;) {
+    more = co_await watch->next(events, storage::Watch::TimePoint::max());
+    if (!events.empty()) co_await settle();
+  }
+}
+
+}  // namespace lookout::apiserver::controllers

@@ -1,0 +1,33 @@
+// RoleAggregation: fills in the rules of aggregated ClusterRoles.
+#pragma once
+
+#include <functional>
+
+#include "apiserver/controllers/controllers.h"
+
+namespace lookout::apiserver::controllers {
+
+/// The rules of a ClusterRole with an aggregationRule are those of the roles that it selects, in
+/// the order of their names, each once
+/// (k8s.io/kubernetes/pkg/controller/clusterroleaggregation). Safe to use from many threads.
+class RoleAggregation {
+ public:
+  using Written = std::function<void(const api::Object& role)>;
+  /// `written` is called with each role that it has changed. `context` as for controllers.
+  RoleAggregation(Context context, Written written);
+
+  /// Brings all aggregated roles up to date.
+  Awaitable<void> settle() const;
+  /// Calls settle() after each change of a role. Returns when the storage's watch ends.
+  Awaitable<void> follow() const;
+
+ private:
+  /// Whether a role was out of date.
+  Awaitable<bool> settle_once() const;
+
+  const Context context_;
+  const Written written_;
+  const resources::ServedResourcePtr roles_;
+};
+
+}  // namespace lookout::apiserver::controllers

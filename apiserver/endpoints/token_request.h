@@ -1,0 +1,15 @@
+// Tokens for service accounts.
+#pragma once
+
+#include "apiserver/auth/authenticator.h"
+#include "apiserver/resources/store.h"
+#include "lookout/api/object.h"
+
+namespace lookout::apiserver::endpoints {
+
+/// Answers a TokenRequest for the service account `target`
+/// (k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage). Throws api::StatusError.
+Awaitable<api::Object> request_token(const resources::Store& store, resources::Target target,
+                                     api::Object request, const auth::Authenticator& authenticator);
+
+}  // namespace lookout::apiserver::endpoints

@@ -1,0 +1,97 @@
+// Calls of gRPC methods.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "apiserver/grpc/headers.h"
+#include "lookout/base/async_event.h"
+#include "lookout/rest/credentials.h"
+#include "lookout/rest/error.h"
+
+namespace lookout::apiserver::grpc {
+
+/// The status of a finished call, as the server sent it. Code 0 is success.
+struct Status {
+  int code = 0;
+  std::string message = {};
+};
+
+struct CallRequest {
+  /// "/etcdserverpb.KV/Range"
+  std::string path;
+  Headers metadata = {};
+  /// The first message; the only one, unless the call is streaming.
+  std::string message;
+  bool streaming = false;
+  /// The client certificate; null: none. Calls with different ones do not share a connection.
+  std::shared_ptr<const rest::Credential> certificate = nullptr;
+  /// For the whole call; also sent to the server.
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+};
+
+/// Five bytes stand before each message: a flag, and the length (big-endian).
+constexpr std::size_t kMessageHead = 5;
+std::string framed(std::string_view message);
+
+class Connection;
+
+/// The state of one call. The connection writes the answer into it, on its strand; the coroutine
+/// that reads the answer takes it out, on another executor. Thread-safe where both sides may call.
+class CallState {
+ public:
+  CallState(CallRequest asked, std::string name, boost::asio::any_io_executor reader)
+      : request(std::move(asked)), what(std::move(name)), event_(std::move(reader)) {}
+
+  const CallRequest request;
+  /// "http://host/etcdserverpb.KV/Range", for messages.
+  const std::string what;
+
+  // --- for the connection, on its strand
+
+  std::weak_ptr<Connection> connection = {};
+  std::uint32_t stream = 0;  // 0: the call has no stream yet, or no longer
+  /// The request has been given to the connection.
+  void opened();
+  void receive(std::string_view bytes);
+  /// Ends the call with a status, or with an error. Only the first end counts.
+  void finish(Status status);
+  void fail(rest::TransportError::Kind kind, std::string_view why);
+  bool is_cancelled() const;
+
+  // --- for the reader
+
+  struct Taken {
+    bool end = false;
+    /// Bytes that the reader has taken and the connection does not know of yet.
+    std::size_t consumed = 0;
+  };
+  /// Moves the bytes that have been received into `bytes`; it is empty if there are none. Throws
+  /// TransportError.
+  Taken take(std::string& bytes);
+  Awaitable<void> wait() { return event_.wait(request.deadline); }
+  /// False if the call has ended or has been cancelled before.
+  bool cancel();
+  Status status() const;
+  /// The error of a call whose deadline has passed.
+  rest::TransportError timeout() const;
+
+ private:
+  AsyncEvent event_;
+  mutable std::mutex mutex_;
+  std::string buffer_;  // guarded by mutex_, as are those below
+  std::size_t consumed_ = 0;
+  bool opened_ = false;
+  bool finished_ = false;
+  bool cancelled_ = false;
+  std::optional<rest::TransportError> error_;
+  Status status_;
+};
+
+}  // namespace lookout::apiserver::grpc

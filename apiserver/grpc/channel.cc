@@ -1,0 +1,147 @@
+#include "apiserver/grpc/channel.h"
+
+#include <algorithm>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+#include <future>
+#include <utility>
+#include <vector>
+
+#include "apiserver/grpc/connection.h"
+
+namespace lookout::apiserver::grpc {
+
+namespace asio = boost::asio;
+using Kind = rest::TransportError::Kind;
+
+namespace {
+
+bool same(const std::shared_ptr<const rest::Credential>& a,
+          const std::shared_ptr<const rest::Credential>& b) {
+  return a == b || (a != nullptr && b != nullptr && *a == *b);
+}
+
+}  // namespace
+
+/// The connections of a channel. Everything but the constructor, post() and dispatch() runs on the
+/// strand.
+class Channel::Connections : public std::enable_shared_from_this<Connections> {
+ public:
+  Connections(asio::io_context& context, Server server)
+      : strand_(asio::make_strand(context)), server_(std::move(server)) {}
+
+  const Connection::Strand& strand() const { return strand_; }
+
+  template <class F>
+  void post(F f) {
+    asio::post(strand_, [self = shared_from_this(), f = std::move(f)]() mutable { f(*self); });
+  }
+  /// At once if this is a thread of the loop and the strand is free: wakes no other thread.
+  template <class F>
+  void dispatch(F f) {
+    asio::dispatch(strand_, [self = shared_from_this(), f = std::move(f)]() mutable { f(*self); });
+  }
+
+  void begin(std::shared_ptr<CallState> call) {
+    if (call->is_cancelled()) return;
+    if (closed_) return call->fail(Kind::kCancelled, "the client was closed");
+    Connection& connection = connection_for(call->request.certificate);
+    connection.begin(std::move(call));
+  }
+
+  void close() {
+    closed_ = true;
+    for (const auto& connection : std::exchange(all_, {}))
+      connection->close(Kind::kCancelled, "the client was closed");
+  }
+
+ private:
+  Connection& connection_for(const std::shared_ptr<const rest::Credential>& certificate) {
+    std::erase_if(all_, [](const auto& connection) { return connection->is_closed(); });
+    const auto ca = server_.ca ? server_.ca() : nullptr;
+    for (const auto& connection : all_) {
+      if (connection->ca() == ca && same(connection->certificate(), certificate)) {
+        if (connection->can_take()) return *connection;
+      } else {
+        // The certificate or the authorities were renewed. Calls that run may finish.
+        connection->retire();
+      }
+    }
+    const auto give_back = [weak = weak_from_this()](std::shared_ptr<CallState> call) {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      self->post(
+          [call = std::move(call)](Connections& all) mutable { all.begin(std::move(call)); });
+    };
+    all_.push_back(std::make_shared<Connection>(strand_, server_, certificate, ca, give_back));
+    all_.back()->connect();
+    return *all_.back();
+  }
+
+  const Connection::Strand strand_;
+  const Server server_;
+  std::vector<std::shared_ptr<Connection>> all_;
+  bool closed_ = false;
+};
+
+Channel::Channel(asio::io_context& context, Server server)
+    : server_(std::move(server)), connections_(std::make_shared<Connections>(context, server_)) {}
+
+Channel::~Channel() {
+  connections_->post([](Connections& all) { all.close(); });
+}
+
+std::shared_ptr<Call> Channel::start(CallRequest request, asio::any_io_executor executor) {
+  const std::string what = server_.url + request.path;
+  auto state = std::make_shared<CallState>(std::move(request), what, std::move(executor));
+  connections_->dispatch([state](Connections& all) { all.begin(state); });
+  return std::make_shared<Call>(shared_from_this(), std::move(state));
+}
+
+void Channel::shutdown() {
+  const auto closed = std::make_shared<std::promise<void>>();
+  connections_->post([closed](Connections& all) {
+    all.close();
+    closed->set_value();
+  });
+  const auto executor = connections_->strand().get_inner_executor();
+  if (!executor.running_in_this_thread() && !executor.context().stopped())
+    closed->get_future().wait();
+}
+
+Call::Call(std::shared_ptr<Channel> channel, std::shared_ptr<CallState> state)
+    : channel_(std::move(channel)), state_(std::move(state)) {}
+
+Call::~Call() { cancel(); }
+
+Awaitable<std::string> Call::read(std::string reuse) {
+  for (;;) {
+    const CallState::Taken taken = state_->take(reuse);
+    if (taken.consumed != 0) {
+      channel_->connections_->dispatch([state = state_, bytes = taken.consumed](auto&) {
+        if (const auto connection = state->connection.lock()) connection->consumed(*state, bytes);
+      });
+    }
+    if (taken.end || !reuse.empty()) co_return std::move(reuse);
+    if (std::chrono::steady_clock::now() >= state_->request.deadline) {
+      cancel();
+      throw state_->timeout();
+    }
+    co_await state_->wait();
+  }
+}
+
+void Call::send(std::string message) {
+  channel_->connections_->dispatch([state = state_, message = std::move(message)](auto&) {
+    if (const auto connection = state->connection.lock()) connection->send(*state, message);
+  });
+}
+
+void Call::cancel() {
+  if (!state_->cancel()) return;
+  channel_->connections_->post([state = state_](auto&) {
+    if (const auto connection = state->connection.lock()) connection->cancel(*state);
+  });
+}
+
+}  // namespace lookout::apiserver::grpc

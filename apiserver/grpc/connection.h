@@ -1,0 +1,126 @@
+// A connection to a gRPC server, with the calls on it.
+#pragma once
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "apiserver/grpc/call.h"
+#include "apiserver/grpc/http2_session.h"
+#include "apiserver/grpc/server.h"
+#include "apiserver/grpc/tls.h"  // Asio
+
+namespace lookout::apiserver::grpc {
+
+/// One TCP connection with HTTP/2, and the calls that run on it. It closes itself when it breaks.
+/// Everything happens on the strand.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
+
+  /// Receives calls that waited for the connection and that the server has no room for.
+  using GiveBack = std::function<void(std::shared_ptr<CallState>)>;
+
+  Connection(Strand strand, const Server& server,
+             std::shared_ptr<const rest::Credential> certificate,
+             std::shared_ptr<const std::string> ca, GiveBack give_back);
+
+  void connect();
+
+  bool is_closed() const { return state_ == State::kClosed; }
+  /// Whether it takes one more call, now or when it is connected.
+  bool can_take() const;
+  const std::shared_ptr<const rest::Credential>& certificate() const { return certificate_; }
+  const std::shared_ptr<const std::string>& ca() const { return ca_; }
+
+  void begin(std::shared_ptr<CallState> call);
+  void send(const CallState& call, std::string_view message);
+  void consumed(const CallState& call, std::size_t bytes);
+  void cancel(const CallState& call);
+  /// Takes no more calls, and closes when the last one has ended.
+  void retire();
+  /// Ends all calls.
+  void close(rest::TransportError::Kind kind, std::string_view why);
+
+ private:
+  /// Ready: the server's settings have come.
+  enum class State { kConnecting, kReady, kClosed };
+  /// A call with a stream.
+  struct Running {
+    std::shared_ptr<CallState> call;
+    bool has_head = false;  // the answer's headers have come
+  };
+  using Clock = std::chrono::steady_clock;
+
+  // Connecting.
+  void on_connected();
+  void begin_session();
+
+  // Transferring.
+  template <class F>
+  void with_stream(F f);
+  void read();
+  void on_read(const boost::system::error_code& error, std::size_t size);
+  void write();
+  void lose(const boost::system::error_code& error);
+
+  // The session's callbacks.
+  Http2Session::Callbacks session_callbacks();
+  void on_ready();
+  void on_headers(StreamId id, Headers headers, bool end);
+  void on_data(StreamId id, std::string_view bytes, bool end);
+  void on_reset(StreamId id, Http2Error why);
+  void on_going_away(StreamId last, const std::string& text);
+
+  using Calls = std::unordered_map<StreamId, Running>;
+  void open(std::shared_ptr<CallState> call);
+  void end(Calls::iterator call, Status status);
+  void close_if_done();
+
+  // Silence.
+  void watch_silence();
+  void wake_at(Clock::time_point when);
+  void on_wake();
+
+  const Strand strand_;
+  const Server server_;
+  const std::shared_ptr<const rest::Credential> certificate_;
+  const std::shared_ptr<const std::string> ca_;
+  const GiveBack give_back_;
+  std::string host_;
+  std::string port_;
+  std::string authority_;
+  bool tls_ = false;
+  State state_ = State::kConnecting;
+  bool leaving_ = false;
+  std::optional<rest::TransportError> end_;  // why it is closed
+
+  boost::asio::ip::tcp::resolver resolver_;
+  boost::asio::steady_timer timer_;
+  std::optional<boost::asio::ssl::context> tls_context_;
+  std::optional<boost::asio::ip::tcp::socket> plain_;
+  std::optional<TlsStream> secure_;
+  Http2Session session_;
+  std::array<char, 64u << 10> input_;
+  std::string output_;  // being written
+  bool writing_ = false;
+
+  std::vector<std::shared_ptr<CallState>> waiting_;  // for the connection
+  Calls running_;
+  // When bytes were last received, or when the first call began after a time without calls.
+  Clock::time_point heard_ = Clock::now();
+  bool pinged_ = false;  // since then
+  bool armed_ = false;   // timer_ runs
+};
+
+}  // namespace lookout::apiserver::grpc

@@ -1,0 +1,26 @@
+// Tasks that run again and again.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "lookout/base/event_loop.h"
+
+namespace lookout::apiserver::storage::etcd3 {
+
+struct Periodic {
+  std::chrono::milliseconds interval;
+  /// Whether the first time is at once, and not after an interval.
+  bool at_once = false;
+  /// For the log line of a failure: "the compaction".
+  const char* name = "";
+};
+
+/// Runs `task` every interval, until it is stopped. A failure is logged; the next time comes as if
+/// there had been none.
+Awaitable<void> run_periodically(Periodic periodic, std::function<Awaitable<void>()> task,
+                                 std::stop_token stop);
+
+}  // namespace lookout::apiserver::storage::etcd3

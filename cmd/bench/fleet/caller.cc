@@ -1,0 +1,194 @@
+#include "cmd/bench/fleet/caller.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "cmd/bench/fleet/kratos_selector.h"
+#include "lookout/api/error.h"
+#include "lookout/registry/balancer.h"
+
+namespace lookout::cmd::bench::fleet {
+namespace {
+
+using std::chrono::milliseconds;
+using Steady = std::chrono::steady_clock;
+
+class TimedOut : public Error {
+ public:
+  TimedOut() : Error("no answer in time") {}
+};
+
+milliseconds left_until(Steady::time_point until) {
+  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(until - Steady::now()));
+}
+
+class LookoutClient : public CallerClient {
+ public:
+  LookoutClient(registry::Discovery& discovery, milliseconds per_try)
+      : balancer_(discovery, "web", registry::p2c_ewma().eject_after(3)) {
+    policy_.attempts = 3;
+    policy_.deadline = 10 * per_try;
+    policy_.per_try = per_try;
+    policy_.scheme = "http";
+  }
+  void call(Connections& connections) override {
+    balancer_.call(policy_,
+                   [&](const registry::Endpoint& endpoint, const registry::Attempt& attempt) {
+                     connections.request(endpoint, attempt.time);
+                   });
+  }
+
+ private:
+  const registry::Balancer balancer_;
+  registry::CallPolicy policy_;
+};
+
+class KratosClient : public CallerClient {
+ public:
+  KratosClient(registry::Discovery& discovery, milliseconds per_try)
+      : per_try_(per_try),
+        subscription_(discovery.follow(
+            "web", [this](const registry::InstanceSetPtr& set) { follow(*set); })) {
+    // As kratos' resolver, which waits for the first set.
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(10), [this] { return nodes_ != nullptr; });
+  }
+
+  void call(Connections& connections) override {
+    const auto nodes = latest();
+    if (!nodes || nodes->empty()) throw Error("there is no instance");
+    const auto& node = (*nodes)[selector_.pick(*nodes)];
+    const auto call = node->begin();
+    try {
+      connections.request(node->endpoint, per_try_);
+    } catch (...) {
+      node->end(call, false);
+      throw;
+    }
+    node->end(call, true);
+  }
+
+ private:
+  struct Node : KratosNode {
+    explicit Node(registry::Endpoint where) : endpoint(std::move(where)) {}
+    const registry::Endpoint endpoint;
+  };
+  using Nodes = std::vector<std::shared_ptr<Node>>;
+
+  /// As kratos' selector.Default: all nodes are new ones.
+  void follow(const registry::InstanceSet& set) {
+    auto nodes = std::make_shared<Nodes>();
+    for (const auto& instance : set) {
+      const auto* endpoint = instance.endpoint("http");
+      if (endpoint != nullptr) nodes->push_back(std::make_shared<Node>(*endpoint));
+    }
+    // Its resolver keeps the last instances when there are none.
+    if (nodes->empty()) return;
+    const std::lock_guard lock(mutex_);
+    nodes_ = std::move(nodes);
+    changed_.notify_all();
+  }
+  std::shared_ptr<const Nodes> latest() {
+    const std::lock_guard lock(mutex_);
+    return nodes_;
+  }
+
+  const milliseconds per_try_;
+  KratosSelector selector_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<const Nodes> nodes_;   // guarded by mutex_
+  registry::Subscription subscription_;  // ends first
+};
+
+}  // namespace
+
+const char* to_string(Policies policies) {
+  return policies == Policies::kLookout ? "Lookout" : "kratos (port)";
+}
+
+void Tally::add(const Tally& other) {
+  calls += other.calls;
+  failed += other.failed;
+  attempts += other.attempts;
+  for (const auto& [port, count] : other.timeouts) {
+    timeouts[port] += count;
+    worst[port] = std::max(worst[port], count);
+  }
+  times.add(other.times);
+}
+
+void Connections::request(const registry::Endpoint& endpoint, milliseconds time) {
+  struct InFlight {
+    std::atomic<int>& calls;
+    explicit InFlight(std::atomic<int>& on) : calls(on) { ++calls; }
+    ~InFlight() { --calls; }
+  };
+  const std::uint16_t port = endpoint.port();
+  const InFlight in_flight(traffic_.on(port));
+  const auto until = Steady::now() + std::min(time, milliseconds(std::chrono::hours(1)));
+  ++tally_.attempts;
+  try {
+    if (const auto kept = kept_.find(port); kept != kept_.end()) {
+      Socket socket = std::move(kept->second);
+      kept_.erase(kept);
+      try {
+        if (socket.closed_by_peer()) throw Error("closed");
+        ask(socket, until);
+        kept_[port] = std::move(socket);
+        return;
+      } catch (const TimedOut&) {
+        throw;
+      } catch (const Error&) {
+        // The server has closed a connection that was idle: a new one.
+      }
+    }
+    Socket socket = Socket::connect(port);
+    if (!socket) throw Error("refused");
+    if (!socket.wait(POLLOUT, left_until(until))) throw TimedOut();
+    if (!socket.connected()) throw Error("refused");
+    ask(socket, until);
+    kept_[port] = std::move(socket);
+  } catch (const TimedOut&) {
+    ++tally_.timeouts[port];
+    throw;
+  }
+}
+
+void Connections::ask(Socket& socket, TimePoint until) {
+  if (::send(socket.fd(), "x", 1, MSG_NOSIGNAL) != 1) throw Error("broken");
+  if (!socket.wait(POLLIN, left_until(until))) throw TimedOut();
+  char byte = 0;
+  if (::recv(socket.fd(), &byte, 1, 0) != 1) throw Error("reset");
+}
+
+std::unique_ptr<CallerClient> make_client(Policies policies, registry::Discovery& discovery,
+                                          milliseconds per_try) {
+  if (policies == Policies::kLookout) return std::make_unique<LookoutClient>(discovery, per_try);
+  return std::make_unique<KratosClient>(discovery, per_try);
+}
+
+void call_until(const std::stop_token& stop, CallerClient& client, Traffic& traffic, Tally& tally,
+                std::chrono::nanoseconds period, std::chrono::nanoseconds first) {
+  Connections connections(traffic, tally);
+  for (auto next = Steady::now() + first; !stop.stop_requested();
+       next = std::max(next + period, Steady::now())) {
+    std::this_thread::sleep_until(next);
+    const auto begun = Steady::now();
+    ++tally.calls;
+    try {
+      client.call(connections);
+    } catch (const Error&) {
+      ++tally.failed;
+    }
+    tally.times.add(
+        std::chrono::duration_cast<std::chrono::microseconds>(Steady::now() - begun).count());
+  }
+}
+
+}  // namespace lookout::cmd::bench::fleet

@@ -1,0 +1,87 @@
+// The programs that call the service, and what becomes of their calls.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "cmd/bench/fleet/socket.h"
+#include "cmd/bench/lag_histogram.h"
+#include "lookout/base/pinned.h"
+#include "lookout/registry/endpoint.h"
+#include "lookout/registry/registry.h"
+
+namespace lookout::cmd::bench::fleet {
+
+/// How callers choose and what they do when a call fails, and how instances leave.
+enum class Policies {
+  kLookout,  ///< p2c_ewma().eject_after(3), three attempts; instances give notice
+  /// kratos' behaviour, ported: p2c with its nodes, which forget when the set changes; one attempt;
+  /// instances end as soon as they have deregistered.
+  kKratos
+};
+/// "Lookout", "kratos (port)"
+const char* to_string(Policies policies);
+
+/// The calls that are in flight on each port, from all callers.
+class Traffic : public base::Pinned {
+ public:
+  std::atomic<int>& on(std::uint16_t port) { return calls_[port]; }
+
+ private:
+  std::array<std::atomic<int>, 65536> calls_{};
+};
+
+/// The calls of one caller, or of several.
+struct Tally {
+  std::uint64_t calls = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t attempts = 0;
+  std::map<std::uint16_t, std::uint64_t> timeouts = {};  // of attempts, by the instance's port
+  std::map<std::uint16_t, std::uint64_t> worst = {};     // the most that one caller had
+  LagHistogram times = {};
+
+  void add(const Tally& other);
+};
+
+/// Sends requests, over connections that it keeps, as an HTTP client does. For one thread.
+class Connections : public base::Pinned {
+ public:
+  Connections(Traffic& traffic, Tally& tally) : traffic_(traffic), tally_(tally) {}
+
+  /// Throws lookout::Error if there is no answer in time.
+  void request(const registry::Endpoint& endpoint, std::chrono::milliseconds time);
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  void ask(Socket& socket, TimePoint until);
+
+  Traffic& traffic_;
+  Tally& tally_;
+  std::map<std::uint16_t, Socket> kept_;
+};
+
+/// Chooses, calls, and counts as its policies say.
+class CallerClient {
+ public:
+  virtual ~CallerClient() = default;
+  /// Throws lookout::Error if the call fails.
+  virtual void call(Connections& connections) = 0;
+};
+
+/// A client for calls of "web" that gives each attempt `per_try`. The discovery must outlive it.
+std::unique_ptr<CallerClient> make_client(Policies policies, registry::Discovery& discovery,
+                                          std::chrono::milliseconds per_try);
+
+/// Calls once each `period`, until it is stopped. A call that is late is not made up for.
+void call_until(const std::stop_token& stop, CallerClient& client, Traffic& traffic, Tally& tally,
+                std::chrono::nanoseconds period, std::chrono::nanoseconds first);
+
+}  // namespace lookout::cmd::bench::fleet

@@ -1,0 +1,108 @@
+// The faults that a fleet is put through.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include "cmd/bench/fleet/fleet.h"
+#include "lookout/api/error.h"
+#include "lookout/registry/policy.h"
+
+namespace lookout::cmd::bench::fleet {
+namespace {
+
+using namespace std::chrono_literals;
+
+void pause(const Fleet& fleet) { std::this_thread::sleep_for(fleet.options().duration); }
+
+void nothing(Fleet& fleet, Outcome&) { pause(fleet); }
+
+void roll(Fleet& fleet, Outcome&) {
+  const std::size_t all = fleet.options().instances;
+  const std::size_t waves = std::min(fleet.options().waves, all);
+  for (std::size_t wave = 0; wave < waves; ++wave) {
+    const std::size_t count = all * (wave + 1) / waves - all * wave / waves;
+    fleet.start(count);
+    fleet.terminate(count);
+  }
+}
+
+void drain(Fleet& fleet, Outcome&) {
+  fleet.terminate(std::max<std::size_t>(1, fleet.options().instances / 10));
+  pause(fleet);
+}
+
+void kill(Fleet& fleet, Outcome& outcome) {
+  for (const auto& instance : fleet.faulty()) {
+    outcome.may_fail += static_cast<std::uint64_t>(std::max(0, fleet.calls_on(*instance)));
+    instance->kill();
+  }
+  pause(fleet);
+  fleet.remove(fleet.faulty().size());
+}
+
+void freeze(Fleet& fleet, Outcome& outcome) {
+  const auto lasts = fleet.options().duration + fleet.options().per_try;
+  // An instance that is left alone is tried again after this time.
+  const auto ejection = registry::OutlierOptions().base_ejection;
+  outcome.may_time_out = 1 + static_cast<std::uint64_t>(lasts / ejection);
+  for (const auto& instance : fleet.faulty()) {
+    outcome.faulty.insert(instance->port());
+    instance->server().freeze();
+  }
+  std::this_thread::sleep_for(lasts);
+  fleet.remove(fleet.faulty().size());
+}
+
+void slow(Fleet& fleet, Outcome&) {
+  const auto usual = fleet.options().answer_time;
+  for (const auto& instance : fleet.faulty()) {
+    instance->server().set_answer_time(std::min(50 * usual, fleet.options().per_try / 2));
+  }
+  pause(fleet);
+  for (const auto& instance : fleet.faulty()) instance->server().set_answer_time(usual);
+}
+
+void wait_until_followed(const Fleet& fleet, bool live) {
+  const auto deadline = std::chrono::steady_clock::now() + 1min;
+  while (fleet.is_live() != live) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw Error(live ? "the registry did not come back" : "the registry did not notice");
+    }
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+void outage(Fleet& fleet, Outcome&) {
+  fleet.cluster().stop_server();
+  wait_until_followed(fleet, false);
+  std::this_thread::sleep_for(fleet.options().outage);
+  fleet.cluster().start_server();
+  wait_until_followed(fleet, true);
+  // The registry must see changes again.
+  fleet.start(1);
+  fleet.terminate(1);
+}
+
+constexpr std::array kFaults{
+    Fault{"none", "nothing goes wrong", nothing},
+    Fault{"rolling", "all instances are replaced, in waves", roll},
+    Fault{"drain", "a tenth of the instances gets a SIGTERM", drain},
+    Fault{"kill", "instances get a SIGKILL; the cluster notices at the end", kill},
+    Fault{"freeze", "instances stop answering; the cluster notices at the end", freeze},
+    Fault{"slow", "instances take fifty times as long, or half an attempt's limit", slow},
+    Fault{"outage", "the API server is away; then an instance comes and one goes", outage},
+};
+
+}  // namespace
+
+std::span<const Fault> faults() { return kFaults; }
+
+const Fault& fault_of(std::string_view name) {
+  const auto found = std::ranges::find(kFaults, name, &Fault::name);
+  if (found == kFaults.end()) throw Error(fmt::format("there is no fault \"{}\"", name));
+  return *found;
+}
+
+}  // namespace lookout::cmd::bench::fleet

@@ -1,0 +1,76 @@
+// The server of one instance.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <stop_token>
+#include <unordered_map>
+#include <vector>
+
+#include "cmd/bench/fleet/socket.h"
+#include "lookout/base/pinned.h"
+
+namespace lookout::cmd::bench::fleet {
+
+/// Answers each byte that comes in over a connection with a byte, after a while. Listens from its
+/// construction on. serve() is for one thread, everything else for any.
+class InstanceServer : public base::Pinned {
+ public:
+  /// Throws lookout::Error if the process has no more ports or descriptors.
+  explicit InstanceServer(std::chrono::microseconds answer_time);
+
+  std::uint16_t port() const { return port_; }
+  /// Requests that it has read and not answered.
+  std::size_t in_flight() const { return in_flight_; }
+
+  /// Until the stop is requested. Then it accepts nothing more, answers what it has read, and closes
+  /// its connections.
+  void serve(const std::stop_token& stop);
+
+  /// From now on a request takes this long.
+  void set_answer_time(std::chrono::microseconds time) { answer_time_ = time; }
+  /// As a process that gets SIGSTOP: the kernel goes on accepting connections, and nobody answers.
+  void freeze();
+  /// As a process that gets SIGKILL: serve() returns, and all connections are reset.
+  void kill();
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  struct Connection {
+    Socket socket;
+    std::uint64_t serial = 0;
+  };
+  struct Answer {
+    TimePoint due;
+    int fd = -1;
+    std::uint64_t serial = 0;  // of the connection: descriptors are used again
+    friend bool operator>(const Answer& a, const Answer& b) { return a.due > b.due; }
+  };
+
+  void ring() const;
+  void hush() const;
+  void watch(int fd) const;
+  /// Until a socket, a bell or the next answer.
+  void wait_and_serve();
+  void accept_all();
+  void read(int fd);
+  void answer_what_is_due();
+
+  std::atomic<std::chrono::microseconds> answer_time_;
+  Socket listener_;
+  const std::uint16_t port_;
+  const Socket bell_;
+  const Socket epoll_;
+  std::unordered_map<int, Connection> connections_;
+  std::uint64_t serials_ = 0;
+  std::priority_queue<Answer, std::vector<Answer>, std::greater<>> answers_;
+  std::atomic<std::size_t> in_flight_{0};
+  std::atomic<bool> frozen_{false};
+  std::atomic<bool> killed_{false};
+};
+
+}  // namespace lookout::cmd::bench::fleet

@@ -1,0 +1,13 @@
+// lookout bench fleet
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "cmd/commands.h"
+
+namespace lookout::cmd::bench {
+
+/// Adds the command to `lookout bench`.
+void add_fleet(CLI::App& group, Action& action);
+
+}  // namespace lookout::cmd::bench

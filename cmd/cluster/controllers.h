@@ -1,0 +1,24 @@
+// The controllers of the simulated cluster: what kube-controller-manager does for workloads.
+#pragma once
+
+#include "lookout/controller/manager.h"
+
+namespace lookout::cmd::cluster {
+
+/// ReplicaSets of Deployments: rolling updates and Recreate, revisions for `kubectl rollout undo`,
+/// pauses, history limits.
+void add_deployment_controller(controller::Manager& manager);
+/// Pods of ReplicaSets.
+void add_replica_set_controller(controller::Manager& manager);
+/// Pods of StatefulSets, one after the other, with their claims; rolling updates from the last.
+void add_stateful_set_controller(controller::Manager& manager);
+/// A pod of each DaemonSet on each node that its nodeSelector admits.
+void add_daemon_set_controller(controller::Manager& manager);
+/// Pods of Jobs, until enough have succeeded.
+void add_job_controller(controller::Manager& manager);
+/// EndpointSlices of Services with a selector.
+void add_endpoint_slice_controller(controller::Manager& manager);
+/// The service account "default" of each namespace.
+void add_service_account_controller(controller::Manager& manager);
+
+}  // namespace lookout::cmd::cluster

@@ -1,0 +1,286 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cmd/cluster/controllers.h"
+#include "cmd/cluster/pods.h"
+#include "lookout/base/numbers.h"
+#include "lookout/controller/builder.h"
+#include "lookout/controller/finalizers.h"
+#include "lookout/k8s/apps/v1_draft.h"
+
+namespace lookout::cmd::cluster {
+namespace {
+
+using controller::Context;
+using controller::Request;
+using controller::Result;
+using k8s::apps::v1::Deployment;
+using k8s::apps::v1::ReplicaSet;
+
+constexpr const char* kRevision = "deployment.kubernetes.io/revision";
+constexpr std::chrono::milliseconds kLookAgain{200};
+constexpr const char* kDesired = "deployment.kubernetes.io/desired-replicas";
+
+std::int32_t replicas_of(const ReplicaSet& set) { return set.spec().replicas().value_or(1); }
+
+std::int64_t revision_of(const api::Object& object) {
+  return base::parse_number<std::int64_t>(object.annotations()[kRevision].as_string()).value_or(0);
+}
+
+/// One look at a Deployment and its ReplicaSets. A step changes one thing; its effect brings the
+/// next look. The rules are those of k8s.io/kubernetes/pkg/controller/deployment.
+class Rollout {
+ public:
+  Rollout(Deployment deployment, Context& context)
+      : deployment_(std::move(deployment)), context_(context) {
+    for (auto& set : context.list<ReplicaSet>(deployment_.ns())) {
+      const auto owner = controller::controller_of(set);
+      if (!owner || owner->uid() != deployment_.uid() || controller::is_being_deleted(set))
+        continue;
+      if (!current_ && are_equal(pod_template(), set["spec"]["template"])) {
+        current_ = std::move(set);
+      } else {
+        old_.push_back(std::move(set));
+      }
+    }
+    std::sort(old_.begin(), old_.end(), [](const ReplicaSet& a, const ReplicaSet& b) {
+      return revision_of(a) < revision_of(b);
+    });
+  }
+
+  Result step() {
+    bool waits = false;
+    if (deployment_.spec().paused().value_or(false)) {
+      scale_when_paused();
+    } else if (deployment_.spec().strategy().type() == "Recreate") {
+      waits = !recreate();
+    } else {
+      roll();
+    }
+    if (is_complete()) forget_history();
+    report();
+    return waits ? controller::requeue_after(kLookAgain) : Result();
+  }
+
+ private:
+  api::Value pod_template() const { return deployment_["spec"]["template"]; }
+  std::int32_t desired() const { return std::max(0, deployment_.spec().replicas().value_or(1)); }
+
+  /// The sum of a number over all ReplicaSets.
+  template <class Number>
+  std::int32_t sum(Number number) const {
+    std::int32_t out = current_ ? number(*current_) : 0;
+    for (const ReplicaSet& set : old_) out += number(set);
+    return out;
+  }
+
+  void scale(const ReplicaSet& set, std::int32_t replicas) {
+    const auto change = set.edit();
+    change.spec().set_replicas(replicas);
+    change.metadata().annotations().set(kDesired, std::to_string(desired()));
+    context_.patch(change);
+  }
+
+  /// Creates the ReplicaSet of the present template, or makes it the newest revision.
+  void ensure_current(std::int32_t replicas) {
+    const std::int64_t revision = (old_.empty() ? 0 : revision_of(old_.back())) + 1;
+    if (!current_) {
+      create(revision, replicas);
+    } else if (revision_of(*current_) < revision) {
+      const auto change = current_->edit();
+      change.metadata().annotations().set(kRevision, std::to_string(revision));
+      context_.patch(change);
+    }
+    const std::int64_t newest = current_ ? std::max(revision, revision_of(*current_)) : revision;
+    const auto change = deployment_.edit();
+    change.metadata().annotations().set(kRevision, std::to_string(newest));
+    context_.patch(change);
+  }
+
+  void create(std::int64_t revision, std::int32_t replicas) {
+    const std::string hash = hash_of(pod_template());
+    const auto set =
+        ReplicaSet::draft(fmt::format("{}-{}", deployment_.name(), hash), deployment_.ns());
+    for (const auto& [name, value] : pod_template()["metadata"]["labels"].members())
+      set.metadata().labels().set(name, value.as_string());
+    set.metadata().labels().set(kTemplateHash, hash);
+    constexpr std::array<std::string_view, 3> kOwn = {
+        "kubectl.kubernetes.io/last-applied-configuration", kRevision, kDesired};
+    for (const auto& [name, value] : deployment_.annotations().members()) {
+      if (std::find(kOwn.begin(), kOwn.end(), name) == kOwn.end())
+        set.metadata().annotations().set(name, value.as_string());
+    }
+    set.metadata().annotations().set(kRevision, std::to_string(revision));
+    set.metadata().annotations().set(kDesired, std::to_string(desired()));
+    const auto spec = set.spec();
+    spec.set_replicas(replicas);
+    spec.set_min_ready_seconds(deployment_.spec().min_ready_seconds().value_or(0));
+    spec.set_selector(deployment_.spec().selector());
+    spec.selector().match_labels().set(kTemplateHash, hash);
+    spec["template"].set(pod_template());
+    spec["template"]["metadata"]["labels"][kTemplateHash].set(hash);
+    context_.create(set);
+  }
+
+  /// A paused Deployment is only scaled: the ReplicaSet that has its pods is.
+  void scale_when_paused() {
+    std::vector<ReplicaSet> active;
+    for (const ReplicaSet& set : old_) {
+      if (replicas_of(set) > 0) active.push_back(set);
+    }
+    if (current_ && (replicas_of(*current_) > 0 || active.empty())) active.push_back(*current_);
+    if (active.size() == 1 && replicas_of(active[0]) != desired()) scale(active[0], desired());
+  }
+
+  /// False while old pods are there: no event of a ReplicaSet tells when the last one has left.
+  bool recreate() {
+    bool gone = true;
+    for (const ReplicaSet& set : old_) {
+      if (replicas_of(set) > 0) scale(set, 0);
+      gone = gone && replicas_of(set) == 0 && !has_pods(set);
+    }
+    if (!gone) return false;
+    ensure_current(desired());
+    if (current_ && replicas_of(*current_) != desired()) scale(*current_, desired());
+    return true;
+  }
+
+  bool has_pods(const ReplicaSet& set) {
+    const auto pods = context_.list<k8s::core::v1::Pod>(set.ns());
+    return std::any_of(pods.begin(), pods.end(), [&](const auto& pod) {
+      const auto owner = controller::controller_of(pod);
+      return owner && owner->uid() == set.uid();
+    });
+  }
+
+  void roll() {
+    const auto rolling = deployment_.spec().strategy().rolling_update();
+    const std::int32_t surge = rolling.max_surge().scaled(desired(), true).value_or(0);
+    std::int32_t unavailable = rolling.max_unavailable().scaled(desired(), false).value_or(0);
+    if (surge == 0 && unavailable == 0) unavailable = 1;
+    const std::int32_t all = sum(replicas_of);
+    const std::int32_t room = std::max(0, desired() + surge - all);
+    ensure_current(std::min(desired(), room));
+    if (!current_) return;
+    const std::int32_t have = replicas_of(*current_);
+    if (have > desired()) {
+      scale(*current_, desired());
+    } else if (have < desired() && room > 0) {
+      scale(*current_, std::min(desired(), have + room));
+    } else {
+      shrink_old(all, desired() - unavailable);
+    }
+  }
+
+  /// Takes pods from the old ReplicaSets, as long as `least` stay available: those first that are
+  /// not available.
+  void shrink_old(std::int32_t all, std::int32_t least) {
+    const std::int32_t starting =
+        replicas_of(*current_) - current_->status().available_replicas().value_or(0);
+    std::int32_t most = all - least - std::max(0, starting);
+    std::vector<std::int32_t> keep;
+    for (const ReplicaSet& set : old_) {
+      const std::int32_t idle = replicas_of(set) - set.status().available_replicas().value_or(0);
+      const std::int32_t taken = std::clamp(idle, 0, std::max(0, most));
+      most -= taken;
+      keep.push_back(replicas_of(set) - taken);
+    }
+    const std::int32_t available =
+        sum([](const ReplicaSet& set) { return set.status().available_replicas().value_or(0); });
+    most = std::min(most, available - least);
+    for (std::size_t i = 0; i < old_.size(); ++i) {
+      const std::int32_t taken = std::clamp(keep[i], 0, std::max(0, most));
+      most -= taken;
+      if (keep[i] - taken != replicas_of(old_[i])) scale(old_[i], keep[i] - taken);
+    }
+  }
+
+  bool is_complete() const {
+    return current_ && replicas_of(*current_) == desired() &&
+           current_->status().replicas() == desired() &&
+           current_->status().available_replicas().value_or(0) == desired() &&
+           sum([](const ReplicaSet& set) { return set.status().replicas(); }) == desired();
+  }
+
+  void forget_history() {
+    const auto limit = static_cast<std::size_t>(
+        std::max(0, deployment_.spec().revision_history_limit().value_or(10)));
+    for (std::size_t i = 0; i + limit < old_.size(); ++i) {
+      if (old_[i].status().replicas() == 0) context_.remove(old_[i]);
+    }
+  }
+
+  void report() {
+    const std::int32_t available =
+        sum([](const ReplicaSet& set) { return set.status().available_replicas().value_or(0); });
+    const auto change = deployment_.edit();
+    const auto status = change.status();
+    status.set_observed_generation(deployment_.metadata().generation().value_or(0));
+    status.set_replicas(sum([](const ReplicaSet& set) { return set.status().replicas(); }));
+    status.set_updated_replicas(current_ ? current_->status().replicas() : 0);
+    status.set_ready_replicas(
+        sum([](const ReplicaSet& set) { return set.status().ready_replicas().value_or(0); }));
+    status.set_available_replicas(available);
+    status.set_unavailable_replicas(std::max(0, sum(replicas_of) - available));
+    const auto rolling = deployment_.spec().strategy().rolling_update();
+    const std::int32_t least =
+        desired() - rolling.max_unavailable().scaled(desired(), false).value_or(0);
+    if (available >= least) {
+      set_condition(change, "Available", true, "MinimumReplicasAvailable",
+                    "Deployment has minimum availability.");
+    } else {
+      set_condition(change, "Available", false, "MinimumReplicasUnavailable",
+                    "Deployment does not have minimum availability.");
+    }
+    if (deployment_.spec().paused().value_or(false)) {
+      set_condition(change, "Progressing", std::nullopt, "DeploymentPaused",
+                    "Deployment is paused");
+    } else if (current_) {
+      const bool done = is_complete();
+      set_condition(change, "Progressing", true,
+                    done ? "NewReplicaSetAvailable" : "ReplicaSetUpdated",
+                    fmt::format("ReplicaSet \"{}\" {}", current_->name(),
+                                done ? "has successfully progressed." : "is progressing."));
+    }
+    context_.patch_status(change);
+  }
+
+  /// `holds`: empty for "Unknown". A condition that says the same as before keeps its times.
+  static void set_condition(const k8s::apps::v1::DeploymentDraft& change, std::string_view type,
+                            std::optional<bool> holds, std::string_view reason,
+                            const std::string& message) {
+    const auto condition = change.status().conditions().get_or_append(type);
+    const std::string_view status = !holds ? "Unknown" : *holds ? "True" : "False";
+    const bool turned = condition.status() != status;
+    if (!turned && condition.reason() == reason && condition.message() == message) return;
+    const auto now =
+        std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
+    if (turned) condition.set_last_transition_time(now);
+    condition.set_last_update_time(now);
+    condition.set_status(status).set_reason(reason).set_message(message);
+  }
+
+  const Deployment deployment_;
+  Context& context_;
+  std::optional<ReplicaSet> current_;  // with the present template
+  std::vector<ReplicaSet> old_;        // by revision
+};
+
+}  // namespace
+
+void add_deployment_controller(controller::Manager& manager) {
+  controller::Builder<Deployment>(manager).owns<ReplicaSet>().reconcile(
+      [](const Request& request, Context& context) -> Result {
+        auto deployment = context.find<Deployment>(request);
+        if (!deployment || controller::is_being_deleted(*deployment)) return {};
+        return Rollout(*std::move(deployment), context).step();
+      });
+}
+
+}  // namespace lookout::cmd::cluster

@@ -1,0 +1,53 @@
+// Pods, as the controllers of the simulated cluster see them.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/api/value.h"
+#include "lookout/controller/context.h"
+#include "lookout/controller/result.h"
+#include "lookout/k8s/core/v1_draft.h"
+
+namespace lookout::cmd::cluster {
+
+inline constexpr const char* kTemplateHash = "pod-template-hash";
+inline constexpr const char* kRevisionHash = "controller-revision-hash";
+
+bool is_ready(const k8s::core::v1::Pod& pod);
+/// Ready for at least `min_ready_seconds`.
+bool is_available(const k8s::core::v1::Pod& pod, std::int32_t min_ready_seconds);
+/// True until the pod has ended or is being deleted.
+bool is_active(const k8s::core::v1::Pod& pod);
+
+/// The active and ended pods in the cache whose controller is `owner`; not those that are being
+/// deleted.
+std::vector<k8s::core::v1::Pod> pods_of(const api::Object& owner, controller::Context& context);
+
+/// A new pod from a pod template. The name is empty.
+k8s::core::v1::PodDraft pod_from(api::Value pod_template, std::string_view ns);
+
+/// Ten characters that depend on the template's content, not on the order of its members. The label
+/// pod-template-hash does not count.
+std::string hash_of(api::Value pod_template);
+/// Whether the templates have the same content, the label pod-template-hash aside.
+bool are_equal(api::Value pod_template, api::Value other);
+
+/// Deletes `count` pods: those that are not ready first, then the youngest.
+void remove_pods(std::vector<k8s::core::v1::Pod> pods, std::size_t count,
+                 controller::Context& context);
+
+/// The number of pods of a kind, for a status.
+struct PodCounts {
+  std::int32_t all = 0;
+  std::int32_t ready = 0;
+  std::int32_t available = 0;
+};
+PodCounts count(const std::vector<k8s::core::v1::Pod>& pods, std::int32_t min_ready_seconds);
+
+/// Runs again when pods that are ready have been so for long enough to be available.
+controller::Result after_min_ready(const PodCounts& counts, std::int32_t min_ready_seconds);
+
+}  // namespace lookout::cmd::cluster

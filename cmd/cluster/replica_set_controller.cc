@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cmd/cluster/controllers.h"
+#include "cmd/cluster/pods.h"
+#include "lookout/controller/builder.h"
+#include "lookout/controller/finalizers.h"
+#include "lookout/k8s/apps/v1_draft.h"
+
+namespace lookout::cmd::cluster {
+namespace {
+
+using controller::Context;
+using controller::Request;
+using controller::Result;
+using k8s::apps::v1::ReplicaSet;
+using k8s::core::v1::Pod;
+
+void report(const ReplicaSet& set, const PodCounts& counts, Context& context) {
+  const auto change = set.edit();
+  change.status().set_observed_generation(set.metadata().generation().value_or(0));
+  change.status().set_replicas(counts.all).set_fully_labeled_replicas(counts.all);
+  change.status().set_ready_replicas(counts.ready).set_available_replicas(counts.available);
+  context.patch_status(change);
+}
+
+Result reconcile(const Request& request, Context& context) {
+  const auto set = context.find<ReplicaSet>(request);
+  if (!set || controller::is_being_deleted(*set)) return {};
+  auto pods = pods_of(*set, context);
+  std::erase_if(pods, [](const Pod& pod) { return !is_active(pod); });
+  const auto min_ready = set->spec().min_ready_seconds().value_or(0);
+  const PodCounts counts = count(pods, min_ready);
+
+  const auto wanted = static_cast<std::size_t>(std::max(0, set->spec().replicas().value_or(1)));
+  for (std::size_t have = pods.size(); have < wanted; ++have) {
+    const auto pod = pod_from((*set)["spec"]["template"], set->ns());
+    pod.metadata().set_generate_name(fmt::format("{}-", set->name()));
+    context.create(pod);
+  }
+  if (pods.size() > wanted) remove_pods(pods, pods.size() - wanted, context);
+  report(*set, counts, context);
+  return after_min_ready(counts, min_ready);
+}
+
+}  // namespace
+
+void add_replica_set_controller(controller::Manager& manager) {
+  controller::Builder<ReplicaSet>(manager).owns<Pod>().reconcile(reconcile);
+}
+
+}  // namespace lookout::cmd::cluster

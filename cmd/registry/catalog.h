@@ -1,0 +1,84 @@
+// All services of a registry, as they are now.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lookout/registry/registry.h"
+
+namespace lookout::cmd::registry_cmd {
+
+/// The facts that a page shows beside the services (cmd/registry/page/notes.h).
+struct Notes;
+
+/// All services at one moment. Immutable.
+struct CatalogState {
+  /// Of two states, the one with the larger number is the newer; 0 before there is any data.
+  std::uint64_t revision = 0;
+  /// False: nothing has come in yet.
+  bool synced = false;
+  registry::Freshness freshness;
+  /// In the order of their names.
+  std::vector<registry::InstanceSetPtr> services;
+  /// Null if nobody takes notes.
+  std::shared_ptr<const Notes> notes = {};
+
+  /// Null if there is no such service.
+  registry::InstanceSetPtr find(const std::string& service) const;
+};
+using CatalogStatePtr = std::shared_ptr<const CatalogState>;
+
+/// Returns the notes of the state that comes next; the same pointer as in `before` if they have not
+/// changed. Called for every look, on the catalog's thread.
+using TakeNotes = std::function<std::shared_ptr<const Notes>(const CatalogState& before,
+                                                             const CatalogState& next)>;
+
+/// Follows all services, and looks every now and then whether a set is another one than before:
+/// whatever happens in between is one change. What a look costs depends on the number of services,
+/// not on that of the changes.
+class Catalog {
+ public:
+  Catalog(std::shared_ptr<registry::Discovery> discovery, std::chrono::milliseconds interval,
+          TakeNotes take_notes = {});
+  ~Catalog();
+  Catalog(const Catalog&) = delete;
+  Catalog& operator=(const Catalog&) = delete;
+
+  /// The newest. From any thread.
+  CatalogStatePtr state() const;
+
+  /// `bell` is called whenever there is a newer state, on the catalog's thread, and must not block.
+  std::uint64_t add_listener(std::function<void()> bell);
+  /// Afterwards it is not called any more.
+  void remove_listener(std::uint64_t id);
+
+  /// No bell rings afterwards.
+  void stop();
+
+ private:
+  void run(const std::stop_token& stop);
+  CatalogState look(const std::stop_token& stop);
+  void publish(CatalogState next);
+
+  const std::shared_ptr<registry::Discovery> discovery_;
+  const std::chrono::milliseconds interval_;
+  const TakeNotes take_notes_;
+  std::map<std::string, registry::Watcher> watchers_;  // of the thread alone
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  CatalogStatePtr state_;
+  std::map<std::uint64_t, std::function<void()>> listeners_;
+  std::uint64_t last_listener_ = 0;
+
+  std::jthread thread_;  // last: it uses the others
+};
+
+}  // namespace lookout::cmd::registry_cmd

@@ -1,0 +1,18 @@
+// Texts of others, cut to a length.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace lookout::cmd::registry_cmd {
+
+/// At most `most` bytes of the text, with an ellipsis if something is left out. Does not cut
+/// through a character of UTF-8.
+inline std::string clip(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0u) == 0x80u) --most;
+  return std::string(text.substr(0, most)) + "…";
+}
+
+}  // namespace lookout::cmd::registry_cmd

@@ -1,0 +1,46 @@
+// The commands that serve a registry until a signal ends them: `serve` and `xds`.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "cmd/connection.h"
+#include "cmd/registry/flags.h"
+#include "cmd/stop_signals.h"
+#include "lookout/api/error.h"
+#include "lookout/rest/client.h"
+
+namespace lookout::cmd::registry_cmd {
+
+/// The circumstances of such a command.
+class Serving {
+ public:
+  /// Throws Error if the registry cannot be looked at.
+  Serving(const ConnectionFlags& connection, const Flags& flags);
+
+  const rest::Client& client() const { return client_; }
+  /// Where the data is from, for people: "kratos, namespace shop, https://10.0.0.1:6443".
+  const std::string& source() const { return source_; }
+  /// Says where it serves, and returns when a signal has come.
+  void announce_and_wait(const std::string& announcement) const;
+
+ private:
+  StopSignals signals_;  // first: before other threads
+  const rest::Client client_;
+  const std::string source_;
+};
+
+/// The server that `make` returns. An address that cannot be had gets advice.
+template <class Make>
+auto make_server(const Make& make) {
+  try {
+    return make();
+  } catch (const Error& e) {
+    throw Error(fmt::format("{}: choose another address with --listen (port 0 takes a free one)",
+                            e.what()));
+  }
+}
+
+}  // namespace lookout::cmd::registry_cmd

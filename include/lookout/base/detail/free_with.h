@@ -1,0 +1,15 @@
+// FreeWith: owners for what a C library hands out.
+#pragma once
+
+namespace lookout::detail {
+
+/// A deleter that calls a C function: std::unique_ptr<BIO, FreeWith<BIO_free>>.
+template <auto free>
+struct FreeWith {
+  template <class T>
+  void operator()(T* object) const {
+    free(object);
+  }
+};
+
+}  // namespace lookout::detail

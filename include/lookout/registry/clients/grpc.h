@@ -1,0 +1,158 @@
+// gRPC calls to a service of the registry. Header-only: link lookout::registry_grpc.
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lookout/api/error.h"
+#include "lookout/registry/registry.h"
+
+namespace lookout::registry {
+
+/// Channels to the ready instances of a service, used one after the other; follows the registry:
+///
+///     registry::GrpcService greeter(registry, "lookout:///greeter",
+///                                   grpc::InsecureChannelCredentials());
+///     auto stub = Greeter::NewStub(greeter.channel());      // for each call
+///     stub->Greet(&context, request, &reply);
+///
+/// gRPC 1.51, which Debian 12 has, keeps the interface of name resolvers to itself (its headers are
+/// not installed), so "lookout" cannot be made a scheme that grpc::CreateChannel() understands.
+/// This is made of public interfaces: a grpc::Channel for each instance, which stays as long as the
+/// instance does, in a list that is replaced as a whole when the set changes. docs/registry.md
+/// compares it with one channel to "ipv4:a,b,c".
+///
+/// As with gRPC's round_robin, instances that are connected come first. Calls that run stay on the
+/// channel they began on, also when its instance leaves. A service whose last instance leaves keeps
+/// its last addresses, as kratos' resolver does: calls fail with UNAVAILABLE, or wait if their
+/// context says wait_for_ready. All functions are from any thread.
+class GrpcService {
+ public:
+  /// `target` is "lookout:///SERVICE". The first endpoint of each instance with this scheme is used.
+  /// The discovery must outlive this. Throws InvalidArgument for another target.
+  GrpcService(Discovery& discovery, const std::string& target,
+              std::shared_ptr<grpc::ChannelCredentials> credentials, std::string scheme = "grpc")
+      : credentials_(std::move(credentials)),
+        scheme_(std::move(scheme)),
+        service_(service_of(target)) {
+    subscription_ = discovery.follow(service_, [this](const InstanceSetPtr& set) { follow(*set); });
+  }
+  GrpcService(const GrpcService&) = delete;
+  GrpcService& operator=(const GrpcService&) = delete;
+
+  /// The channel for the next call; null as long as the service never had an instance.
+  std::shared_ptr<grpc::Channel> channel() const {
+    const auto channels = latest();
+    if (!channels) return nullptr;
+    const auto& list = channels->list;
+    const std::size_t first = next_.fetch_add(1, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const auto& channel = list[(first + i) % list.size()];
+      if (channel->GetState(true) == GRPC_CHANNEL_READY) return channel;
+    }
+    return list[first % list.size()];
+  }
+  /// The channel to an instance that a Balancer has chosen:
+  ///
+  ///     web.call({.deadline = 1s, .scheme = "grpc"}, [&](const registry::Endpoint& e) {
+  ///       return greet(*Greeter::NewStub(greeter.channel(e)));
+  ///     });
+  std::shared_ptr<grpc::Channel> channel(const Endpoint& endpoint) const {
+    const std::string address = address_of(endpoint);
+    const auto channels = latest();
+    if (channels) {
+      const auto found = channels->by_address.find(address);
+      if (found != channels->by_address.end()) return found->second;
+    }
+    return connect(address);  // the balancer has another set
+  }
+
+  /// Waits for the first instance; false if none comes in time.
+  bool wait_for_instances(std::chrono::milliseconds time) const {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (!latest()) {
+      if (std::chrono::steady_clock::now() >= end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return true;
+  }
+
+ private:
+  /// By address, as gRPC writes it: "ipv4:10.0.0.1:9000".
+  using ByAddress = std::map<std::string, std::shared_ptr<grpc::Channel>>;
+  struct Channels {
+    ByAddress by_address;
+    std::vector<std::shared_ptr<grpc::Channel>> list;
+  };
+
+  std::shared_ptr<const Channels> latest() const {
+    const std::lock_guard lock(mutex_);
+    return channels_;
+  }
+
+  static std::string service_of(const std::string& target) {
+    constexpr std::string_view kScheme = "lookout:///";
+    if (!target.starts_with(kScheme) || target.size() == kScheme.size()) {
+      throw InvalidArgument("the target \"" + target + "\" is not lookout:///SERVICE");
+    }
+    return target.substr(kScheme.size());
+  }
+  static std::string address_of(const Endpoint& endpoint) {
+    const std::string place(endpoint.authority());
+    return (place.starts_with('[') ? "ipv6:" : "ipv4:") + place;
+  }
+
+  std::shared_ptr<grpc::Channel> connect(const std::string& address) const {
+    grpc::ChannelArguments arguments;
+    // The authority of calls, and the name that certificates must be issued for.
+    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, service_);
+    auto channel = grpc::CreateCustomChannel(address, credentials_, arguments);
+    channel->GetState(true);  // begins to connect before the first call
+    return channel;
+  }
+
+  /// One at a time: it is what the subscription calls.
+  void follow(const InstanceSet& set) {
+    const auto before = latest();
+    auto after = std::make_shared<Channels>();
+    for (const auto& instance : set) {
+      const Endpoint* const endpoint = instance.endpoint(scheme_);
+      if (endpoint == nullptr || !instance.ready) continue;
+      const std::string address = address_of(*endpoint);
+      auto& channel = after->by_address[address];
+      if (channel) continue;
+      const bool known = before && before->by_address.contains(address);
+      channel = known ? before->by_address.at(address) : connect(address);
+    }
+    if (after->by_address.empty()) return;
+    for (const auto& [address, channel] : after->by_address) after->list.push_back(channel);
+    const std::lock_guard lock(mutex_);
+    channels_ = std::move(after);
+  }
+
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  const std::string scheme_;
+  const std::string service_;
+  mutable std::mutex mutex_;                  // held for moments only
+  std::shared_ptr<const Channels> channels_;  // guarded by mutex_
+  // Begins anywhere: programs that call only once must not all call the same instance.
+  mutable std::atomic<std::size_t> next_{std::random_device{}()};
+  Subscription subscription_;  // ends first
+};
+
+}  // namespace lookout::registry

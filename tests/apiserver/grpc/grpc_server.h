@@ -1,0 +1,117 @@
+// A gRPC server, without TLS, that does to its clients what a test says.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "apiserver/grpc/http2_session.h"
+
+namespace lookout::test {
+
+class GrpcConnection;
+
+/// One call, from the server's side. Its script runs on a thread of its own; every function may
+/// block until the client does its part, and gives up when the call or the server ends.
+class GrpcCall {
+ public:
+  GrpcCall(GrpcConnection& connection, apiserver::grpc::StreamId id,
+           apiserver::grpc::Headers headers)
+      : connection_(connection), id_(id), headers_(std::move(headers)) {}
+
+  /// "/etcdserverpb.KV/Range"
+  std::string path() const { return header(":path"); }
+  std::string header(std::string_view name) const;
+  /// The next message of the client; nothing if none comes any more.
+  std::optional<std::string> message();
+
+  /// False if the client is gone. Waits until the client has made room for all of it.
+  bool send(std::string_view message);
+  /// Bytes of a body, which need not be whole messages.
+  bool send_raw(std::string_view bytes);
+  /// Ends the call with a status.
+  void end(int code = 0, std::string_view message = {});
+  /// Ends it without one.
+  void end_body();
+  /// Answers with these headers alone.
+  void answer(const apiserver::grpc::Headers& headers);
+  void reset(apiserver::grpc::Http2Error why);
+  /// Ends the connection with a RST.
+  void reset_connection();
+  /// Says that the last call that the server has begun is `last`.
+  void go_away(apiserver::grpc::StreamId last);
+  void wait_for_end();
+
+  apiserver::grpc::StreamId id() const { return id_; }
+  std::size_t written() const { return written_; }
+  /// Whether the last send has waited for a tenth of a second.
+  bool stalled() const { return stalled_; }
+
+ private:
+  friend class GrpcConnection;
+
+  void begin_answer();  // with the connection's mutex held
+
+  GrpcConnection& connection_;
+  const apiserver::grpc::StreamId id_;
+  const apiserver::grpc::Headers headers_;
+  std::string body_;  // guarded by the connection's mutex, as are those below
+  std::deque<std::string> messages_;
+  bool client_ended_ = false;
+  bool gone_ = false;
+  bool answered_ = false;
+  bool ended_ = false;
+  std::atomic<std::size_t> written_{0};
+  std::atomic<bool> stalled_{false};
+};
+
+/// Listens on 127.0.0.1 and runs the script for every call, until it goes out of scope.
+class GrpcServer {
+ public:
+  using Script = std::function<void(GrpcCall&)>;
+
+  struct Options {
+    /// For each connection; 0: as many as a client likes.
+    std::uint32_t max_streams = 0;
+  };
+
+  explicit GrpcServer(Script script) : GrpcServer(std::move(script), Options()) {}
+  GrpcServer(Script script, Options options);
+  ~GrpcServer();
+  GrpcServer(const GrpcServer&) = delete;
+  GrpcServer& operator=(const GrpcServer&) = delete;
+
+  std::string url() const;
+  /// How many connections there have been, and how many calls are open.
+  int connections() const { return accepted_; }
+  int open_calls() const { return open_calls_; }
+
+ private:
+  friend class GrpcConnection;
+  void accept_loop();
+
+  const Script script_;
+  const Options options_;
+  int listen_fd_ = -1;
+  int port_ = 0;
+  std::atomic<int> accepted_{0};
+  std::atomic<int> open_calls_{0};
+  std::mutex mutex_;
+  bool stopping_ = false;  // guarded by mutex_, as are those below
+  std::vector<std::unique_ptr<GrpcConnection>> connections_;
+  std::thread acceptor_;
+};
+
+}  // namespace lookout::test

@@ -1,0 +1,144 @@
+// Limits of requests, the audit log, and compressed answers.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "apiserver/endpoints/in_flight.h"
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+#include "tests/support/files.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using endpoints::InFlight;
+using lookout::test::held;
+
+constexpr const char* kMaps = "/api/v1/namespaces/default/configmaps";
+
+TEST(InFlight, CountsTheRequestsOfEachUser) {
+  InFlight in_flight;
+  const auth::User ann{"ann"};
+  endpoints::RequestInfo info;
+  info.verb = "list";
+  const auto refused = [&](const auth::User& user) {
+    try {
+      in_flight.enter(user, info, 2);
+    } catch (const api::StatusError& e) {
+      return e.status().code == 429;
+    }
+    return false;
+  };
+  {
+    const InFlight::Slot first = in_flight.enter(ann, info, 2);
+    EXPECT_FALSE(refused(ann));
+    const InFlight::Slot second = in_flight.enter(ann, info, 2);
+    EXPECT_TRUE(refused(ann));
+    EXPECT_FALSE(refused({"bob"}));
+    EXPECT_FALSE(refused({"ann", "", {"system:masters"}}));
+    info.verb = "watch";
+    EXPECT_FALSE(refused(ann));
+    info.verb = "list";
+  }
+  EXPECT_FALSE(refused(ann));
+}
+
+class Compression : public ClientTest {};
+
+TEST_F(Compression, OfLargeAnswersThatTheClientTakes) {
+  // (As random as it gets: something has to be left after compression.)
+  std::string text;
+  for (unsigned i = 0, state = 1; i < 5000; ++i) {
+    state = state * 1664525 + 1013904223;
+    text += static_cast<char>('a' + (state >> 24) % 26);
+  }
+  for (int i = 0; i < 60; ++i) in(kConfigMaps).create(config_map(fmt::format("map-{}", i), text));
+  const auto get = [&](const std::string& path, const char* encodings) {
+    return http(server_.port(), "GET", path, "", {{"Accept-Encoding", encodings}});
+  };
+  const HttpAnswer plain = http(server_.port(), "GET", kMaps);
+  ASSERT_GT(plain.body.size(), 300000U);
+  EXPECT_FALSE(plain.headers.contains("content-encoding"));
+  const HttpAnswer packed = get(kMaps, "deflate, gzip;q=0.5");
+  EXPECT_EQ(packed.headers.at("content-encoding"), "gzip");
+  EXPECT_EQ(packed.headers.at("vary"), "Accept-Encoding");
+  EXPECT_TRUE(packed.body.starts_with("\x1f\x8b"));
+  EXPECT_LT(packed.body.size(), plain.body.size());
+  for (const char* encodings : {"", "deflate", "gzip;q=0", "gzip;q=0.0"})
+    EXPECT_FALSE(get(kMaps, encodings).headers.contains("content-encoding")) << encodings;
+  const std::string one = std::string(kMaps) + "/map-1";
+  EXPECT_FALSE(get(one, "gzip").headers.contains("content-encoding"));
+  const HttpAnswer few = get(std::string(kMaps) + "?limit=2", "gzip");
+  EXPECT_EQ(held(api::Object::parse(few.body))["items"].size(), 2U);
+  // The document of the built-in types is one piece.
+  EXPECT_EQ(get("/openapi/v2", "gzip").headers.at("content-encoding"), "gzip");
+  // The client's library unpacks it.
+  EXPECT_EQ(in(kConfigMaps).list({}).items.size(), 60U);
+  HttpClient watch(server_.port());
+  watch.send(fmt::format(
+      "GET {}?watch=1 HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n", kMaps));
+  EXPECT_THAT(watch.read_some(), Not(HasSubstr("gzip")));
+}
+
+class Audit : public testing::Test {
+ protected:
+  /// The events of some requests.
+  std::vector<api::Object> events(AuditLevel level, const std::function<void(Server&)>& requests) {
+    const lookout::test::TempDir dir;
+    ServerOptions options;
+    options.authorization = Authorization::kRbac;
+    options.audit_log_file = (dir / "audit").string();
+    options.audit_level = level;
+    {
+      Server server(options);
+      requests(server);
+    }
+    std::istringstream lines(lookout::test::read_file(options.audit_log_file));
+    std::vector<api::Object> out;
+    for (std::string line; std::getline(lines, line);) out.push_back(api::Object::parse(line));
+    return out;
+  }
+  static void create(const rest::Client& client, const api::Resource& resource, const char* text) {
+    client.resource(resource, "default").create(json(text));
+  }
+};
+
+TEST_F(Audit, SaysWhoHasDoneWhat) {
+  const auto found = events(AuditLevel::kMetadata, [](Server& server) {
+    create(rest::Client(server.client_config()), kConfigMaps, R"({"metadata":{"name":"a"}})");
+    rest::Config config = server.client_config();
+    config.as.user = "bob";
+    EXPECT_THROW(rest::Client(config).resource(kPods, "default").get("web"), api::StatusError);
+  });
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0]["verb"].as_string(), "create");
+  EXPECT_EQ(found[0]["user"]["username"].as_string(), "system:unsecured");
+  EXPECT_EQ(found[0]["responseStatus"]["code"].as_int(), 201);
+  EXPECT_EQ(found[0]["objectRef"].to_json(),
+            R"({"apiVersion":"v1","namespace":"default","resource":"configmaps"})");
+  EXPECT_FALSE(found[0]["requestObject"].exists());
+  EXPECT_EQ(found[1]["impersonatedUser"]["username"].as_string(), "bob");
+  EXPECT_EQ(found[1]["objectRef"]["name"].as_string(), "web");
+  EXPECT_EQ(found[1]["responseStatus"]["code"].as_int(), 403);
+  EXPECT_EQ(found[1]["annotations"]["authorization.k8s.io/decision"].as_string(), "forbid");
+}
+
+TEST_F(Audit, ShowsBodiesButNoSecrets) {
+  const auto found = events(AuditLevel::kRequest, [](Server& server) {
+    const rest::Client client(server.client_config());
+    create(client, kLeases, R"({"metadata":{"name":"a"},"spec":{"holderIdentity":"me"}})");
+    create(client, kSecrets, R"({"metadata":{"name":"a"},"stringData":{"password":"geheim"}})");
+    create(client, kConfigMaps, R"({"metadata":{"name":"a"},"data":{"password":"geheim"}})");
+  });
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0]["requestObject"]["spec"]["holderIdentity"].as_string(), "me");
+  for (const api::Object& event : found) EXPECT_THAT(event.to_json(), Not(HasSubstr("geheim")));
+}
+
+}  // namespace
+}  // namespace lookout::apiserver

@@ -1,0 +1,284 @@
+// The simulated cluster of `lookout serve --simulate-cluster`, around a server in this process.
+#include "cmd/cluster/simulated_cluster.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lookout/api/status.h"
+#include "lookout/apiserver/server.h"
+#include "lookout/k8s/apps/v1_draft.h"
+#include "lookout/k8s/batch/v1.h"
+#include "lookout/k8s/core/v1_draft.h"
+#include "lookout/k8s/discovery/v1.h"
+#include "tests/support/eventually.h"
+#include "tests/support/held.h"
+#include "tests/support/matchers.h"
+
+namespace lookout::cmd::cluster {
+namespace {
+
+using k8s::apps::v1::DaemonSet;
+using k8s::apps::v1::Deployment;
+using k8s::apps::v1::ReplicaSet;
+using k8s::apps::v1::StatefulSet;
+using k8s::batch::v1::Job;
+using k8s::core::v1::Node;
+using k8s::core::v1::Pod;
+using k8s::core::v1::Service;
+using k8s::core::v1::ServiceAccount;
+using k8s::discovery::v1::EndpointSlice;
+using test::eventually;
+using test::held;
+
+Options quick() {
+  Options out;
+  out.kubelet.starts_after_at_least = std::chrono::milliseconds(1);
+  out.kubelet.starts_after_at_most = std::chrono::milliseconds(20);
+  out.kubelet.runs_for = std::chrono::milliseconds(20);
+  return out;
+}
+
+class SimulatedClusterTest : public testing::Test {
+ protected:
+  template <class T>
+  rest::TypedClient<T> in() const {
+    return client_.resource<T>("default");
+  }
+  template <class T>
+  T create(const std::string& name, const std::string& spec) const {
+    return in<T>().create(
+        api::Object::parse(fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{}}})", name, spec)));
+  }
+  /// The spec of a workload; `more` begins with a comma.
+  static std::string workload(const std::string& app, int replicas, const std::string& more = "") {
+    return fmt::format(
+        R"({{"replicas":{1},"selector":{{"matchLabels":{{"app":"{0}"}}}},"template":{2}{3}}})", app,
+        replicas, pod_template(app), more);
+  }
+  static std::string pod_template(const std::string& app, const std::string& more = "") {
+    return fmt::format(
+        R"({{"metadata":{{"labels":{{"app":"{0}"}}}},"spec":{{"containers":[{{"name":"c","image":"{0}:1",)"
+        R"("ports":[{{"name":"http","containerPort":8080}}]}}]{1}}}}})",
+        app, more);
+  }
+  /// As `kubectl set image` does.
+  template <class T>
+  void set_image(const std::string& name, const std::string& image) const {
+    in<T>().patch(
+        name, rest::PatchType::kStrategicMerge,
+        fmt::format(
+            R"({{"spec":{{"template":{{"spec":{{"containers":[{{"name":"c","image":"{}"}}]}}}}}}}})",
+            image));
+  }
+  std::vector<Pod> pods(const std::string& app) const {
+    return in<Pod>().list({.label_selector = "app=" + app}).items;
+  }
+  /// As `kubectl rollout status` decides.
+  bool is_rolled_out(const std::string& name) const {
+    const Deployment d = in<Deployment>().get(name);
+    const auto status = d.status();
+    const auto wanted = d.spec().replicas().value_or(1);
+    return status.observed_generation() == d.metadata().generation() &&
+           status.updated_replicas() == wanted && status.replicas() == wanted &&
+           status.available_replicas() == wanted;
+  }
+  std::vector<ReplicaSet> sets() const { return in<ReplicaSet>().list().items; }
+  static std::string image(const Pod& pod) {
+    return std::string(pod["spec"]["containers"][0]["image"].as_string());
+  }
+
+  const apiserver::Server server_;
+  const rest::Client client_{server_.client_config()};
+  SimulatedCluster cluster_{client_, quick()};
+};
+
+TEST_F(SimulatedClusterTest, NodesAreReadyAndPodsRunOnThem) {
+  for (const Node& node : client_.resource<Node>().list().items)
+    EXPECT_EQ(node["status"]["conditions"][0]["status"].as_string(), "True") << node.name();
+  create<Deployment>("web", workload("web", 4));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  std::set<std::string> addresses;
+  std::set<std::string> nodes;
+  for (const Pod& pod : pods("web")) {
+    addresses.emplace(pod.status().pod_ip());
+    nodes.emplace(pod.spec().node_name());
+    EXPECT_EQ(pod.status().phase(), "Running");
+  }
+  EXPECT_THAT(addresses, SizeIs(4));
+  EXPECT_THAT(nodes, UnorderedElementsAre("node-1", "node-2", "node-3"));
+}
+
+TEST_F(SimulatedClusterTest, ADeploymentRollsForthAndBack) {
+  create<Deployment>("web", workload("web", 3));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  set_image<Deployment>("web", "web:2");
+  int fewest = 3;
+  ASSERT_TRUE(eventually([&] {
+    const auto now = pods("web");
+    const auto ready = std::count_if(now.begin(), now.end(), [](const Pod& pod) {
+      return pod["status"]["conditions"][3]["status"].as_string() == "True";
+    });
+    fewest = std::min(fewest, static_cast<int>(ready));
+    return is_rolled_out("web");
+  }));
+  EXPECT_GE(fewest, 2)
+      << "a quarter of three, rounded down, may be missing; one is just being deleted";
+  EXPECT_TRUE(eventually([&] { return pods("web").size() == 3; }));
+  for (const Pod& pod : pods("web")) EXPECT_EQ(image(pod), "web:2");
+  EXPECT_THAT(sets(), SizeIs(2));
+  const auto revision = [&] {
+    return std::string(held(in<Deployment>().get("web"))
+                           .annotations()["deployment.kubernetes.io/revision"]
+                           .as_string());
+  };
+  EXPECT_EQ(revision(), "2");
+
+  set_image<Deployment>("web", "web:1");
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  EXPECT_THAT(sets(), SizeIs(2)) << "the old one is used again";
+  EXPECT_TRUE(eventually([&] { return revision() == "3"; }));
+}
+
+TEST_F(SimulatedClusterTest, ADeploymentThatIsPausedIsScaledOnly) {
+  create<Deployment>("web", workload("web", 2));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  in<Deployment>().patch("web", rest::PatchType::kMerge,
+                         R"({"spec":{"paused":true,"replicas":4}})");
+  set_image<Deployment>("web", "web:2");
+  ASSERT_TRUE(
+      eventually([&] { return held(in<Deployment>().get("web")).status().ready_replicas() == 4; }));
+  EXPECT_THAT(sets(), SizeIs(1));
+  in<Deployment>().patch("web", rest::PatchType::kMerge, R"({"spec":{"paused":false}})");
+  EXPECT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+}
+
+TEST_F(SimulatedClusterTest, RecreateHasNeverPodsOfTwoTemplates) {
+  create<Deployment>("web", workload("web", 3, R"(,"strategy":{"type":"Recreate"})"));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  set_image<Deployment>("web", "web:2");
+  ASSERT_TRUE(eventually([&] {
+    std::set<std::string> images;
+    for (const Pod& pod : pods("web")) images.insert(image(pod));
+    EXPECT_LE(images.size(), 1U);
+    return is_rolled_out("web");
+  }));
+}
+
+TEST_F(SimulatedClusterTest, OldReplicaSetsAreForgotten) {
+  create<Deployment>("web", workload("web", 1, R"(,"revisionHistoryLimit":1)"));
+  for (int i = 2; i <= 4; ++i) {
+    ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+    set_image<Deployment>("web", fmt::format("web:{}", i));
+  }
+  EXPECT_TRUE(eventually([&] { return is_rolled_out("web") && sets().size() == 2; }));
+}
+
+TEST_F(SimulatedClusterTest, ADeletedDeploymentTakesItsPodsAlong) {
+  create<Deployment>("web", workload("web", 2));
+  ASSERT_TRUE(eventually([&] { return is_rolled_out("web"); }));
+  in<Deployment>().remove("web");
+  EXPECT_TRUE(eventually([&] { return pods("web").empty() && sets().empty(); }));
+}
+
+TEST_F(SimulatedClusterTest, AStatefulSetStartsAndEndsInOrder) {
+  create<StatefulSet>(
+      "db",
+      workload(
+          "db", 3,
+          R"(,"serviceName":"db","volumeClaimTemplates":[{"metadata":{"name":"data"},)"
+          R"("spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}])"));
+  std::size_t most = 0;
+  ASSERT_TRUE(eventually([&] {
+    const auto present = pods("db");
+    EXPECT_GE(present.size(), most);
+    most = present.size();
+    return held(in<StatefulSet>().get("db")).status().ready_replicas() == 3;
+  }));
+  std::vector<std::string> names;
+  for (const Pod& pod : pods("db")) names.emplace_back(pod.name());
+  EXPECT_THAT(names, UnorderedElementsAre("db-0", "db-1", "db-2"));
+  EXPECT_EQ(in<k8s::core::v1::PersistentVolumeClaim>().list().items.size(), 3U);
+
+  set_image<StatefulSet>("db", "db:2");
+  EXPECT_TRUE(eventually([&] {
+    const StatefulSet set = in<StatefulSet>().get("db");
+    const auto status = set.status();
+    return status.updated_replicas() == 3 && status.ready_replicas() == 3 &&
+           status.current_revision() == status.update_revision();
+  }));
+  in<StatefulSet>().patch("db", rest::PatchType::kMerge, R"({"spec":{"replicas":1}})");
+  ASSERT_TRUE(eventually([&] { return pods("db").size() == 1; }));
+  EXPECT_EQ(pods("db")[0].name(), "db-0");
+}
+
+TEST_F(SimulatedClusterTest, ADaemonSetHasAPodOnEachNode) {
+  create<DaemonSet>(
+      "agent", fmt::format(R"({{"selector":{{"matchLabels":{{"app":"agent"}}}},"template":{}}})",
+                           pod_template("agent")));
+  const auto ready = [&] { return held(in<DaemonSet>().get("agent")).status().number_ready(); };
+  ASSERT_TRUE(eventually([&] { return ready() == 3; }));
+  const auto node = Node::draft("late");
+  client_.resource<Node>().create(node);
+  EXPECT_TRUE(eventually([&] { return ready() == 4; }));
+  client_.resource<Node>().remove("late");
+  EXPECT_TRUE(eventually([&] { return pods("agent").size() == 3; }));
+}
+
+TEST_F(SimulatedClusterTest, AJobEndsWhenEnoughPodsHave) {
+  create<Job>("sum", fmt::format(R"({{"completions":3,"parallelism":2,"template":{}}})",
+                                 pod_template("sum", R"(,"restartPolicy":"Never")")));
+  ASSERT_TRUE(eventually(
+      [&] { return held(in<Job>().get("sum")).status().completion_time().has_value(); }));
+  EXPECT_EQ(held(in<Job>().get("sum")).status().succeeded(), 3);
+  EXPECT_THAT(pods("sum"), SizeIs(3));
+}
+
+TEST_F(SimulatedClusterTest, AServiceHasItsReadyPodsAsEndpoints) {
+  create<Service>("web", R"({"selector":{"app":"web"},"ports":[{"port":80,"targetPort":"http"}]})");
+  create<Deployment>("web", workload("web", 2));
+  const auto ready = [&] {
+    std::size_t out = 0;
+    for (const EndpointSlice& slice : in<EndpointSlice>().list().items) {
+      for (const auto endpoint : slice.endpoints())
+        out += endpoint.conditions().ready().value_or(false) ? 1U : 0U;
+    }
+    return out;
+  };
+  ASSERT_TRUE(eventually([&] { return ready() == 2; }));
+  EXPECT_EQ(held(in<EndpointSlice>().list().items[0])["ports"][0]["port"].as_int(), 8080);
+  in<Deployment>().patch("web", rest::PatchType::kMerge, R"({"spec":{"replicas":1}})");
+  EXPECT_TRUE(eventually([&] { return ready() == 1; }));
+}
+
+TEST_F(SimulatedClusterTest, APodThatNoNodeAdmitsSaysSo) {
+  create<Pod>("picky",
+              R"({"nodeSelector":{"disk":"fast"},"containers":[{"name":"c","image":"i"}]})");
+  const auto reason = [&] {
+    const Pod pod = in<Pod>().get("picky");
+    for (const auto condition : pod.status().conditions()) {
+      if (condition.type() == "PodScheduled") return std::string(condition.reason());
+    }
+    return std::string();
+  };
+  ASSERT_TRUE(eventually([&] { return reason() == "Unschedulable"; }));
+  client_.resource<Node>().patch("node-2", rest::PatchType::kMerge,
+                                 R"({"metadata":{"labels":{"disk":"fast"}}})");
+  ASSERT_TRUE(
+      eventually([&] { return held(in<Pod>().get("picky")).status().phase() == "Running"; }));
+  EXPECT_EQ(held(in<Pod>().get("picky")).spec().node_name(), "node-2");
+}
+
+TEST_F(SimulatedClusterTest, ANamespaceHasAServiceAccount) {
+  client_.resource<k8s::core::v1::Namespace>().create(k8s::core::v1::Namespace::draft("shop"));
+  EXPECT_TRUE(eventually(
+      [&] { return static_cast<bool>(client_.resource<ServiceAccount>("shop").find("default")); }));
+}
+
+}  // namespace
+}  // namespace lookout::cmd::cluster

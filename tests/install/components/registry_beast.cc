@@ -1,0 +1,12 @@
+#include <lookout/registry/clients/beast.h>
+
+int main() {
+  using namespace lookout;
+  EventLoop loop(1);
+  try {
+    loop.run(registry::beast_request(registry::Endpoint("http", "127.0.0.1", 1), {}));
+  } catch (const boost::system::system_error&) {
+    return 0;  // nobody listens there
+  }
+  return 1;
+}

@@ -1,0 +1,202 @@
+// What the page shows beside the services: history, problems, the state of pods.
+#include "cmd/registry/page/notes.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "cmd/registry/page/clip.h"
+#include "cmd/registry/page/malformed_pods.h"
+#include "tests/support/matchers.h"
+
+namespace lookout::cmd::registry_cmd {
+namespace {
+
+using namespace std::chrono_literals;
+using registry::InstancePtr;
+using registry::InstanceSet;
+using registry::ServiceInstance;
+
+InstancePtr instance(ServiceInstance value) {
+  return std::make_shared<const ServiceInstance>(std::move(value));
+}
+
+InstancePtr pod(const std::string& name, bool ready = true) {
+  return instance({.name = "web", .version = "v1", .origin = name, .ready = ready});
+}
+
+/// A state in which there are these sets.
+CatalogState state_of(std::map<std::string, std::vector<InstancePtr>> services) {
+  CatalogState out;
+  out.synced = true;
+  for (auto& [name, instances] : services) {
+    out.services.push_back(InstanceSet::make(name, 1, std::move(instances)));
+  }
+  return out;
+}
+
+std::vector<std::string> lines_of(const History& history, const std::string& service) {
+  std::vector<std::string> out;
+  for (const auto& change : history.of(service)) {
+    out.push_back(fmt::format("{} {} {}", change.pod, change.event, change.detail));
+  }
+  return out;
+}
+
+/// Passes states on, as a catalog does.
+class Taker {
+ public:
+  explicit Taker(NoteSources sources = {}) : taker_(std::move(sources)) {}
+  const Notes& take(CatalogState next) {
+    next.notes = taker_.take(state_, next);
+    state_ = std::move(next);
+    return notes_of(state_);
+  }
+  std::vector<std::string> lines(const std::string& service) const {
+    return lines_of(taker_.history(), service);
+  }
+
+ private:
+  CatalogState state_;
+  NoteTaker taker_;
+};
+
+PodFactsPtr facts(PodFacts value) { return std::make_shared<const PodFacts>(std::move(value)); }
+
+// ------------------------------------------------------------------------------------ history
+
+TEST(PageHistory, KeepsTheLastChangesOfEachServiceTheNewestFirst) {
+  History history;
+  const auto now = std::chrono::system_clock::now();
+  for (std::size_t i = 0; i < History::kChangesPerService + 10; ++i) {
+    history.add("web", {now, std::to_string(i), "came"});
+  }
+  history.add("cart", {now, "c", "left"});
+  const auto changes = history.of("web");
+  ASSERT_THAT(changes, SizeIs(History::kChangesPerService));
+  EXPECT_EQ(changes.front().pod, std::to_string(History::kChangesPerService + 9));
+  EXPECT_EQ(changes.back().pod, "10");
+  EXPECT_THAT(history.of("cart"), SizeIs(1)) << "one service does not displace another's changes";
+  EXPECT_THAT(history.of("none"), IsEmpty());
+}
+
+TEST(PageHistory, ForgetsTheServicesThatChangedLeastRecently) {
+  History history;
+  auto now = std::chrono::system_clock::time_point(1000s);
+  for (std::size_t i = 0; i < History::kServices; ++i) {
+    history.add(std::to_string(i), {now += 1s, "a", "came"});
+  }
+  history.add("0", {now += 1s, "a", "left"});
+  history.add("new", {now += 1s, "a", "came"});
+  EXPECT_THAT(history.of("0"), SizeIs(2));
+  EXPECT_THAT(history.of("new"), SizeIs(1));
+  EXPECT_THAT(history.of("1"), IsEmpty());
+  EXPECT_THAT(history.of("2"), SizeIs(1));
+}
+
+TEST(PageHistory, SaysWhatIsDifferent) {
+  const ServiceInstance before{.version = "v1", .metadata = {{"weight", "1"}, {"old", "x"}}};
+  ServiceInstance after = before;
+  EXPECT_EQ(describe_change(before, after), "");
+  after.ready = false;
+  EXPECT_EQ(describe_change(before, after), "") << "readiness is an event of its own";
+  after.version = "v2";
+  after.metadata = {{"weight", "2"}, {"new", "y"}};
+  after.endpoints = {"http://10.0.0.1:80"};
+  EXPECT_EQ(describe_change(before, after),
+            "version v1 → v2, endpoints none → http://10.0.0.1:80, metadata new none → y, "
+            "metadata old x → none, metadata weight 1 → 2");
+}
+
+TEST(PageHistory, DescriptionsAreShort) {
+  ServiceInstance before;
+  for (int i = 0; i < 1000; ++i) before.metadata[std::to_string(i)] = std::string(10'000, 'x');
+  EXPECT_LT(describe_change(before, {}).size(), 500u);
+  EXPECT_THAT(describe_change(before, {}), HasSubstr(", 995 more"));
+}
+
+TEST(PageHistory, ATextIsNotCutWithinACharacter) {
+  EXPECT_EQ(clip("abc", 3), "abc");
+  EXPECT_EQ(clip("abcd", 3), "abc…");
+  EXPECT_EQ(clip("aää", 4), "aä…");
+  EXPECT_EQ(clip("\x80\x80\x80", 1), "…");
+}
+
+TEST(PageNotes, TellWhatHappensToInstances) {
+  Taker taker;
+  taker.take(state_of({{"web", {pod("a"), pod("b")}}}));
+  EXPECT_THAT(taker.lines("web"), IsEmpty()) << "what is there at first has not just come";
+  taker.take(state_of({{"web", {pod("a", false), pod("c")}}}));
+  EXPECT_THAT(taker.lines("web"), ElementsAre("a not ready ", "c came ", "b left "));
+  taker.take(state_of({{"web", {pod("a"), instance({.version = "v2", .origin = "c"})}}}));
+  EXPECT_THAT(taker.lines("web"), SizeIs(5));
+  EXPECT_THAT(taker.lines("web").front(), "c changed version v1 → v2");
+  taker.take(state_of({{"cart", {pod("x")}}}));
+  EXPECT_THAT(taker.lines("web"), SizeIs(7)) << "a service that goes takes its instances along";
+  EXPECT_THAT(taker.lines("cart"), ElementsAre("x came "));
+}
+
+TEST(PageNotes, APodThatLeavesIsNotOnlyNotReady) {
+  PodFactsPtr pods = facts({});
+  Taker taker({.pods = [&] { return pods; }});
+  taker.take(state_of({{"web", {pod("a"), pod("b"), pod("c")}}}));
+  pods = facts({{"a", {.leaving = true}}, {"b", {.why = "the disk is full"}}});
+  taker.take(state_of({{"web", {pod("a", false), pod("b", false), pod("c")}}}));
+  EXPECT_THAT(taker.lines("web"), ElementsAre("a leaving ", "b not ready the disk is full"));
+  // Either may be seen first.
+  pods = facts({{"a", {.leaving = true}}, {"c", {.leaving = true}}});
+  taker.take(state_of({{"web", {pod("a", false), pod("b"), pod("c")}}}));
+  taker.take(state_of({{"web", {pod("a", false), pod("b"), pod("c", false)}}}));
+  EXPECT_THAT(taker.lines("web"), SizeIs(4));
+  EXPECT_EQ(taker.lines("web").front(), "c leaving ");
+}
+
+// -------------------------------------------------------------------------------------- notes
+
+TEST(PageNotes, AreTheSameAsLongAsNothingChanges) {
+  std::vector<Problem> problems{{.kind = "namespace", .where = "shop", .reason = "forbidden"}};
+  const PodFactsPtr pods = facts({});
+  Taker taker({.problems = [&] { return problems; }, .pods = [&] { return pods; }});
+  const Notes* first = &taker.take(state_of({}));
+  EXPECT_EQ(&taker.take(state_of({{"web", {}}})), first);
+  problems.front().reason = "no route";
+  const Notes& second = taker.take(state_of({}));
+  EXPECT_EQ(second.problems->front().reason, "no route");
+  EXPECT_EQ(second.pods, pods);
+}
+
+TEST(PageNotes, HaveABoundedNumberOfProblems) {
+  Taker taker({.problems = [] { return std::vector<Problem>(kMostProblems + 5); }});
+  const Notes& notes = taker.take(state_of({}));
+  EXPECT_THAT(*notes.problems, SizeIs(kMostProblems));
+  EXPECT_EQ(notes.problems_in_all, kMostProblems + 5);
+}
+
+// ---------------------------------------------------------------------------- malformed pods
+
+TEST(MalformedPods, AreKeptUntilSomebodyNotices) {
+  MalformedPods pods;
+  pods.report({"shop", "b", "annotation x: no object"});
+  pods.report({"shop", "a", "annotation x: no object"});
+  pods.report({"shop", "b", "annotation x: no string"});
+  const auto problems = pods.problems();
+  ASSERT_THAT(problems, SizeIs(2));
+  EXPECT_EQ(problems[0].where, "shop/a");
+  EXPECT_EQ(problems[1].reason, "annotation x: no string");
+  EXPECT_EQ(problems[1].kind, "malformed");
+  pods.forget("shop/a");
+  EXPECT_THAT(pods.problems(), SizeIs(1));
+  pods.keep_if([](const std::string& pod) { return pod != "shop/b"; });
+  EXPECT_THAT(pods.problems(), IsEmpty());
+}
+
+TEST(MalformedPods, AreBounded) {
+  MalformedPods pods;
+  for (std::size_t i = 0; i < MalformedPods::kMost + 10; ++i) {
+    pods.report({"shop", std::to_string(i), std::string(100'000, 'x')});
+  }
+  EXPECT_THAT(pods.problems(), SizeIs(MalformedPods::kMost));
+  EXPECT_LT(pods.problems().front().reason.size(), 400u);
+}
+
+}  // namespace
+}  // namespace lookout::cmd::registry_cmd

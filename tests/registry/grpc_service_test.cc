@@ -1,0 +1,126 @@
+// GrpcService with gRPC servers that are announced as pods.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <grpcpp/client_context.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include "greeter.grpc.pb.h"
+#include "lookout/api/error.h"
+#include "lookout/registry/balancer.h"
+#include "lookout/registry/clients/grpc.h"
+#include "lookout/registry/kratos/registry.h"
+#include "tests/registry/cluster.h"
+#include "tests/support/eventually.h"
+#include "tests/support/greeter_server.h"
+
+namespace lookout::registry {
+namespace {
+
+using namespace registry::test;
+using examples::Greeter;
+using lookout::test::eventually;
+using lookout::test::GreeterServer;
+
+class GrpcServiceTest : public testing::Test {
+ protected:
+  void announce(const GreeterServer& server, const std::string& pod) {
+    PodTemplate ports;
+    ports.ip = "127.0.0.1";
+    ports.ports = fmt::format(R"([{{"containerPort":{}}}])", server.port());
+    cluster_.create_pod(pod, ports);
+    Options here;
+    here.pod = {"default", pod};
+    kratos::Registry(cluster_.client(), here)
+        .register_instance({.id = pod,
+                            .name = "greeter",
+                            .endpoints = {fmt::format("grpc://0.0.0.0:{}", server.port())}});
+  }
+  /// The instance that answers, or the error if none does.
+  static std::string greet(const GrpcService& service) { return greet(service.channel()); }
+  static std::string greet(const std::shared_ptr<grpc::Channel>& channel) {
+    examples::GreetRequest request;
+    request.set_name("you");
+    examples::GreetReply reply;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kLong);
+    context.set_wait_for_ready(true);
+    const auto status = Greeter::NewStub(channel)->Greet(&context, request, &reply);
+    return status.ok() ? reply.server() : "failed: " + status.error_message();
+  }
+  static std::map<std::string, int> greet_often(const GrpcService& service, int times) {
+    std::map<std::string, int> out;
+    for (int i = 0; i < times; ++i) ++out[greet(service)];
+    return out;
+  }
+
+  Cluster cluster_;
+};
+
+TEST_F(GrpcServiceTest, CallsReachAllAndGoOnWhenOneLeaves) {
+  GreeterServer one("one");
+  GreeterServer two("two");
+  kratos::Registry registry(cluster_.client());
+  const GrpcService service(registry, "lookout:///greeter", grpc::InsecureChannelCredentials());
+  EXPECT_EQ(service.channel(), nullptr) << "nobody is there";
+  EXPECT_FALSE(service.wait_for_instances(1ms));
+  announce(one, "one");
+  ASSERT_TRUE(service.wait_for_instances(kLong));
+  EXPECT_EQ(greet(service), "one");
+  announce(two, "two");
+  ASSERT_TRUE(eventually([&] { return greet_often(service, 10).size() == 2; }));
+  // Both are connected by now: strictly one after the other.
+  EXPECT_EQ(greet_often(service, 20), (std::map<std::string, int>{{"one", 10}, {"two", 10}}));
+  EXPECT_EQ(one.peers().size(), 1u) << "the connection outlives changes of the set";
+
+  // One leaves the registry, and then goes: no call fails.
+  cluster_.label("one", "kratos-service-app", "");
+  ASSERT_TRUE(eventually([&] { return greet_often(service, 10).size() == 1; }));
+  one.stop();
+  EXPECT_EQ(greet_often(service, 20), (std::map<std::string, int>{{"two", 20}}));
+  EXPECT_EQ(two.peers().size(), 1u);
+
+  // When nobody is left the last addresses stay, and serve while they can.
+  cluster_.remove_pod("two");
+  ASSERT_TRUE(eventually([&] { return registry.get_service("greeter")->empty(); }));
+  EXPECT_EQ(greet(service), "two");
+}
+
+TEST_F(GrpcServiceTest, ABalancerMayChoose) {
+  GreeterServer one("one");
+  GreeterServer two("two");
+  announce(one, "one");
+  announce(two, "two");
+  kratos::Registry registry(cluster_.client());
+  const GrpcService service(registry, "lookout:///greeter", grpc::InsecureChannelCredentials());
+  const Balancer balancer(registry, "greeter", round_robin());
+  ASSERT_TRUE(eventually([&] { return balancer.load()->size() == 2; }));
+  two.stop();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(balancer.call({.deadline = kLong, .scheme = "grpc"},
+                            [&](const Endpoint& endpoint) {
+                              grpc::ClientContext context;
+                              examples::GreetReply reply;
+                              const auto stub = Greeter::NewStub(service.channel(endpoint));
+                              const auto status = stub->Greet(&context, {}, &reply);
+                              if (!status.ok()) throw std::runtime_error(status.error_message());
+                              return reply.server();
+                            }),
+              "one");
+  }
+  EXPECT_EQ(one.peers().size(), 1u) << "one connection for all calls";
+}
+
+TEST_F(GrpcServiceTest, OtherTargetsAreRefused) {
+  kratos::Registry registry(cluster_.client());
+  for (const char* target : {"greeter", "lookout:///", "dns:///greeter"}) {
+    EXPECT_THROW(GrpcService(registry, target, grpc::InsecureChannelCredentials()),
+                 InvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace lookout::registry

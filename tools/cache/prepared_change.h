@@ -1,0 +1,54 @@
+// Changes of a store, prepared for a writer's turn.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "lookout/api/object.h"
+#include "tools/cache/slots.h"
+#include "tools/cache/store_state.h"
+#include "tools/cache/value_table.h"
+
+namespace lookout::cache::detail {
+
+inline constexpr Slots::Number kNoSlot = std::numeric_limits<Slots::Number>::max();
+
+/// A change with all that user code has to say about it.
+struct PreparedChange {
+  api::Object object;  // to put; or any with the key to remove
+  bool removes = false;
+  std::uint32_t hash = 0;
+  /// The last change before it in its batch that has the same key, or itself.
+  std::size_t earlier = 0;
+  api::Object before;
+  /// Where an object of that key lies after the changes so far.
+  Slots::Number slot = kNoSlot;
+  IndexedValues before_values;
+  IndexedValues after_values;
+
+  /// Null after a removal.
+  const api::detail::ObjectHeader* after() const { return removes ? nullptr : object.header(); }
+  /// The very object that is there is put again.
+  bool changes_nothing() const { return !removes && before.same(object); }
+  bool updates() const { return !removes && before && !before.same(object); }
+};
+
+/// Changes that become one version, and what was learned about them outside of the writer's turn.
+struct Batch {
+  std::uint64_t version = 0;  // of the store, when that was
+  const IndexDefinitions* definitions = nullptr;
+  std::vector<PreparedChange> changes;
+  std::vector<std::string> keys;  // with a key function
+  ValueTable values;
+
+  void clear() {
+    changes.clear();
+    keys.clear();
+    values.clear();
+  }
+};
+
+}  // namespace lookout::cache::detail

@@ -1,0 +1,120 @@
+// The writer's side of the table of the newest version.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tools/cache/newest_table.h"
+#include "tools/cache/prepared_change.h"
+#include "tools/cache/store_state.h"
+#include "tools/cache/trie.h"
+
+namespace lookout::cache::detail {
+
+/// Keeps StoreCore::newest in step with the versions. To be used in a writer's turn.
+class TableWriter {
+ public:
+  explicit TableWriter(StoreCore& core) : core_(core) {}
+
+  /// The table, if a new version of one of its objects can be put into it as it is.
+  NewestTable* ready(std::size_t objects, const api::detail::ObjectHeader* object) const {
+    NewestTable* const table = core_.newest.load(std::memory_order_relaxed);
+    if (table == nullptr || growing_ != nullptr || !holds_all_) return nullptr;
+    return table->suits(objects) && NewestTable::can_hold(object) ? table : nullptr;
+  }
+
+  /// Calls `change`, in which the table changes and the version comes out, as one step as far as
+  /// readers can tell.
+  template <class Change>
+  void in_one_step(Change change) {
+    const std::uint64_t before = core_.changes.load(std::memory_order_relaxed);
+    core_.changes.store(before + 1, std::memory_order_relaxed);
+    change();
+    core_.changes.store(before + 2, std::memory_order_seq_cst);
+  }
+
+  /// Stores the new root and brings the table up to date.
+  void publish(std::unique_ptr<State> next, Edit& edit, std::span<const PreparedChange> changes) {
+    holds_all_ &= std::ranges::all_of(changes, [](const PreparedChange& change) {
+      return NewestTable::can_hold(change.after());
+    });
+    NewestTable* const table = core_.newest.load(std::memory_order_relaxed);
+    const bool usable = table != nullptr && holds_all_ && table->has_room_for(next->size);
+    auto other = usable       ? next_table(*table, *next, changes)
+                 : holds_all_ ? table_of(*next)
+                              : nullptr;
+    if (!usable) growing_.reset();
+    in_one_step([&] {
+      if (usable && other == nullptr) {
+        for (const auto& change : changes) update(*table, change);
+      } else {
+        // (No snapshot looks at it: it belongs to no version but the one that ends.)
+        if (table != nullptr) {
+          edit.retire(
+              table, [](void* memory) { delete static_cast<NewestTable*>(memory); }, edit.version);
+        }
+        core_.newest.store(other.release(), std::memory_order_release);
+      }
+      core_.current.store(next.release(), std::memory_order_seq_cst);
+    });
+  }
+
+ private:
+  /// A table of another size for when `table` no longer suits. To fill it would take milliseconds,
+  /// so each change takes over a few slots; null until it has all.
+  std::unique_ptr<NewestTable> next_table(const NewestTable& table, const State& next,
+                                          std::span<const PreparedChange> changes) {
+    constexpr std::size_t kSlotsEach = 32;
+    if (growing_ != nullptr && !growing_->has_room_for(next.size)) growing_.reset();
+    if (growing_ == nullptr) {
+      if (table.suits(next.size)) return nullptr;
+      growing_ = std::make_unique<NewestTable>(next.size + next.size / 2);
+      moved_ = 0;
+    }
+    for (const auto& change : changes) {
+      const bool comes = change.after() != nullptr && !change.before;
+      if (!comes || change.slot < moved_) update(*growing_, change);
+    }
+    const std::size_t end =
+        std::min<std::size_t>(next.slots.size(), moved_ + kSlotsEach * changes.size());
+    for (std::size_t at = moved_; at < end; ++at) {
+      if (const auto* header = next.slots[static_cast<Slots::Number>(at)].header)
+        __builtin_prefetch(header);
+    }
+    for (; moved_ < end; ++moved_) {
+      if (const auto* header = next.slots[moved_].header) growing_->insert(header);
+    }
+    return moved_ == next.slots.size() ? std::move(growing_) : nullptr;
+  }
+
+  static void update(NewestTable& table, const PreparedChange& change) {
+    if (change.changes_nothing()) return;
+    if (change.after() == nullptr) {
+      if (change.before) table.erase(change.before.header());
+    } else if (change.before) {
+      table.replace(change.before.header(), change.after());
+    } else {
+      table.insert(change.after());
+    }
+  }
+
+  static std::unique_ptr<NewestTable> table_of(const State& state) {
+    std::vector<const api::detail::ObjectHeader*> objects;
+    objects.reserve(state.size);
+    for (Slots::Cursor cursor(state.slots); cursor.get() != nullptr; cursor.next())
+      objects.push_back(cursor.get()->header);
+    return std::make_unique<NewestTable>(objects);
+  }
+
+  StoreCore& core_;
+  bool holds_all_ = true;                 // false once an address did not fit
+  std::unique_ptr<NewestTable> growing_;  // has what lies below moved_
+  Slots::Number moved_ = 0;
+};
+
+}  // namespace lookout::cache::detail
