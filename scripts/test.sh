@@ -44,8 +44,8 @@ export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 # What is found again has the same headers, byte for byte. Without this ccache also takes what is the same once it is
 # preprocessed. A precompiled header from before a comment changed is that, but `#pragma once` compares whole files, and
-# the header is read twice.
-export CCACHE_DEPEND=1
+# the header is read twice. The namespace keeps out what a cache took in before that: it would be found again.
+export CCACHE_DEPEND=1 CCACHE_NAMESPACE=lookout-depend
 
 # Reports name functions; suppressions need that, too.
 symbolizer=/usr/bin/llvm-symbolizer-16
