@@ -5,6 +5,7 @@
 #include <chrono>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace lookout::rest::detail {
 
@@ -31,7 +32,7 @@ std::shared_ptr<CurlMulti> CurlMulti::create(Strand strand, Owner owner) {
 }
 
 CurlMulti::CurlMulti(Strand strand, Owner owner)
-    : strand_(std::move(strand)), owner_(std::move(owner)), timer_(strand_) {
+    : strand_(std::move(strand)), owner_(std::move(owner)), timer_(strand_), look_(strand_) {
   open();
 }
 
@@ -50,6 +51,7 @@ CurlMulti::~CurlMulti() { close(); }
 void CurlMulti::close() {
   if (multi_ == nullptr) return;
   timer_.cancel();
+  look_.cancel();
   due_ = kNever;
   armed_ = kNever;
   curl_multi_cleanup(std::exchange(multi_, nullptr));
@@ -80,6 +82,21 @@ void CurlMulti::remove(CURL* easy) {
 void CurlMulti::resume(CURL* easy) {
   curl_easy_pause(easy, CURLPAUSE_CONT);
   act(CURL_SOCKET_TIMEOUT, 0);
+}
+
+void CurlMulti::look_for_held_input() {
+  if (multi_ == nullptr || std::exchange(looking_, true)) return;
+  look_.expires_after(kMoment);
+  look_.async_wait([weak = weak_from_this()](boost::system::error_code) {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->looking_ = false;
+    std::vector<curl_socket_t> sockets;
+    for (const auto& [fd, socket] : self->sockets_) {
+      if ((socket->wanted & CURL_POLL_IN) != 0) sockets.push_back(fd);
+    }
+    for (const curl_socket_t fd : sockets) self->act(fd, CURL_CSELECT_IN);
+  });
 }
 
 template <class F>

@@ -46,6 +46,11 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   void remove(CURL* easy);
   /// Lets a transfer go on whose write callback asked for a pause.
   void resume(CURL* easy);
+  /// Lets libcurl read its sockets again in a moment, readable or not. To be called when something
+  /// has come over a connection that transfers share (HTTP/2): libcurl 7.88 stops in the middle of
+  /// what it has read if the buffer of one of them is full, and may go on only when more comes over
+  /// that socket. The end of an answer could wait for ever.
+  void look_for_held_input();
   /// libcurl has opened a socket whose end closed() will tell: it stays registered while its
   /// connection is idle.
   void opened(curl_socket_t fd);
@@ -61,6 +66,7 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
 
   using Clock = std::chrono::steady_clock;
   static constexpr Clock::time_point kNever = Clock::time_point::max();
+  static constexpr std::chrono::milliseconds kMoment{5};
 
   CurlMulti(Strand strand, Owner owner);
 
@@ -90,6 +96,8 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   Clock::time_point due_ = kNever;    // when libcurl wants to be called
   Clock::time_point armed_ = kNever;  // when timer_ ends
   bool posted_ = false;               // a call that is due at once
+  boost::asio::steady_timer look_;    // of look_for_held_input()
+  bool looking_ = false;              // it is armed
   std::unordered_map<curl_socket_t, std::shared_ptr<Socket>> sockets_;
   std::unordered_set<curl_socket_t> open_;  // until closed()
   std::exception_ptr failure_;

@@ -191,13 +191,19 @@ class News {
     if (flows_.empty() || flows_.back() != flow) flows_.push_back(std::move(flow));
   }
 
+  /// Something has come over a connection that transfers may share.
+  void came_over_shared_connection() { shared_ = true; }
+  bool over_shared_connection() const { return shared_; }
+
   /// Wakes the readers, after the handler that runs now.
   void tell() {
     for (const auto& flow : flows_) flow->event.ring_next();
     flows_.clear();
+    shared_ = false;
   }
 
  private:
+  bool shared_ = false;
   std::vector<std::shared_ptr<Flow>> flows_;
 };
 
@@ -217,7 +223,10 @@ struct Transfer {
   bool head_done = false;
   std::size_t sent = 0;  // of the body
   bool held_back = false;
-  bool held = false;   // what arrived last was not taken; libcurl holds it
+  bool held = false;  // what arrived last was not taken; libcurl holds it
+  // libcurl hands over what it has held. Over HTTP/2 it lets the server send more (up to 32 MB)
+  // each time that a transfer goes on, and gives up one for which it would have to hold 64 MB.
+  bool takes_all = false;
   bool probe = false;  // the monitor's question
   StreamNotes stream;
   int begun_again = 0;
@@ -238,6 +247,7 @@ struct Transfer {
 
   std::size_t on_header(std::string_view line) {
     heard = ConnectionMonitor::Clock::now();
+    if (head.http2) news->came_over_shared_connection();
     if (line.starts_with("HTTP/")) {
       head = {};
       head.http2 = line.starts_with("HTTP/2");
@@ -276,10 +286,11 @@ struct Transfer {
 
   std::size_t on_body(std::string_view bytes) {
     heard = ConnectionMonitor::Clock::now();
+    if (head.http2) news->came_over_shared_connection();
     bool ring = false;
     {
       const std::lock_guard lock(flow->mutex);
-      held = flow->buffer.size() >= Flow::kHighWater;
+      held = flow->buffer.size() >= Flow::kHighWater && !takes_all;
       if (held) {
         flow->paused = true;
         return CURL_WRITEFUNC_PAUSE;
@@ -363,7 +374,7 @@ class CurlTransfers {
         multi_(CurlMulti::create(strand_,
                                  {[this](CURL* easy, CURLcode result) { done(easy, result); },
                                   [this](const std::string& why) { fail_all(Kind::kBroken, why); },
-                                  [this] { news_.tell(); }})),
+                                  [this] { acted(); }})),
         monitor_(ConnectionMonitor::create(
             strand_, {server_.probe_after, server_.probe_timeout, server_.stream_silence},
             {[this](const auto& visit) { each_transfer(visit); }, [this] { return send_probe(); },
@@ -409,7 +420,12 @@ class CurlTransfers {
   }
 
   void resume(const Flow& flow) {
-    if (flow.easy != nullptr) multi_->resume(flow.easy);
+    CURL* easy = flow.easy;
+    if (easy == nullptr) return;
+    transfers_.at(easy)->takes_all = true;
+    multi_->resume(easy);
+    if (const auto left = transfers_.find(easy); left != transfers_.end())
+      left->second->takes_all = false;
   }
 
   void cancel(Flow& flow) {
@@ -432,6 +448,11 @@ class CurlTransfers {
   }
 
  private:
+  void acted() {
+    if (news_.over_shared_connection() && !transfers_.empty()) multi_->look_for_held_input();
+    news_.tell();
+  }
+
   static ConnectionMonitor::Transfer seen(CURL* easy, const Transfer& transfer) {
     return {local_port_of(easy), transfer.begun, transfer.heard, transfer.request.streaming};
   }

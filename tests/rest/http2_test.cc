@@ -235,6 +235,26 @@ TEST_F(Http2Test, AWatchThatNobodyReadsHoldsUpNothingElse) {
   }
 }
 
+// More comes than the readers can take, for all of them at once.
+TEST_F(Http2Test, LargeListsAtOnceAllComeToTheirEnd) {
+  std::vector<std::string> pods;
+  for (int i = 0; i < 20000; ++i) pods.push_back(pod_json("web-" + std::to_string(i)));
+  const std::string body = list_json(pods);
+  answer_ = [&](const HttpRequest&) -> HttpResponse { return {.body = body}; };
+  const Client client{config()};
+  auto endless = client.resource<Pod>("shop").dynamic().watch({.label_selector = "endless"});
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::future<rest::List<>>> lists;
+    for (int i = 0; i < 6; ++i) {
+      lists.push_back(
+          start(client, client.resource<Pod>("shop").dynamic().async_list({}, {.timeout = kLong})));
+    }
+    for (auto& list : lists) EXPECT_EQ(list.get().items.size(), pods.size()) << round;
+    for (int i = 0; i < 2000; ++i) ASSERT_TRUE(endless.next());
+  }
+  EXPECT_EQ(tunnel_.connections(), 1);
+}
+
 // Its buffered data is neither leaked (AddressSanitizer checks) nor delivered to the next watch.
 TEST_F(Http2Test, AWatchThatEndsUnreadLeavesNothingBehind) {
   const Client client{config()};
