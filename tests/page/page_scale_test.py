@@ -6,17 +6,13 @@ usage: page_scale_test.py LOOKOUT [--screenshots FOLDER]
 Exits with 77 if there is no browser to be had.
 """
 
-import argparse
 import json
-import pathlib
 import random
-import shutil
 import sys
-import tempfile
 
 from fake_api import FakeApi
-from page_test import SKIPPED, Program
-from webdriver import Browser, eventually
+from page_test import Program
+from webdriver import eventually, run_in_browser
 
 WEB = 5000
 SMALL_SERVICES = 500
@@ -317,25 +313,5 @@ class ScaleTest:
         assert not errors, errors
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("lookout")
-    parser.add_argument("--screenshots", type=pathlib.Path)
-    arguments = parser.parse_args()
-    for program in ("chromium", "chromedriver"):
-        if not shutil.which(program):
-            print(f"*** There is no {program} on the PATH: the page is not tested in a browser. ***")
-            return SKIPPED
-    if arguments.screenshots:
-        arguments.screenshots.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        browser = Browser()
-        try:
-            ScaleTest(browser, arguments.lookout, folder, arguments.screenshots).run()
-        finally:
-            browser.close()
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_in_browser(ScaleTest))

@@ -6,7 +6,6 @@ usage: page_test.py LOOKOUT [--screenshots FOLDER]
 Exits with 77 if there is no browser to be had.
 """
 
-import argparse
 import atexit
 import contextlib
 import http.client
@@ -14,7 +13,6 @@ import json
 import pathlib
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,14 +22,13 @@ import threading
 import time
 import urllib.parse
 
-from webdriver import Browser, eventually, free_port
+from webdriver import eventually, free_port, run_in_browser
 
 SERVICES = 20
 PODS_PER_SERVICE = 100
 PODS = [(f"svc-{s:02}", f"svc-{s:02}-{p:03}") for s in range(SERVICES) for p in range(PODS_PER_SERVICE)]
 CHANGES = 5000
 WRITERS = 3
-SKIPPED = 77
 
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>&amp;"\'`</script>'
 
@@ -248,6 +245,10 @@ class PageTest:
     def tall(self):
         """All rows are in view, and so in the document."""
         self.browser.devtools("Emulation.setDeviceMetricsOverride", width=1280, height=8000, deviceScaleFactor=1, mobile=False)
+        eventually(lambda: self.browser.run("return innerHeight") == 8000, "the window is tall")
+        # What comes into view is drawn in the next frame.
+        self.browser.run("window.drawn = false; requestAnimationFrame(() => requestAnimationFrame(() => window.drawn = true))")
+        eventually(lambda: self.browser.run("return window.drawn"), "the rows are drawn")
 
     def shows(self, expected):
         counts = {name: f"{sum(i[0] == 'Ready' for i in pods.values())}" for name, pods in expected.items()}
@@ -480,25 +481,5 @@ class PageTest:
         assert not errors, errors
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("lookout")
-    parser.add_argument("--screenshots", type=pathlib.Path)
-    arguments = parser.parse_args()
-    for program in ("chromium", "chromedriver"):
-        if not shutil.which(program):
-            print(f"*** There is no {program} on the PATH: the page is not tested in a browser. ***")
-            return SKIPPED
-    if arguments.screenshots:
-        arguments.screenshots.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        browser = Browser()
-        try:
-            PageTest(browser, arguments.lookout, folder, arguments.screenshots).run()
-        finally:
-            browser.close()
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_in_browser(PageTest))

@@ -1,5 +1,6 @@
 """A browser, driven by chromedriver's WebDriver over plain HTTP."""
 
+import argparse
 import base64
 import fcntl
 import http.client
@@ -134,3 +135,27 @@ class Browser:
         if isinstance(value, dict) and "error" in value:
             raise RuntimeError(f"{path}: {value['error']}: {value['message']}")
         return value
+
+
+SKIPPED = 77
+
+
+def run_in_browser(test):
+    """The main() of a test: calls test(browser, path of lookout, folder, folder of screenshots).run()."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("lookout")
+    parser.add_argument("--screenshots", type=pathlib.Path)
+    arguments = parser.parse_args()
+    for program in ("chromium", "chromedriver"):
+        if not shutil.which(program):
+            print(f"*** There is no {program} on the PATH: the page is not tested in a browser. ***")
+            return SKIPPED
+    if arguments.screenshots:
+        arguments.screenshots.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        browser = Browser()
+        try:
+            test(browser, arguments.lookout, folder, arguments.screenshots).run()
+        finally:
+            browser.close()
+    return 0

@@ -265,6 +265,8 @@ class UnreadableTest : public testing::Test {
     backend_ = std::make_unique<EtcdBackend>(options);
     etcd_ = std::make_unique<EtcdClient>(options);
     open();
+    // A watch can begin at any revision from here on.
+    ASSERT_TRUE(eventually([&] { return listed("").empty(); })) << listed("");
   }
   void TearDown() override {
     watches_.clear();
