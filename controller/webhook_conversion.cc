@@ -104,13 +104,7 @@ api::Object Conversions::convert(const api::Object& from,
 }
 
 std::string Conversions::answer(std::string_view body) {
-  api::Object review;
-  try {
-    review = api::Object::parse(body);
-  } catch (const api::DecodeError& e) {
-    throw StatusError::bad_request(
-        fmt::format("the request's body cannot be decoded: {}", e.what()));
-  }
+  const api::Object review = review_in(body);
   if (review.api_version() != kApiVersion || review.kind() != "ConversionReview") {
     throw StatusError::bad_request(
         "the request's body is no ConversionReview of apiextensions.k8s.io/v1: the "

@@ -204,14 +204,17 @@ api::Object object_of(Value value) {
   return draft.build();
 }
 
-Admission<api::Object> decode_admission_review(std::string_view body) {
-  api::Object review;
+api::Object review_in(std::string_view body) {
   try {
-    review = api::Object::parse(body);
+    return api::Object::parse(body);
   } catch (const api::DecodeError& e) {
     throw StatusError::bad_request(
         fmt::format("the request's body cannot be decoded: {}", e.what()));
   }
+}
+
+Admission<api::Object> decode_admission_review(std::string_view body) {
+  const api::Object review = review_in(body);
   // Without a type it is taken for one, as in controller-runtime.
   if (review.api_version() == "admission.k8s.io/v1beta1") {
     throw StatusError::bad_request(

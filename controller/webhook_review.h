@@ -8,6 +8,10 @@
 
 namespace lookout::controller::detail {
 
+/// The review, of whatever kind, that is the body of a request. Throws api::StatusError (400) if it
+/// cannot be decoded.
+api::Object review_in(std::string_view body);
+
 /// The request of an AdmissionReview of v1. Throws api::StatusError (400) if the text is none.
 /// Messages have nothing of the objects in it.
 Admission<api::Object> decode_admission_review(std::string_view body);

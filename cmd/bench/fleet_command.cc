@@ -132,8 +132,8 @@ void add_fleet(CLI::App& group, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--faulty", options.faulty,
-                   "The number of instances that are killed, frozen or slowed at a time. (A call "
-                   "makes three attempts, so it survives two at once.)")
+                   "The number of instances that are faulty at a time. (A call makes three "
+                   "attempts, so it survives two at once.)")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
   command->add_option("--waves", options.waves, "The number of waves of a rolling update")

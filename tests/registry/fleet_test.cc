@@ -66,6 +66,23 @@ TEST_F(FleetTest, AFrozenInstanceCostsEachCallerOneAttempt) {
 
 TEST_F(FleetTest, ASlowInstanceCostsNoCall) { EXPECT_EQ(run("slow").tally.failed, 0u); }
 
+TEST_F(FleetTest, AnInstanceThatOnlyFailsCostsFewAttempts) {
+  options_.duration = 1500ms;  // time enough for a pick of it on a busy machine
+  for (const char* fault : {"error", "reset"}) {
+    const Outcome out = run(fault);
+    EXPECT_EQ(out.tally.failed, 0u) << fault;
+    EXPECT_GE(out.further_attempts(), 1u) << fault;
+    // Three in a row eject it, with each caller; on a busy machine others break off, too.
+    EXPECT_LE(out.further_attempts(), 6 * options_.callers) << fault;
+  }
+}
+
+TEST_F(FleetTest, ReadinessThatFlapsCostsNoCall) {
+  const Outcome out = run("flap");
+  EXPECT_EQ(out.tally.failed, 0u);
+  EXPECT_EQ(out.further_attempts(), 0u);
+}
+
 TEST_F(FleetTest, TheServerMayBeAway) {
   const Outcome out = run("outage");
   EXPECT_EQ(out.tally.failed, 0u);

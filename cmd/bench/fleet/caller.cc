@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "cmd/bench/fleet/instance_server.h"
 #include "cmd/bench/fleet/kratos_selector.h"
 #include "lookout/api/error.h"
 #include "lookout/registry/balancer.h"
@@ -26,6 +27,12 @@ class TimedOut : public Error {
 milliseconds left_until(Steady::time_point until) {
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(until - Steady::now()));
 }
+
+/// The instance has answered that it cannot do what it was asked for, as with a 500.
+class ErrorAnswer : public Error {
+ public:
+  ErrorAnswer() : Error("an error came back") {}
+};
 
 class LookoutClient : public CallerClient {
  public:
@@ -144,6 +151,8 @@ void Connections::request(const registry::Endpoint& endpoint, milliseconds time)
         return;
       } catch (const TimedOut&) {
         throw;
+      } catch (const ErrorAnswer&) {
+        throw;
       } catch (const Error&) {
         // The server has closed a connection that was idle: a new one.
       }
@@ -165,6 +174,7 @@ void Connections::ask(Socket& socket, TimePoint until) {
   if (!socket.wait(POLLIN, left_until(until))) throw TimedOut();
   char byte = 0;
   if (::recv(socket.fd(), &byte, 1, 0) != 1) throw Error("reset");
+  if (byte != InstanceServer::kAnswer) throw ErrorAnswer();
 }
 
 std::unique_ptr<CallerClient> make_client(Policies policies, registry::Discovery& discovery,

@@ -34,6 +34,14 @@ void Cluster::add_pod(const std::string& name, std::uint16_t port) const {
   pods.patch(name, rest::PatchType::kMerge, kRunning, {}, "status");
 }
 
+void Cluster::set_ready(const std::string& name, bool ready) const {
+  const auto condition =
+      fmt::format(R"({{"status":{{"conditions":[{{"type":"Ready","status":"{}"}}]}}}})",
+                  ready ? "True" : "False");
+  client_.resource(Pod::kResource, kNamespace)
+      .patch(name, rest::PatchType::kMerge, condition, {}, "status");
+}
+
 void Cluster::remove_pod(const std::string& name) const {
   rest::DeleteOptions now;
   now.grace_period_seconds = 0;

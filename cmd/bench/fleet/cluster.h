@@ -21,6 +21,8 @@ class Cluster : public base::Pinned {
 
   /// A pod that runs, is ready, and declares the port; its address is that of loopback.
   void add_pod(const std::string& name, std::uint16_t port) const;
+  /// What a readiness probe has found.
+  void set_ready(const std::string& name, bool ready) const;
   void remove_pod(const std::string& name) const;
 
   /// The server goes away, and comes back at the same address with what was stored.

@@ -64,6 +64,26 @@ void slow(Fleet& fleet, Outcome&) {
   for (const auto& instance : fleet.faulty()) instance->server().set_answer_time(usual);
 }
 
+void misbehave(Fleet& fleet, Conduct conduct) {
+  for (const auto& instance : fleet.faulty()) instance->server().set_conduct(conduct);
+  pause(fleet);
+  for (const auto& instance : fleet.faulty()) instance->server().set_conduct(Conduct::kAnswers);
+}
+
+void fail(Fleet& fleet, Outcome&) { misbehave(fleet, Conduct::kFails); }
+
+void reset(Fleet& fleet, Outcome&) { misbehave(fleet, Conduct::kResets); }
+
+void flap(Fleet& fleet, Outcome&) {
+  const auto end = std::chrono::steady_clock::now() + fleet.options().duration;
+  const std::span all(fleet.instances());
+  const auto half = all.first((all.size() + 1) / 2);
+  for (bool ready = false; ready || std::chrono::steady_clock::now() < end; ready = !ready) {
+    for (const auto& instance : half) fleet.cluster().set_ready(instance->name(), ready);
+    std::this_thread::sleep_for(100ms);
+  }
+}
+
 void wait_until_followed(const Fleet& fleet, bool live) {
   const auto deadline = std::chrono::steady_clock::now() + 1min;
   while (fleet.is_live() != live) {
@@ -92,6 +112,9 @@ constexpr std::array kFaults{
     Fault{"kill", "instances get a SIGKILL; the cluster notices at the end", kill},
     Fault{"freeze", "instances stop answering; the cluster notices at the end", freeze},
     Fault{"slow", "instances take fifty times as long, or half an attempt's limit", slow},
+    Fault{"error", "instances answer with errors", fail},
+    Fault{"reset", "instances break the connections over which requests come", reset},
+    Fault{"flap", "half of the instances are ready and not ready in turn, and serve", flap},
     Fault{"outage", "the API server is away; then an instance comes and one goes", outage},
 };
 

@@ -37,7 +37,7 @@ struct FleetOptions {
   std::chrono::milliseconds notice{1'000};
   /// Of a rolling update.
   std::size_t waves = 10;
-  /// Instances that are killed, frozen or slowed at a time. With three attempts a call survives two
+  /// Instances that are faulty at a time. With three attempts a call survives two
   /// in a row.
   std::size_t faulty = 2;
 };
@@ -102,7 +102,7 @@ struct Fault {
   std::string_view description;
   void (*run)(Fleet& fleet, Outcome& outcome);
 };
-/// "none", "rolling", "drain", "kill", "freeze", "slow", "outage"
+/// "none", "rolling", "drain", "kill", "freeze", "slow", "error", "reset", "flap", "outage"
 std::span<const Fault> faults();
 /// The one of that name. Throws lookout::Error if there is none.
 const Fault& fault_of(std::string_view name);

@@ -31,6 +31,7 @@ class Instance : public base::Pinned {
   ~Instance();
 
   bool wait_registered(std::chrono::milliseconds time) const;
+  const std::string& name() const { return name_; }
   std::uint16_t port() const { return server_.port(); }
   InstanceServer& server() { return server_; }
 

@@ -111,7 +111,9 @@ void InstanceServer::read(int fd) {
   if (connection == connections_.end()) return;
   std::array<char, 64> bytes{};
   const auto size = ::recv(fd, bytes.data(), bytes.size(), 0);
-  if (size <= 0) {
+  const bool resets = size > 0 && conduct_ == Conduct::kResets;
+  if (resets) connection->second.socket.reset_on_close();
+  if (size <= 0 || resets) {
     connections_.erase(connection);
     return;
   }
@@ -128,7 +130,8 @@ void InstanceServer::answer_what_is_due() {
     const auto connection = connections_.find(next.fd);
     // (The caller may have gone.)
     if (connection == connections_.end() || connection->second.serial != next.serial) continue;
-    static_cast<void>(::send(next.fd, "y", 1, MSG_NOSIGNAL));
+    const char answer = conduct_ == Conduct::kFails ? kError : kAnswer;
+    static_cast<void>(::send(next.fd, &answer, 1, MSG_NOSIGNAL));
   }
   in_flight_ = answers_.size();
 }

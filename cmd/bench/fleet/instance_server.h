@@ -16,12 +16,22 @@
 
 namespace lookout::cmd::bench::fleet {
 
-/// Answers each byte that comes in over a connection with a byte, after a while. Listens from its
+/// What an instance does with a request.
+enum class Conduct {
+  kAnswers,
+  kFails,  ///< answers that it cannot do that
+  kResets  ///< breaks the connection over which the request comes
+};
+
+/// Answers each byte that comes in over a connection with a byte, after a while: kAnswer or kError. Listens from its
 /// construction on. serve() is for one thread, everything else for any.
 class InstanceServer : public base::Pinned {
  public:
   /// Throws lookout::Error if the process has no more ports or descriptors.
   explicit InstanceServer(std::chrono::microseconds answer_time);
+
+  static constexpr char kAnswer = 'y';
+  static constexpr char kError = 'n';
 
   std::uint16_t port() const { return port_; }
   /// Requests that it has read and not answered.
@@ -33,6 +43,7 @@ class InstanceServer : public base::Pinned {
 
   /// From now on a request takes this long.
   void set_answer_time(std::chrono::microseconds time) { answer_time_ = time; }
+  void set_conduct(Conduct conduct) { conduct_ = conduct; }
   /// As a process that gets SIGSTOP: the kernel goes on accepting connections, and nobody answers.
   void freeze();
   /// As a process that gets SIGKILL: serve() returns, and all connections are reset.
@@ -69,6 +80,7 @@ class InstanceServer : public base::Pinned {
   std::uint64_t serials_ = 0;
   std::priority_queue<Answer, std::vector<Answer>, std::greater<>> answers_;
   std::atomic<std::size_t> in_flight_{0};
+  std::atomic<Conduct> conduct_{Conduct::kAnswers};
   std::atomic<bool> frozen_{false};
   std::atomic<bool> killed_{false};
 };
