@@ -118,6 +118,7 @@ http::ServerOptions http_options(const ServerOptions& options) {
   out.port = options.port;
   out.threads = options.threads != 0 ? options.threads : usable_processors();
   out.max_connections = options.max_connections;
+  out.max_connections_per_address = options.max_connections_per_address;
   out.limits.max_header_bytes = options.max_header_bytes;
   out.limits.max_body_bytes = options.max_body_bytes;
   out.limits.header_timeout = options.header_timeout;
@@ -168,7 +169,7 @@ class Server::Impl {
         audit_log_(make_audit_log(options_)),
         api_(resources_, resource_handler_, authenticator_, authorizer(), health_,
              {options_.max_body_bytes, options_.allowed_hosts, options_.max_requests_per_user,
-              audit_log_.get()},
+              options_.max_requests_per_address, audit_log_.get()},
              counters_),
         http_(
             http_options(options_),
