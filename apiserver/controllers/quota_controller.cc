@@ -150,12 +150,29 @@ Awaitable<bool> QuotaController::watch_objects(resources::ServedResourcePtr reso
   co_return true;
 }
 
+/// Takes the bell back at the end of the task.
+class QuotaController::BellRemoval {
+ public:
+  explicit BellRemoval(QuotaController& controller) : controller_(controller) {}
+  ~BellRemoval() {
+    const std::lock_guard lock(controller_.mutex_);
+    controller_.bell_.reset();
+  }
+  BellRemoval(const BellRemoval&) = delete;
+  BellRemoval& operator=(const BellRemoval&) = delete;
+
+ private:
+  QuotaController& controller_;
+};
+
 Awaitable<void> QuotaController::settle() {
   AsyncEvent bell(co_await boost::asio::this_coro::executor);
   {
     const std::lock_guard lock(mutex_);
     bell_ = bell;
   }
+  // It must not outlive the executor.
+  const BellRemoval removal(*this);
   Clock::time_point resync = Clock::now() + kResync;
   for (;;) {
     const bool complete = watch_counted();

@@ -28,6 +28,7 @@ class QuotaController {
   void mark(const std::string& ns);
 
  private:
+  class BellRemoval;
   using Names = std::set<std::string, std::less<>>;
 
   Awaitable<void> follow_quotas();

@@ -50,24 +50,33 @@ void strip_nulls(Value& value) {
   }
 }
 
-/// Amounts in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is "1".
-void write_quantities(Value& value, api::detail::Type type, Allocator& allocator) {
+bool is_empty_map(const Value& value, api::detail::Type type) {
+  return type.shape() == api::detail::Shape::kMap && value.IsObject() && value.ObjectEmpty();
+}
+
+/// Amounts in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is "1". Maps
+/// without a member are not written at all.
+void write_values(Value& value, api::detail::Type type, Allocator& allocator) {
   switch (type.shape()) {
     case api::detail::Shape::kStruct:
       if (!value.IsObject()) return;
-      for (auto& member : value.GetObject()) {
-        if (const auto field = type.field(json::text_of(member.name)))
-          write_quantities(member.value, field->type(), allocator);
+      for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
+        const auto field = type.field(json::text_of(member->name));
+        if (field && is_empty_map(member->value, field->type())) {
+          member = value.EraseMember(member);
+          continue;
+        }
+        if (field) write_values(member->value, field->type(), allocator);
+        ++member;
       }
       return;
     case api::detail::Shape::kList:
       if (!value.IsArray()) return;
-      for (Value& element : value.GetArray()) write_quantities(element, type.element(), allocator);
+      for (Value& element : value.GetArray()) write_values(element, type.element(), allocator);
       return;
     case api::detail::Shape::kMap:
       if (!value.IsObject()) return;
-      for (auto& member : value.GetObject())
-        write_quantities(member.value, type.element(), allocator);
+      for (auto& member : value.GetObject()) write_values(member.value, type.element(), allocator);
       return;
     case api::detail::Shape::kScalar:
       break;
@@ -93,7 +102,7 @@ void write_quantities(Value& value, api::detail::Type type, Allocator& allocator
 void write_as_typed(const ServedResource& resource, Document& document, Allocator& allocator) {
   const api::Resource& type = resource.type;
   if (const auto known = api::detail::Type::of_kind(type.group, type.version, type.kind))
-    write_quantities(document, *known, allocator);
+    write_values(document, *known, allocator);
 }
 
 void set_type(Value& document, const ServedResource& resource, Allocator& allocator) {
