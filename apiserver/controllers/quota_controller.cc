@@ -182,7 +182,9 @@ Awaitable<void> QuotaController::settle() {
       marked = std::exchange(marked_, {});
     }
     if (marked.empty()) {
-      co_await bell.wait(complete ? resync : std::min(resync, Clock::now() + kUnserved));
+      Clock::time_point until = resync;
+      if (!complete) until = std::min(until, Clock::now() + kUnserved);
+      co_await bell.wait(until);
       if (Clock::now() >= resync) {
         mark_all();
         resync = Clock::now() + kResync;
