@@ -30,10 +30,12 @@
 #include "apiserver/auth/role_follower.h"
 #include "apiserver/bootstrap/bootstrap.h"
 #include "apiserver/controllers/controllers.h"
+#include "apiserver/controllers/quota_controller.h"
 #include "apiserver/controllers/role_aggregation.h"
 #include "apiserver/endpoints/api_handler.h"
 #include "apiserver/endpoints/resource_handler.h"
 #include "apiserver/metrics.h"
+#include "apiserver/quota/namespace_limits.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/resource_registry.h"
 #include "apiserver/resources/service_allocator.h"
@@ -116,6 +118,7 @@ http::ServerOptions http_options(const ServerOptions& options) {
   out.port = options.port;
   out.threads = options.threads != 0 ? options.threads : usable_processors();
   out.max_connections = options.max_connections;
+  out.max_connections_per_address = options.max_connections_per_address;
   out.limits.max_header_bytes = options.max_header_bytes;
   out.limits.max_body_bytes = options.max_body_bytes;
   out.limits.header_timeout = options.header_timeout;
@@ -144,6 +147,8 @@ class Server::Impl {
         store_(resources_.table()->find("", "v1", "namespaces")),
         services_(store_, resources_.table()->find("networking.k8s.io", "v1", "ipaddresses"),
                   backend_->resource("ranges"), options_.service_cluster_ip_range),
+        limits_(resources_),
+        quotas_({resources_, store_, spawn_}, limits_),
         signer_(options_.service_account_key_file, options_.service_account_issuer),
         authenticator_(authenticator_options(options_, own_token_), signer_,
                        token_objects(*resources_.table())),
@@ -164,7 +169,7 @@ class Server::Impl {
         audit_log_(make_audit_log(options_)),
         api_(resources_, resource_handler_, authenticator_, authorizer(), health_,
              {options_.max_body_bytes, options_.allowed_hosts, options_.max_requests_per_user,
-              audit_log_.get()},
+              options_.max_requests_per_address, audit_log_.get()},
              counters_),
         http_(
             http_options(options_),
@@ -177,6 +182,8 @@ class Server::Impl {
         fmt::format("{}:{}", http::host_for_clients(options_.address), http_.port()));
     store_.allocate_services(&services_);
     store_.admit_priorities(resources_.table()->find("scheduling.k8s.io", "v1", "priorityclasses"));
+    store_.limit_namespaces(&limits_);
+    limits_.on_stale([this](const std::string& ns) { quotas_.mark(ns); });
     resources_.convert_with(&webhook_client_);
     run(prepare());
     const controllers::Context context{resources_, store_, spawn_};
@@ -188,6 +195,7 @@ class Server::Impl {
     spawn("pods", [context] { return controllers::run_pod_reaper(context); });
     spawn("claims", [context] { return controllers::run_claim_protection(context); });
     spawn("volumes", [context] { return controllers::run_volume_protection(context); });
+    quotas_.begin();
     spawn("owners", [context] { return controllers::run_garbage_collector(context); });
     spawn("maintenance", [this] { return maintain(); });
     spawn("counts of objects", [this] { return count_objects(); });
@@ -281,13 +289,20 @@ class Server::Impl {
   }
 
   endpoints::Consequences consequences() {
-    if (!is_rbac() && !has_bootstrap()) return {};
     return {[this](const resources::ServedResourcePtr& resource, const api::Object& object,
                    bool gone) { return note_write(resource, object, gone); }};
   }
 
-  /// The next request of the same client is decided with the role or binding that it has written.
+  /// The next request of the same client is decided with the role, the binding, the quota or the
+  /// limit range that it has written.
   Awaitable<void> note_write(resources::ServedResourcePtr resource, api::Object object, bool gone) {
+    limits_.note(*resource, object);
+    const bool is_quota = resource->type.group.empty() && resource->type.plural == "resourcequotas";
+    if (is_quota && !gone) {
+      std::string ns(object.ns());
+      co_await limits_.settle(std::move(ns));
+    }
+    if (!is_rbac() && !has_bootstrap()) co_return;
     if (gone) {
       roles_.removed(*resource, object);
     } else {
@@ -416,6 +431,8 @@ class Server::Impl {
   const controllers::Spawn spawn_ = [this](std::string name, controllers::MakeTask make) {
     if (!ending_) spawn(std::move(name), std::move(make));
   };
+  quota::NamespaceLimits limits_;
+  controllers::QuotaController quotas_;
   const auth::TokenSigner signer_;
   auth::Authenticator authenticator_;
   const auth::AllowAuthenticated allow_authenticated_;

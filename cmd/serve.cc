@@ -165,6 +165,23 @@ void add_authorization(CLI::App& command, ServeFlags& flags) {
       ->group(group);
 }
 
+void add_address_limits(CLI::App& command, ServeFlags& flags) {
+  const std::string group = "Limits";
+  command
+      .add_option("--max-requests-per-address", flags.server.max_requests_per_address,
+                  "Answer 429 if an address (with IPv6: a /64 network) has this many requests "
+                  "running, watches and system:masters not counted; 0: no limit")
+      ->type_name("COUNT")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--max-connections-per-address", flags.server.max_connections_per_address,
+                  "Close further connections of an address that has this many; 0: no limit")
+      ->type_name("COUNT")
+      ->capture_default_str()
+      ->group(group);
+}
+
 void add_audit(CLI::App& command, ServeFlags& flags) {
   const std::string group = "Audit log";
   command
@@ -284,6 +301,7 @@ void add_serve(CLI::App& app, Action& action) {
                    "Accept these bearer tokens: lines of token,user,uid,\"group1,group2\"")
       ->type_name("FILE");
   add_authorization(*command, *flags);
+  add_address_limits(*command, *flags);
   add_audit(*command, *flags);
   add_simulation(*command, *flags);
   command

@@ -18,6 +18,7 @@
 #include "apiserver/metrics.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/http/server.h"
 #include "lookout/base/http/web_guard.h"
 #include "lookout/version.h"
 
@@ -97,8 +98,13 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
     }
     caller.user = std::move(identity.user);
     authorize(request, info, caller);
-    const InFlight::Slot slot =
-        in_flight_->enter(caller.acting(), info, policy_.max_requests_per_user);
+    const auth::User& user = caller.acting();
+    const InFlight::Slot of_user =
+        users_in_flight_->enter(user.name, user, info, policy_.max_requests_per_user);
+    const InFlight::Slot of_address = addresses_in_flight_->enter(
+        policy_.max_requests_per_address == 0 ? std::string()
+                                              : http::counted_address(request.client_address),
+        user, info, policy_.max_requests_per_address);
     if (resource != nullptr && !resource->deprecation.empty())
       warnings.push_back(resource->deprecation);
     turn_body_into_json(request);

@@ -26,6 +26,8 @@ struct RequestPolicy {
   LOOKOUT_OPTION std::vector<std::string> allowed_hosts = {};
   /// How many requests of one user may run at the same time; 0: any number.
   std::size_t max_requests_per_user = 0;
+  /// And of one address.
+  std::size_t max_requests_per_address = 0;
   /// Null: there is none. It must outlive the handler.
   audit::AuditLog* audit_log = nullptr;
 };
@@ -93,7 +95,8 @@ class ApiHandler {
   const RequestPolicy policy_;
   const std::shared_ptr<Counters> counters_;
   std::string server_address_;
-  const std::unique_ptr<InFlight> in_flight_ = std::make_unique<InFlight>();
+  const std::unique_ptr<InFlight> users_in_flight_ = std::make_unique<InFlight>();
+  const std::unique_ptr<InFlight> addresses_in_flight_ = std::make_unique<InFlight>();
   const std::unique_ptr<openapi::DocumentCache> documents_ =
       std::make_unique<openapi::DocumentCache>();
 };

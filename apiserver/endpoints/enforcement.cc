@@ -16,13 +16,11 @@ struct Unenforced {
   std::string_view warning;
 };
 constexpr std::string_view kAdmission = "admissionregistration.k8s.io";
-constexpr std::array<Unenforced, 6> kUnenforced = {{
+constexpr std::array<Unenforced, 4> kUnenforced = {{
     {kAdmission, "mutatingadmissionpolicies", "admission policies are not applied"},
     {kAdmission, "mutatingadmissionpolicybindings", "admission policies are not applied"},
     {kAdmission, "validatingadmissionpolicies", "admission policies are not applied"},
     {kAdmission, "validatingadmissionpolicybindings", "admission policies are not applied"},
-    {"", "resourcequotas", "quotas are not enforced"},
-    {"", "limitranges", "limit ranges are not applied"},
 }};
 
 /// Whether there is a rule in CEL anywhere in a schema.

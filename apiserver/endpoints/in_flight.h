@@ -1,4 +1,4 @@
-// The requests that run, by user.
+// The requests that run, by user or by address.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,27 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// Counts the running requests of each user. Safe to use from many threads.
+/// Counts the running requests of each client: of a user, or of an address. Safe to use from many threads.
 class InFlight {
  public:
   /// A running request, until it is destroyed.
   class Slot {
    public:
     Slot() = default;
-    Slot(InFlight& counts, std::string user);
+    Slot(InFlight& counts, std::string client);
     ~Slot();
     Slot(Slot&& other) noexcept;
     Slot& operator=(Slot&& other) = delete;
 
    private:
     InFlight* counts_ = nullptr;
-    std::string user_;
+    std::string client_;
   };
 
-  /// Throws api::StatusError (429) if the user has `limit` requests running; 0: no limit. Watches
+  /// Throws api::StatusError (429) if the client has `limit` requests running; 0: no limit. Watches
   /// and the requests of system:masters are not counted.
-  Slot enter(const auth::User& user, const RequestInfo& info, std::size_t limit);
+  Slot enter(std::string client, const auth::User& user, const RequestInfo& info,
+             std::size_t limit);
 
  private:
   std::mutex mutex_;

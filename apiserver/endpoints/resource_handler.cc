@@ -383,6 +383,12 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
     wish = parse_apply(call.request, call.target, owner, options.force);
   } else if (patching) {
     wish = parse_patch(call.request, call.target.resource, options.field_validation, warnings);
+    // A patch creates nothing, not even where an update would.
+    wish = [patch = std::move(wish), target = call.target](const Object& present) {
+      if (present) return patch(present);
+      const api::Resource& type = target.resource->type;
+      throw StatusError::not_found(type.group, type.plural, target.name);
+    };
   } else {
     Object object = scaling ? decode_any_object(call.request, "Scale")
                             : decode_object(call.request, *call.target.resource);

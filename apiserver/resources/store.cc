@@ -9,6 +9,7 @@
 
 #include "apiserver/fields/field_manager.h"
 #include "apiserver/names.h"
+#include "apiserver/quota/namespace_limits.h"
 #include "apiserver/resources/admission.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/priority_admission.h"
@@ -49,24 +50,33 @@ void strip_nulls(Value& value) {
   }
 }
 
-/// Amounts in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is "1".
-void write_quantities(Value& value, api::detail::Type type, Allocator& allocator) {
+bool is_empty_map(const Value& value, api::detail::Type type) {
+  return type.shape() == api::detail::Shape::kMap && value.IsObject() && value.ObjectEmpty();
+}
+
+/// Amounts in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is "1". Maps
+/// without a member are not written at all.
+void write_values(Value& value, api::detail::Type type, Allocator& allocator) {
   switch (type.shape()) {
     case api::detail::Shape::kStruct:
       if (!value.IsObject()) return;
-      for (auto& member : value.GetObject()) {
-        if (const auto field = type.field(json::text_of(member.name)))
-          write_quantities(member.value, field->type(), allocator);
+      for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
+        const auto field = type.field(json::text_of(member->name));
+        if (field && is_empty_map(member->value, field->type())) {
+          member = value.EraseMember(member);
+          continue;
+        }
+        if (field) write_values(member->value, field->type(), allocator);
+        ++member;
       }
       return;
     case api::detail::Shape::kList:
       if (!value.IsArray()) return;
-      for (Value& element : value.GetArray()) write_quantities(element, type.element(), allocator);
+      for (Value& element : value.GetArray()) write_values(element, type.element(), allocator);
       return;
     case api::detail::Shape::kMap:
       if (!value.IsObject()) return;
-      for (auto& member : value.GetObject())
-        write_quantities(member.value, type.element(), allocator);
+      for (auto& member : value.GetObject()) write_values(member.value, type.element(), allocator);
       return;
     case api::detail::Shape::kScalar:
       break;
@@ -92,7 +102,7 @@ void write_quantities(Value& value, api::detail::Type type, Allocator& allocator
 void write_as_typed(const ServedResource& resource, Document& document, Allocator& allocator) {
   const api::Resource& type = resource.type;
   if (const auto known = api::detail::Type::of_kind(type.group, type.version, type.kind))
-    write_quantities(document, *known, allocator);
+    write_values(document, *known, allocator);
 }
 
 void set_type(Value& document, const ServedResource& resource, Allocator& allocator) {
@@ -309,12 +319,11 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
   co_await check_namespace(target, object.name());
   const bool is_pod =
       !resource.custom && resource.type.group.empty() && resource.type.plural == "pods";
-  if (is_pod && priority_classes_ != nullptr) {
+  if (is_pod) {
     // Nobody owns what admission sets.
     object = owned(target, object, Object());
     target.fields = nullptr;
-    ServedResourcePtr classes = priority_classes_;
-    object = co_await admit_priority(std::move(classes), std::move(object));
+    object = co_await complete_pod(target, std::move(object));
   }
   const bool asked = asks(target, Write::Operation::kCreate);
   if (asked) {
@@ -322,12 +331,10 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     object = co_await admit_new(target, wanted);
     // Nobody owns the changes of admission.
     if (!object.same(wanted)) target.fields = nullptr;
-    if (is_pod && priority_classes_ != nullptr) {
-      // Admission may have changed the priority class.
-      ServedResourcePtr classes = priority_classes_;
-      object = co_await admit_priority(std::move(classes), std::move(object));
-    }
+    // Admission may have changed the priority class, or added a container.
+    if (is_pod) object = co_await complete_pod(target, std::move(object));
   }
+  const bool limited = is_limited(target);
   for (int attempt = 1;; ++attempt) {
     Object prepared = prepare_new(target, object);
     target.name = prepared.name();
@@ -338,6 +345,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     if (resource.schema) validate_schema(prepared, resource.schema.body(), causes);
     throw_if_invalid(resource, prepared.name(), std::move(causes));
     ServiceClaims taken;
+    std::optional<quota::NamespaceLimits::Charge> charge;
     std::exception_ptr refused;
     try {
       if (allocates(target)) {
@@ -345,9 +353,14 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
         prepared = co_await services_->complete(prepared, std::move(none), dry_run, taken);
         stored = resource.to_storage(prepared);
       }
+      if (limited) co_await limits_->check(target.resource, target.ns, prepared, Object());
       if (asked) {
         Write write{Write::Operation::kCreate, prepared, Object()};
         co_await target.admission->validate(std::move(write));
+      }
+      if (limited) {
+        charge.emplace(
+            co_await limits_->charge(target.resource, target.ns, prepared, Object(), dry_run));
       }
     } catch (...) {
       refused = std::current_exception();
@@ -360,12 +373,14 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     try {
       if (!dry_run) {
         const Object created = co_await resource.objects().create(target.key(), stored);
+        if (charge) charge->keep();
         co_return resource.from_storage(created);
       }
     } catch (const StorageError& e) {
       failure = e;
     }
     if (allocates(target)) co_await services_->release(std::move(taken));
+    if (charge) co_await limits_->refund(std::move(*charge));
     // Nothing may be awaited in a handler of exceptions.
     const Object present = co_await resource.storage->get(target.key());
     if (dry_run && !present) co_return prepared;
@@ -380,6 +395,20 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
       status.message = "object is being deleted: " + status.message;
     throw StatusError(std::move(status));
   }
+}
+
+bool Store::is_limited(const Target& target) const {
+  return limits_ != nullptr && target.resource->type.namespaced && !target.ns.empty();
+}
+
+Awaitable<Object> Store::complete_pod(Target target, Object pod) const {
+  if (is_limited(target)) {
+    std::string ns = target.ns;
+    pod = co_await limits_->complete_pod(std::move(ns), std::move(pod));
+  }
+  if (priority_classes_ == nullptr) co_return pod;
+  ServedResourcePtr classes = priority_classes_;
+  co_return co_await admit_priority(std::move(classes), std::move(pod));
 }
 
 Awaitable<Object> Store::admit_new(Target target, Object object) const {
@@ -717,6 +746,66 @@ Awaitable<Store::Updated> Store::update_service(Target target, Change change,
 Awaitable<Store::Updated> Store::update_object(Target target, Change change, Part part,
                                                storage::Preconditions preconditions,
                                                bool dry_run) const {
+  if (part == Part::kMain && is_limited(target) &&
+      quota::NamespaceLimits::concerns_updates(target.resource->type)) {
+    return update_limited(std::move(target), std::move(change), std::move(preconditions), dry_run);
+  }
+  return write_change(std::move(target), std::move(change), part, std::move(preconditions),
+                      dry_run);
+}
+
+/// As with admission, the object is looked at first and written afterwards, provided that it is
+/// still the same.
+Awaitable<Store::Updated> Store::update_limited(Target target, Change change,
+                                                storage::Preconditions preconditions,
+                                                bool dry_run) const {
+  const ServedResource& resource = *target.resource;
+  for (;;) {
+    const Object stored = co_await resource.objects().get(target.key());
+    if (!stored) {
+      co_return co_await write_change(target, change, Part::kMain, preconditions, dry_run);
+    }
+    const Object present = resource.from_storage(stored);
+    const ChangeOfObject change_of_object(target, change, Part::kMain);
+    bool goes = false;
+    Object wanted;
+    try {
+      preconditions.check(target.key(), stored);
+      wanted = resource.from_storage(change_of_object(stored));
+    } catch (const LastFinalizerGone&) {
+      goes = true;
+    } catch (const StorageError& e) {
+      throw_as_status(e, target, "update");
+    }
+    storage::Preconditions same = preconditions;
+    same.resource_version = std::string(present.resource_version());
+    std::optional<quota::NamespaceLimits::Charge> charge;
+    if (!goes) {
+      co_await limits_->check(target.resource, target.ns, wanted, present);
+      charge.emplace(
+          co_await limits_->charge(target.resource, target.ns, wanted, present, dry_run));
+    }
+    std::exception_ptr failure;
+    bool conflict = false;
+    try {
+      Updated updated =
+          co_await write_change(target, change, Part::kMain, std::move(same), dry_run);
+      if (charge) charge->keep();
+      co_return updated;
+    } catch (const StatusError& e) {
+      failure = std::current_exception();
+      conflict = api::is_conflict(e) || api::is_not_found(e);
+    }
+    if (charge) co_await limits_->refund(std::move(*charge));
+    bool moved = false;
+    if (conflict) moved = co_await has_moved(target, present);
+    if (!moved) std::rethrow_exception(failure);
+  }
+}
+
+Awaitable<Store::Updated> Store::write_change(Target target, Change change, Part part,
+                                              storage::Preconditions preconditions,
+                                              bool dry_run) const {
   const ServedResource& resource = *target.resource;
   const std::string key = target.key();
   const ChangeOfObject change_of_object(target, change, part);

@@ -19,6 +19,9 @@
 namespace lookout::apiserver::fields {
 class FieldManager;
 }
+namespace lookout::apiserver::quota {
+class NamespaceLimits;
+}
 
 namespace lookout::apiserver::resources {
 
@@ -86,6 +89,10 @@ class Store {
   /// New pods get their priority from these PriorityClasses. Before the first request.
   void admit_priorities(ServedResourcePtr classes) { priority_classes_ = std::move(classes); }
 
+  /// LimitRanges and ResourceQuotas are applied. It must outlive the store's use. Before the first
+  /// request.
+  void limit_namespaces(quota::NamespaceLimits* limits) { limits_ = limits; }
+
   Awaitable<api::Object> get(Target target, storage::Revision not_older_than = 0) const;
 
   /// The object's name may be empty if it has a generateName.
@@ -129,6 +136,10 @@ class Store {
   class ChangeOfObject;
 
   bool allocates(const Target& target) const;
+  /// Whether there may be limits for the objects of a namespace.
+  bool is_limited(const Target& target) const;
+  /// A new pod with what admission fills in.
+  Awaitable<api::Object> complete_pod(Target target, api::Object pod) const;
   /// Update and removal without admission.
   Awaitable<Updated> update_unasked(Target target, Change change, Part part,
                                     storage::Preconditions preconditions, bool dry_run) const;
@@ -142,6 +153,11 @@ class Store {
   Awaitable<bool> has_moved(Target target, api::Object present) const;
   Awaitable<Updated> update_object(Target target, Change change, Part part,
                                    storage::Preconditions preconditions, bool dry_run) const;
+  /// An update that a LimitRange or a quota may refuse.
+  Awaitable<Updated> update_limited(Target target, Change change,
+                                    storage::Preconditions preconditions, bool dry_run) const;
+  Awaitable<Updated> write_change(Target target, Change change, Part part,
+                                  storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Updated> update_service(Target target, Change change,
                                     storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Deleted> remove_object(Target target, DeleteOptions options) const;
@@ -155,6 +171,7 @@ class Store {
   const ServedResourcePtr namespaces_;
   const ServiceAllocator* services_ = nullptr;
   ServedResourcePtr priority_classes_;
+  quota::NamespaceLimits* limits_ = nullptr;
 };
 
 /// Converts a storage error for the client. `operation` as in "The create operation against ...".

@@ -3,17 +3,20 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address_v6.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -52,6 +55,18 @@ std::string host_for_clients(const std::string& address) {
   if (address == "0.0.0.0") return "127.0.0.1";
   if (address == "::") return "[::1]";
   return address.find(':') == std::string::npos ? address : "[" + address + "]";
+}
+
+std::string counted_address(const std::string& address) {
+  boost::system::error_code error;
+  const asio::ip::address parsed = asio::ip::make_address(address, error);
+  if (error || parsed.is_v4()) return address;
+  asio::ip::address_v6 six = parsed.to_v6();
+  if (six.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, six).to_string();
+  if (six.is_loopback()) return address;
+  asio::ip::address_v6::bytes_type bytes = six.to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+  return asio::ip::address_v6(bytes).to_string() + "/64";
 }
 
 class Server::Impl {
@@ -152,29 +167,58 @@ class Server::Impl {
         log::warn("refused a connection: {} connections are open", count_.load());
         continue;
       }
-      close_on_exec(socket.native_handle());
       boost::system::error_code ignored;
+      const std::string client =
+          counted_address(socket.remote_endpoint(ignored).address().to_string());
+      if (!enter(client)) continue;
+      close_on_exec(socket.native_handle());
       socket.set_option(tcp::no_delay(true), ignored);
       socket.set_option(asio::socket_base::keep_alive(true), ignored);
       ++count_;
       auto shared = std::make_shared<tcp::socket>(std::move(socket));
-      asio::post(worker.context, [this, &worker, shared] { serve(worker, std::move(*shared)); });
+      asio::post(worker.context,
+                 [this, &worker, shared, client] { serve(worker, std::move(*shared), client); });
     }
   }
 
-  void serve(Worker& worker, tcp::socket socket) {
-    serve(worker, options_.tls == nullptr ? make_plain_transport(std::move(socket))
-                                          : make_tls_transport(std::move(socket), options_.tls));
+  /// Counts a connection of a client; false if it has too many.
+  bool enter(const std::string& client) {
+    const std::size_t most = options_.max_connections_per_address;
+    if (most == 0) return true;
+    const std::lock_guard lock(mutex_);
+    Client& known = clients_[client];
+    if (known.connections < most) {
+      ++known.connections;
+      return true;
+    }
+    // Once: the log is no place for a client to fill.
+    if (!std::exchange(known.is_known_to_log, true))
+      log::warn("refused a connection: {} has {} connections", client, known.connections);
+    return false;
   }
 
-  void serve(Worker& worker, std::unique_ptr<Transport> transport) {
+  void leave(const std::string& client) {
+    const auto known = clients_.find(client);
+    if (known != clients_.end() && --known->second.connections == 0) clients_.erase(known);
+  }
+
+  void serve(Worker& worker, tcp::socket socket, const std::string& client) {
+    serve(worker,
+          options_.tls == nullptr ? make_plain_transport(std::move(socket))
+                                  : make_tls_transport(std::move(socket), options_.tls),
+          client);
+  }
+
+  /// `client` is empty if the connection is not counted for anybody.
+  void serve(Worker& worker, std::unique_ptr<Transport> transport, const std::string& client = {}) {
     auto connection =
         std::make_shared<Connection>(worker.context.get_executor(), std::move(transport),
                                      options_.limits, handler_, error_body_, check_head_);
     worker.connections.insert(connection);
-    connection->start([this, &worker, weak = std::weak_ptr(connection)] {
+    connection->start([this, &worker, weak = std::weak_ptr(connection), client] {
       worker.connections.erase(weak.lock());
       const std::lock_guard lock(mutex_);
+      leave(client);
       if (--count_ == 0) empty_.notify_all();
     });
     if (worker.stopping) connection->drain();
@@ -230,6 +274,11 @@ class Server::Impl {
   std::atomic<std::size_t> next_{0};  // the worker of the next connection without a socket
   std::mutex mutex_;
   std::condition_variable empty_;
+  struct Client {
+    std::size_t connections = 0;
+    bool is_known_to_log = false;
+  };
+  std::unordered_map<std::string, Client> clients_;  // guarded by mutex_
   bool started_ = false;
   bool draining_ = false;
   bool stopped_ = false;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/nodes.h"
 #include "cmd/cluster/pods.h"
+#include "cmd/cluster/revisions.h"
 #include "lookout/controller/builder.h"
 #include "lookout/controller/finalizers.h"
 #include "lookout/k8s/apps/v1_draft.h"
@@ -19,6 +21,7 @@ using controller::Context;
 using controller::Enqueue;
 using controller::Request;
 using controller::Result;
+using k8s::apps::v1::ControllerRevision;
 using k8s::apps::v1::DaemonSet;
 using k8s::core::v1::Node;
 using k8s::core::v1::Pod;
@@ -28,9 +31,14 @@ Result reconcile(const Request& request, Context& context) {
   if (!set || controller::is_being_deleted(*set)) return {};
   const std::string hash = hash_of((*set)["spec"]["template"]);
   std::map<std::string, Pod> pods;
+  std::set<std::string> used;
   for (Pod& pod : pods_of(*set, context)) {
-    if (is_active(pod)) pods.emplace(std::string(pod.spec().node_name()), std::move(pod));
+    if (!is_active(pod)) continue;
+    used.insert(revision_name(*set, pod.labels()[kRevisionHash].as_string()));
+    pods.emplace(std::string(pod.spec().node_name()), std::move(pod));
   }
+  keep_revisions(*set, hash, kRevisionHash, used, set->spec().revision_history_limit().value_or(10),
+                 context);
 
   std::vector<Pod> running;
   std::vector<Pod> outdated;
@@ -79,6 +87,7 @@ Result reconcile(const Request& request, Context& context) {
 void add_daemon_set_controller(controller::Manager& manager) {
   controller::Builder<DaemonSet>(manager)
       .owns<Pod>()
+      .owns<ControllerRevision>()
       .watches<Node>([&manager](const Node&, Enqueue& enqueue) {
         for (const DaemonSet& set : manager.cache().view().list<DaemonSet>())
           enqueue(Request(set.ns(), set.name()));

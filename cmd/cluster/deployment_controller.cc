@@ -25,6 +25,7 @@ using k8s::apps::v1::ReplicaSet;
 
 constexpr const char* kRevision = "deployment.kubernetes.io/revision";
 constexpr std::chrono::milliseconds kLookAgain{200};
+constexpr const char* kDeadlineExceeded = "ProgressDeadlineExceeded";
 constexpr const char* kDesired = "deployment.kubernetes.io/desired-replicas";
 
 std::int32_t replicas_of(const ReplicaSet& set) { return set.spec().replicas().value_or(1); }
@@ -64,8 +65,8 @@ class Rollout {
       roll();
     }
     if (is_complete()) forget_history();
-    report();
-    return waits ? controller::requeue_after(kLookAgain) : Result();
+    const Result later = report();
+    return waits ? controller::requeue_after(kLookAgain) : later;
   }
 
  private:
@@ -216,7 +217,8 @@ class Rollout {
     }
   }
 
-  void report() {
+  /// Comes back when the deadline of the rollout has passed.
+  Result report() {
     const std::int32_t available =
         sum([](const ReplicaSet& set) { return set.status().available_replicas().value_or(0); });
     const auto change = deployment_.edit();
@@ -238,27 +240,86 @@ class Rollout {
       set_condition(change, "Available", false, "MinimumReplicasUnavailable",
                     "Deployment does not have minimum availability.");
     }
+    Result later;
     if (deployment_.spec().paused().value_or(false)) {
       set_condition(change, "Progressing", std::nullopt, "DeploymentPaused",
                     "Deployment is paused");
     } else if (current_) {
-      const bool done = is_complete();
-      set_condition(change, "Progressing", true,
-                    done ? "NewReplicaSetAvailable" : "ReplicaSetUpdated",
-                    fmt::format("ReplicaSet \"{}\" {}", current_->name(),
-                                done ? "has successfully progressed." : "is progressing."));
+      later = report_progress(change);
     }
     context_.patch_status(change);
+    return later;
   }
 
-  /// `holds`: empty for "Unknown". A condition that says the same as before keeps its times.
+  /// True if the status is nearer to the end of the rollout than the one before.
+  bool has_progressed(const k8s::apps::v1::DeploymentDraft& change) const {
+    const auto before = deployment_.status();
+    const Deployment reported(change.build());
+    const auto after = reported.status();
+    const auto old = [](const auto& status) {
+      return status.replicas().value_or(0) - status.updated_replicas().value_or(0);
+    };
+    return after.updated_replicas().value_or(0) > before.updated_replicas().value_or(0) ||
+           after.ready_replicas().value_or(0) > before.ready_replicas().value_or(0) ||
+           after.available_replicas().value_or(0) > before.available_replicas().value_or(0) ||
+           old(after) < old(before);
+  }
+
+  Result report_progress(const k8s::apps::v1::DeploymentDraft& change) const {
+    const auto say = [&](bool holds, std::string_view reason, std::string_view what,
+                         bool again = false) {
+      set_condition(change, "Progressing", holds, reason,
+                    fmt::format("ReplicaSet \"{}\" {}", current_->name(), what), again);
+    };
+    const std::string done = "has successfully progressed.";
+    if (is_complete()) {
+      say(true, "NewReplicaSetAvailable", done);
+      return {};
+    }
+    std::string reason;
+    std::string message;
+    api::Time since;
+    for (const auto condition : deployment_.status().conditions()) {
+      if (condition.type() != "Progressing") continue;
+      reason = condition.reason();
+      message = condition.message();
+      since = condition.last_update_time().value_or(since);
+    }
+    // Pods that come or go later, by scaling for example, begin no new rollout.
+    if (reason == "NewReplicaSetAvailable" && message.find(current_->name()) != std::string::npos)
+      return {};
+    const bool is_known = reason == "ReplicaSetUpdated" || reason == kDeadlineExceeded;
+    if (!is_known || message.find(current_->name()) == std::string::npos ||
+        has_progressed(change)) {
+      say(true, "ReplicaSetUpdated", "is progressing.", true);
+      return after_deadline(std::chrono::system_clock::now());
+    }
+    if (reason == kDeadlineExceeded) return {};
+    const auto deadline = deployment_.spec().progress_deadline_seconds();
+    if (!deadline || since + std::chrono::seconds(*deadline) > std::chrono::system_clock::now())
+      return after_deadline(since);
+    say(false, kDeadlineExceeded, "has timed out progressing.");
+    return {};
+  }
+
+  Result after_deadline(std::chrono::system_clock::time_point since) const {
+    const auto deadline = deployment_.spec().progress_deadline_seconds();
+    if (!deadline) return {};
+    const auto left = since + std::chrono::seconds(*deadline) - std::chrono::system_clock::now();
+    // (Times are whole seconds.)
+    return controller::requeue_after(std::chrono::ceil<std::chrono::seconds>(
+        std::max(left, std::chrono::system_clock::duration::zero())));
+  }
+
+  /// `holds`: empty for "Unknown". A condition that says the same as before keeps its times, unless
+  /// it is said `again`.
   static void set_condition(const k8s::apps::v1::DeploymentDraft& change, std::string_view type,
                             std::optional<bool> holds, std::string_view reason,
-                            const std::string& message) {
+                            const std::string& message, bool again = false) {
     const auto condition = change.status().conditions().get_or_append(type);
     const std::string_view status = !holds ? "Unknown" : *holds ? "True" : "False";
     const bool turned = condition.status() != status;
-    if (!turned && condition.reason() == reason && condition.message() == message) return;
+    if (!again && !turned && condition.reason() == reason && condition.message() == message) return;
     const auto now =
         std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
     if (turned) condition.set_last_transition_time(now);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/pods.h"
+#include "lookout/api/time.h"
 #include "lookout/controller/builder.h"
 #include "lookout/controller/finalizers.h"
 #include "lookout/k8s/batch/v1_draft.h"
@@ -39,21 +42,89 @@ void add_condition(const k8s::batch::v1::JobDraft& change, std::string_view type
   condition.set_reason(reason).set_message(message);
 }
 
+/// The pods of a job, by what has become of them.
+struct Pods {
+  std::vector<Pod> active;
+  std::int32_t ready = 0;
+  std::int32_t succeeded = 0;
+  std::int32_t failed = 0;
+  /// Of containers that begin again in the same pod.
+  std::int32_t restarts = 0;
+  /// When the last one failed.
+  api::Time last_failure = {};
+};
+
+Pods look_at(const std::vector<Pod>& pods) {
+  Pods out;
+  for (const Pod& pod : pods) {
+    if (pod.status().phase() == "Succeeded") ++out.succeeded;
+    if (pod.status().phase() == "Failed") ++out.failed;
+    for (const api::Value container : pod["status"]["containerStatuses"].elements()) {
+      if (is_active(pod))
+        out.restarts += static_cast<std::int32_t>(container["restartCount"].as_int());
+      const auto ended =
+          api::parse_time(container["state"]["terminated"]["finishedAt"].as_string());
+      if (pod.status().phase() == "Failed" && ended)
+        out.last_failure = std::max(out.last_failure, api::Time(*ended));
+    }
+    if (!is_active(pod)) continue;
+    out.active.push_back(pod);
+    if (is_ready(pod)) ++out.ready;
+  }
+  return out;
+}
+
+struct Failure {
+  std::string_view reason;
+  std::string_view message;
+};
+
+/// Why the job is given up, if it is.
+std::optional<Failure> failure_of(const Job& job, const Pods& pods) {
+  const std::int32_t limit = job.spec().backoff_limit().value_or(6);
+  const bool restarts = job["spec"]["template"]["spec"]["restartPolicy"].as_string() == "OnFailure";
+  if (pods.failed > limit || (restarts && pods.restarts > 0 && pods.restarts >= limit))
+    return Failure{"BackoffLimitExceeded", "Job has reached the specified backoff limit"};
+  const auto deadline = job.spec().active_deadline_seconds();
+  const auto start = job.status().start_time();
+  if (deadline && start && *start + std::chrono::seconds(*deadline) <= now())
+    return Failure{"DeadlineExceeded", "Job was active longer than specified deadline"};
+  return std::nullopt;
+}
+
+/// After a failure, the next pod has to wait: a second, two, four, up to a minute. (A real cluster
+/// begins with ten.)
+std::chrono::seconds backoff(const Pods& pods) {
+  if (pods.failed == 0) return {};
+  const std::chrono::seconds pause(std::min(60, 1 << std::min(pods.failed - 1, 6)));
+  return std::chrono::duration_cast<std::chrono::seconds>(pods.last_failure + pause - now());
+}
+
+Result give_up(const Job& job, const Pods& pods, const Failure& failure, Context& context) {
+  for (const Pod& pod : pods.active) context.remove(pod);
+  const auto change = job.edit();
+  change.status().set_active(0).set_ready(0);
+  change.status().set_succeeded(pods.succeeded);
+  change.status().set_failed(pods.failed + static_cast<std::int32_t>(pods.active.size()));
+  add_condition(change, "FailureTarget", failure.reason, failure.message);
+  add_condition(change, "Failed", failure.reason, failure.message);
+  context.patch_status(change);
+  return {};
+}
+
 Result reconcile(const Request& request, Context& context) {
   const auto job = context.find<Job>(request);
   if (!job || controller::is_being_deleted(*job) || has_ended(*job)) return {};
-  std::int32_t active = 0;
-  std::int32_t ready = 0;
-  std::int32_t succeeded = 0;
-  for (const Pod& pod : pods_of(*job, context)) {
-    if (pod.status().phase() == "Succeeded") ++succeeded;
-    if (is_active(pod)) ++active;
-    if (is_active(pod) && is_ready(pod)) ++ready;
-  }
+  const Pods pods = look_at(pods_of(*job, context));
+  if (const auto failure = failure_of(*job, pods)) return give_up(*job, pods, *failure, context);
+  const std::int32_t succeeded = pods.succeeded;
+  const auto active = static_cast<std::int32_t>(pods.active.size());
   const std::int32_t completions = job->spec().completions().value_or(1);
   const std::int32_t parallelism = job->spec().parallelism().value_or(1);
   const bool suspended = job->spec().suspend().value_or(false);
-  const std::int32_t wanted = suspended ? 0 : std::min(parallelism, completions - succeeded);
+  const std::chrono::seconds pause = backoff(pods);
+  const std::int32_t most = suspended ? 0 : std::min(parallelism, completions - succeeded);
+  const std::int32_t wanted = pause > pause.zero() ? std::min(active, most) : most;
   for (std::int32_t have = active; have < wanted; ++have) {
     const auto pod = pod_from((*job)["spec"]["template"], job->ns());
     pod.metadata().set_generate_name(fmt::format("{}-", job->name()));
@@ -62,7 +133,8 @@ Result reconcile(const Request& request, Context& context) {
 
   const auto change = job->edit();
   const auto status = change.status();
-  status.set_active(std::max(active, wanted)).set_succeeded(succeeded).set_ready(ready);
+  status.set_active(std::max(active, wanted)).set_succeeded(succeeded).set_ready(pods.ready);
+  status.set_failed(pods.failed);
   if (!suspended && !job->status().start_time()) status.set_start_time(now());
   if (succeeded >= completions) {
     status.set_completion_time(now());
@@ -72,6 +144,10 @@ Result reconcile(const Request& request, Context& context) {
                   "Reached expected number of succeeded pods");
   }
   context.patch_status(change);
+  if (succeeded >= completions || suspended) return {};
+  if (pause > pause.zero()) return controller::requeue_after(pause);
+  if (const auto deadline = job->spec().active_deadline_seconds())
+    return controller::requeue_after(std::chrono::seconds(std::max<std::int64_t>(*deadline, 1)));
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "cmd/cluster/nodes.h"
 #include "cmd/cluster/pods.h"
+#include "lookout/base/numbers.h"
 #include "lookout/controller/builder.h"
 #include "lookout/controller/finalizers.h"
 
@@ -41,6 +42,15 @@ bool runs_for_ever(const Pod& pod) {
   return policy.empty() || policy == "Always";
 }
 
+int exit_code(const Pod& pod) {
+  return base::parse_number<int>(pod.annotations()[kExitCode].as_string()).value_or(0);
+}
+
+/// Whether containers that have ended begin again.
+bool restarts(const Pod& pod) {
+  return runs_for_ever(pod) || (pod.spec().restart_policy() == "OnFailure" && exit_code(pod) != 0);
+}
+
 api::Time now() {
   return std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
 }
@@ -69,8 +79,9 @@ void set_containers(const PodDraft& change, const Pod& pod, Phase next) {
     if (runs) {
       state["running"]["startedAt"].set(api::format_time(now()));
     } else if (next == Phase::kEnded) {
-      state["terminated"]["exitCode"].set(0);
-      state["terminated"]["reason"].set("Completed");
+      const int code = exit_code(pod);
+      state["terminated"]["exitCode"].set(code);
+      state["terminated"]["reason"].set(code == 0 ? "Completed" : "Error");
       state["terminated"]["finishedAt"].set(api::format_time(now()));
     } else {
       state["waiting"]["reason"].set(next == Phase::kCrashed ? "CrashLoopBackOff"
@@ -109,7 +120,7 @@ Kubelet::Duration Kubelet::duration_of(const Pod& pod) {
     case Phase::kCreating:
       return random(options_.starts_after_at_least, options_.starts_after_at_most);
     case Phase::kRunning:
-      if (!runs_for_ever(pod)) return options_.runs_for;
+      if (!runs_for_ever(pod) || exit_code(pod) != 0) return options_.runs_for;
       return options_.crashes ? random(5s, 120s) : Duration::zero();
     case Phase::kCrashed:
       return random(1s, 3s);
@@ -128,7 +139,7 @@ void Kubelet::advance(const Pod& pod, Context& context) {
     context.remove(pod, {.grace_period_seconds = 0});
     return;
   }
-  const bool ends = phase == Phase::kRunning && !runs_for_ever(pod);
+  const bool ends = phase == Phase::kRunning && !restarts(pod);
   const Phase next = phase == Phase::kNew       ? Phase::kCreating
                      : ends                     ? Phase::kEnded
                      : phase == Phase::kRunning ? Phase::kCrashed
@@ -140,7 +151,7 @@ void Kubelet::advance(const Pod& pod, Context& context) {
   if (next == Phase::kCreating) {
     status.set_phase("Pending").set_start_time(now());
   } else {
-    status.set_phase(ends ? "Succeeded" : "Running");
+    status.set_phase(!ends ? "Running" : exit_code(pod) == 0 ? "Succeeded" : "Failed");
   }
   if (runs && pod.status().pod_ip().empty()) {
     const std::string address = new_address(context);

@@ -45,8 +45,11 @@ struct KubeletOptions {
   std::uint32_t seed = 0;
 };
 
+/// The annotation of a pod whose containers end with another exit code than 0, which it says.
+inline constexpr const char* kExitCode = "simulation.lookout/exit-code";
+
 /// Writes the status of pods as the kubelets of all nodes do: containers start and run, those that
-/// do not run for ever succeed, deleted pods go.
+/// do not run for ever succeed or fail, deleted pods go.
 class Kubelet {
  public:
   explicit Kubelet(KubeletOptions options) : options_(options), random_(options.seed) {}

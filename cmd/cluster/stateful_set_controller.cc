@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/pods.h"
+#include "cmd/cluster/revisions.h"
 #include "lookout/api/status.h"
 #include "lookout/base/numbers.h"
 #include "lookout/controller/builder.h"
@@ -19,9 +21,13 @@ namespace {
 using controller::Context;
 using controller::Request;
 using controller::Result;
+using k8s::apps::v1::ControllerRevision;
 using k8s::apps::v1::StatefulSet;
 using k8s::core::v1::PersistentVolumeClaim;
 using k8s::core::v1::Pod;
+
+/// Of ControllerRevisions; pods have the revision's name instead.
+constexpr const char* kHashLabel = "controller.kubernetes.io/hash";
 
 /// The number behind the last '-' of a pod's name.
 std::optional<std::int32_t> ordinal_of(const Pod& pod) {
@@ -35,7 +41,8 @@ class Replicas {
   Replicas(StatefulSet set, Context& context)
       : set_(std::move(set)),
         context_(context),
-        revision_(fmt::format("{}-{}", set_.name(), hash_of(set_["spec"]["template"]))) {
+        hash_(hash_of(set_["spec"]["template"])),
+        revision_(revision_name(set_, hash_)) {
     // Those that are being deleted, too: their names are taken.
     for (auto& pod : context.list<Pod>(set_.ns())) {
       const auto owner = controller::controller_of(pod);
@@ -45,6 +52,10 @@ class Replicas {
   }
 
   void step() {
+    std::set<std::string> used;
+    for (const auto& [ordinal, pod] : pods_) used.emplace(pod.labels()[kRevisionHash].as_string());
+    keep_revisions(set_, hash_, kHashLabel, used, set_.spec().revision_history_limit().value_or(10),
+                   context_);
     if (create_missing() && remove_surplus()) renew();
     report();
   }
@@ -154,6 +165,7 @@ class Replicas {
 
   const StatefulSet set_;
   Context& context_;
+  const std::string hash_;
   const std::string revision_;
   std::map<std::int32_t, Pod> pods_;  // by ordinal
 };
@@ -161,7 +173,7 @@ class Replicas {
 }  // namespace
 
 void add_stateful_set_controller(controller::Manager& manager) {
-  controller::Builder<StatefulSet>(manager).owns<Pod>().reconcile(
+  controller::Builder<StatefulSet>(manager).owns<Pod>().owns<ControllerRevision>().reconcile(
       [](const Request& request, Context& context) -> Result {
         auto set = context.find<StatefulSet>(request);
         if (set && !controller::is_being_deleted(*set)) Replicas(*std::move(set), context).step();

@@ -440,5 +440,16 @@ TEST_F(CreateAndUpdate, AutoscalersSpeakBothVersions) {
             70);
 }
 
+TEST_F(CreateAndUpdate, MapsWithoutAMemberAreNotWritten) {
+  const api::Object made = in(kConfigMaps).create(json(R"({"metadata":{"name":"a"},"data":{}})"));
+  EXPECT_FALSE(made["data"].exists());
+  in(kConfigMaps).create(config_map("b"));
+  const api::Object emptied =
+      in(kConfigMaps).patch("b", rest::PatchType::kMerge, R"({"data":{"key":null}})");
+  EXPECT_FALSE(emptied["data"].exists());
+  // Nobody owns what is not there.
+  EXPECT_EQ(emptied["metadata"]["managedFields"].to_json().find("f:data"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lookout::apiserver

@@ -16,7 +16,9 @@ namespace beast_http = boost::beast::http;
 
 }  // namespace
 
-HttpClient::HttpClient(std::uint16_t port) : socket_(context_) {
+HttpClient::HttpClient(std::uint16_t port, const std::string& from) : socket_(context_) {
+  socket_.open(asio::ip::tcp::v4());
+  if (!from.empty()) socket_.bind({asio::ip::make_address(from), 0});
   socket_.connect({asio::ip::make_address("127.0.0.1"), port});
   // A server that does not answer fails the test instead of stopping it.
   timeval timeout{30, 0};

@@ -25,7 +25,8 @@ class HttpClient {
  public:
   using Headers = std::vector<std::pair<std::string, std::string>>;
 
-  explicit HttpClient(std::uint16_t port);
+  /// `from`: an address of this machine, 127.0.0.1 if it is empty.
+  explicit HttpClient(std::uint16_t port, const std::string& from = {});
 
   /// Without a Content-Type of its own a body is JSON.
   HttpAnswer request(const std::string& method, const std::string& target,

@@ -105,5 +105,17 @@ INSTANTIATE_TEST_SUITE_P(
         WrongPatch{"application/apply-patch+yaml", "spec: {}", 422, "fieldManager: Required value"},
         WrongPatch{"text/plain", "{}", 415, ""}));
 
+TEST_F(Patches, CreateNothing) {
+  // (A PUT creates services and leases.)
+  for (const api::Resource& resource : {kServices, kLeases, kConfigMaps}) {
+    for (const auto type : {rest::PatchType::kMerge, rest::PatchType::kStrategicMerge}) {
+      const api::Status status = status_of(
+          [&] { in(resource).patch("none", type, R"({"metadata":{"labels":{"a":"b"}}})"); });
+      EXPECT_EQ(status.code, 404) << status.message;
+      EXPECT_EQ(status.reason, "NotFound");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lookout::apiserver

@@ -28,16 +28,16 @@ TEST(InFlight, CountsTheRequestsOfEachUser) {
   info.verb = "list";
   const auto refused = [&](const auth::User& user) {
     try {
-      in_flight.enter(user, info, 2);
+      in_flight.enter(user.name, user, info, 2);
     } catch (const api::StatusError& e) {
       return e.status().code == 429;
     }
     return false;
   };
   {
-    const InFlight::Slot first = in_flight.enter(ann, info, 2);
+    const InFlight::Slot first = in_flight.enter("ann", ann, info, 2);
     EXPECT_FALSE(refused(ann));
-    const InFlight::Slot second = in_flight.enter(ann, info, 2);
+    const InFlight::Slot second = in_flight.enter("ann", ann, info, 2);
     EXPECT_TRUE(refused(ann));
     EXPECT_FALSE(refused({"bob"}));
     EXPECT_FALSE(refused({"ann", "", {"system:masters"}}));
@@ -46,6 +46,60 @@ TEST(InFlight, CountsTheRequestsOfEachUser) {
     info.verb = "list";
   }
   EXPECT_FALSE(refused(ann));
+}
+
+constexpr const char* kOther = "127.0.0.2";
+
+TEST(AddressLimits, OneAddressCannotTakeAllRequests) {
+  ServerOptions options;
+  options.max_requests_per_address = 1;
+  options.future_wait = std::chrono::seconds(30);
+  Server server(options);
+  // Who asks without credentials belongs to system:masters, so somebody else asks.
+  const HttpClient::Headers bob = {{"Impersonate-User", "bob"}};
+  const rest::ResourceClient maps =
+      rest::Client(server.client_config()).resource(kConfigMaps, "default");
+  // A request that waits for a revision that comes later.
+  const std::int64_t revision = std::stoll(maps.list().resource_version) + 20;
+  HttpClient waiting(server.port());
+  waiting.send(
+      fmt::format("GET {}?resourceVersion={} HTTP/1.1\r\nHost: localhost\r\n"
+                  "Impersonate-User: ann\r\n\r\n",
+                  kMaps, revision));
+  HttpAnswer answer;
+  ASSERT_TRUE(eventually([&] {
+    answer = HttpClient(server.port()).get(kMaps, bob);
+    return answer.code == 429;
+  }));
+  EXPECT_EQ(answer.headers.at("retry-after"), "1");
+  EXPECT_THAT(answer.body, HasSubstr("Too many requests"));
+  EXPECT_EQ(HttpClient(server.port(), kOther).get(kMaps, bob).code, 200);
+  EXPECT_EQ(HttpClient(server.port()).get(kMaps).code, 200) << "system:masters";
+  for (int i = 0; i < 20; ++i) maps.create(config_map(fmt::format("map-{}", i)));
+  EXPECT_EQ(waiting.read_answer().code, 200);
+  EXPECT_TRUE(eventually([&] { return HttpClient(server.port()).get(kMaps, bob).code == 200; }));
+}
+
+TEST(AddressLimits, OneAddressCannotTakeAllConnections) {
+  ServerOptions options;
+  options.max_connections_per_address = 2;
+  Server server(options);
+  HttpClient first(server.port());
+  HttpClient second(server.port());
+  EXPECT_EQ(first.get("/version").code, 200);
+  EXPECT_EQ(second.get("/version").code, 200);
+  const auto served = [&](const char* from) {
+    try {
+      return HttpClient(server.port(), from).get("/version").code == 200;
+    } catch (const boost::system::system_error&) {
+      return false;
+    }
+  };
+  EXPECT_FALSE(served("127.0.0.1"));
+  EXPECT_TRUE(served(kOther));
+  EXPECT_EQ(first.get("/version").code, 200);
+  second.close();
+  EXPECT_TRUE(eventually([&] { return served("127.0.0.1"); }));
 }
 
 class Compression : public ClientTest {};

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +24,7 @@
 namespace lookout::cmd::cluster {
 namespace {
 
+using k8s::apps::v1::ControllerRevision;
 using k8s::apps::v1::DaemonSet;
 using k8s::apps::v1::Deployment;
 using k8s::apps::v1::ReplicaSet;
@@ -217,6 +219,88 @@ TEST_F(SimulatedClusterTest, AStatefulSetStartsAndEndsInOrder) {
   EXPECT_EQ(pods("db")[0].name(), "db-0");
 }
 
+// `kubectl rollout undo` patches the set with the data of a revision.
+TEST_F(SimulatedClusterTest, AStatefulSetGoesBackToARevision) {
+  create<StatefulSet>("db", workload("db", 2, R"(,"serviceName":"db","revisionHistoryLimit":1)"));
+  const auto runs = [&](const std::string& wanted) {
+    const StatefulSet set = in<StatefulSet>().get("db");
+    const auto now = pods("db");
+    return set.status().updated_replicas() == 2 && set.status().ready_replicas() == 2 &&
+           now.size() == 2 && std::all_of(now.begin(), now.end(), [&](const Pod& pod) {
+             return image(pod) == wanted;
+           });
+  };
+  ASSERT_TRUE(eventually([&] { return runs("db:1"); }));
+  set_image<StatefulSet>("db", "db:2");
+  ASSERT_TRUE(eventually([&] { return runs("db:2"); }));
+  const auto numbers = [&] {
+    std::map<std::int64_t, std::string> out;
+    for (const auto& one : in<ControllerRevision>().list({.label_selector = "app=db"}).items) {
+      out.emplace(one.revision(),
+                  one["data"]["spec"]["template"]["spec"]["containers"][0]["image"].as_string());
+    }
+    return out;
+  };
+  EXPECT_EQ(numbers(), (std::map<std::int64_t, std::string>{{1, "db:1"}, {2, "db:2"}}));
+  const auto revisions = in<ControllerRevision>().list().items;
+  const auto first = std::find_if(revisions.begin(), revisions.end(),
+                                  [](const auto& one) { return one.revision() == 1; });
+  ASSERT_NE(first, revisions.end());
+  in<StatefulSet>().patch("db", rest::PatchType::kStrategicMerge, (*first)["data"].to_json());
+  EXPECT_TRUE(eventually([&] { return runs("db:1"); }));
+  EXPECT_TRUE(eventually([&] {
+    return numbers() == std::map<std::int64_t, std::string>{{2, "db:2"}, {3, "db:1"}};
+  })) << "the old revision is the newest again";
+  set_image<StatefulSet>("db", "db:3");
+  EXPECT_TRUE(eventually([&] {
+    return numbers() == std::map<std::int64_t, std::string>{{3, "db:1"}, {4, "db:3"}};
+  })) << "one old revision is kept";
+}
+
+TEST_F(SimulatedClusterTest, ADaemonSetGoesBackToARevision) {
+  create<DaemonSet>(
+      "agent", fmt::format(R"({{"selector":{{"matchLabels":{{"app":"agent"}}}},"template":{}}})",
+                           pod_template("agent")));
+  const auto runs = [&](const std::string& wanted) {
+    const auto now = pods("agent");
+    return now.size() == 3 && std::all_of(now.begin(), now.end(), [&](const Pod& pod) {
+             return image(pod) == wanted && pod.status().phase() == "Running";
+           });
+  };
+  ASSERT_TRUE(eventually([&] { return runs("agent:1"); }));
+  const auto revisions = in<ControllerRevision>().list({.label_selector = "app=agent"}).items;
+  ASSERT_THAT(revisions, SizeIs(1));
+  EXPECT_EQ(revisions[0].labels()["controller-revision-hash"].as_string(),
+            held(pods("agent")[0]).labels()["controller-revision-hash"].as_string());
+  set_image<DaemonSet>("agent", "agent:2");
+  ASSERT_TRUE(eventually([&] { return runs("agent:2"); }));
+  in<DaemonSet>().patch("agent", rest::PatchType::kStrategicMerge, revisions[0]["data"].to_json());
+  EXPECT_TRUE(eventually([&] { return runs("agent:1"); }));
+}
+
+TEST_F(SimulatedClusterTest, ADeploymentThatMakesNoProgressSaysSo) {
+  const auto progressing = [&] {
+    const Deployment d = in<Deployment>().get("web");
+    for (const auto condition : d.status().conditions()) {
+      if (condition.type() == "Progressing")
+        return fmt::format("{} {}", condition.status(), condition.reason());
+    }
+    return std::string();
+  };
+  create<Deployment>("web", workload("web", 2, R"(,"progressDeadlineSeconds":1)"));
+  ASSERT_TRUE(eventually([&] { return progressing() == "True NewReplicaSetAvailable"; }));
+  const auto select = [&](const char* selector) {
+    in<Deployment>().patch(
+        "web", rest::PatchType::kMerge,
+        fmt::format(R"({{"spec":{{"template":{{"spec":{{"nodeSelector":{}}}}}}}}})", selector));
+  };
+  // No node is like that.
+  select(R"({"disk":"fast"})");
+  ASSERT_TRUE(eventually([&] { return progressing() == "False ProgressDeadlineExceeded"; }));
+  select("null");
+  EXPECT_TRUE(eventually([&] { return progressing() == "True NewReplicaSetAvailable"; }));
+}
+
 TEST_F(SimulatedClusterTest, ADaemonSetHasAPodOnEachNode) {
   create<DaemonSet>(
       "agent", fmt::format(R"({{"selector":{{"matchLabels":{{"app":"agent"}}}},"template":{}}})",
@@ -237,6 +321,29 @@ TEST_F(SimulatedClusterTest, AJobEndsWhenEnoughPodsHave) {
       [&] { return held(in<Job>().get("sum")).status().completion_time().has_value(); }));
   EXPECT_EQ(held(in<Job>().get("sum")).status().succeeded(), 3);
   EXPECT_THAT(pods("sum"), SizeIs(3));
+}
+
+TEST_F(SimulatedClusterTest, AJobIsGivenUpAfterFailures) {
+  const std::string fails = fmt::format(
+      R"({{"metadata":{{"labels":{{"app":"sum"}},"annotations":{{"{}":"3"}}}},
+          "spec":{{"restartPolicy":"Never","containers":[{{"name":"c","image":"i"}}]}}}})",
+      kExitCode);
+  create<Job>("sum", fmt::format(R"({{"backoffLimit":1,"template":{}}})", fails));
+  const auto failed = [&]() -> std::string {
+    const Job job = in<Job>().get("sum");
+    for (const auto condition : job.status().conditions()) {
+      if (condition.type() == "Failed" && condition.status() == "True")
+        return std::string(condition.reason());
+    }
+    return "";
+  };
+  ASSERT_TRUE(eventually([&] { return !failed().empty(); }));
+  EXPECT_EQ(failed(), "BackoffLimitExceeded");
+  EXPECT_EQ(held(in<Job>().get("sum")).status().failed(), 2);
+  ASSERT_THAT(pods("sum"), SizeIs(2));
+  const Pod pod = pods("sum")[0];
+  EXPECT_EQ(pod.status().phase(), "Failed");
+  EXPECT_EQ(pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].as_int(), 3);
 }
 
 TEST_F(SimulatedClusterTest, AServiceHasItsReadyPodsAsEndpoints) {

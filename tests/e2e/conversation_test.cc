@@ -303,7 +303,7 @@ TEST_P(EmbeddedConversation, HasAnAnswerForEverything) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(All, EmbeddedConversation,
-                         testing::Values("reading", "writing", "deleting"),
+                         testing::Values("reading", "writing", "deleting", "limits"),
                          [](const auto& one) { return one.param; });
 
 TEST(RealConversation, IsTheSameWithBothServers) {
@@ -319,7 +319,7 @@ TEST(RealConversation, IsTheSameWithBothServers) {
   apiserver::Server embedded(options);
   Connection real(real_server.port(), "SECRET");
   Connection ours(embedded.port(), "");
-  for (const char* name : {"reading", "writing", "deleting"}) {
+  for (const char* name : {"reading", "writing", "deleting", "limits"}) {
     for (const Request& request : read_conversation(name)) {
       SCOPED_TRACE(fmt::format("{}: {} {}", request.title, request.method, request.target));
       const Answer answer = ours.ask(request);

@@ -20,6 +20,8 @@ struct ServerOptions {
   std::uint16_t port = 0;
   unsigned threads = 2;
   std::size_t max_connections = 20000;
+  /// Of one client, as counted_address() tells them apart; more are closed at once. 0: any number.
+  std::size_t max_connections_per_address = 0;
   Limits limits = {};
   /// Null: no TLS.
   LOOKOUT_OPTION std::shared_ptr<boost::asio::ssl::context> tls = nullptr;
@@ -28,6 +30,10 @@ struct ServerOptions {
 /// The host of a URL for clients on the same machine: "127.0.0.1" if the server listens on all
 /// addresses; IPv6 addresses in brackets ("[::1]").
 std::string host_for_clients(const std::string& address);
+
+/// The client that an address stands for where clients are counted: the address itself, or the
+/// network of an IPv6 address (its first 64 bits), of which one host may have all addresses.
+std::string counted_address(const std::string& address);
 
 /// Listens, and serves each connection on one of its threads.
 class Server {

@@ -1,0 +1,58 @@
+// QuotaController: keeps the accounts of ResourceQuotas right.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "apiserver/controllers/controllers.h"
+#include "apiserver/quota/namespace_limits.h"
+#include "lookout/base/async_event.h"
+
+namespace lookout::apiserver::controllers {
+
+/// Counts a namespace again when a quota of it is new or changed, when an object that a quota
+/// counts has gone or uses less, and every five minutes
+/// (k8s.io/kubernetes/pkg/controller/resourcequota). Both references must outlive it, and it must
+/// outlive its tasks, which run on the controllers' own thread.
+class QuotaController {
+ public:
+  QuotaController(Context context, quota::NamespaceLimits& limits)
+      : context_(context), limits_(limits) {}
+
+  /// Begins the tasks. On the controllers' own thread, or before it runs.
+  void begin();
+  /// The namespace will be counted again soon. From any thread.
+  void mark(const std::string& ns);
+
+ private:
+  class BellRemoval;
+  using Names = std::set<std::string, std::less<>>;
+
+  Awaitable<void> follow_quotas();
+  Awaitable<void> follow_objects(std::string group, std::string plural);
+  Awaitable<void> settle();
+  /// False if the watch fell behind, and another one has to go on.
+  Awaitable<bool> watch_quotas();
+  Awaitable<bool> watch_objects(resources::ServedResourcePtr resource);
+  /// The resource in any version; null if no quota counts it, or it is not served.
+  resources::ServedResourcePtr find(const std::string& group, const std::string& plural) const;
+  void mark_all();
+  Names names() const;
+  /// Watches all that quotas count. False if a name is about something that is not served (yet).
+  bool watch_counted();
+
+  const Context context_;
+  quota::NamespaceLimits& limits_;
+  /// What the quotas limit, by key. On the controllers' thread.
+  std::map<std::string, Names> quotas_;
+  /// "plural.group" of what is watched. On the controllers' thread.
+  std::set<std::string> watched_;
+  std::mutex mutex_;
+  std::set<std::string> marked_;    // guarded by mutex_
+  std::optional<AsyncEvent> bell_;  // guarded by mutex_
+};
+
+}  // namespace lookout::apiserver::controllers

@@ -1,0 +1,55 @@
+// Gate: many coroutines in a namespace at a time, or one alone.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lookout/base/async_event.h"
+#include "lookout/base/event_loop.h"
+
+namespace lookout::apiserver::quota {
+
+/// A shared lock of each namespace for coroutines. Who wants to be alone goes before those who come
+/// later. Safe to use from many threads; must outlive its passes.
+class Gate {
+ public:
+  /// Inside, until it is destroyed.
+  class Pass {
+   public:
+    Pass() = default;
+    Pass(Gate& gate, std::string ns, bool alone);
+    ~Pass() { leave(); }
+    Pass(Pass&& other) noexcept;
+    Pass& operator=(Pass&& other) noexcept;
+    /// Goes out early.
+    void leave();
+
+   private:
+    Gate* gate_ = nullptr;
+    std::string ns_;
+    bool alone_ = false;
+  };
+
+  Awaitable<Pass> enter(std::string ns);
+  Awaitable<Pass> enter_alone(std::string ns);
+
+ private:
+  struct State {
+    int inside = 0;
+    bool alone = false;
+    /// How many wait to be alone.
+    int wanted = 0;
+    std::vector<AsyncEvent> waiting;
+  };
+  class Wish;
+
+  void leave(const std::string& ns, bool alone);
+
+  std::mutex mutex_;
+  std::map<std::string, State> states_;  // guarded by mutex_; those that somebody uses
+};
+
+}  // namespace lookout::apiserver::quota

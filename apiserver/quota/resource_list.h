@@ -1,0 +1,27 @@
+// Amounts of resources by name, and what pods ask for.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "lookout/api/object.h"
+#include "lookout/api/quantity.h"
+
+namespace lookout::apiserver::quota {
+
+/// corev1.ResourceList.
+using ResourceList = std::map<std::string, api::Quantity, std::less<>>;
+
+/// The amounts in an object such as {"cpu": "500m"}; what is no quantity is left out.
+ResourceList resource_list(api::Value amounts);
+
+/// Adds each amount to the one of the same name.
+void add(ResourceList& to, const ResourceList& more);
+
+/// The whole pod's `part` ("requests" or "limits"): the sum of its containers, or what its init
+/// containers need if that is more; what the pod says itself comes first.
+ResourceList pod_resources(api::Value spec, std::string_view part);
+
+}  // namespace lookout::apiserver::quota

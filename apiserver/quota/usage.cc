@@ -1,0 +1,248 @@
+#include "apiserver/quota/usage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <vector>
+
+namespace lookout::apiserver::quota {
+namespace {
+
+using api::Object;
+using api::Quantity;
+
+constexpr std::string_view kStorageClassSuffix = ".storageclass.storage.k8s.io/";
+/// Resources of which quotas may also count requests and limits.
+constexpr std::array<std::string_view, 3> kCompute = {"cpu", "memory", "ephemeral-storage"};
+/// Resources that have names of their own in quotas, beside "count/...".
+constexpr std::array<std::string_view, 7> kNamed = {"configmaps",     "persistentvolumeclaims",
+                                                    "pods",           "replicationcontrollers",
+                                                    "resourcequotas", "secrets",
+                                                    "services"};
+
+template <class List>
+bool has(const List& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+Quantity whole(std::int64_t number) { return *Quantity::parse(std::to_string(number)); }
+
+bool is_core(const api::Resource& type, std::string_view plural) {
+  return type.group.empty() && type.plural == plural;
+}
+
+std::string count_name(const api::Resource& type) {
+  return type.group.empty() ? "count/" + type.plural
+                            : fmt::format("count/{}.{}", type.plural, type.group);
+}
+
+/// Whether a resource that containers ask for is no native one: "example.com/dongle".
+bool is_extended(std::string_view name) {
+  return name.find('/') != std::string_view::npos && !name.starts_with("kubernetes.io/") &&
+         name.find(".kubernetes.io/") == std::string_view::npos && !name.starts_with("requests.");
+}
+
+bool concerns_pods(std::string_view name) {
+  constexpr std::string_view kRequests = "requests.";
+  constexpr std::string_view kLimits = "limits.";
+  if (name == "pods" || has(kCompute, name) || name.starts_with("hugepages-")) return true;
+  if (name.starts_with(kLimits)) return has(kCompute, name.substr(kLimits.size()));
+  if (!name.starts_with(kRequests)) return false;
+  const std::string_view rest = name.substr(kRequests.size());
+  return has(kCompute, rest) || rest.starts_with("hugepages-") || is_extended(rest);
+}
+
+bool is_finished(const Object& pod) {
+  const std::string_view phase = pod["status"]["phase"].as_string();
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+/// What a container, or a whole pod, uses by asking for it.
+ResourceList compute_usage(const ResourceList& requests, const ResourceList& limits) {
+  ResourceList out;
+  for (const auto& [name, amount] : requests) {
+    const bool huge = name.starts_with("hugepages-");
+    if (has(kCompute, name) || huge) out.emplace(name, amount);
+    if (has(kCompute, name) || huge || is_extended(name)) out.emplace("requests." + name, amount);
+  }
+  for (const auto& [name, amount] : limits) {
+    if (has(kCompute, name)) out.emplace("limits." + name, amount);
+  }
+  return out;
+}
+
+void add_pod(const Object& pod, ResourceList& usage) {
+  // One that has ended uses nothing but its place in the storage.
+  if (is_finished(pod)) return;
+  const api::Value spec = pod["spec"];
+  ResourceList requests = pod_resources(spec, "requests");
+  ResourceList limits = pod_resources(spec, "limits");
+  const ResourceList overhead = resource_list(spec["overhead"]);
+  add(requests, overhead);
+  for (auto& [name, amount] : limits) {
+    if (const auto more = overhead.find(name); more != overhead.end())
+      amount = amount + more->second;
+  }
+  add(usage, compute_usage(requests, limits));
+  usage.emplace("pods", whole(1));
+}
+
+void add_claim(const Object& claim, ResourceList& usage) {
+  usage.emplace("persistentvolumeclaims", whole(1));
+  const api::Value spec = claim["spec"];
+  const std::string storage_class(spec["storageClassName"].as_string());
+  if (!storage_class.empty())
+    usage.emplace(fmt::format("{}{}persistentvolumeclaims", storage_class, kStorageClassSuffix),
+                  whole(1));
+  const ResourceList requests = resource_list(spec["resources"]["requests"]);
+  const auto size = requests.find("storage");
+  if (size == requests.end()) return;
+  usage.emplace("requests.storage", size->second);
+  if (!storage_class.empty())
+    usage.emplace(fmt::format("{}{}requests.storage", storage_class, kStorageClassSuffix),
+                  size->second);
+}
+
+void add_service(const Object& service, ResourceList& usage) {
+  usage.emplace("services", whole(1));
+  const api::Value spec = service["spec"];
+  const std::string_view type = spec["type"].as_string();
+  std::int64_t ports = 0;
+  if (type == "NodePort") {
+    ports = static_cast<std::int64_t>(spec["ports"].size());
+  } else if (type == "LoadBalancer") {
+    const bool allocates = spec["allocateLoadBalancerNodePorts"].as_bool(true);
+    for (const api::Value port : spec["ports"].elements()) {
+      if (allocates || port["nodePort"].as_int() != 0) ++ports;
+    }
+  }
+  usage.emplace("services.nodeports", whole(ports));
+  usage.emplace("services.loadbalancers", whole(type == "LoadBalancer" ? 1 : 0));
+}
+
+bool is_best_effort(api::Value spec) {
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const api::Value container : spec[list].elements()) {
+      for (const char* part : {"requests", "limits"}) {
+        const ResourceList amounts = resource_list(container["resources"][part]);
+        for (const char* name : {"cpu", "memory"}) {
+          const auto found = amounts.find(name);
+          if (found != amounts.end() && !found->second.is_zero()) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+bool has_priority_class(api::Value requirement, std::string_view name) {
+  const std::string_view op = requirement["operator"].as_string();
+  if (op == "Exists") return !name.empty();
+  if (op == "DoesNotExist") return name.empty();
+  bool listed = false;
+  for (const api::Value value : requirement["values"].elements())
+    listed = listed || value.as_string() == name;
+  if (op == "In") return !name.empty() && listed;
+  return op == "NotIn" && !listed;
+}
+
+bool holds(std::string_view scope, api::Value requirement, const Object& pod) {
+  const api::Value spec = pod["spec"];
+  const api::Value deadline = spec["activeDeadlineSeconds"];
+  const bool ends = deadline.is_number() && deadline.as_int() >= 0;
+  if (scope == "Terminating") return ends;
+  if (scope == "NotTerminating") return !ends;
+  if (scope == "BestEffort") return is_best_effort(spec);
+  if (scope == "NotBestEffort") return !is_best_effort(spec);
+  if (scope != "PriorityClass") return false;
+  const std::string_view name = spec["priorityClassName"].as_string();
+  // In `scopes` it means that there is one.
+  return requirement.exists() ? has_priority_class(requirement, name) : !name.empty();
+}
+
+}  // namespace
+
+bool is_counted(const api::Resource& type) { return type.namespaced && type.plural != "events"; }
+
+bool concerns(const api::Resource& type, std::string_view name) {
+  if (!is_counted(type)) return false;
+  if (name == count_name(type)) return true;
+  if (!type.group.empty()) return false;
+  if (type.plural == "pods") return concerns_pods(name);
+  if (type.plural == "services")
+    return name == "services" || name == "services.nodeports" || name == "services.loadbalancers";
+  if (type.plural == "persistentvolumeclaims") {
+    return name == type.plural || name == "requests.storage" ||
+           name.find(kStorageClassSuffix) != std::string_view::npos;
+  }
+  return name == type.plural && has(kNamed, name);
+}
+
+ResourceList usage_of(const api::Resource& type, const Object& object) {
+  ResourceList out;
+  if (!is_counted(type)) return out;
+  out.emplace(count_name(type), whole(1));
+  if (is_core(type, "pods")) {
+    add_pod(object, out);
+  } else if (is_core(type, "persistentvolumeclaims")) {
+    add_claim(object, out);
+  } else if (is_core(type, "services")) {
+    add_service(object, out);
+  } else if (type.group.empty() && has(kNamed, type.plural)) {
+    out.emplace(type.plural, whole(1));
+  }
+  return out;
+}
+
+bool is_in_scope(const api::Resource& type, const Object& quota, const Object& object) {
+  const api::Value spec = quota["spec"];
+  const api::Value selectors = spec["scopeSelector"]["matchExpressions"];
+  if (spec["scopes"].empty() && selectors.empty()) return true;
+  if (!is_core(type, "pods")) return false;
+  for (const api::Value scope : spec["scopes"].elements()) {
+    if (!holds(scope.as_string(), {}, object)) return false;
+  }
+  for (const api::Value selector : selectors.elements()) {
+    if (!holds(selector["scopeName"].as_string(), selector, object)) return false;
+  }
+  return true;
+}
+
+std::string missing_resources(const api::Resource& type, const Object& object,
+                              const ResourceList& hard) {
+  if (!is_core(type, "pods")) return {};
+  // A pod that says it as a whole need not say it for each container.
+  if (!object["spec"]["resources"].empty()) return {};
+  constexpr std::array<std::string_view, 6> kRequired = {
+      "cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"};
+  std::map<std::string_view, std::set<std::string>> missing;
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const api::Value container : object["spec"][list].elements()) {
+      const api::Value resources = container["resources"];
+      const ResourceList has_amounts =
+          compute_usage(resource_list(resources["requests"]), resource_list(resources["limits"]));
+      for (const std::string_view name : kRequired) {
+        if (hard.contains(name) && !has_amounts.contains(name))
+          missing[name].emplace(container["name"].as_string());
+      }
+    }
+  }
+  std::string out;
+  for (const auto& [name, containers] : missing)
+    out += fmt::format("{}{} for: {}", out.empty() ? "must specify " : "; ", name,
+                       fmt::join(containers, ","));
+  return out;
+}
+
+ResourceList masked(const ResourceList& usage, const ResourceList& hard) {
+  ResourceList out;
+  for (const auto& [name, amount] : usage) {
+    if (hard.contains(name)) out.emplace(name, amount);
+  }
+  return out;
+}
+
+}  // namespace lookout::apiserver::quota

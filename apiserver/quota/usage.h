@@ -1,0 +1,34 @@
+// How much of a ResourceQuota an object uses.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "apiserver/quota/resource_list.h"
+#include "lookout/api/object.h"
+#include "lookout/api/resource.h"
+
+namespace lookout::apiserver::quota {
+
+/// Whether quotas count the objects of a resource at all.
+bool is_counted(const api::Resource& type);
+
+/// Whether a name in `spec.hard` is about the objects of a resource.
+bool concerns(const api::Resource& type, std::string_view name);
+
+/// All that an object uses, by the names of quotas (k8s.io/kubernetes/pkg/quota/v1/evaluator/core).
+ResourceList usage_of(const api::Resource& type, const api::Object& object);
+
+/// Whether a quota counts the object: all its scopes hold.
+bool is_in_scope(const api::Resource& type, const api::Object& quota, const api::Object& object);
+
+/// Why an object cannot be counted by a quota with these amounts: its containers have to say what
+/// the quota limits. Empty if it can.
+std::string missing_resources(const api::Resource& type, const api::Object& object,
+                              const ResourceList& hard);
+
+/// The amounts that `hard` has names for.
+ResourceList masked(const ResourceList& usage, const ResourceList& hard);
+
+}  // namespace lookout::apiserver::quota
