@@ -14,6 +14,7 @@
 #include "lookout/apiserver/storage/etcd3.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
+#include "tests/apiserver/storage/etcd3/tested_etcd.h"
 #include "tests/apiserver/storage/storage_client.h"
 #include "tests/support/eventually.h"
 #include "tests/support/http_server.h"
@@ -188,13 +189,16 @@ class Follower {
   std::thread thread_;
 };
 
-EtcdOptions options_for(std::vector<std::string> endpoints, bool cache) {
-  EtcdOptions options;
-  options.endpoints = std::move(endpoints);
+EtcdOptions options_for(EtcdOptions options, bool cache) {
   options.watch_cache = cache;
   options.request_timeout = std::chrono::milliseconds(3000);
   options.compaction_interval = std::chrono::milliseconds(0);
   return options;
+}
+EtcdOptions options_for(std::vector<std::string> endpoints, bool cache) {
+  EtcdOptions options;
+  options.endpoints = std::move(endpoints);
+  return options_for(std::move(options), cache);
 }
 
 /// Writers through one server; followers of another one, with and without a cache.
@@ -204,15 +208,14 @@ class ClusterTest : public testing::Test {
     if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
   }
 
-  void begin(int members) {
-    cluster_ = std::make_unique<test::EtcdCluster>(test::EtcdCluster::Options{.members = members});
-    std::vector<std::string> endpoints = cluster_->endpoints();
-    writing_ = std::make_unique<EtcdBackend>(options_for(endpoints, true));
+  void begin(EtcdOptions reach) {
+    std::vector<std::string>& endpoints = reach.endpoints;
+    writing_ = std::make_unique<EtcdBackend>(options_for(reach, true));
     // Each begins with another member.
     std::rotate(endpoints.begin(), endpoints.begin() + 1, endpoints.end());
-    cached_ = std::make_unique<EtcdBackend>(options_for(endpoints, true));
+    cached_ = std::make_unique<EtcdBackend>(options_for(reach, true));
     std::rotate(endpoints.begin(), endpoints.begin() + 1, endpoints.end());
-    direct_ = std::make_unique<EtcdBackend>(options_for(endpoints, false));
+    direct_ = std::make_unique<EtcdBackend>(options_for(reach, false));
     follow(*cached_);
     follow(*cached_);
     follow(*direct_);
@@ -285,60 +288,82 @@ class ClusterTest : public testing::Test {
   std::size_t watches_ = 0;
 };
 
-TEST_F(ClusterTest, AMemberMayDieAndComeBackAndSoMayTheLeader) {
+/// The same with the model of an etcd.
+class AnyClusterTest : public ClusterTest, public testing::WithParamInterface<test::TestedEtcd> {
+ protected:
+  void SetUp() override {
+    const std::string missing = GetParam().missing();
+    if (!missing.empty()) GTEST_SKIP() << missing;
+  }
+  void begin(int members) {
+    etcd_ = std::make_unique<test::OwnEtcd>(GetParam(), members);
+    ClusterTest::begin(etcd_->reach());
+  }
+  void TearDown() override {
+    writers_.clear();
+    followers_.clear();
+  }
+
+  std::unique_ptr<test::OwnEtcd> etcd_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Etcds, AnyClusterTest,
+                         testing::Values(test::kRealEtcd, test::kModel34, test::kModel35),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_P(AnyClusterTest, AMemberMayDieAndComeBackAndSoMayTheLeader) {
   begin(3);
-  const auto leader = cluster_->leader();
-  ASSERT_TRUE(leader);
-  const std::size_t other = (*leader + 1) % 3;
-  cluster_->kill(other);
+  const std::size_t leader = etcd_->leader();
+  const std::size_t other = (leader + 1) % 3;
+  etcd_->kill(other);
   EXPECT_TRUE(progress()) << "without a member";
-  cluster_->restart(other);
+  etcd_->restart(other);
   EXPECT_TRUE(progress());
-  cluster_->kill(*leader);
+  etcd_->kill(leader);
   EXPECT_TRUE(progress()) << "without the leader";
-  cluster_->restart(*leader);
+  etcd_->restart(leader);
   EXPECT_TRUE(progress());
   end_and_compare();
 }
 
-TEST_F(ClusterTest, EachMemberInTurn) {
+TEST_P(AnyClusterTest, EachMemberInTurn) {
   begin(3);
   for (std::size_t member = 0; member < 3; ++member) {
-    cluster_->kill(member);
+    etcd_->kill(member);
     EXPECT_TRUE(progress()) << member;
-    cluster_->restart(member);
+    etcd_->restart(member);
     EXPECT_TRUE(progress()) << member;
   }
   end_and_compare();
 }
 
-TEST_F(ClusterTest, WhenAllDieTheyComeBackWithWhatWasAcknowledged) {
+TEST_P(AnyClusterTest, WhenAllDieTheyComeBackWithWhatWasAcknowledged) {
   begin(3);
-  for (std::size_t member = 0; member < 3; ++member) cluster_->kill(member);
-  for (std::size_t member = 0; member < 3; ++member) cluster_->restart(member);
-  cluster_->wait_until_ready();
+  for (std::size_t member = 0; member < 3; ++member) etcd_->kill(member);
+  for (std::size_t member = 0; member < 3; ++member) etcd_->restart(member);
+  etcd_->wait_until_ready();
   EXPECT_TRUE(progress());
   end_and_compare();
 }
 
-TEST_F(ClusterTest, ASingleEtcdMayStartAgain) {
+TEST_P(AnyClusterTest, ASingleEtcdMayStartAgain) {
   begin(1);
   for (int i = 0; i < 3; ++i) {
-    cluster_->kill(0);
-    cluster_->restart(0);
-    cluster_->wait_until_ready();
+    etcd_->kill(0);
+    etcd_->restart(0);
+    etcd_->wait_until_ready();
     EXPECT_TRUE(progress());
   }
   end_and_compare();
 }
 
-TEST_F(ClusterTest, CompactionAndDefragmentationDoNotTroubleWatchers) {
+TEST_P(AnyClusterTest, CompactionAndDefragmentationDoNotTroubleWatchers) {
   begin(3);
   for (int i = 0; i < 5; ++i) {
     TestThread thread;
     const Revision now = thread.run(writing_->current_revision());
     thread.run(writing_->compact(now));
-    cluster_->etcdctl({"defrag"});
+    etcd_->defragment();
     EXPECT_TRUE(progress());
   }
   end_and_compare();
@@ -579,10 +604,10 @@ TEST_F(ClusterTest, ARequestThatMeetsAnotherEtcdEndsTheWatchesOfTheFirst) {
   store->close();
 }
 
-TEST_F(ClusterTest, AServerSeesAtOnceWhatItWroteAndSoonWhatOthersDid) {
-  cluster_ = std::make_unique<test::EtcdCluster>();
-  writing_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
-  cached_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
+TEST_P(AnyClusterTest, AServerSeesAtOnceWhatItWroteAndSoonWhatOthersDid) {
+  etcd_ = std::make_unique<test::OwnEtcd>(GetParam());
+  writing_ = std::make_unique<EtcdBackend>(options_for(etcd_->reach(), true));
+  cached_ = std::make_unique<EtcdBackend>(options_for(etcd_->reach(), true));
   StorageClient here(writing_->resource("pods"));
   StorageClient there(cached_->resource("pods"));
   ListOptions any;
