@@ -162,6 +162,8 @@ World::Impl::~Impl() {
 void World::Impl::start(std::string name, std::function<void(Process&)> body) {
   if (name.empty() || slots_.contains(name))
     throw InvalidArgument(fmt::format("there is a process '{}' already", name));
+  if (etcd_ != nullptr && name == kEtcd)
+    throw InvalidArgument("'etcd' names the etcd of this world (WorldOptions::etcd)");
   Slot& slot = slots_[name];
   slot.name = std::move(name);
   slot.body = std::move(body);
