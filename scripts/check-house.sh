@@ -31,6 +31,8 @@ git ls-files '*.cc' '*.h' | xargs perl -ne '
   } elsif ($header =~ m{^(\w+)/} && $1 ne $folder) {
     # Libraries of their own: for `lookout bench` and bench/, for `lookout generate`, `lookout new` and the build.
     next if $ARGV =~ m{^cmd/bench/} && $header =~ m{^bench/load/};
+    # The other side of a protocol that is private.
+    next if $ARGV =~ m{^testing/sim/etcd_} && $header =~ m{^apiserver/(grpc|storage/etcd3)/};
     next if $ARGV =~ m{^cmd/(generate\.cc$|new/)} && $header =~ m{^api/codegen/};
     print "$ARGV:$.: $header is private to $1/: make it public, or move what both need down\n";
     $bad = 1;

@@ -1,8 +1,6 @@
 #include "apiserver/grpc/channel.h"
 
 #include <algorithm>
-#include <boost/asio/dispatch.hpp>
-#include <boost/asio/post.hpp>
 #include <future>
 #include <utility>
 #include <vector>
@@ -23,33 +21,30 @@ bool same(const std::shared_ptr<const rest::Credential>& a,
 
 }  // namespace
 
-/// The connections of a channel. Everything but the constructor, post() and dispatch() runs on the
-/// strand.
-class Channel::Connections : public std::enable_shared_from_this<Connections> {
+/// The connections of a channel.
+class Channel::Connections : public Carrier {
  public:
   Connections(asio::io_context& context, Server server)
-      : strand_(asio::make_strand(context)), server_(std::move(server)) {}
+      : Carrier(context), server_(std::move(server)) {}
 
-  const Connection::Strand& strand() const { return strand_; }
-
-  template <class F>
-  void post(F f) {
-    asio::post(strand_, [self = shared_from_this(), f = std::move(f)]() mutable { f(*self); });
-  }
-  /// At once if this is a thread of the loop and the strand is free: wakes no other thread.
-  template <class F>
-  void dispatch(F f) {
-    asio::dispatch(strand_, [self = shared_from_this(), f = std::move(f)]() mutable { f(*self); });
-  }
-
-  void begin(std::shared_ptr<CallState> call) {
+  void begin(std::shared_ptr<CallState> call) override {
     if (call->is_cancelled()) return;
     if (closed_) return call->fail(Kind::kCancelled, "the client was closed");
     Connection& connection = connection_for(call->request.certificate);
     connection.begin(std::move(call));
   }
 
-  void close() {
+  void send(const std::shared_ptr<CallState>& call, const std::string& message) override {
+    if (const auto connection = call->connection.lock()) connection->send(*call, message);
+  }
+  void consumed(const std::shared_ptr<CallState>& call, std::size_t bytes) override {
+    if (const auto connection = call->connection.lock()) connection->consumed(*call, bytes);
+  }
+  void cancel(const std::shared_ptr<CallState>& call) override {
+    if (const auto connection = call->connection.lock()) connection->cancel(*call);
+  }
+
+  void close() override {
     closed_ = true;
     for (const auto& connection : std::exchange(all_, {}))
       connection->close(Kind::kCancelled, "the client was closed");
@@ -70,41 +65,42 @@ class Channel::Connections : public std::enable_shared_from_this<Connections> {
     const auto give_back = [weak = weak_from_this()](std::shared_ptr<CallState> call) {
       const auto self = weak.lock();
       if (self == nullptr) return;
-      self->post(
-          [call = std::move(call)](Connections& all) mutable { all.begin(std::move(call)); });
+      self->post([call = std::move(call)](Carrier& all) mutable { all.begin(std::move(call)); });
     };
-    all_.push_back(std::make_shared<Connection>(strand_, server_, certificate, ca, give_back));
+    all_.push_back(std::make_shared<Connection>(strand(), server_, certificate, ca, give_back));
     all_.back()->connect();
     return *all_.back();
   }
 
-  const Connection::Strand strand_;
   const Server server_;
   std::vector<std::shared_ptr<Connection>> all_;
   bool closed_ = false;
 };
 
 Channel::Channel(asio::io_context& context, Server server)
-    : server_(std::move(server)), connections_(std::make_shared<Connections>(context, server_)) {}
+    : server_(std::move(server)), carrier_(std::make_shared<Connections>(context, server_)) {}
+
+Channel::Channel(std::shared_ptr<Carrier> carrier, Server server)
+    : server_(std::move(server)), carrier_(std::move(carrier)) {}
 
 Channel::~Channel() {
-  connections_->post([](Connections& all) { all.close(); });
+  carrier_->post([](Carrier& carrier) { carrier.close(); });
 }
 
 std::shared_ptr<Call> Channel::start(CallRequest request, asio::any_io_executor executor) {
   const std::string what = server_.url + request.path;
   auto state = std::make_shared<CallState>(std::move(request), what, std::move(executor));
-  connections_->dispatch([state](Connections& all) { all.begin(state); });
+  carrier_->dispatch([state](Carrier& carrier) { carrier.begin(state); });
   return std::make_shared<Call>(shared_from_this(), std::move(state));
 }
 
 void Channel::shutdown() {
   const auto closed = std::make_shared<std::promise<void>>();
-  connections_->post([closed](Connections& all) {
-    all.close();
+  carrier_->post([closed](Carrier& carrier) {
+    carrier.close();
     closed->set_value();
   });
-  const auto executor = connections_->strand().get_inner_executor();
+  const auto executor = carrier_->strand().get_inner_executor();
   if (!executor.running_in_this_thread() && !executor.context().stopped())
     closed->get_future().wait();
 }
@@ -118,8 +114,8 @@ Awaitable<std::string> Call::read(std::string reuse) {
   for (;;) {
     const CallState::Taken taken = state_->take(reuse);
     if (taken.consumed != 0) {
-      channel_->connections_->dispatch([state = state_, bytes = taken.consumed](auto&) {
-        if (const auto connection = state->connection.lock()) connection->consumed(*state, bytes);
+      channel_->carrier_->dispatch([state = state_, bytes = taken.consumed](Carrier& carrier) {
+        carrier.consumed(state, bytes);
       });
     }
     if (taken.end || !reuse.empty()) co_return std::move(reuse);
@@ -132,16 +128,14 @@ Awaitable<std::string> Call::read(std::string reuse) {
 }
 
 void Call::send(std::string message) {
-  channel_->connections_->dispatch([state = state_, message = std::move(message)](auto&) {
-    if (const auto connection = state->connection.lock()) connection->send(*state, message);
+  channel_->carrier_->dispatch([state = state_, message = std::move(message)](Carrier& carrier) {
+    carrier.send(state, message);
   });
 }
 
 void Call::cancel() {
   if (!state_->cancel()) return;
-  channel_->connections_->post([state = state_](auto&) {
-    if (const auto connection = state->connection.lock()) connection->cancel(*state);
-  });
+  channel_->carrier_->post([state = state_](Carrier& carrier) { carrier.cancel(state); });
 }
 
 }  // namespace lookout::apiserver::grpc

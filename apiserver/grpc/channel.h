@@ -9,6 +9,7 @@
 #include <string>
 
 #include "apiserver/grpc/call.h"
+#include "apiserver/grpc/carrier.h"
 #include "apiserver/grpc/server.h"
 #include "lookout/base/event_loop.h"
 
@@ -49,6 +50,8 @@ class Call {
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   Channel(boost::asio::io_context& context, Server server);
+  /// Over something else than connections.
+  Channel(std::shared_ptr<Carrier> carrier, Server server);
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -65,7 +68,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   class Connections;
 
   const Server server_;
-  const std::shared_ptr<Connections> connections_;
+  const std::shared_ptr<Carrier> carrier_;
 };
 
 }  // namespace lookout::apiserver::grpc

@@ -19,6 +19,12 @@ int status_for(const RequestNote& request, Random& random) {
   return out[random.below(out.size())];
 }
 
+/// Whether a fault of time can strike the process.
+bool strikes(FaultKind kind, const std::string& process) {
+  const bool of_etcd = kind == FaultKind::kNoLeader || kind == FaultKind::kCompact;
+  return process == kEtcd ? of_etcd || kind == FaultKind::kCrash : !of_etcd;
+}
+
 milliseconds duration_of(FaultKind kind, const FaultOptions& options, Random& random) {
   const std::int64_t longest = options.longest.count();
   switch (kind) {
@@ -36,6 +42,8 @@ milliseconds duration_of(FaultKind kind, const FaultOptions& options, Random& ra
       return milliseconds(random.between(1'000, std::max<std::int64_t>(longest, 1'001)));
     case FaultKind::kClockJump:
       return milliseconds(random.between(-600'000, 600'000));
+    case FaultKind::kNoLeader:
+      return milliseconds(random.between(300, 12'000));
     default:
       return milliseconds(0);
   }
@@ -65,6 +73,43 @@ bool fits(FaultKind kind, const RequestNote& request) {
     default:
       return false;
   }
+}
+
+bool fits(FaultKind kind, const EtcdCall& call) {
+  switch (kind) {
+    case FaultKind::kLoseAnswer:
+    case FaultKind::kFailAfter:
+      return call.writes();
+    case FaultKind::kCutStream:
+    case FaultKind::kStallStream:
+    case FaultKind::kExpireWatch:
+      return call.watches();
+    case FaultKind::kLoseRequest:
+    case FaultKind::kRefuse:
+    case FaultKind::kDelay:
+      return true;
+    case FaultKind::kHang:
+      return !call.watches();
+    default:
+      return false;
+  }
+}
+
+std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed, const EtcdCall& call) {
+  Random random(mix(seed ^ hash_of(kEtcd)) ^ mix(call.number));
+  if (!random.chance(options.per_request)) return std::nullopt;
+  std::vector<FaultKind> possible;
+  for (const FaultKind kind : options.kinds) {
+    if (fits(kind, call)) possible.push_back(kind);
+  }
+  if (possible.empty()) return std::nullopt;
+  Fault out;
+  out.kind = possible[random.below(possible.size())];
+  out.process = kEtcd;
+  out.at = call.number;
+  if (out.kind == FaultKind::kRefuse) out.status = static_cast<int>(random.below(kEtcdRefusals));
+  out.duration = duration_of(out.kind, options, random);
+  return out;
 }
 
 std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed,
@@ -100,7 +145,7 @@ Plan draw(const FaultOptions& options, std::uint64_t seed, const std::string& pr
           milliseconds from, milliseconds to) {
   std::vector<FaultKind> possible;
   for (const FaultKind kind : options.kinds) {
-    if (is_of_time(kind)) possible.push_back(kind);
+    if (is_of_time(kind) && strikes(kind, process)) possible.push_back(kind);
   }
   Plan out;
   if (possible.empty() || to <= from) return out;

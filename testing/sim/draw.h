@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lookout/testing/sim/faults.h"
+#include "testing/sim/etcd_model.h"
 #include "testing/sim/network.h"
 
 namespace lookout::sim {
@@ -15,6 +16,9 @@ namespace lookout::sim {
 /// so that it stays where it is when other faults go.
 std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed,
                           const RequestNote& request);
+
+/// The same of a call to etcd.
+std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed, const EtcdCall& call);
 
 /// The faults of time of a process, in a span of the world's time.
 Plan draw(const FaultOptions& options, std::uint64_t seed, const std::string& process,
@@ -25,5 +29,6 @@ Fault typical(FaultKind kind, const RequestNote& request);
 
 /// Whether a request can have that fault.
 bool fits(FaultKind kind, const RequestNote& request);
+bool fits(FaultKind kind, const EtcdCall& call);
 
 }  // namespace lookout::sim

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, kFaultKinds> kNames{
     "watch cut",    "watch stalled",   "watch expired",
     "stale read",   "crash before it", "crash after it",
     "crash",        "freeze",          "partition",
-    "clock jump"};
+    "clock jump",   "no leader",       "compaction"};
 
 }  // namespace
 

@@ -146,8 +146,8 @@ class Exchange : public HttpExchange {
     if (struck_by(FaultKind::kRefuse)) return refuse(note_.fault->status);
     if (struck_by(FaultKind::kStaleRead) && note_.asks_first_state()) return refuse(422);
     // The server's end knows its executor only when it is there.
-    events_.connect([link = link_, to_client = pipe_, shared = to_server_,
-                     bytes = std::move(bytes)](asio::any_io_executor executor) mutable {
+    events_.connect(note_, [link = link_, to_client = pipe_, shared = to_server_,
+                            bytes = std::move(bytes)](asio::any_io_executor executor) mutable {
       auto to_server = link->pipe(std::move(executor));
       to_server->write(std::move(bytes));
       bool over = false;
@@ -339,11 +339,12 @@ class Exchange : public HttpExchange {
 class Transport : public HttpTransport {
  public:
   Transport(std::string process, std::shared_ptr<Link> link, NetworkEvents& events,
-            HttpServer server)
+            HttpServer server, unsigned server_number)
       : process_(std::move(process)),
         link_(std::move(link)),
         events_(events),
-        server_(std::move(server)) {}
+        server_(std::move(server)),
+        server_number_(server_number) {}
 
   std::shared_ptr<HttpExchange> start(HttpRequest request,
                                       asio::any_io_executor executor) override {
@@ -351,6 +352,7 @@ class Transport : public HttpTransport {
     note.process = process_;
     note.method = request.method;
     note.target = request.target;
+    note.server = server_number_;
     events_.on_request(note);
     const std::string asked = note.asked.empty() ? note.target : note.asked;
     auto exchange =
@@ -395,6 +397,7 @@ class Transport : public HttpTransport {
   const std::shared_ptr<Link> link_;
   NetworkEvents& events_;
   const HttpServer server_;
+  const unsigned server_number_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Exchange>> exchanges_;  // guarded by mutex_, as is closed_
   bool closed_ = false;
@@ -417,7 +420,7 @@ bool RequestNote::asks_first_state() const {
 }
 
 std::shared_ptr<HttpTransport> NetworkOf::create(asio::io_context&, HttpServer server) {
-  return std::make_shared<Transport>(process_, link_, events_, std::move(server));
+  return std::make_shared<Transport>(process_, link_, events_, std::move(server), server_);
 }
 
 }  // namespace lookout::sim

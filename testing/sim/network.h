@@ -27,6 +27,8 @@ struct RequestNote {
   std::uint64_t entry = 0;  // in the story
   /// The answer comes that much later.
   std::chrono::milliseconds held{0};
+  /// Which of the API servers answers.
+  unsigned server = 0;
 
   bool writes() const { return method != "GET"; }
   bool watches() const;
@@ -48,8 +50,9 @@ class NetworkEvents {
   virtual void on_answer(const RequestNote& note, int status, const std::string& why) = 0;
   /// A fault ends the process.
   virtual void on_crash(const std::string& process) = 0;
-  /// Serves a connection.
+  /// Serves a connection, for a request.
   virtual void connect(
+      const RequestNote& note,
       std::function<std::unique_ptr<http::Transport>(boost::asio::any_io_executor)> make) = 0;
   /// The next watch of the process for the same objects gets 410.
   virtual void expire(const RequestNote& note) = 0;
@@ -59,8 +62,9 @@ class NetworkEvents {
 class NetworkOf : public rest::detail::TransportFactory {
  public:
   /// `events` outlives all transports.
-  NetworkOf(std::string process, std::shared_ptr<Link> link, NetworkEvents& events)
-      : process_(std::move(process)), link_(std::move(link)), events_(events) {}
+  NetworkOf(std::string process, std::shared_ptr<Link> link, NetworkEvents& events,
+            unsigned server = 0)
+      : process_(std::move(process)), link_(std::move(link)), events_(events), server_(server) {}
 
   std::shared_ptr<rest::detail::HttpTransport> create(boost::asio::io_context& context,
                                                       rest::detail::HttpServer server) override;
@@ -69,6 +73,7 @@ class NetworkOf : public rest::detail::TransportFactory {
   const std::string process_;
   const std::shared_ptr<Link> link_;
   NetworkEvents& events_;
+  const unsigned server_;  // at first
 };
 
 }  // namespace lookout::sim

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "lookout/apiserver/server.h"
+#include "lookout/apiserver/storage/etcd3.h"
 #include "lookout/base/detail/log.h"
 #include "testing/sim/draw.h"
 #include "testing/sim/kernel.h"
@@ -34,11 +35,20 @@ constexpr std::chrono::minutes kPatience{10};
 
 Nanos nanos(std::chrono::nanoseconds time) { return time.count(); }
 
-apiserver::ServerOptions server_options() {
-  apiserver::ServerOptions out;
-  out.listens = false;
-  out.threads = 1;
-  out.first_revision = 1000;
+constexpr apiserver::storage::Revision kFirstRevision = 1000;
+
+/// An etcd of three members. The seed decides which version it is, and how it was set up.
+EtcdModelOptions etcd_options(std::uint64_t seed) {
+  Random random(mix(seed ^ hash_of(kEtcd)));
+  EtcdModelOptions out;
+  out.data.version = random.below(2) == 0 ? "3.4.23" : "3.5.16";
+  out.data.revision = kFirstRevision;
+  out.members = 3;
+  out.seed = random.next();
+  out.shortest_latency = std::chrono::microseconds(50);
+  out.longest_latency = std::chrono::microseconds(1000);
+  if (random.below(2) == 0) out.progress_interval = std::chrono::seconds(5);
+  if (random.below(2) == 0) out.max_answer_bytes = 1000;
   return out;
 }
 
@@ -92,16 +102,44 @@ World::Impl::Impl(std::uint64_t seed, WorldOptions options)
     std::fprintf(stderr, "sim: seed %llu: %s%s", static_cast<unsigned long long>(seed_),
                  text.c_str(), story_.print(60).c_str());
   };
-  apiserver_group_.name = "apiserver";
-  kernel_.enter(apiserver_group_);
-  server_ = std::make_unique<apiserver::Server>(server_options());
-  kernel_.enter(kernel_.world());
+  if (options_.etcd) {
+    etcd_ = EtcdModel::make(etcd_options(seed), this);
+  } else if (options_.servers != 1) {
+    throw InvalidArgument("several API servers have to share an etcd (WorldOptions::etcd)");
+  }
   admin_link_ = std::make_shared<Link>(mix(seed), Link::Latency{});
+  servers_.resize(std::max(options_.servers, 1U));
+  for (unsigned i = 0; i < servers_.size(); ++i) begin_server(servers_[i], i);
+}
+
+void World::Impl::begin_server(ApiServer& server, unsigned number) {
+  server.group.name = number == 0 ? "apiserver" : fmt::format("apiserver-{}", number + 1);
+  kernel_.enter(server.group);
+  server.server = std::make_unique<apiserver::Server>(server_options(number));
+  kernel_.enter(kernel_.world());
   rest::Config config;
   config.server = "http://apiserver";
-  config.transport = std::make_shared<NetworkOf>("", admin_link_, *this);
+  config.transport = std::make_shared<NetworkOf>("", admin_link_, *this, number);
   config.on_warning = [](const auto&...) {};  // snapshots list deprecated resources, too
-  admin_.emplace(config, std::make_shared<EventLoop>(1));
+  server.admin.emplace(config, std::make_shared<EventLoop>(1));
+}
+
+apiserver::ServerOptions World::Impl::server_options(unsigned number) const {
+  apiserver::ServerOptions out;
+  out.listens = false;
+  out.threads = 1;
+  out.first_revision = kFirstRevision;
+  if (etcd_ == nullptr) return out;
+  apiserver::storage::EtcdOptions etcd;
+  etcd.endpoints = etcd_->endpoints();
+  // Each begins with another member.
+  std::rotate(etcd.endpoints.begin(),
+              etcd.endpoints.begin() + static_cast<int>(number % etcd.endpoints.size()),
+              etcd.endpoints.end());
+  etcd.network = etcd_;
+  etcd.compaction_interval = std::chrono::seconds(40);
+  out.storage = std::make_shared<apiserver::storage::EtcdBackend>(std::move(etcd));
+  return out;
 }
 
 World::Impl::~Impl() {
@@ -113,14 +151,19 @@ World::Impl::~Impl() {
     for (auto& life : slot.lives) await_end(*life);
   }
   slots_.clear();
-  admin_.reset();
-  server_->stop(milliseconds(0));
-  server_.reset();
+  if (etcd_ != nullptr) etcd_->heal();
+  for (ApiServer& server : servers_) server.admin.reset();
+  for (ApiServer& server : servers_) {
+    server.server->stop(milliseconds(0));
+    server.server.reset();
+  }
 }
 
 void World::Impl::start(std::string name, std::function<void(Process&)> body) {
   if (name.empty() || slots_.contains(name))
     throw InvalidArgument(fmt::format("there is a process '{}' already", name));
+  if (etcd_ != nullptr && name == kEtcd)
+    throw InvalidArgument("'etcd' names the etcd of this world (WorldOptions::etcd)");
   Slot& slot = slots_[name];
   slot.name = std::move(name);
   slot.body = std::move(body);
@@ -222,7 +265,38 @@ void World::Impl::partition(std::string_view name, milliseconds duration) {
   life.link().cut_until(steady_clock::now() + duration);
 }
 
+/// Durations that a fault does not have are drawn from its time.
+void World::Impl::strike_etcd(const Fault& fault) {
+  struck_.push_back(fault);
+  Random random(mix(fault.at));
+  switch (fault.kind) {
+    case FaultKind::kCrash: {
+      const auto member = static_cast<int>(random.below(etcd_->endpoints().size()));
+      const milliseconds down(random.between(100, 4'000));
+      note(kEtcd, fmt::format("(member {} starts again, which takes {:.3f} s)", member,
+                              static_cast<double>(down.count()) / 1000));
+      etcd_->restart(member, down);
+      return;
+    }
+    case FaultKind::kNoLeader:
+      note(kEtcd, fmt::format("(has no leader for {:.3f} s)",
+                              static_cast<double>(fault.duration.count()) / 1000));
+      etcd_->lose_leader(fault.duration);
+      return;
+    case FaultKind::kCompact: {
+      const auto revision = etcd_->revision() - (random.below(2) == 0 ? 0 : random.below(4));
+      if (revision <= etcd_->compacted()) return;
+      note(kEtcd, fmt::format("(forgets what was before revision {})", revision));
+      etcd_->compact(revision);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
 void World::Impl::strike(const Fault& fault) {
+  if (fault.process == kEtcd && etcd_ != nullptr) return strike_etcd(fault);
   const auto found = slots_.find(fault.process);
   if (found == slots_.end()) return;
   struck_.push_back(fault);
@@ -271,14 +345,19 @@ void World::Impl::on_request(RequestNote& request) {
       if (fits(planned->second.kind, request)) request.fault = planned->second;
     } else if (drawing_) {
       request.fault = draw(faults_, seed_, request);
+      // Replicas that lag are there.
+      if (etcd_ != nullptr && request.fault && request.fault->kind == FaultKind::kStaleRead)
+        request.fault.reset();
     }
     if (request.fault) struck_.push_back(*request.fault);
   }
   ask_a_replica(request);
+  request.server = choose_server(request);
   Story::Entry entry;
   entry.time = kernel_.now();
   entry.process = request.process;
   entry.what = request.method + " " + request.target;
+  if (servers_.size() > 1) entry.what += " at " + servers_[request.server].group.name;
   entry.writes = request.writes();
   if (request.fault) {
     Fault shown = *request.fault;
@@ -309,9 +388,50 @@ void World::Impl::on_crash(const std::string& process) {
   poked_.notify_all();
 }
 
+/// A process stays with a server for some requests.
+unsigned World::Impl::choose_server(const RequestNote& request) const {
+  constexpr std::uint64_t kRequests = 4;
+  const std::uint64_t drawn =
+      mix(seed_ ^ hash_of(request.process)) ^ mix(request.number / kRequests + 1);
+  return static_cast<unsigned>(mix(drawn) % servers_.size());
+}
+
 void World::Impl::connect(
+    const RequestNote& request,
     std::function<std::unique_ptr<http::Transport>(boost::asio::any_io_executor)> make) {
-  server_->connect(std::move(make));
+  servers_[request.server].server->connect(std::move(make));
+}
+
+// --- calls to etcd
+
+std::optional<Fault> World::Impl::on_call(EtcdCall& call) {
+  std::optional<Fault> out;
+  {
+    const std::lock_guard lock(mutex_);
+    // With fewer faults there may be fewer calls: those of a plan must not strike behind the end.
+    const auto planned = plan_.find({kEtcd, call.number});
+    if (drawing_ && planned == plan_.end()) {
+      out = draw(faults_, seed_, call);
+    } else if (drawing_ && fits(planned->second.kind, call)) {
+      out = planned->second;
+    }
+    if (out) struck_.push_back(*out);
+  }
+  Story::Entry entry;
+  entry.time = kernel_.now();
+  entry.process = kEtcd;
+  entry.what = call.method + " " + call.key;
+  entry.writes = call.writes();
+  if (out) {
+    entry.fault = describe(*out);
+    entry.fault.erase(0, entry.fault.find(": ") + 2);
+  }
+  call.entry = story_.add(std::move(entry));
+  return out;
+}
+
+void World::Impl::on_answer(const EtcdCall& call, const std::string& how) {
+  story_.answer(call.entry, how);
 }
 
 void World::Impl::expire(const RequestNote& request) {
@@ -354,7 +474,7 @@ std::string World::Impl::stale_target(const std::string& target, const Fault& fa
 }
 
 apiserver::storage::Revision World::Impl::revision() {
-  return admin_->loop().run(server_->storage().current_revision());
+  return admin().loop().run(server().storage().current_revision());
 }
 
 // --- time
@@ -452,6 +572,11 @@ void World::Impl::run(milliseconds duration) {
                                    std::chrono::floor<milliseconds>(over)))
       at(milliseconds(fault.at), [this, fault] { strike(fault); });
   }
+  if (etcd_ != nullptr) {
+    for (const Fault& fault : draw(faults_, seed_, kEtcd, std::chrono::ceil<milliseconds>(begin),
+                                   std::chrono::floor<milliseconds>(over)))
+      at(milliseconds(fault.at), [this, fault] { strike(fault); });
+  }
   set_drawing(true);
   sleep_until(over);
   set_drawing(false);
@@ -461,9 +586,12 @@ void World::Impl::run(milliseconds duration) {
     kernel_.freeze(life.group, 0);
     life.link().cut_until(steady_clock::now());
   }
+  if (etcd_ != nullptr) etcd_->heal();
   sleep_until(now() + options_.settle);
   const auto before = writes();
+  const std::uint64_t calls = etcd_ != nullptr ? etcd_->calls() : 0;
   sleep_until(now() + options_.rest);
+  if (etcd_ != nullptr) check_calls_at_rest(etcd_->calls() - calls);
   for (const auto& [process, count] : writes()) {
     const auto earlier = before.find(process);
     const auto more = count - (earlier == before.end() ? 0 : earlier->second);
@@ -474,12 +602,24 @@ void World::Impl::run(milliseconds duration) {
           process, more, options_.rest.count() / 1000, options_.settle.count() / 1000));
   }
   for (const auto& [what, check] : eventually_) check_now("must hold in the end: ", what, check);
-  final_state_ = snapshot_of(*admin_);
+  final_state_ = snapshot_of(admin());
   if (expected_ != nullptr) {
     const std::string differs = difference(*expected_, final_state_);
     if (!differs.empty())
       throw Violation("the end is not that of the run without faults:\n" + differs);
   }
+}
+
+/// Of each resource the cache asks now and then whether it has missed something.
+void World::Impl::check_calls_at_rest(std::uint64_t calls) const {
+  constexpr double kPerMinute = 1500;
+  const double minutes = std::chrono::duration<double, std::ratio<60>>(options_.rest).count();
+  if (static_cast<double>(calls) <= kPerMinute * minutes * static_cast<double>(servers_.size()))
+    return;
+  throw Violation(
+      fmt::format("hot loop: etcd has been asked {} times within {} s, though nothing "
+                  "has happened for {} s",
+                  calls, options_.rest.count() / 1000, options_.settle.count() / 1000));
 }
 
 void World::Impl::enter(std::string_view name, const Process& process) {
@@ -534,8 +674,8 @@ World::~World() = default;
 
 std::uint64_t World::seed() const { return impl_->seed(); }
 Time World::now() const { return impl_->now(); }
-rest::Client& World::admin() { return impl_->admin(); }
-apiserver::Server& World::server() { return impl_->server(); }
+rest::Client& World::admin(unsigned server) { return impl_->admin(server); }
+apiserver::Server& World::server(unsigned server) { return impl_->server(server); }
 void World::start(std::string name, std::function<void(Process&)> body) {
   impl_->start(std::move(name), std::move(body));
 }

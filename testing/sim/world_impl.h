@@ -16,6 +16,7 @@
 #include "lookout/apiserver/server.h"
 #include "lookout/testing/sim/world.h"
 #include "testing/sim/ended.h"
+#include "testing/sim/etcd_model.h"
 #include "testing/sim/kernel.h"
 #include "testing/sim/network.h"
 #include "testing/sim/story.h"
@@ -60,7 +61,7 @@ class Life : public Process {
 
 /// Everything happens on the world's first thread, but for what the network and the processes
 /// report: they leave it under the mutex, and wake the first thread.
-class World::Impl : public NetworkEvents {
+class World::Impl : public NetworkEvents, public EtcdEvents {
  public:
   Impl(std::uint64_t seed, WorldOptions options);
   ~Impl() override;
@@ -69,8 +70,10 @@ class World::Impl : public NetworkEvents {
 
   std::uint64_t seed() const { return seed_; }
   Time now() const { return Time(kernel_.now()); }
-  rest::Client& admin() { return *admin_; }
-  apiserver::Server& server() { return *server_; }
+  rest::Client& admin(unsigned server = 0) { return servers_.at(server).admin.value(); }
+  apiserver::Server& server(unsigned server = 0) { return *servers_.at(server).server; }
+  /// Null without WorldOptions::etcd.
+  EtcdModel* etcd() { return etcd_.get(); }
   const Story& story() const { return story_; }
   std::uint64_t digest() const { return story_.digest() ^ kernel_.digest(); }
 
@@ -126,8 +129,13 @@ class World::Impl : public NetworkEvents {
   void on_answer(const RequestNote& request, int status, const std::string& why) override;
   void on_crash(const std::string& process) override;
   void connect(
+      const RequestNote& request,
       std::function<std::unique_ptr<http::Transport>(boost::asio::any_io_executor)> make) override;
   void expire(const RequestNote& request) override;
+
+  // EtcdEvents
+  std::optional<Fault> on_call(EtcdCall& call) override;
+  void on_answer(const EtcdCall& call, const std::string& how) override;
 
   /// On the thread of the life.
   void on_end(Life& life, const std::string& why);
@@ -139,8 +147,19 @@ class World::Impl : public NetworkEvents {
     std::vector<std::unique_ptr<Life>> lives;
     bool for_good = false;
   };
+  /// An API server, and a client of it past the network.
+  struct ApiServer {
+    ThreadGroup group;
+    std::unique_ptr<apiserver::Server> server;
+    std::optional<rest::Client> admin;
+  };
   using Check = std::pair<std::string, std::function<bool()>>;
 
+  void begin_server(ApiServer& server, unsigned number);
+  apiserver::ServerOptions server_options(unsigned number) const;
+  void strike_etcd(const Fault& fault);
+  unsigned choose_server(const RequestNote& request) const;
+  void check_calls_at_rest(std::uint64_t calls) const;
   Slot& slot(std::string_view name);
   void begin_life(Slot& slot);
   void begin_again_later(Slot& slot);
@@ -167,11 +186,10 @@ class World::Impl : public NetworkEvents {
   const WorldOptions options_;
   // First: the world's threads end before it.
   Kernel kernel_;
-  ThreadGroup apiserver_group_;
   Story story_;
-  std::unique_ptr<apiserver::Server> server_;
+  std::shared_ptr<EtcdModel> etcd_;
   std::shared_ptr<Link> admin_link_;
-  std::optional<rest::Client> admin_;
+  std::vector<ApiServer> servers_;
   std::map<std::string, Slot, std::less<>> slots_;
   std::vector<Check> always_;
   std::vector<Check> eventually_;

@@ -10,6 +10,7 @@
 #include "lookout/informer/shared_informer_factory.h"
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/testing/sim/gtest.h"
+#include "tests/sim/watching.h"
 #include "tests/sim/worlds.h"
 
 namespace lookout {
@@ -17,18 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using k8s::core::v1::ConfigMap;
-
-/// The events that a handler has heard during the life of one process.
-struct Heard {
-  std::mutex mutex;
-  std::map<std::string, std::string> state;  // resourceVersions by name
-};
-
-struct Watcher {
-  std::mutex mutex;
-  std::shared_ptr<Heard> heard;  // of the present life
-  std::map<std::string, std::string> cached;
-};
 
 sim::ExploreOptions faults() {
   sim::ExploreOptions out;
@@ -39,56 +28,9 @@ sim::ExploreOptions faults() {
   return out;
 }
 
-void watch(sim::World& world, sim::Process& p, Watcher& watcher) {
-  auto heard = std::make_shared<Heard>();
-  {
-    const std::lock_guard lock(watcher.mutex);
-    watcher.heard = heard;
-  }
-  informer::SharedInformerFactory factory(p.client());
-  auto maps = factory.informer<ConfigMap>();
-  const auto registration = maps.add_handler({
-      .on_add =
-          [heard, &world](const ConfigMap& map, informer::Origin) {
-            const std::lock_guard lock(heard->mutex);
-            const auto [it, added] =
-                heard->state.try_emplace(std::string(map.name()), map.resource_version());
-            if (!added) world.fail("added twice: " + it->first);
-          },
-      .on_update =
-          [heard, &world](const ConfigMap& before, const ConfigMap& now) {
-            const std::lock_guard lock(heard->mutex);
-            const auto it = heard->state.find(std::string(now.name()));
-            if (it == heard->state.end()) {
-              world.fail("updated, but not there: " + std::string(now.name()));
-              return;
-            }
-            if (it->second != before.resource_version())
-              world.fail("the old state of an update is not what was heard last: " + it->first);
-            it->second = now.resource_version();
-          },
-      .on_delete =
-          [heard, &world](const ConfigMap& map, informer::FinalState) {
-            const std::lock_guard lock(heard->mutex);
-            if (heard->state.erase(std::string(map.name())) == 0)
-              world.fail("deleted, but not there: " + std::string(map.name()));
-          },
-  });
-  factory.start();
-  while (!p.stop().stop_requested()) {
-    std::this_thread::sleep_for(500ms);
-    std::map<std::string, std::string> cached;
-    for (const ConfigMap& map : maps.lister().list())
-      cached.emplace(map.name(), map.resource_version());
-    const std::lock_guard lock(watcher.mutex);
-    watcher.cached = std::move(cached);
-  }
-  factory.shutdown();
-}
-
 LOOKOUT_SIM_TEST(InformerWorlds, TheCacheIsTheServersInTheEnd, faults()) {
-  auto watcher = std::make_shared<Watcher>();
-  world.start("watcher", [&world, watcher](sim::Process& p) { watch(world, p, *watcher); });
+  auto watcher = std::make_shared<test::Watcher>();
+  world.start("watcher", [&world, watcher](sim::Process& p) { test::watch(world, p, *watcher); });
   // A user creates, changes, deletes and creates again.
   const auto maps = world.admin().resource<ConfigMap>("default");
   for (int i = 0; i < 240; ++i) {

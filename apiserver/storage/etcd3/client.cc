@@ -108,6 +108,10 @@ Member Client::connect(std::string url) {
   server.url = std::move(url);
   server.ca = ca_;
   server.connect_timeout = options_.dial_timeout;
+  if (options_.network != nullptr) {
+    auto carrier = options_.network->create(context_, server);
+    return std::make_shared<grpc::Channel>(std::move(carrier), std::move(server));
+  }
   return std::make_shared<grpc::Channel>(context_, std::move(server));
 }
 

@@ -304,6 +304,16 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     }
   }
 
+  /// Throws if etcd has forgotten what was where this watch has come to: then it may have forgotten
+  /// some of what comes next.
+  Awaitable<void> expect_remembered() {
+    RangeRequest request;
+    request.key = spec_.key;
+    request.revision = passed_;
+    request.count_only = true;
+    co_await context_->client->range(std::move(request));
+  }
+
   Awaitable<void> sleep(steady_clock::duration time) {
     AsyncEvent bell(reading_);
     const std::stop_callback wake(stop_.get_token(), [bell] { bell.ring(); });
@@ -340,7 +350,12 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     WatchRequest request;
     request.key = spec_.key;
     request.range_end = range_end_;
-    request.start_revision = passed_ + 1;
+    // etcd refuses a watch from before the revision of a compaction, but not one from that revision
+    // on, although it has forgotten parts of it: the values before, and in some releases deletions.
+    // So what has been passed on already comes once more (and is left out again), where that costs
+    // nothing: a watch from the present on is the quicker one for etcd.
+    const bool is_behind = context_->client->newest_known() > passed_;
+    request.start_revision = is_behind ? std::max<Revision>(passed_, 1) : passed_ + 1;
     request.progress = true;
     const auto connection =
         co_await WatchConnection::open(context_->client, std::move(request), cut_.get_token());
@@ -370,6 +385,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
             opened = true;
             refusals_ = 0;
             co_await check_beginning(message.revision);
+            if (!is_behind && message.revision > passed_) co_await expect_remembered();
             co_await prepare_progress(*connection);
           }
           co_await end_frame(message);
@@ -403,8 +419,8 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   /// then is the revision complete, and the place to go on from if the connection breaks.
   Awaitable<void> take_event(KeyEvent event) {
     const Revision revision = event.kv.mod_revision;
-    if (context_->metrics != nullptr) context_->metrics->event();
     if (revision <= passed_) co_return;
+    if (context_->metrics != nullptr) context_->metrics->event();
     if (revision == begun_ && begun_keys_.contains(event.kv.key)) co_return;
     co_await pass_pending(!pending_ || pending_->revision != revision);
     pending_ = incoming(std::move(event));

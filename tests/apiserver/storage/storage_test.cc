@@ -18,6 +18,7 @@
 #include "lookout/apiserver/storage/interface.h"
 #include "lookout/apiserver/storage/memory.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
+#include "tests/apiserver/storage/etcd3/tested_etcd.h"
 #include "tests/apiserver/storage/storage_client.h"
 #include "tests/support/eventually.h"
 #include "tests/support/held.h"
@@ -684,9 +685,9 @@ std::unique_ptr<Backend> memory_backend(std::size_t history) {
   return std::make_unique<MemoryBackend>(options);
 }
 
-std::unique_ptr<Backend> etcd_backend(std::size_t history, bool watch_cache) {
-  EtcdOptions options;
-  options.endpoints = test::shared_etcd().endpoints();
+std::unique_ptr<Backend> etcd_backend(const test::TestedEtcd& etcd, std::size_t history,
+                                      bool watch_cache) {
+  EtcdOptions options = test::reach_shared(etcd);
   options.prefix = test::unique_etcd_prefix();
   options.watch_cache = watch_cache;
   options.history = history;
@@ -699,18 +700,25 @@ void compact(Backend& backend, Revision revision) {
   thread.run(dynamic_cast<EtcdBackend&>(backend).compact(revision));
 }
 
-std::string missing_etcd() { return test::etcd_is_there() ? "" : "*** no etcd here ***"; }
+BackendKind etcd_kind(const char* name, const test::TestedEtcd& etcd, bool watch_cache) {
+  return {name, [=](std::size_t history) { return etcd_backend(etcd, history, watch_cache); },
+          watch_cache, compact, [=] { return etcd.missing(); }};
+}
 
 const BackendKind kMemory{"memory", memory_backend};
-const BackendKind kEtcd{"etcd", [](std::size_t history) { return etcd_backend(history, true); },
-                        true, compact, missing_etcd};
-const BackendKind kEtcdWithoutCache{
-    "etcd_without_cache", [](std::size_t history) { return etcd_backend(history, false); }, false,
-    compact, missing_etcd};
+const BackendKind kEtcd = etcd_kind("etcd", test::kRealEtcd, true);
+const BackendKind kEtcdWithoutCache = etcd_kind("etcd_without_cache", test::kRealEtcd, false);
+// The simulator's etcd has to behave as the real one.
+const BackendKind kModel34 = etcd_kind("model_of_etcd_3_4", test::kModel34, true);
+const BackendKind kModel35 = etcd_kind("model_of_etcd_3_5", test::kModel35, true);
+const BackendKind kModelWithoutCache =
+    etcd_kind("model_of_etcd_without_cache", test::kModel35, false);
 
-INSTANTIATE_TEST_SUITE_P(Backends, StorageTest, Values(kMemory, kEtcd, kEtcdWithoutCache),
+INSTANTIATE_TEST_SUITE_P(Backends, StorageTest,
+                         Values(kMemory, kEtcd, kEtcdWithoutCache, kModel34, kModel35,
+                                kModelWithoutCache),
                          [](const auto& test) { return test.param.name; });
-INSTANTIATE_TEST_SUITE_P(Backends, SharedHistoryTest, Values(kMemory, kEtcd),
+INSTANTIATE_TEST_SUITE_P(Backends, SharedHistoryTest, Values(kMemory, kEtcd, kModel34, kModel35),
                          [](const auto& test) { return test.param.name; });
 
 TEST(MemoryStorage, ObjectsWithATimeToLiveVanish) {

@@ -18,6 +18,7 @@
 
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/testing/sim/explore.h"
+#include "testing/sim/world_impl.h"
 
 namespace lookout::sim {
 namespace {
@@ -167,6 +168,59 @@ TEST(WorldTest, OneSeedIsOneStory) {
   const std::string first = story(7);
   EXPECT_EQ(first, story(7));
   EXPECT_NE(first, story(8));
+}
+
+TEST(WorldTest, FaultsOfItsEtcdCanBePlanned) {
+  World world(1, {.etcd = true, .servers = 2, .settle = 10s, .rest = 10s});
+  EtcdModel& etcd = *world.impl().etcd();
+  Plan plan(3);
+  plan[0] = {.kind = FaultKind::kNoLeader, .process = "etcd", .at = 1000, .duration = 4s};
+  plan[1] = {.kind = FaultKind::kCompact, .process = "etcd", .at = 10'000};
+  plan[2] = {.kind = FaultKind::kCrash, .process = "etcd", .at = 20'000};
+  world.faults(plan);
+  Time written{0};
+  world.at(2s, [&] {
+    write_map(world.admin(), "late");
+    written = world.now();
+  });
+  const apiserver::storage::Revision before = etcd.compacted();
+  world.eventually("the other server has it", [&] {
+    return static_cast<bool>(world.admin(1).resource<ConfigMap>("default").find("late"));
+  });
+  world.run(30s);
+  EXPECT_GE(written, 5s) << "not without a leader";
+  EXPECT_GT(etcd.compacted(), before);
+  EXPECT_EQ(world.struck(), plan);
+  EXPECT_NE(world.story().find("(has no leader for 4.000 s)"), std::string::npos) << world.story();
+}
+
+TEST(WorldTest, TheStoryOfAnEtcdIsThatOfItsSeed) {
+  const auto story = [](std::uint64_t seed) {
+    World world(seed, {.etcd = true, .servers = 2, .settle = 10s, .rest = 10s});
+    world.start("writer", [](Process& p) {
+      for (int i = 0; i < 30 && !p.stop().stop_requested(); ++i) {
+        std::this_thread::sleep_for(1s);
+        try {
+          write_map(p.client(), "map-" + std::to_string(i));
+        } catch (const std::exception&) {
+          // As it happens.
+        }
+      }
+      wait_for(p.stop());
+    });
+    world.faults(only({FaultKind::kNoLeader, FaultKind::kLoseAnswer, FaultKind::kStallStream}));
+    world.run(1min);
+    return world.story(10'000) + std::to_string(world.digest());
+  };
+  const std::string first = story(7);
+  EXPECT_EQ(first, story(7));
+  EXPECT_NE(first, story(8));
+}
+
+TEST(WorldTest, SeveralServersNeedAnEtcd) {
+  EXPECT_THROW(World(1, {.servers = 2}), InvalidArgument);
+  World world(1, {.etcd = true});
+  EXPECT_THROW(world.start("etcd", [](Process&) {}), InvalidArgument) << "its faults have the name";
 }
 
 TEST(WorldTest, WhatAlwaysHoldsIsCheckedAfterEachWrite) {

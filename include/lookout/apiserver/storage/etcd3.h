@@ -13,6 +13,10 @@
 #include "lookout/apiserver/storage/transformer.h"
 #include "lookout/base/attributes.h"
 
+namespace lookout::apiserver::grpc {
+class CarrierFactory;
+}
+
 namespace lookout::apiserver::storage {
 
 struct EtcdOptions {
@@ -68,6 +72,10 @@ struct EtcdOptions {
   /// function or its result is null, values are not transformed.
   LOOKOUT_OPTION std::function<std::shared_ptr<const Transformer>(std::string_view place)>
       transformer = {};
+
+  /// How requests reach etcd. Null: over the network. A simulation has an etcd of its own
+  /// (lookout/testing/sim/world.h); certificates mean nothing there.
+  LOOKOUT_OPTION std::shared_ptr<grpc::CarrierFactory> network = nullptr;
 
   /// Threads for the connections to etcd and for the caches. 0: one per processor.
   unsigned threads = 2;

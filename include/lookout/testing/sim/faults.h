@@ -34,8 +34,12 @@ enum class FaultKind : std::uint8_t {
   kFreeze,     ///< the process does not run for a while; its clock goes on
   kPartition,  ///< nothing passes between the process and the API server for a while
   kClockJump,  ///< the process's wall clock jumps
+  // Faults of time that strike only "etcd" (WorldOptions::etcd), where kCrash is a member that starts
+  // again:
+  kNoLeader,  ///< the cluster has no leader for a while
+  kCompact,   ///< the history is forgotten, up to now or nearly so
 };
-inline constexpr std::size_t kFaultKinds = static_cast<std::size_t>(FaultKind::kClockJump) + 1;
+inline constexpr std::size_t kFaultKinds = static_cast<std::size_t>(FaultKind::kCompact) + 1;
 
 /// "lost answer".
 std::string_view name_of(FaultKind kind);

@@ -51,6 +51,12 @@ class Process {
 };
 
 struct WorldOptions {
+  /// The API servers keep objects in an etcd, or rather a model of one, and have watch caches in front
+  /// of it, as kube-apiserver does. Otherwise there is one server, with objects in its memory.
+  bool etcd = false;
+  /// With etcd: how many API servers there are. A process moves from one to the other now and then, and
+  /// so meets caches that differ in how late they are. (Instead of FaultKind::kStaleRead.)
+  unsigned servers = 1;
   /// FaultKind::kStaleRead: how many writes the other replica of the API server may be behind.
   unsigned longest_lag = 20;
   /// The delay of a message. Drawn for each one.
@@ -88,9 +94,10 @@ class World {
   std::uint64_t seed() const;
   Time now() const;
 
-  /// A client past the network: no latency, no faults. For the test's own objects and checks.
-  rest::Client& admin();
-  apiserver::Server& server();
+  /// A client past the network: no latency, no faults, but those of etcd. For the test's own objects
+  /// and checks. `server`: to which of the API servers.
+  rest::Client& admin(unsigned server = 0);
+  apiserver::Server& server(unsigned server = 0);
 
   /// Runs `body` as a process, from now on. When it returns or throws, the process begins a new
   /// life after a while. Throws InvalidArgument if there is one of that name.

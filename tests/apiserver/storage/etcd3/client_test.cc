@@ -11,6 +11,7 @@
 #include "tests/apiserver/storage/etcd3/etcd_answers.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
+#include "tests/apiserver/storage/etcd3/tested_etcd.h"
 #include "tests/rest/certificates.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
@@ -471,7 +472,7 @@ TEST(EtcdClientTest, ABackendKeepsToTheListOfMembers) {
 
 TEST(EtcdClientTest, RefusesOptionsThatMakeNoSense) {
   EventLoop loop(1);
-  EXPECT_THROW(Client(options_for({}), loop), Error);
+  EXPECT_THROW(Client(options_for(std::vector<std::string>()), loop), Error);
   EXPECT_THROW(Client(options_for({"ftp://x"}), loop), Error);
   EtcdOptions half = options_for({"http://127.0.0.1:1"});
   half.cert_file = "/dev/null";
@@ -492,8 +493,21 @@ class RealEtcdTest : public testing::Test {
   }
 };
 
-TEST_F(RealEtcdTest, PutsRangesDeletesAndCompacts) {
-  EtcdClient client(options_for(test::shared_etcd().endpoints()));
+/// The same with the model of one.
+class AnyEtcdTest : public testing::TestWithParam<test::TestedEtcd> {
+ protected:
+  void SetUp() override {
+    const std::string missing = GetParam().missing();
+    if (!missing.empty()) GTEST_SKIP() << missing;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Etcds, AnyEtcdTest,
+                         testing::Values(test::kRealEtcd, test::kModel34, test::kModel35),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_P(AnyEtcdTest, PutsRangesDeletesAndCompacts) {
+  EtcdClient client(options_for(test::reach_shared(GetParam())));
   const std::string prefix = test::unique_etcd_prefix();
   std::string value(3000, '\0');
   for (std::size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i * 7);
@@ -525,8 +539,8 @@ TEST_F(RealEtcdTest, PutsRangesDeletesAndCompacts) {
   }
 }
 
-TEST_F(RealEtcdTest, LeasesEndWithTheirKeys) {
-  EtcdClient client(options_for(test::shared_etcd().endpoints()));
+TEST_P(AnyEtcdTest, LeasesEndWithTheirKeys) {
+  EtcdClient client(options_for(test::reach_shared(GetParam())));
   const std::string key = test::unique_etcd_prefix() + "/a";
   const Lease lease = client.run(client->grant_lease(std::chrono::seconds(100)));
   EXPECT_EQ(lease.ttl, std::chrono::seconds(100));
@@ -538,10 +552,11 @@ TEST_F(RealEtcdTest, LeasesEndWithTheirKeys) {
   EXPECT_EQ(client.run(client->keep_alive(lease.id)), std::chrono::seconds(0));
 }
 
-TEST_F(RealEtcdTest, SaysWhatItIs) {
-  EtcdClient client(options_for(test::shared_etcd().endpoints()));
+TEST_P(AnyEtcdTest, SaysWhatItIs) {
+  const EtcdOptions options = options_for(test::reach_shared(GetParam()));
+  EtcdClient client(options);
   EXPECT_THAT(client.run(client->status()).version, HasSubstr("3."));
-  EXPECT_EQ(client.run(client->member_urls()), test::shared_etcd().endpoints());
+  EXPECT_EQ(client.run(client->member_urls()), options.endpoints);
 }
 
 TEST_F(RealEtcdTest, UsersAndPasswords) {

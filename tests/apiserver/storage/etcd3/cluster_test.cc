@@ -14,6 +14,8 @@
 #include "lookout/apiserver/storage/etcd3.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
+#include "tests/apiserver/storage/etcd3/tested_etcd.h"
+#include "tests/apiserver/storage/etcd3/writing_and_following.h"
 #include "tests/apiserver/storage/storage_client.h"
 #include "tests/support/eventually.h"
 #include "tests/support/http_server.h"
@@ -23,178 +25,16 @@ namespace {
 
 using test::eventually;
 
-api::Object pod(const std::string& name, int version) {
-  return api::Object::parse(
-      R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"n","name":")" + name +
-      R"(","labels":{"v":")" + std::to_string(version) + R"("}}})");
-}
-
-/// Writes all the time and remembers what was acknowledged.
-class Writer {
- public:
-  Writer(Interface& storage, int id) : storage_(storage), id_(id), thread_([this] { run(); }) {}
-  ~Writer() { stop(); }
-
-  void stop() {
-    stop_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-  std::size_t count() const {
-    const std::lock_guard lock(mutex_);
-    return acknowledged_.size();
-  }
-  /// By revision: "ADDED n/w0-3".
-  std::map<Revision, std::string> acknowledged() const {
-    const std::lock_guard lock(mutex_);
-    return acknowledged_;
-  }
-
- private:
-  void run() {
-    StorageClient client(storage_);
-    std::mt19937 random(static_cast<unsigned>(id_));
-    for (int i = 0; !stop_; ++i) {
-      const std::string name = "w" + std::to_string(id_) + "-" + std::to_string(random() % 5);
-      const std::string key = "n/" + name;
-      try {
-        const api::Object present = client.get(key);
-        if (!present) {
-          note("ADDED " + key, client.create(key, pod(name, i)));
-        } else if (random() % 4 == 0) {
-          note("DELETED " + key, client.remove(key));
-        } else {
-          note("MODIFIED " + key,
-               client.update(key, [&](const api::Object&) { return pod(name, i); }));
-        }
-      } catch (const Error&) {
-        // Not acknowledged: it may have happened or not.
-      }
-    }
-  }
-  void note(std::string what, const api::Object& object) {
-    const std::lock_guard lock(mutex_);
-    acknowledged_.emplace(revision_of(object), std::move(what));
-  }
-
-  Interface& storage_;
-  const int id_;
-  std::atomic<bool> stop_{false};
-  mutable std::mutex mutex_;
-  std::map<Revision, std::string> acknowledged_;
-  std::thread thread_;
-};
-
-/// Watches as a client does: from the state on, and again from the state after a 410.
-class Follower {
- public:
-  explicit Follower(Interface& storage) : storage_(storage), thread_([this] { run(); }) {}
-  ~Follower() { stop(); }
-
-  void stop() {
-    stop_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-  Revision seen() const { return seen_; }
-  std::map<std::string, Revision> state() const {
-    const std::lock_guard lock(mutex_);
-    return state_;
-  }
-  /// The events it received, by revision.
-  std::map<Revision, std::string> told() const {
-    const std::lock_guard lock(mutex_);
-    return told_;
-  }
-  /// Where its watches began.
-  std::vector<std::pair<Revision, Revision>> spans() const {
-    const std::lock_guard lock(mutex_);
-    return spans_;
-  }
-  std::string wrong() const {
-    const std::lock_guard lock(mutex_);
-    return wrong_;
-  }
-
- private:
-  void run() {
-    while (!stop_) {
-      try {
-        follow();
-      } catch (const std::exception&) {
-        // No etcd to ask at the moment.
-      }
-    }
-  }
-
-  void follow() {
-    TestThread thread;
-    WatchOptions options;
-    options.initial_events_end = true;
-    auto watch = thread.run(storage_.watch("", true, options));
-    const auto let_go = [&]() -> Awaitable<void> {
-      watch.reset();
-      co_return;
-    };
-    std::map<std::string, Revision> present;
-    bool initial = true;
-    std::vector<Event> events;
-    while (!stop_) {
-      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
-      const bool more = thread.run(watch->next(events, until));
-      const std::lock_guard lock(mutex_);
-      for (const Event& event : events) {
-        if (event.type == api::EventType::kError) break;
-        if (initial && event.type == api::EventType::kBookmark) {
-          initial = false;
-          state_ = present;
-          spans_.emplace_back(event.revision, event.revision);
-          seen_ = event.revision;
-        } else if (initial) {
-          present[event.object.key()] = event.revision;
-        } else if (event.type != api::EventType::kBookmark) {
-          take(event);
-        }
-      }
-      if (!more) break;
-    }
-    thread.run(let_go());
-  }
-
-  void take(const Event& event) {
-    const std::string key = event.object.key();
-    if (event.revision <= seen_)
-      wrong_ = "revision " + std::to_string(event.revision) + " after " + std::to_string(seen_);
-    if (revision_of(event.object) != event.revision) wrong_ = "the object of another revision";
-    seen_ = event.revision;
-    spans_.back().second = event.revision;
-    told_[event.revision] = std::string(api::to_string(event.type)) + " " + key;
-    if (event.type == api::EventType::kDeleted) {
-      if (state_.erase(key) != 1) wrong_ = "the deletion of what was not there: " + key;
-    } else {
-      const bool was_there = state_.contains(key);
-      if (was_there != (event.type == api::EventType::kModified))
-        wrong_ = std::string(api::to_string(event.type)) + " does not fit: " + key;
-      state_[key] = event.revision;
-    }
-  }
-
-  Interface& storage_;
-  std::atomic<bool> stop_{false};
-  std::atomic<Revision> seen_{0};
-  mutable std::mutex mutex_;
-  std::map<std::string, Revision> state_;
-  std::map<Revision, std::string> told_;
-  std::vector<std::pair<Revision, Revision>> spans_;
-  std::string wrong_;
-  std::thread thread_;
-};
-
-EtcdOptions options_for(std::vector<std::string> endpoints, bool cache) {
-  EtcdOptions options;
-  options.endpoints = std::move(endpoints);
+EtcdOptions options_for(EtcdOptions options, bool cache) {
   options.watch_cache = cache;
   options.request_timeout = std::chrono::milliseconds(3000);
   options.compaction_interval = std::chrono::milliseconds(0);
   return options;
+}
+EtcdOptions options_for(std::vector<std::string> endpoints, bool cache) {
+  EtcdOptions options;
+  options.endpoints = std::move(endpoints);
+  return options_for(std::move(options), cache);
 }
 
 /// Writers through one server; followers of another one, with and without a cache.
@@ -204,15 +44,14 @@ class ClusterTest : public testing::Test {
     if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
   }
 
-  void begin(int members) {
-    cluster_ = std::make_unique<test::EtcdCluster>(test::EtcdCluster::Options{.members = members});
-    std::vector<std::string> endpoints = cluster_->endpoints();
-    writing_ = std::make_unique<EtcdBackend>(options_for(endpoints, true));
+  void begin(EtcdOptions reach) {
+    std::vector<std::string>& endpoints = reach.endpoints;
+    writing_ = std::make_unique<EtcdBackend>(options_for(reach, true));
     // Each begins with another member.
     std::rotate(endpoints.begin(), endpoints.begin() + 1, endpoints.end());
-    cached_ = std::make_unique<EtcdBackend>(options_for(endpoints, true));
+    cached_ = std::make_unique<EtcdBackend>(options_for(reach, true));
     std::rotate(endpoints.begin(), endpoints.begin() + 1, endpoints.end());
-    direct_ = std::make_unique<EtcdBackend>(options_for(endpoints, false));
+    direct_ = std::make_unique<EtcdBackend>(options_for(reach, false));
     follow(*cached_);
     follow(*cached_);
     follow(*direct_);
@@ -258,20 +97,8 @@ class ClusterTest : public testing::Test {
       EXPECT_TRUE(eventually([&] { return follower->state() == present; }));
       follower->stop();
       EXPECT_EQ(follower->wrong(), "");
-      const auto told = follower->told();
-      const auto spans = follower->spans();
-      std::size_t missed = 0;
-      for (const auto& [revision, what] : acknowledged) {
-        // Between two watches the state told of it.
-        const bool watching = std::any_of(spans.begin(), spans.end(), [&](const auto& span) {
-          return revision > span.first && revision <= span.second;
-        });
-        if (!watching) continue;
-        const auto at = told.find(revision);
-        if (at == told.end() || at->second != what) ++missed;
-      }
-      EXPECT_EQ(missed, 0u) << "of " << acknowledged.size();
-      watches_ += spans.size();
+      EXPECT_EQ(missed(*follower, acknowledged), 0u) << "of " << acknowledged.size();
+      watches_ += follower->spans().size();
     }
     EXPECT_GT(acknowledged.size(), 40u);
   }
@@ -285,60 +112,82 @@ class ClusterTest : public testing::Test {
   std::size_t watches_ = 0;
 };
 
-TEST_F(ClusterTest, AMemberMayDieAndComeBackAndSoMayTheLeader) {
+/// The same with the model of an etcd.
+class AnyClusterTest : public ClusterTest, public testing::WithParamInterface<test::TestedEtcd> {
+ protected:
+  void SetUp() override {
+    const std::string missing = GetParam().missing();
+    if (!missing.empty()) GTEST_SKIP() << missing;
+  }
+  void begin(int members) {
+    etcd_ = std::make_unique<test::OwnEtcd>(GetParam(), members);
+    ClusterTest::begin(etcd_->reach());
+  }
+  void TearDown() override {
+    writers_.clear();
+    followers_.clear();
+  }
+
+  std::unique_ptr<test::OwnEtcd> etcd_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Etcds, AnyClusterTest,
+                         testing::Values(test::kRealEtcd, test::kModel34, test::kModel35),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_P(AnyClusterTest, AMemberMayDieAndComeBackAndSoMayTheLeader) {
   begin(3);
-  const auto leader = cluster_->leader();
-  ASSERT_TRUE(leader);
-  const std::size_t other = (*leader + 1) % 3;
-  cluster_->kill(other);
+  const std::size_t leader = etcd_->leader();
+  const std::size_t other = (leader + 1) % 3;
+  etcd_->kill(other);
   EXPECT_TRUE(progress()) << "without a member";
-  cluster_->restart(other);
+  etcd_->restart(other);
   EXPECT_TRUE(progress());
-  cluster_->kill(*leader);
+  etcd_->kill(leader);
   EXPECT_TRUE(progress()) << "without the leader";
-  cluster_->restart(*leader);
+  etcd_->restart(leader);
   EXPECT_TRUE(progress());
   end_and_compare();
 }
 
-TEST_F(ClusterTest, EachMemberInTurn) {
+TEST_P(AnyClusterTest, EachMemberInTurn) {
   begin(3);
   for (std::size_t member = 0; member < 3; ++member) {
-    cluster_->kill(member);
+    etcd_->kill(member);
     EXPECT_TRUE(progress()) << member;
-    cluster_->restart(member);
+    etcd_->restart(member);
     EXPECT_TRUE(progress()) << member;
   }
   end_and_compare();
 }
 
-TEST_F(ClusterTest, WhenAllDieTheyComeBackWithWhatWasAcknowledged) {
+TEST_P(AnyClusterTest, WhenAllDieTheyComeBackWithWhatWasAcknowledged) {
   begin(3);
-  for (std::size_t member = 0; member < 3; ++member) cluster_->kill(member);
-  for (std::size_t member = 0; member < 3; ++member) cluster_->restart(member);
-  cluster_->wait_until_ready();
+  for (std::size_t member = 0; member < 3; ++member) etcd_->kill(member);
+  for (std::size_t member = 0; member < 3; ++member) etcd_->restart(member);
+  etcd_->wait_until_ready();
   EXPECT_TRUE(progress());
   end_and_compare();
 }
 
-TEST_F(ClusterTest, ASingleEtcdMayStartAgain) {
+TEST_P(AnyClusterTest, ASingleEtcdMayStartAgain) {
   begin(1);
   for (int i = 0; i < 3; ++i) {
-    cluster_->kill(0);
-    cluster_->restart(0);
-    cluster_->wait_until_ready();
+    etcd_->kill(0);
+    etcd_->restart(0);
+    etcd_->wait_until_ready();
     EXPECT_TRUE(progress());
   }
   end_and_compare();
 }
 
-TEST_F(ClusterTest, CompactionAndDefragmentationDoNotTroubleWatchers) {
+TEST_P(AnyClusterTest, CompactionAndDefragmentationDoNotTroubleWatchers) {
   begin(3);
   for (int i = 0; i < 5; ++i) {
     TestThread thread;
     const Revision now = thread.run(writing_->current_revision());
     thread.run(writing_->compact(now));
-    cluster_->etcdctl({"defrag"});
+    etcd_->defragment();
     EXPECT_TRUE(progress());
   }
   end_and_compare();
@@ -579,10 +428,10 @@ TEST_F(ClusterTest, ARequestThatMeetsAnotherEtcdEndsTheWatchesOfTheFirst) {
   store->close();
 }
 
-TEST_F(ClusterTest, AServerSeesAtOnceWhatItWroteAndSoonWhatOthersDid) {
-  cluster_ = std::make_unique<test::EtcdCluster>();
-  writing_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
-  cached_ = std::make_unique<EtcdBackend>(options_for(cluster_->endpoints(), true));
+TEST_P(AnyClusterTest, AServerSeesAtOnceWhatItWroteAndSoonWhatOthersDid) {
+  etcd_ = std::make_unique<test::OwnEtcd>(GetParam());
+  writing_ = std::make_unique<EtcdBackend>(options_for(etcd_->reach(), true));
+  cached_ = std::make_unique<EtcdBackend>(options_for(etcd_->reach(), true));
   StorageClient here(writing_->resource("pods"));
   StorageClient there(cached_->resource("pods"));
   ListOptions any;

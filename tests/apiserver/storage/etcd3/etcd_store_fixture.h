@@ -44,11 +44,14 @@ class EtcdClient {
   TestThread thread_;
 };
 
+inline EtcdOptions options_for(EtcdOptions options) {
+  options.future_wait = std::chrono::milliseconds(1000);
+  return options;
+}
 inline EtcdOptions options_for(std::vector<std::string> endpoints) {
   EtcdOptions options;
   options.endpoints = std::move(endpoints);
-  options.future_wait = std::chrono::milliseconds(1000);
-  return options;
+  return options_for(std::move(options));
 }
 
 /// The context of a store for the resource under `prefix`.
@@ -72,9 +75,9 @@ inline std::shared_ptr<Store> store_for(const EtcdClient& client, std::string pr
 /// The store of "pods" under a prefix.
 class EtcdStore {
  public:
-  EtcdStore(std::vector<std::string> endpoints, const std::string& prefix,
+  EtcdStore(EtcdOptions options, const std::string& prefix,
             TransformerPtr transformer = identity_transformer(), std::chrono::seconds ttl = {})
-      : client_(options_for(std::move(endpoints))) {
+      : client_(std::move(options)) {
     store_ = std::make_unique<Store>(context_for(client_, prefix + "/pods", std::move(transformer)),
                                      std::make_shared<LeaseManager>(client_.get()), ttl);
     objects_ = std::make_unique<StorageClient>(*store_);

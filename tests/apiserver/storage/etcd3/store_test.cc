@@ -12,6 +12,7 @@
 #include "tests/apiserver/storage/etcd3/etcd_answers.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
+#include "tests/apiserver/storage/etcd3/tested_etcd.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::apiserver::storage::etcd3 {
@@ -19,15 +20,16 @@ namespace {
 
 using testing::EndsWith;
 
-class EtcdStoreTest : public testing::Test {
+class EtcdStoreTest : public testing::TestWithParam<test::TestedEtcd> {
  protected:
   void SetUp() override {
-    if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
+    const std::string missing = GetParam().missing();
+    if (!missing.empty()) GTEST_SKIP() << missing;
     pods_ = store();
   }
   std::unique_ptr<EtcdStore> store(TransformerPtr transformer = identity_transformer(),
                                    std::chrono::seconds ttl = {}) {
-    return std::make_unique<EtcdStore>(test::shared_etcd().endpoints(), prefix_,
+    return std::make_unique<EtcdStore>(options_for(test::reach_shared(GetParam())), prefix_,
                                        std::move(transformer), ttl);
   }
   EtcdStore& pods() { return *pods_; }
@@ -49,7 +51,7 @@ std::string failure_of(const std::function<void()>& operation) {
   return {};
 }
 
-TEST_F(EtcdStoreTest, KeepsObjectsAsAnApiServerDoes) {
+TEST_P(EtcdStoreTest, KeepsObjectsAsAnApiServerDoes) {
   const api::Object created = pods()->create("n/web", pod("web"));
   const KeyValue stored = raw("n/web");
   EXPECT_EQ(stored.mod_revision, revision_of(created));
@@ -60,7 +62,7 @@ TEST_F(EtcdStoreTest, KeepsObjectsAsAnApiServerDoes) {
             "\n");
 }
 
-TEST_F(EtcdStoreTest, ReadsWhatAnApiServerWrote) {
+TEST_P(EtcdStoreTest, ReadsWhatAnApiServerWrote) {
   const Revision revision = pods().etcd().put(
       prefix_ + "/pods/n/x",
       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","namespace":"n","creationTimestamp":null},"spec":{"new":1}})"
@@ -71,19 +73,19 @@ TEST_F(EtcdStoreTest, ReadsWhatAnApiServerWrote) {
   EXPECT_EQ(read["spec"]["new"].as_int(), 1);
 }
 
-TEST_F(EtcdStoreTest, AResourceKeepsToItsOwnKeys) {
+TEST_P(EtcdStoreTest, AResourceKeepsToItsOwnKeys) {
   pods()->create("n/a", pod("a"));
   pods().etcd().put(prefix_ + "/podsecurity/n/b", "{}");
   pods().etcd().put(prefix_ + "/pods", "{}");
   EXPECT_THAT(pods()->list("").objects, SizeIs(1));
 }
 
-TEST_F(EtcdStoreTest, KeysThatLeadElsewhereAreRefused) {
+TEST_P(EtcdStoreTest, KeysThatLeadElsewhereAreRefused) {
   for (const char* key : {"", "/", "a/", "a//b", "../secrets/n/x", "n/..", ".", "n/./x"})
     EXPECT_THROW(pods()->get(key), InvalidArgument) << key;
 }
 
-TEST_F(EtcdStoreTest, ValuesThatCannotBeReadAreNamed) {
+TEST_P(EtcdStoreTest, ValuesThatCannotBeReadAreNamed) {
   pods()->create("n/a", pod("a"));
   pods().etcd().put(prefix_ + "/pods/n/bad", "{\"kind\":");
   pods().etcd().put(prefix_ + "/pods/n/proto", std::string("k8s\0\n\x0c", 6));
@@ -125,7 +127,7 @@ class ListTest : public EtcdStoreTest {
       }
       pass_on(call, request);
     });
-    EtcdStore seen({between.url()}, prefix_);
+    EtcdStore seen(options_for({between.url()}), prefix_);
     return seen->list("n/", std::move(options));
   }
 
@@ -160,7 +162,7 @@ class ListTest : public EtcdStoreTest {
   std::atomic<int> begun_{0};
 };
 
-TEST_F(ListTest, OfManyPagesShowsOneMoment) {
+TEST_P(ListTest, OfManyPagesShowsOneMoment) {
   std::atomic<int> times{0};
   const auto shown = list([&] {
     if (times++ > 0) return;
@@ -173,7 +175,7 @@ TEST_F(ListTest, OfManyPagesShowsOneMoment) {
     EXPECT_EQ(shown.objects[i].name(), "p" + std::to_string(1000 + i));
 }
 
-TEST_F(ListTest, BeginsAgainIfItsMomentIsForgotten) {
+TEST_P(ListTest, BeginsAgainIfItsMomentIsForgotten) {
   std::atomic<int> times{0};
   const auto shown = list([&] {
     if (times++ == 0) forget_the_past();
@@ -183,7 +185,7 @@ TEST_F(ListTest, BeginsAgainIfItsMomentIsForgotten) {
   EXPECT_EQ(begun_, 2);
 }
 
-TEST_F(ListTest, IsRefusedIfItIsForgottenAllTheTime) {
+TEST_P(ListTest, IsRefusedIfItIsForgottenAllTheTime) {
   try {
     list([&] { forget_the_past(); });
     FAIL();
@@ -193,7 +195,7 @@ TEST_F(ListTest, IsRefusedIfItIsForgottenAllTheTime) {
   EXPECT_EQ(begun_, 5);
 }
 
-TEST_F(ListTest, OfAMomentThatWasAskedForIsRefusedWhenThatIsForgotten) {
+TEST_P(ListTest, OfAMomentThatWasAskedForIsRefusedWhenThatIsForgotten) {
   ListOptions options;
   options.match = VersionMatch::kExact;
   options.revision = pods()->current_revision();
@@ -207,14 +209,14 @@ TEST_F(ListTest, OfAMomentThatWasAskedForIsRefusedWhenThatIsForgotten) {
   EXPECT_EQ(begun_, 1);
 }
 
-TEST_F(ListTest, OfSomethingThatCannotBeReadIsAnErrorFromTheBeginning) {
+TEST_P(ListTest, OfSomethingThatCannotBeReadIsAnErrorFromTheBeginning) {
   pods().etcd().put(prefix_ + "/pods/n/p1690", "garbage");
   TestThread thread;
   ListOptions options;
   EXPECT_THROW(thread.run(pods().store().list("n/", true, options)), StorageError);
 }
 
-TEST_F(EtcdStoreTest, APageOfRareObjectsIsFound) {
+TEST_P(EtcdStoreTest, APageOfRareObjectsIsFound) {
   for (int i = 0; i < 60; ++i) {
     const std::string name = "p" + std::to_string(100 + i);
     pods()->create("n/" + name, pod(name, i == 50 ? "rare" : "a"));
@@ -234,7 +236,7 @@ TEST_F(EtcdStoreTest, APageOfRareObjectsIsFound) {
   EXPECT_EQ(page.continue_key, "");
 }
 
-TEST_F(EtcdStoreTest, APageOfAMomentThatIsForgottenIsGone) {
+TEST_P(EtcdStoreTest, APageOfAMomentThatIsForgottenIsGone) {
   for (const char* name : {"a", "b", "c"}) pods()->create(std::string("n/") + name, pod(name));
   ListOptions options;
   options.limit = 1;
@@ -285,7 +287,7 @@ std::string app(const api::Object& object) {
   return std::string(object.labels()["app"].as_string());
 }
 
-TEST_F(SuggestionTest, AnUpdateOfAStaleStateBeginsAgainWithTheFreshOne) {
+TEST_P(SuggestionTest, AnUpdateOfAStaleStateBeginsAgainWithTheFreshOne) {
   std::vector<std::string> seen;
   const api::Object updated = update(stale_, [&](const api::Object& present) {
     seen.push_back(app(present));
@@ -295,7 +297,7 @@ TEST_F(SuggestionTest, AnUpdateOfAStaleStateBeginsAgainWithTheFreshOne) {
   EXPECT_EQ(app(updated), "new+");
 }
 
-TEST_F(SuggestionTest, AnUpdateOfTheRightStateAsksOnce) {
+TEST_P(SuggestionTest, AnUpdateOfTheRightStateAsksOnce) {
   int calls = 0;
   update(fresh_, [&](const api::Object&) {
     ++calls;
@@ -304,7 +306,7 @@ TEST_F(SuggestionTest, AnUpdateOfTheRightStateAsksOnce) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(SuggestionTest, WhatIsRefusedOfAStaleStateIsLookedAtAgain) {
+TEST_P(SuggestionTest, WhatIsRefusedOfAStaleStateIsLookedAtAgain) {
   const auto no_old = [](const api::Object& present) {
     if (app(present) == "old") throw InvalidArgument("old");
     return pod("a", "next");
@@ -314,7 +316,7 @@ TEST_F(SuggestionTest, WhatIsRefusedOfAStaleStateIsLookedAtAgain) {
   EXPECT_THROW(update(stale_, never), InvalidArgument);
 }
 
-TEST_F(SuggestionTest, PreconditionsAreThoseOfTheFreshState) {
+TEST_P(SuggestionTest, PreconditionsAreThoseOfTheFreshState) {
   Preconditions right;
   right.resource_version = std::string(fresh_.resource_version());
   EXPECT_EQ(app(update(
@@ -325,28 +327,28 @@ TEST_F(SuggestionTest, PreconditionsAreThoseOfTheFreshState) {
                StorageError);
 }
 
-TEST_F(SuggestionTest, AnUnchangedStaleStateIsNotTakenForTheFreshOne) {
+TEST_P(SuggestionTest, AnUnchangedStaleStateIsNotTakenForTheFreshOne) {
   // It would look like nothing to do.
   const api::Object updated = update(stale_, [&](const api::Object&) { return pod("a", "old"); });
   EXPECT_EQ(app(updated), "old");
   EXPECT_GT(revision_of(updated), revision_of(fresh_));
 }
 
-TEST_F(SuggestionTest, AnUpdateOfWhatIsGoneSaysSo) {
+TEST_P(SuggestionTest, AnUpdateOfWhatIsGoneSaysSo) {
   pods()->remove("n/a");
   EXPECT_THAT(failure_of([&] { update(fresh_, [](const api::Object&) { return pod("a"); }); }),
               HasSubstr("key not found"));
   EXPECT_THAT(failure_of([&] { remove(fresh_); }), HasSubstr("key not found"));
 }
 
-TEST_F(SuggestionTest, ADeletionOfAStaleStateTakesTheFreshOne) {
+TEST_P(SuggestionTest, ADeletionOfAStaleStateTakesTheFreshOne) {
   const api::Object last = remove(stale_);
   EXPECT_EQ(app(last), "new");
   EXPECT_GT(revision_of(last), revision_of(fresh_));
   EXPECT_FALSE(pods()->get("n/a"));
 }
 
-TEST_F(SuggestionTest, ADeletionIsValidatedWithTheFreshState) {
+TEST_P(SuggestionTest, ADeletionIsValidatedWithTheFreshState) {
   std::vector<std::string> seen;
   const auto no_old = [&](const api::Object& present) {
     seen.push_back(app(present));
@@ -356,7 +358,7 @@ TEST_F(SuggestionTest, ADeletionIsValidatedWithTheFreshState) {
   EXPECT_THAT(seen, ElementsAre("old", "new"));
 }
 
-TEST_F(SuggestionTest, ADeletionThatTheFreshStateForbidsIsRefused) {
+TEST_P(SuggestionTest, ADeletionThatTheFreshStateForbidsIsRefused) {
   const auto only_old = [](const api::Object& present) {
     if (app(present) != "old") throw InvalidArgument("not old");
   };
@@ -369,7 +371,7 @@ TEST_F(SuggestionTest, ADeletionThatTheFreshStateForbidsIsRefused) {
 
 // --- time to live
 
-TEST_F(EtcdStoreTest, ObjectsWithATimeToLiveShareALease) {
+TEST_P(EtcdStoreTest, ObjectsWithATimeToLiveShareALease) {
   const auto events = store(identity_transformer(), std::chrono::hours(1));
   (*events)->create("n/a", pod("a"));
   (*events)->create("n/b", pod("b"));
@@ -384,7 +386,7 @@ TEST_F(EtcdStoreTest, ObjectsWithATimeToLiveShareALease) {
   EXPECT_NE(raw("n/a").lease, 0);
 }
 
-TEST_F(EtcdStoreTest, WhatVanishesTogetherIsToldToTheLast) {
+TEST_P(EtcdStoreTest, WhatVanishesTogetherIsToldToTheLast) {
   const auto events = store(identity_transformer(), std::chrono::hours(1));
   for (const char* name : {"a", "b", "c"}) (*events)->create(std::string("n/") + name, pod(name));
   WatchOptions options;
@@ -401,7 +403,7 @@ TEST_F(EtcdStoreTest, WhatVanishesTogetherIsToldToTheLast) {
 
 // --- encryption
 
-TEST_F(EtcdStoreTest, StaleValuesAreWrittenAgainThoughNothingChanged) {
+TEST_P(EtcdStoreTest, StaleValuesAreWrittenAgainThoughNothingChanged) {
   const auto old = store(aes_gcm_encryption({{"old", std::string(32, 'o')}}, true));
   const api::Object created = (*old)->create("n/a", pod("a"));
   EXPECT_THAT(raw("n/a").value, StartsWith("k8s:enc:aesgcm:v1:old:"));
@@ -416,7 +418,7 @@ TEST_F(EtcdStoreTest, StaleValuesAreWrittenAgainThoughNothingChanged) {
   EXPECT_EQ((*rotated)->update("n/a", same), rewritten) << "once";
 }
 
-TEST_F(EtcdStoreTest, AValueMovedToAnotherKeyIsNotRead) {
+TEST_P(EtcdStoreTest, AValueMovedToAnotherKeyIsNotRead) {
   const auto encrypted = store(aes_gcm_encryption({{"k", std::string(32, 'k')}}, false));
   (*encrypted)->create("n/a", pod("a"));
   pods().etcd().put(prefix_ + "/pods/n/b", raw("n/a").value);
@@ -426,7 +428,7 @@ TEST_F(EtcdStoreTest, AValueMovedToAnotherKeyIsNotRead) {
 
 // --- whether anything has changed
 
-TEST_F(EtcdStoreTest, KnowsThatNothingHasChangedSince) {
+TEST_P(EtcdStoreTest, KnowsThatNothingHasChangedSince) {
   TestThread thread;
   const auto unchanged = [&](Revision revision, std::size_t count) {
     return thread.run(pods().store().unchanged_since(revision, count));
@@ -447,10 +449,10 @@ TEST_F(EtcdStoreTest, KnowsThatNothingHasChangedSince) {
 
 // --- compaction
 
-TEST_F(EtcdStoreTest, OfManyCompactorsOneCompacts) {
+TEST_P(EtcdStoreTest, OfManyCompactorsOneCompacts) {
   // A cluster of its own: the key is one for all.
-  test::EtcdCluster cluster;
-  EtcdClient etcd(options_for(cluster.endpoints()));
+  const test::OwnEtcd own(GetParam());
+  EtcdClient etcd(options_for(own.reach()));
   CompactorState one;
   CompactorState two;
   EXPECT_EQ(etcd.run(compact_once(etcd.get(), one)), 0u) << "the first time nobody knows";
@@ -470,6 +472,14 @@ TEST_F(EtcdStoreTest, OfManyCompactorsOneCompacts) {
   etcd.put("/a", "y");
   EXPECT_GT(etcd.run(compact_once(etcd.get(), two)), old);
 }
+
+const auto kAll = testing::Values(test::kRealEtcd, test::kModel34, test::kModel35);
+const auto kName = [](const auto& test) { return std::string(test.param.name); };
+
+INSTANTIATE_TEST_SUITE_P(Etcds, EtcdStoreTest, kAll, kName);
+INSTANTIATE_TEST_SUITE_P(Etcds, SuggestionTest, kAll, kName);
+// Somebody stands between the store and etcd, on a socket.
+INSTANTIATE_TEST_SUITE_P(Etcds, ListTest, testing::Values(test::kRealEtcd), kName);
 
 }  // namespace
 }  // namespace lookout::apiserver::storage::etcd3

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <tuple>
 
 #include "apiserver/storage/etcd3/block_logger.h"
 #include "lookout/api/status.h"
@@ -11,6 +12,7 @@
 #include "tests/apiserver/storage/etcd3/etcd_answers.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
+#include "tests/apiserver/storage/etcd3/tested_etcd.h"
 #include "tests/support/eventually.h"
 #include "tests/support/matchers.h"
 
@@ -32,13 +34,15 @@ api::Status status_of(const Event& event) {
   return api::Status::from(event.object).value_or(api::Status{});
 }
 
-// --- with a real etcd
+// --- with a real etcd, and with the model of one
 
-class WatcherTest : public testing::Test {
+class WatcherFixture : public testing::Test {
  protected:
+  virtual test::TestedEtcd tested() const = 0;
   void SetUp() override {
-    if (!test::etcd_is_there()) GTEST_SKIP() << "*** no etcd here ***";
-    pods_ = std::make_unique<EtcdStore>(test::shared_etcd().endpoints(), prefix_);
+    const std::string missing = tested().missing();
+    if (!missing.empty()) GTEST_SKIP() << missing;
+    pods_ = std::make_unique<EtcdStore>(options_for(test::reach_shared(tested())), prefix_);
   }
   EtcdStore& pods() { return *pods_; }
   std::string whole(const std::string& key) const { return prefix_ + "/pods/" + key; }
@@ -55,6 +59,14 @@ class WatcherTest : public testing::Test {
   std::unique_ptr<EtcdStore> pods_;
 };
 
+class WatcherTest : public WatcherFixture, public testing::WithParamInterface<test::TestedEtcd> {
+  test::TestedEtcd tested() const override { return GetParam(); }
+};
+
+const auto kAll = testing::Values(test::kRealEtcd, test::kModel34, test::kModel35);
+INSTANTIATE_TEST_SUITE_P(Etcds, WatcherTest, kAll,
+                         [](const auto& test) { return std::string(test.param.name); });
+
 struct Transition {
   const char* name;
   const char* before;  // empty: not there
@@ -63,10 +75,14 @@ struct Transition {
 };
 void PrintTo(const Transition& transition, std::ostream* out) { *out << transition.name; }
 
-class TransitionTest : public WatcherTest, public testing::WithParamInterface<Transition> {};
+class TransitionTest
+    : public WatcherFixture,
+      public testing::WithParamInterface<std::tuple<test::TestedEtcd, Transition>> {
+  test::TestedEtcd tested() const override { return std::get<0>(GetParam()); }
+};
 
 TEST_P(TransitionTest, OldAndNewMembershipDecide) {
-  const Transition& t = GetParam();
+  const Transition& t = std::get<1>(GetParam());
   if (*t.before != '\0') pods()->create("n/a", pod("a", t.before));
   WatchOptions options = from(pods()->current_revision());
   options.predicate = app_is("x");
@@ -93,18 +109,21 @@ TEST_P(TransitionTest, OldAndNewMembershipDecide) {
   EXPECT_EQ(events[0].object.labels()["app"].as_string(), old_state ? t.before : t.after);
 }
 
-INSTANTIATE_TEST_SUITE_P(Watcher, TransitionTest,
-                         testing::Values(Transition{"CreatedInside", "", "x", "ADDED"},
-                                         Transition{"CreatedOutside", "", "y", ""},
-                                         Transition{"ChangedInside", "x", "x", "MODIFIED"},
-                                         Transition{"Left", "x", "y", "DELETED"},
-                                         Transition{"Entered", "y", "x", "ADDED"},
-                                         Transition{"ChangedOutside", "y", "y", ""},
-                                         Transition{"DeletedInside", "x", "", "DELETED"},
-                                         Transition{"DeletedOutside", "y", "", ""}),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Watcher, TransitionTest,
+    testing::Combine(kAll, testing::Values(Transition{"CreatedInside", "", "x", "ADDED"},
+                                           Transition{"CreatedOutside", "", "y", ""},
+                                           Transition{"ChangedInside", "x", "x", "MODIFIED"},
+                                           Transition{"Left", "x", "y", "DELETED"},
+                                           Transition{"Entered", "y", "x", "ADDED"},
+                                           Transition{"ChangedOutside", "y", "y", ""},
+                                           Transition{"DeletedInside", "x", "", "DELETED"},
+                                           Transition{"DeletedOutside", "y", "", ""})),
+    [](const auto& test) {
+      return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name;
+    });
 
-TEST_F(WatcherTest, ProgressNotificationsBecomeBookmarks) {
+TEST_P(WatcherTest, ProgressNotificationsBecomeBookmarks) {
   const Revision start = pods()->current_revision();
   TestThread thread;
   const auto open = [&]() -> Awaitable<std::unique_ptr<Watch>> {
@@ -130,7 +149,7 @@ TEST_F(WatcherTest, ProgressNotificationsBecomeBookmarks) {
   thread.run(let_go());
 }
 
-TEST_F(WatcherTest, BookmarksAreToldWhenTheyAreAskedFor) {
+TEST_P(WatcherTest, BookmarksAreToldWhenTheyAreAskedFor) {
   auto watch = pods()->watch("", from(pods()->current_revision()));
   const Revision other = pods().etcd().put(prefix_ + "/other", "x");
   EXPECT_TRUE(eventually([&] {
@@ -141,7 +160,7 @@ TEST_F(WatcherTest, BookmarksAreToldWhenTheyAreAskedFor) {
   }));
 }
 
-TEST_F(WatcherTest, AWatchOfTheForgottenPastGetsOneErrorAndEnds) {
+TEST_P(WatcherTest, AWatchOfTheForgottenPastGetsOneErrorAndEnds) {
   pods()->create("n/a", pod("a"));
   const Revision start = pods()->current_revision();
   for (int i = 0; i < 3; ++i)
@@ -154,7 +173,28 @@ TEST_F(WatcherTest, AWatchOfTheForgottenPastGetsOneErrorAndEnds) {
   EXPECT_EQ(status_of(events[0]).reason, "Expired");
 }
 
-TEST_F(WatcherTest, ACompactionDoesNotTroubleAWatchThatIsUpToDate) {
+// etcd refuses a watch from before the revision of a compaction. One from that very revision on it
+// takes; but it has forgotten the values before, and up to 3.4.33 and 3.5.15 the deletions, too.
+TEST_P(WatcherTest, WhatWasCompactedRightBehindTheStartIsNotLost) {
+  for (const bool deleted : {true, false}) {
+    const std::string key = deleted ? "n/a" : "n/b";
+    pods()->create(key, pod(key.substr(2)));
+    const Revision start = pods()->current_revision();
+    if (deleted) {
+      pods()->remove(key);
+    } else {
+      pods()->update(key, [](const api::Object&) { return pod("b", "changed"); });
+    }
+    auto& etcd = pods().etcd();
+    etcd.run(etcd->compact(start + 1));
+    pods()->create(key + "-later", pod("later"));
+    const auto events = pods()->watch("", from(start))->take_until_the_end();
+    ASSERT_THAT(events, SizeIs(1)) << key;
+    EXPECT_EQ(status_of(events[0]).code, 410) << key;
+  }
+}
+
+TEST_P(WatcherTest, ACompactionDoesNotTroubleAWatchThatIsUpToDate) {
   auto watch = pods()->watch("", {});
   pods()->create("n/a", pod("a"));
   EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
@@ -164,7 +204,7 @@ TEST_F(WatcherTest, ACompactionDoesNotTroubleAWatchThatIsUpToDate) {
   EXPECT_EQ(watch->take(1).at(0), "DELETED n/a");
 }
 
-TEST_F(WatcherTest, AValueThatCannotBeReadEndsTheWatchAndIsNamed) {
+TEST_P(WatcherTest, AValueThatCannotBeReadEndsTheWatchAndIsNamed) {
   auto watch = pods()->watch("", from(pods()->current_revision()));
   pods()->create("n/a", pod("a"));
   pods().etcd().put(whole("n/bad"), "nonsense");
@@ -176,7 +216,7 @@ TEST_F(WatcherTest, AValueThatCannotBeReadEndsTheWatchAndIsNamed) {
   EXPECT_THAT(status_of(events[1]).message, HasSubstr(whole("n/bad")));
 }
 
-TEST_F(WatcherTest, ADeletionOfAValueThatCannotBeReadSaysSo) {
+TEST_P(WatcherTest, ADeletionOfAValueThatCannotBeReadSaysSo) {
   auto watch = watch_deletion("n/bad", "nonsense");
   const auto events = watch->take_until_the_end();
   ASSERT_THAT(describe(events), ElementsAre("ERROR"));
@@ -185,12 +225,12 @@ TEST_F(WatcherTest, ADeletionOfAValueThatCannotBeReadSaysSo) {
   EXPECT_THAT(status_of(events[0]).message, HasSubstr(whole("n/bad")));
 }
 
-TEST_F(WatcherTest, ADeletionOfAnEmptyValueSaysSoToo) {
+TEST_P(WatcherTest, ADeletionOfAnEmptyValueSaysSoToo) {
   auto watch = watch_deletion("n/empty", "");
   EXPECT_EQ(watch->take(1).at(0), "ERROR");
 }
 
-TEST_F(WatcherTest, PreviousValuesAreDecodedOnlyWhereTheyDecide) {
+TEST_P(WatcherTest, PreviousValuesAreDecodedOnlyWhereTheyDecide) {
   pods().etcd().put(whole("n/a"), "nonsense");
   const Revision start = pods()->current_revision();
   const std::string good = json_codec()->encode(pod("a", "x"));
@@ -201,7 +241,7 @@ TEST_F(WatcherTest, PreviousValuesAreDecodedOnlyWhereTheyDecide) {
   EXPECT_EQ(pods()->watch("", selecting)->take(1).at(0), "ERROR");
 }
 
-TEST_F(WatcherTest, TheStateComesInTheOrderOfKeysThenWhatFollowsIt) {
+TEST_P(WatcherTest, TheStateComesInTheOrderOfKeysThenWhatFollowsIt) {
   for (const char* name : {"c", "a", "b"}) pods()->create(std::string("n/") + name, pod(name));
   WatchOptions options;
   options.initial_events_end = true;
@@ -213,7 +253,7 @@ TEST_F(WatcherTest, TheStateComesInTheOrderOfKeysThenWhatFollowsIt) {
   EXPECT_LT(events[3].revision, events[4].revision);
 }
 
-TEST_F(WatcherTest, AStateOfTheFutureIsRefused) {
+TEST_P(WatcherTest, AStateOfTheFutureIsRefused) {
   WatchOptions options;
   options.revision = pods()->current_revision() + 100;
   try {
@@ -224,7 +264,7 @@ TEST_F(WatcherTest, AStateOfTheFutureIsRefused) {
   }
 }
 
-TEST_F(WatcherTest, ALargeObjectComesWhole) {
+TEST_P(WatcherTest, ALargeObjectComesWhole) {
   auto watch = pods()->watch("", {});
   const std::string note(1000000, 'x');
   const api::Object created = pods()->create("n/a", pod("a", "x", note));
@@ -302,7 +342,7 @@ TEST(ScriptedWatcherTest, ABrokenConnectionIsReplacedByOneThatGoesOnBehindWhatCa
                        c.end();
                      },
                      [](GrpcCall& c) { c.send(message(9, {event_of("e", 9)})); }});
-  EtcdStore pods({etcd.url()}, "/p");
+  EtcdStore pods(options_for({etcd.url()}), "/p");
   auto watch = pods->watch("", from(4));
   EXPECT_THAT(watch->take(5),
               ElementsAre("ADDED n/a", "ADDED n/b", "ADDED n/c", "ADDED n/d", "ADDED n/e"));
@@ -324,7 +364,7 @@ TEST(ScriptedWatcherTest, ARevisionThatCameHalfIsCompletedAndNothingIsRepeated) 
                        c.send(message(7, all));
                        c.send(message(8, {event_of("d", 8)}));
                      }});
-  EtcdStore pods({etcd.url()}, "/p");
+  EtcdStore pods(options_for({etcd.url()}), "/p");
   auto watch = pods->watch("", from(4));
   const auto events = watch->take_events(4);
   EXPECT_THAT(describe(events), ElementsAre("ADDED n/a", "ADDED n/b", "ADDED n/c", "ADDED n/d"));
@@ -339,7 +379,7 @@ TEST(ScriptedWatcherTest, AFragmentedAnswerIsOneRevision) {
     c.send(message(7, {event_of("a", 7)}, true));
     c.send(message(7, {event_of("b", 7)}, false));
   }});
-  EtcdStore pods({etcd.url()}, "/p");
+  EtcdStore pods(options_for({etcd.url()}), "/p");
   const auto events = pods->watch("", from(4))->take_events(2);
   EXPECT_TRUE(events.at(0).revision_continues);
   EXPECT_FALSE(events.at(1).revision_continues);
@@ -460,7 +500,7 @@ TEST_P(EndingTest, IsOneErrorBehindWhatCameBefore) {
     GetParam().how(c);
     c.send(message(6, {event_of("b", 6)}));
   }});
-  EtcdStore pods({etcd.url()}, "/p");
+  EtcdStore pods(options_for({etcd.url()}), "/p");
   const auto events = pods->watch("", from(4))->take_until_the_end();
   ASSERT_THAT(describe(events), ElementsAre("ADDED n/a", "ERROR"));
   EXPECT_EQ(status_of(events[1]).code, GetParam().code);
@@ -498,7 +538,7 @@ TEST(ScriptedWatcherTest, WhoDoesNotReadMakesEtcdWaitAndNobodyElse) {
                        }
                      },
                      [](GrpcCall& c) { c.send(message(5, {event_of("a", 5)})); }});
-  EtcdStore pods({etcd.url()}, "/p");
+  EtcdStore pods(options_for({etcd.url()}), "/p");
   {
     auto watch = pods->watch("", from(4));
     watch->take(1);
@@ -520,7 +560,7 @@ TEST(ScriptedWatcherTest, WhoDoesNotReadMakesEtcdWaitAndNobodyElse) {
 
 TEST(ScriptedWatcherTest, CancellingEndsItWithoutAnError) {
   ScriptedEtcd etcd({});
-  EtcdStore pods({etcd.url()}, "/p");
+  EtcdStore pods(options_for({etcd.url()}), "/p");
   auto watch = pods->watch("", from(4));
   EXPECT_TRUE(eventually([&] { return !etcd.requests().empty(); }));
   watch->cancel();

@@ -1,0 +1,70 @@
+// What carries the calls of a channel: HTTP/2 connections, or what stands in for them.
+#pragma once
+
+#include "lookout/base/detail/asio.h"  // before Asio
+
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "apiserver/grpc/call.h"
+#include "apiserver/grpc/server.h"
+
+namespace lookout::apiserver::grpc {
+
+/// Carries calls to one server, and answers them: messages are bytes here, each behind its head. The
+/// functions that are virtual are called on the strand. What it knows of a call it tells with
+/// CallState's opened(), receive(), finish() and fail(), on the strand as well.
+class Carrier : public std::enable_shared_from_this<Carrier> {
+ public:
+  using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
+
+  explicit Carrier(boost::asio::io_context& context) : strand_(boost::asio::make_strand(context)) {}
+  virtual ~Carrier() = default;
+  Carrier(const Carrier&) = delete;
+  Carrier& operator=(const Carrier&) = delete;
+
+  const Strand& strand() const { return strand_; }
+
+  /// Calls f(*this) on the strand, later. From any thread.
+  template <class F>
+  void post(F f) {
+    boost::asio::post(strand_,
+                      [self = shared_from_this(), f = std::move(f)]() mutable { f(*self); });
+  }
+  /// At once if this is a thread of the loop and the strand is free: wakes no other thread.
+  template <class F>
+  void dispatch(F f) {
+    boost::asio::dispatch(strand_,
+                          [self = shared_from_this(), f = std::move(f)]() mutable { f(*self); });
+  }
+
+  virtual void begin(std::shared_ptr<CallState> call) = 0;
+  /// Another message of a streaming call.
+  virtual void send(const std::shared_ptr<CallState>& call, const std::string& message) = 0;
+  /// So much of the answer has been read.
+  virtual void consumed(const std::shared_ptr<CallState>& call, std::size_t bytes) = 0;
+  virtual void cancel(const std::shared_ptr<CallState>& call) = 0;
+  /// Ends all calls; later ones fail at once.
+  virtual void close() = 0;
+
+ private:
+  const Strand strand_;
+};
+
+/// Makes carriers in place of HTTP/2 connections: how a simulation has an etcd of its own
+/// (storage::EtcdOptions::network).
+class CarrierFactory {
+ public:
+  virtual ~CarrierFactory() = default;
+  /// For the server of that URL. Calls are answered on `context`.
+  virtual std::shared_ptr<Carrier> create(boost::asio::io_context& context,
+                                          const Server& server) = 0;
+};
+
+}  // namespace lookout::apiserver::grpc

@@ -1,0 +1,58 @@
+// What the tests of the storage run against: a real etcd, or the model of one that the simulator has.
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "lookout/apiserver/storage/etcd3.h"
+#include "testing/sim/etcd_model.h"
+
+namespace lookout::test {
+
+class EtcdCluster;
+
+struct TestedEtcd {
+  const char* name;
+  /// Of the model; null: a real one.
+  const char* version;
+
+  bool is_real() const { return version == nullptr; }
+  /// Why it cannot be tested here; empty if it can.
+  std::string missing() const;
+};
+void PrintTo(const TestedEtcd& etcd, std::ostream* out);
+
+inline constexpr TestedEtcd kRealEtcd{"Real", nullptr};
+/// The version that is in Debian, and one that tells its progress.
+inline constexpr TestedEtcd kModel34{"Model34", "3.4.23"};
+inline constexpr TestedEtcd kModel35{"Model35", "3.5.16"};
+
+/// Options to reach the one that all tests of the program share.
+apiserver::storage::EtcdOptions reach_shared(const TestedEtcd& etcd);
+
+/// One that a test has for itself.
+class OwnEtcd {
+ public:
+  explicit OwnEtcd(const TestedEtcd& etcd, int members = 1);
+  ~OwnEtcd();
+  OwnEtcd(const OwnEtcd&) = delete;
+  OwnEtcd& operator=(const OwnEtcd&) = delete;
+
+  apiserver::storage::EtcdOptions reach() const;
+  std::size_t size() const { return size_; }
+  /// Ends a member at once.
+  void kill(std::size_t member);
+  void restart(std::size_t member);
+  void wait_until_ready() const;
+  /// A member that the others go on without for a while if it is killed.
+  std::size_t leader() const;
+  void defragment() const;
+
+ private:
+  const std::size_t size_;
+  std::unique_ptr<EtcdCluster> real_;
+  std::shared_ptr<sim::EtcdModel> model_;
+};
+
+}  // namespace lookout::test
