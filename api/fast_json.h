@@ -31,7 +31,7 @@ namespace lookout::api::detail {
 ///   API server writes a third of all values are such (managedFields).
 /// * `std::size_t recall(rest, levels)` is asked at each other object and array: if the handler
 ///   knows with what value `rest` begins it takes it and returns the size of its text, else 0.
-///   `levels` is then how many containers are nested in it, itself included.
+///   `levels` is then how many containers are nested in it, itself included, `{}` left out.
 /// * `void remember(text, levels)` is called behind EndObject() and EndArray() with the container's
 ///   text.
 template <class Handler>
@@ -55,7 +55,7 @@ class FastJson {
 
   struct Open {
     char bracket;        // that is to close it
-    std::size_t levels;  // of containers, itself included
+    std::size_t levels;  // of containers, itself included, `{}` left out
     const char* begin;
   };
 
@@ -94,7 +94,6 @@ class FastJson {
         ++p_;
         if (*p_ == '}') {
           ++p_;
-          contains(1);
           return behind(handler_.empty_object());
         }
         if (recall()) return At::kBehindValue;

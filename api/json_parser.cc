@@ -103,7 +103,8 @@ class Handler {
     // (A projection may keep less of a value than its text says.)
     if (repeated_ == nullptr || nodes_.empty() || next_ != nullptr) return 0;
     const RepeatedValues::Found found = repeated_->find(rest);
-    if (found.text_size == 0 || !fits(found.levels)) return 0;
+    // (One level more may be in it: `{}` was not counted.)
+    if (found.text_size == 0 || !fits(found.levels + 1)) return 0;
     writer_.value(found.value);
     next_ = nodes_.back();
     levels = found.levels;

@@ -21,25 +21,32 @@ RepeatedValues::Found RepeatedValues::find(std::string_view rest) {
   if (found.hash != key || found.text == 0 || found.text > rest.size()) return {};
   const char* const text = bytes_.data() + found.begin;
   if (std::memcmp(text, rest.data(), found.text) != 0) return {};
-  found.replaced = 0;
+  found.missed = 0;
   found_ += found.text;
   return {found.text, found.levels,
           Value(reinterpret_cast<const std::uint8_t*>(text) + found.text)};
 }
 
 void RepeatedValues::keep(std::string_view text, std::string_view encoded, std::size_t levels) {
-  const std::size_t size = text.size() + encoded.size();
   if (text.size() < kShortest || text.size() > kLongest || encoded.size() > kLongest ||
       levels > kMostLevels)
     return;
   const std::uint32_t key = hash(text);
   Place& kept = place(key);
-  // What is different each time is not worth copying each time.
-  constexpr std::uint8_t kEagerly = 4;
+  // Copying what never comes again would cost more than there is to gain.
+  constexpr std::uint8_t kPatience = 4;
   constexpr std::uint8_t kSeldom = 8;
-  if (kept.text != 0 && kept.replaced < 0xFF && ++kept.replaced > kEagerly &&
-      kept.replaced % kSeldom != 0)
+  if (kept.hash != key) {
+    // Something else is here. It stays if it was found not long ago; else a text that begins so is
+    // kept when it comes for the second time.
+    if (kept.text != 0 && ++kept.missed < kPatience) return;
+    kept.hash = key;
+    kept.text = 0;
+    kept.missed = 0;
     return;
+  }
+  if (kept.text != 0 && ++kept.missed > kPatience && kept.missed % kSeldom != 0) return;
+  const std::size_t size = text.size() + encoded.size();
   if (kept.room < size) {
     // Some room for a text that is a bit longer next time.
     const std::size_t room = size + size / 8;
@@ -60,7 +67,7 @@ void RepeatedValues::keep(std::string_view text, std::string_view encoded, std::
 }
 
 bool RepeatedValues::pays(std::size_t text_size) {
-  constexpr std::size_t kTried = 256 * 1024;
+  constexpr std::size_t kTried = 64 * 1024;
   constexpr std::size_t kRest = 256;
   constexpr std::size_t kLeast = 16;  // one byte of so many must be found
   if (resting_ > 0) return --resting_ == 0;

@@ -27,14 +27,14 @@ class RepeatedValues {
 
   struct Found {
     std::size_t text_size = 0;  // 0: nothing found
-    std::size_t levels = 0;     // of containers, the value included
+    std::size_t levels = 0;     // as keep() was told
     Value value;                // good until the next keep()
   };
 
   /// The value with whose text `rest` begins.
   Found find(std::string_view rest);
 
-  /// Keeps a container: its text, from bracket to bracket, and its encoded form.
+  /// Keeps a container, perhaps: its text, from bracket to bracket, and its encoded form.
   void keep(std::string_view text, std::string_view encoded, std::size_t levels);
 
   /// To be called before each object, with the size of its text: false if so little repeats that
@@ -42,7 +42,8 @@ class RepeatedValues {
   bool pays(std::size_t text_size);
 
  private:
-  static constexpr std::size_t kPlaces = 512;
+  static constexpr unsigned kPlaceBits = 9;
+  static constexpr std::size_t kPlaces = std::size_t{1} << kPlaceBits;
   static constexpr std::size_t kBytes = 128 * 1024;
 
   struct Place {
@@ -52,11 +53,12 @@ class RepeatedValues {
     std::uint16_t encoded = 0;
     std::uint16_t room = 0;
     std::uint8_t levels = 0;
-    std::uint8_t replaced = 0;  // how often, since it was found last
+    std::uint8_t missed = 0;  // how often another text was looked for, since it was found last
   };
 
   static std::uint32_t hash(std::string_view text);
-  Place& place(std::uint32_t hash) { return places_[hash % kPlaces]; }
+  // (The upper bits of a product depend on all bits of its factors.)
+  Place& place(std::uint32_t hash) { return places_[hash >> (32 - kPlaceBits)]; }
 
   std::vector<Place> places_ = std::vector<Place>(kPlaces);
   std::vector<char> bytes_;

@@ -50,9 +50,9 @@ class Comparison {
     }
   }
 
-  /// Three times: nothing is remembered of the first text, and the third is found.
+  /// Often enough to be remembered and found.
   void teach(std::string_view text) {
-    for (int i = 0; i < 3; ++i) decode(text);
+    for (int i = 0; i < 5; ++i) decode(text);
   }
 
  private:
@@ -194,40 +194,71 @@ TEST(RepeatedValuesTest, WhenTheMemoryIsFull) {
   comparison.teach(kPod);
 }
 
-std::string text_of(const RepeatedValues::Found& found, std::string_view rest) {
-  return std::string(rest.substr(0, found.text_size));
-}
+class RepeatedValuesPlace : public testing::Test {
+ protected:
+  /// Whether a text is found after it came as often as it takes to be kept.
+  bool keeps(const std::string& text, std::size_t levels = 1) {
+    for (int i = 0; i < 2; ++i) values_.keep(text, "\x03", levels);
+    return values_.find(text).text_size == text.size();
+  }
+  RepeatedValues values_;
+};
 
-TEST(RepeatedValuesTest, FindsTheWholeTextOnly) {
-  RepeatedValues values;
-  const std::string text = R"({"name":"0123456789012345678901234567"})";
+TEST_F(RepeatedValuesPlace, FindsTheWholeTextOnly) {
+  const std::string text = R"({"name":"0123456789012345678901234567","a":[{}]})";
   const Object object = Object::parse(text);
-  EXPECT_EQ(values.find(text).text_size, 0u);
-  values.keep(text, bytes_of(object), 3);
-  const auto found = values.find(text + ",");
-  EXPECT_EQ(text_of(found, text), text);
+  EXPECT_EQ(values_.find(text).text_size, 0u);
+  for (int i = 0; i < 2; ++i) values_.keep(text, bytes_of(object), 3);
+  const auto found = values_.find(text + ",");
+  EXPECT_EQ(found.text_size, text.size());
   EXPECT_EQ(found.levels, 3u);
   EXPECT_EQ(found.value, object.body());
-  EXPECT_EQ(values.find(text.substr(0, text.size() - 1)).text_size, 0u);
-  EXPECT_EQ(values.find(with(text, "67", "68") + "}").text_size, 0u);
-  EXPECT_EQ(values.find("").text_size, 0u);
+  EXPECT_EQ(values_.find(text.substr(0, text.size() - 1)).text_size, 0u);
+  EXPECT_EQ(values_.find(with(text, "67", "68") + "}").text_size, 0u);
+  EXPECT_EQ(values_.find("").text_size, 0u);
 }
 
-TEST(RepeatedValuesTest, KeepsNeitherTheShortNorTheLongNorTheDeep) {
-  RepeatedValues values;
-  const auto keeps = [&](const std::string& text, std::size_t levels) {
-    values.keep(text, "\x03", levels);
-    return values.find(text).text_size == text.size();
-  };
-  const std::size_t brackets = 2;
+TEST_F(RepeatedValuesPlace, KeepsNeitherTheShortNorTheLongNorTheDeep) {
+  constexpr std::size_t kBrackets = 2;
   const auto sized = [&](std::size_t size) {
-    return "[" + std::string(size - brackets, '1') + "]";
+    return "[" + std::string(size - kBrackets, '1') + "]";
   };
-  EXPECT_FALSE(keeps(sized(RepeatedValues::kShortest - 1), 1));
-  EXPECT_TRUE(keeps(sized(RepeatedValues::kShortest), 1));
-  EXPECT_FALSE(keeps(sized(RepeatedValues::kLongest + 1), 1));
-  EXPECT_TRUE(keeps(sized(RepeatedValues::kLongest), RepeatedValues::kMostLevels));
-  EXPECT_FALSE(keeps(sized(100), RepeatedValues::kMostLevels + 1));
+  EXPECT_FALSE(keeps(sized(RepeatedValues::kShortest - 1)));
+  EXPECT_TRUE(keeps(sized(RepeatedValues::kShortest)));
+  EXPECT_FALSE(keeps(sized(RepeatedValues::kLongest + 1)));
+  EXPECT_TRUE(keeps(sized(RepeatedValues::kLongest)));
+  EXPECT_TRUE(keeps(sized(100), RepeatedValues::kMostLevels));
+  EXPECT_FALSE(keeps(sized(200), RepeatedValues::kMostLevels + 1));
+}
+
+TEST_F(RepeatedValuesPlace, WhatIsFoundStaysAndWhatIsNotGoes) {
+  // So many texts that each place is wanted by others.
+  const auto text = [](int i) {
+    return "[\"" + std::to_string(1000000 + i) + std::string(30, 'x') + "\"]";
+  };
+  ASSERT_TRUE(keeps(text(0)));
+  for (int i = 1; i < 500; ++i) {
+    keeps(text(i));
+    EXPECT_EQ(values_.find(text(0)).text_size, text(0).size());
+  }
+  for (int i = 1; i < 20000; ++i) keeps(text(i));
+  EXPECT_EQ(values_.find(text(0)).text_size, 0u);
+}
+
+TEST_F(RepeatedValuesPlace, RestsWhereNothingRepeats) {
+  constexpr std::size_t kObject = 4096;
+  std::size_t tried = 0;
+  for (int i = 0; i < 5000; ++i) tried += values_.pays(kObject) ? 1u : 0u;
+  EXPECT_GT(tried, 100u);   // it begins again
+  EXPECT_LT(tried, 1000u);  // but not often
+  ASSERT_TRUE(keeps("[" + std::string(1000, ' ') + "]"));
+  for (int i = 0; i < 300; ++i) values_.pays(kObject);
+  tried = 0;
+  for (int i = 0; i < 1000; ++i) {
+    values_.find("[" + std::string(1000, ' ') + "]");
+    tried += values_.pays(kObject) ? 1u : 0u;
+  }
+  EXPECT_GT(tried, 700u);
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(seen || old.error() == fresh.error());
   };
   const std::string nested = R"({"a":[)" + std::string(text) + "]}";
-  for (int i = 0; i < 3; ++i) again(nested);
+  for (int i = 0; i < 5; ++i) again(nested);
   if (!text.empty()) {
     auto random = fuzz::random_for(text);
     for (int i = 0; i < 3; ++i) {
