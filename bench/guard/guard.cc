@@ -145,14 +145,15 @@ std::size_t read_fields() {
     for (const auto& pod : pods) {
       const auto metadata = pod.metadata();
       read += metadata.name().size() + metadata.namespace_().size();
-      read += metadata.labels().as_value().exists() + metadata.owner_references().empty();
+      read += metadata.labels().as_value().exists() ? 1u : 0u;
+      read += metadata.owner_references().empty() ? 1u : 0u;
       const auto spec = pod.spec();
       read += spec.node_name().size() + spec.hostname().size() + spec.scheduler_name().size();
       for (const auto container : spec.containers()) read += container.image().size();
       const auto status = pod.status();
       read += status.phase().size() + status.pod_ip().size();
       for (const auto condition : status.conditions())
-        read += condition.type() == "Ready" && condition.status() == "True";
+        read += condition.type() == "Ready" && condition.status() == "True" ? 1u : 0u;
     }
   });
   return read > 0 ? kPods : 0;
