@@ -1,6 +1,7 @@
 // A parser for the JSON that API servers write.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -22,12 +23,17 @@ namespace lookout::api::detail {
 /// takes it takes as RapidJSON would, event for event; a text that it gives up on is to be given to
 /// that one from the beginning, so that errors are always RapidJSON's.
 ///
-/// Handler is RapidJSON's, with two more functions:
+/// Handler is RapidJSON's, with more functions:
 /// * `bool skipping()`, asked behind Key(), says that the value which follows is not wanted. If it
 ///   is an object or array it is stepped over and skipped() is called; a scalar is handed over
 ///   nevertheless.
 /// * `bool empty_object()` is called for `{}` instead of StartObject() and EndObject(): in what an
 ///   API server writes a third of all values are such (managedFields).
+/// * `std::size_t recall(rest, levels)` is asked at each other object and array: if the handler
+///   knows with what value `rest` begins it takes it and returns the size of its text, else 0.
+///   `levels` is then how many containers are nested in it, itself included, `{}` left out.
+/// * `void remember(text, levels)` is called behind EndObject() and EndArray() with the container's
+///   text.
 template <class Handler>
 class FastJson {
  public:
@@ -46,6 +52,12 @@ class FastJson {
 
  private:
   static constexpr std::size_t kKept = 1u << 20;
+
+  struct Open {
+    char bracket;        // that is to close it
+    std::size_t levels;  // of containers, itself included, `{}` left out
+    const char* begin;
+  };
 
   enum class At { kValue, kMember, kBehindValue, kEnd, kFailure };
 
@@ -84,13 +96,15 @@ class FastJson {
           ++p_;
           return behind(handler_.empty_object());
         }
-        open_.push_back('}');
+        if (recall()) return At::kBehindValue;
+        open_.push_back({'}', 1, p_ - 1});
         if (!handler_.StartObject()) return At::kFailure;
         skip_space();
         return *p_ == '}' ? At::kBehindValue : At::kMember;
       case '[':
         ++p_;
-        open_.push_back(']');
+        if (recall()) return At::kBehindValue;
+        open_.push_back({']', 1, p_ - 1});
         if (!handler_.StartArray()) return At::kFailure;
         skip_space();
         return *p_ == ']' ? At::kBehindValue : At::kValue;
@@ -126,15 +140,36 @@ class FastJson {
     skip_space();
     if (open_.empty()) return At::kEnd;
     const char c = *p_;
-    if (c == open_.back()) {
+    if (c == open_.back().bracket) {
       ++p_;
+      const Open closed = open_.back();
       open_.pop_back();
-      return behind(c == '}' ? handler_.EndObject(0) : handler_.EndArray(0));
+      contains(closed.levels);
+      if (!(c == '}' ? handler_.EndObject(0) : handler_.EndArray(0))) return At::kFailure;
+      handler_.remember({closed.begin, static_cast<std::size_t>(p_ - closed.begin)}, closed.levels);
+      return At::kBehindValue;
     }
     if (c != ',') return At::kFailure;
     ++p_;
     skip_space();
-    return open_.back() == '}' ? At::kMember : At::kValue;
+    return open_.back().bracket == '}' ? At::kMember : At::kValue;
+  }
+
+  /// Behind an opening bracket: steps over the value if the handler knows it.
+  bool recall() {
+    std::size_t levels = 0;
+    const char* const begin = p_ - 1;
+    const std::size_t size =
+        handler_.recall({begin, static_cast<std::size_t>(end_ - begin)}, levels);
+    if (size == 0) return false;
+    p_ = begin + size;
+    contains(levels);
+    return true;
+  }
+
+  /// The innermost open container has one of so many levels in it.
+  void contains(std::size_t levels) {
+    if (!open_.empty()) open_.back().levels = std::max(open_.back().levels, levels + 1);
   }
 
   static unsigned size_of(std::string_view text) { return static_cast<unsigned>(text.size()); }
@@ -294,7 +329,7 @@ class FastJson {
   Handler& handler_;
   const char* p_ = nullptr;
   const char* end_ = nullptr;
-  std::vector<char> open_;  // the brackets that are to close
+  std::vector<Open> open_;
   std::string unescaped_;
 };
 

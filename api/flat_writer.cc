@@ -350,8 +350,10 @@ Object FlatWriter::finish() {
         metadata = value;
       } else if (key.symbol == sym::kSpec.id) {
         header->spec = offset_of(value, body);
+        header->node_name = offset_of(value[sym::kNodeName], body);
       } else if (key.symbol == sym::kStatus.id) {
         header->status = offset_of(value, body);
+        header->pod_ip = offset_of(value[sym::kPodIP], body);
       }
     }
     p = skip_value(key.end);

@@ -33,6 +33,8 @@ class JsonDecoder::Impl {
   Object decode(std::string& text) {
     writer_.clear();
     writer_.default_type(api_version_, kind_);
+    // (Many decoders are made for one object.)
+    if (++decoded_ == 2) parser_.remember_values();
     if (parser_.parse_object(text)) return writer_.finish();
     error_ = parser_.error();
     return {};
@@ -63,6 +65,7 @@ class JsonDecoder::Impl {
   std::string api_version_;
   std::string kind_;
   std::string error_;
+  std::size_t decoded_ = 0;
 };
 
 JsonDecoder::JsonDecoder(Projection projection)

@@ -20,6 +20,7 @@
 #include "api/fast_json.h"
 #include "api/object_key.h"
 #include "api/projection_node.h"
+#include "api/repeated_values.h"
 #include "lookout/api/detail/flat_writer.h"
 #include "lookout/api/detail/limits.h"
 #include "lookout/base/json_strings.h"
@@ -87,6 +88,9 @@ class Handler {
 
   void set_max_depth(std::size_t depth) { max_depth_ = depth; }
 
+  /// Where values are looked up that have come before; null: nowhere.
+  void set_repeated(RepeatedValues* repeated) { repeated_ = repeated; }
+
   const char* error() const { return error_; }
   const std::string& event_type() const { return event_type_; }
   bool has_object() const { return has_object_; }
@@ -94,6 +98,22 @@ class Handler {
   /// For FastJson, which steps over values itself.
   bool skipping() const { return skip_next_; }
   void skipped() { skip_next_ = false; }
+
+  std::size_t recall(std::string_view rest, std::size_t& levels) {
+    // (A projection may keep less of a value than its text says.)
+    if (repeated_ == nullptr || nodes_.empty() || next_ != nullptr) return 0;
+    const RepeatedValues::Found found = repeated_->find(rest);
+    // (One level more may be in it: `{}` was not counted.)
+    if (found.text_size == 0 || !fits(found.levels + 1)) return 0;
+    writer_.value(found.value);
+    next_ = nodes_.back();
+    levels = found.levels;
+    return found.text_size;
+  }
+  void remember(std::string_view text, std::size_t levels) {
+    if (repeated_ == nullptr || nodes_.empty() || !closed_whole_) return;
+    repeated_->keep(text, writer_.closed_container(), levels);
+  }
 
   bool Null() {
     return scalar([&] { writer_.null(); });
@@ -223,9 +243,11 @@ class Handler {
     return true;
   }
 
-  bool too_deep() const {
-    return depth_ >= (envelope_ == Envelope::kNone ? max_depth_ : max_depth_ + 1);
+  /// Whether so many more containers may be opened inside of each other.
+  bool fits(std::size_t levels) const {
+    return depth_ + levels <= (envelope_ == Envelope::kNone ? max_depth_ : max_depth_ + 1);
   }
+  bool too_deep() const { return !fits(1); }
 
   bool begin(bool object) {
     if (depth_ == 0 && !object) return fail("expected a JSON object");
@@ -249,6 +271,7 @@ class Handler {
   bool end(bool object) {
     --depth_;
     if (envelope_ != Envelope::kNone && depth_ == 0) return true;
+    closed_whole_ = nodes_.back() == nullptr;
     nodes_.pop_back();
     object ? writer_.end_object() : writer_.end_array();
     if (writer_.overworked()) return fail("too large for its nesting depth");
@@ -266,6 +289,8 @@ class Handler {
   std::size_t depth_ = 0;
   std::size_t max_depth_ = kMaxDepth;
   bool skip_next_ = false;
+  bool closed_whole_ = false;  // nothing was left out of the container that was closed last
+  RepeatedValues* repeated_ = nullptr;
   const char* error_ = nullptr;
   Envelope envelope_ = Envelope::kNone;
   std::string event_type_;
@@ -294,6 +319,8 @@ class JsonParser::Impl {
     text.resize(size + kPadding);  // zeroes
     const FlatWriter::Mark begin = writer_.mark();
     if (depth == 0) writer_.projected_by(projection_);
+    handler_.set_repeated(repeated_ != nullptr && repeated_->pays(size) ? repeated_.get()
+                                                                        : nullptr);
     handler_.start(nullptr, {text.data(), size}, event);
     if (depth != 0) handler_.start_below(depth, projection);
     if (fast_.parse({text.data(), size})) return finish(event);
@@ -324,6 +351,10 @@ class JsonParser::Impl {
     return false;
   }
 
+  void remember_values() {
+    if (repeated_ == nullptr) repeated_ = std::make_unique<RepeatedValues>();
+  }
+
   const std::string& event_type() const { return handler_.event_type(); }
   const std::string& error() const { return error_; }
   void set_max_depth(std::size_t depth) { handler_.set_max_depth(depth); }
@@ -342,6 +373,7 @@ class JsonParser::Impl {
 
   FlatWriter& writer_;
   const ProjectionNode* projection_;
+  std::unique_ptr<RepeatedValues> repeated_;
   Handler handler_;
   FastJson<Handler> fast_{handler_};
   json::GenericReader<json::StrictUtf8, json::StrictUtf8> reader_;
@@ -361,6 +393,7 @@ bool JsonParser::parse_member(std::string& text, std::size_t depth,
 }
 const std::string& JsonParser::event_type() const { return impl_->event_type(); }
 const std::string& JsonParser::error() const { return impl_->error(); }
+void JsonParser::remember_values() { impl_->remember_values(); }
 void JsonParser::set_max_depth(std::size_t depth) { impl_->set_max_depth(depth); }
 std::string JsonParser::refused_key() const { return impl_->refused_key(); }
 

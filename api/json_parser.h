@@ -23,6 +23,10 @@ class JsonParser {
   /// Refuses what is nested deeper; kMaxDepth by default.
   void set_max_depth(std::size_t depth);
 
+  /// From now on, values that come again are compared instead of parsed. For many objects of a kind:
+  /// it takes up to 150 KB.
+  void remember_values();
+
   /// Writes the object in `text`, which is used up, or says in error() why there is none. The
   /// caller finishes or clears the writer.
   bool parse_object(std::string& text);

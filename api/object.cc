@@ -277,7 +277,7 @@ Value Object::annotations() const& {
 
 k8s::meta::v1::ObjectMeta Object::metadata() const& {
   return k8s::meta::v1::ObjectMeta(
-      at_offset(header_, &detail::ObjectHeader::metadata, sym::kMetadata));
+      at_offset(header_, &detail::ObjectHeader::metadata, sym::kMetadata), header_);
 }
 
 Value Object::operator[](Symbol key) const& {

@@ -50,6 +50,8 @@ class KeyHandler {
   }
   bool skipping() const { return skipping_; }
   void skipped() { skipping_ = false; }
+  std::size_t recall(std::string_view, std::size_t&) { return 0; }
+  void remember(std::string_view, std::size_t) {}
 
   const std::string& ns() const { return ns_; }
   const std::string& name() const { return name_; }

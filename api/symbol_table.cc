@@ -29,12 +29,6 @@ std::uint16_t find_symbol(std::string_view text) {
   return equal_bytes(kSymbolText + slot.begin, text.data(), text.size()) ? slot.id : kNoSymbol;
 }
 
-std::string_view managed_symbol_text(std::uint16_t id) {
-  return {kSymbolText + kSymbolOffsets[id], kSymbolOffsets[id + 1] - kSymbolOffsets[id]};
-}
-
-std::string_view symbol_text(std::uint16_t id) { return managed_symbol_text(id).substr(2); }
-
 }  // namespace detail
 
 std::string_view Symbol::text() const { return detail::symbol_text(id); }

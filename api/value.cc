@@ -22,23 +22,6 @@ Value absent([[maybe_unused]] const std::uint8_t* object, [[maybe_unused]] Name 
   return {};
 }
 
-/// Whether the value is a string; `text` is then its content.
-inline bool read_text(const std::uint8_t* p, std::string_view& text) {
-  if (p == nullptr) return false;
-  const std::uint8_t tag = *p++;
-  if (tag >= kTagSymbol) {
-    text = symbol_text(static_cast<std::uint16_t>((tag & 0x7F) << 8 | *p));
-    return true;
-  }
-  std::uint64_t length = tag & kMaxShortString;
-  if (tag < kTagShortString) {
-    if (tag != kTagString) return false;
-    length = read_varint(p);
-  }
-  text = {reinterpret_cast<const char*>(p), length};
-  return true;
-}
-
 /// The member behind this one. (Nearly all keys have one byte, so the processor need not wait for
 /// the key to find the value.)
 inline const std::uint8_t* next_member(const std::uint8_t* p) {
@@ -72,14 +55,14 @@ Value::Kind Value::kind() const {
 }
 
 std::optional<std::string_view> Value::to_string_view() const {
-  std::string_view text;
-  if (!read_text(data_, text)) return std::nullopt;
-  return text;
+  if (kind() != Kind::kString) return std::nullopt;
+  return as_string();
 }
 
-std::string_view Value::as_string(std::string_view fallback) const {
-  read_text(data_, fallback);
-  return fallback;
+std::string_view Value::as_long_string() const {
+  const std::uint8_t* p = data_ + 1;
+  const std::uint64_t length = read_varint(p);
+  return {reinterpret_cast<const char*>(p), length};
 }
 
 std::optional<bool> Value::to_bool() const {
@@ -138,21 +121,19 @@ std::optional<double> Value::to_double() const {
   return static_cast<double>(*whole);
 }
 
+Value detail::absent_member(const std::uint8_t* object, Symbol name) {
+  return absent(object, [&] { return name.text(); });
+}
+
 Value Value::operator[](Symbol key) const {
+  if (const std::uint8_t code = symbol_short_code(key.id); code != kNoShortCode)
+    return (*this)[FieldSymbol{key, code}];
   const Range range = contents(data_, kTagObject);
-  if (range.begin == range.end) return absent(data_, [&] { return key.text(); });
   const EncodedKey encoded = encode_symbol_key(key.id, false);
-  const std::uint8_t* p = range.begin;
-  if (encoded.size == 1) {
-    for (; p < range.end; p = next_member(p)) {
-      if (p[0] == encoded.bytes[0]) return Value(p + 1);
-    }
-  } else {
-    for (; p < range.end; p = next_member(p)) {
-      if (p[0] == encoded.bytes[0] && p[1] == encoded.bytes[1]) return Value(p + 2);
-    }
+  for (const std::uint8_t* p = range.begin; p < range.end; p = next_member(p)) {
+    if (p[0] == encoded.bytes[0] && p[1] == encoded.bytes[1]) return Value(p + 2);
   }
-  return absent(data_, [&] { return key.text(); });
+  return absent_member(data_, key);
 }
 
 Value Value::operator[](std::string_view name) const {
@@ -205,16 +186,6 @@ std::size_t Value::size() const {
 
 bool Value::empty() const { return members().empty() && elements().empty(); }
 
-Members Value::members() const {
-  const Range range = contents(data_, kTagObject);
-  return {range.begin, range.end};
-}
-
-Elements Value::elements() const {
-  const Range range = contents(data_, kTagArray);
-  return {range.begin, range.end};
-}
-
 std::string Value::to_json() const {
   std::string out;
   write_json(*this, out);
@@ -235,18 +206,6 @@ template <>
 NamedValue ItemRange<NamedValue>::iterator::operator*() const {
   const Key key = read_key(at_);
   return {key.text(), Value(key.end)};
-}
-
-template <>
-ItemRange<NamedValue>::iterator& ItemRange<NamedValue>::iterator::operator++() {
-  at_ = skip_value(skip_key(at_));
-  return *this;
-}
-
-template <>
-ItemRange<Value>::iterator& ItemRange<Value>::iterator::operator++() {
-  at_ = skip_value(at_);
-  return *this;
 }
 
 }  // namespace detail

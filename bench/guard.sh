@@ -46,7 +46,9 @@ instructions() { # JOB FUNCTION... -> instructions an item
   instructions encode_protobuf "$measured" &
   instructions store_update "$measured" &
   wait
-  instructions list "$measured"
+  instructions list "$measured" &
+  instructions read_fields "$measured" &
+  wait
   instructions notification "${listener}push(*" "${listener}drain()"
   "$guard" heap
 } >"$work/found"

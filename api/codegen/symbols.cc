@@ -209,6 +209,12 @@ Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
     if (!fields.contains(name))
       throw std::runtime_error(
           fmt::format("well_known.txt: {}: no field of the schema has this name", name));
+  }
+  // Codes stand in the order of members, so a walk sees by a key's code that it has passed a field.
+  const std::set<std::string> common(well_known.common_fields.begin(),
+                                     well_known.common_fields.end());
+  for (const auto& name : ordered_fields) {
+    if (!common.contains(name)) continue;
     short_code[id_of(name)] = static_cast<int>(short_codes.size());
     short_codes.push_back(id_of(name));
   }
@@ -219,8 +225,8 @@ Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
       "/// One constant for each field name that the Kubernetes schema knows.\n"
       "namespace lookout::api::sym {\n\n";
   for (const auto& name : fields) {
-    header += fmt::format("inline constexpr Symbol {}{{{}}};  // {}\n", constant_name(name),
-                          id_of(name), name);
+    header += fmt::format("inline constexpr FieldSymbol {}{{{{{}}}, {}}};  // {}\n",
+                          constant_name(name), id_of(name), short_code[id_of(name)], name);
   }
   header += "\n}  // namespace lookout::api::sym\n";
 

@@ -1,8 +1,11 @@
 // Writes the typed views: one header for each group and version of the schema.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/codegen/cpp_types.h"
@@ -11,6 +14,19 @@
 
 namespace lookout::codegen {
 namespace {
+
+/// A field whose offset the header of an object has (lookout/api/detail/object_header.h).
+struct HeaderField {
+  std::string_view part;
+  std::string_view field;
+  std::string_view member;  // of the header
+};
+constexpr HeaderField kHeaderFields[] = {
+    {"metadata", "name", "name"},     {"metadata", "namespace", "ns"},
+    {"metadata", "uid", "uid"},       {"metadata", "resourceVersion", "resource_version"},
+    {"metadata", "labels", "labels"}, {"spec", "nodeName", "node_name"},
+    {"status", "podIP", "pod_ip"},
+};
 
 constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
@@ -24,6 +40,17 @@ class ViewWriter {
       resources_.emplace(resource.gvk.group + "/" + resource.gvk.version + "/" + resource.gvk.kind,
                          &resource);
     }
+    for (const auto& name : field_order(facts)) order_.emplace(name, order_.size());
+    for (const auto& [_, type] : facts.types) {
+      if (!type.gvk) continue;
+      for (const auto& field : type.fields) {
+        if (!is_part(field)) continue;
+        for (const auto& known : kHeaderFields) {
+          if (known.part == field.name && has_field(type_of(field.type.name), known.field))
+            parts_[field.type.name].insert(&known);
+        }
+      }
+    }
   }
 
   Files write() {
@@ -34,6 +61,30 @@ class ViewWriter {
   }
 
  private:
+  /// Metadata, spec or status of an object: the header has its offset.
+  static bool is_part(const Field& field) {
+    return field.type.kind == TypeRef::Kind::kRef &&
+           (field.name == "metadata" || field.name == "spec" || field.name == "status");
+  }
+  static bool has_field(const Type& type, std::string_view name) {
+    return std::any_of(type.fields.begin(), type.fields.end(),
+                       [&](const Field& field) { return field.name == name; });
+  }
+
+  /// ", &...": the last offset in the header that is not behind this field of a part. Empty if there
+  /// is none.
+  std::string nearest_offset(const Type& type, const Field& field) const {
+    const auto part = parts_.find(type.name);
+    if (part == parts_.end()) return {};
+    const HeaderField* best = nullptr;
+    for (const HeaderField* known : part->second) {
+      const std::size_t at = order_.at(std::string(known->field));
+      if (at > order_.at(field.name)) continue;
+      if (best == nullptr || at > order_.at(std::string(best->field))) best = known;
+    }
+    return best == nullptr ? "" : fmt::format(", &api::detail::ObjectHeader::{}", best->member);
+  }
+
   const Type& type_of(const std::string& name) const { return find_type(facts_, name); }
 
   /// The C++ type that reads `type`; notes the headers that it needs.
@@ -82,7 +133,10 @@ class ViewWriter {
         continue;
       const std::string result = cpp_type(field.type, !field.required);
       const std::string symbol = "api::sym::" + constant_name(field.name);
-      const std::string body = fmt::format("return field_as<{}>({});", result, symbol);
+      const std::string offset = !object          ? nearest_offset(type, field)
+                                 : is_part(field) ? ", &api::detail::ObjectHeader::" + field.name
+                                                  : "";
+      const std::string body = fmt::format("return field_as<{}>({}{});", result, symbol, offset);
       const std::string qualifiers =
           object && refers(result) ? "const& LOOKOUT_LIFETIME_BOUND" : "const";
       if (is_local_view(field.type)) {
@@ -108,8 +162,8 @@ class ViewWriter {
       const std::string name = view_name(*type);
       forward += fmt::format("class {};\n", name);
       classes +=
-          fmt::format("/// {}\nclass {} : public api::View {{\n public:\n  using View::View;\n",
-                      type->name, name);
+          fmt::format("/// {0}\nclass {1} : public api::{2} {{\n public:\n  using {2}::{2};\n",
+                      type->name, name, parts_.contains(type->name) ? "PartView" : "View");
       classes += accessors(*type, name, false, bodies);
       classes += "};\n\n";
     }
@@ -164,6 +218,8 @@ class ViewWriter {
   /// An object type that is also nested in others has a part or view beside its own class.
   const std::set<std::string> nested_;
   std::map<std::string, const Resource*> resources_;
+  std::map<std::string, std::size_t> order_;                   // of fields in an object
+  std::map<std::string, std::set<const HeaderField*>> parts_;  // by the type's name
   std::string current_header_;
   std::set<std::string> includes_;
 };

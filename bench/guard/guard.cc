@@ -136,6 +136,29 @@ std::size_t list() {
   return found > 0 ? kStored : 0;
 }
 
+/// A dozen fields that controllers read, of each pod.
+std::size_t read_fields() {
+  std::vector<k8s::core::v1::Pod> pods;
+  for (std::size_t i = 0; i < kPods; ++i) pods.emplace_back(api::Object::parse(pod_json(i)));
+  std::size_t read = 0;
+  measured([&] {
+    for (const auto& pod : pods) {
+      const auto metadata = pod.metadata();
+      read += metadata.name().size() + metadata.namespace_().size();
+      read += metadata.labels().as_value().exists() ? 1u : 0u;
+      read += metadata.owner_references().empty() ? 1u : 0u;
+      const auto spec = pod.spec();
+      read += spec.node_name().size() + spec.hostname().size() + spec.scheduler_name().size();
+      for (const auto container : spec.containers()) read += container.image().size();
+      const auto status = pod.status();
+      read += status.phase().size() + status.pod_ip().size();
+      for (const auto condition : status.conditions())
+        read += condition.type() == "Ready" && condition.status() == "True" ? 1u : 0u;
+    }
+  });
+  return read > 0 ? kPods : 0;
+}
+
 /// push() and drain() of the queue are counted, on whatever threads they run.
 std::size_t notification() {
   const auto loop = std::make_shared<EventLoop>(1);
@@ -199,6 +222,7 @@ int main(int argc, char** argv) {
       {"decode_protobuf", decode_protobuf},
       {"decode_protobuf_unmanaged", decode_protobuf_unmanaged},
       {"encode_protobuf", encode_protobuf},
+      {"read_fields", read_fields},
       {"store_update", store_update},
       {"list", list},
       {"notification", notification},

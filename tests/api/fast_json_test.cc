@@ -139,6 +139,8 @@ struct Listener {
   bool EndArray(unsigned) { return true; }
   bool skipping() const { return false; }
   void skipped() {}
+  std::size_t recall(std::string_view, std::size_t&) { return 0; }
+  void remember(std::string_view, std::size_t) {}
   std::string last;
 };
 

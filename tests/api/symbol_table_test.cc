@@ -4,6 +4,8 @@
 #include <rapidjson/document.h>
 
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -123,6 +125,19 @@ TEST(SymbolTableTest, KeyCodesLeadBack) {
       EXPECT_EQ(detail::skip_key(bytes), bytes + encoded.size());
     }
   }
+}
+
+// A walk over members ends at the first short code that is greater.
+TEST(SymbolTableTest, ShortCodesStandInTheOrderOfMembers) {
+  std::map<std::uint8_t, std::uint16_t> ranks;
+  for (const auto& field : schema_fields()) {
+    const std::uint16_t id = detail::find_symbol(field);
+    if (const std::uint8_t code = detail::symbol_short_code(id); code != detail::kNoShortCode)
+      ranks.emplace(code, detail::symbol_rank(id));
+  }
+  ASSERT_GT(ranks.size(), 150u);
+  for (auto at = ranks.begin(); std::next(at) != ranks.end(); ++at)
+    EXPECT_LT(at->second, std::next(at)->second) << int{at->first};
 }
 
 TEST(SymbolTableTest, EncodedKeysAndStringsAreThoseOfTheWriter) {

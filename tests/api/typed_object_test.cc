@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lookout/k8s/types.h"
@@ -70,6 +74,127 @@ TEST(TypedObjectTest, Pod) {
   EXPECT_EQ(pod.status().pod_ip(), "10.0.0.1");
   EXPECT_EQ(pod.status().pod_ips()[0].ip(), "10.0.0.1");
   EXPECT_FALSE(pod.status().start_time());
+}
+
+/// Members of one part with what the views give for them.
+struct ReadPart {
+  std::string_view part;
+  std::vector<std::pair<std::string_view, Value>> values;
+  std::vector<std::pair<std::string_view, std::string_view>> texts;
+};
+
+std::vector<ReadPart> read_parts(const k8s::core::v1::Pod& pod) {
+  const auto metadata = pod.metadata();
+  const auto spec = pod.spec();
+  const auto status = pod.status();
+  return {{"metadata",
+           {{"labels", metadata.labels().as_value()},
+            {"annotations", metadata.annotations().as_value()},
+            {"finalizers", metadata.finalizers().as_value()},
+            {"ownerReferences", metadata.owner_references().as_value()},
+            {"managedFields", metadata.managed_fields().as_value()}},
+           {{"name", metadata.name()},
+            {"generateName", metadata.generate_name()},
+            {"namespace", metadata.namespace_()},
+            {"selfLink", metadata.self_link()},
+            {"uid", metadata.uid()},
+            {"resourceVersion", metadata.resource_version()}}},
+          {"spec",
+           {{"containers", spec.containers().as_value()},
+            {"initContainers", spec.init_containers().as_value()},
+            {"nodeSelector", spec.node_selector().as_value()},
+            {"tolerations", spec.tolerations().as_value()},
+            {"affinity", spec.affinity().as_value()},
+            {"volumes", spec.volumes().as_value()}},
+           {{"nodeName", spec.node_name()},
+            {"restartPolicy", spec.restart_policy()},
+            {"dnsPolicy", spec.dns_policy()},
+            {"hostname", spec.hostname()},
+            {"schedulerName", spec.scheduler_name()},
+            {"serviceAccountName", spec.service_account_name()},
+            {"priorityClassName", spec.priority_class_name()},
+            {"runtimeClassName", spec.runtime_class_name()}}},
+          {"status",
+           {{"conditions", status.conditions().as_value()},
+            {"podIPs", status.pod_ips().as_value()},
+            {"containerStatuses", status.container_statuses().as_value()}},
+           {{"podIP", status.pod_ip()},
+            {"phase", status.phase()},
+            {"message", status.message()},
+            {"reason", status.reason()},
+            {"hostIP", status.host_ip()},
+            {"nominatedNodeName", status.nominated_node_name()},
+            {"qosClass", status.qos_class()}}}};
+}
+
+/// Every field through the views, beside a look through all members.
+void expect_found_by_name(const k8s::core::v1::Pod& pod) {
+  const auto member = [](Value object, std::string_view wanted) {
+    for (const auto& [name, value] : object.members()) {
+      if (name == wanted) return value;
+    }
+    return Value();
+  };
+  for (const auto& [part, values, texts] : read_parts(pod)) {
+    const Value whole = member(pod.body(), part);
+    for (const auto& [name, value] : values)
+      EXPECT_EQ(value.data(), member(whole, name).data()) << part << '.' << name;
+    for (const auto& [name, text] : texts)
+      EXPECT_EQ(text, member(whole, name).as_string()) << part << '.' << name;
+  }
+}
+
+// The offsets of the header are short cuts to some fields, and to those behind them: whatever is
+// there and whatever is not, they lead to the same.
+TEST(TypedObjectTest, FieldsOfPartsOfAllShapes) {
+  std::mt19937 random(1);
+  const auto far = [&] { return random() % 40 == 0 ? std::string(70'000, 'x') : "x"; };
+  const k8s::core::v1::Pod none;
+  for (int i = 0; i < 500; ++i) {
+    std::string json = "{";
+    for (const auto& [part, values, texts] : read_parts(none)) {
+      const auto one_of_twenty = random() % 20;
+      if (one_of_twenty == 0) continue;
+      if (json.size() > 1) json += ',';
+      json.append("\"").append(part).append("\":");
+      if (one_of_twenty < 4) {
+        json += one_of_twenty == 1 ? "null" : one_of_twenty == 2 ? "{}" : "[\"nodeName\"]";
+        continue;
+      }
+      std::vector<std::string> members;
+      for (const auto& [name, _] : values) {
+        if (random() % 2 == 0)
+          members.push_back("\"" + std::string(name) + "\":{\"a\":\"" + far() + "\"}");
+      }
+      for (const auto& [name, _] : texts) {
+        const std::string text = random() % 10 == 0 ? "7" : "\"" + std::string(name) + far() + "\"";
+        if (random() % 2 == 0) members.push_back("\"" + std::string(name) + "\":" + text);
+      }
+      for (const std::string name : {"own", "f:name", "runtimeClassName", "zone"}) {
+        if (random() % 4 == 0) members.push_back("\"" + name + "\":true");
+      }
+      std::shuffle(members.begin(), members.end(), random);
+      json += '{';
+      for (std::size_t k = 0; k < members.size(); ++k) json += (k == 0 ? "" : ",") + members[k];
+      json += '}';
+    }
+    expect_found_by_name(k8s::core::v1::Pod(Object::parse(json + "}")));
+  }
+  expect_found_by_name(none);
+}
+
+// The spec of a template is no spec of the object: the offsets of the header are not its own.
+TEST(TypedObjectTest, TheSameClassBelowTheParts) {
+  const k8s::apps::v1::Deployment deployment(Object::parse(
+      R"({"metadata":{"name":"outer","labels":{"of":"outer"}},"spec":{"nodeName":"outer",)"
+      R"("template":{"metadata":{"name":"inner","labels":{"of":"inner"}},)"
+      R"("spec":{"nodeName":"inner","schedulerName":"s"}}}})"));
+  EXPECT_EQ(deployment.metadata().labels()["of"], "outer");
+  const auto inner = deployment.spec().pod_template();
+  EXPECT_EQ(inner.metadata().name(), "inner");
+  EXPECT_EQ(inner.metadata().labels()["of"], "inner");
+  EXPECT_EQ(inner.spec().node_name(), "inner");
+  EXPECT_EQ(inner.spec().scheduler_name(), "s");
 }
 
 TEST(TypedObjectTest, Workloads) {

@@ -84,6 +84,29 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!usual || usual["a"] == unusual["a"]);
   }
 
+  // A decoder that has seen the text makes of it, and of one that differs at one place, what one
+  // makes that has seen nothing.
+  api::JsonDecoder old;
+  const auto again = [&](const std::string& once_more) {
+    std::string for_old = once_more;
+    std::string for_fresh = once_more;
+    api::JsonDecoder fresh;
+    const api::Object seen = old.decode(for_old);
+    require(seen == fresh.decode(for_fresh));
+    require(seen || old.error() == fresh.error());
+  };
+  const std::string nested = R"({"a":[)" + std::string(text) + "]}";
+  for (int i = 0; i < 5; ++i) again(nested);
+  if (!text.empty()) {
+    auto random = fuzz::random_for(text);
+    for (int i = 0; i < 3; ++i) {
+      std::string changed = nested;
+      changed[6 + random() % text.size()] = "\"{}[]:,0a\\ "[random() % 11];
+      again(changed);
+    }
+    again(nested);
+  }
+
   api::JsonDecoder decoder;
   std::string copy(text);
   const auto event = decoder.decode_event(copy);

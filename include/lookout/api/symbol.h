@@ -25,4 +25,11 @@ struct Symbol {
   static std::optional<Symbol> find(std::string_view text);
 };
 
+/// A constant of lookout/api/symbols.h: the name of a schema field, known when a program is
+/// compiled.
+struct FieldSymbol : Symbol {
+  /// For the library: the first byte of the key if that is the whole key in an object, else 0xFF.
+  std::uint8_t code = 0xFF;
+};
+
 }  // namespace lookout::api

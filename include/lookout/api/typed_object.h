@@ -33,6 +33,19 @@ class TypedObject : public Object {
   T field_as(Symbol name) const {
     return from_value<T>((*this)[name]);
   }
+  /// For spec and status, whose offset is in the header.
+  template <class T>
+  T field_as(Symbol name, std::uint16_t detail::ObjectHeader::*offset) const {
+    const detail::ObjectHeader* const top = header();
+    const bool near =
+        top != nullptr && top->*offset != 0 && top->*offset != detail::ObjectHeader::kFar;
+    const Value part = near ? Value(top->body() + top->*offset) : (*this)[name];
+    if constexpr (std::derived_from<T, PartView>) {
+      return T(part, top);
+    } else {
+      return T(part);
+    }
+  }
 };
 
 /// A type that clients and informers accept.

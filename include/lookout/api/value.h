@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "lookout/api/detail/encoding.h"
 #include "lookout/api/symbol.h"
 
 namespace lookout::api {
@@ -15,6 +16,12 @@ namespace lookout::api {
 class FieldPath;
 class Members;
 class Elements;
+class Value;
+
+namespace detail {
+/// The result of looking for a member that is not there.
+Value absent_member(const std::uint8_t* object, Symbol name);
+}  // namespace detail
 
 /// A view of one value inside an Object: null, boolean, number, string, object or array, or
 /// *absent*.
@@ -64,6 +71,7 @@ class Value {
   Value operator[](std::string_view key) const;
   Value operator[](const char* key) const { return (*this)[std::string_view(key)]; }
   Value operator[](Symbol key) const;
+  Value operator[](FieldSymbol key) const;
   /// The element of an array, counted from 0; absent if there is none.
   Value operator[](std::size_t index) const;
   Value operator[](int index) const {
@@ -97,9 +105,28 @@ class Value {
 
  private:
   static bool equal(Value a, Value b);
-
+  std::string_view as_long_string() const;
   const std::uint8_t* data_ = nullptr;
 };
+
+// What reads a field is inline: a call would cost as much as the rest.
+
+inline Value Value::operator[](FieldSymbol key) const {
+  if (key.code == detail::kNoShortCode) return (*this)[static_cast<Symbol>(key)];
+  const detail::Range range = detail::contents(data_, detail::kTagObject);
+  const std::uint8_t* const found = detail::find_common(range.begin, range.end, key.code);
+  return found != nullptr ? Value(found) : detail::absent_member(data_, key);
+}
+
+inline std::string_view Value::as_string(std::string_view fallback) const {
+  if (data_ == nullptr) return fallback;
+  const std::uint8_t tag = *data_;
+  const char* const text = reinterpret_cast<const char*>(data_ + 1);
+  if (tag >= detail::kTagSymbol)
+    return detail::symbol_text(static_cast<std::uint16_t>((tag & 0x7F) << 8 | data_[1]));
+  if (tag >= detail::kTagShortString) return {text, tag & detail::kMaxShortString};
+  return tag == detail::kTagString ? as_long_string() : fallback;
+}
 
 namespace detail {
 
@@ -147,13 +174,19 @@ struct NamedValue {
 template <>
 NamedValue ItemRange<NamedValue>::iterator::operator*() const;
 template <>
-ItemRange<NamedValue>::iterator& ItemRange<NamedValue>::iterator::operator++();
+inline ItemRange<NamedValue>::iterator& ItemRange<NamedValue>::iterator::operator++() {
+  at_ = skip_value(skip_key(at_));
+  return *this;
+}
 template <>
 inline Value ItemRange<Value>::iterator::operator*() const {
   return Value(at_);
 }
 template <>
-ItemRange<Value>::iterator& ItemRange<Value>::iterator::operator++();
+inline ItemRange<Value>::iterator& ItemRange<Value>::iterator::operator++() {
+  at_ = skip_value(at_);
+  return *this;
+}
 
 }  // namespace detail
 
@@ -169,5 +202,15 @@ class Elements : public detail::ItemRange<Value> {
  public:
   using ItemRange::ItemRange;
 };
+
+inline Members Value::members() const {
+  const detail::Range range = detail::contents(data_, detail::kTagObject);
+  return {range.begin, range.end};
+}
+
+inline Elements Value::elements() const {
+  const detail::Range range = detail::contents(data_, detail::kTagArray);
+  return {range.begin, range.end};
+}
 
 }  // namespace lookout::api

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "lookout/api/detail/object_header.h"
 #include "lookout/api/quantity.h"
 #include "lookout/api/symbol.h"
 #include "lookout/api/time.h"
@@ -83,9 +84,43 @@ class View {
  protected:
   template <class T>
   T field_as(Symbol name) const;
+  template <class T>
+  T field_as(FieldSymbol name) const;
 
  private:
   Value value_;
+};
+
+/// The base of generated views of metadata, spec and status. Reached from its object, such a view
+/// also has the object's header: a field is looked for from the nearest one on whose offset is
+/// there. The same class over any other value, such as the spec of a pod template, has no header.
+class PartView : public View {
+ public:
+  using View::View;
+  constexpr PartView() = default;
+  /// For the library: `value` is the part that the offsets of `header` belong to.
+  constexpr PartView(Value value, const detail::ObjectHeader* header)
+      : View(value), header_(header) {}
+
+ protected:
+  using View::field_as;
+  /// `nearest` is the offset of this field, or of one that stands before it.
+  template <class T>
+  T field_as(FieldSymbol name, std::uint16_t detail::ObjectHeader::*nearest) const;
+
+ private:
+  Value member(FieldSymbol name, std::uint16_t detail::ObjectHeader::*nearest) const {
+    if (header_ == nullptr || name.code == detail::kNoShortCode) return as_value()[name];
+    const std::uint16_t offset = header_->*nearest;
+    if (offset == 0 || offset == detail::ObjectHeader::kFar) return as_value()[name];
+    const std::uint8_t* const member = header_->body() + offset - 1;
+    if (*member == name.code) return Value(member + 1);
+    const detail::Range all = detail::contents(as_value().data(), detail::kTagObject);
+    const std::uint8_t* const found = detail::find_common(member, all.end, name.code);
+    return found != nullptr ? Value(found) : detail::absent_member(as_value().data(), name);
+  }
+
+  const detail::ObjectHeader* header_ = nullptr;
 };
 
 /// Reads a value as the type of an accessor. Do not specialize it; give a class a constructor from
@@ -129,6 +164,16 @@ T from_value(Value value) {
 template <class T>
 T View::field_as(Symbol name) const {
   return from_value<T>(value_[name]);
+}
+
+template <class T>
+T View::field_as(FieldSymbol name) const {
+  return from_value<T>(value_[name]);
+}
+
+template <class T>
+T PartView::field_as(FieldSymbol name, std::uint16_t detail::ObjectHeader::*nearest) const {
+  return from_value<T>(member(name, nearest));
 }
 
 namespace detail {

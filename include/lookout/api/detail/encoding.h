@@ -21,7 +21,7 @@
 //
 // A member is a key and a value. A key is
 //
-//   0x00-0xBF    a common schema field (short code)
+//   0x00-0xBF    a common schema field (short code; these are in the order of members)
 //   0xC0-0xDF    13 bits, high byte first: symbol * 2 + 1 if the name is "f:" and the symbol's text
 //   0xE0-0xFE    name of 0 to 30 bytes: the bytes
 //   0xFF         name: varint length, bytes
@@ -224,6 +224,22 @@ inline Range contents(const std::uint8_t* value, Tag tag) {
   ++value;
   const std::uint64_t length = read_varint(value);
   return {value, value + length};
+}
+
+/// The value of the member with this short code at or behind the member `p`; null if there is none.
+/// Short codes are in the order of members, so the walk ends at the first that is greater.
+inline const std::uint8_t* find_common(const std::uint8_t* p, const std::uint8_t* end,
+                                       std::uint8_t code) {
+  while (p < end) {
+    const std::uint8_t key = *p++;
+    if (key >= code) {
+      if (key == code) return p;
+      if (key < kKeySymbol || key >= kKeyInline) return nullptr;
+      ++p;  // a symbol of two bytes stands anywhere
+    }
+    p = skip_value(p);
+  }
+  return nullptr;
 }
 
 /// The value of the member whose key has this complete encoded form; null if there is none.

@@ -74,6 +74,12 @@ class FlatWriter {
   /// Copies a value of another object, with its contents.
   void value(Value copied);
 
+  /// The encoded form of the object or array that was closed last, if nothing was written since.
+  std::string_view closed_container() const {
+    const std::size_t start = frames_[depth_].start;
+    return {reinterpret_cast<const char*>(buffer_.data()) + start, size_ - start};
+  }
+
   /// A position to return to: rewind() discards everything written since, including containers that
   /// were opened.
   struct Mark {

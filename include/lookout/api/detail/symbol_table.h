@@ -13,17 +13,25 @@ inline constexpr std::uint8_t kNoShortCode = 0xFF;
 /// The symbol of `text`, or kNoSymbol. Takes a single hash probe.
 std::uint16_t find_symbol(std::string_view text);
 
-/// The text of a symbol: "name", or "f:name" as fieldsV1 writes it.
-std::string_view symbol_text(std::uint16_t id);
-std::string_view managed_symbol_text(std::uint16_t id);
-
 // The tables themselves are visible, because a function call per lookup would cost more than the
 // lookup.
 // NOLINTBEGIN(readability-identifier-naming): they are constants, but only their definitions say so.
 extern const std::uint16_t kSymbolRanks[];
 extern const std::uint8_t kSymbolShortCodes[];
 extern const std::uint16_t kShortCodeSymbols[];
+extern const char kSymbolText[];
+extern const std::uint32_t kSymbolOffsets[];
 // NOLINTEND(readability-identifier-naming)
+
+/// The text of a symbol: "name", or "f:name" as fieldsV1 writes it.
+inline std::string_view managed_symbol_text(std::uint16_t id) {
+  return {kSymbolText + kSymbolOffsets[id], kSymbolOffsets[id + 1] - kSymbolOffsets[id]};
+}
+inline std::string_view symbol_text(std::uint16_t id) {
+  constexpr std::uint32_t kPrefix = 2;
+  const std::uint32_t begin = kSymbolOffsets[id] + kPrefix;
+  return {kSymbolText + begin, kSymbolOffsets[id + 1] - begin};
+}
 
 /// The position of a schema field among its siblings; kNoRank for symbols that are not fields.
 inline std::uint16_t symbol_rank(std::uint16_t id) { return kSymbolRanks[id]; }
