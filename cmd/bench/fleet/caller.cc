@@ -157,6 +157,8 @@ void Connections::request(const registry::Endpoint& endpoint, milliseconds time)
         // The server has closed a connection that was idle: a new one.
       }
     }
+    // Those to instances that have gone would use up the descriptors.
+    std::erase_if(kept_, [](const auto& kept) { return kept.second.closed_by_peer(); });
     Socket socket = Socket::connect(port);
     if (!socket) throw Error("refused");
     if (!socket.wait(POLLOUT, left_until(until))) throw TimedOut();

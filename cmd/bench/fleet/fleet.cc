@@ -27,9 +27,11 @@ registry::Options registry_options() {
   return out;
 }
 
-/// Each caller keeps a connection to each instance; both ends are here.
+/// Each caller keeps a connection to each instance, those of a wave of new ones included; both ends
+/// are here.
 void raise_descriptor_limit(const FleetOptions& options) {
-  const rlim_t needed = 2 * options.instances * options.callers + 16 * options.instances + 1000;
+  const std::size_t instances = options.instances + options.instances / options.waves + 1;
+  const rlim_t needed = 2 * instances * options.callers + 16 * instances + 1000;
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_cur >= needed) return;
