@@ -172,6 +172,7 @@ detail::HttpRequest Client::Impl::prepare(const Request& request, const Credenti
     if (out.timeout.count() == 0 || out.timeout > most) out.timeout = most;
   }
   out.streaming = request.streaming;
+  out.list = request.list;
   return out;
 }
 

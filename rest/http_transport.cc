@@ -371,10 +371,8 @@ class CurlTransfers {
       : server_(std::move(server)),
         direct_(bypasses_environment_proxy(server_.url)),
         strand_(boost::asio::make_strand(context)),
-        multi_(CurlMulti::create(strand_,
-                                 {[this](CURL* easy, CURLcode result) { done(easy, result); },
-                                  [this](const std::string& why) { fail_all(Kind::kBroken, why); },
-                                  [this] { acted(); }})),
+        multi_(create_multi()),
+        lists_(create_multi()),
         monitor_(ConnectionMonitor::create(
             strand_, {server_.probe_after, server_.probe_timeout, server_.stream_silence},
             {[this](const auto& visit) { each_transfer(visit); }, [this] { return send_probe(); },
@@ -409,7 +407,7 @@ class CurlTransfers {
     set_options(easy, *transfer);
     transfer->flow->easy = easy;
     const auto inserted = transfers_.emplace(easy, std::move(transfer)).first;
-    if (const CURLMcode code = multi_->add(easy); code != CURLM_OK) {
+    if (const CURLMcode code = multi_of(easy).add(easy); code != CURLM_OK) {
       finish(*inserted->second,
              TransportError(Kind::kOther, fmt::format("{}: {}", inserted->second->flow->what,
                                                       curl_multi_strerror(code))));
@@ -423,7 +421,7 @@ class CurlTransfers {
     CURL* easy = flow.easy;
     if (easy == nullptr) return;
     transfers_.at(easy)->takes_all = true;
-    multi_->resume(easy);
+    multi_of(easy).resume(easy);
     if (const auto left = transfers_.find(easy); left != transfers_.end())
       left->second->takes_all = false;
   }
@@ -431,7 +429,7 @@ class CurlTransfers {
   void cancel(Flow& flow) {
     if (flow.easy == nullptr) return;
     CURL* easy = flow.easy;
-    multi_->remove(easy);
+    multi_of(easy).remove(easy);
     finish(*transfers_.at(easy), cancelled_error(flow));
     release(easy);
     news_.tell();
@@ -445,9 +443,33 @@ class CurlTransfers {
     for (CURL* easy : idle_) curl_easy_cleanup(easy);
     idle_.clear();
     multi_->close();
+    lists_->close();
   }
 
  private:
+  /// What libcurl hands back with a socket.
+  struct Sockets {
+    CurlTransfers* self;
+    CurlMulti* multi;
+  };
+
+  std::shared_ptr<CurlMulti> create_multi() {
+    return CurlMulti::create(
+        strand_,
+        {[this](CURL* easy, CURLcode result) { done(easy, result); },
+         [this](const std::string& why) { fail_all(Kind::kBroken, why); }, [this] { acted(); }});
+  }
+
+  /// Whether a request has a connection to itself while it lasts. libcurl 7.88 may never tell the end
+  /// of a long answer that shares one, so lists do not use HTTP/2. Their connections are kept apart:
+  /// where it has met HTTP/1.1, libcurl does not share connections either.
+  bool is_alone(const HttpRequest& request) const {
+    return request.list && server_.url.starts_with("https:");
+  }
+  CurlMulti& multi_of(CURL* easy) {
+    return is_alone(transfers_.at(easy)->request) ? *lists_ : *multi_;
+  }
+
   void acted() {
     if (news_.over_shared_connection() && !transfers_.empty()) multi_->look_for_held_input();
     news_.tell();
@@ -497,18 +519,19 @@ class CurlTransfers {
   static int on_socket_opened(void* impl, curl_socket_t fd, curlsocktype) {
     // Data that nobody acknowledges ends the connection after this time; so do unanswered
     // keep-alive probes.
-    auto* self = static_cast<CurlTransfers*>(impl);
+    const auto* sockets = static_cast<const Sockets*>(impl);
+    CurlTransfers* const self = sockets->self;
     const auto timeout = static_cast<unsigned>(self->server_.user_timeout.count());
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
-    self->multi_->opened(fd);
+    sockets->multi->opened(fd);
     self->monitor_->opened(fd);
     return CURL_SOCKOPT_OK;
   }
 
   static int on_socket_closed(void* impl, curl_socket_t fd) {
-    auto* self = static_cast<CurlTransfers*>(impl);
-    self->monitor_->closed(fd);
-    self->multi_->closed(fd);
+    const auto* sockets = static_cast<const Sockets*>(impl);
+    sockets->self->monitor_->closed(fd);
+    sockets->multi->closed(fd);
     return ::close(fd);
   }
 
@@ -557,7 +580,7 @@ class CurlTransfers {
     while (!transfers_.empty()) {
       const auto it = transfers_.begin();
       CURL* easy = it->first;
-      multi_->remove(easy);
+      multi_of(easy).remove(easy);
       finish(*it->second, TransportError(kind, fmt::format("{}: {}", it->second->flow->what, why)));
       release(easy);
     }
@@ -576,7 +599,7 @@ class CurlTransfers {
         kind_of(result, easy, transfer.error) == Kind::kBroken &&
         ++transfer.begun_again < kMostTries) {
       transfer.sent = 0;
-      if (multi_->add(easy) == CURLM_OK) return;
+      if (multi_of(easy).add(easy) == CURLM_OK) return;
     }
     // libcurl is content with half a head.
     if (result == CURLE_OK && !transfer.head_done) result = CURLE_GOT_NOTHING;
@@ -650,7 +673,9 @@ class CurlTransfers {
     }
     if (server_.compression && !request.streaming) set(CURLOPT_ACCEPT_ENCODING, "gzip");
 
-    set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
+    const bool alone = is_alone(request);
+    set(CURLOPT_HTTP_VERSION,
+        static_cast<long>(alone ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
     // Without TLS it is HTTP/1.1: to wait for a connection that may be shared would be to wait for
     // the first answer.
     set(CURLOPT_PIPEWAIT, server_.url.starts_with("https:") ? 1L : 0L);
@@ -660,9 +685,10 @@ class CurlTransfers {
     set(CURLOPT_TCP_KEEPIDLE, static_cast<long>(server_.keepalive_idle.count()));
     set(CURLOPT_TCP_KEEPINTVL, static_cast<long>(server_.keepalive_interval.count()));
     set(CURLOPT_SOCKOPTFUNCTION, &CurlTransfers::on_socket_opened);
-    set(CURLOPT_SOCKOPTDATA, this);
+    Sockets* const sockets = alone ? &list_sockets_ : &shared_sockets_;
+    set(CURLOPT_SOCKOPTDATA, sockets);
     set(CURLOPT_CLOSESOCKETFUNCTION, &CurlTransfers::on_socket_closed);
-    set(CURLOPT_CLOSESOCKETDATA, this);
+    set(CURLOPT_CLOSESOCKETDATA, sockets);
 
     set_tls(easy, request);
     if (!server_.proxy.empty()) {
@@ -716,7 +742,10 @@ class CurlTransfers {
   TlsPolicy tls_policy_{server_.only_tls13, !server_.insecure};
   const std::shared_ptr<BufferPool> buffers_ = std::make_shared<BufferPool>();
   CurlMulti::Strand strand_;
-  std::shared_ptr<CurlMulti> multi_;
+  const std::shared_ptr<CurlMulti> multi_;
+  const std::shared_ptr<CurlMulti> lists_;  // has those that are alone
+  Sockets shared_sockets_{this, multi_.get()};
+  Sockets list_sockets_{this, lists_.get()};
   const std::shared_ptr<ConnectionMonitor> monitor_;
   Transfers transfers_;
   News news_;

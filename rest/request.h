@@ -24,6 +24,7 @@ struct Request {
   std::string content_type;
   std::string body;
   bool streaming = false;
+  bool list = false;
   /// How long the server was asked to go on with a watch; 0: it decides.
   std::chrono::milliseconds lasts{0};
   /// For messages: "list", "pods", "web-1".

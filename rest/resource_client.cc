@@ -264,6 +264,7 @@ api::Object ResourceClient::get(std::string name, GetOptions options, CallOption
 
 Awaitable<List<>> ResourceClient::async_list(ListOptions options, CallOptions call) const {
   Request request = make_request("GET", "list", resource_, ns_, "");
+  request.list = true;
   detail::add_list_options(request, options);
   return on_strand(client_, list_all(client_->shared_from_this(), resource_, std::move(request),
                                      BoundCall{std::move(call), binding_}));
@@ -276,6 +277,7 @@ List<> ResourceClient::list(ListOptions options, CallOptions call) const {
 Awaitable<ListMeta> ResourceClient::async_list_each(OnItem on_item, ListOptions options,
                                                     DecodeOptions decode, CallOptions call) const {
   Request request = make_request("GET", "list", resource_, ns_, "");
+  request.list = true;
   detail::add_list_options(request, options);
   return on_strand(client_, list_each(client_->shared_from_this(), resource_, std::move(request),
                                       std::move(on_item), std::move(decode),

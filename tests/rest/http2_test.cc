@@ -236,23 +236,36 @@ TEST_F(Http2Test, AWatchThatNobodyReadsHoldsUpNothingElse) {
 }
 
 // More comes than the readers can take, for all of them at once.
-TEST_F(Http2Test, LargeListsAtOnceAllComeToTheirEnd) {
-  std::vector<std::string> pods;
-  for (int i = 0; i < 20000; ++i) pods.push_back(pod_json("web-" + std::to_string(i)));
-  const std::string body = list_json(pods);
+TEST_F(Http2Test, LongAnswersAtOnceAllComeToTheirEnd) {
+  const std::string body(2'000'000, ' ');
   answer_ = [&](const HttpRequest&) -> HttpResponse { return {.body = body}; };
   const Client client{config()};
   auto endless = client.resource<Pod>("shop").dynamic().watch({.label_selector = "endless"});
   for (int round = 0; round < 20; ++round) {
-    std::vector<std::future<rest::List<>>> lists;
-    for (int i = 0; i < 6; ++i) {
-      lists.push_back(
-          start(client, client.resource<Pod>("shop").dynamic().async_list({}, {.timeout = kLong})));
-    }
-    for (auto& list : lists) EXPECT_EQ(list.get().items.size(), pods.size()) << round;
+    std::vector<std::future<std::string>> answers;
+    for (int i = 0; i < 6; ++i)
+      answers.push_back(start(client, client.async_get_raw("/long", {.timeout = kLong})));
+    for (auto& answer : answers) EXPECT_EQ(answer.get().size(), body.size()) << round;
     for (int i = 0; i < 2000; ++i) ASSERT_TRUE(endless.next());
   }
   EXPECT_EQ(tunnel_.connections(), 1);
+}
+
+TEST_F(Http2Test, ListsHaveAConnectionOfTheirOwn) {
+  answer_ = [](const HttpRequest& request) -> HttpResponse {
+    const std::string name = request.target.substr(request.target.rfind('/') + 1);
+    return {.body = name == "pods" ? list_json({pod_json("web")}) : pod_json(name)};
+  };
+  const Client client{config()};
+  const auto pods = client.resource<Pod>("shop");
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(pods.list({}, {.timeout = kLong}).items.size(), 1u);
+    auto watches = open_watches(client, 3);
+    for (int i = 0; i < 3; ++i)
+      expect_event(watches[static_cast<std::size_t>(i)], api::EventType::kAdded, i);
+    EXPECT_EQ(pods.get("web", {}, {.timeout = kLong}).name(), "web");
+  }
+  EXPECT_EQ(tunnel_.connections(), 2);
 }
 
 // Its buffered data is neither leaked (AddressSanitizer checks) nor delivered to the next watch.
