@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/nodes.h"
 #include "cmd/cluster/pods.h"
@@ -92,6 +93,7 @@ void add_daemon_set_controller(controller::Manager& manager) {
         for (const DaemonSet& set : manager.cache().view().list<DaemonSet>())
           enqueue(Request(set.ns(), set.name()));
       })
+      .options(expect_bursts)
       .reconcile(reconcile);
 }
 

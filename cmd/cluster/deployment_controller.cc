@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/pods.h"
 #include "lookout/base/numbers.h"
@@ -336,8 +337,10 @@ class Rollout {
 }  // namespace
 
 void add_deployment_controller(controller::Manager& manager) {
-  controller::Builder<Deployment>(manager).owns<ReplicaSet>().reconcile(
-      [](const Request& request, Context& context) -> Result {
+  controller::Builder<Deployment>(manager)
+      .owns<ReplicaSet>()
+      .options(expect_bursts)
+      .reconcile([](const Request& request, Context& context) -> Result {
         auto deployment = context.find<Deployment>(request);
         if (!deployment || controller::is_being_deleted(*deployment)) return {};
         return Rollout(*std::move(deployment), context).step();

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/pods.h"
 #include "lookout/api/time.h"
@@ -154,7 +155,7 @@ Result reconcile(const Request& request, Context& context) {
 }  // namespace
 
 void add_job_controller(controller::Manager& manager) {
-  controller::Builder<Job>(manager).owns<Pod>().reconcile(reconcile);
+  controller::Builder<Job>(manager).owns<Pod>().options(expect_bursts).reconcile(reconcile);
 }
 
 }  // namespace lookout::cmd::cluster

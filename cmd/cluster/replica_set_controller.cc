@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/pods.h"
 #include "lookout/controller/builder.h"
@@ -47,7 +48,7 @@ Result reconcile(const Request& request, Context& context) {
 }  // namespace
 
 void add_replica_set_controller(controller::Manager& manager) {
-  controller::Builder<ReplicaSet>(manager).owns<Pod>().reconcile(reconcile);
+  controller::Builder<ReplicaSet>(manager).owns<Pod>().options(expect_bursts).reconcile(reconcile);
 }
 
 }  // namespace lookout::cmd::cluster

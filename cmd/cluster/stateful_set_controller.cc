@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/pods.h"
 #include "cmd/cluster/revisions.h"
@@ -173,8 +174,11 @@ class Replicas {
 }  // namespace
 
 void add_stateful_set_controller(controller::Manager& manager) {
-  controller::Builder<StatefulSet>(manager).owns<Pod>().owns<ControllerRevision>().reconcile(
-      [](const Request& request, Context& context) -> Result {
+  controller::Builder<StatefulSet>(manager)
+      .owns<Pod>()
+      .owns<ControllerRevision>()
+      .options(expect_bursts)
+      .reconcile([](const Request& request, Context& context) -> Result {
         auto set = context.find<StatefulSet>(request);
         if (set && !controller::is_being_deleted(*set)) Replicas(*std::move(set), context).step();
         return {};
