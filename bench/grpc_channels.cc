@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/run_main.h"
 #include "lookout/registry/clients/grpc.h"
 #include "tests/registry/fixed_discovery.h"
 #include "tests/support/greeter_server.h"
@@ -161,10 +162,5 @@ int run(int argc, char** argv) {
 }  // namespace lookout::bench
 
 int main(int argc, char** argv) {
-  try {
-    return lookout::bench::run(argc, argv);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "grpc_channels: {}\n", e.what());
-    return 1;
-  }
+  return lookout::bench::run_main("grpc_channels", [&] { return lookout::bench::run(argc, argv); });
 }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "bench/objects.h"
+#include "bench/run_main.h"
 #include "lookout/api/merge_patch.h"
 #include "lookout/apiserver/server.h"
 #include "lookout/registry/kratos/registry.h"
@@ -147,10 +148,6 @@ int run(int argc, char** argv) {
 }  // namespace lookout::bench
 
 int main(int argc, char** argv) {
-  try {
-    return lookout::bench::run(argc, argv);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "registry_memory: {}\n", e.what());
-    return 1;
-  }
+  return lookout::bench::run_main("registry_memory",
+                                  [&] { return lookout::bench::run(argc, argv); });
 }

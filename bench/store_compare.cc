@@ -20,6 +20,7 @@
 
 #include "bench/load/objects.h"
 #include "bench/load/stamp.h"
+#include "bench/run_main.h"
 #include "lookout/api/error.h"
 #include "lookout/api/json.h"
 #include "lookout/k8s/core/v1.h"
@@ -205,25 +206,23 @@ class Comparison {
   std::atomic<std::size_t> touched_{0};
 };
 
+int run(int argc, char** argv) {
+  const std::string_view job = argc > 2 ? argv[1] : "";
+  if (job == "objects") {
+    print_objects(std::strtoull(argv[2], nullptr, 10));
+    return 0;
+  }
+  if (job == "run") {
+    Comparison(Objects(argv[2])).run();
+    return 0;
+  }
+  fmt::print(stderr, "usage: store_compare objects COUNT|run FILE\n");
+  return 2;
+}
+
 }  // namespace
 }  // namespace lookout::bench
 
 int main(int argc, char** argv) {
-  using namespace lookout::bench;
-  const std::string_view job = argc > 2 ? argv[1] : "";
-  try {
-    if (job == "objects") {
-      print_objects(std::strtoull(argv[2], nullptr, 10));
-      return 0;
-    }
-    if (job == "run") {
-      Comparison(Objects(argv[2])).run();
-      return 0;
-    }
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "store_compare: {}\n", error.what());
-    return 1;
-  }
-  fmt::print(stderr, "usage: store_compare objects COUNT|run FILE\n");
-  return 2;
+  return lookout::bench::run_main("store_compare", [&] { return lookout::bench::run(argc, argv); });
 }

@@ -11,23 +11,16 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
-#include <cerrno>
-#include <charconv>
-#include <cstdio>
-#include <cstring>
 #include <functional>
 #include <future>
 #include <mutex>
-#include <unordered_map>
 
-#include "lookout/base/ascii.h"
-#include "lookout/base/async_event.h"
-#include "lookout/base/numbers.h"
 #include "rest/buffer_pool.h"
-#include "rest/call_from_c.h"
 #include "rest/connection_monitor.h"
+#include "rest/curl_errors.h"
 #include "rest/curl_multi.h"
-#include "rest/refused_stream.h"
+#include "rest/curl_transfer.h"
+#include "rest/http_flow.h"
 #include "rest/server_address.h"
 #include "rest/tls_policy.h"
 
@@ -60,305 +53,10 @@ bool is_transient(const std::exception& e) {
 namespace detail {
 namespace {
 
-class CurlTransport;
-
-/// What the transport's strand and the reading coroutine share.
-struct Flow {
-  // How much of a body may lie unread before the server has to wait.
-  static constexpr std::size_t kHighWater = 256u << 10;
-
-  Flow(boost::asio::any_io_executor executor, std::weak_ptr<CurlTransport> owner,
-       std::shared_ptr<BufferPool> pool, std::string description)
-      : event(std::move(executor)),
-        transport(std::move(owner)),
-        buffers(std::move(pool)),
-        what(std::move(description)) {}
-
-  AsyncEvent event;
-  const std::weak_ptr<CurlTransport> transport;
-  const std::shared_ptr<BufferPool> buffers;
-  const std::string what;  // "GET https://host/path", for messages
-
-  std::mutex mutex;
-  std::optional<HttpHead> head;  // guarded by mutex, as all below
-  std::string buffer;
-  bool paused = false;
-  bool finished = false;
-  std::optional<TransportError> error;
-  bool cancelled = false;
-
-  CURL* easy = nullptr;  // on the transport's strand only; null before and after the transfer
-
-  /// With the mutex held.
-  void throw_if_cancelled() const {
-    if (!cancelled) return;
-    // Why it could not go on says more, if it says that it was ended, too.
-    if (error && error->kind() == TransportError::Kind::kCancelled) throw TransportError(*error);
-    throw TransportError(TransportError::Kind::kCancelled, what + ": cancelled");
-  }
-
-  /// True if the reader has to be woken.
-  void finish(std::optional<TransportError> why) {
-    const std::lock_guard lock(mutex);
-    finished = true;
-    error = std::move(why);
-  }
-};
-
 using Kind = TransportError::Kind;
 
 /// CallOptions::may_send has said no.
 constexpr const char* kNotSent = ": not sent: its sender may not send it any more";
-
-/// What the other side says in TLS when it does not want to go on (RFC 8446, 6.2); with TLS 1.3 it
-/// comes after what this side takes for the end of the handshake.
-bool is_tls_alert(std::string_view text) {
-  return text.find("SSL routines") != std::string_view::npos &&
-         text.find(" alert ") != std::string_view::npos;
-}
-
-/// Whether the other side went away in the middle of the handshake: a server or a proxy that ends
-/// or is only beginning, and not one that is somebody else.
-bool broke_in_handshake(std::string_view text) {
-  for (const char* sign : {"SSL_ERROR_SYSCALL", "reset by peer", "Broken pipe", "unexpected eof"}) {
-    if (text.find(sign) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
-Kind kind_of(CURLcode code, CURL* easy, std::string_view text) {
-  long proxy_answer = 0;
-  curl_easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &proxy_answer);
-  if (code == CURLE_RECV_ERROR && proxy_answer >= 300) return Kind::kUnreachable;
-  if ((code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR) && is_tls_alert(text))
-    return Kind::kTls;
-  switch (code) {
-    case CURLE_COULDNT_CONNECT: {
-      long os_error = 0;
-      curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_error);
-      return os_error == ECONNREFUSED ? Kind::kRefused : Kind::kUnreachable;
-    }
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_RESOLVE_PROXY:
-      return Kind::kUnreachable;
-    case CURLE_OPERATION_TIMEDOUT: {
-      curl_off_t connected = 0;
-      curl_easy_getinfo(easy, CURLINFO_APPCONNECT_TIME_T, &connected);
-      curl_off_t connected_plain = 0;
-      curl_easy_getinfo(easy, CURLINFO_CONNECT_TIME_T, &connected_plain);
-      return connected == 0 && connected_plain == 0 ? Kind::kUnreachable : Kind::kTimeout;
-    }
-    case CURLE_SSL_CONNECT_ERROR:
-      return broke_in_handshake(text) ? Kind::kBroken : Kind::kTls;
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR:
-    case CURLE_SSL_INVALIDCERTSTATUS:
-      return Kind::kTls;
-    case CURLE_RECV_ERROR:
-    case CURLE_SEND_ERROR:
-    case CURLE_SEND_FAIL_REWIND:
-    case CURLE_GOT_NOTHING:
-    case CURLE_PARTIAL_FILE:
-    case CURLE_HTTP2:
-    case CURLE_HTTP2_STREAM:
-      return Kind::kBroken;
-    case CURLE_WEIRD_SERVER_REPLY:
-    case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
-    case CURLE_BAD_CONTENT_ENCODING:
-      return Kind::kProtocol;
-    default:
-      return Kind::kOther;
-  }
-}
-
-ConnectionMonitor::Port local_port_of(CURL* easy) {
-  long port = 0;
-  curl_easy_getinfo(easy, CURLINFO_LOCAL_PORT, &port);
-  return static_cast<ConnectionMonitor::Port>(std::max(port, 0L));
-}
-
-/// The flows whose readers have something to look at, until libcurl has done what it could do: a
-/// reader that is woken then finds the head, the body and the end of a short answer at once. Used
-/// on the strand only.
-class News {
- public:
-  void add(std::shared_ptr<Flow> flow) {
-    // It is mostly the last one.
-    if (flows_.empty() || flows_.back() != flow) flows_.push_back(std::move(flow));
-  }
-
-  /// Something has come over a connection that transfers may share.
-  void came_over_shared_connection() { shared_ = true; }
-  bool over_shared_connection() const { return shared_; }
-
-  /// Wakes the readers, after the handler that runs now.
-  void tell() {
-    for (const auto& flow : flows_) flow->event.ring_next();
-    flows_.clear();
-    shared_ = false;
-  }
-
- private:
-  bool shared_ = false;
-  std::vector<std::shared_ptr<Flow>> flows_;
-};
-
-struct Transfer;
-using Transfers = std::unordered_map<CURL*, std::unique_ptr<Transfer>>;
-
-/// One request on its way; lives on the strand from start to end.
-struct Transfer {
-  std::shared_ptr<Flow> flow;
-  ConnectionMonitor* monitor = nullptr;
-  const Transfers* all = nullptr;  // those of the transport
-  News* news = nullptr;
-  HttpRequest request;
-  curl_slist* headers = nullptr;
-  curl_slist* connect_to = nullptr;
-  HttpHead head;
-  bool head_done = false;
-  std::size_t sent = 0;  // of the body
-  bool held_back = false;
-  bool held = false;  // what arrived last was not taken; libcurl holds it
-  // libcurl hands over what it has held. Over HTTP/2 it lets the server send more (up to 32 MB)
-  // each time that a transfer goes on, and gives up one for which it would have to hold 64 MB.
-  bool takes_all = false;
-  bool probe = false;  // the monitor's question
-  StreamNotes stream;
-  int begun_again = 0;
-  const ConnectionMonitor::TimePoint begun = ConnectionMonitor::Clock::now();
-  ConnectionMonitor::TimePoint heard = ConnectionMonitor::TimePoint::min();
-  ConnectionMonitor::Port lost_port = 0;  // of the connection that was given up
-  std::string lost;                       // why
-  char error[CURL_ERROR_SIZE] = {};
-  std::string failure;  // what a callback threw
-
-  Transfer() = default;
-  Transfer(const Transfer&) = delete;
-  Transfer& operator=(const Transfer&) = delete;
-  ~Transfer() {
-    curl_slist_free_all(headers);
-    curl_slist_free_all(connect_to);
-  }
-
-  std::size_t on_header(std::string_view line) {
-    heard = ConnectionMonitor::Clock::now();
-    if (head.http2) news->came_over_shared_connection();
-    if (line.starts_with("HTTP/")) {
-      head = {};
-      head.http2 = line.starts_with("HTTP/2");
-      const std::size_t space = line.find(' ');
-      if (space != std::string_view::npos)
-        std::from_chars(line.data() + space + 1, line.data() + line.size(), head.status);
-    } else if (base::starts_with_ignoring_case(line, "content-type:")) {
-      head.content_type = base::trim(line.substr(13));
-    } else if (base::starts_with_ignoring_case(line, "retry-after:")) {
-      // A date is possible, too; like client-go, we take numbers only.
-      const auto seconds = base::parse_number<std::int32_t>(base::trim(line.substr(12)));
-      if (seconds && *seconds >= 0) head.retry_after = std::chrono::seconds(*seconds);
-    } else if (base::starts_with_ignoring_case(line, "warning:")) {
-      head.warnings.emplace_back(base::trim(line.substr(8)));
-    } else if (base::trim(line).empty() && head.status >= 200 && !head_done) {
-      head_done = true;
-      {
-        const std::lock_guard lock(flow->mutex);
-        flow->head = head;
-      }
-      news->add(flow);
-    }
-    return line.size();
-  }
-
-  std::size_t on_send(char* out, std::size_t size) {
-    if (sent == 0 && request.held_back()) {
-      held_back = true;
-      return CURL_READFUNC_ABORT;
-    }
-    size = std::min(size, request.body.size() - sent);
-    std::memcpy(out, request.body.data() + sent, size);
-    sent += size;
-    return size;
-  }
-
-  std::size_t on_body(std::string_view bytes) {
-    heard = ConnectionMonitor::Clock::now();
-    if (head.http2) news->came_over_shared_connection();
-    bool ring = false;
-    {
-      const std::lock_guard lock(flow->mutex);
-      held = flow->buffer.size() >= Flow::kHighWater && !takes_all;
-      if (held) {
-        flow->paused = true;
-        return CURL_WRITEFUNC_PAUSE;
-      }
-      // The reader that finds nothing waits for the first bytes; the rest it will find by itself.
-      ring = flow->buffer.empty();
-      if (flow->buffer.capacity() < bytes.size() && ring) flow->buffer = flow->buffers->take();
-      flow->buffer.append(bytes);
-    }
-    if (ring) news->add(flow);
-    return bytes.size();
-  }
-};
-
-std::size_t header_callback(char* data, std::size_t size, std::size_t count, void* transfer) {
-  auto* const self = static_cast<Transfer*>(transfer);
-  return call_from_c(self->failure, std::size_t{0}, [&] {
-    return self->on_header({data, size * count});
-  });
-}
-
-std::size_t write_callback(char* data, std::size_t size, std::size_t count, void* transfer) {
-  auto* const self = static_cast<Transfer*>(transfer);
-  return call_from_c(self->failure, std::size_t{CURL_WRITEFUNC_ERROR}, [&] {
-    return self->on_body({data, size * count});
-  });
-}
-
-std::size_t read_callback(char* out, std::size_t size, std::size_t count, void* transfer) {
-  return static_cast<Transfer*>(transfer)->on_send(out, size * count);
-}
-
-/// libcurl sends a request again when a kept connection breaks before the answer: even one that
-/// changes something, and even if the server may have done it. It must not, once it has begun to
-/// send the body: it cannot have the body again. It may if the server has refused the stream.
-int seek_callback(void* pointer, curl_off_t offset, int origin) {
-  auto* transfer = static_cast<Transfer*>(pointer);
-  CURL* easy = transfer->flow->easy;
-  if (offset != 0 || origin != SEEK_SET ||
-      (!transfer->stream.never_begun() &&
-       !was_refused(easy, transfer->error, transfer->monitor->socket_of(local_port_of(easy)))))
-    return CURL_SEEKFUNC_FAIL;
-  transfer->sent = 0;
-  return CURL_SEEKFUNC_OK;
-}
-
-int debug_callback(CURL* easy, curl_infotype type, char* data, std::size_t size, void* transfer) {
-  if (type != CURLINFO_TEXT) return 0;
-  auto* const self = static_cast<Transfer*>(transfer);
-  const auto last_begun = self->stream.note({data, size});
-  if (!last_begun) return 0;
-  const ConnectionMonitor::Port port = local_port_of(easy);
-  for (const auto& [other, its] : *self->all) {
-    if (local_port_of(other) == port) its->stream.gone_away(*last_begun);
-  }
-  return 0;
-}
-
-/// libcurl 7.88 does not let go of what it holds for a paused transfer that ends while others use
-/// its connection: the next transfer of the handle would be given it, and the handle's end does not
-/// free it. The end of a transfer that has a connection to itself does.
-void let_go_of_held_data(CURL* easy) {
-  curl_easy_reset(easy);
-  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "file");
-  curl_easy_setopt(easy, CURLOPT_URL, "file:///dev/null");
-  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_perform(easy);
-}
 
 curl_blob blob_of(const std::string& text) {
   return {const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
@@ -420,7 +118,8 @@ class CurlTransfers {
   void resume(const Flow& flow) {
     CURL* easy = flow.easy;
     if (easy == nullptr) return;
-    transfers_.at(easy)->takes_all = true;
+    Transfer& transfer = *transfers_.at(easy);
+    transfer.takes_all = transfer.head.http2;
     multi_of(easy).resume(easy);
     if (const auto left = transfers_.find(easy); left != transfers_.end())
       left->second->takes_all = false;
@@ -447,7 +146,7 @@ class CurlTransfers {
   }
 
  private:
-  /// What libcurl hands back with a socket.
+  /// The argument of the callbacks that open and close sockets.
   struct Sockets {
     CurlTransfers* self;
     CurlMulti* multi;
@@ -460,14 +159,15 @@ class CurlTransfers {
          [this](const std::string& why) { fail_all(Kind::kBroken, why); }, [this] { acted(); }});
   }
 
-  /// Whether a request has a connection to itself while it lasts. libcurl 7.88 may never tell the end
-  /// of a long answer that shares one, so lists do not use HTTP/2. Their connections are kept apart:
-  /// where it has met HTTP/1.1, libcurl does not share connections either.
-  bool is_alone(const HttpRequest& request) const {
+  /// Whether a request shares its connection with no other while it lasts. libcurl 7.88 may never
+  /// report the end of a long answer over HTTP/2, so lists use HTTP/1.1. They have a pool of
+  /// connections of their own, because libcurl uses HTTP/2 with no host for which it has seen
+  /// HTTP/1.1.
+  bool has_own_connection(const HttpRequest& request) const {
     return request.list && server_.url.starts_with("https:");
   }
   CurlMulti& multi_of(CURL* easy) {
-    return is_alone(transfers_.at(easy)->request) ? *lists_ : *multi_;
+    return has_own_connection(transfers_.at(easy)->request) ? *lists_ : *multi_;
   }
 
   void acted() {
@@ -640,26 +340,13 @@ class CurlTransfers {
     } else {
       set(CURLOPT_POST, 1L);
       set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-      set(CURLOPT_READFUNCTION, &read_callback);
-      set(CURLOPT_READDATA, &transfer);
-      set(CURLOPT_SEEKFUNCTION, &seek_callback);
-      set(CURLOPT_SEEKDATA, &transfer);
       set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
     }
-    if (server_.url.starts_with("https:")) {  // else there is no HTTP/2
-      set(CURLOPT_VERBOSE, 1L);
-      set(CURLOPT_DEBUGFUNCTION, &debug_callback);
-      set(CURLOPT_DEBUGDATA, &transfer);
-    }
-
+    set_callbacks(easy, transfer);
+    if (server_.url.starts_with("https:")) set(CURLOPT_VERBOSE, 1L);  // else there is no HTTP/2
     set(CURLOPT_NOSIGNAL, 1L);
     // A cancelled transfer does not wait until its host name has been looked up.
     set(CURLOPT_QUICK_EXIT, 1L);
-    set(CURLOPT_ERRORBUFFER, transfer.error);
-    set(CURLOPT_HEADERFUNCTION, &header_callback);
-    set(CURLOPT_HEADERDATA, &transfer);
-    set(CURLOPT_WRITEFUNCTION, &write_callback);
-    set(CURLOPT_WRITEDATA, &transfer);
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     set(CURLOPT_PROTOCOLS_STR, "http,https");
     // libcurl allocates them anew for each transfer. Only lists are long; and a thousand idle watches
@@ -673,9 +360,9 @@ class CurlTransfers {
     }
     if (server_.compression && !request.streaming) set(CURLOPT_ACCEPT_ENCODING, "gzip");
 
-    const bool alone = is_alone(request);
+    const bool own = has_own_connection(request);
     set(CURLOPT_HTTP_VERSION,
-        static_cast<long>(alone ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
+        static_cast<long>(own ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
     // Without TLS it is HTTP/1.1: to wait for a connection that may be shared would be to wait for
     // the first answer.
     set(CURLOPT_PIPEWAIT, server_.url.starts_with("https:") ? 1L : 0L);
@@ -685,7 +372,7 @@ class CurlTransfers {
     set(CURLOPT_TCP_KEEPIDLE, static_cast<long>(server_.keepalive_idle.count()));
     set(CURLOPT_TCP_KEEPINTVL, static_cast<long>(server_.keepalive_interval.count()));
     set(CURLOPT_SOCKOPTFUNCTION, &CurlTransfers::on_socket_opened);
-    Sockets* const sockets = alone ? &list_sockets_ : &shared_sockets_;
+    Sockets* const sockets = own ? &list_sockets_ : &shared_sockets_;
     set(CURLOPT_SOCKOPTDATA, sockets);
     set(CURLOPT_CLOSESOCKETFUNCTION, &CurlTransfers::on_socket_closed);
     set(CURLOPT_CLOSESOCKETDATA, sockets);
@@ -743,7 +430,7 @@ class CurlTransfers {
   const std::shared_ptr<BufferPool> buffers_ = std::make_shared<BufferPool>();
   CurlMulti::Strand strand_;
   const std::shared_ptr<CurlMulti> multi_;
-  const std::shared_ptr<CurlMulti> lists_;  // has those that are alone
+  const std::shared_ptr<CurlMulti> lists_;
   Sockets shared_sockets_{this, multi_.get()};
   Sockets list_sockets_{this, lists_.get()};
   const std::shared_ptr<ConnectionMonitor> monitor_;
@@ -752,6 +439,8 @@ class CurlTransfers {
   std::vector<CURL*> idle_;
   bool closed_ = false;
 };
+
+}  // namespace
 
 class CurlTransport : public HttpTransport, public std::enable_shared_from_this<CurlTransport> {
  public:
@@ -787,6 +476,8 @@ class CurlTransport : public HttpTransport, public std::enable_shared_from_this<
   std::shared_ptr<CurlTransfers> transfers_;
 };
 
+namespace {
+
 class CurlExchange : public HttpExchange {
  public:
   explicit CurlExchange(std::shared_ptr<Flow> flow) : flow_(std::move(flow)) {}
@@ -803,30 +494,6 @@ class CurlExchange : public HttpExchange {
 
   std::shared_ptr<Flow> flow_;
 };
-
-std::shared_ptr<HttpExchange> CurlTransport::start(HttpRequest request,
-                                                   boost::asio::any_io_executor executor) {
-  auto flow =
-      std::make_shared<Flow>(std::move(executor), weak_from_this(), transfers_->buffers(),
-                             request.method + " " + transfers_->server().url + request.target);
-  // On a thread of the loop it runs at once: waking another thread takes longer.
-  boost::asio::dispatch(transfers_->strand(),
-                        [self = shared_from_this(), flow, request = std::move(request)]() mutable {
-                          self->transfers_->begin(std::move(flow), std::move(request));
-                        });
-  return std::make_shared<CurlExchange>(std::move(flow));
-}
-
-void CurlTransport::shutdown() {
-  auto closed = std::make_shared<std::promise<void>>();
-  boost::asio::post(transfers_->strand(), [self = shared_from_this(), closed] {
-    self->transfers_->close("the client was closed");
-    closed->set_value();
-  });
-  const auto executor = transfers_->strand().get_inner_executor();
-  if (!executor.running_in_this_thread() && !executor.context().stopped())
-    closed->get_future().wait();
-}
 
 CurlExchange::~CurlExchange() {
   bool finished = false;
@@ -892,6 +559,30 @@ Awaitable<std::string> CurlExchange::read(std::string reuse) {
 }
 
 }  // namespace
+
+std::shared_ptr<HttpExchange> CurlTransport::start(HttpRequest request,
+                                                   boost::asio::any_io_executor executor) {
+  auto flow =
+      std::make_shared<Flow>(std::move(executor), weak_from_this(), transfers_->buffers(),
+                             request.method + " " + transfers_->server().url + request.target);
+  // On a thread of the loop it runs at once: waking another thread takes longer.
+  boost::asio::dispatch(transfers_->strand(),
+                        [self = shared_from_this(), flow, request = std::move(request)]() mutable {
+                          self->transfers_->begin(std::move(flow), std::move(request));
+                        });
+  return std::make_shared<CurlExchange>(std::move(flow));
+}
+
+void CurlTransport::shutdown() {
+  auto closed = std::make_shared<std::promise<void>>();
+  boost::asio::post(transfers_->strand(), [self = shared_from_this(), closed] {
+    self->transfers_->close("the client was closed");
+    closed->set_value();
+  });
+  const auto executor = transfers_->strand().get_inner_executor();
+  if (!executor.running_in_this_thread() && !executor.context().stopped())
+    closed->get_future().wait();
+}
 
 std::shared_ptr<HttpTransport> HttpTransport::create(boost::asio::io_context& context,
                                                      HttpServer server) {

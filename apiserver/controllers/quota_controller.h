@@ -41,7 +41,7 @@ class QuotaController {
   resources::ServedResourcePtr find(const std::string& group, const std::string& plural) const;
   void mark_all();
   Names names() const;
-  /// Watches all that quotas count. False if a name is about something that is not served (yet).
+  /// Watches every resource that a quota counts. False if one of them is not served (yet).
   bool watch_counted();
 
   const Context context_;

@@ -1,4 +1,4 @@
-// What carries the calls of a channel: HTTP/2 connections, or what stands in for them.
+// Carrier: the connection of a channel to one server. Tests replace it.
 #pragma once
 
 #include "lookout/base/detail/asio.h"  // before Asio
@@ -17,9 +17,9 @@
 
 namespace lookout::apiserver::grpc {
 
-/// Carries calls to one server, and answers them: messages are bytes here, each behind its head. The
-/// functions that are virtual are called on the strand. What it knows of a call it tells with
-/// CallState's opened(), receive(), finish() and fail(), on the strand as well.
+/// Sends calls to one server and hands back the answers. A message here is its five-byte gRPC
+/// header and its bytes. The virtual functions are called on the strand. The carrier reports a
+/// call's progress with CallState's opened(), receive(), finish() and fail(), on the strand, too.
 class Carrier : public std::enable_shared_from_this<Carrier> {
  public:
   using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;

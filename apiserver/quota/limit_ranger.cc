@@ -56,7 +56,7 @@ ResourceList defaults_of(const Object& range, std::string_view field) {
   return out;
 }
 
-/// What a container, a pod or a claim asks for.
+/// The requests and limits of a container, a pod or a claim.
 struct Asked {
   ResourceList requests;
   ResourceList limits;

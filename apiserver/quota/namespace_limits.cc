@@ -90,7 +90,7 @@ Object with_status(const Object& quota, const ResourceList& hard, const Resource
   return Object::from(document);
 }
 
-/// What an object uses more than it did: nothing is negative.
+/// By how much each usage has grown. Usages that have not grown are left out.
 ResourceList increase(const ResourceList& now, const ResourceList& before) {
   ResourceList out;
   for (const auto& [name, amount] : now) {
@@ -287,7 +287,7 @@ std::vector<ServedResourcePtr> NamespaceLimits::counted_by(
 }
 
 Awaitable<std::vector<ResourceList>> NamespaceLimits::count(std::string ns,
-                                                            std::vector<Object> quotas) {
+                                                            std::vector<Object> quotas) const {
   std::vector<ResourceList> hard;
   std::vector<ResourceList> out(quotas.size());
   std::set<std::string, std::less<>> names;

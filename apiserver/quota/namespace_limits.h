@@ -16,10 +16,10 @@
 
 namespace lookout::apiserver::quota {
 
-/// What may be created in a namespace. A quota's `status.used` is the account: a creation adds to
-/// it before the object is written, by compare and swap, so that creations beside each other never
-/// overrun it, those of other servers on the same storage included. What goes is taken off by
-/// settle(), which counts again while nothing of the namespace is being created here.
+/// Applies a namespace's LimitRanges and ResourceQuotas. Before an object is written, charge() adds
+/// what it uses to `status.used` of the quotas, by compare and swap: concurrent creations never
+/// exceed a quota, even on several servers with one storage. Deletions subtract nothing: settle()
+/// counts everything again, while this server creates nothing in the namespace.
 ///
 /// Safe to use from many threads. Refusals are api::StatusError (403).
 class NamespaceLimits {
@@ -27,8 +27,8 @@ class NamespaceLimits {
   /// Keeps the reference.
   explicit NamespaceLimits(resources::ResourceRegistry& resources);
 
-  /// Called, on any thread, with a namespace whose account may be too high. Before the first
-  /// request.
+  /// `stale` is called, on any thread, with each namespace whose `status.used` may be too high. Set
+  /// it before the first request.
   void on_stale(std::function<void(const std::string& ns)> stale) { stale_ = std::move(stale); }
 
   /// A new pod with the default requests and limits of its namespace.
@@ -38,14 +38,15 @@ class NamespaceLimits {
   Awaitable<void> check(resources::ServedResourcePtr resource, std::string ns, api::Object object,
                         api::Object old);
 
-  /// What was added to accounts for one write.
+  /// What one write has added to the quotas.
   class Charge {
    public:
     Charge() = default;
     ~Charge();
     Charge(Charge&& other) noexcept;
     Charge& operator=(Charge&&) = delete;
-    /// The object has been written. Otherwise the account is counted again some time later.
+    /// The object has been written. A charge that is neither kept nor refunded makes its namespace
+    /// stale.
     void keep();
 
    private:
@@ -57,32 +58,32 @@ class NamespaceLimits {
     Gate::Pass pass_;
   };
 
-  /// Adds what an object uses, or what it uses more than `old`, to all accounts that are
-  /// concerned. Throws if a quota does not allow it. The charge must end when the object has been
-  /// written: settle() waits for it.
+  /// Adds what an object uses, or the increase over `old`, to all quotas that count it. Throws if
+  /// one of them does not allow it. End the charge when the object has been written: settle()
+  /// waits for it.
   Awaitable<Charge> charge(resources::ServedResourcePtr resource, std::string ns,
                            api::Object object, api::Object old, bool dry_run);
-  /// Takes it off again: nothing was written.
+  /// Subtracts the charge again, because the object was not written.
   Awaitable<void> refund(Charge charge);
 
-  /// Whether a change of such objects may be refused or charged.
+  /// Whether updates of such objects are checked and charged, too.
   static bool concerns_updates(const api::Resource& type);
 
-  /// Counts what a namespace uses, and writes it and the limits to the status of its quotas.
+  /// Counts what a namespace uses. Writes the usage and the limits to the status of its quotas.
   Awaitable<void> settle(std::string ns);
 
-  /// A client of this server has written a quota or a range: the next request sees it.
+  /// A client of this server has written a quota or a range: the next request reads it.
   void note(const resources::ServedResource& resource, const api::Object& object);
 
-  /// The resources that some of these quotas count.
+  /// The served resources whose objects these quota names (`pods`, `count/jobs.batch`) count.
   std::vector<resources::ServedResourcePtr> counted_by(
       const std::set<std::string, std::less<>>& names) const;
 
  private:
   Awaitable<std::vector<api::Object>> list(resources::ServedResourcePtr resource, std::string ns,
                                            bool latest);
-  /// What each of the quotas counts.
-  Awaitable<std::vector<ResourceList>> count(std::string ns, std::vector<api::Object> quotas);
+  /// The usage in `ns`, for each of the quotas.
+  Awaitable<std::vector<ResourceList>> count(std::string ns, std::vector<api::Object> quotas) const;
   Awaitable<void> add_to(std::string ns, std::string quota, ResourceList delta, bool taken);
   /// False if a quota changed meanwhile.
   Awaitable<bool> settle_once(std::string ns);

@@ -60,7 +60,7 @@ bool is_finished(const Object& pod) {
   return phase == "Succeeded" || phase == "Failed";
 }
 
-/// What a container, or a whole pod, uses by asking for it.
+/// What requests and limits count for in a quota: `cpu`, `requests.cpu`, `limits.cpu`, ...
 ResourceList compute_usage(const ResourceList& requests, const ResourceList& limits) {
   ResourceList out;
   for (const auto& [name, amount] : requests) {

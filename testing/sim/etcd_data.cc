@@ -236,7 +236,8 @@ std::string EtcdData::put_in(std::string_view request, Writing& writing, std::ui
   if (before != nullptr) detach(kv.key, before->lease);
   if (kv.lease != 0) lease->second.keys.insert(kv.key);
   writing.changes.push_back({false, kv});
-  keys_[kv.key].push_back({std::move(kv), false});
+  std::vector<Version>& versions = keys_[kv.key];
+  versions.push_back({std::move(kv), false});
   return out.text();
 }
 

@@ -617,6 +617,7 @@ EtcdModel::~EtcdModel() = default;
 
 std::vector<std::string> EtcdModel::endpoints() const {
   std::vector<std::string> out;
+  out.reserve(static_cast<std::size_t>(options_.members));
   for (int i = 0; i < options_.members; ++i) out.push_back(fmt::format("http://etcd-{}:2379", i));
   return out;
 }

@@ -48,12 +48,21 @@ class TypedObject : public Object {
   }
 };
 
-/// A type that clients and informers accept.
+namespace detail {
+
 template <class T>
-concept ResourceObject =
-    requires { sizeof(T); } &&  // (the other checks do not compile for an incomplete type)
-    std::derived_from<T, Object> && std::constructible_from<T, Object> && requires {
-      { T::kResource } -> std::convertible_to<ResourceType>;
-    };
+concept HasResource = requires {
+  { T::kResource } -> std::convertible_to<ResourceType>;
+};
+
+template <class T>
+concept ObjectView = std::derived_from<T, Object> && std::constructible_from<T, Object>;
+
+}  // namespace detail
+
+/// A type that clients and informers accept.
+// The size comes first: the other checks do not compile for an incomplete type.
+template <class T>
+concept ResourceObject = (sizeof(T) > 0) && detail::ObjectView<T> && detail::HasResource<T>;
 
 }  // namespace lookout::api

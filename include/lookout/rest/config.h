@@ -83,11 +83,11 @@ struct Impersonation {
 /// for HTTP/2: if a connection with a pending answer or watch is silent for `probe_after`, the
 /// client requests /version. If no answer comes within `probe_timeout`, it closes the connections
 /// that are still silent, and their requests fail with TransportError::Kind::kBroken: 45 seconds in
-/// total. Over HTTP/2, the probe uses the same connection. Over HTTP/1.1 it cannot, so it shows
-/// that the server answers, not that this connection is alive. There, a watch ends after
-/// `stream_silence` without data: bookmarks, which kube-apiserver sends every minute, keep it open,
-/// and a watch without bookmarks is restarted. Finally, every watch with a timeout ends at most
-/// `probe_after` + `probe_timeout` after that timeout.
+/// total. Over HTTP/2, the probe uses the same connection. Over HTTP/1.1 (everything without TLS,
+/// and lists always) it cannot, so it shows that the server answers, not that this connection is
+/// alive. There, a watch ends after `stream_silence` without data: bookmarks, which kube-apiserver
+/// sends every minute, keep it open, and a watch without bookmarks is restarted. Finally, every
+/// watch with a timeout ends at most `probe_after` + `probe_timeout` after that timeout.
 struct KeepAlive {
   std::chrono::seconds idle{15};
   std::chrono::seconds interval{5};

@@ -56,7 +56,7 @@ struct HttpRequest {
   std::shared_ptr<const std::string> ca;  // null: that of the server
   std::chrono::milliseconds timeout{0};   // for the whole exchange; 0: none
   bool streaming = false;                 // a watch: small pieces, as they come
-  bool list = false;                      // of whatever length
+  bool list = false;                      // a collection: its answer may be long
   std::function<bool()> may_send;         // asked before the head and the body leave; may be empty
 
   bool held_back() const { return may_send && !may_send(); }

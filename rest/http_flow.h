@@ -1,0 +1,65 @@
+// Flow: one answer, between the transport and the coroutine that reads it.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lookout/base/async_event.h"
+#include "lookout/rest/detail/http_transport.h"
+#include "rest/buffer_pool.h"
+
+namespace lookout::rest::detail {
+
+class CurlTransport;
+
+/// The transport's strand writes it, the reading coroutine reads it, on any thread.
+struct Flow {
+  // How much of a body may lie unread before the server has to wait.
+  static constexpr std::size_t kHighWater = 256u << 10;
+
+  Flow(boost::asio::any_io_executor executor, std::weak_ptr<CurlTransport> owner,
+       std::shared_ptr<BufferPool> pool, std::string description)
+      : event(std::move(executor)),
+        transport(std::move(owner)),
+        buffers(std::move(pool)),
+        what(std::move(description)) {}
+
+  AsyncEvent event;
+  const std::weak_ptr<CurlTransport> transport;
+  const std::shared_ptr<BufferPool> buffers;
+  const std::string what;  // "GET https://host/path", for messages
+
+  std::mutex mutex;
+  std::optional<HttpHead> head;  // guarded by mutex, as all below
+  std::string buffer;
+  bool paused = false;
+  bool finished = false;
+  std::optional<TransportError> error;
+  bool cancelled = false;
+
+  CURL* easy = nullptr;  // on the transport's strand only; null before and after the transfer
+
+  /// With the mutex held.
+  void throw_if_cancelled() const {
+    if (!cancelled) return;
+    // Why it could not go on says more, if it says that it was ended, too.
+    if (error && error->kind() == TransportError::Kind::kCancelled) throw TransportError(*error);
+    throw TransportError(TransportError::Kind::kCancelled, what + ": cancelled");
+  }
+
+  /// True if the reader has to be woken.
+  void finish(std::optional<TransportError> why) {
+    const std::lock_guard lock(mutex);
+    finished = true;
+    error = std::move(why);
+  }
+};
+
+}  // namespace lookout::rest::detail
