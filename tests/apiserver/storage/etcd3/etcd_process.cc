@@ -108,9 +108,15 @@ std::string EtcdCluster::etcdctl(std::vector<std::string> arguments,
 void EtcdCluster::wait_until_ready() const {
   // A client that asks for a certificate is asked at the port only.
   if (options_.tls) return;
-  // Nothing is written: tests count revisions.
+  // Nothing is written: tests count revisions. A member has a URL in the list once it has joined.
   const bool ready = eventually([&] {
-    return etcdctl({"get", "ready", "--write-out=json"}).find("\"header\"") != std::string::npos;
+    if (etcdctl({"get", "ready", "--write-out=json"}).find("\"header\"") == std::string::npos)
+      return false;
+    const std::string list = etcdctl({"member", "list"});
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (members_[i].process && list.find(endpoint(i)) == std::string::npos) return false;
+    }
+    return true;
   });
   if (!ready) throw std::runtime_error("the etcds do not get ready: see " + dir_.path().string());
 }
