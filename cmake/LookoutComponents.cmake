@@ -68,7 +68,8 @@ function(lookout_install_library library)
   endif()
 endfunction()
 
-# lookout_add_headers(COMPONENT LIBS...): lookout::COMPONENT, a component that has headers alone, for those who link LIBS.
+# lookout_add_headers(COMPONENT LIBS...): lookout::COMPONENT, a component without a library of its own, for those who link
+# LIBS.
 function(lookout_add_headers component)
   add_library(lookout_${component} INTERFACE)
   add_library(lookout::${component} ALIAS lookout_${component})
@@ -87,15 +88,11 @@ endfunction()
 
 # lookout_add_umbrella(COMPONENT): lookout::COMPONENT, which links all libraries of a component that has several.
 function(lookout_add_umbrella component)
-  add_library(lookout_${component} INTERFACE)
-  add_library(lookout::${component} ALIAS lookout_${component})
-  set_target_properties(lookout_${component} PROPERTIES EXPORT_NAME ${component})
+  set(libraries "")
   foreach(library IN LISTS LOOKOUT_${component}_LIBRARIES)
     if(TARGET lookout_${library})
-      target_link_libraries(lookout_${component} INTERFACE lookout_${library})
+      list(APPEND libraries lookout_${library})
     endif()
   endforeach()
-  if(LOOKOUT_INSTALL)
-    install(TARGETS lookout_${component} EXPORT lookout-${component} COMPONENT development)
-  endif()
+  lookout_add_headers(${component} ${libraries})
 endfunction()

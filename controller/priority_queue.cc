@@ -9,17 +9,16 @@
 #include <utility>
 
 #include "lookout/base/alarm.h"
+#include "lookout/tools/workqueue/queue.h"
 
 namespace lookout::controller {
 namespace {
 
+using workqueue::detail::seconds_since;
+
 /// More labels than that would make too many time series; the rest shares one.
 constexpr std::size_t kMaxPriorityLabels = 25;
 constexpr const char* kOtherPriorities = "exceeded_cardinality_limit";
-
-double seconds_between(Clock::TimePoint then, Clock::TimePoint now) {
-  return std::chrono::duration<double>(now - then).count();
-}
 
 }  // namespace
 
@@ -110,7 +109,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
       const std::lock_guard lock(mutex_);
       const Node at = find(request);
       if (at == nullptr || !at->second.working) return;
-      work_duration_.observe(seconds_between(at->second.work_began, options_.clock->now()));
+      work_duration_.observe(seconds_since(at->second.work_began, options_.clock->now()));
       at->second.working = false;
       working_.erase(&at->first);
       at->second.held = hold;
@@ -162,14 +161,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
 
   void collect(std::vector<metrics::Sample>& out) const {
     const std::lock_guard lock(mutex_);
-    const auto now = options_.clock->now();
-    double unfinished = 0;
-    double longest = 0;
-    for (const auto& [request, began] : working_) {
-      const double age = seconds_between(began, now);
-      unfinished += age;
-      longest = std::max(longest, age);
-    }
+    const auto work = workqueue::detail::work_in_progress(working_, options_.clock->now());
     const metrics::Collector::Labels labels{{"name", options_.name}, {"controller", options_.name}};
     const auto depth = [&](const std::string& priority, std::size_t value) {
       auto with_priority = labels;
@@ -189,9 +181,9 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     collector.histogram("workqueue_work_duration_seconds", "How long reconciling a request took.",
                         work_duration_);
     collector.gauge("workqueue_unfinished_work_seconds",
-                    "Seconds of work in progress, summed over all running reconciles.", unfinished);
+                    "Seconds of work in progress, summed over all running reconciles.", work.sum);
     collector.gauge("workqueue_longest_running_processor_seconds",
-                    "How long the longest running reconcile has run.", longest);
+                    "How long the longest running reconcile has run.", work.longest);
     collector.counter("workqueue_retries_total", "Requests that were added with a delay.",
                       static_cast<double>(retries_));
   }
@@ -283,7 +275,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     unplace(at);
     Entry& entry = at->second;
     const auto now = options_.clock->now();
-    queue_duration_.observe(seconds_between(entry.since, now));
+    queue_duration_.observe(seconds_since(entry.since, now));
     entry.pending = false;
     entry.age = 0;
     entry.working = true;

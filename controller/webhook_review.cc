@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "lookout/api/detail/texts.h"
 #include "lookout/base/base64.h"
 
 namespace lookout::controller {
@@ -28,13 +29,6 @@ api::GroupVersionResource resource_in(Value value) {
   return {text(value["group"]), text(value["version"]), text(value["resource"])};
 }
 
-std::vector<std::string> texts(Value value) {
-  std::vector<std::string> out;
-  out.reserve(value.size());
-  for (const Value each : value.elements()) out.push_back(text(each));
-  return out;
-}
-
 std::optional<Operation> operation_of(std::string_view name) {
   for (const Operation each :
        {Operation::kCreate, Operation::kUpdate, Operation::kDelete, Operation::kConnect}) {
@@ -47,9 +41,9 @@ AdmissionUser user_of(Value value) {
   AdmissionUser out;
   out.username = text(value["username"]);
   out.uid = text(value["uid"]);
-  out.groups = texts(value["groups"]);
+  out.groups = api::detail::texts_of(value["groups"]);
   for (const auto [name, values] : value["extra"].members())
-    out.extra.emplace(std::string(name), texts(values));
+    out.extra.emplace(std::string(name), api::detail::texts_of(values));
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <utility>
 
+#include "lookout/api/detail/texts.h"
 #include "lookout/base/ascii.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/k8s/meta/v1.h"
@@ -11,15 +12,11 @@
 namespace lookout::rest {
 namespace {
 
+using api::detail::texts_of;
+
 constexpr std::string_view kAggregated =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
-
-std::vector<std::string> texts(api::Value list) {
-  std::vector<std::string> out;
-  for (const api::Value text : list.elements()) out.emplace_back(text.as_string());
-  return out;
-}
 
 /// An APIGroupDiscoveryList: all groups, versions and resources in one answer.
 void add_aggregated(const api::Object& list, std::vector<ApiResource>& out) {
@@ -32,7 +29,7 @@ void add_aggregated(const api::Object& list, std::vector<ApiResource>& out) {
                                std::string(r["resource"].as_string()),
                                r["scope"].as_string() == "Namespaced");
         out.push_back({std::move(resource), std::string(r["singularResource"].as_string()),
-                       texts(r["shortNames"]), texts(r["verbs"]), texts(r["categories"])});
+                       texts_of(r["shortNames"]), texts_of(r["verbs"]), texts_of(r["categories"])});
       }
     }
   }
@@ -46,8 +43,8 @@ void add_legacy(const k8s::meta::v1::APIResourceList& list, std::vector<ApiResou
     const api::Value raw = r.as_value();
     out.push_back({api::Resource(in.group, in.version, std::string(r.kind()), std::string(r.name()),
                                  r.namespaced()),
-                   std::string(r.singular_name()), texts(raw["shortNames"]), texts(raw["verbs"]),
-                   texts(raw["categories"])});
+                   std::string(r.singular_name()), texts_of(raw["shortNames"]),
+                   texts_of(raw["verbs"]), texts_of(raw["categories"])});
   }
 }
 

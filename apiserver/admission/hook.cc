@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lookout/api/detail/texts.h"
 #include "lookout/api/status.h"
 #include "lookout/k8s/meta/v1.h"
 
@@ -15,13 +16,7 @@ namespace {
 
 using api::Object;
 using api::Value;
-
-std::vector<std::string> strings(Value list) {
-  std::vector<std::string> out;
-  out.reserve(list.size());
-  for (const Value one : list.elements()) out.emplace_back(one.as_string());
-  return out;
-}
+using api::detail::texts_of;
 
 bool has(const std::vector<std::string>& items, std::string_view wanted) {
   return std::any_of(items.begin(), items.end(),
@@ -63,8 +58,8 @@ HookSelector selector_of(Value selector) {
 }
 
 Rule rule_of(Value rule) {
-  return {strings(rule["operations"]), strings(rule["apiGroups"]), strings(rule["apiVersions"]),
-          strings(rule["resources"]), std::string(rule["scope"].as_string())};
+  return {texts_of(rule["operations"]), texts_of(rule["apiGroups"]), texts_of(rule["apiVersions"]),
+          texts_of(rule["resources"]), std::string(rule["scope"].as_string())};
 }
 
 bool selects(const api::labels::Selector& selector, const Object& object) {
@@ -125,7 +120,7 @@ std::vector<std::shared_ptr<const Hook>> hooks_of(const Object& configuration) {
       hook->timeout = std::chrono::seconds(std::clamp<std::int64_t>(*timeout, 1, 30));
     hook->side_effects = one["sideEffects"].as_string();
     hook->reinvoked = one["reinvocationPolicy"].as_string() == "IfNeeded";
-    hook->review_versions = strings(one["admissionReviewVersions"]);
+    hook->review_versions = texts_of(one["admissionReviewVersions"]);
     hook->address = webhooks::address_of(one["clientConfig"]);
     out.push_back(std::move(hook));
   }

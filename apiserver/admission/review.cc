@@ -43,22 +43,23 @@ void write_raw(Writer& writer, const char* name, std::string_view json) {
   writer.RawValue(json.data(), json.size(), rapidjson::kObjectType);
 }
 
-void write_kind(Writer& writer, const char* name, const api::GroupVersionKind& kind) {
+/// A kind or a resource; `last` is the name of its third member.
+void write_type(Writer& writer, const char* name, std::string_view group, std::string_view version,
+                const char* last, std::string_view text) {
   writer.Key(name);
   writer.StartObject();
-  write_member(writer, "group", kind.group);
-  write_member(writer, "version", kind.version);
-  write_member(writer, "kind", kind.kind);
+  write_member(writer, "group", group);
+  write_member(writer, "version", version);
+  write_member(writer, last, text);
   writer.EndObject();
 }
 
+void write_kind(Writer& writer, const char* name, const api::GroupVersionKind& kind) {
+  write_type(writer, name, kind.group, kind.version, "kind", kind.kind);
+}
+
 void write_resource(Writer& writer, const char* name, const Version& version) {
-  writer.Key(name);
-  writer.StartObject();
-  write_member(writer, "group", version.group);
-  write_member(writer, "version", version.version);
-  write_member(writer, "resource", version.resource);
-  writer.EndObject();
+  write_type(writer, name, version.group, version.version, "resource", version.resource);
 }
 
 void write_user(Writer& writer, const auth::User& user) {

@@ -10,11 +10,13 @@
 #include <utility>
 
 #include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/texts.h"
 
 namespace lookout::apiserver::auth {
 namespace {
 
 using Strings = std::vector<std::string>;
+using api::detail::texts_of;
 
 constexpr std::string_view kAll = "*";
 
@@ -113,20 +115,14 @@ std::string text_of(const PolicyRule& rule) {
   return fmt::format("{{{}}}", fmt::join(fields, ", "));
 }
 
-Strings strings_of(api::Value list) {
-  Strings out;
-  for (const api::Value value : list.elements()) out.emplace_back(value.as_string());
-  return out;
-}
-
 }  // namespace
 
 PolicyRules rules_of(const api::Object& role) {
   PolicyRules rules;
   for (const api::Value rule : role["rules"].elements()) {
-    rules.push_back({strings_of(rule["verbs"]), strings_of(rule["apiGroups"]),
-                     strings_of(rule["resources"]), strings_of(rule["resourceNames"]),
-                     strings_of(rule["nonResourceURLs"])});
+    rules.push_back({texts_of(rule["verbs"]), texts_of(rule["apiGroups"]),
+                     texts_of(rule["resources"]), texts_of(rule["resourceNames"]),
+                     texts_of(rule["nonResourceURLs"])});
   }
   return rules;
 }

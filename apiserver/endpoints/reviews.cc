@@ -10,6 +10,7 @@
 #include "apiserver/auth/user_json.h"
 #include "apiserver/json.h"
 #include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/texts.h"
 #include "lookout/api/status.h"
 
 namespace lookout::apiserver::endpoints {
@@ -26,18 +27,12 @@ Value array_of(const Strings& texts, Allocator& allocator) {
   return out;
 }
 
-Strings strings_of(api::Value list) {
-  Strings out;
-  for (const api::Value value : list.elements()) out.emplace_back(value.as_string());
-  return out;
-}
-
 Awaitable<void> review_token(api::Object review, const auth::Authenticator& authenticator,
                              Value& status, Allocator& allocator) {
   std::string token(review["spec"]["token"].as_string());
   if (token.empty())
     throw api::StatusError::bad_request("token is required for TokenReview in authentication");
-  Strings audiences = strings_of(review["spec"]["audiences"]);
+  Strings audiences = api::detail::texts_of(review["spec"]["audiences"]);
   const Strings wanted = audiences;
   const auto user = co_await authenticator.review(std::move(token), std::move(audiences));
   if (!user) {
@@ -140,9 +135,9 @@ auth::Attributes action_of(api::Value spec) {
 
 auth::User subject_of(api::Value spec) {
   auth::User user{std::string(spec["user"].as_string()), std::string(spec["uid"].as_string()),
-                  strings_of(spec["groups"])};
+                  api::detail::texts_of(spec["groups"])};
   for (const auto& [key, values] : spec["extra"].members())
-    user.extra.emplace(key, strings_of(values));
+    user.extra.emplace(key, api::detail::texts_of(values));
   return user;
 }
 

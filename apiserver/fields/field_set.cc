@@ -154,32 +154,25 @@ FieldSet FieldSet::intersected(const FieldSet& other) const {
   return out;
 }
 
-FieldSet FieldSet::without(const FieldSet& other) const {
+FieldSet FieldSet::subtracted(const FieldSet& other, Below below) const {
   FieldSet out;
   out.nodes_.reserve(nodes_.size());
   for (const Node& node : nodes_) {
     const Node* match = other.find(node.element);
     if (match == nullptr) {
       out.nodes_.push_back(node);
-    } else {
-      out.append(node.element, node.member && !match->member, node.below.without(match->below));
+    } else if (!match->member || below == Below::kStays) {
+      out.append(node.element, node.member && !match->member,
+                 node.below.subtracted(match->below, below));
     }
   }
   return out;
 }
 
+FieldSet FieldSet::without(const FieldSet& other) const { return subtracted(other, Below::kStays); }
+
 FieldSet FieldSet::without_below(const FieldSet& other) const {
-  FieldSet out;
-  out.nodes_.reserve(nodes_.size());
-  for (const Node& node : nodes_) {
-    const Node* match = other.find(node.element);
-    if (match == nullptr) {
-      out.nodes_.push_back(node);
-    } else if (!match->member) {
-      out.append(node.element, node.member, node.below.without_below(match->below));
-    }
-  }
-  return out;
+  return subtracted(other, Below::kGoes);
 }
 
 std::vector<std::string> FieldSet::paths() const {

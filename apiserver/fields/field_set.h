@@ -67,6 +67,9 @@ class FieldSet {
   friend bool operator==(const FieldSet& a, const FieldSet& b);
 
  private:
+  enum class Below { kStays, kGoes };
+
+  FieldSet subtracted(const FieldSet& other, Below below) const;
   void add_paths(const std::string& prefix, std::vector<std::string>& out) const;
 
   std::vector<Node> nodes_;

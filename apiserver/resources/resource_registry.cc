@@ -12,18 +12,13 @@
 #include "apiserver/resources/selectable_fields.h"
 #include "apiserver/resources/strategy.h"
 #include "apiserver/resources/webhook_converter.h"
+#include "lookout/api/detail/texts.h"
 
 namespace lookout::apiserver::resources {
 namespace {
 
 using api::Object;
 using api::Value;
-
-std::vector<std::string> strings(Value list) {
-  std::vector<std::string> out;
-  for (const Value one : list.elements()) out.emplace_back(one.as_string());
-  return out;
-}
 
 /// ".spec.replicas" in parts.
 std::vector<std::string> json_path(std::string_view path) {
@@ -152,8 +147,8 @@ std::vector<std::shared_ptr<ServedResource>> custom_resources(const Object& defi
     resource->singular = names["singular"].as_string();
     resource->verbs = {"delete", "deletecollection", "get",    "list",
                        "patch",  "create",           "update", "watch"};
-    resource->short_names = strings(names["shortNames"]);
-    resource->categories = strings(names["categories"]);
+    resource->short_names = api::detail::texts_of(names["shortNames"]);
+    resource->categories = api::detail::texts_of(names["categories"]);
     resource->custom = true;
     resource->terminating = is_deleting(definition);
     resource->deprecation = deprecation_of(spec, version);

@@ -8,6 +8,7 @@
 
 #include "apiserver/endpoints/output.h"
 #include "lookout/api/detail/json_writer.h"
+#include "lookout/api/detail/texts.h"
 #include "lookout/api/labels.h"
 #include "lookout/api/quantity.h"
 #include "lookout/k8s/meta/v1.h"
@@ -61,9 +62,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 }
 
 std::string join(Value texts, std::string_view separator) {
-  std::vector<std::string> parts;
-  for (const Value text : texts.elements()) parts.emplace_back(text.as_string());
-  return join(parts, separator);
+  return join(api::detail::texts_of(texts), separator);
 }
 
 std::string format_labels(Value labels) {

@@ -157,11 +157,16 @@ TEST_F(ConversionWebhookTest, AListIsOneReview) {
   EXPECT_NE(review["request"]["uid"].as_string(), "");
 }
 
+rest::ListOptions of_old_size(const std::string& size, int limit) {
+  rest::ListOptions out;
+  out.field_selector = "spec.oldSize=" + size;
+  out.limit = limit;
+  return out;
+}
+
 TEST_F(ConversionWebhookTest, FieldsAreThoseOfTheVersion) {
   for (const char* name : {"a", "b", "c"}) newer().create(box(name, name));
-  rest::ListOptions only_b;
-  only_b.field_selector = "spec.oldSize=b";
-  only_b.limit = 1;
+  const auto only_b = of_old_size("b", 1);
   const auto list = older().list(only_b);
   ASSERT_EQ(list.items.size(), 1u);
   EXPECT_EQ(list.items[0].name(), "b");
@@ -171,9 +176,7 @@ TEST_F(ConversionWebhookTest, FieldsAreThoseOfTheVersion) {
 TEST_F(ConversionWebhookTest, ALimitCountsTheObjectsThatAreSelected) {
   for (int i = 0; i < 7; ++i)
     newer().create(box(fmt::format("{}", i), i % 2 == 0 ? "even" : "odd"));
-  rest::ListOptions even;
-  even.field_selector = "spec.oldSize=even";
-  even.limit = 2;
+  auto even = of_old_size("even", 2);
   std::vector<std::string> pages;
   std::string version;
   do {
@@ -195,9 +198,7 @@ TEST_F(ConversionWebhookTest, ALimitCountsTheObjectsThatAreSelected) {
 TEST_F(ConversionWebhookTest, ALimitIsReachedBeyondTheFirstThousandObjects) {
   for (int i = 0; i < 1100; ++i)
     newer().create(box(fmt::format("{:04}", i), i >= 1050 ? "late" : "early"));
-  rest::ListOptions late;
-  late.field_selector = "spec.oldSize=late";
-  late.limit = 3;
+  auto late = of_old_size("late", 3);
   const auto page = older().list(late);
   ASSERT_EQ(page.items.size(), 3u);
   EXPECT_EQ(page.items[0].name(), "1050");

@@ -126,7 +126,7 @@ class LostKindTest : public BadInputTest {
     options.clock = clock;
     test::TcpRelay relay(server_.port());
     rest::Config config;
-    config.server = "http://127.0.0.1:" + std::to_string(relay.port());
+    config.server = relay.url();
     Manager manager{rest::Client(config), options};
     std::mutex mutex;
     std::map<std::string, int> runs;
@@ -406,6 +406,23 @@ TEST_F(RefusalTest, ANamespaceThatIsForbiddenHoldsNoOtherBack) {
   EXPECT_EQ(manager.cache().check(), std::nullopt);
 }
 
+/// Writes object "one" each time; "others" counts what needs no write.
+void write_one(Manager& manager, std::atomic<int>& others) {
+  Builder<ConfigMap>(manager)
+      .options([](ControllerOptions& each) { each.read_your_writes = false; })
+      .reconcile([&others](Request request, Context& context) -> Result {
+        const auto map = context.find<ConfigMap>(request);
+        if (!map || request.name != "one") {
+          ++others;
+          return {};
+        }
+        const auto change = map->edit();
+        change.data().set("a", "b");
+        context.update(change);
+        return {};
+      });
+}
+
 TEST_F(RefusalTest, AServerThatRefusesWritesForAMinuteIsAskedLessAndLess) {
   std::atomic<int> code{409};
   std::atomic<int> attempts{0};
@@ -422,19 +439,7 @@ TEST_F(RefusalTest, AServerThatRefusesWritesForAMinuteIsAskedLessAndLess) {
   options.cache.namespaces = {"open"};
   Manager manager{fake.client(), options};
   std::atomic<int> others{0};
-  Builder<ConfigMap>(manager)
-      .options([](ControllerOptions& each) { each.read_your_writes = false; })
-      .reconcile([&](Request request, Context& context) -> Result {
-        const auto map = context.find<ConfigMap>(request);
-        if (!map || request.name != "one") {
-          ++others;
-          return {};
-        }
-        const auto change = map->edit();
-        change.data().set("a", "b");
-        context.update(change);
-        return {};
-      });
+  write_one(manager, others);
   const Running running(manager);
   const auto begin = clock->now();
   ASSERT_TRUE(eventually([&] {
@@ -462,23 +467,6 @@ test::HttpResponse come_back_in(int seconds) {
   auto out = FakeApi::refusal(429, "TooManyRequests", "please try again later");
   out.headers.push_back("Retry-After: " + std::to_string(seconds));
   return out;
-}
-
-/// Writes object "one" each time; "others" counts what needs no write.
-void write_one(Manager& manager, std::atomic<int>& others) {
-  Builder<ConfigMap>(manager)
-      .options([](ControllerOptions& each) { each.read_your_writes = false; })
-      .reconcile([&others](Request request, Context& context) -> Result {
-        const auto map = context.find<ConfigMap>(request);
-        if (!map || request.name != "one") {
-          ++others;
-          return {};
-        }
-        const auto change = map->edit();
-        change.data().set("a", "b");
-        context.update(change);
-        return {};
-      });
 }
 
 TEST_F(RefusalTest, AServerThatAsksForTimeGetsItAndTheWriteIsNotLost) {
@@ -567,7 +555,7 @@ class FrozenServerTest : public ManagerFixture {
  protected:
   rest::Client through_the_relay(std::chrono::milliseconds timeout) const {
     rest::Config config;
-    config.server = "http://127.0.0.1:" + std::to_string(relay_.port());
+    config.server = relay_.url();
     config.timeout = timeout;
     config.keepalive.probe_after = 300ms;
     config.keepalive.probe_timeout = 300ms;

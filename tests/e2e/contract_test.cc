@@ -261,6 +261,20 @@ class ContractTest : public testing::TestWithParam<Kind> {
     options.backoff.max = 1s;  // whoever waits here waits for the test
     return options;
   }
+  /// An informer in sync, whose handler writes a story.
+  struct Told {
+    Told(const rest::Client& client, const informer::FactoryOptions& options)
+        : factory(client, options) {
+      informer.add_handler(story.handler<ConfigMap>()).release();
+      factory.start();
+      EXPECT_TRUE(factory.wait_for_cache_sync());
+    }
+
+    Story story;  // it is told until the factory ends
+    informer::SharedInformerFactory factory;
+    informer::SharedInformer<ConfigMap> informer = factory.informer<ConfigMap>();
+  };
+
   /// An informer of its own, over the connection that can be cut.
   std::unique_ptr<SharedIndexInformer> informer_with(cache::ReflectorOptions reflector) {
     reflector.name = ns_;
@@ -410,45 +424,35 @@ TEST_P(ContractTest, ResyncsAskTheServerForNothing) {
 TEST_P(ContractTest, AConnectionThatBreaksLosesNothing) {
   create("a");
   create("b");
-  informer::SharedInformerFactory factory(*client_, here());
-  const auto informer = factory.informer<ConfigMap>();
-  Story story;
-  informer.add_handler(story.handler<ConfigMap>()).release();
-  factory.start();
-  ASSERT_TRUE(factory.wait_for_cache_sync());
-  const auto& stats = informer.untyped_informer().stats();
+  const Told told(*client_, here());
+  const auto& stats = told.informer.untyped_informer().stats();
   // (A watch that has brought nothing when it breaks is followed by a new list.)
   create("first");
-  EXPECT_TRUE(eventually([&] { return story.has("+first"); }));
+  EXPECT_TRUE(eventually([&] { return told.story.has("+first"); }));
   const auto lists = stats.lists.load();
   for (int i = 0; i < 3; ++i) {
     relay_->cut();
-    EXPECT_TRUE(eventually([&] { return !informer.untyped_informer().live_since(); }))
+    EXPECT_TRUE(eventually([&] { return !told.informer.untyped_informer().live_since(); }))
         << "it knows that it may be behind";
     paint("a", fmt::format("colour-{}", i));
     create(fmt::format("new-{}", i));
     relay_->mend();
-    EXPECT_TRUE(eventually([&] { return story.has(fmt::format("+new-{}", i)); }));
+    EXPECT_TRUE(eventually([&] { return told.story.has(fmt::format("+new-{}", i)); }));
   }
   remove("b");
-  expect_all_like_the_server(informer.untyped_informer(), story);
-  EXPECT_THAT(story.events(), Contains("-b"));
+  expect_all_like_the_server(told.informer.untyped_informer(), told.story);
+  EXPECT_THAT(told.story.events(), Contains("-b"));
   EXPECT_EQ(stats.lists, lists) << "it watched on from where it was";
-  EXPECT_TRUE(informer.live());
+  EXPECT_TRUE(told.informer.live());
 }
 
 TEST_P(ContractTest, WhatWasMissedIsFoundByANewList) {
   for (const char* name : {"changes", "comes-again", "gone", "stays"}) create(name);
-  informer::SharedInformerFactory factory(*client_, here());
-  const auto informer = factory.informer<ConfigMap>();
-  Story story;
-  informer.add_handler(story.handler<ConfigMap>()).release();
-  factory.start();
-  ASSERT_TRUE(factory.wait_for_cache_sync());
-  const auto& stats = informer.untyped_informer().stats();
+  const Told told(*client_, here());
+  const auto& stats = told.informer.untyped_informer().stats();
   const auto lists = stats.lists.load();
   relay_->cut();
-  EXPECT_TRUE(eventually([&] { return !informer.untyped_informer().live_since(); }));
+  EXPECT_TRUE(eventually([&] { return !told.informer.untyped_informer().live_since(); }));
   remove("gone");
   paint("changes", "blue");
   remove("comes-again");
@@ -456,8 +460,8 @@ TEST_P(ContractTest, WhatWasMissedIsFoundByANewList) {
   create("new");
   server_->forget();
   relay_->mend();
-  expect_all_like_the_server(informer.untyped_informer(), story);
-  EXPECT_THAT(story.events(),
+  expect_all_like_the_server(told.informer.untyped_informer(), told.story);
+  EXPECT_THAT(told.story.events(),
               AllOf(Contains("-gone?"), Contains("~changes"), Contains("~comes-again"),
                     Contains("+new"), Not(Contains("-comes-again"))));
   EXPECT_GT(stats.lists.load(), lists) << "410 Gone";
@@ -467,20 +471,16 @@ TEST_P(ContractTest, WhatWasMissedIsFoundByANewList) {
 TEST_P(ContractTest, AServerThatCrashesIsFollowedWhenItIsBack) {
   create("a");
   create("b");
-  informer::SharedInformerFactory factory(*client_, here());
-  const auto informer = factory.informer<ConfigMap>();
-  Story story;
-  informer.add_handler(story.handler<ConfigMap>()).release();
-  factory.start();
-  ASSERT_TRUE(factory.wait_for_cache_sync());
+  const Told told(*client_, here());
   server_->kill();
-  EXPECT_TRUE(eventually([&] { return !informer.untyped_informer().live_since(); }));
-  EXPECT_EQ(informer.lister().list().size(), 2u) << "what it knew, it still knows";
+  EXPECT_TRUE(eventually([&] { return !told.informer.untyped_informer().live_since(); }));
+  EXPECT_EQ(told.informer.lister().list().size(), 2u) << "what it knew, it still knows";
   server_->start();
   create("c");
   remove("a");
-  expect_all_like_the_server(informer.untyped_informer(), story);
-  EXPECT_TRUE(eventually([&] { return informer.untyped_informer().live_since().has_value(); }));
+  expect_all_like_the_server(told.informer.untyped_informer(), told.story);
+  EXPECT_TRUE(
+      eventually([&] { return told.informer.untyped_informer().live_since().has_value(); }));
 }
 
 TEST_P(ContractTest, ScopesAreWhatTheServerSelects) {
@@ -654,9 +654,7 @@ TEST_P(ContractTest, WhatIsStreamedIsWhatAListHas) {
 TEST_P(ContractTest, ACoalescingHandlerIsToldOfTheLatest) {
   create("a");
   create("b");
-  informer::SharedInformerFactory factory(*client_, here());
-  const auto informer = factory.informer<ConfigMap>();
-  Story quick;
+  const Told quick(*client_, here());
   Story slow;
   std::promise<void> go;
   const auto gone = go.get_future().share();
@@ -665,17 +663,14 @@ TEST_P(ContractTest, ACoalescingHandlerIsToldOfTheLatest) {
     test::wait_for(gone);
     add(map, origin);
   };
-  informer.add_handler(quick.handler<ConfigMap>()).release();
-  const auto held_up = informer.add_handler(std::move(handler), {.coalesce = true});
-  factory.start();
-  ASSERT_TRUE(factory.wait_for_cache_sync());
+  const auto held_up = quick.informer.add_handler(std::move(handler), {.coalesce = true});
   for (int i = 0; i < 20; ++i) paint("a", fmt::format("colour-{}", i));
   remove("b");
-  expect_all_like_the_server(informer.untyped_informer(), quick);
+  expect_all_like_the_server(quick.informer.untyped_informer(), quick.story);
   EXPECT_LE(held_up.backlog(), 3u) << "no more than there are objects, and what it has in hand";
   go.set_value();
-  expect_all_like_the_server(informer.untyped_informer(), quick, slow);
-  EXPECT_THAT(quick.events().size(), Ge(23u));
+  expect_all_like_the_server(quick.informer.untyped_informer(), quick.story, slow);
+  EXPECT_THAT(quick.story.events().size(), Ge(23u));
   EXPECT_LE(slow.events().size(), 6u);
 }
 

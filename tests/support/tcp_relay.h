@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 namespace lookout::test {
 
@@ -14,6 +15,8 @@ class TcpRelay {
   TcpRelay& operator=(const TcpRelay&) = delete;
 
   int port() const;
+  /// Of an HTTP server without TLS behind it.
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port()); }
 
   /// All connections break, and new ones do at once. Returns when that is so.
   void cut();

@@ -150,6 +150,19 @@ func wait(synced func() bool) {
 	}
 }
 
+// follow starts the factory with a handler; it returns when the handler has been told of all objects.
+func follow(factory informers.SharedInformerFactory, informer cache.SharedIndexInformer,
+	handler cache.ResourceEventHandler) context.CancelFunc {
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		fail(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	factory.Start(ctx.Done())
+	wait(registration.HasSynced)
+	return stop
+}
+
 func options() []informers.SharedInformerOption {
 	switch *keep {
 	case "unmanaged":
@@ -202,16 +215,10 @@ func runSync() map[string]any {
 	factory := informers.NewSharedInformerFactoryWithOptions(client(), 0, options()...)
 	informer := factory.Core().V1().Pods().Informer()
 	var added atomic.Int64
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	stop := follow(factory, informer, cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { added.Add(1) },
 	})
-	if err != nil {
-		fail(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	factory.Start(ctx.Done())
-	wait(registration.HasSynced)
 	out := now().since(begin)
 	out["objects"] = len(informer.GetStore().ListKeys())
 	memory(out, anon)
@@ -226,7 +233,7 @@ func runEvents() map[string]any {
 	var first int64
 	done := make(chan usage, 1)
 	handled := 0
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	stop := follow(factory, informer, cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(_, o any) {
 			at := time.Now().UnixMicro()
 			sent, _ := strconv.ParseInt(o.(*corev1.Pod).Annotations[sentAnnotation], 10, 64)
@@ -239,13 +246,7 @@ func runEvents() map[string]any {
 			}
 		},
 	})
-	if err != nil {
-		fail(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	factory.Start(ctx.Done())
-	wait(registration.HasSynced)
 	runtime.GC() // the garbage of the list is not that of the events
 	begin := now()
 	end := <-done

@@ -118,13 +118,17 @@ sim::ExploreOptions many(double per_request, std::initializer_list<FaultKind> ki
   return options;
 }
 
+void expect_found(const sim::Outcome& outcome, const std::string& violation) {
+  ASSERT_FALSE(outcome.passed);
+  EXPECT_THAT(outcome.violation, HasSubstr(violation));
+  EXPECT_LE(outcome.plan.size(), 3u) << outcome.report;
+}
+
 TEST(BuggyClaimsTest, AStaleReadDeletesData) {
   const sim::Outcome outcome = sim::explore(
       "BuggyClaims", [](sim::World& world) { two_sets(world, claims::add_buggy_controller); },
       many(0.05, {FaultKind::kCrash, FaultKind::kStaleRead}));
-  ASSERT_FALSE(outcome.passed);
-  EXPECT_THAT(outcome.violation, HasSubstr("a set keeps its claim"));
-  EXPECT_LE(outcome.plan.size(), 3u) << outcome.report;
+  expect_found(outcome, "a set keeps its claim");
 }
 
 TEST(BuggyReleasesTest, ACrashBetweenTwoWritesLeavesTheOldRelease) {
@@ -132,18 +136,14 @@ TEST(BuggyReleasesTest, ACrashBetweenTwoWritesLeavesTheOldRelease) {
       "BuggyReleases",
       [](sim::World& world) { two_releases(world, releases::add_buggy_controller); },
       many(0.05, {FaultKind::kCrashBefore, FaultKind::kCrashAfter}));
-  ASSERT_FALSE(outcome.passed);
-  EXPECT_THAT(outcome.violation, HasSubstr("left over: deployments.apps/default/web-v1"));
-  EXPECT_LE(outcome.plan.size(), 3u) << outcome.report;
+  expect_found(outcome, "left over: deployments.apps/default/web-v1");
 }
 
 TEST(BuggyNamesTest, APodThatTerminatedUnseenKeepsItsName) {
   const sim::Outcome outcome = sim::explore(
       "BuggyNames", [](sim::World& world) { two_pods(world, names::add_buggy_controller); },
       many(0.2, {FaultKind::kCutStream, FaultKind::kStallStream, FaultKind::kExpireWatch}));
-  ASSERT_FALSE(outcome.passed);
-  EXPECT_THAT(outcome.violation, HasSubstr("left over: services/default/web-1"));
-  EXPECT_LE(outcome.plan.size(), 3u) << outcome.report;
+  expect_found(outcome, "left over: services/default/web-1");
 }
 
 LOOKOUT_SIM_TEST(ClaimsWorlds, SetsKeepTheirClaims, {.seeds = 50}) {

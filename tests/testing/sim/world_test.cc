@@ -145,6 +145,18 @@ void new_key() {
   std::this_thread::sleep_for(std::chrono::milliseconds(byte));
 }
 
+std::string story_of_a_minute(World& world) {
+  world.run(1min);
+  return world.story(10'000) + std::to_string(world.digest());
+}
+
+template <class Story>
+void expect_a_story_for_each_seed(const Story& story) {
+  const std::string first = story(7);
+  EXPECT_EQ(first, story(7));
+  EXPECT_NE(first, story(8));
+}
+
 TEST(WorldTest, OneSeedIsOneStory) {
   const auto story = [](std::uint64_t seed) {
     World world(seed);
@@ -162,12 +174,9 @@ TEST(WorldTest, OneSeedIsOneStory) {
       }
       wait_for(p.stop());
     });
-    world.run(1min);
-    return world.story(10'000) + std::to_string(world.digest());
+    return story_of_a_minute(world);
   };
-  const std::string first = story(7);
-  EXPECT_EQ(first, story(7));
-  EXPECT_NE(first, story(8));
+  expect_a_story_for_each_seed(story);
 }
 
 TEST(WorldTest, FaultsOfItsEtcdCanBePlanned) {
@@ -209,12 +218,9 @@ TEST(WorldTest, TheStoryOfAnEtcdIsThatOfItsSeed) {
       wait_for(p.stop());
     });
     world.faults(only({FaultKind::kNoLeader, FaultKind::kLoseAnswer, FaultKind::kStallStream}));
-    world.run(1min);
-    return world.story(10'000) + std::to_string(world.digest());
+    return story_of_a_minute(world);
   };
-  const std::string first = story(7);
-  EXPECT_EQ(first, story(7));
-  EXPECT_NE(first, story(8));
+  expect_a_story_for_each_seed(story);
 }
 
 TEST(WorldTest, SeveralServersNeedAnEtcd) {

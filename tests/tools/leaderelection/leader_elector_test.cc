@@ -65,6 +65,11 @@ class LeaderElectorTest : public testing::Test {
       work_may_end.open();
     }
 
+    End end_work() {
+      work_may_end.open();
+      return test::get(end);
+    }
+
     LeaderElector elector;
     std::stop_source stop;
     test::Gate leading;
@@ -73,7 +78,30 @@ class LeaderElectorTest : public testing::Test {
     std::future<End> end;  // the last: it waits for the thread
   };
 
+  struct Leader : Candidate {
+    Leader(const rest::Client& client, Options options) : Candidate(client, std::move(options)) {
+      if (!leading.wait()) throw std::runtime_error("it does not lead");
+    }
+  };
+
+  /// A candidate that knows who leads.
+  struct Follower : Candidate {
+    Follower(const rest::Client& client, Options options, std::string_view leader)
+        : Candidate(client, std::move(options)) {
+      if (!eventually([&] { return elector.leader() == leader; }))
+        throw std::runtime_error("it does not know the leader");
+    }
+  };
+
+  rest::Client client_of(const test::TcpRelay& relay) const {
+    rest::Config config = server_.client_config();
+    config.server = relay.url();
+    return rest::Client(config);
+  }
+
   Lease lease() const { return leases_.get("website"); }
+  std::string holder() const { return std::string(test::held(lease()).spec().holder_identity()); }
+  int transitions() const { return test::held(lease()).spec().lease_transitions(); }
 
   const apiserver::Server server_;
   const rest::Client client_{server_.client_config()};
@@ -133,9 +161,9 @@ TEST_F(LeaderElectorTest, LeadsAndReleasesTheLease) {
   EXPECT_EQ(end, End::kDone);
   EXPECT_FALSE(elector.is_leader());
   // As client-go releases: nobody, for a second, the transitions kept.
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "");
+  EXPECT_EQ(holder(), "");
   EXPECT_EQ(lookout::test::held(lease()).spec().lease_duration_seconds(), 1);
-  EXPECT_EQ(lookout::test::held(lease()).spec().lease_transitions(), 0);
+  EXPECT_EQ(transitions(), 0);
   EXPECT_THAT(leaders, testing::ElementsAre("a", ""));
 
   // The next leadership has the next token.
@@ -149,12 +177,11 @@ TEST_F(LeaderElectorTest, KeepsTheLeaseIfItIsNotToRelease) {
   keeping.release = false;
   LeaderElector elector(client_, keeping);
   EXPECT_EQ(elector.run([](const Leadership&) {}), End::kDone);
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "a");
+  EXPECT_EQ(holder(), "a");
 }
 
 TEST_F(LeaderElectorTest, AStopEndsTheWorkAndThenTheLease) {
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, options("a"));
   a.stop.request_stop();
   ASSERT_TRUE(eventually([&] { return a.leadership->stop().stop_requested(); }));
   // The work winds down: the lease is still held, and renewed.
@@ -164,46 +191,36 @@ TEST_F(LeaderElectorTest, AStopEndsTheWorkAndThenTheLease) {
     if (clock_->sleepers() >= 2) clock_->advance(500ms);  // no request is on its way
     return false;
   }));
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "a");
-  a.work_may_end.open();
-  EXPECT_EQ(test::get(a.end), End::kStopped);
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "");
+  EXPECT_EQ(holder(), "a");
+  EXPECT_EQ(a.end_work(), End::kStopped);
+  EXPECT_EQ(holder(), "");
 }
 
 TEST_F(LeaderElectorTest, AStopEndsTheWaiting) {
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
-  Candidate b(client_, options("b"));
-  ASSERT_TRUE(eventually([&] { return b.elector.leader() == "a"; }));
+  Leader a(client_, options("a"));
+  Follower b(client_, options("b"), "a");
   b.stop.request_stop();
   EXPECT_EQ(test::get(b.end), End::kStopped);
   EXPECT_FALSE(b.leading.is_open());
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "a");
+  EXPECT_EQ(holder(), "a");
 }
 
 TEST_F(LeaderElectorTest, TheNextOneLeadsAfterARelease) {
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
-  Candidate b(client_, options("b"));
-  ASSERT_TRUE(eventually([&] { return b.elector.leader() == "a"; }));
-  a.work_may_end.open();
-  EXPECT_EQ(test::get(a.end), End::kDone);
+  Leader a(client_, options("a"));
+  Follower b(client_, options("b"), "a");
+  EXPECT_EQ(a.end_work(), End::kDone);
   clock_->skip_sleeps_below(5s);
   clock_->advance(5s);
   ASSERT_TRUE(b.leading.wait());
   EXPECT_EQ(b.leadership->fencing_token(), 1);
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "b");
-  EXPECT_EQ(lookout::test::held(lease()).spec().lease_transitions(), 1);
+  EXPECT_EQ(holder(), "b");
+  EXPECT_EQ(transitions(), 1);
 }
 
 TEST_F(LeaderElectorTest, TheWorkIsStoppedBeforeAnybodyElseMayLead) {
   test::TcpRelay relay(server_.port());
-  rest::Config config = server_.client_config();
-  config.server = "http://127.0.0.1:" + std::to_string(relay.port());
-  Candidate a(rest::Client(config), options("a"));
-  ASSERT_TRUE(a.leading.wait());
-  Candidate b(client_, options("b"));
-  ASSERT_TRUE(eventually([&] { return b.elector.leader() == "a"; }));
+  Leader a(client_of(relay), options("a"));
+  Follower b(client_, options("b"), "a");
 
   relay.cut();
   Clock::Duration passed{0};
@@ -219,11 +236,10 @@ TEST_F(LeaderElectorTest, TheWorkIsStoppedBeforeAnybodyElseMayLead) {
   EXPECT_GE(passed, 8s);  // the last renewal may have come after the cut began
   ASSERT_TRUE(eventually([&] { return a.leadership->stop().stop_requested(); }));
   EXPECT_FALSE(b.elector.is_leader());
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "a");
+  EXPECT_EQ(holder(), "a");
   EXPECT_FALSE(a.elector.check(10s).has_value());
 
-  a.work_may_end.open();
-  EXPECT_EQ(test::get(a.end), End::kLost);
+  EXPECT_EQ(a.end_work(), End::kLost);
   ASSERT_TRUE(eventually([&] {
     if (!b.leading.is_open()) clock_->advance(500ms);
     return b.leading.is_open();
@@ -234,14 +250,8 @@ TEST_F(LeaderElectorTest, TheWorkIsStoppedBeforeAnybodyElseMayLead) {
 /// A server that answers nothing, which breaks no connection: requests end by their deadlines only.
 class HangingServerTest : public LeaderElectorTest {
  protected:
-  HangingServerTest() {
-    rest::Config config = server_.client_config();
-    config.server = "http://127.0.0.1:" + std::to_string(relay_.port());
-    hanging_.emplace(config);
-  }
-
   test::TcpRelay relay_{server_.port()};
-  std::optional<rest::Client> hanging_;
+  const rest::Client hanging_ = client_of(relay_);
 };
 
 TEST_F(HangingServerTest, TheWorkIsStoppedAtTheRenewDeadline) {
@@ -249,20 +259,17 @@ TEST_F(HangingServerTest, TheWorkIsStoppedAtTheRenewDeadline) {
   late.clock = Clock::real();
   late.renew_deadline = 6s;
   late.retry_period = 4500ms;
-  Candidate a(*hanging_, late);
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(hanging_, late);
   relay_.freeze();
   const auto frozen = Clock::real()->now();
   ASSERT_TRUE(eventually([&] { return a.leadership->stop().stop_requested(); }));
   EXPECT_LT(Clock::real()->now() - frozen, 7200ms);
   EXPECT_FALSE(a.leadership->valid());
-  a.work_may_end.open();
-  EXPECT_EQ(test::get(a.end), End::kLost);
+  EXPECT_EQ(a.end_work(), End::kLost);
 }
 
 TEST_F(HangingServerTest, TheWorkHearsOfAStopAtOnce) {
-  Candidate a(*hanging_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(hanging_, options("a"));
   relay_.freeze();
   ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 2; }));
   clock_->advance(2s);
@@ -272,14 +279,12 @@ TEST_F(HangingServerTest, TheWorkHearsOfAStopAtOnce) {
   EXPECT_TRUE(a.leadership->stop().stop_requested());
   EXPECT_TRUE(a.leadership->valid());
   relay_.mend();
-  a.work_may_end.open();
-  EXPECT_EQ(test::get(a.end), End::kStopped);
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "");
+  EXPECT_EQ(a.end_work(), End::kStopped);
+  EXPECT_EQ(holder(), "");
 }
 
 TEST_F(LeaderElectorTest, AProcessThatWasFrozenKnowsAtOnce) {
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, options("a"));
   EXPECT_TRUE(a.leadership->valid());
   clock_->advance(10s);  // nobody can have renewed yet
   const bool valid_after = a.leadership->valid();
@@ -295,10 +300,7 @@ TEST_F(LeaderElectorTest, AProcessThatWasFrozenKnowsAtOnce) {
 
 TEST_F(LeaderElectorTest, WorkThatDoesNotEndIsUnhealthy) {
   test::TcpRelay relay(server_.port());
-  rest::Config config = server_.client_config();
-  config.server = "http://127.0.0.1:" + std::to_string(relay.port());
-  Candidate a(rest::Client(config), options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_of(relay), options("a"));
   EXPECT_FALSE(a.elector.check().has_value());
   relay.cut();
   clock_->advance(14s);
@@ -307,14 +309,12 @@ TEST_F(LeaderElectorTest, WorkThatDoesNotEndIsUnhealthy) {
   const auto wrong = a.elector.check(5s);
   ASSERT_TRUE(wrong.has_value());
   EXPECT_THAT(*wrong, testing::HasSubstr("default/website"));
-  a.work_may_end.open();
-  EXPECT_EQ(test::get(a.end), End::kLost);
+  EXPECT_EQ(a.end_work(), End::kLost);
   EXPECT_FALSE(a.elector.check(5s).has_value());
 }
 
 TEST_F(LeaderElectorTest, ALeaseThatSomebodyTookIsLostAndLeftAlone) {
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, options("a"));
   const auto draft = lease().edit();
   draft.spec().set_holder_identity("intruder").set_lease_transitions(7);
   leases_.update(draft.build());
@@ -322,26 +322,22 @@ TEST_F(LeaderElectorTest, ALeaseThatSomebodyTookIsLostAndLeftAlone) {
   clock_->advance(2s);
   ASSERT_TRUE(eventually([&] { return a.leadership->stop().stop_requested(); }));
   EXPECT_FALSE(a.leadership->valid());
-  a.work_may_end.open();
-  EXPECT_EQ(test::get(a.end), End::kLost);
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "intruder");
-  EXPECT_EQ(lookout::test::held(lease()).spec().lease_transitions(), 7);
+  EXPECT_EQ(a.end_work(), End::kLost);
+  EXPECT_EQ(holder(), "intruder");
+  EXPECT_EQ(transitions(), 7);
 }
 
 TEST_F(LeaderElectorTest, ReleasingCannotBlankASuccessor) {
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, options("a"));
   const auto draft = lease().edit();
   draft.spec().set_holder_identity("successor");
   leases_.update(draft.build());
-  a.work_may_end.open();
-  EXPECT_EQ(test::get(a.end), End::kDone);
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "successor");
+  EXPECT_EQ(a.end_work(), End::kDone);
+  EXPECT_EQ(holder(), "successor");
 }
 
 TEST_F(LeaderElectorTest, ALabelOnTheLeaseCostsNothing) {
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, options("a"));
   const auto draft = lease().edit();
   draft.metadata().labels().set("team", "web");
   const auto labelled = leases_.update(draft.build());
@@ -357,36 +353,30 @@ TEST_F(LeaderElectorTest, ALabelOnTheLeaseCostsNothing) {
   EXPECT_EQ(samples[0].value, 1);
   EXPECT_EQ(samples[1].name, "leader_election_slowpath_total");
   EXPECT_EQ(samples[1].value, 1);
-  a.work_may_end.open();
-  EXPECT_EQ(test::get(a.end), End::kDone);
+  EXPECT_EQ(a.end_work(), End::kDone);
   EXPECT_EQ(lookout::test::held(lease()).metadata().labels()["team"], "web");
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "");
+  EXPECT_EQ(holder(), "");
 }
 
 TEST_F(LeaderElectorTest, ADeletedLeaseKeepsItsTransitions) {
   auto draft = Lease::draft("website", "default");
   draft.spec().set_lease_transitions(4).set_holder_identity("").set_lease_duration_seconds(1);
   leases_.create(draft.build());
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, options("a"));
   EXPECT_EQ(a.leadership->fencing_token(), 5);
   leases_.remove("website");
   ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 2; }));
   clock_->advance(2s);
   ASSERT_TRUE(eventually([&] { return !leases_.list().items.empty(); }));
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "a");
-  EXPECT_EQ(lookout::test::held(lease()).spec().lease_transitions(), 5);
+  EXPECT_EQ(holder(), "a");
+  EXPECT_EQ(transitions(), 5);
   EXPECT_TRUE(a.leadership->valid());
 }
 
 TEST_F(LeaderElectorTest, ADeletedLeaseIsLeftToItsHolder) {
   test::TcpRelay relay(server_.port());
-  rest::Config config = server_.client_config();
-  config.server = "http://127.0.0.1:" + std::to_string(relay.port());
-  Candidate a(rest::Client(config), options("a"));
-  ASSERT_TRUE(a.leading.wait());
-  Candidate b(client_, options("b"));
-  ASSERT_TRUE(eventually([&] { return b.elector.leader() == "a"; }));
+  Leader a(client_of(relay), options("a"));
+  Follower b(client_, options("b"), "a");
 
   relay.cut();
   leases_.remove("website");
@@ -403,7 +393,7 @@ TEST_F(LeaderElectorTest, ADeletedLeaseIsLeftToItsHolder) {
     if (clock_->sleepers() >= 3) clock_->advance(100ms);  // no request is on its way
     return false;
   }));
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "a");
+  EXPECT_EQ(holder(), "a");
   EXPECT_TRUE(a.leadership->valid());
   EXPECT_FALSE(b.leading.is_open());
 }
@@ -412,8 +402,7 @@ TEST_F(LeaderElectorTest, ADeletedLeaseIsTakenWhenItsHoldersTimeIsOver) {
   auto draft = Lease::draft("website", "default");
   draft.spec().set_lease_transitions(4).set_holder_identity("dead").set_lease_duration_seconds(15);
   leases_.create(draft.build());
-  Candidate b(client_, options("b"));
-  ASSERT_TRUE(eventually([&] { return b.elector.leader() == "dead"; }));
+  Follower b(client_, options("b"), "dead");
   leases_.remove("website");
   Clock::Duration passed{0};
   ASSERT_TRUE(eventually([&] {
@@ -438,21 +427,19 @@ TEST_F(LeaderElectorTest, ADeadHoldersLeaseIsTakenWhenItsTimeIsOver) {
   std::vector<std::string> leaders;
   Options with_leaders = options("b");
   with_leaders.on_new_leader = [&](std::string_view name) { leaders.emplace_back(name); };
-  Candidate b(client_, with_leaders);
-  ASSERT_TRUE(eventually([&] { return b.elector.leader() == "dead"; }));
+  Follower b(client_, with_leaders, "dead");
   ASSERT_TRUE(eventually([&] { return clock_->sleepers() == 1; }));
   clock_->advance(2900ms);  // it may have tried once more
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "dead");
+  EXPECT_EQ(holder(), "dead");
   ASSERT_TRUE(eventually([&] {
     // Not while a request is on its way: leadership would be over when the answer comes.
     if (!b.leading.is_open() && clock_->sleepers() == 1) clock_->advance(500ms);
     return b.leading.is_open();
   }));
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "b");
-  EXPECT_EQ(lookout::test::held(lease()).spec().lease_transitions(), 5);
+  EXPECT_EQ(holder(), "b");
+  EXPECT_EQ(transitions(), 5);
   EXPECT_GT(lookout::test::held(lease()).spec().acquire_time(), hour);
-  b.work_may_end.open();
-  EXPECT_EQ(test::get(b.end), End::kDone);
+  EXPECT_EQ(b.end_work(), End::kDone);
   EXPECT_THAT(leaders, testing::ElementsAre("dead", "b", ""));
 }
 
@@ -477,21 +464,17 @@ TEST_F(LeaderElectorTest, CandidatesDoNotTryAllAtOnce) {
 }
 
 TEST_F(LeaderElectorTest, ALeaseThatIsGoneIsNotMadeAgainToReleaseIt) {
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, options("a"));
   leases_.remove("website");
-  a.work_may_end.open();
-  EXPECT_EQ(test::get(a.end), End::kDone);
+  EXPECT_EQ(a.end_work(), End::kDone);
   EXPECT_TRUE(leases_.list().items.empty());
 }
 
 TEST_F(LeaderElectorTest, ACandidateIsHealthyWhateverTheLeaderDoes) {
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, options("a"));
   const LeaderElector idle(client_, options("idle"));
   EXPECT_FALSE(idle.check().has_value());
-  Candidate b(client_, options("b"));
-  ASSERT_TRUE(eventually([&] { return b.elector.leader() == "a"; }));
+  Follower b(client_, options("b"), "a");
   ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 3; }));  // no request is on its way
   clock_->advance(1h);
   EXPECT_FALSE(b.elector.check().has_value());
@@ -502,8 +485,7 @@ TEST_F(LeaderElectorTest, ChecksDoNotRaceWithRenewals) {
   Options quick = options("a");
   quick.clock = Clock::real();
   quick.retry_period = 2ms;
-  Candidate a(client_, quick);
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, quick);
   const std::string before(lookout::test::held(lease()).resource_version());
   ASSERT_TRUE(eventually([&] {
     EXPECT_FALSE(a.elector.check(1s).has_value());
@@ -520,8 +502,7 @@ TEST_F(LeaderElectorTest, LabelsAreSetBesideThoseOfOthers) {
   leases_.create(Lease::draft("website", "default"));  // without labels
   Options labelled = options("a");
   labelled.labels = {{"team", "web"}};
-  Candidate a(client_, labelled);
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, labelled);
   EXPECT_EQ(lookout::test::held(lease()).metadata().labels()["team"], "web");
   const auto draft = lease().edit();
   draft.metadata().labels().set("team", "other");
@@ -543,20 +524,17 @@ TEST_F(LeaderElectorTest, LabelsAreSetOnANewLease) {
 }
 
 TEST_F(LeaderElectorTest, ALabelBeforeTheReleaseDoesNotKeepTheLease) {
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, options("a"));
   const auto draft = lease().edit();
   draft.metadata().labels().set("team", "web");
   leases_.update(draft.build());
-  a.work_may_end.open();
-  EXPECT_EQ(test::get(a.end), End::kDone);
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "");
+  EXPECT_EQ(a.end_work(), End::kDone);
+  EXPECT_EQ(holder(), "");
   EXPECT_EQ(lookout::test::held(lease()).metadata().labels()["team"], "web");
 }
 
 TEST_F(LeaderElectorTest, RenewalsDoNotReadTheLease) {
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
+  Leader a(client_, options("a"));
   for (int i = 0; i < 3; ++i) {
     const Lease before = lease();
     ASSERT_TRUE(eventually([&] { return clock_->sleepers() >= 2; }));
@@ -564,8 +542,7 @@ TEST_F(LeaderElectorTest, RenewalsDoNotReadTheLease) {
     ASSERT_TRUE(
         eventually([&] { return lease().resource_version() != before.resource_version(); }));
     EXPECT_EQ(lookout::test::held(lease()).spec().acquire_time(), before.spec().acquire_time());
-    EXPECT_EQ(lookout::test::held(lease()).spec().lease_transitions(),
-              before.spec().lease_transitions());
+    EXPECT_EQ(transitions(), before.spec().lease_transitions());
   }
   std::vector<metrics::Sample> samples;
   a.elector.collect(samples);
@@ -592,25 +569,23 @@ TEST_F(LeaderElectorTest, EventsSayWhoLeads) {
 
 TEST_F(LeaderElectorTest, ALeaseWithoutAHolderOrADurationIsFree) {
   leases_.create(Lease::draft("website", "default"));
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
-  EXPECT_EQ(lookout::test::held(lease()).spec().lease_transitions(), 1);
+  Leader a(client_, options("a"));
+  EXPECT_EQ(transitions(), 1);
 }
 
 TEST_F(LeaderElectorTest, ACandidateThatWasTheHolderLeadsWithoutATransition) {
   auto draft = Lease::draft("website", "default");
   draft.spec().set_lease_transitions(4).set_holder_identity("a").set_lease_duration_seconds(15);
   leases_.create(draft.build());
-  Candidate a(client_, options("a"));
-  ASSERT_TRUE(a.leading.wait());
-  EXPECT_EQ(lookout::test::held(lease()).spec().lease_transitions(), 4);
+  Leader a(client_, options("a"));
+  EXPECT_EQ(transitions(), 4);
 }
 
 TEST_F(LeaderElectorTest, WhatTheWorkThrowsComesOut) {
   LeaderElector elector(client_, options("a"));
   EXPECT_THROW(elector.run([](const Leadership&) { throw std::runtime_error("broken"); }),
                std::runtime_error);
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "");
+  EXPECT_EQ(holder(), "");
 }
 
 TEST_F(LeaderElectorTest, WorkMayBeACoroutine) {
@@ -654,7 +629,7 @@ TEST_F(LeaderElectorTest, AsiosCancellationLeavesNoWorkBehind) {
   EXPECT_FALSE(ended);
   stop.request_stop();
   EXPECT_EQ(test::get(promise.get_future()), End::kStopped);
-  EXPECT_EQ(lookout::test::held(lease()).spec().holder_identity(), "");
+  EXPECT_EQ(holder(), "");
 }
 
 TEST_F(LeaderElectorTest, ThereIsNeverMoreThanOneLeader) {

@@ -38,6 +38,23 @@ inline double seconds_since(Clock::TimePoint then, Clock::TimePoint now) {
   return std::chrono::duration<double>(now - then).count();
 }
 
+/// How long what is being processed has been processed, in seconds.
+struct WorkInProgress {
+  double sum = 0;
+  double longest = 0;
+};
+/// `begins`: when the processing of each item began.
+template <class Begins>
+WorkInProgress work_in_progress(const Begins& begins, Clock::TimePoint now) {
+  WorkInProgress out;
+  for (const auto& [item, begin] : begins) {
+    const double age = seconds_since(begin, now);
+    out.sum += age;
+    out.longest = std::max(out.longest, age);
+  }
+  return out;
+}
+
 /// The state that a queue shares with its Adders and Work items.
 template <class T, class Hash>
 class QueueCore {
@@ -137,14 +154,7 @@ class QueueCore {
   void collect(std::vector<metrics::Sample>& out) const {
     if (!measured()) return;
     const std::lock_guard lock(mutex_);
-    const auto now = clock_->now();
-    double unfinished = 0;
-    double longest = 0;
-    for (const auto& [item, since] : processing_) {
-      const double age = seconds_since(since, now);
-      unfinished += age;
-      longest = std::max(longest, age);
-    }
+    const WorkInProgress work = work_in_progress(processing_, clock_->now());
     metrics::Collector collector(out, {{"name", name_}});
     collector.gauge("workqueue_depth", "Number of items that wait to be processed",
                     static_cast<double>(dirty_.size()));
@@ -156,10 +166,10 @@ class QueueCore {
     collector.histogram("workqueue_work_duration_seconds",
                         "How long processing an item takes, in seconds", work_duration_);
     collector.gauge("workqueue_unfinished_work_seconds",
-                    "Seconds of work in progress, summed over all items in processing", unfinished);
+                    "Seconds of work in progress, summed over all items in processing", work.sum);
     collector.gauge("workqueue_longest_running_processor_seconds",
                     "How long the longest running item has been in processing, in seconds",
-                    longest);
+                    work.longest);
     collector.counter("workqueue_retries_total", "Total number of delayed additions",
                       static_cast<double>(retries_));
   }

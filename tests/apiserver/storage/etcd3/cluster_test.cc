@@ -257,6 +257,13 @@ TEST_F(ClusterTest, ConnectionsMayBreakAtAnyTime) {
   EXPECT_EQ(watches_, followers_.size()) << "no watch had to begin again";
 }
 
+/// A watch that has told of the pod n/a.
+auto watch_of_a(StorageClient& client) {
+  auto watch = client.watch("", {});
+  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
+  return watch;
+}
+
 TEST_F(ClusterTest, AWatchOfAMemberThatHangsIsReplaced) {
   cluster_ = std::make_unique<test::EtcdCluster>(test::EtcdCluster::Options{.members = 3});
   const std::size_t hung = (cluster_->leader().value_or(0) + 1) % 3;
@@ -271,8 +278,7 @@ TEST_F(ClusterTest, AWatchOfAMemberThatHangsIsReplaced) {
       {.future_wait = std::chrono::milliseconds(500), .silence = std::chrono::milliseconds(300)});
   StorageClient here(cache);
   here.create("n/a", pod("a", 1));
-  auto watch = here.watch("", {});
-  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
+  auto watch = watch_of_a(here);
   cluster_->freeze(hung);
   std::rotate(endpoints.begin(), endpoints.begin() + 1, endpoints.end());
   writing_ = std::make_unique<EtcdBackend>(options_for(endpoints, false));
@@ -291,10 +297,8 @@ TEST_F(ClusterTest, AMemberThatLosesItsLeaderEndsItsWatches) {
   StorageClient direct(direct_->resource("pods"));
   StorageClient cached(cached_->resource("pods"));
   direct.create("n/a", pod("a", 1));
-  auto watch = direct.watch("", {});
-  auto cached_watch = cached.watch("", {});
-  EXPECT_EQ(watch->take(1).at(0), "ADDED n/a");
-  EXPECT_EQ(cached_watch->take(1).at(0), "ADDED n/a");
+  const auto watch = watch_of_a(direct);
+  const auto cached_watch = watch_of_a(cached);
   cluster_->kill(1);
   cluster_->kill(2);
   // It would be silent for ever.
@@ -343,10 +347,8 @@ TEST_F(ClusterTest, AnotherEtcdInThePlaceOfTheFirstIsNoticed) {
   StorageClient cached(cached_->resource("pods"));
   StorageClient direct(direct_->resource("pods"));
   cached.create("n/a", pod("a", 1));
-  auto cached_watch = cached.watch("", {});
-  auto direct_watch = direct.watch("", {});
-  EXPECT_EQ(cached_watch->take(1).at(0), "ADDED n/a");
-  EXPECT_EQ(direct_watch->take(1).at(0), "ADDED n/a");
+  const auto cached_watch = watch_of_a(cached);
+  const auto direct_watch = watch_of_a(direct);
   port = second.port();
   gate.reset_all();
   expect_a_new_history(*cached_watch);
