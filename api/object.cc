@@ -3,6 +3,7 @@
 #include <rapidjson/document.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 
 #include "lookout/api/detail/encoding.h"
 #include "lookout/api/detail/flat_writer.h"
+#include "lookout/api/detail/hash_seed.h"
 #include "lookout/api/detail/json_writer.h"
 #include "lookout/api/detail/limits.h"
 #include "lookout/api/detail/object_header.h"
@@ -142,9 +144,13 @@ rapidjson::Value to_rapidjson(Value value, Allocator& allocator, std::size_t dep
   return {};
 }
 
+/// 0: it is drawn.
+constinit std::atomic<std::uint64_t> fixed_seed{0};
+
 /// Different in every process, so that nobody can choose names that collide.
 std::uint64_t hash_seed() {
   static const std::uint64_t kSeed = [] {
+    if (const std::uint64_t fixed = fixed_seed.load(); fixed != 0) return fixed;
     const auto now = static_cast<std::uint64_t>(
         std::chrono::high_resolution_clock::now().time_since_epoch().count());
     const int local = 0;
@@ -193,6 +199,8 @@ std::uint64_t hash_of(std::string_view text, std::uint64_t seed) {
 }
 
 }  // namespace
+
+void detail::fix_hash_seed(std::uint64_t seed) { fixed_seed = seed; }
 
 std::uint32_t key_hash(std::string_view ns, std::string_view name) {
   constexpr std::uint64_t kName = 0x8EBC6AF09C88C6E3u;

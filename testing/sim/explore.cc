@@ -1,11 +1,11 @@
 #include "lookout/testing/sim/explore.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -15,26 +15,14 @@
 #include "testing/sim/draw.h"
 #include "testing/sim/ended.h"
 #include "testing/sim/forked_call.h"
+#include "testing/sim/kernel.h"
+#include "testing/sim/logs_apart.h"
 #include "testing/sim/world_impl.h"
 
 namespace lookout::sim {
 namespace {
 
 using State = std::map<std::string, std::string>;
-
-/// Many worlds would fill a screen with what they log; one does not.
-class Quiet {
- public:
-  explicit Quiet(bool quiet) : before_(spdlog::get_level()) {
-    if (quiet) spdlog::set_level(spdlog::level::off);
-  }
-  ~Quiet() { spdlog::set_level(before_); }
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
-
- private:
-  const spdlog::level::level_enum before_;
-};
 
 Ended run_here(const Scenario& scenario, std::uint64_t seed, const WorldOptions& options,
                const FaultOptions& faults, const Plan& plan, const State* expected) {
@@ -150,6 +138,15 @@ void apply_environment(ExploreOptions& options) {
     options.twice = std::string_view(twice) != "0";
 }
 
+/// $LOOKOUT_SIM_DIGESTS names a file that gets a line for each world: to compare what two programs,
+/// builds or machines make of the same seeds.
+void note_digest(const std::string& name, std::uint64_t seed, const Ended& ended) {
+  const char* const path = std::getenv("LOOKOUT_SIM_DIGESTS");
+  if (path == nullptr) return;
+  std::ofstream(path, std::ios::app)
+      << fmt::format("{} {} {:016x} {}\n", name, seed, ended.digest, ended.requests);
+}
+
 /// The end without faults; its violation is a defect of the scenario or of the code.
 Ended baseline_of(const Scenario& scenario, const ExploreOptions& options) {
   constexpr std::uint64_t kSeed = 0;
@@ -188,14 +185,17 @@ Outcome without_faults(const std::string& name, const Ended& baseline) {
 Outcome explore(const std::string& name, const Scenario& scenario, ExploreOptions options) {
   apply_environment(options);
   Outcome out;
+  // Many worlds would fill a screen with what they log; one does not.
   const Quiet quiet(options.seeds > 1);
   const Ended baseline = baseline_of(scenario, options);
   if (baseline.violation) return without_faults(name, baseline);
   const State* const expected = options.stable ? &baseline.state : nullptr;
   for (std::uint64_t seed = options.first_seed; seed < options.first_seed + options.seeds; ++seed) {
-    // A single one runs in this process, where a debugger is.
-    const auto run = options.seeds == 1 && !options.twice ? &run_here : &run_world;
+    // A single one runs in this process, where a debugger is, if no other one has left its traces.
+    const bool here = options.seeds == 1 && !options.twice && !Kernel::has_been();
+    const auto run = here ? &run_here : &run_world;
     Ended ended = run(scenario, seed, options.world, options.faults, {}, expected);
+    note_digest(name, seed, ended);
     ++out.worlds;
     out.requests += ended.requests;
     out.simulated += ended.simulated;

@@ -16,10 +16,13 @@
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
+#include <cstdio>
 #include <cstring>
 #include <random>
 #include <set>
+#include <string>
 
+#include "lookout/api/detail/hash_seed.h"
 #include "testing/sim/kernel.h"
 #include "testing/sim/libc.h"
 
@@ -97,6 +100,8 @@ LibC look_up() {
   FIND(getrandom);
   FIND(getentropy);
   FIND(get_nprocs);
+  FIND(gethostname);
+  FIND(fopen64);
 #undef FIND
   find_interceptor(out.pthread_create, "__interceptor_pthread_create");
   find_interceptor(out.pthread_join, "__interceptor_pthread_join");
@@ -193,7 +198,9 @@ long futex(Kernel& k, int* word, int operation, int value, const timespec* timeo
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET: {
       const int woken = k.wake(word, value);
-      k.preempt();
+      // The standard library may wake where nobody waits, if the address of another atomic that
+      // somebody waits for is similar: that must not change what is drawn next.
+      if (woken > 0) k.preempt();
       return woken;
     }
     default:
@@ -201,6 +208,17 @@ long futex(Kernel& k, int* word, int operation, int value, const timespec* timeo
       return -1;
   }
 }
+
+/// Objects are hashed in the same way in every process, from its beginning. Otherwise stores would
+/// keep them in an order that depends on addresses, which are not the same in two processes.
+struct HashSeed {
+  HashSeed() {
+    constexpr std::uint64_t kSeed = 0x6c6f6f6b6f7574;
+    api::detail::fix_hash_seed(kSeed);
+  }
+};
+// Before the static objects of the program, which may have objects.
+[[gnu::init_priority(101), maybe_unused]] const HashSeed hash_seed;
 
 /// Functions of pthread_once that run now: a second caller would wait where the kernel cannot see
 /// it.
@@ -472,10 +490,33 @@ int getentropy(void* out, size_t size) {
   return 0;
 }
 
-/// Worlds look the same on every machine.
+// Worlds look the same on every machine.
+
 int get_nprocs() {
   constexpr int kProcessors = 2;
   return kernel() != nullptr ? kProcessors : libc().get_nprocs();
+}
+
+/// A process of a world has a machine of its own.
+int gethostname(char* out, size_t size) {
+  auto* k = kernel();
+  if (k == nullptr) return libc().gethostname(out, size);
+  const std::string& name = lookout::sim::Kernel::current()->group->name;
+  if (name.size() >= size) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  std::memcpy(out, name.c_str(), name.size() + 1);
+  return 0;
+}
+
+/// There are no limits to processors but get_nprocs(): base::usable_processors() looks here.
+FILE* fopen64(const char* path, const char* mode) {
+  if (kernel() != nullptr && std::strcmp(path, "/proc/self/cgroup") == 0) {
+    errno = ENOENT;
+    return nullptr;
+  }
+  return libc().fopen64(path, mode);
 }
 
 }  // extern "C"

@@ -80,6 +80,10 @@ void stay_on_this_processor() {
 
 Thread* Kernel::current() { return current_thread; }
 Kernel* Kernel::instance() { return the_kernel; }
+bool Kernel::has_been() { return has_exit_key; }
+
+Kernel::Apart::Apart() : thread_(std::exchange(current_thread, nullptr)) {}
+Kernel::Apart::~Apart() { current_thread = thread_; }
 
 Kernel::Kernel(std::uint64_t seed) : random_(mix(seed)), content_(mix(seed ^ 0x636f6e74656e74)) {
   if (the_kernel != nullptr) {

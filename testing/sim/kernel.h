@@ -73,6 +73,22 @@ class Kernel {
   /// Null: the calling thread is none of a world's.
   static Thread* current();
   static Kernel* instance();
+  /// Whether there is or was one in this process, or in one that it was forked from.
+  static bool has_been();
+
+  /// While it lives, what the calling thread does is no part of its world: the functions of the C
+  /// library are the C library's. For what takes a short time, waits for no other thread and is not
+  /// the same in each run.
+  class Apart {
+   public:
+    Apart();
+    ~Apart();
+    Apart(const Apart&) = delete;
+    Apart& operator=(const Apart&) = delete;
+
+   private:
+    Thread* const thread_;
+  };
 
   Nanos now() const { return now_; }
   Random& random() { return random_; }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <cstddef>
+#include <cstdio>
 
 namespace lookout::sim {
 
@@ -49,6 +50,8 @@ struct LibC {
   long (*getrandom)(void*, std::size_t, unsigned);
   int (*getentropy)(void*, std::size_t);
   int (*get_nprocs)();
+  int (*gethostname)(char*, std::size_t);
+  FILE* (*fopen64)(const char*, const char*);
 };
 
 const LibC& libc();

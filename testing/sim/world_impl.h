@@ -18,6 +18,7 @@
 #include "testing/sim/ended.h"
 #include "testing/sim/etcd_model.h"
 #include "testing/sim/kernel.h"
+#include "testing/sim/logs_apart.h"
 #include "testing/sim/network.h"
 #include "testing/sim/story.h"
 
@@ -186,6 +187,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   const WorldOptions options_;
   // First: the world's threads end before it.
   Kernel kernel_;
+  LogsApart logs_apart_;
   Story story_;
   std::shared_ptr<EtcdModel> etcd_;
   std::shared_ptr<Link> admin_link_;

@@ -1,12 +1,19 @@
 #include "lookout/testing/sim/world.h"
 
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <spdlog/sinks/ringbuffer_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -14,8 +21,10 @@
 #include <semaphore>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "lookout/base/detail/log.h"
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/testing/sim/explore.h"
 #include "testing/sim/world_impl.h"
@@ -177,6 +186,80 @@ TEST(WorldTest, OneSeedIsOneStory) {
     return story_of_a_minute(world);
   };
   expect_a_story_for_each_seed(story);
+}
+
+/// Puts a logger's sinks back.
+class OtherSinks {
+ public:
+  explicit OtherSinks(std::vector<spdlog::sink_ptr> sinks)
+      : before_(std::exchange(spdlog::default_logger_raw()->sinks(), std::move(sinks))) {}
+  ~OtherSinks() { spdlog::default_logger_raw()->sinks() = before_; }
+  OtherSinks(const OtherSinks&) = delete;
+  OtherSinks& operator=(const OtherSinks&) = delete;
+
+ private:
+  const std::vector<spdlog::sink_ptr> before_;
+};
+
+// The sinks lock a mutex for each line. So LOOKOUT_SIM_SEED, which prints, ran another world than the
+// one that had failed.
+TEST(WorldTest, LinesThatArePrintedDoNotChangeTheStory) {
+  const auto digest = [](const std::vector<spdlog::sink_ptr>& sinks) {
+    const OtherSinks other(sinks);
+    World world(1);
+    for (const char* name : {"one", "two", "three"}) {
+      world.start(name, [](Process& p) {
+        for (int i = 0; i < 300; ++i) {
+          log::warn("line {}", i);
+          if (i % 10 == 0) std::this_thread::sleep_for(1ms);
+        }
+        write_map(p.client(), p.name());
+        wait_for(p.stop());
+      });
+    }
+    world.sleep(10s);
+    return world.digest();
+  };
+  const auto printed = std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(1000);
+  EXPECT_EQ(digest({printed}), digest({}));
+  EXPECT_GE(printed->last_raw().size(), 900u) << "they are printed";
+}
+
+// Stores keep objects in the order of their hashes.
+TEST(WorldTest, HashesAreTheSameInEveryProcess) {
+  EXPECT_EQ(api::key_hash("default", "web"), 2135099698u);
+  EXPECT_EQ(api::key_hash("", "node"), 979413311u);
+}
+
+TEST(WorldTest, TheMachineOfAProcessIsNotThisOne) {
+  World world(1);
+  std::array<char, 64> host{};
+  bool limited = true;
+  world.start("writer", [&](Process& p) {
+    EXPECT_EQ(gethostname(host.data(), host.size()), 0);
+    limited = static_cast<bool>(std::ifstream("/proc/self/cgroup"));
+    wait_for(p.stop());
+  });
+  world.sleep(1s);
+  EXPECT_STREQ(host.data(), "writer");
+  EXPECT_FALSE(limited);
+}
+
+// An atomic that another thread waits for may make a wake-up necessary, or seem so.
+TEST(WorldTest, AWakeUpThatReachesNobodyChangesNothing) {
+  const auto digest = [](int wakes) {
+    World world(1);
+    std::atomic<int> word{0};
+    for (int i = 0; i < wakes; ++i)
+      syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    world.start("writer", [](Process& p) {
+      write_map(p.client(), "map");
+      wait_for(p.stop());
+    });
+    world.sleep(10s);
+    return world.digest();
+  };
+  EXPECT_EQ(digest(500), digest(0));
 }
 
 TEST(WorldTest, FaultsOfItsEtcdCanBePlanned) {
