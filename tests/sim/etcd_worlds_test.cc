@@ -234,5 +234,22 @@ LOOKOUT_SIM_TEST(EtcdWorlds, WhoFollowsHearsEachChangeOnceAndInOrder, etcd_alone
   follow(world);
 }
 
+/// Every other watch breaks, and often what it missed is forgotten: as far as it has heard of it, or
+/// further. These faults fit watches only, so that the rest goes on as usual.
+sim::ExploreOptions forgetful_etcd() {
+  using enum sim::FaultKind;
+  sim::ExploreOptions out = etcd_alone();
+  out.faults = sim::only({kCutStream, kStallStream, kExpireWatch, kCrash, kCompact});
+  out.faults.per_request = 0.5;
+  out.faults.per_minute = 6;
+  // Seed 37: a deletion at the revision of a compaction, right behind what a watch had passed on.
+  out.first_seed = 37;
+  return out;
+}
+
+LOOKOUT_SIM_TEST(EtcdWorlds, WhoFollowsGoesOnWhereThePastIsForgotten, forgetful_etcd()) {
+  follow(world);
+}
+
 }  // namespace
 }  // namespace lookout
