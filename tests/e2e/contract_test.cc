@@ -654,7 +654,9 @@ TEST_P(ContractTest, WhatIsStreamedIsWhatAListHas) {
 TEST_P(ContractTest, ACoalescingHandlerIsToldOfTheLatest) {
   create("a");
   create("b");
-  const Told quick(*client_, here());
+  informer::SharedInformerFactory factory(*client_, here());
+  const auto informer = factory.informer<ConfigMap>();
+  Story quick;
   Story slow;
   std::promise<void> go;
   const auto gone = go.get_future().share();
@@ -663,14 +665,17 @@ TEST_P(ContractTest, ACoalescingHandlerIsToldOfTheLatest) {
     test::wait_for(gone);
     add(map, origin);
   };
-  const auto held_up = quick.informer.add_handler(std::move(handler), {.coalesce = true});
+  informer.add_handler(quick.handler<ConfigMap>()).release();
+  const auto held_up = informer.add_handler(std::move(handler), {.coalesce = true});
+  factory.start();
+  ASSERT_TRUE(factory.wait_for_cache_sync());
   for (int i = 0; i < 20; ++i) paint("a", fmt::format("colour-{}", i));
   remove("b");
-  expect_all_like_the_server(quick.informer.untyped_informer(), quick.story);
+  expect_all_like_the_server(informer.untyped_informer(), quick);
   EXPECT_LE(held_up.backlog(), 3u) << "no more than there are objects, and what it has in hand";
   go.set_value();
-  expect_all_like_the_server(quick.informer.untyped_informer(), quick.story, slow);
-  EXPECT_THAT(quick.story.events().size(), Ge(23u));
+  expect_all_like_the_server(informer.untyped_informer(), quick, slow);
+  EXPECT_THAT(quick.events().size(), Ge(23u));
   EXPECT_LE(slow.events().size(), 6u);
 }
 

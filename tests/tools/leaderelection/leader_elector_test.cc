@@ -101,7 +101,7 @@ class LeaderElectorTest : public testing::Test {
 
   Lease lease() const { return leases_.get("website"); }
   std::string holder() const { return std::string(test::held(lease()).spec().holder_identity()); }
-  int transitions() const { return test::held(lease()).spec().lease_transitions(); }
+  std::optional<int> transitions() const { return test::held(lease()).spec().lease_transitions(); }
 
   const apiserver::Server server_;
   const rest::Client client_{server_.client_config()};
