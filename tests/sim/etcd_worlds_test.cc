@@ -200,6 +200,7 @@ void follow(sim::World& world) {
   for (storage::EtcdBackend* backend : {&writing, &cached, &direct})
     followers.push_back(std::make_unique<storage::Follower>(backend->resource("pods")));
   std::vector<std::unique_ptr<storage::Writer>> writers;
+  writers.reserve(2);
   for (int i = 0; i < 2; ++i)
     writers.push_back(std::make_unique<storage::Writer>(writing.resource("pods"), i, 300ms));
   world.at(60s, [&writers] {
