@@ -151,7 +151,7 @@ std::chrono::milliseconds SharedIndexInformer::resync_check_period() const {
 }
 void SharedIndexInformer::collect(std::vector<metrics::Sample>& out) const { core_->collect(out); }
 std::string SharedIndexInformer::last_sync_resource_version() const {
-  return core_->reflector().last_sync_resource_version();
+  return core_->store()->resource_version();
 }
 const cache::ReflectorStats& SharedIndexInformer::stats() const {
   return core_->reflector().stats();

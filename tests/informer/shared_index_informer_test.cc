@@ -52,6 +52,22 @@ TEST_F(SharedIndexInformerTest, KeepsWhatTheSourceHas) {
   EXPECT_EQ(informer.stats().lists, 1u);
 }
 
+TEST_F(SharedIndexInformerTest, AHandlerFindsTheVersionOfWhatItIsTold) {
+  source_->put("a/x");
+  // It was a race: the handler's thread with the one that had told it.
+  for (int round = 0; round < 50; ++round) {
+    auto& informer = make();
+    std::promise<std::string> found;
+    Recorder recorder;
+    auto handler = recorder.handler();
+    handler.on_synced = [&] { found.set_value(informer.last_sync_resource_version()); };
+    const auto registration = informer.add_handler(std::move(handler));
+    informer.start();
+    EXPECT_NE(lookout::test::get(found.get_future()), "");
+    informer.shutdown();
+  }
+}
+
 TEST_F(SharedIndexInformerTest, TellsItsHandlers) {
   source_->put("a/x");  // 101
   Recorder recorder;
