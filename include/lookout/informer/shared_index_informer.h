@@ -174,6 +174,8 @@ class SharedIndexInformer : public metrics::Source {
   std::optional<Clock::TimePoint> live_since() const;
   /// The last failure since the informer was live.
   std::optional<cache::ReflectorFailure> last_failure() const;
+  /// The resourceVersion that the store has reached; empty before the first list. A handler finds at
+  /// least the version of what it is told.
   std::string last_sync_resource_version() const;
   const cache::ReflectorStats& stats() const;
   const std::string& name() const;
