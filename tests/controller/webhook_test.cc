@@ -348,21 +348,22 @@ TEST_F(WebhookTest, ARequestThatRunsIsAnsweredBeforeTheEnd) {
   WebhookServer server(loop_, options());
   test::Gate entered;
   test::Gate leave;
-  server.validate<Website>("/validate", [&](const Admission<Website>& request) {
+  server.validate<Website>("/slow", [&](const Admission<Website>& request) {
     entered.open();
     EXPECT_TRUE(leave.wait());
     EXPECT_FALSE(request.stop.stop_requested());
     return allowed();
   });
+  server.validate<Website>("/quick", [](const Admission<Website>&) { return allowed(); });
   Serving serving(server);
   auto answer = std::async(std::launch::async, [&] {
-    return ask(server, "/validate", review("1", "CREATE", website(1)));
+    return ask(server, "/slow", review("1", "CREATE", website(1)));
   });
   EXPECT_TRUE(entered.wait());
   serving.request_stop();
-  // No new ones are taken meanwhile.
+  // Soon, no new ones are taken. Until the server has heard of its end, they are answered.
   EXPECT_TRUE(test::eventually(
-      [&] { return ask(server, "/validate", review("2", "CREATE", website(1))).status == 0; }));
+      [&] { return ask(server, "/quick", review("2", "CREATE", website(1))).status == 0; }));
   EXPECT_FALSE(serving.ended());
   leave.open();
   EXPECT_EQ(test::get(answer).status, 200);
