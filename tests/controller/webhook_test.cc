@@ -356,9 +356,8 @@ TEST_F(WebhookTest, ARequestThatRunsIsAnsweredBeforeTheEnd) {
   });
   server.validate<Website>("/quick", [](const Admission<Website>&) { return allowed(); });
   Serving serving(server);
-  auto answer = std::async(std::launch::async, [&] {
-    return ask(server, "/slow", review("1", "CREATE", website(1)));
-  });
+  auto answer = std::async(std::launch::async,
+                           [&] { return ask(server, "/slow", review("1", "CREATE", website(1))); });
   EXPECT_TRUE(entered.wait());
   serving.request_stop();
   // Soon, no new ones are taken. Until the server has heard of its end, they are answered.
