@@ -239,7 +239,10 @@ TEST_P(Kubectl, Applies) {
   EXPECT_EQ(ok({"get", "cm", "conf", path(".data")}), R"({"a":"1","b":"2"})");
   EXPECT_THAT(ok({"apply", "-f", second}), HasSubstr("configmap/conf configured"));
   EXPECT_EQ(ok({"get", "cm", "conf", path(".data")}), R"({"a":"3"})");
-  EXPECT_EQ(ok({"delete", "-f", second}), "configmap \"conf\" deleted\n");
+  // kubectl 1.34 and later name the namespace.
+  EXPECT_THAT(ok({"delete", "-f", second}),
+              testing::AnyOf("configmap \"conf\" deleted\n",
+                             "configmap \"conf\" deleted from default namespace\n"));
 }
 
 TEST_P(Kubectl, AppliesOnTheServer) {

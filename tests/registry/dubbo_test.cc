@@ -432,9 +432,13 @@ TEST_F(DubboTest, AWatcherThatDoesNotReadHoldsUpNobody) {
   EXPECT_EQ(told(eager.next_for(kLong)), "CREATE last=");
   EXPECT_LE(lazy.pending(), 101u);
   // It is told the same in fewer words: the key appears once as new, and its last value is last.
+  // (That may be one event, where the client was told of nothing before the last write.)
   const auto events = until(lazy, "CREATE last=");
   EXPECT_EQ(std::ranges::count_if(events, [](auto& e) { return e.starts_with("CREATE n="); }), 1);
-  EXPECT_THAT(events, testing::Contains("UPDATE n=300"));
+  std::string last;
+  for (const std::string& event : events)
+    if (event.find(" n=") != std::string::npos) last = event;
+  EXPECT_THAT(last, testing::EndsWith(" n=300"));
 }
 
 TEST_F(DubboTest, CoroutinesWaitToo) {

@@ -297,7 +297,11 @@ TEST_P(EtcdModelTest, AnswersAsARealOne) {
   const Revision now = model->revision();
   const Revision compacted = model->compacted();
   EXPECT_GT(compacted, 1u);
+  // Later etcds keep a deletion that is the very revision up to which they forget.
+  const bool keeps_last_deletion =
+      there.ask("Maintenance/Status", "").find(options.data.version) == std::string::npos;
   for (Revision from = compacted - 1; from <= now; ++from) {
+    if (from == compacted && keeps_last_deletion) continue;
     ASSERT_EQ(here.watch(from, now), there.watch(from, now))
         << "from " << from << " of " << now << ", compacted at " << compacted;
   }
