@@ -250,7 +250,7 @@ std::string FieldSchema::key_default(std::string_view name) const {
   if (!value.exists() || value.is_object() || value.is_array()) return {};
   json::Document parsed;
   const std::string text = value.to_json();
-  parsed.Parse(text.data(), text.size());
+  parsed.Parse<json::kParseExactly>(text.data(), text.size());
   return canonical_json(parsed);
 }
 

@@ -42,6 +42,11 @@ TEST(YamlWriter, ReadsBackAsWhatItWas) {
   }
 }
 
+TEST(YamlWriter, NumbersAreTheNearestDoubles) {
+  EXPECT_EQ(to_yaml(R"({"a":123456789.12345679,"b":2.225073858507201e-308})"),
+            "a: 123456789.12345679\nb: 2.225073858507201e-308\n");
+}
+
 TEST(YamlWriter, RefusesWhatIsNestedTooDeeply) {
   using lookout::test::nested_json;
   EXPECT_NO_THROW(to_yaml(nested_json(1000, "[", "]")));

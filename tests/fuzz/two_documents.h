@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "lookout/api/detail/json_values.h"
 #include "tests/fuzz/fuzzing.h"
 
 namespace lookout::fuzz {
@@ -18,9 +19,8 @@ struct TwoDocuments {
     constexpr std::size_t kLongest = 20000;
     const std::size_t middle = text.find('\n');
     if (middle == std::string_view::npos || text.size() > kLongest) return false;
-    first.Parse<rapidjson::kParseIterativeFlag>(text.data(), middle);
-    second.Parse<rapidjson::kParseIterativeFlag>(text.data() + middle + 1,
-                                                 text.size() - middle - 1);
+    first.Parse<api::detail::kParseExactly>(text.data(), middle);
+    second.Parse<api::detail::kParseExactly>(text.data() + middle + 1, text.size() - middle - 1);
     return !first.HasParseError() && !second.HasParseError();
   }
 };

@@ -44,6 +44,12 @@ TEST(FieldsV1, ComesOutAsItWentIn) {
     EXPECT_EQ(text(set(fields)), fields);
 }
 
+TEST(FieldsV1, NumbersStayWhatTheyAre) {
+  for (const char* fields : {R"({"f:set":{"v:123456789.12345679":{}}})",
+                             R"({"f:l":{"k:{\"a\":2.225073858507201e-308}":{}}})"})
+    EXPECT_EQ(text(set(fields)), fields);
+}
+
 TEST(FieldsV1, DotSaysThatAFieldWithFieldsBelowIsInTheSet) {
   const FieldSet fields = set(R"({"f:a":{".":{},"f:b":{}},"f:c":{"f:d":{}}})");
   EXPECT_TRUE(fields.contains(path({"a"})));

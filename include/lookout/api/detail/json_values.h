@@ -14,6 +14,11 @@ inline std::string_view text_of(const rapidjson::Value& text) {
   return {text.GetString(), text.GetStringLength()};
 }
 
+/// Parses without recursion, and takes the double that is nearest to each number. (RapidJSON's own choice may be one beside it,
+/// and what is printed would not be what was read.)
+inline constexpr unsigned kParseExactly =
+    rapidjson::kParseIterativeFlag | rapidjson::kParseFullPrecisionFlag;
+
 /// Prints compact JSON.
 inline std::string to_json(const rapidjson::Value& value) {
   rapidjson::StringBuffer buffer;
