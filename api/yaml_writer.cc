@@ -170,8 +170,7 @@ class Writer {
 
 std::string to_yaml(std::string_view json) {
   rapidjson::Document document;
-  document.Parse<kParseExactly>(json.data(), json.size());
-  if (document.HasParseError()) throw Error("the text is not JSON");
+  if (!parse_json(json, document)) throw Error("the text is not JSON");
   std::string out;
   Writer(out).value(document, 0, 0, false);
   return out;

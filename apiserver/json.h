@@ -18,7 +18,7 @@ using Allocator = rapidjson::Document::AllocatorType;
 
 using api::detail::copy_text;
 using api::detail::deep_copy;
-using api::detail::kParseExactly;
+using api::detail::parse_json;
 using api::detail::text_of;
 using api::detail::to_json;
 

@@ -49,9 +49,8 @@ void add_body(const Event& event, Value& out, Allocator& allocator) {
       is_confidential(event.info) || event.request.body.empty())
     return;
   Document body(&allocator);
-  body.Parse<json::kParseExactly>(event.request.body.data(), event.request.body.size());
   // Bodies that are not JSON (protobuf, for example) are not logged.
-  if (body.HasParseError()) return;
+  if (!json::parse_json(event.request.body, body)) return;
   json::set(out, "requestObject", std::move(static_cast<Value&>(body)), allocator);
 }
 

@@ -249,8 +249,7 @@ std::string FieldSchema::key_default(std::string_view name) const {
   const api::Value value = schema_["items"]["properties"][name]["default"];
   if (!value.exists() || value.is_object() || value.is_array()) return {};
   json::Document parsed;
-  const std::string text = value.to_json();
-  parsed.Parse<json::kParseExactly>(text.data(), text.size());
+  json::parse_json(value.to_json(), parsed);
   return canonical_json(parsed);
 }
 

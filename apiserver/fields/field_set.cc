@@ -28,8 +28,8 @@ bool shown_before(const Node* a, const Node* b) {
   if (x.kind != y.kind || x.kind == PathElement::Kind::kField) return x < y;
   json::Document left;
   json::Document right;
-  left.Parse<json::kParseExactly>(x.text.data(), x.text.size());
-  right.Parse<json::kParseExactly>(y.text.data(), y.text.size());
+  json::parse_json(x.text, left);
+  json::parse_json(y.text, right);
   const auto less = [](const json::Value& one, const json::Value& other) {
     if (one.IsNumber() && other.IsNumber()) return one.GetDouble() < other.GetDouble();
     if (one.IsString() && other.IsString()) return json::text_of(one) < json::text_of(other);
@@ -53,7 +53,7 @@ std::string PathElement::to_string() const {
   if (kind == Kind::kField) return "." + text;
   if (kind == Kind::kIndex) return fmt::format("[{}]", text);
   json::Document parsed;
-  parsed.Parse<json::kParseExactly>(text.data(), text.size());
+  json::parse_json(text, parsed);
   if (kind == Kind::kValue) return fmt::format("[={}]", printed(parsed));
   std::vector<std::string> keys;
   if (parsed.IsObject()) {

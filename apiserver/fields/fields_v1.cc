@@ -82,8 +82,7 @@ int parse_element(std::string_view name, PathElement& out) {
     return 1;
   }
   json::Document parsed;
-  parsed.Parse<json::kParseExactly>(text.data(), text.size());
-  if (parsed.HasParseError()) return -1;
+  if (!json::parse_json(text, parsed)) return -1;
   if (kind == Kind::kValue && !is_scalar(parsed)) return -1;
   if (kind == Kind::kKey) {
     if (!parsed.IsObject() || parsed.ObjectEmpty()) return -1;

@@ -19,9 +19,8 @@ struct TwoDocuments {
     constexpr std::size_t kLongest = 20000;
     const std::size_t middle = text.find('\n');
     if (middle == std::string_view::npos || text.size() > kLongest) return false;
-    first.Parse<api::detail::kParseExactly>(text.data(), middle);
-    second.Parse<api::detail::kParseExactly>(text.data() + middle + 1, text.size() - middle - 1);
-    return !first.HasParseError() && !second.HasParseError();
+    return api::detail::parse_json(text.substr(0, middle), first) &&
+           api::detail::parse_json(text.substr(middle + 1), second);
   }
 };
 

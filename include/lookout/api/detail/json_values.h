@@ -14,10 +14,10 @@ inline std::string_view text_of(const rapidjson::Value& text) {
   return {text.GetString(), text.GetStringLength()};
 }
 
-/// Parses without recursion, and takes the double that is nearest to each number. (RapidJSON's own choice may be one beside it,
-/// and what is printed would not be what was read.)
-inline constexpr unsigned kParseExactly =
-    rapidjson::kParseIterativeFlag | rapidjson::kParseFullPrecisionFlag;
+/// Parses without recursion, and takes the double that is nearest to each number; false if the text is not JSON or has a number
+/// beyond the range of doubles. (RapidJSON's own parser may take the double beside it, and what is printed would not be what was
+/// read.)
+bool parse_json(std::string_view text, rapidjson::Document& out);
 
 /// Prints compact JSON.
 inline std::string to_json(const rapidjson::Value& value) {
