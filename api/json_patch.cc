@@ -99,6 +99,30 @@ std::optional<SizeType> array_index(const std::string& token, SizeType size, Siz
   return static_cast<SizeType>(index);
 }
 
+const JsonValue& required(const JsonValue& operation, const char* name) {
+  const JsonValue* value = find_member(operation, name);
+  if (value == nullptr) throw DecodeError(fmt::format("an operation lacks its \"{}\"", name));
+  return *value;
+}
+
+std::string_view required_text(const JsonValue& operation, const char* name) {
+  const JsonValue& value = required(operation, name);
+  if (!value.IsString())
+    throw DecodeError(fmt::format("the \"{}\" of an operation is not a string", name));
+  return text_of(value);
+}
+
+void check_form(const JsonValue& operation) {
+  if (!operation.IsObject()) throw DecodeError("an operation of a JSON patch is an object");
+  const std::string_view op = required_text(operation, "op");
+  const auto is = [&](auto... names) { return ((op == names) || ...); };
+  if (!is("add", "remove", "replace", "move", "copy", "test"))
+    throw DecodeError(fmt::format("unexpected kind of operation: {}", detail::quote(op)));
+  required_text(operation, "path");
+  if (is("add", "replace")) required(operation, "value");
+  if (is("move", "copy")) required_text(operation, "from");
+}
+
 class Patcher {
  public:
   Patcher(JsonValue& target, Allocator& allocator) : target_(target), allocator_(allocator) {}
@@ -133,15 +157,13 @@ class Patcher {
       copied_ += size_of(*at);
       if (copied_ > kMaxPatchCopyBytes) throw PatchError("the patch copies too much");
       add(path, copy(*at));
-    } else if (op == "test") {
+    } else {  // "test"
       const JsonValue* expected = find_member(operation, "value");
       const JsonValue* at = find(path);
       const bool absent = at == nullptr || at->IsNull();
       const bool expects_absent = expected == nullptr || expected->IsNull();
       if (absent || expects_absent ? absent != expects_absent : !equal(*at, *expected))
         throw PatchError(fmt::format("testing value {} failed", path));
-    } else {
-      throw PatchError(fmt::format("unexpected kind of operation: {}", detail::quote(op)));
     }
   }
 
@@ -149,19 +171,6 @@ class Patcher {
   [[noreturn]] static void fail(std::string_view op, std::string_view path) {
     throw PatchError(
         fmt::format("{} operation does not apply: there is no {}", op, detail::quote(path)));
-  }
-
-  static const JsonValue& required(const JsonValue& operation, const char* name) {
-    const JsonValue* value = find_member(operation, name);
-    if (value == nullptr) throw PatchError(fmt::format("an operation lacks its \"{}\"", name));
-    return *value;
-  }
-
-  static std::string_view required_text(const JsonValue& operation, const char* name) {
-    const JsonValue& value = required(operation, name);
-    if (!value.IsString())
-      throw PatchError(fmt::format("the \"{}\" of an operation is not a string", name));
-    return text_of(value);
   }
 
   JsonValue copy(const JsonValue& value) { return detail::deep_copy(value, allocator_); }
@@ -254,9 +263,7 @@ class Patcher {
 void apply_json_patch(rapidjson::Value& target, const rapidjson::Value& patch,
                       rapidjson::Document::AllocatorType& allocator) {
   if (!patch.IsArray()) throw DecodeError("a JSON patch is a list of operations");
-  for (const auto& operation : patch.GetArray()) {
-    if (!operation.IsObject()) throw DecodeError("an operation of a JSON patch is an object");
-  }
+  for (const auto& operation : patch.GetArray()) check_form(operation);
   if (depth_of(patch) > kMaxDepth) throw DecodeError("the JSON patch is nested too deeply");
   Patcher patcher(target, allocator);
   for (const auto& operation : patch.GetArray()) patcher.apply(operation);

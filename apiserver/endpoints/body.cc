@@ -334,13 +334,7 @@ resources::DeleteOptions parse_delete_options(const http::Request& request) {
       if (name == "dryRun") dry_run.push_back(value);
     }
   } else {
-    // (The API server has no Status of its own for what is wrong here.)
-    const auto fail = [](std::string why) {
-      api::Status status;
-      status.code = 500;
-      status.message = std::move(why);
-      return StatusError(std::move(status));
-    };
+    const auto fail = [](std::string_view why) { return StatusError::bad_request(why); };
     std::string error;
     const Object body = parse(request, error);
     if (!body) throw fail(std::move(error));

@@ -37,6 +37,8 @@ void apply_json(Document& target, const Document& patch) {
     api::apply_json_patch(target, patch, target.GetAllocator());
   } catch (const api::PatchError&) {
     throw does_not_fit();
+  } catch (const api::DecodeError& e) {
+    throw StatusError::bad_request(e.what());
   }
 }
 

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "apiserver/resources/patterns.h"
+#include "apiserver/resources/schema_rules.h"
 #include "apiserver/resources/strategies.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -18,29 +21,101 @@ namespace rules = api::validation;
 using api::Object;
 using api::Value;
 
-/// A schema is structural: every part of it says of which type it is, outside of what combines
-/// other parts.
-void validate_structure(Value schema, const std::string& here, std::string_view missing_type,
-                        Causes& causes) {
-  const bool free_type = schema["x-kubernetes-int-or-string"].as_bool() ||
-                         schema["x-kubernetes-preserve-unknown-fields"].as_bool();
-  const std::string_view type = schema["type"].as_string();
-  for (const auto& [name, property] : schema["properties"].members()) {
-    validate_structure(property, fmt::format("{}.properties[{}]", here, name),
-                       "must not be empty for specified object fields", causes);
+/// Whether it is one. (More of it is not looked at when a definition is made.)
+bool validate_simple_path(std::string_view path, const std::string& field, Causes& causes) {
+  if (path.empty()) {
+    causes.push_back(rules::required(field, ""));
+  } else if (path.front() != '.') {
+    causes.push_back(rules::invalid(field, path, "must be a simple json path starting with ."));
   }
-  if (schema["items"].is_object()) {
-    validate_structure(schema["items"], here + ".items",
-                       "must not be empty for specified array items", causes);
+  return path.starts_with('.');
+}
+
+void validate_columns(Value columns, const std::string& path, Causes& causes) {
+  constexpr std::array<std::string_view, 5> kTypes = {"boolean", "date", "integer", "number",
+                                                      "string"};
+  constexpr std::array<std::string_view, 8> kFormats = {"byte",  "date",  "date-time", "double",
+                                                        "float", "int32", "int64",     "password"};
+  const auto is_one_of = [](const auto& list, std::string_view text) {
+    return std::find(list.begin(), list.end(), text) != list.end();
+  };
+  std::size_t index = 0;
+  for (const Value column : columns.elements()) {
+    const std::string here = fmt::format("{}.additionalPrinterColumns[{}]", path, index++);
+    if (column["name"].as_string().empty()) causes.push_back(rules::required(here + ".name", ""));
+    const std::string types = fmt::format("must be one of {}", fmt::join(kTypes, ","));
+    const std::string_view type = column["type"].as_string();
+    if (type.empty()) {
+      causes.push_back(rules::required(here + ".type", types));
+    } else if (!is_one_of(kTypes, type)) {
+      causes.push_back(rules::invalid(here + ".type", type, types));
+    }
+    const std::string_view format = column["format"].as_string();
+    if (!format.empty() && !is_one_of(kFormats, format)) {
+      causes.push_back(rules::invalid(here + ".format", format,
+                                      fmt::format("must be one of {}", fmt::join(kFormats, ","))));
+    }
+    validate_simple_path(column["jsonPath"].as_string(), here + ".JSONPath", causes);
   }
-  if (schema["additionalProperties"].is_object()) {
-    validate_structure(schema["additionalProperties"], here + ".additionalProperties",
-                       "must not be empty for specified object fields", causes);
+}
+
+void validate_scale(Value scale, const std::string& path, Causes& causes) {
+  if (!scale.is_object()) return;
+  const std::string here = path + ".subresources.scale.";
+  const auto check = [&](const char* name, std::initializer_list<std::string_view> places,
+                         const char* why) {
+    const std::string_view text = scale[name].as_string();
+    if (!validate_simple_path(text, here + name, causes)) return;
+    if (std::none_of(places.begin(), places.end(),
+                     [&](std::string_view place) { return text.starts_with(place); }))
+      causes.push_back(rules::invalid(here + name, text, why));
+  };
+  check("specReplicasPath", {".spec."}, "should be a json path under .spec");
+  check("statusReplicasPath", {".status."}, "should be a json path under .status");
+  if (!scale["labelSelectorPath"].as_string().empty()) {
+    check("labelSelectorPath", {".spec.", ".status."},
+          "should be a json path under either .spec or .status");
   }
-  if (type.empty()) {
-    if (!free_type) causes.push_back(rules::required(here + ".type", missing_type));
-  } else if (type == "array" && !schema["items"].is_object()) {
-    causes.push_back(rules::required(here + ".items", "must be specified"));
+}
+
+void validate_selectable_fields(Value fields, Value schema, const std::string& path,
+                                Causes& causes) {
+  constexpr std::array<std::string_view, 3> kTypes = {"string", "boolean", "integer"};
+  std::set<std::string_view> seen;
+  std::size_t index = 0;
+  for (const Value field : fields.elements()) {
+    const std::string here = fmt::format("{}.selectableFields[{}].jsonPath", path, index++);
+    const std::string_view text = field["jsonPath"].as_string();
+    if (text.empty()) {
+      causes.push_back(rules::required(here, ""));
+      continue;
+    }
+    if (!seen.insert(text).second) {
+      causes.push_back(rules::duplicate(here, text));
+      continue;
+    }
+    Value part = schema;
+    if (text.front() != '.') {
+      causes.push_back(rules::invalid(here, text,
+                                      fmt::format("is an invalid path: expected [ or . but got: {}",
+                                                  text.substr(0, text.find('.')))));
+      continue;
+    }
+    for (std::string_view rest = text; !rest.empty() && part.exists();) {
+      const std::size_t end = std::min(rest.find('.', 1), rest.size());
+      const std::string_view name = rest.substr(1, end - 1);
+      part = name == "metadata" ? Value() : part["properties"][name];
+      rest.remove_prefix(end);
+    }
+    if (!part.exists()) {
+      causes.push_back(
+          rules::invalid(here, text, "is an invalid path: does not refer to a valid field"));
+    } else if (const auto type = part["type"].as_string();
+               std::find(kTypes.begin(), kTypes.end(), type) == kTypes.end()) {
+      causes.push_back(rules::invalid(here, text,
+                                      "must point to a field of type string, boolean or integer. "
+                                      "Enum string fields and strings with formats are allowed."));
+    }
   }
 }
 
@@ -127,6 +202,7 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
   }
   std::size_t stored = 0;
   std::size_t index = 0;
+  bool has_default = false;
   std::set<std::string_view> versions;
   for (const Value version : spec["versions"].elements()) {
     const std::string here = fmt::format("spec.versions[{}]", index++);
@@ -145,10 +221,32 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
     const std::string path = spec["versions"].size() == 1
                                  ? std::string("spec.validation.openAPIV3Schema")
                                  : here + ".schema.openAPIV3Schema";
-    validate_structure(schema, path, "must not be empty at the root", causes);
+    validate_schema_rules(schema, path, causes);
     validate_patterns(schema, path, causes);
-    if (const auto type = schema["type"].as_string(); !type.empty() && type != "object")
+    if (const auto type = schema["type"].as_string(); !type.empty() && type != "object") {
       causes.push_back(rules::invalid(path + ".type", type, "must be object at the root"));
+      if (version["subresources"]["status"].exists()) {
+        causes.push_back(rules::invalid(path + ".type", type,
+                                        "only \"object\" is allowed as the type at the root of the "
+                                        "schema if the status subresource is enabled"));
+      }
+    }
+    // So are columns, subresources and fields.
+    const std::string shared = spec["versions"].size() == 1 ? "spec" : here;
+    validate_columns(version["additionalPrinterColumns"], shared, causes);
+    validate_scale(version["subresources"]["scale"], shared, causes);
+    validate_selectable_fields(version["selectableFields"], schema, shared, causes);
+    has_default |= has_defaults(schema);
+  }
+  if (spec["preserveUnknownFields"].as_bool()) {
+    const auto refuse = [&](const char* why) {
+      causes.push_back({"FieldValueInvalid", fmt::format("Invalid value: true: {}", why),
+                        "spec.preserveUnknownFields"});
+    };
+    if (has_default) refuse("must be false in order to use defaults in the schema");
+    refuse(
+        "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+        "spec.versions[*].schema instead");
   }
   if (stored != 1) {
     causes.push_back({"FieldValueInvalid",
@@ -156,6 +254,11 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
                                   "storage version",
                                   spec["versions"].to_json()),
                       "spec.versions"});
+    if (stored == 0) {
+      causes.push_back({"FieldValueInvalid",
+                        "Invalid value: null: must have at least one stored version",
+                        "status.storedVersions"});
+    }
   }
   validate_conversion(spec["conversion"], causes);
   for (const char* name : {"plural", "singular"}) {
@@ -169,8 +272,29 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
       causes.push_back(rules::invalid(field, value, message));
   }
   for (const char* name : {"kind", "listKind"}) {
-    if (names[name].as_string().empty())
-      causes.push_back(rules::required(std::string("spec.names.") + name, ""));
+    const std::string_view value = names[name].as_string();
+    const std::string field = std::string("spec.names.") + name;
+    if (value.empty()) {
+      causes.push_back(rules::required(field, ""));
+      continue;
+    }
+    for (const auto& message : rules::check_dns1035_label(base::lower_case(value))) {
+      causes.push_back(rules::invalid(
+          field, value, "may have mixed case, but should otherwise match: " + message));
+    }
+  }
+  if (const auto kind = names["kind"].as_string();
+      !kind.empty() && kind == names["listKind"].as_string()) {
+    causes.push_back(
+        rules::invalid("spec.names.listKind", kind, "kind and listKind may not be the same"));
+  }
+  for (const char* name : {"shortNames", "categories"}) {
+    std::size_t at = 0;
+    for (const Value one : names[name].elements()) {
+      const std::string field = fmt::format("spec.names.{}[{}]", name, at++);
+      for (const auto& message : rules::check_dns1035_label(one.as_string()))
+        causes.push_back(rules::invalid(field, one.as_string(), message));
+    }
   }
 }
 

@@ -72,13 +72,14 @@ std::string owners_in_order(Value owners) {
 }
 
 void validate_owners(Value owners, Causes& causes) {
-  std::size_t index = 0;
   std::string controller;
   for (const Value owner : owners.elements()) {
-    const std::string here = fmt::format("metadata.ownerReferences[{}]", index++);
-    for (const char* field : {"apiVersion", "kind", "name", "uid"}) {
-      if (owner[field].as_string().empty())
-        causes.push_back(rules::required(here + "." + field, "must not be empty"));
+    for (const std::string_view field : {"apiVersion", "kind", "name", "uid"}) {
+      if (owner[field].as_string().empty()) {
+        causes.push_back(rules::invalid(
+            fmt::format("metadata.ownerReferences.{}", field), "",
+            field == "apiVersion" ? "version must not be empty" : "must not be empty"));
+      }
     }
     if (!owner["controller"].as_bool()) continue;
     const std::string name =

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -153,6 +155,9 @@ class Validator {
  public:
   Validator(Causes& causes, Patterns& patterns) : causes_(causes), patterns_(patterns) {}
 
+  /// A default may repeat elements of a list that is a set or a map: only objects may not.
+  void allow_repetition() { may_repeat_ = true; }
+
   void check(Value value, Value schema, const std::string& path, bool is_object) {
     if (value.is_null() && schema["nullable"].as_bool()) return;
     if (schema["x-kubernetes-int-or-string"].as_bool() && !value.is_string() &&
@@ -232,7 +237,7 @@ class Validator {
   /// Lists that are sets or maps have every element, or every key, once.
   void check_list_type(Value value, Value schema, const std::string& path) {
     const std::string_view type = schema["x-kubernetes-list-type"].as_string();
-    if (type != "set" && type != "map") return;
+    if (may_repeat_ || (type != "set" && type != "map")) return;
     std::set<std::string> seen;
     std::size_t index = 0;
     for (const Value element : value.elements()) {
@@ -363,6 +368,7 @@ class Validator {
 
   void check_number(Value value, Value schema, const std::string& path) {
     const double number = value.as_double();
+    check_integer_format(value, schema, path);
     if (const auto step = schema["multipleOf"].to_double(); step && *step > 0) {
       const double times = number / *step;
       if (std::abs(times - std::round(times)) > 1e-9)
@@ -386,13 +392,31 @@ class Validator {
     }
   }
 
+  void check_integer_format(Value value, Value schema, const std::string& path) {
+    const std::string_view format = schema["format"].as_string();
+    if (schema["type"].as_string() != "integer" || (format != "int32" && format != "int64")) return;
+    const auto whole = value.to_int();
+    const bool fits = whole && (format == "int64" || std::in_range<std::int32_t>(*whole));
+    // (3.0 is an integer.)
+    if (fits || (!whole && std::abs(value.as_double()) <= std::numeric_limits<std::int32_t>::max()))
+      return;
+    causes_.push_back(
+        {"FieldValueInvalid",
+         fmt::format(
+             "Invalid value: \"\": Checked value must be of type integer with format {} in {}",
+             format, path),
+         here(path)});
+  }
+
   Causes& causes_;
   Patterns& patterns_;
+  bool may_repeat_ = false;
 };
 
 }  // namespace
 
 void prune(json::Value& object, Value schema) { prune_value(object, schema, true); }
+void prune_default(json::Value& value, Value schema) { prune_value(value, schema, false); }
 
 void set_schema_defaults(json::Value& object, Value schema, Allocator& allocator) {
   set_defaults(object, schema, true, allocator);
@@ -401,6 +425,13 @@ void set_schema_defaults(json::Value& object, Value schema, Allocator& allocator
 void validate_schema(const Object& object, Value schema, Causes& causes) {
   Patterns patterns;
   Validator(causes, patterns).check(object.body(), schema, "", true);
+}
+
+void validate_default(Value value, Value schema, Causes& causes) {
+  Patterns patterns;
+  Validator validator(causes, patterns);
+  validator.allow_repetition();
+  validator.check(value, schema, "", false);
 }
 
 }  // namespace lookout::apiserver::resources

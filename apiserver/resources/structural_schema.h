@@ -19,4 +19,8 @@ void set_schema_defaults(json::Value& object, api::Value schema, json::Allocator
 /// server's messages. (Rules in CEL are not looked at.)
 void validate_schema(const api::Object& object, api::Value schema, Causes& causes);
 
+/// The same for a default, which is a part of an object.
+void prune_default(json::Value& value, api::Value schema);
+void validate_default(api::Value value, api::Value schema, Causes& causes);
+
 }  // namespace lookout::apiserver::resources

@@ -336,7 +336,7 @@ INSTANTIATE_TEST_SUITE_P(
         InvalidCase{
             "owner", &kConfigMaps,
             R"({"metadata":{"name":"c","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p"}]}})",
-            "ConfigMap \"c\" is invalid: metadata.ownerReferences[0].uid: Required value: "
+            "ConfigMap \"c\" is invalid: metadata.ownerReferences.uid: Invalid value: \"\": "
             "must not be empty"},
         InvalidCase{
             "two_controllers", &kConfigMaps,

@@ -214,6 +214,17 @@ TEST_F(Deletion, ADryRunChangesNothing) {
   EXPECT_EQ(pods().get("p"), created);
 }
 
+TEST_F(Deletion, OptionsThatCannotBeReadDeleteNothing) {
+  pods().create(pod("p"));
+  for (const char* body :
+       {"{", R"({"kind":"Pod","apiVersion":"v1"})", R"({"gracePeriodSeconds":"5"})"}) {
+    const auto answer = http(server_.port(), "DELETE", "/api/v1/namespaces/default/pods/p", body,
+                             {{"Content-Type", "application/json"}});
+    EXPECT_EQ(answer.code, 400) << body << answer.body;
+  }
+  EXPECT_EQ(pods().get("p").name(), "p");
+}
+
 TEST_F(Deletion, PoliciesAreAccepted) {
   for (const auto policy : {rest::PropagationPolicy::kOrphan, rest::PropagationPolicy::kBackground,
                             rest::PropagationPolicy::kForeground}) {

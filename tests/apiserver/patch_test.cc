@@ -102,6 +102,9 @@ INSTANTIATE_TEST_SUITE_P(
         WrongPatch{kMerge, R"({"spec":5})", 400, ""},
         WrongPatch{kJson, "{}", 400, "cannot unmarshal object"},
         WrongPatch{kJson, R"([{"op":"remove","path":"/none"}])", 422, ""},
+        WrongPatch{kJson, R"([{"op":"spam","path":"/spec"}])", 400, "spam"},
+        WrongPatch{kJson, R"([{"op":"add","path":"/spec"}])", 400, "value"},
+        WrongPatch{kJson, "[1]", 400, "object"},
         WrongPatch{"application/apply-patch+yaml", "spec: {}", 422, "fieldManager: Required value"},
         WrongPatch{"text/plain", "{}", 415, ""}));
 

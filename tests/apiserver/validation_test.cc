@@ -24,6 +24,7 @@ class CustomSchema : public ClientTest {
             "spec":{"type":"object","required":["when"],"properties":{
               "when":{"type":"string","pattern":"^[a-z]+$","minLength":2,"maxLength":5},
               "size":{"type":"integer","minimum":1,"maximum":10,"default":3},
+              "count":{"type":"integer","format":"int32"},
               "share":{"type":"number","maximum":1,"exclusiveMaximum":true},
               "mode":{"type":"string","enum":["a","b"]},
               "port":{"x-kubernetes-int-or-string":true},
@@ -197,6 +198,9 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{
             R"({"when":"no","size":0})",
             "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"},
+        Wrong{
+            R"({"when":"no","count":3000000000})",
+            R"(spec.count: Invalid value: "": Checked value must be of type integer with format int32 in spec.count)"},
         Wrong{R"({"when":"no","share":1})",
               "spec.share: Invalid value: 1: spec.share in body should be less than 1"},
         Wrong{R"({"when":"no","mode":"c"})",

@@ -25,8 +25,8 @@ inline constexpr std::size_t kMaxPatchCopyBytes = 3u << 20;
 /// As in the API server (github.com/evanphx/json-patch), a negative index counts from the end of
 /// the array, and a test for null succeeds if the value is absent.
 ///
-/// Throws DecodeError if the patch is not a list of objects, and PatchError if an operation fails;
-/// `target` is then partly changed.
+/// Throws DecodeError if the patch is not a list of operations, with all that each of them needs, and PatchError if an operation
+/// fails; `target` is then partly changed.
 void apply_json_patch(rapidjson::Value& target, const rapidjson::Value& patch,
                       rapidjson::Document::AllocatorType& allocator);
 

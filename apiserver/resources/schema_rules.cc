@@ -1,0 +1,326 @@
+#include "apiserver/resources/schema_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "apiserver/resources/structural_schema.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+namespace rules = api::validation;
+using api::Object;
+using api::Value;
+
+constexpr std::array<std::string_view, 6> kTypes = {"array",  "boolean", "integer",
+                                                    "number", "object",  "string"};
+constexpr std::array<std::string_view, 3> kListTypes = {"atomic", "set", "map"};
+constexpr std::array<std::string_view, 2> kMapTypes = {"atomic", "granular"};
+constexpr const char* kListType = "x-kubernetes-list-type";
+constexpr const char* kListKeys = "x-kubernetes-list-map-keys";
+constexpr const char* kMapType = "x-kubernetes-map-type";
+constexpr const char* kEmbedded = "x-kubernetes-embedded-resource";
+constexpr const char* kIntOrString = "x-kubernetes-int-or-string";
+constexpr const char* kPreserve = "x-kubernetes-preserve-unknown-fields";
+
+template <class List>
+bool is_one_of(std::string_view text, const List& list) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+/// Calls `each(part, path)` for the schemas of properties, items and other members.
+template <class Each>
+void for_each_part(Value schema, const std::string& path, Each each) {
+  for (const auto& [name, property] : schema["properties"].members())
+    each(property, fmt::format("{}.properties[{}]", path, name));
+  for (const char* part : {"items", "additionalProperties"}) {
+    if (schema[part].is_object()) each(schema[part], fmt::format("{}.{}", path, part));
+  }
+}
+
+/// Calls `each(part, path)` for what combines other schemas.
+template <class Each>
+void for_each_combined(Value schema, const std::string& path, Each each) {
+  for (const char* combination : {"allOf", "anyOf", "oneOf"}) {
+    std::size_t index = 0;
+    for (const Value one : schema[combination].elements())
+      each(one, fmt::format("{}.{}[{}]", path, combination, index++));
+  }
+  if (schema["not"].is_object()) each(schema["not"], path + ".not");
+}
+
+/// The one thing that may be combined with types: an integer or a string.
+bool is_int_or_string(Value alternatives) {
+  return alternatives.size() == 2 && alternatives[0]["type"].as_string() == "integer" &&
+         alternatives[1]["type"].as_string() == "string";
+}
+
+class SchemaRules {
+ public:
+  explicit SchemaRules(Causes& causes) : causes_(causes) {}
+
+  void check_root(Value schema, const std::string& path) {
+    if (schema["nullable"].as_bool())
+      causes_.push_back(
+          rules::forbidden(path + ".nullable", "nullable cannot be true at the root"));
+    if (schema["additionalProperties"].is_object())
+      causes_.push_back(
+          rules::forbidden(path + ".additionalProperties", "must not be used at the root"));
+    check(schema, path, "must not be empty at the root");
+    check_names(schema, path);
+  }
+
+ private:
+  void check(Value schema, const std::string& path, std::string_view missing_type) {
+    for_each_part(schema, path, [&](Value part, const std::string& there) {
+      check(part, there,
+            there.ends_with(".items") ? "must not be empty for specified array items"
+                                      : "must not be empty for specified object fields");
+    });
+    check_type(schema, path, missing_type);
+    check_lists(schema, path);
+    check_maps(schema, path);
+    check_embedded(schema, path);
+    check_default(schema, path);
+    if (schema["uniqueItems"].as_bool()) {
+      forbid(path + ".uniqueItems",
+             "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
+    }
+    if (schema["additionalProperties"].is_object() && !schema["properties"].empty()) {
+      forbid(path + ".additionalProperties",
+             "additionalProperties and properties are mutual exclusive");
+    }
+    const bool may_combine_types = schema[kIntOrString].as_bool();
+    for_each_combined(schema, path, [&](Value part, const std::string& there) {
+      if (may_combine_types &&
+          (is_int_or_string(schema["anyOf"]) || is_int_or_string(part["anyOf"])))
+        return;
+      check_combined(part, there);
+    });
+  }
+
+  void check_type(Value schema, const std::string& path, std::string_view missing_type) {
+    const std::string_view type = schema["type"].as_string();
+    const bool is_free = schema[kIntOrString].as_bool() || schema[kPreserve].as_bool();
+    if (type.empty()) {
+      if (!is_free) require(path + ".type", missing_type);
+      return;
+    }
+    if (type == "null")
+      forbid(path + ".type", "type cannot be set to null, use nullable as an alternative");
+    if (!is_one_of(type, kTypes))
+      causes_.push_back(rules::not_supported(path + ".type", type, kTypes));
+    if (type == "array" && !schema["items"].is_object())
+      require(path + ".items", "must be specified");
+  }
+
+  void check_lists(Value schema, const std::string& path) {
+    const std::string_view list_type = schema[kListType].as_string();
+    const Value keys = schema[kListKeys];
+    if (!list_type.empty()) {
+      require_type(schema, path, "array", "must be array if x-kubernetes-list-type is specified");
+      if (!is_one_of(list_type, kListTypes))
+        causes_.push_back(
+            rules::not_supported(fmt::format("{}.{}", path, kListType), list_type, kListTypes));
+    }
+    if (!keys.empty() && list_type != "map") {
+      constexpr const char* kWhy = "must be map if x-kubernetes-list-map-keys is non-empty";
+      const std::string there = fmt::format("{}.{}", path, kListType);
+      causes_.push_back(list_type.empty() ? rules::required(there, kWhy)
+                                          : rules::invalid(there, list_type, kWhy));
+    }
+    const Value items = schema["items"];
+    if (list_type == "set") {
+      const std::string_view of = items["type"].as_string();
+      const bool is_atomic = of == "array" ? items[kListType].as_string() == "atomic"
+                                           : items[kMapType].as_string() == "atomic";
+      const char* said_by = of == "array" ? kListType : kMapType;
+      // (A list within a list is atomic unless it says otherwise.)
+      if ((of == "object" && !is_atomic) ||
+          (of == "array" && items[kListType].exists() && !is_atomic)) {
+        causes_.push_back({"FieldValueInvalid",
+                           fmt::format("Invalid value: {}: must be atomic as item of a list with "
+                                       "x-kubernetes-list-type=set",
+                                       items[said_by].exists() ? items[said_by].to_json() : "null"),
+                           fmt::format("{}.items.{}", path, said_by)});
+      }
+    }
+    if (list_type == "map") check_keys(keys, items, path);
+  }
+
+  void check_keys(Value keys, Value items, const std::string& path) {
+    const std::string there = fmt::format("{}.{}", path, kListKeys);
+    if (items.is_object()) {
+      require_type(items, path + ".items", "object",
+                   "must be object if parent array's x-kubernetes-list-type is map");
+    }
+    if (keys.empty()) return require(there, "must not be empty if x-kubernetes-list-type is map");
+    if (items["type"].as_string() != "object") return;
+    std::set<std::string_view> seen;
+    const auto refuse_keys = [&](const char* why) {
+      causes_.push_back(
+          {"FieldValueInvalid", fmt::format("Invalid value: {}: {}", keys.to_json(), why), there});
+    };
+    for (const Value key : keys.elements()) {
+      const std::string_view name = key.as_string();
+      if (!seen.insert(name).second) {
+        refuse_keys("must not contain duplicate entries");
+        continue;
+      }
+      const Value property = items["properties"][name];
+      if (!property.exists()) {
+        refuse_keys("entries must all be names of item properties");
+        continue;
+      }
+      const std::string at = fmt::format("{}.items.properties[{}]", path, name);
+      if (const auto type = property["type"].as_string(); type == "object" || type == "array") {
+        refuse(at + ".type", type,
+               "must be a scalar type if parent array's x-kubernetes-list-type is map");
+      }
+      const auto required = items["required"].elements();
+      const bool is_required = std::any_of(required.begin(), required.end(),
+                                           [&](Value one) { return one.as_string() == name; });
+      if (!is_required && !property["default"].exists()) {
+        require(at + ".default",
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a "
+                "required property");
+      }
+    }
+  }
+
+  void check_maps(Value schema, const std::string& path) {
+    const std::string_view map_type = schema[kMapType].as_string();
+    if (map_type.empty()) return;
+    require_type(schema, path, "object", "must be object if x-kubernetes-map-type is specified");
+    if (!is_one_of(map_type, kMapTypes))
+      causes_.push_back(
+          rules::not_supported(fmt::format("{}.{}", path, kMapType), map_type, kMapTypes));
+  }
+
+  void check_embedded(Value schema, const std::string& path) {
+    if (!schema[kEmbedded].as_bool()) return;
+    require_type(schema, path, "object",
+                 "must be object if x-kubernetes-embedded-resource is true");
+    if (schema["properties"].empty() && !schema[kPreserve].as_bool()) {
+      require(path + ".properties",
+              "must not be empty if x-kubernetes-embedded-resource is true without "
+              "x-kubernetes-preserve-unknown-fields");
+    }
+  }
+
+  /// A default is what the schema allows, and nothing that it would take out.
+  void check_default(Value schema, const std::string& path) {
+    const Value value = schema["default"];
+    if (!value.exists() || value.is_null()) return;
+    const std::string there = path + ".default";
+    const json::Document whole = json_of(value);
+    json::Document known = json_of(value);
+    prune_default(known, schema);
+    if (!(known == whole)) {
+      causes_.push_back(
+          {"FieldValueInvalid",
+           fmt::format("Invalid value: {}: must not have unknown fields", value.to_json()), there});
+      return;
+    }
+    Causes found;
+    validate_default(value, schema, found);
+    for (api::StatusCause& cause : found) {
+      const bool is_root = cause.field.empty() || cause.field == "<nil>";
+      cause.field = is_root ? there : fmt::format("{}.{}", there, cause.field);
+      causes_.push_back(std::move(cause));
+    }
+  }
+
+  static json::Document json_of(Value value) {
+    json::Document out;
+    json::parse_json(value.to_json(), out);
+    return out;
+  }
+
+  /// What combines other schemas says nothing about types, defaults and words.
+  void check_combined(Value schema, const std::string& path) {
+    for (const char* name : {"type", "description", "title"}) {
+      if (!schema[name].as_string().empty())
+        forbid(fmt::format("{}.{}", path, name), "must be empty to be structural");
+    }
+    for (const char* name : {"default", "additionalProperties", kListType, kMapType}) {
+      if (schema[name].exists())
+        forbid(fmt::format("{}.{}", path, name), "must be undefined to be structural");
+    }
+    for (const char* name : {"nullable", kPreserve, kEmbedded, kIntOrString}) {
+      if (schema[name].as_bool())
+        forbid(fmt::format("{}.{}", path, name), "must be false to be structural");
+    }
+    const auto deeper = [&](Value part, const std::string& there) { check_combined(part, there); };
+    for_each_part(schema, path, deeper);
+    for_each_combined(schema, path, deeper);
+  }
+
+  /// Every object has an apiVersion, a kind and metadata, whose types are known.
+  void check_names(Value schema, const std::string& path) {
+    const Value properties = schema["properties"];
+    for (const char* name : {"apiVersion", "kind"}) {
+      if (properties[name].exists()) {
+        require_type(properties[name], fmt::format("{}.properties[{}]", path, name), "string",
+                     "must be string");
+      }
+    }
+    for (const char* name : {"apiVersion", "kind", "metadata"})
+      forbid_defaults(properties[name], fmt::format("{}.properties[{}]", path, name), name);
+    const Value metadata = properties["metadata"];
+    if (!metadata.exists()) return;
+    const std::string there = path + ".properties[metadata]";
+    if (metadata["type"].as_string() != "object")
+      return require_type(metadata, there, "object", "must be object");
+    for (const auto& [name, property] : metadata["properties"].members()) {
+      if (name == "name" || name == "generateName") continue;
+      return forbid(there,
+                    "must not specify anything other than name and generateName, but metadata is "
+                    "implicitly specified");
+    }
+  }
+
+  void forbid_defaults(Value schema, const std::string& path, std::string_view name) {
+    if (schema["default"].exists())
+      forbid(path + ".default", fmt::format("must not be set in top-level {}", name));
+    for_each_part(schema, path, [&](Value part, const std::string& there) {
+      forbid_defaults(part, there, name);
+    });
+  }
+
+  void require_type(Value schema, const std::string& path, std::string_view type,
+                    std::string_view why) {
+    const std::string_view actual = schema["type"].as_string();
+    if (actual != type && !actual.empty()) refuse(path + ".type", actual, why);
+  }
+
+  void require(const std::string& field, std::string_view why) {
+    causes_.push_back(rules::required(field, why));
+  }
+  void refuse(const std::string& field, std::string_view value, std::string_view why) {
+    causes_.push_back(rules::invalid(field, value, why));
+  }
+  void forbid(const std::string& field, std::string_view why) {
+    causes_.push_back(rules::forbidden(field, why));
+  }
+
+  Causes& causes_;
+};
+
+}  // namespace
+
+void validate_schema_rules(Value schema, const std::string& path, Causes& causes) {
+  SchemaRules(causes).check_root(schema, path);
+}
+
+bool has_defaults(Value schema) {
+  bool found = schema["default"].exists();
+  for_each_part(schema, "", [&](Value part, const std::string&) { found |= has_defaults(part); });
+  return found;
+}
+
+}  // namespace lookout::apiserver::resources

@@ -1,0 +1,19 @@
+// What the schema of a custom resource has to be itself.
+#pragma once
+
+#include <string>
+
+#include "apiserver/resources/strategy.h"
+#include "lookout/api/object.h"
+
+namespace lookout::apiserver::resources {
+
+/// Refuses what kube-apiserver refuses of a schema (apiextensions' structural schemas): parts without a type, list types and keys
+/// that do not fit, defaults that the schema itself does not allow, and so on. `path` is where the schema is. (Rules in CEL and
+/// patterns are looked at elsewhere.)
+void validate_schema_rules(api::Value schema, const std::string& path, Causes& causes);
+
+/// Whether a part of the schema has a default.
+bool has_defaults(api::Value schema);
+
+}  // namespace lookout::apiserver::resources
