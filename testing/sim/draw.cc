@@ -96,7 +96,7 @@ bool fits(FaultKind kind, const EtcdCall& call) {
 }
 
 std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed, const EtcdCall& call) {
-  Random random(mix(seed ^ hash_of(kEtcd)) ^ mix(call.number));
+  Random random(mix(seed ^ hash_of(call.who())) ^ mix(call.number));
   if (!random.chance(options.per_request)) return std::nullopt;
   std::vector<FaultKind> possible;
   for (const FaultKind kind : options.kinds) {
@@ -106,6 +106,7 @@ std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed, const
   Fault out;
   out.kind = possible[random.below(possible.size())];
   out.process = kEtcd;
+  out.call = call.who();
   out.at = call.number;
   if (out.kind == FaultKind::kRefuse) out.status = static_cast<int>(random.below(kEtcdRefusals));
   out.duration = duration_of(out.kind, options, random);

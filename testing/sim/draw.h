@@ -17,7 +17,8 @@ namespace lookout::sim {
 std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed,
                           const RequestNote& request);
 
-/// The same of a call to etcd.
+/// The same of a call to etcd: it depends on the seed, and which of a client's calls of that kind for
+/// that key it is.
 std::optional<Fault> draw(const FaultOptions& options, std::uint64_t seed, const EtcdCall& call);
 
 /// The faults of time of a process, in a span of the world's time.

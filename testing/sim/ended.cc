@@ -59,6 +59,7 @@ std::string encode(const Ended& ended) {
     out.put(fault.at);
     out.put(bits(fault.status));
     out.put(bits(fault.duration.count()));
+    out.put(fault.call);
   }
   out.put(ended.story);
   out.put(ended.state.size());
@@ -92,6 +93,7 @@ Ended decode(std::string_view text) {
     fault.at = in.number();
     fault.status = static_cast<int>(in.number());
     fault.duration = std::chrono::milliseconds(static_cast<std::int64_t>(in.number()));
+    fault.call = in.text();
     out.struck.push_back(std::move(fault));
   }
   out.story = in.text();

@@ -56,6 +56,10 @@ std::string header_of(const grpc::CallRequest& request, std::string_view name) {
 
 }  // namespace
 
+std::string EtcdCall::who() const {
+  return fmt::format("client {}, {}{}{}", client, method, key.empty() ? "" : " ", key);
+}
+
 /// A watch on a stream.
 struct EtcdWatchState {
   EtcdRange range;
@@ -84,10 +88,12 @@ struct EtcdModel::Stream {
 /// A client's connections to one member.
 class EtcdModel::Line : public grpc::Carrier {
  public:
-  Line(std::shared_ptr<EtcdModel> model, asio::io_context& context, int member)
+  Line(std::shared_ptr<EtcdModel> model, asio::io_context& context, int member, unsigned client)
       : Carrier(context),
         model_(std::move(model)),
+        context_(&context),
         member_(member),
+        client_(client),
         ticker_(std::in_place, strand()) {}
 
   // --- grpc::Carrier
@@ -96,12 +102,14 @@ class EtcdModel::Line : public grpc::Carrier {
     if (call->is_cancelled()) return;
     if (closed_) return call->fail(Kind::kCancelled, "the client was closed");
     EtcdCall note;
+    note.client = client_;
     note.method = call->request.path;
     if (note.method.starts_with(kPrefix)) note.method.erase(0, kPrefix.size());
     note.key = key_of(note.method, call->request.message);
     {
       const std::lock_guard lock(model_->mutex_);
-      note.number = ++model_->calls_;
+      ++model_->calls_;
+      note.number = ++model_->calls_of_[note.who()];
     }
     std::optional<Fault> fault;
     if (model_->events_ != nullptr) fault = model_->events_->on_call(note);
@@ -145,6 +153,9 @@ class EtcdModel::Line : public grpc::Carrier {
   // --- for the model; on the strand
 
   int member() const { return member_; }
+  unsigned client() const { return client_; }
+  /// Whether a client with that event loop is the one that has this line.
+  bool is_of(const asio::io_context& context) const { return !closed_ && context_ == &context; }
 
   void lose_connections() { end_all(Kind::kBroken, "the connection broke"); }
 
@@ -589,11 +600,13 @@ class EtcdModel::Line : public grpc::Carrier {
   }
 
   const std::shared_ptr<EtcdModel> model_;
+  const asio::io_context* const context_;  // to be compared only
   const int member_;
+  const unsigned client_;
   std::optional<asio::steady_timer> ticker_;
   std::optional<Clock::time_point> tick_at_;
   std::optional<Clock::time_point> next_notice_;
-  bool closed_ = false;
+  std::atomic<bool> closed_{false};
   std::uint32_t last_ = 0;
   std::map<std::uint32_t, Call> running_;
   std::map<std::uint32_t, StreamPtr> streams_;
@@ -628,10 +641,16 @@ std::shared_ptr<grpc::Carrier> EtcdModel::create(asio::io_context& context,
   const auto found = std::find(all.begin(), all.end(), server.url);
   if (found == all.end())
     throw InvalidArgument(fmt::format("{} is no member of the simulated etcd", server.url));
-  auto line =
-      std::make_shared<Line>(shared_from_this(), context, static_cast<int>(found - all.begin()));
   const std::lock_guard lock(mutex_);
   std::erase_if(lines_, [](const auto& weak) { return weak.expired(); });
+  unsigned client = 0;
+  for (const auto& weak : lines_) {
+    const auto other = weak.lock();
+    if (other != nullptr && other->is_of(context)) client = other->client();
+  }
+  if (client == 0) client = ++clients_;
+  auto line = std::make_shared<Line>(shared_from_this(), context,
+                                     static_cast<int>(found - all.begin()), client);
   lines_.push_back(line);
   return line;
 }

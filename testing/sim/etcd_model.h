@@ -26,8 +26,11 @@ inline constexpr unsigned kEtcdRefusals = 4;
 
 /// A call that a client of the model makes.
 struct EtcdCall {
-  /// Of all calls to the model, from 1.
+  /// Of the calls that the same client makes with that method for that key, from 1: so what strikes
+  /// one call moves only those that repeat it.
   std::uint64_t number = 0;
+  /// Clients are counted from 1 as they appear. Those that share an event loop count as one.
+  unsigned client = 0;
   /// "KV/Txn"
   std::string method;
   /// The key that it is about.
@@ -35,6 +38,8 @@ struct EtcdCall {
   /// For EtcdEvents: where the call is in their story.
   std::uint64_t entry = 0;
 
+  /// "client 1, KV/Txn /registry/pods/default/web"
+  std::string who() const;
   bool watches() const { return method == "Watch/Watch"; }
   bool writes() const {
     return method == "KV/Put" || method == "KV/Txn" || method == "KV/DeleteRange" ||
@@ -143,6 +148,8 @@ class EtcdModel : public apiserver::grpc::CarrierFactory,
   std::vector<Clock::time_point> down_until_;
   Clock::time_point no_leader_until_{};
   std::uint64_t calls_ = 0;
+  std::map<std::string, std::uint64_t> calls_of_;  // EtcdCall::who()
+  unsigned clients_ = 0;
 };
 
 }  // namespace lookout::sim

@@ -30,6 +30,8 @@ std::string describe(const Fault& fault) {
   if (is_of_time(fault.kind))
     return fmt::format("{}, at {:.3f} s: {}", fault.process, static_cast<double>(fault.at) / 1000.0,
                        what);
+  if (!fault.call.empty())
+    return fmt::format("{}, {}, call {}: {}", fault.process, fault.call, fault.at, what);
   return fmt::format("{}, request {}: {}", fault.process, fault.at, what);
 }
 

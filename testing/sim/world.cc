@@ -340,7 +340,7 @@ void World::Impl::on_request(RequestNote& request) {
       gone.process = request.process;
       gone.at = request.number;
       request.fault = gone;
-    } else if (const auto planned = plan_.find({request.process, request.number});
+    } else if (const auto planned = plan_.find({request.process, "", request.number});
                planned != plan_.end()) {
       if (fits(planned->second.kind, request)) request.fault = planned->second;
     } else if (drawing_) {
@@ -409,7 +409,7 @@ std::optional<Fault> World::Impl::on_call(EtcdCall& call) {
   {
     const std::lock_guard lock(mutex_);
     // With fewer faults there may be fewer calls: those of a plan must not strike behind the end.
-    const auto planned = plan_.find({kEtcd, call.number});
+    const auto planned = plan_.find({kEtcd, call.who(), call.number});
     if (drawing_ && planned == plan_.end()) {
       out = draw(faults_, seed_, call);
     } else if (drawing_ && fits(planned->second.kind, call)) {
@@ -559,7 +559,7 @@ void World::Impl::faults(const Plan& plan) {
     if (is_of_time(fault.kind)) {
       at(milliseconds(fault.at), [this, fault] { strike(fault); });
     } else {
-      plan_.emplace(std::pair(fault.process, fault.at), fault);
+      plan_.emplace(std::tuple(fault.process, fault.call, fault.at), fault);
     }
   }
 }

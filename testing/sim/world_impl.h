@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -196,7 +197,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   std::vector<Check> always_;
   std::vector<Check> eventually_;
   FaultOptions faults_;
-  std::map<std::pair<std::string, std::uint64_t>, Fault> plan_;
+  std::map<std::tuple<std::string, std::string, std::uint64_t>, Fault> plan_;  // process, call, at
   const std::map<std::string, std::string>* expected_ = nullptr;
   std::map<std::string, std::string> final_state_;
   bool fixed_ = false;

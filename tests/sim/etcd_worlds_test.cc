@@ -243,8 +243,8 @@ sim::ExploreOptions forgetful_etcd() {
   out.faults = sim::only({kCutStream, kStallStream, kExpireWatch, kCrash, kCompact});
   out.faults.per_request = 0.5;
   out.faults.per_minute = 6;
-  // Seed 37: a deletion at the revision of a compaction, right behind what a watch had passed on.
-  out.first_seed = 37;
+  // Seed 77: a deletion at the revision of a compaction, right behind what a watch had passed on.
+  out.first_seed = 77;
   return out;
 }
 

@@ -398,6 +398,40 @@ TEST(ExploreTest, FindsTheCrashBetweenTwoWrites) {
   EXPECT_FALSE(replay(&writes_two_once, outcome.seed, {}, options));
 }
 
+/// Ten ConfigMaps that a user makes, each until it is there; but one of them only once.
+void gives_up_on_one(World& world) {
+  const auto make = std::make_shared<std::function<void(std::string)>>();
+  *make = [&world, make = std::weak_ptr(make)](const std::string& name) {
+    try {
+      const auto maps = world.admin().resource<ConfigMap>("default");
+      if (!maps.find(name)) maps.create(ConfigMap::draft(name, "default"));
+    } catch (const Error&) {
+      if (name == "map-7") return;
+      world.at(std::chrono::ceil<std::chrono::milliseconds>(world.now()) + 500ms,
+               [make = make.lock(), name] { (*make)(name); });
+    }
+  };
+  for (int i = 0; i < 10; ++i)
+    world.at(1s + i * 2s, [make, name = "map-" + std::to_string(i)] { (*make)(name); });
+  world.run(40s);
+}
+
+TEST(ExploreTest, FaultsOfEtcdStayWhereTheyAreWithoutTheOthers) {
+  ExploreOptions options;
+  options.seeds = 200;
+  options.world.etcd = true;
+  options.world.settle = 15s;
+  options.world.rest = 5s;
+  options.faults = only({FaultKind::kLoseRequest, FaultKind::kRefuse, FaultKind::kDelay});
+  options.faults.per_request = 0.2;
+  const Outcome outcome = explore("GivesUpOnOne", &gives_up_on_one, options);
+  ASSERT_FALSE(outcome.passed);
+  EXPECT_NE(outcome.violation.find("missing:   configmaps/default/map-7"), std::string::npos)
+      << outcome.violation;
+  ASSERT_LE(outcome.plan.size(), 2u) << outcome.report;
+  EXPECT_NE(outcome.plan.back().call.find("map-7"), std::string::npos) << outcome.report;
+}
+
 TEST(ExploreTest, TriesAFaultAtEachPlace) {
   ExploreOptions options;
   options.seeds = 1;

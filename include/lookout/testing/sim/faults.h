@@ -51,13 +51,15 @@ struct Fault {
   FaultKind kind = FaultKind::kDelay;
   /// Whom it strikes.
   std::string process = {};
-  /// The number of the request, counted from 1 over all lives of the process; of time:
-  /// milliseconds since the world began.
+  /// The number of the request, counted from 1 over all lives of the process; of "etcd": of the calls
+  /// that have the same `call`; of time: milliseconds since the world began.
   std::uint64_t at = 0;
   /// kRefuse: the status.
   int status = 0;
   /// How long, or how far for kClockJump (may be negative).
   std::chrono::milliseconds duration{0};
+  /// Of "etcd", but not of time: whose calls, and which: "client 1, KV/Txn /registry/pods/default/web".
+  std::string call = {};
 
   bool operator==(const Fault&) const = default;
 };
