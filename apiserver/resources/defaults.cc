@@ -187,6 +187,27 @@ void default_service_port(Value& webhook, Allocator& allocator) {
     json::set_default(*service, "port", Value(kPort), allocator);
 }
 
+/// What a webhook or a policy is asked about.
+void default_match(Value& match, const char* rules, Allocator& allocator) {
+  json::set_default(match, "matchPolicy", "Equivalent", allocator);
+  json::set_default(match, "namespaceSelector", object(), allocator);
+  json::set_default(match, "objectSelector", object(), allocator);
+  json::for_each(match, rules, [&](Value& rule) {
+    if (rule.IsObject()) json::set_default(rule, "scope", "*", allocator);
+  });
+}
+
+/// `name`: the member of the spec that says what is matched.
+void default_policy_match(Value& object, const char* name, Allocator& allocator) {
+  Value* spec = json::find(object, "spec");
+  Value* match = spec == nullptr ? nullptr : json::find(*spec, name);
+  if (match == nullptr || !match->IsObject()) return;
+  default_match(*match, "resourceRules", allocator);
+  json::for_each(*match, "excludeResourceRules", [&](Value& rule) {
+    if (rule.IsObject()) json::set_default(rule, "scope", "*", allocator);
+  });
+}
+
 }  // namespace
 
 void default_pod(Value& pod, Allocator& allocator) {
@@ -502,15 +523,20 @@ void default_webhooks(Value& configuration, Allocator& allocator) {
     if (!hook.IsObject()) return;
     constexpr int kTimeout = 10;
     json::set_default(hook, "failurePolicy", "Fail", allocator);
-    json::set_default(hook, "matchPolicy", "Equivalent", allocator);
-    json::set_default(hook, "namespaceSelector", object(), allocator);
-    json::set_default(hook, "objectSelector", object(), allocator);
     json::set_default(hook, "timeoutSeconds", Value(kTimeout), allocator);
-    json::for_each(hook, "rules", [&](Value& rule) {
-      if (rule.IsObject()) json::set_default(rule, "scope", "*", allocator);
-    });
+    default_match(hook, "rules", allocator);
     default_service_port(hook, allocator);
   });
+}
+
+void default_admission_policy(Value& policy, Allocator& allocator) {
+  if (Value* spec = json::find(policy, "spec"); spec != nullptr && spec->IsObject())
+    json::set_default(*spec, "failurePolicy", "Fail", allocator);
+  default_policy_match(policy, "matchConstraints", allocator);
+}
+
+void default_admission_policy_binding(Value& binding, Allocator& allocator) {
+  default_policy_match(binding, "matchResources", allocator);
 }
 
 void default_mutating_webhooks(Value& configuration, Allocator& allocator) {

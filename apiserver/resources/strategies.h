@@ -33,6 +33,8 @@ void default_csi_driver(json::Value& object, json::Allocator& allocator);
 void default_role_binding(json::Value& object, json::Allocator& allocator);
 void default_webhooks(json::Value& object, json::Allocator& allocator);
 void default_mutating_webhooks(json::Value& object, json::Allocator& allocator);
+void default_admission_policy(json::Value& object, json::Allocator& allocator);
+void default_admission_policy_binding(json::Value& object, json::Allocator& allocator);
 void default_custom_resource_definition(json::Value& object, json::Allocator& allocator);
 
 // prepare.cc

@@ -440,6 +440,23 @@ TEST_F(CreateAndUpdate, AutoscalersSpeakBothVersions) {
             70);
 }
 
+TEST_F(CreateAndUpdate, AdmissionPoliciesSayWhatTheyMatch) {
+  // A server whose policies come from here refuses every request if a selector is missing.
+  const api::Resource policies("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
+                               "validatingadmissionpolicies", false);
+  const Object policy = all(policies).create(json(
+      R"({"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy",
+          "metadata":{"name":"p"},"spec":{"validations":[{"expression":"true"}],
+          "matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],
+          "operations":["UPDATE"],"resources":["pods"]}]}}})"));
+  const api::Value match = policy["spec"]["matchConstraints"];
+  EXPECT_EQ(policy["spec"]["failurePolicy"].as_string(), "Fail");
+  EXPECT_EQ(match["matchPolicy"].as_string(), "Equivalent");
+  EXPECT_EQ(match["namespaceSelector"].to_json(), "{}");
+  EXPECT_EQ(match["objectSelector"].to_json(), "{}");
+  EXPECT_EQ(match["resourceRules"][0]["scope"].as_string(), "*");
+}
+
 TEST_F(CreateAndUpdate, MapsWithoutAMemberAreNotWritten) {
   const api::Object made = in(kConfigMaps).create(json(R"({"metadata":{"name":"a"},"data":{}})"));
   EXPECT_FALSE(made["data"].exists());
