@@ -55,9 +55,10 @@ Awaitable<void> fill(apiserver::storage::Interface& storage, Sizes sizes) {
     rapidjson::Document pod;
     pod.Parse(pod_json(n).c_str());
     rapidjson::Document announced;
+    // (The server's garbage collector would delete pods whose owners are not there.)
     announced.Parse(
         fmt::format(
-            R"({{"metadata":{{"labels":{{"kratos-service-id":"{}-{:012x}","kratos-service-app":"{}","kratos-service-version":"v3.5.{}","topology.kubernetes.io/zone":"zone-{}"}},"annotations":{{"kratos-service-metadata":"{{\"region\":\"sh\",\"zone\":\"sh00{}\",\"cluster\":\"pd\"}}","kratos-service-protocols":"{{\"8080\":\"http\",\"9090\":\"http\",\"15001\":\"grpc\"}}"}}}}}})",
+            R"({{"metadata":{{"ownerReferences":null,"labels":{{"kratos-service-id":"{}-{:012x}","kratos-service-app":"{}","kratos-service-version":"v3.5.{}","topology.kubernetes.io/zone":"zone-{}"}},"annotations":{{"kratos-service-metadata":"{{\"region\":\"sh\",\"zone\":\"sh00{}\",\"cluster\":\"pd\"}}","kratos-service-protocols":"{{\"8080\":\"http\",\"9090\":\"http\",\"15001\":\"grpc\"}}"}}}}}})",
             "56991810-c77f-4a95-8190", n, service_name(n % sizes.services), n % 7, n % 3, n % 3)
             .c_str());
     api::apply_merge_patch(pod, announced, pod.GetAllocator());
