@@ -49,7 +49,6 @@ TEST_F(FleetTest, ARollingUpdateCostsNoCall) {
 TEST_F(FleetTest, ADrainCostsNoCall) { EXPECT_EQ(run("drain").tally.failed, 0u); }
 
 TEST_F(FleetTest, AKilledInstanceCostsFewAttempts) {
-  options_.duration = 1500ms;  // time enough for a pick of it on a busy machine
   const Outcome out = run("kill");
   EXPECT_GE(out.further_attempts(), 1u);
   // Three in a row eject it, with each caller; on a busy machine others break off, too.
@@ -67,7 +66,6 @@ TEST_F(FleetTest, AFrozenInstanceCostsEachCallerOneAttempt) {
 TEST_F(FleetTest, ASlowInstanceCostsNoCall) { EXPECT_EQ(run("slow").tally.failed, 0u); }
 
 TEST_F(FleetTest, AnInstanceThatOnlyFailsCostsFewAttempts) {
-  options_.duration = 1500ms;  // time enough for a pick of it on a busy machine
   for (const char* fault : {"error", "reset"}) {
     const Outcome out = run(fault);
     EXPECT_EQ(out.tally.failed, 0u) << fault;
@@ -91,7 +89,6 @@ TEST_F(FleetTest, TheServerMayBeAway) {
 
 TEST_F(FleetTest, TheComparisonLosesCalls) {
   options_.policies = Policies::kKratos;
-  options_.rate = 600;
   Fleet fleet(options_);
   const Outcome out =
       fleet.under_load([&](Outcome& outcome) { fault_of("kill").run(fleet, outcome); });

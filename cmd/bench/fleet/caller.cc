@@ -132,12 +132,16 @@ void Tally::add(const Tally& other) {
 
 void Connections::request(const registry::Endpoint& endpoint, milliseconds time) {
   struct InFlight {
-    std::atomic<int>& calls;
-    explicit InFlight(std::atomic<int>& on) : calls(on) { ++calls; }
-    ~InFlight() { --calls; }
+    Traffic::Calls& calls;
+    bool answered = false;
+    explicit InFlight(Traffic::Calls& on) : calls(on) { ++calls.in_flight; }
+    ~InFlight() {
+      if (!answered) ++calls.failed;
+      --calls.in_flight;
+    }
   };
   const std::uint16_t port = endpoint.port();
-  const InFlight in_flight(traffic_.on(port));
+  InFlight in_flight(traffic_.on(port));
   const auto until = Steady::now() + std::min(time, milliseconds(std::chrono::hours(1)));
   ++tally_.attempts;
   try {
@@ -148,6 +152,7 @@ void Connections::request(const registry::Endpoint& endpoint, milliseconds time)
         if (socket.closed_by_peer()) throw Error("closed");
         ask(socket, until);
         kept_[port] = std::move(socket);
+        in_flight.answered = true;
         return;
       } catch (const TimedOut&) {
         throw;
@@ -165,6 +170,7 @@ void Connections::request(const registry::Endpoint& endpoint, milliseconds time)
     if (!socket.connected()) throw Error("refused");
     ask(socket, until);
     kept_[port] = std::move(socket);
+    in_flight.answered = true;
   } catch (const TimedOut&) {
     ++tally_.timeouts[port];
     throw;

@@ -29,13 +29,17 @@ enum class Policies {
 /// "Lookout", "kratos (port)"
 const char* to_string(Policies policies);
 
-/// The calls that are in flight on each port, from all callers.
+/// The calls of each port, from all callers.
 class Traffic : public base::Pinned {
  public:
-  std::atomic<int>& on(std::uint16_t port) { return calls_[port]; }
+  struct Calls {
+    std::atomic<std::uint64_t> in_flight = 0;
+    std::atomic<std::uint64_t> failed = 0;
+  };
+  Calls& on(std::uint16_t port) { return calls_[port]; }
 
  private:
-  std::array<std::atomic<int>, 65536> calls_{};
+  std::array<Calls, 65536> calls_{};
 };
 
 /// The calls of one caller, or of several.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <thread>
+#include <vector>
 
 #include "cmd/bench/fleet/fleet.h"
 #include "lookout/api/error.h"
@@ -14,7 +15,37 @@ namespace {
 
 using namespace std::chrono_literals;
 
+using Steady = std::chrono::steady_clock;
+
 void pause(const Fleet& fleet) { std::this_thread::sleep_for(fleet.options().duration); }
+
+/// The calls that fail on the faulty instances from the construction on.
+class Failures {
+ public:
+  explicit Failures(Fleet& fleet) {
+    for (const auto& instance : fleet.faulty()) {
+      const auto& calls = fleet.calls_on(*instance);
+      counted_.push_back({calls, calls.failed});
+    }
+  }
+  /// Returns when so many have failed on each, or after a minute: on a busy machine it can take
+  /// longer than a fault is to last until calls come there.
+  void wait(std::uint64_t count) const {
+    const auto deadline = Steady::now() + 1min;
+    for (const auto& [calls, before] : counted_) {
+      while (calls.failed - before < count && Steady::now() < deadline) {
+        std::this_thread::sleep_for(1ms);
+      }
+    }
+  }
+
+ private:
+  struct Counted {
+    const Traffic::Calls& calls;
+    std::uint64_t before;
+  };
+  std::vector<Counted> counted_;
+};
 
 void nothing(Fleet& fleet, Outcome&) { pause(fleet); }
 
@@ -34,24 +65,28 @@ void drain(Fleet& fleet, Outcome&) {
 }
 
 void kill(Fleet& fleet, Outcome& outcome) {
+  const Failures failures(fleet);
   for (const auto& instance : fleet.faulty()) {
-    outcome.may_fail += static_cast<std::uint64_t>(std::max(0, fleet.calls_on(*instance)));
+    outcome.may_fail += fleet.calls_on(*instance).in_flight;
     instance->kill();
   }
   pause(fleet);
+  failures.wait(outcome.may_fail + 1);
   fleet.remove(fleet.faulty().size());
 }
 
 void freeze(Fleet& fleet, Outcome& outcome) {
-  const auto lasts = fleet.options().duration + fleet.options().per_try;
-  // An instance that is left alone is tried again after this time.
-  const auto ejection = registry::OutlierOptions().base_ejection;
-  outcome.may_time_out = 1 + static_cast<std::uint64_t>(lasts / ejection);
+  const auto begun = Steady::now();
+  const Failures failures(fleet);
   for (const auto& instance : fleet.faulty()) {
     outcome.faulty.insert(instance->port());
     instance->server().freeze();
   }
-  std::this_thread::sleep_for(lasts);
+  std::this_thread::sleep_for(fleet.options().duration + fleet.options().per_try);
+  failures.wait(1);
+  // An instance that is left alone is tried again after this time.
+  const auto ejection = registry::OutlierOptions().base_ejection;
+  outcome.may_time_out = 1 + static_cast<std::uint64_t>((Steady::now() - begun) / ejection);
   fleet.remove(fleet.faulty().size());
 }
 
@@ -65,8 +100,10 @@ void slow(Fleet& fleet, Outcome&) {
 }
 
 void misbehave(Fleet& fleet, Conduct conduct) {
+  const Failures failures(fleet);
   for (const auto& instance : fleet.faulty()) instance->server().set_conduct(conduct);
   pause(fleet);
+  failures.wait(1);
   for (const auto& instance : fleet.faulty()) instance->server().set_conduct(Conduct::kAnswers);
 }
 
@@ -75,19 +112,19 @@ void fail(Fleet& fleet, Outcome&) { misbehave(fleet, Conduct::kFails); }
 void reset(Fleet& fleet, Outcome&) { misbehave(fleet, Conduct::kResets); }
 
 void flap(Fleet& fleet, Outcome&) {
-  const auto end = std::chrono::steady_clock::now() + fleet.options().duration;
+  const auto end = Steady::now() + fleet.options().duration;
   const std::span all(fleet.instances());
   const auto half = all.first((all.size() + 1) / 2);
-  for (bool ready = false; ready || std::chrono::steady_clock::now() < end; ready = !ready) {
+  for (bool ready = false; ready || Steady::now() < end; ready = !ready) {
     for (const auto& instance : half) fleet.cluster().set_ready(instance->name(), ready);
     std::this_thread::sleep_for(100ms);
   }
 }
 
 void wait_until_followed(const Fleet& fleet, bool live) {
-  const auto deadline = std::chrono::steady_clock::now() + 1min;
+  const auto deadline = Steady::now() + 1min;
   while (fleet.is_live() != live) {
-    if (std::chrono::steady_clock::now() > deadline) {
+    if (Steady::now() > deadline) {
       throw Error(live ? "the registry did not come back" : "the registry did not notice");
     }
     std::this_thread::sleep_for(1ms);

@@ -27,7 +27,8 @@ struct FleetOptions {
   std::size_t callers = 50;
   /// Calls a second, of all callers together.
   std::size_t rate = 10'000;
-  /// How long each fault lasts.
+  /// How long each fault lasts. One that makes calls fail lasts until some have, but at most a
+  /// minute longer.
   std::chrono::milliseconds duration{10'000};
   std::chrono::milliseconds outage{60'000};
   /// The time limit of an attempt.
@@ -78,7 +79,7 @@ class Fleet : public base::Pinned {
   std::vector<std::unique_ptr<Instance>>& instances() { return instances_; }
   /// The first instances, as many as are to be faulty.
   std::span<const std::unique_ptr<Instance>> faulty() const;
-  int calls_on(const Instance& instance) { return traffic_.on(instance.port()); }
+  Traffic::Calls& calls_on(const Instance& instance) { return traffic_.on(instance.port()); }
 
   /// Starts so many, and waits until they are announced.
   void start(std::size_t count);

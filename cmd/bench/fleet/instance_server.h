@@ -23,8 +23,8 @@ enum class Conduct {
   kResets  ///< breaks the connection over which the request comes
 };
 
-/// Answers each byte that comes in over a connection with a byte, after a while: kAnswer or kError. Listens from its
-/// construction on. serve() is for one thread, everything else for any.
+/// Answers each byte that comes in over a connection with a byte, after a while: kAnswer or kError.
+/// Listens from its construction on. serve() is for one thread, everything else for any.
 class InstanceServer : public base::Pinned {
  public:
   /// Throws lookout::Error if the process has no more ports or descriptors.
