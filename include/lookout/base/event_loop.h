@@ -34,6 +34,8 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
+  /// A thread that posts to it keeps the loop until the post has returned: work that ends the loop
+  /// may otherwise run, and free it, while the post still wakes a thread.
   boost::asio::io_context& context();
   unsigned threads() const;
 
