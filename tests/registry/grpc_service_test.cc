@@ -114,6 +114,20 @@ TEST_F(GrpcServiceTest, ABalancerMayChoose) {
   EXPECT_EQ(one.peers().size(), 1u) << "one connection for all calls";
 }
 
+// A balancer may have a set before the service has it.
+TEST_F(GrpcServiceTest, AnAddressHasOneChannelAlsoBeforeItsSetCame) {
+  GreeterServer one("one");
+  kratos::Registry registry(cluster_.client());
+  const GrpcService service(registry, "lookout:///greeter", grpc::InsecureChannelCredentials());
+  const Endpoint endpoint(fmt::format("grpc://127.0.0.1:{}", one.port()));
+  const auto early = service.channel(endpoint);
+  EXPECT_EQ(service.channel(endpoint), early);
+  announce(one, "one");
+  ASSERT_TRUE(service.wait_for_instances(kLong));
+  EXPECT_EQ(service.channel(endpoint), early);
+  EXPECT_EQ(service.channel(), early);
+}
+
 TEST_F(GrpcServiceTest, OtherTargetsAreRefused) {
   kratos::Registry registry(cluster_.client());
   for (const char* target : {"greeter", "lookout:///", "dns:///greeter"}) {

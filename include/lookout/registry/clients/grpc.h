@@ -73,13 +73,7 @@ class GrpcService {
   ///       return greet(*Greeter::NewStub(greeter.channel(e)));
   ///     });
   std::shared_ptr<grpc::Channel> channel(const Endpoint& endpoint) const {
-    const std::string address = address_of(endpoint);
-    const auto channels = latest();
-    if (channels) {
-      const auto found = channels->by_address.find(address);
-      if (found != channels->by_address.end()) return found->second;
-    }
-    return connect(address);  // the balancer has another set
+    return channel_to(address_of(endpoint));
   }
 
   /// Waits for the first instance; false if none comes in time.
@@ -117,6 +111,18 @@ class GrpcService {
     return (place.starts_with('[') ? "ipv6:" : "ipv4:") + place;
   }
 
+  /// The one channel to an address. A balancer may know the address before this has its set.
+  std::shared_ptr<grpc::Channel> channel_to(const std::string& address) const {
+    const std::lock_guard lock(mutex_);
+    if (channels_) {
+      const auto found = channels_->by_address.find(address);
+      if (found != channels_->by_address.end()) return found->second;
+    }
+    auto& channel = early_[address];
+    if (!channel) channel = connect(address);
+    return channel;
+  }
+
   std::shared_ptr<grpc::Channel> connect(const std::string& address) const {
     grpc::ChannelArguments arguments;
     // The authority of calls, and the name that certificates must be issued for.
@@ -128,21 +134,19 @@ class GrpcService {
 
   /// One at a time: it is what the subscription calls.
   void follow(const InstanceSet& set) {
-    const auto before = latest();
     auto after = std::make_shared<Channels>();
     for (const auto& instance : set) {
       const Endpoint* const endpoint = instance.endpoint(scheme_);
       if (endpoint == nullptr || !instance.ready) continue;
       const std::string address = address_of(*endpoint);
       auto& channel = after->by_address[address];
-      if (channel) continue;
-      const bool known = before && before->by_address.contains(address);
-      channel = known ? before->by_address.at(address) : connect(address);
+      if (!channel) channel = channel_to(address);
     }
     if (after->by_address.empty()) return;
     for (const auto& [address, channel] : after->by_address) after->list.push_back(channel);
     const std::lock_guard lock(mutex_);
     channels_ = std::move(after);
+    early_.clear();
   }
 
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
@@ -150,6 +154,7 @@ class GrpcService {
   const std::string service_;
   mutable std::mutex mutex_;                  // held for moments only
   std::shared_ptr<const Channels> channels_;  // guarded by mutex_
+  mutable ByAddress early_;                   // those that channels_ lacks; guarded by mutex_
   // Begins anywhere: programs that call only once must not all call the same instance.
   mutable std::atomic<std::size_t> next_{std::random_device{}()};
   Subscription subscription_;  // ends first
