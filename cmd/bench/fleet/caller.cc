@@ -146,12 +146,12 @@ void Connections::request(const registry::Endpoint& endpoint, milliseconds time)
   ++tally_.attempts;
   try {
     if (const auto kept = kept_.find(port); kept != kept_.end()) {
-      Socket socket = std::move(kept->second);
+      Socket socket = std::move(kept->second.socket);
       kept_.erase(kept);
       try {
         if (socket.closed_by_peer()) throw Error("closed");
         ask(socket, until);
-        kept_[port] = std::move(socket);
+        keep(port, std::move(socket));
         in_flight.answered = true;
         return;
       } catch (const TimedOut&) {
@@ -163,18 +163,26 @@ void Connections::request(const registry::Endpoint& endpoint, milliseconds time)
       }
     }
     // Those to instances that have gone would use up the descriptors.
-    std::erase_if(kept_, [](const auto& kept) { return kept.second.closed_by_peer(); });
+    std::erase_if(kept_, [](const auto& kept) { return kept.second.socket.closed_by_peer(); });
     Socket socket = Socket::connect(port);
     if (!socket) throw Error("refused");
     if (!socket.wait(POLLOUT, left_until(until))) throw TimedOut();
     if (!socket.connected()) throw Error("refused");
     ask(socket, until);
-    kept_[port] = std::move(socket);
+    keep(port, std::move(socket));
     in_flight.answered = true;
   } catch (const TimedOut&) {
     ++tally_.timeouts[port];
     throw;
   }
+}
+
+void Connections::keep(std::uint16_t port, Socket socket) {
+  if (kept_.size() >= kMostKept) {
+    kept_.erase(
+        std::ranges::min_element(kept_, {}, [](const auto& kept) { return kept.second.used; }));
+  }
+  kept_.insert_or_assign(port, Kept{std::move(socket), tally_.attempts});
 }
 
 void Connections::ask(Socket& socket, TimePoint until) {

@@ -57,6 +57,10 @@ struct Tally {
 /// Sends requests, over connections that it keeps, as an HTTP client does. For one thread.
 class Connections : public base::Pinned {
  public:
+  /// How many it keeps at most, each to another instance; the one that was used least lately is
+  /// closed first. (Go's http.DefaultTransport: MaxIdleConns.)
+  static constexpr std::size_t kMostKept = 100;
+
   Connections(Traffic& traffic, Tally& tally) : traffic_(traffic), tally_(tally) {}
 
   /// Throws lookout::Error if there is no answer in time.
@@ -65,11 +69,17 @@ class Connections : public base::Pinned {
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
+  struct Kept {
+    Socket socket;
+    std::uint64_t used = 0;  // the number of the attempt
+  };
+
   void ask(Socket& socket, TimePoint until);
+  void keep(std::uint16_t port, Socket socket);
 
   Traffic& traffic_;
   Tally& tally_;
-  std::map<std::uint16_t, Socket> kept_;
+  std::map<std::uint16_t, Kept> kept_;
 };
 
 /// Chooses, calls, and counts as its policies say.

@@ -27,11 +27,12 @@ registry::Options registry_options() {
   return out;
 }
 
-/// Each caller keeps a connection to each instance, those of a wave of new ones included; both ends
-/// are here.
+/// Each caller keeps connections to instances, those of a wave of new ones included, and has one in
+/// use; both ends are here.
 void raise_descriptor_limit(const FleetOptions& options) {
   const std::size_t instances = options.instances + options.instances / options.waves + 1;
-  const rlim_t needed = 2 * instances * options.callers + 16 * instances + 1000;
+  const std::size_t connections = std::min(instances, Connections::kMostKept + 1);
+  const rlim_t needed = 2 * connections * options.callers + 16 * instances + 1000;
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_cur >= needed) return;
