@@ -139,7 +139,8 @@ void add_fleet(CLI::App& group, Action& action) {
   command->add_option("--waves", options.waves, "The number of waves of a rolling update")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  add_duration(*command, "--for", options.duration, "How long a fault lasts: 10s");
+  add_duration(*command, "--for", options.duration,
+               "How long a fault lasts, or longer until it made calls fail: 10s");
   add_duration(*command, "--outage", options.outage, "How long the API server is away: 60s");
   add_duration(*command, "--per-try", options.per_try, "The time limit of an attempt: 1s");
   add_duration(*command, "--answer-time", options.answer_time, "How long a request takes: 2ms");

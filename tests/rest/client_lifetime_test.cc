@@ -93,20 +93,19 @@ TEST_F(ClientLifetimeTest, AClientMayEndOnItsOwnLoop) {
   // Shared: the loop may still be inside set_value() when the test goes on.
   auto gone = std::make_shared<std::promise<void>>();
   // co_spawn() uses the loop until it has returned, so the client may end only after that.
-  auto spawned = std::make_shared<std::promise<void>>();
+  Gate spawned;
   {
     auto client = std::make_unique<Client>(config());
     auto call = client->resource<Pod>("shop").dynamic().async_watch();
     auto& context = client->loop().context();
     boost::asio::co_spawn(
         context,
-        [](std::unique_ptr<Client> last, Awaitable<rest::WatchStream> opening,
-           std::future<void> others_left,
+        [](std::unique_ptr<Client> last, Awaitable<rest::WatchStream> opening, Gate& others_left,
            std::shared_ptr<std::promise<void>> done) -> Awaitable<void> {
           auto watch = co_await std::move(opening);
           Events events;
           co_await watch.async_next(events);
-          test::get(others_left);
+          EXPECT_TRUE(others_left.wait());
           last.reset();
           bool cancelled = false;
           try {
@@ -116,10 +115,10 @@ TEST_F(ClientLifetimeTest, AClientMayEndOnItsOwnLoop) {
           }
           EXPECT_TRUE(cancelled);
           done->set_value();
-        }(std::move(client), std::move(call), spawned->get_future(), gone),
+        }(std::move(client), std::move(call), spawned, gone),
         boost::asio::detached);
   }
-  spawned->set_value();
+  spawned.open();
   test::get(gone->get_future());
 }
 

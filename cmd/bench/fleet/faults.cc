@@ -17,6 +17,15 @@ using namespace std::chrono_literals;
 
 using Steady = std::chrono::steady_clock;
 
+/// False if it does not hold within a minute.
+template <class Condition>
+bool within_a_minute(Condition condition) {
+  for (const auto deadline = Steady::now() + 1min; !condition(); std::this_thread::sleep_for(1ms)) {
+    if (Steady::now() > deadline) return false;
+  }
+  return true;
+}
+
 void pause(const Fleet& fleet) { std::this_thread::sleep_for(fleet.options().duration); }
 
 /// The calls that fail on the faulty instances from the construction on.
@@ -31,12 +40,11 @@ class Failures {
   /// Returns when so many have failed on each, or after a minute: on a busy machine it can take
   /// longer than a fault is to last until calls come there.
   void wait(std::uint64_t count) const {
-    const auto deadline = Steady::now() + 1min;
-    for (const auto& [calls, before] : counted_) {
-      while (calls.failed - before < count && Steady::now() < deadline) {
-        std::this_thread::sleep_for(1ms);
-      }
-    }
+    within_a_minute([&] {
+      return std::ranges::all_of(counted_, [&](const Counted& counted) {
+        return counted.calls.failed - counted.before >= count;
+      });
+    });
   }
 
  private:
@@ -122,12 +130,8 @@ void flap(Fleet& fleet, Outcome&) {
 }
 
 void wait_until_followed(const Fleet& fleet, bool live) {
-  const auto deadline = Steady::now() + 1min;
-  while (fleet.is_live() != live) {
-    if (Steady::now() > deadline) {
-      throw Error(live ? "the registry did not come back" : "the registry did not notice");
-    }
-    std::this_thread::sleep_for(1ms);
+  if (!within_a_minute([&] { return fleet.is_live() == live; })) {
+    throw Error(live ? "the registry did not come back" : "the registry did not notice");
   }
 }
 
