@@ -41,7 +41,7 @@ class Controller {
   void work(const std::stop_token& stop) {
     // A leader that has been asked to stop must not write, because another one may lead by now.
     const rest::Client client = client_.with({.stop = stop, .timeout = std::chrono::seconds(10)});
-    // A key is never processed by two workers at a time; the destructor of `key` ends its processing.
+    // Only one worker at a time processes a key; the destructor of `key` ends its processing.
     while (const auto key = queue_.next(stop)) {
       try {
         sync(client, **key);
