@@ -9,6 +9,7 @@
 
 #include "lookout/api/detail/texts.h"
 #include "lookout/base/base64.h"
+#include "lookout/base/enum_names.h"
 
 namespace lookout::controller {
 namespace {
@@ -150,17 +151,11 @@ class Patch {
 }  // namespace
 
 std::string_view to_string(Operation operation) {
-  switch (operation) {
-    case Operation::kCreate:
-      return "CREATE";
-    case Operation::kUpdate:
-      return "UPDATE";
-    case Operation::kDelete:
-      return "DELETE";
-    case Operation::kConnect:
-      return "CONNECT";
-  }
-  return "";
+  static constexpr auto kNames = base::enum_names<Operation>({{Operation::kCreate, "CREATE"},
+                                                              {Operation::kUpdate, "UPDATE"},
+                                                              {Operation::kDelete, "DELETE"},
+                                                              {Operation::kConnect, "CONNECT"}});
+  return kNames.name_of(operation);
 }
 
 AdmissionResponse allowed(std::string message) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lookout/base/detail/log.h"
+#include "lookout/base/enum_names.h"
 
 namespace lookout::registry {
 
@@ -245,19 +246,13 @@ void Registration::collect(std::vector<metrics::Sample>& out) const {
 }
 
 const char* to_string(Registration::State state) {
-  switch (state) {
-    case Registration::State::kWaiting:
-      return "waiting";
-    case Registration::State::kRegistered:
-      return "registered";
-    case Registration::State::kOut:
-      return "out";
-    case Registration::State::kFailing:
-      return "failing";
-    case Registration::State::kLeft:
-      return "left";
-  }
-  return "";
+  static constexpr auto kNames =
+      base::enum_names<Registration::State>({{Registration::State::kWaiting, "waiting"},
+                                             {Registration::State::kRegistered, "registered"},
+                                             {Registration::State::kOut, "out"},
+                                             {Registration::State::kFailing, "failing"},
+                                             {Registration::State::kLeft, "left"}});
+  return kNames.name_of(state, "").data();
 }
 
 }  // namespace lookout::registry
