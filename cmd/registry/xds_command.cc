@@ -21,7 +21,7 @@ int serve_xds(const ConnectionFlags& connection, const Flags& flags) {
   });
   if (!options.listen.is_loopback()) {
     fmt::print(stderr,
-               "lookout: whoever can reach this address can read where services are; there is no "
+               "lookout: anybody who can reach this address can read the services; there is no "
                "TLS\n");
   }
   serving.announce_and_wait(
