@@ -17,17 +17,17 @@ constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
 void set_up_logging(const std::string& level) {
-  // Colours only on a terminal: the sink looks.
+  // The sink uses colours only on a terminal.
   auto logger = spdlog::stderr_color_mt("lookout");
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
   logger->set_level(spdlog::level::from_str(level));
   spdlog::set_default_logger(std::move(logger));
 }
 
-/// Options of the program that only some commands have; all commands have the others.
+/// An option of the program that only some commands have; all commands have the others.
 struct SomeCommandsOption {
   const char* name;
-  std::vector<std::string> commands;  // with whatever is below them
+  std::vector<std::string> commands;  // including their subcommands
 };
 
 std::vector<SomeCommandsOption> some_commands_options() {
@@ -50,8 +50,8 @@ std::string chosen_command(const CLI::App& app) {
   return out;
 }
 
-/// Options of the program may stand behind the command: then they look like the command's own, and
-/// one that it does not have must not be passed over.
+/// Options of the program may follow the command and then look like the command's own. Throws for
+/// one that the command does not have.
 void check_options(const CLI::App& app, int argc) {
   if (app.count("--version") > 0 && argc > 2) {
     throw CLI::ValidationError("--version",
@@ -72,14 +72,14 @@ void check_options(const CLI::App& app, int argc) {
 }  // namespace
 
 int run_program(int argc, char** argv, AddCommands add_commands) {
-  // A reader that goes away is an error of writing, not the end.
+  // Without this, a closed pipe would end the program; now the write fails.
   signal(SIGPIPE, SIG_IGN);
 
   CLI::App app{"A live view of a Kubernetes cluster, and a small API server to try it on.",
                "lookout"};
   bool version = false;
   app.add_flag("--version", version, "Print the version and exit");
-  // None is found out below: otherwise that is all that is said of a misspelt one, too.
+  // A missing command is checked below: CLI11 would report a misspelt one as missing.
   app.require_subcommand(0, 1);
   app.fallthrough();
   app.get_formatter()->column_width(34);
@@ -109,7 +109,7 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
     try {
       app.parse(argc, argv);
     } catch (const CLI::ExtrasError&) {
-      // It is not the value that is wrong in "register web --version v1".
+      // In "register web --version v1", the option is wrong, not the extra value.
       check_options(app, argc);
       throw;
     }

@@ -673,8 +673,8 @@ std::optional<std::string> ControllerCore::check_stuck() const {
   }
   if (stuck == 0) return std::nullopt;
   const auto seconds = std::chrono::duration_cast<std::chrono::duration<double>>(age).count();
-  return fmt::format("the reconcile of {} has run for {:.1f} s, longer than {} ms{}", oldest,
-                     seconds, options_.stuck_after.count(),
+  return fmt::format("the reconcile of {} has been running for {:.1f} s, longer than {} ms{}",
+                     oldest, seconds, options_.stuck_after.count(),
                      stuck == 1 ? "" : fmt::format("; so have {} more", stuck - 1));
 }
 

@@ -212,13 +212,13 @@ Admission<api::Object> decode_admission_review(std::string_view body) {
   // Without a type it is taken for one, as in controller-runtime.
   if (review.api_version() == "admission.k8s.io/v1beta1") {
     throw StatusError::bad_request(
-        "admission.k8s.io/v1beta1 is not supported: the webhook's configuration has to have v1 "
-        "among its admissionReviewVersions");
+        "admission.k8s.io/v1beta1 is not supported: add v1 to the admissionReviewVersions of the "
+        "webhook's configuration");
   }
   if ((!review.api_version().empty() && review.api_version() != kApiVersion) ||
       (!review.kind().empty() && review.kind() != "AdmissionReview")) {
     throw StatusError::bad_request(
-        "the request's body is no AdmissionReview of admission.k8s.io/v1");
+        "the request's body is not an AdmissionReview of admission.k8s.io/v1");
   }
   const Value request = review["request"];
   if (!request.is_object()) throw StatusError::bad_request("the AdmissionReview has no request");

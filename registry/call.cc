@@ -129,7 +129,7 @@ bool CallRun::end(Try& attempt, const std::exception_ptr& error) {
     learn(attempt, outcome, e.what());
     return policy_.retry_if && !policy_.retry_if(e);
   } catch (...) {
-    learn(attempt, outcome, "an exception that is no std::exception");
+    learn(attempt, outcome, "an exception that is not a std::exception");
   }
   return false;
 }

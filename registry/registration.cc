@@ -105,7 +105,7 @@ struct Registration::Core {
     } catch (const std::exception& e) {
       why = e.what();
     } catch (...) {
-      why = "an exception that is no std::exception";
+      why = "an exception that is not a std::exception";
     }
     failures.fetch_add(1, std::memory_order_relaxed);
     next_attempt = std::chrono::steady_clock::now() + retry;
@@ -236,13 +236,12 @@ bool Registration::leave() {
 
 void Registration::collect(std::vector<metrics::Sample>& out) const {
   metrics::Collector all(out, {{"service", core_->options.instance.name}});
-  all.gauge("lookout_registry_registered", "1 if this instance is announced.",
+  all.gauge("lookout_registry_registered", "1 while this instance is announced.",
             state() == State::kRegistered ? 1 : 0);
-  all.counter("lookout_registry_registrations_total", "Announcements, repeated ones included.",
+  all.counter("lookout_registry_registrations_total", "Announcements, including repeated ones.",
               core_->registrations);
   all.counter("lookout_registry_registration_errors_total",
-              "Requests to announce this instance, or to take it back, that failed.",
-              core_->failures);
+              "Failed requests to announce or withdraw this instance.", core_->failures);
 }
 
 const char* to_string(Registration::State state) {

@@ -77,7 +77,8 @@ std::string encode(const InstanceSet& set) {
 class FileFreshness : public FreshnessSource {
  public:
   FileFreshness(std::chrono::system_clock::time_point written, const std::string& path)
-      : known_{false, written, "not heard of yet: the set was read from " + path} {}
+      : known_{false, written,
+               "the API server has not answered yet: the set was read from " + path} {}
   Freshness freshness() const override { return known_; }
 
  private:

@@ -25,7 +25,7 @@ using registry_cmd::Flags;
 
 void add_unready(CLI::App& command, Flags& flags) {
   command.add_flag("--include-unready", flags.include_unready,
-                   "Instances that are not ready or on their way out, too");
+                   "Include instances that are not ready or are terminating");
 }
 
 void add_output(CLI::App& command, Flags& flags) {
@@ -38,9 +38,9 @@ void add_output(CLI::App& command, Flags& flags) {
 void add_pod(CLI::App& command, Flags& flags) {
   command
       .add_option("-n,--namespace", flags.ns,
-                  "The pod's namespace; default: that of the pod this runs in")
+                  "The pod's namespace; default: that of the pod that lookout runs in")
       ->type_name("NS");
-  command.add_option("--pod", flags.pod, "The pod to write to; default: the one this runs in")
+  command.add_option("--pod", flags.pod, "The pod to change; default: the one lookout runs in")
       ->type_name("NAME");
 }
 
@@ -76,7 +76,7 @@ void refuse_for_a_key(const CLI::App& command) {
 
 void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   CLI::App* group = app.add_subcommand("registry", "Announce services, find them and show them");
-  // None is found out below: otherwise that is all that is said of a misspelt one, too.
+  // The callback checks for a missing command: CLI11 would report a misspelt one as missing.
   group->require_subcommand(0, 1);
   group->fallthrough();
   const auto flags = std::make_shared<Flags>();
@@ -84,7 +84,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   const auto choose = [&common, &action, flags](Command command) {
     action = [&common, flags, command] { return command(common.connection, *flags); };
   };
-  // With dubbo there are services, and below them the keys that they are made of.
+  // With dubbo, a NAME that begins with a slash is a key, not a service.
   const auto means_keys = [flags] {
     return flags->style == "dubbo" && flags->name.starts_with('/');
   };
@@ -99,13 +99,14 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   add->add_option("--service-version", flags->version, "The version of the service")
       ->type_name("VERSION");
   add->add_option("--metadata", flags->metadata,
-                  "KEY=VALUE, any number of times; for dubbo, parameters of the URL")
+                  "Metadata of the instance; for dubbo, a parameter of the URL; can be repeated")
       ->type_name("KEY=VALUE");
-  add->add_option("--endpoint", flags->endpoints, "protocol://host:port, any number of times")
+  add->add_option("--endpoint", flags->endpoints, "protocol://host:port; can be repeated")
       ->type_name("URL");
   add->add_option("--value", flags->value, "dubbo: the value of the key");
-  add->add_option("--generation", flags->generation,
-                  "dubbo: the dubbo-go that is to find it; detect: as the other pods are labelled")
+  add->add_option(
+         "--generation", flags->generation,
+         "dubbo: the dubbo-go version of the consumers; detect: from the other pods' labels")
       ->check(CLI::IsMember({"detect", "1.4", "1.5"}))
       ->type_name("VERSION")
       ->capture_default_str();
@@ -128,9 +129,9 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
                                    : registry_cmd::register_instance);
   });
 
-  CLI::App* remove = group->add_subcommand("deregister", "Take an announcement back");
+  CLI::App* remove = group->add_subcommand("deregister", "Withdraw an announcement");
   remove->add_option("NAME", flags->name,
-                     "kratos: the service, to be sure that it is this one; dubbo: the key");
+                     "kratos: fail if the pod announces another service; dubbo: the key");
   add_style(*remove, *flags, {"kratos", "dubbo"});
   add_pod(*remove, *flags);
   remove->footer(
@@ -139,14 +140,14 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
       "  lookout registry deregister --style dubbo --pod user-1 /dubbo/com.example.User/providers");
   remove->callback([=] {
     if (flags->style == "dubbo" && flags->name.empty()) {
-      throw CLI::RequiredError("NAME (with --style dubbo: the key to take off)");
+      throw CLI::RequiredError("NAME (with --style dubbo: the key to remove)");
     }
     choose(flags->style == "dubbo" ? registry_cmd::dubbo_deregister
                                    : registry_cmd::deregister_instance);
   });
 
-  CLI::App* get = group->add_subcommand("get", "The instances of a service");
-  get->add_option("NAME", flags->name, "The service; for dubbo, or a prefix of keys: /dubbo/...")
+  CLI::App* get = group->add_subcommand("get", "Show the instances of a service");
+  get->add_option("NAME", flags->name, "The service; for dubbo also a prefix of keys: /dubbo/...")
       ->required();
   add_scope(*get, *flags);
   add_unready(*get, *flags);
@@ -164,7 +165,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
     choose(means_keys() ? registry_cmd::dubbo_get : registry_cmd::get_service);
   });
 
-  CLI::App* list = group->add_subcommand("ls", "All services, with their instances");
+  CLI::App* list = group->add_subcommand("ls", "List all services and their instances");
   add_scope(*list, *flags);
   add_output(*list, *flags);
   list->footer(
@@ -178,14 +179,15 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   });
 
   CLI::App* watch = group->add_subcommand("watch", "Follow the instances of a service");
-  watch->add_option("NAME", flags->name, "The service; for dubbo, or a prefix of keys: /dubbo/...")
+  watch->add_option("NAME", flags->name, "The service; for dubbo also a prefix of keys: /dubbo/...")
       ->required();
   add_scope(*watch, *flags);
   add_unready(*watch, *flags);
   add_output(*watch, *flags);
   watch->footer(
-      "On a terminal it is a table that keeps itself up to date until Ctrl-C; elsewhere, and with\n"
-      "-o json, each change is told anew.\n\n"
+      "On a terminal, shows a table and updates it until Ctrl-C. Otherwise, and with -o json, "
+      "prints\n"
+      "the set again after each change.\n\n"
       "Examples:\n"
       "  lookout registry watch web -n shop\n"
       "  lookout registry watch web -n shop -o json\n"
@@ -196,24 +198,24 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
     choose(means_keys() ? registry_cmd::dubbo_watch : registry_cmd::watch_service);
   });
 
-  CLI::App* serve = group->add_subcommand("serve", "Serve a page that shows all services, live");
+  CLI::App* serve = group->add_subcommand("serve", "Serve a live web page of all services");
   add_scope(*serve, *flags);
   serve
       ->add_option("--listen", flags->listen,
-                   "Where to listen; port 0 takes a free one. There are no passwords: whoever\n"
-                   "reaches the address can read what services announce")
+                   "The address to listen on; port 0: any free port. There are no passwords:\n"
+                   "anybody who can reach the address can read what services announce")
       ->type_name("ADDR:PORT")
       ->capture_default_str();
   serve
       ->add_option("--allow-host", flags->allowed_hosts,
-                   "A name that the page is asked for under, besides addresses and localhost; any\n"
-                   "number of times")
+                   "Accept requests for this host name, besides addresses and localhost; can be\n"
+                   "repeated")
       ->type_name("NAME");
   serve->add_flag("--scrape", flags->scrape,
-                  "Show picks, errors and ejections, too: asks the pods that have the annotations\n"
-                  "prometheus.io/scrape, port and path for their metrics every ten seconds");
+                  "Also show picks, errors and ejections: scrapes the metrics of pods that have\n"
+                  "the annotations prometheus.io/scrape, port and path every ten seconds");
   serve->footer(
-      "The page only reads. The same as JSON is at /api/services and /api/services/NAME.\n\n"
+      "The page only reads. /api/services and /api/services/NAME serve the same data as JSON.\n\n"
       "Examples:\n"
       "  lookout registry serve -n shop --scrape\n"
       "  lookout registry serve -A\n"
@@ -223,7 +225,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
     check_scope(*flags);
     parse_listen_address(flags->listen);
     if (flags->scrape && flags->style == "services") {
-      throw CLI::ValidationError("--scrape", "only --style kratos and dubbo have pods to ask");
+      throw CLI::ValidationError("--scrape", "only --style kratos and dubbo have pods to scrape");
     }
     choose(registry_cmd::serve_page);
   });
@@ -238,8 +240,9 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
     }
   });
   group->footer(
-      "Styles: kratos and dubbo are those of the Go libraries; services are plain Kubernetes\n"
-      "services.\n\n"
+      "Styles: kratos and dubbo are the formats of the Go libraries; services are plain "
+      "Kubernetes\n"
+      "Services.\n\n"
       "Examples:\n"
       "  lookout registry ls -A\n"
       "  lookout registry get web -n shop -o json\n"

@@ -17,10 +17,11 @@ void add_scope(CLI::App& command, Flags& flags) {
   add_style(command, flags, {"kratos", "dubbo", "services"});
   command
       .add_option("-n,--namespace", flags.ns,
-                  "Look in this namespace (else that of the context, or default)")
+                  "Use this namespace (default: that of the context, or default)")
       ->type_name("NS");
-  command.add_flag("-A,--all-namespaces", flags.all_namespaces, "Look in all namespaces");
-  command.add_option("-l,--selector", flags.label_selector, "Only pods with these labels, too")
+  command.add_flag("-A,--all-namespaces", flags.all_namespaces, "Use all namespaces");
+  command
+      .add_option("-l,--selector", flags.label_selector, "Only pods that also have these labels")
       ->type_name("SELECTOR");
 }
 

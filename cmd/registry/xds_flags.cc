@@ -9,15 +9,16 @@ namespace lookout::cmd::registry_cmd {
 namespace {
 
 constexpr const char* kFooter =
-    R"(It is an aggregated discovery service of xDS v3, state of the world and incremental.
+    R"(Serves the aggregated discovery service of xDS v3, state of the world and incremental.
 
-A gRPC client finds it by $GRPC_XDS_BOOTSTRAP, the name of a file such as this, and calls the
-target xds:///NAME:
+For a gRPC client, set $GRPC_XDS_BOOTSTRAP to the name of a file such as this, and use the target
+xds:///NAME:
   {"xds_servers": [{"server_uri": "127.0.0.1:18000", "channel_creds": [{"type": "insecure"}],
                     "server_features": ["xds_v3"]}],
    "node": {"id": "shop/cart"}}
 
-Envoy has all services as clusters with this, and routes that name them (DELTA_GRPC: incremental):
+With this configuration, Envoy gets a cluster for each service; your routes name the clusters. Use
+DELTA_GRPC for the incremental protocol:
   node: {id: edge, cluster: edge}
   dynamic_resources:
     ads_config:
@@ -50,13 +51,14 @@ void add_xds(CLI::App& group, const std::shared_ptr<Flags>& flags, std::function
   CLI::App* xds = group.add_subcommand("xds", "Serve all services to gRPC clients and Envoy (xDS)");
   add_scope(*xds, *flags);
   xds->add_option("--listen", flags->xds_listen,
-                  "Where to listen; port 0 takes a free one. There is no TLS and there are no\n"
-                  "passwords: whoever reaches the address can read where services are")
+                  "The address to listen on; port 0: any free port. There is no TLS and there are\n"
+                  "no passwords: anybody who can reach the address can read the services")
       ->type_name("ADDR:PORT")
       ->capture_default_str();
-  xds->add_option("--scheme", flags->schemes,
-                  "The endpoints to serve, any number of times: those of the first scheme that a\n"
-                  "service has; default: grpc, http, tri, dubbo, tcp")
+  xds->add_option(
+         "--scheme", flags->schemes,
+         "Serve endpoints of this scheme; can be repeated: the first scheme that a service\n"
+         "has is used; default: grpc, http, tri, dubbo, tcp")
       ->type_name("SCHEME");
   xds->footer(kFooter);
   xds->callback([flags, chosen] {

@@ -640,7 +640,7 @@ std::shared_ptr<grpc::Carrier> EtcdModel::create(asio::io_context& context,
   const auto all = endpoints();
   const auto found = std::find(all.begin(), all.end(), server.url);
   if (found == all.end())
-    throw InvalidArgument(fmt::format("{} is no member of the simulated etcd", server.url));
+    throw InvalidArgument(fmt::format("{} is not a member of the simulated etcd", server.url));
   const std::lock_guard lock(mutex_);
   std::erase_if(lines_, [](const auto& weak) { return weak.expired(); });
   unsigned client = 0;

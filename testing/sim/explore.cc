@@ -114,7 +114,7 @@ std::uint64_t demand_number(std::string_view text, const char* variable) {
   const auto out = base::parse_number<std::uint64_t>(text);
   if (!out)
     throw InvalidArgument(
-        fmt::format("{} is '{}', which is no number and no range like 1-1000", variable, text));
+        fmt::format("{} is '{}', which is not a number or a range like 1-1000", variable, text));
   return *out;
 }
 

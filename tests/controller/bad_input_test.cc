@@ -285,7 +285,7 @@ TEST_F(BadInputTest, AReconcileThatIsStuckMakesTheProgramUnhealthyIfTheUserWants
   EXPECT_THAT(
       get("/healthz/controller/configmap"),
       testing::AllOf(HasSubstr("the reconcile of default/"),
-                     HasSubstr(" has run for 45.0 s, longer than 30000 ms; so have 1 more")));
+                     HasSubstr(" has been running for 45.0 s, longer than 30000 ms; so have 1 more")));
   EXPECT_EQ(metric(manager, "workqueue_longest_running_processor_seconds", "configmap"), 45);
   go_on = true;
   EXPECT_TRUE(eventually([&] { return get("/healthz") == "ok"; }));

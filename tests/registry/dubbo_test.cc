@@ -88,7 +88,7 @@ TEST(DubboRecords, OneThatIsMalformedSpoilsNoOther) {
   EXPECT_THAT(read.defects, ElementsAre("record 1 is no object", "record 2 is no object",
                                         "record 3 has no key \"k\"", "record 4 has no key \"k\"",
                                         "record 5 has an empty key \"k\"",
-                                        "record 6 has a value \"v\" that is no string"));
+                                        "record 6 has a value \"v\" that is not a string"));
 }
 
 struct Unreadable {

@@ -24,8 +24,8 @@ int serve(const ConnectionFlags& connection, const Flags& flags) {
   });
   if (!options.listen.is_loopback()) {
     fmt::print(stderr,
-               "lookout: everybody who can reach this address can read where services are; there "
-               "is no TLS\n");
+               "lookout: anybody who can reach this address can read the services; there is no "
+               "TLS\n");
   }
   serving.announce_and_wait(
       fmt::format("Serving services ({}) over xDS at {}", serving.source(), server->address()));
