@@ -1,4 +1,4 @@
-// Three controllers, each with a bug that only faults bring out, and without it.
+// Three controllers, each with a bug that only appears under faults, and without it.
 // docs/guide/simulation.md explains them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
