@@ -9,45 +9,19 @@
 #include "cmd/registry/dubbo_commands.h"
 #include "cmd/registry/flags.h"
 #include "cmd/registry/instance_commands.h"
+#include "cmd/registry/scope_flags.h"
 #include "cmd/registry/serve_command.h"
-#include "cmd/registry/xds_command.h"
-#include "lookout/api/labels.h"
+#include "cmd/registry/start_xds.h"
+#include "cmd/registry/xds_flags.h"
 
 namespace lookout::cmd {
 namespace {
 
+using registry_cmd::add_scope;
+using registry_cmd::add_style;
+using registry_cmd::add_xds;
+using registry_cmd::check_scope;
 using registry_cmd::Flags;
-
-void add_style(CLI::App& command, Flags& flags, std::vector<std::string> styles) {
-  command.add_option("--style", flags.style, "How services announce themselves")
-      ->check(CLI::IsMember(std::move(styles)))
-      ->type_name("STYLE")
-      ->capture_default_str();
-}
-
-void add_scope(CLI::App& command, Flags& flags) {
-  add_style(command, flags, {"kratos", "dubbo", "services"});
-  command
-      .add_option("-n,--namespace", flags.ns,
-                  "Use this namespace (default: that of the context, or default)")
-      ->type_name("NS");
-  command.add_flag("-A,--all-namespaces", flags.all_namespaces, "Use all namespaces");
-  command
-      .add_option("-l,--selector", flags.label_selector, "Only pods that also have these labels")
-      ->type_name("SELECTOR");
-}
-
-/// What add_scope() has added, if it makes sense.
-void check_scope(const Flags& flags) {
-  if (flags.all_namespaces && !flags.ns.empty()) {
-    throw CLI::ValidationError("-n and -A", "choose one of them");
-  }
-  try {
-    api::labels::parse(flags.label_selector);
-  } catch (const api::SelectorError& e) {
-    throw CLI::ValidationError("-l", e.what());
-  }
-}
 
 void add_unready(CLI::App& command, Flags& flags) {
   command.add_flag("--include-unready", flags.include_unready,
@@ -69,43 +43,6 @@ void add_pod(CLI::App& command, Flags& flags) {
   command.add_option("--pod", flags.pod, "The pod to change; default: the one lookout runs in")
       ->type_name("NAME");
 }
-
-constexpr const char* kXdsFooter =
-    R"(Serves the aggregated discovery service of xDS v3, state of the world and incremental.
-
-For a gRPC client, set $GRPC_XDS_BOOTSTRAP to the name of a file such as this, and use the target
-xds:///NAME:
-  {"xds_servers": [{"server_uri": "127.0.0.1:18000", "channel_creds": [{"type": "insecure"}],
-                    "server_features": ["xds_v3"]}],
-   "node": {"id": "shop/cart"}}
-
-With this configuration, Envoy gets a cluster for each service; your routes name the clusters. Use
-DELTA_GRPC for the incremental protocol:
-  node: {id: edge, cluster: edge}
-  dynamic_resources:
-    ads_config:
-      api_type: GRPC
-      transport_api_version: V3
-      grpc_services: [{envoy_grpc: {cluster_name: lookout}}]
-    cds_config: {ads: {}, resource_api_version: V3}
-  static_resources:
-    clusters:
-    - name: lookout
-      typed_extension_protocol_options:
-        envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
-          "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
-          explicit_http_config: {http2_protocol_options: {}}
-      load_assignment:
-        cluster_name: lookout
-        endpoints:
-        - lb_endpoints:
-          - endpoint:
-              address: {socket_address: {address: 127.0.0.1, port_value: 18000}}
-
-Examples:
-  lookout registry xds -n shop
-  lookout registry xds -A --style dubbo --scheme tri
-  lookout registry xds -A --listen 127.0.0.1:0)";
 
 /// Options that the other style would ignore.
 void refuse(const CLI::App& command, const Flags& flags, const std::string& style,
@@ -137,15 +74,15 @@ void refuse_for_a_key(const CLI::App& command) {
 
 }  // namespace
 
-void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& action) {
+void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   CLI::App* group = app.add_subcommand("registry", "Announce services, find them and show them");
   // The callback checks for a missing command: CLI11 would report a misspelt one as missing.
   group->require_subcommand(0, 1);
   group->fallthrough();
   const auto flags = std::make_shared<Flags>();
   using Command = int (*)(const ConnectionFlags&, const Flags&);
-  const auto choose = [&connection, &action, flags](Command command) {
-    action = [&connection, flags, command] { return command(connection, *flags); };
+  const auto choose = [&common, &action, flags](Command command) {
+    action = [&common, flags, command] { return command(common.connection, *flags); };
   };
   // With dubbo, a NAME that begins with a slash is a key, not a service.
   const auto means_keys = [flags] {
@@ -293,24 +230,8 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
     choose(registry_cmd::serve_page);
   });
 
-  CLI::App* xds =
-      group->add_subcommand("xds", "Serve all services to gRPC clients and Envoy (xDS)");
-  add_scope(*xds, *flags);
-  xds->add_option("--listen", flags->xds_listen,
-                  "The address to listen on; port 0: any free port. There is no TLS and there are\n"
-                  "no passwords: anybody who can reach the address can read the services")
-      ->type_name("ADDR:PORT")
-      ->capture_default_str();
-  xds->add_option(
-         "--scheme", flags->schemes,
-         "Serve endpoints of this scheme; can be repeated: the first scheme that a service\n"
-         "has is used; default: grpc, http, tri, dubbo, tcp")
-      ->type_name("SCHEME");
-  xds->footer(kXdsFooter);
-  xds->callback([=] {
-    check_scope(*flags);
-    parse_listen_address(flags->xds_listen);
-    choose(registry_cmd::serve_xds);
+  add_xds(*group, flags, [&common, &action] {
+    action = [&common] { return registry_cmd::start_xds(common.arguments); };
   });
 
   group->callback([group] {
