@@ -233,16 +233,21 @@ bool FlatWriter::become_field_set(std::size_t begin) {
 
 void FlatWriter::key(std::string_view name) {
   const std::uint16_t symbol = find_symbol(name);
-  if (is_field_set_name(name)) innermost().has_field_set_key = true;
   const std::size_t at = size_;
   if (symbol != kNoSymbol) {
     const EncodedKey encoded = encode_symbol_key(symbol);
     std::memcpy(reserve(2), encoded.bytes, 2);
     size_ += encoded.size;
-    const std::uint16_t rank = symbol_rank(symbol);
-    note_key(rank == kNoRank ? kInlineOrder : rank + 1u, name, at);
+    if (const std::uint16_t rank = symbol_rank(symbol); rank != kNoRank) {
+      note_key(rank + 1u, name, at);
+      return;
+    }
+    // (No field of the schema has such a name.)
+    innermost().has_field_set_key |= is_field_set_name(name);
+    note_key(kInlineOrder, name, at);
     return;
   }
+  innermost().has_field_set_key |= is_field_set_name(name);
   note_key(kInlineOrder, name, at);
   std::uint8_t* out = reserve(11 + name.size());
   std::size_t n = 1;
@@ -400,11 +405,23 @@ void FlatWriter::sort_members(std::size_t begin) {
     p = next;
   }
   const auto name = [&](const Entry& entry) { return read_key(members + entry.begin).text(); };
-  std::sort(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
+  const auto is_less = [&](const Entry& a, const Entry& b) {
     if (a.order != b.order) return a.order < b.order;
     const int names = name(a).compare(name(b));
     return names != 0 ? names < 0 : a.begin < b.begin;
-  });
+  };
+  constexpr std::size_t kFew = 32;
+  if (entries_.size() > kFew) {
+    std::sort(entries_.begin(), entries_.end(), is_less);
+  } else {
+    // As it is with nearly all objects: what is in order is compared once.
+    for (std::size_t i = 1; i < entries_.size(); ++i) {
+      const Entry entry = entries_[i];
+      std::size_t at = i;
+      for (; at > 0 && is_less(entry, entries_[at - 1]); --at) entries_[at] = entries_[at - 1];
+      entries_[at] = entry;
+    }
+  }
   scratch_.resize(size_ - begin);
   std::uint8_t* out = scratch_.data();
   for (std::size_t i = 0; i < entries_.size(); ++i) {

@@ -57,6 +57,10 @@ std::size_t RepeatedStrings::find(Range plain) {
     if (in_object) p = *p < kKeySymbol ? p + 1 : skip_key(p);
     const std::uint8_t tag = *p;
     const std::uint8_t* next = p + kValueSizes[tag];
+    if (is_symbol_string(tag)) {  // as most are
+      p = next;
+      continue;
+    }
     const bool long_container = tag == kTagObject || tag == kTagArray;
     if (long_container || (tag >= kTagShortObject && next - p >= std::ptrdiff_t{kSmallest})) {
       const bool is_object = tag == kTagObject || (tag >= kTagShortObject && tag < kTagShortArray);
