@@ -15,6 +15,7 @@
 #include "lookout/api/json.h"
 #include "lookout/api/labels.h"
 #include "lookout/api/object.h"
+#include "lookout/k8s/meta/v1.h"
 #include "tests/api/recordings.h"
 #include "tests/support/held.h"
 
