@@ -1,9 +1,11 @@
 #include "api/field_set_parser.h"
 
+#include <algorithm>
 #include <bit>
 
+#include "api/repeated_values.h"
+#include "lookout/api/detail/encoding.h"
 #include "lookout/api/detail/flat_writer.h"
-#include "lookout/api/detail/limits.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -38,44 +40,67 @@ const char* find_special(const char* p, const char* const end) {
 
 }  // namespace
 
-bool FieldSetParser::parse(std::string_view text) {
+FieldSetParser::Taken FieldSetParser::parse(std::string_view text, std::size_t max_levels) {
   const FlatWriter::Mark before = writer_.mark();
-  if (read(text.data(), text.data() + text.size())) return true;
+  const char* p = text.data();
+  open_.clear();
+  if (read(p, p + text.size(), max_levels))
+    return {static_cast<std::size_t>(p - text.data()), levels_};
   writer_.rewind(before);
-  return false;
+  return {};
 }
 
-bool FieldSetParser::read(const char* p, const char* const end) {
-  const std::size_t outside = writer_.depth();
+bool FieldSetParser::read(const char*& p, const char* const end, std::size_t max_levels) {
   for (;;) {
-    // Before an object.
-    if (end - p < 2 || *p != '{' || writer_.depth() >= kMaxServedDepth) return false;
-    if (p[1] == '}') {
-      // As most are.
-      p += 2;
-      writer_.empty_object();
-    } else {
-      ++p;
-      writer_.begin_object();
-    }
-    // Before a member or behind an object.
-    while (p[-1] == '}') {
-      if (writer_.depth() == outside) return p == end;
-      if (p == end) return false;
-      if (*p == ',') {
-        ++p;
-        break;
+    // Before a set that is not empty.
+    if (p == end || *p != '{' || open_.size() >= max_levels) return false;
+    open_.push_back({p, 1});
+    writer_.begin_field_set();
+    ++p;
+    for (bool nested = false; !nested;) {
+      if (!entry(p, end) || end - p < 2 || *p != '{') return false;
+      if (p[1] == '}') {
+        // As most are.
+        p += 2;
+      } else {
+        writer_.nest_in_entry();
+        nested = !recall(p, end, max_levels);
+        if (nested) break;
       }
-      if (*p != '}') return false;
+      while (p != end && *p == '}') {
+        ++p;
+        writer_.end_field_set();
+        if (writer_.overworked()) return false;
+        const Open closed = open_.back();
+        open_.pop_back();
+        levels_ = closed.levels;
+        if (repeated_ != nullptr) {
+          repeated_->keep({closed.begin, static_cast<std::size_t>(p - closed.begin)},
+                          writer_.closed_container(), closed.levels);
+        }
+        if (open_.empty()) return true;
+        open_.back().levels = std::max(open_.back().levels, closed.levels + 1);
+      }
+      if (p == end || *p != ',') return false;
       ++p;
-      writer_.end_object();
-      if (writer_.overworked()) return false;
     }
-    if (p == end || *p != '"' || !member(p, end)) return false;
   }
 }
 
-bool FieldSetParser::member(const char*& p, const char* const end) {
+bool FieldSetParser::recall(const char*& p, const char* const end, std::size_t max_levels) {
+  if (repeated_ == nullptr) return false;
+  const RepeatedValues::Found found = repeated_->find({p, static_cast<std::size_t>(end - p)});
+  if (found.text_size == 0 || !is_field_set(found.value.data()) ||
+      open_.size() + found.levels > max_levels)
+    return false;
+  writer_.container(found.value);
+  p += found.text_size;
+  open_.back().levels = std::max(open_.back().levels, found.levels + 1);
+  return true;
+}
+
+bool FieldSetParser::entry(const char*& p, const char* const end) {
+  if (p == end || *p != '"') return false;
   const char* const begin = ++p;
   p = find_special(p, end);
   std::string_view name(begin, static_cast<std::size_t>(p - begin));
@@ -91,8 +116,7 @@ bool FieldSetParser::member(const char*& p, const char* const end) {
   }
   if (end - p < 2 || *p != '"' || p[1] != ':') return false;
   p += 2;
-  writer_.key(name);
-  return true;
+  return writer_.field_set_entry(name);
 }
 
 }  // namespace lookout::api::detail

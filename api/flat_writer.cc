@@ -8,7 +8,6 @@
 #include <cstring>
 #include <limits>
 #include <new>
-#include <tuple>
 #include <utility>
 
 #include "lookout/api/detail/encoding.h"
@@ -54,18 +53,29 @@ inline std::uint64_t prefix_of(std::string_view text) {
     std::memcpy(&word, text.data(), sizeof word);
     return __builtin_bswap64(word);
   }
+  if (text.size() >= 4 && std::endian::native == std::endian::little) {
+    // The last four may be some of the first four, which does not matter.
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    std::memcpy(&first, text.data(), sizeof first);
+    std::memcpy(&last, text.data() + text.size() - sizeof last, sizeof last);
+    return std::uint64_t{__builtin_bswap32(first)} << 32 | std::uint64_t{__builtin_bswap32(last)}
+                                                               << (64 - 8 * text.size());
+  }
   for (std::size_t i = 0; i < std::min(text.size(), sizeof word); ++i)
     word |= std::uint64_t{static_cast<unsigned char>(text[i])} << (56 - 8 * i);
   return word;
 }
 
-/// How many bytes a container's length most likely takes. What lies deep is moved by each container
-/// around it that has guessed wrong: there, a length is guessed that is right for 16 KB to 2 MB, as
+/// What lies deep is moved by each container around it whose length takes another number of bytes
+/// than was left for it: from here on, a length is guessed that is right for 16 KB to 2 MB, as
 /// moving less is cheap and an API server stores no more. Else one large text at the bottom of
 /// 10,000 levels would be moved 10,000 times.
-inline std::size_t room_for_length(std::size_t depth) {
-  constexpr std::size_t kDeep = 64;
-  return depth < kDeep ? 1 : 3;
+constexpr std::size_t kDeep = 64;
+constexpr std::size_t kDeepRoom = 3;
+
+inline std::size_t varint_size(std::uint64_t value) {
+  return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
 }
 
 }  // namespace
@@ -95,49 +105,54 @@ void FlatWriter::clear() {
   default_type({}, {});
 }
 
-inline void FlatWriter::begin(std::uint8_t tag) {
+inline void FlatWriter::begin(bool array) {
   if (depth_ == frames_.size()) frames_.resize(2 * depth_ + 16);
-  const std::size_t room = room_for_length(depth_);
+  std::uint8_t place = 0;
+  if (depth_ > 0) {
+    const Frame& outer = innermost();
+    // The last byte of the key, or what stands for the elements of an array.
+    place = outer.array ? static_cast<std::uint8_t>(2 * outer.place + 1) : buffer_[size_ - 1];
+  }
+  const std::size_t room = depth_ < kDeep ? rooms_[place] : kDeepRoom;
   Frame& frame = frames_[depth_++];
   frame.start = size_;
+  frame.room = room;
+  frame.place = place;
+  frame.array = array;
   frame.last_order = 0;
   frame.unsorted = false;
-  std::uint8_t* out = reserve(1 + room);
-  out[0] = tag;
-  out[1] = 0;  // the length, until end() knows better
+  frame.has_field_set_key = false;
+  reserve(1 + room);
   size_ += 1 + room;
 }
 
-inline void FlatWriter::end(std::uint8_t empty_tag) {
+inline void FlatWriter::end(const Heads& heads) {
   const Frame& frame = frames_[--depth_];
-  const std::size_t room = room_for_length(depth_);
-  const std::size_t length_at = frame.start + 1;
-  const std::size_t begin = length_at + room;
-  if (frame.unsorted) sort_members(begin);
+  const std::size_t begin = frame.start + 1 + frame.room;
   const std::size_t length = size_ - begin;
-  if (length == 0) {
-    buffer_[frame.start] = empty_tag;
-    size_ = length_at;
-    return;
-  }
-  if (length < 0x80 && room == 1) {
-    buffer_[length_at] = static_cast<std::uint8_t>(length);
-    return;
-  }
-  std::uint8_t varint[10];
-  const std::size_t n = write_varint(varint, length);
-  if (n != room) {
-    if (n > room) reserve(n - room);
-    std::memmove(buffer_.data() + length_at + n, buffer_.data() + begin, length);
+  const bool is_short = length <= heads.max_short;
+  const std::size_t room = is_short ? 0 : varint_size(length);
+  rooms_[frame.place] = static_cast<std::uint8_t>(room);
+  if (room != frame.room) {
+    const std::size_t at = frame.start + 1 + room;
+    if (at > begin) reserve(at - begin);
+    std::memmove(buffer_.data() + at, buffer_.data() + begin, length);
     moved_ += length;
-    size_ = length_at + n + length;
+    size_ = at + length;
   }
-  for (std::size_t i = 0; i < n; ++i) buffer_[length_at + i] = varint[i];
+  std::uint8_t* const tag = buffer_.data() + frame.start;
+  if (is_short) {
+    *tag = static_cast<std::uint8_t>(length == 0 ? std::size_t{heads.empty}
+                                                 : heads.first_short + length - 1);
+  } else {
+    *tag = heads.any;
+    write_varint(tag + 1, length);
+  }
 }
 
 void FlatWriter::begin_object() {
   const bool root = depth_ == 0;
-  begin(kTagObject);
+  begin();
   if (root && !default_kind_.empty()) {
     key(sym::kKind);
     string(default_kind_);
@@ -146,12 +161,60 @@ void FlatWriter::begin_object() {
   }
 }
 
-void FlatWriter::end_object() { end(kTagEmptyObject); }
-void FlatWriter::empty_object() { put(std::uint8_t{kTagEmptyObject}); }
-void FlatWriter::begin_array() { begin(kTagArray); }
-void FlatWriter::end_array() { end(kTagEmptyArray); }
+void FlatWriter::end_object() {
+  const Frame& frame = innermost();
+  const std::size_t begin = frame.start + 1 + frame.room;
+  if (frame.unsorted) sort_members(begin);
+  end(frame.has_field_set_key && become_field_set(begin) ? kFieldSetHeads : kObjectHeads);
+}
 
-inline void FlatWriter::note_key(std::uint32_t order, std::string_view text, std::size_t at) {
+void FlatWriter::empty_object() { put(std::uint8_t{kTagEmptyObject}); }
+void FlatWriter::begin_array() { begin(true); }
+void FlatWriter::end_array() { end(kArrayHeads); }
+void FlatWriter::begin_field_set() { begin(); }
+void FlatWriter::end_field_set() { end(kFieldSetHeads); }
+
+bool FlatWriter::field_set_entry(std::string_view name) {
+  if (!is_field_set_name(name)) return false;
+  Frame& frame = innermost();
+  const std::uint64_t prefix = prefix_of(name);
+  if (frame.last_order != 0 && prefix <= frame.last_prefix) {
+    if (prefix < frame.last_prefix ||
+        read_field_set_entry(buffer_.data() + frame.last_key).name >= name)
+      return false;
+  }
+  frame.last_order = kInlineOrder;
+  frame.last_prefix = prefix;
+  frame.last_key = size_;
+  size_ += write_field_set_name(reserve(11 + name.size()), name);
+  return true;
+}
+
+/// The members from `begin` on are written anew as entries of a field set, if they can be.
+bool FlatWriter::become_field_set(std::size_t begin) {
+  scratch_.clear();
+  const std::uint8_t* const end = buffer_.data() + size_;
+  for (const std::uint8_t* p = buffer_.data() + begin; p < end;) {
+    const Key key = read_key(p);
+    const std::string_view name = key.text();
+    const bool nested = is_field_set(key.end);
+    if (!is_field_set_name(name) || (!nested && *key.end != kTagEmptyObject)) return false;
+    p = skip_value(key.end);
+    const std::size_t at = scratch_.size();
+    scratch_.resize(at + 11 + name.size());
+    scratch_.resize(at + write_field_set_name(scratch_.data() + at, name));
+    if (!nested) continue;
+    scratch_[at] |= kSetNested;
+    scratch_.insert(scratch_.end(), key.end, p);
+  }
+  size_ = begin;
+  put(scratch_.data(), scratch_.size());
+  moved_ += 2 * scratch_.size();
+  return true;
+}
+
+[[gnu::always_inline]] inline void FlatWriter::note_key(std::uint32_t order, std::string_view text,
+                                                        std::size_t at) {
   Frame& frame = innermost();
   if (order == kInlineOrder) {
     const std::uint64_t prefix = prefix_of(text);
@@ -169,17 +232,22 @@ inline void FlatWriter::note_key(std::uint32_t order, std::string_view text, std
 }
 
 void FlatWriter::key(std::string_view name) {
-  const bool managed = name.size() > 2 && name[0] == 'f' && name[1] == ':';
-  const std::uint16_t symbol = find_symbol(managed ? name.substr(2) : name);
+  const std::uint16_t symbol = find_symbol(name);
   const std::size_t at = size_;
   if (symbol != kNoSymbol) {
-    const EncodedKey encoded = encode_symbol_key(symbol, managed);
+    const EncodedKey encoded = encode_symbol_key(symbol);
     std::memcpy(reserve(2), encoded.bytes, 2);
     size_ += encoded.size;
-    const std::uint16_t rank = managed ? kNoRank : symbol_rank(symbol);
-    note_key(rank == kNoRank ? kInlineOrder : rank + 1u, name, at);
+    if (const std::uint16_t rank = symbol_rank(symbol); rank != kNoRank) {
+      note_key(rank + 1u, name, at);
+      return;
+    }
+    // (No field of the schema has such a name.)
+    innermost().has_field_set_key |= is_field_set_name(name);
+    note_key(kInlineOrder, name, at);
     return;
   }
+  innermost().has_field_set_key |= is_field_set_name(name);
   note_key(kInlineOrder, name, at);
   std::uint8_t* out = reserve(11 + name.size());
   std::size_t n = 1;
@@ -257,10 +325,7 @@ void FlatWriter::number(std::string_view text) {
 
 void FlatWriter::string(std::string_view value) {
   if (const std::uint16_t symbol = find_symbol(value); symbol != kNoSymbol) {
-    std::uint8_t* out = reserve(2);
-    out[0] = static_cast<std::uint8_t>(kTagSymbol | symbol >> 8);
-    out[1] = static_cast<std::uint8_t>(symbol);
-    size_ += 2;
+    size_ += write_symbol_string(reserve(2), symbol);
     return;
   }
   plain_string(value);
@@ -281,37 +346,98 @@ void FlatWriter::plain_string(std::string_view value) {
 
 void FlatWriter::value(Value copied) {
   if (!copied.exists()) return null();
+  may_repeat(copied.data()) ? write_out(copied.data()) : container(copied);
+}
+
+void FlatWriter::container(Value copied) {
   put(copied.data(), static_cast<std::size_t>(skip_value(copied.data()) - copied.data()));
 }
 
+/// Copies a value in which strings may stand for others before it.
+void FlatWriter::write_out(const std::uint8_t* p) {
+  struct Open {
+    const std::uint8_t* end;
+    bool object;
+  };
+  std::vector<Open> open;
+  for (;;) {
+    const Range members = object_contents(p);
+    const Range elements = array_contents(p);
+    if (members.begin != members.end) {
+      begin();
+      open.push_back({members.end, true});
+      p = members.begin;
+    } else if (elements.begin != elements.end) {
+      begin(true);
+      open.push_back({elements.end, false});
+      p = elements.begin;
+    } else {
+      *p == kTagAgain ? plain_string(Value(p).as_string()) : container(Value(p));
+      p = skip_value(p);
+    }
+    while (!open.empty() && p == open.back().end) {
+      end(open.back().object ? kObjectHeads : kArrayHeads);
+      open.pop_back();
+    }
+    if (open.empty()) return;
+    if (open.back().object) {
+      const std::uint8_t* const key = p;
+      p = skip_key(p);
+      put(key, static_cast<std::size_t>(p - key));
+    }
+  }
+}
+
 void FlatWriter::sort_members(std::size_t begin) {
+  constexpr unsigned kOrderShift = 47;  // an order has 17 bits
   entries_.clear();
-  const std::uint8_t* p = buffer_.data() + begin;
+  const std::uint8_t* const members = buffer_.data() + begin;
   const std::uint8_t* const end = buffer_.data() + size_;
-  while (p < end) {
+  for (const std::uint8_t* p = members; p < end;) {
     const Key key = read_key(p);
-    const std::uint16_t rank =
-        key.symbol == kNoSymbol || key.managed ? kNoRank : symbol_rank(key.symbol);
+    const std::uint16_t rank = key.symbol == kNoSymbol ? kNoRank : symbol_rank(key.symbol);
+    const std::uint64_t order = rank == kNoRank ? std::uint64_t{kInlineOrder} << kOrderShift |
+                                                      prefix_of(key.text()) >> (64 - kOrderShift)
+                                                : std::uint64_t{rank + 1u} << kOrderShift;
     const std::uint8_t* next = skip_value(key.end);
-    entries_.push_back({rank == kNoRank ? kInlineOrder : rank + 1u,
-                        rank == kNoRank ? key.text() : std::string_view{}, p, next});
+    entries_.push_back(
+        {order, static_cast<std::size_t>(p - members), static_cast<std::size_t>(next - members)});
     p = next;
   }
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-    return std::tie(a.order, a.text, a.begin) < std::tie(b.order, b.text, b.begin);
-  });
-  scratch_.clear();
+  const auto name = [&](const Entry& entry) { return read_key(members + entry.begin).text(); };
+  const auto is_less = [&](const Entry& a, const Entry& b) {
+    if (a.order != b.order) return a.order < b.order;
+    const int names = name(a).compare(name(b));
+    return names != 0 ? names < 0 : a.begin < b.begin;
+  };
+  constexpr std::size_t kFew = 32;
+  if (entries_.size() > kFew) {
+    std::sort(entries_.begin(), entries_.end(), is_less);
+  } else {
+    // As it is with nearly all objects: what is in order is compared once.
+    for (std::size_t i = 1; i < entries_.size(); ++i) {
+      const Entry entry = entries_[i];
+      std::size_t at = i;
+      for (; at > 0 && is_less(entry, entries_[at - 1]); --at) entries_[at] = entries_[at - 1];
+      entries_[at] = entry;
+    }
+  }
+  scratch_.resize(size_ - begin);
+  std::uint8_t* out = scratch_.data();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
     // Of members with the same name, the last one counts.
     if (i + 1 < entries_.size() && entries_[i + 1].order == entry.order &&
-        entries_[i + 1].text == entry.text)
+        name(entries_[i + 1]) == name(entry))
       continue;
-    scratch_.insert(scratch_.end(), entry.begin, entry.end);
+    const std::size_t size = entry.end - entry.begin;
+    copy(out, reinterpret_cast<const char*>(members + entry.begin), size);
+    out += size;
   }
-  if (!scratch_.empty()) std::memcpy(buffer_.data() + begin, scratch_.data(), scratch_.size());
-  size_ = begin + scratch_.size();
-  moved_ += 2 * scratch_.size();
+  const auto size = static_cast<std::size_t>(out - scratch_.data());
+  if (size != 0) std::memcpy(buffer_.data() + begin, scratch_.data(), size);
+  size_ = begin + size;
+  moved_ += 2 * size;
 }
 
 namespace {
@@ -329,22 +455,24 @@ Object FlatWriter::finish() {
     clear();
     throw DecodeError("the object is larger than 4 GiB");
   }
-  void* memory = std::malloc(sizeof(ObjectHeader) + size_);
+  const Range plain{buffer_.data(), buffer_.data() + size_};
+  const std::size_t size = size_ - strings_.find(plain);
+  void* memory = std::malloc(sizeof(ObjectHeader) + size);
   if (memory == nullptr) throw std::bad_alloc();
   auto* header = new (memory) ObjectHeader;
-  header->size = static_cast<std::uint32_t>(size_);
-  std::memcpy(static_cast<std::uint8_t*>(memory) + sizeof(ObjectHeader), buffer_.data(), size_);
+  header->size = static_cast<std::uint32_t>(size);
+  strings_.copy(plain, static_cast<std::uint8_t*>(memory) + sizeof(ObjectHeader));
   clear();
 
   // A walk over the fields of the object, and one over metadata, find everything the header points
   // at.
   const std::uint8_t* body = header->body();
   Value metadata;
-  const Range fields = contents(body, kTagObject);
+  const Range fields = object_contents(body);
   for (const std::uint8_t* p = fields.begin; p < fields.end;) {
     const Key key = read_key(p);
     const Value value(key.end);
-    if (key.symbol != kNoSymbol && !key.managed) {
+    if (key.symbol != kNoSymbol) {
       if (key.symbol == sym::kMetadata.id) {
         header->metadata = offset_of(value, body);
         metadata = value;
@@ -360,11 +488,11 @@ Object FlatWriter::finish() {
   }
   std::string_view ns;
   std::string_view name;
-  const Range range = contents(metadata.data(), kTagObject);
+  const Range range = object_contents(metadata.data());
   for (const std::uint8_t* p = range.begin; p < range.end;) {
     const Key key = read_key(p);
     const Value value(key.end);
-    if (key.symbol != kNoSymbol && !key.managed) {
+    if (key.symbol != kNoSymbol) {
       if (key.symbol == sym::kName.id) {
         header->name = offset_of(value, body);
         name = value.as_string();

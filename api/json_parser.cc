@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "api/fast_json.h"
+#include "api/field_set_parser.h"
 #include "api/object_key.h"
 #include "api/projection_node.h"
 #include "api/repeated_values.h"
@@ -64,7 +65,7 @@ constexpr std::size_t kPadding = 32;
 class Handler {
  public:
   Handler(FlatWriter& writer, const ProjectionNode* projection)
-      : writer_(writer), projection_(projection) {}
+      : writer_(writer), projection_(projection), field_sets_(writer) {}
 
   /// `stream` is where skipping moves on; null: the parser asks skipping().
   void start(json::InsituStringStream* stream, std::string_view text, bool event) {
@@ -73,6 +74,7 @@ class Handler {
     nodes_.clear();
     next_ = projection_;
     skip_next_ = false;
+    in_fields_ = false;
     error_ = nullptr;
     envelope_ = event ? Envelope::kBefore : Envelope::kNone;
     event_type_.clear();
@@ -89,7 +91,10 @@ class Handler {
   void set_max_depth(std::size_t depth) { max_depth_ = depth; }
 
   /// Where values are looked up that have come before; null: nowhere.
-  void set_repeated(RepeatedValues* repeated) { repeated_ = repeated; }
+  void set_repeated(RepeatedValues* repeated) {
+    repeated_ = repeated;
+    field_sets_.set_repeated(repeated);
+  }
 
   const char* error() const { return error_; }
   const std::string& event_type() const { return event_type_; }
@@ -101,14 +106,23 @@ class Handler {
 
   std::size_t recall(std::string_view rest, std::size_t& levels) {
     // (A projection may keep less of a value than its text says.)
-    if (repeated_ == nullptr || nodes_.empty() || next_ != nullptr) return 0;
-    const RepeatedValues::Found found = repeated_->find(rest);
-    // (One level more may be in it: `{}` was not counted.)
-    if (found.text_size == 0 || !fits(found.levels + 1)) return 0;
-    writer_.value(found.value);
-    next_ = nodes_.back();
-    levels = found.levels;
-    return found.text_size;
+    if (nodes_.empty() || next_ != nullptr) return 0;
+    if (repeated_ != nullptr) {
+      const RepeatedValues::Found found = repeated_->find(rest);
+      // (One level more may be in it: `{}` was not counted.)
+      if (found.text_size != 0 && fits(found.levels + 1)) {
+        writer_.container(found.value);
+        next_ = nodes_.back();
+        levels = found.levels;
+        return found.text_size;
+      }
+    }
+    if (!in_fields_ || too_deep()) return 0;
+    // (As above.)
+    const FieldSetParser::Taken taken = field_sets_.parse(rest, deepest() - depth_ - 1);
+    if (taken.text_size != 0) next_ = nodes_.back();
+    levels = taken.levels;
+    return taken.text_size;
   }
   void remember(std::string_view text, std::size_t levels) {
     if (repeated_ == nullptr || nodes_.empty() || !closed_whole_) return;
@@ -178,6 +192,7 @@ class Handler {
       }
     }
     writer_.key(name);
+    in_fields_ = name == "fieldsV1";
     return true;
   }
 
@@ -244,9 +259,8 @@ class Handler {
   }
 
   /// Whether so many more containers may be opened inside of each other.
-  bool fits(std::size_t levels) const {
-    return depth_ + levels <= (envelope_ == Envelope::kNone ? max_depth_ : max_depth_ + 1);
-  }
+  bool fits(std::size_t levels) const { return depth_ + levels <= deepest(); }
+  std::size_t deepest() const { return envelope_ == Envelope::kNone ? max_depth_ : max_depth_ + 1; }
   bool too_deep() const { return !fits(1); }
 
   bool begin(bool object) {
@@ -289,6 +303,8 @@ class Handler {
   std::size_t depth_ = 0;
   std::size_t max_depth_ = kMaxDepth;
   bool skip_next_ = false;
+  bool in_fields_ = false;  // behind the key "fieldsV1"
+  FieldSetParser field_sets_;
   bool closed_whole_ = false;  // nothing was left out of the container that was closed last
   RepeatedValues* repeated_ = nullptr;
   const char* error_ = nullptr;
@@ -319,8 +335,8 @@ class JsonParser::Impl {
     text.resize(size + kPadding);  // zeroes
     const FlatWriter::Mark begin = writer_.mark();
     if (depth == 0) writer_.projected_by(projection_);
-    handler_.set_repeated(repeated_ != nullptr && repeated_->pays(size) ? repeated_.get()
-                                                                        : nullptr);
+    RepeatedValues* const repeated = event ? &RepeatedValues::of_this_thread() : repeated_.get();
+    handler_.set_repeated(repeated != nullptr && repeated->pays(size) ? repeated : nullptr);
     handler_.start(nullptr, {text.data(), size}, event);
     if (depth != 0) handler_.start_below(depth, projection);
     if (fast_.parse({text.data(), size})) return finish(event);

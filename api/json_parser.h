@@ -23,8 +23,9 @@ class JsonParser {
   /// Refuses what is nested deeper; kMaxDepth by default.
   void set_max_depth(std::size_t depth);
 
-  /// From now on, values that come again are compared instead of parsed. For many objects of a kind:
-  /// it takes up to 150 KB.
+  /// From now on, values of objects that come again are compared instead of parsed. For many objects
+  /// of a kind: it takes up to 150 KB. (Those of events always are: the events of a thread share what
+  /// it takes.)
   void remember_values();
 
   /// Writes the object in `text`, which is used up, or says in error() why there is none. The

@@ -87,8 +87,13 @@ bool write_simple(Value value, Writer& writer) {
 /// A container that has been begun.
 struct Open {
   Open(Value value, bool is_object)
-      : object(is_object), range(contents(value.data(), is_object ? kTagObject : kTagArray)) {}
+      : object(is_object),
+        field_set(is_field_set(value.data())),
+        range(field_set   ? field_set_contents(value.data())
+              : is_object ? object_contents(value.data())
+                          : array_contents(value.data())) {}
   bool object;
+  bool field_set;
   Range range;  // what is still to be written
 };
 
@@ -109,6 +114,13 @@ void write(Value value, Writer& writer) {
     if (open.empty()) return;
     Open& innermost = open.back();
     const std::uint8_t* p = innermost.range.begin;
+    if (innermost.field_set) {
+      const FieldSetEntry entry = read_field_set_entry(p);
+      writer.Key(entry.name.data(), static_cast<rapidjson::SizeType>(entry.name.size()));
+      value = Value(entry.value);
+      innermost.range.begin = entry.end;
+      continue;
+    }
     if (innermost.object) {
       const Key key = read_key(p);
       const std::string_view name = key.text();

@@ -30,6 +30,7 @@ constexpr std::array<std::string_view, 9> kOperatorTexts = {"=",      "==", "!="
 constexpr std::string_view kBinaryOperators = "in, notin, =, ==, !=, gt, lt";
 
 bool is_one_of(const std::uint8_t* value, const std::vector<std::string>& encoded_values) {
+  if (*value == detail::kTagAgain) value = detail::first_string(value);
   const auto size = static_cast<std::size_t>(detail::skip_value(value) - value);
   return std::any_of(encoded_values.begin(), encoded_values.end(), [&](const std::string& one) {
     return one.size() == size && std::memcmp(one.data(), value, size) == 0;

@@ -13,6 +13,7 @@
 #include "api/projection_node.h"
 #include "lookout/api/detail/encoding.h"
 #include "lookout/api/detail/object_header.h"
+#include "lookout/api/value.h"
 
 namespace lookout::api::detail {
 namespace {
@@ -47,7 +48,7 @@ struct Place {
 
 /// Goes one step from `place` towards `data`; false if everything below is kept.
 bool descend(Place& place, const std::uint8_t* data) {
-  const Range elements = contents(place.value, kTagArray);
+  const Range elements = array_contents(place.value);
   for (const std::uint8_t* p = elements.begin; p < elements.end;) {
     const std::uint8_t* const next = skip_value(p);
     if (data < next) {
@@ -58,18 +59,13 @@ bool descend(Place& place, const std::uint8_t* data) {
     }
     p = next;
   }
-  const Range members = contents(place.value, kTagObject);
-  for (const std::uint8_t* p = members.begin; p < members.end;) {
-    const Key key = read_key(p);
-    const std::uint8_t* const next = skip_value(key.end);
-    if (data < next) {
-      const auto member = place.node->members.find(key.text());
-      if (member == place.node->members.end()) return false;
-      if (member->second.action != ProjectionNode::Action::kDescend) return false;
-      place = {&member->second, key.end, place.path + "." + std::string(key.text())};
-      return true;
-    }
-    p = next;
+  for (const auto& [name, value] : Value(place.value).members()) {
+    if (data < value.data() || data >= skip_value(value.data())) continue;
+    const auto member = place.node->members.find(name);
+    if (member == place.node->members.end()) return false;
+    if (member->second.action != ProjectionNode::Action::kDescend) return false;
+    place = {&member->second, value.data(), place.path + "." + std::string(name)};
+    return true;
   }
   return false;
 }

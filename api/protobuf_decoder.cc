@@ -15,12 +15,12 @@ class ProtobufDecoder::Impl {
       : projection_(std::move(projection)), parser_(writer_, projection_.root()) {}
 
   Object decode(std::string_view bytes) {
-    writer_.clear();
+    begin();
     return finish(parser_.parse_object(bytes));
   }
 
   Object decode_item(std::string_view api_version, std::string_view kind, std::string_view bytes) {
-    writer_.clear();
+    begin();
     return finish(parser_.parse_item(api_version, kind, bytes));
   }
 
@@ -40,6 +40,12 @@ class ProtobufDecoder::Impl {
   const UnknownFields& unknown_fields() const { return parser_.unknown(); }
 
  private:
+  void begin() {
+    writer_.clear();
+    // (Many decoders are made for one object.)
+    if (++decoded_ == 2) parser_.remember_values();
+  }
+
   Object finish(bool fine) {
     error_ = parser_.error();
     return fine ? writer_.finish() : Object();
@@ -49,6 +55,7 @@ class ProtobufDecoder::Impl {
   detail::FlatWriter writer_;
   detail::ProtobufParser parser_;
   std::string error_;
+  std::size_t decoded_ = 0;
 };
 
 ProtobufDecoder::ProtobufDecoder(Projection projection)

@@ -34,6 +34,25 @@ void write_sorted_json(Value value, std::string& out) {
     return;
   }
   if (!value.is_object()) return write_json(value, out);
+  if (is_field_set(value.data())) {
+    // They are in the order of their names already.
+    const Range range = field_set_contents(value.data());
+    out += '{';
+    for (const std::uint8_t* p = range.begin; p < range.end;) {
+      const FieldSetEntry entry = read_field_set_entry(p);
+      if (out.back() != '{') out += ',';
+      write_json_string(entry.name, out);
+      out += ':';
+      if (*entry.value == kTagEmptyObject) {
+        out += "{}";
+      } else {
+        write_sorted_json(Value(entry.value), out);
+      }
+      p = entry.end;
+    }
+    out += '}';
+    return;
+  }
   std::vector<Members::Member> members;
   for (const auto& member : value.members()) members.push_back(member);
   std::sort(members.begin(), members.end(),
@@ -181,13 +200,13 @@ class ProtobufEncoder::Impl {
     values_.resize(base + slots.size());
     // Slots are in the order in which an object keeps its members.
     std::size_t at = 0;
-    const Range range = contents(object.data(), kTagObject);
+    const Range range = object_contents(object.data());
     for (const std::uint8_t* p = range.begin; p < range.end;) {
       const Key key = read_key(p);
       const Value value(key.end);
       p = skip_value(key.end);
-      const bool is_field = key.symbol != kNoSymbol && !key.managed;
-      const std::size_t slot = is_field ? find_slot(slots, at, key.symbol) : slots.size();
+      const std::size_t slot =
+          key.symbol != kNoSymbol ? find_slot(slots, at, key.symbol) : slots.size();
       if (slot < slots.size()) {
         at = slot + 1;
         if (!value.is_null()) values_[base + slot] = value;
@@ -196,6 +215,7 @@ class ProtobufEncoder::Impl {
       }
     }
     if (object.exists() && !object.is_object()) ++left_out_;
+    if (object.exists() && is_field_set(object.data())) left_out_ += object.size();
     fields(id, wire_numbers(id), base);
     values_.resize(base);
   }

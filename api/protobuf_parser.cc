@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "api/projection_node.h"
 #include "lookout/api/detail/flat_writer.h"
@@ -144,19 +145,19 @@ bool ProtobufParser::each_occurrence(const Slot& found, Visit visit) {
 }
 
 bool ProtobufParser::parse_object(std::string_view bytes) {
-  clear();
+  start(bytes.size(), own_repeated_.get());
   return envelope(bytes, projection_);
 }
 
 bool ProtobufParser::parse_item(std::string_view api_version, std::string_view kind,
                                 std::string_view bytes) {
-  clear();
+  start(bytes.size(), own_repeated_.get());
   return root(api_version, kind, bytes, projection_);
 }
 
 bool ProtobufParser::parse_event(std::string_view bytes) {
   constexpr NamedPlace kPlace{"WatchEvent"};
-  clear();
+  start(bytes.size(), &RepeatedValues::of_this_thread());
   event_type_.clear();
   std::string_view extension;
   bool has_object = false;
@@ -243,12 +244,30 @@ bool ProtobufParser::root(std::string_view api_version, std::string_view kind,
   return message(message_of_type_, bytes, projection, false);
 }
 
-void ProtobufParser::clear() {
+void ProtobufParser::remember_values() {
+  if (own_repeated_ == nullptr) own_repeated_ = std::make_unique<RepeatedValues>();
+}
+
+void ProtobufParser::start(std::size_t bytes, RepeatedValues* repeated) {
   error_.clear();
   unknown_ = {};
+  deepest_ = 0;
+  repeated_ = repeated != nullptr && repeated->pays(bytes) ? repeated : nullptr;
+  field_set_.set_repeated(repeated_);
+}
+
+bool ProtobufParser::recall(std::string_view bytes, RepeatedValues::Language language) {
+  const RepeatedValues::Found found = repeated_->find(bytes, language);
+  // (In JSON one level more may be in it: `{}` was not counted.)
+  const std::size_t levels = writer_.depth() + found.levels;
+  if (found.text_size != bytes.size() || levels >= kMaxDepth) return false;
+  writer_.container(found.value);
+  deepest_ = std::max(deepest_, levels);
+  return true;
 }
 
 bool ProtobufParser::opens(Place place) {
+  deepest_ = std::max(deepest_, writer_.depth() + 1);
   return writer_.depth() < kMaxDepth || fail(place, "nested too deeply");
 }
 
@@ -258,6 +277,23 @@ bool ProtobufParser::closed(Place place) {
 
 bool ProtobufParser::message(std::uint16_t id, std::string_view bytes, const ProjectionNode* node,
                              bool typed) {
+  if (repeated_ == nullptr || node != nullptr || typed || writer_.depth() == 0 ||
+      bytes.size() < RepeatedValues::kShortest)
+    return parse_message(id, bytes, node, typed);
+  const auto language = static_cast<RepeatedValues::Language>(id + 1);
+  if (recall(bytes, language)) return true;
+  const std::size_t unknown = unknown_.count;
+  const std::size_t outside = writer_.depth();
+  const std::size_t deepest_before = std::exchange(deepest_, outside);
+  if (!parse_message(id, bytes, node, typed)) return false;
+  if (unknown_.count == unknown)
+    repeated_->keep(bytes, writer_.closed_container(), deepest_ - outside, language);
+  deepest_ = std::max(deepest_, deepest_before);
+  return true;
+}
+
+bool ProtobufParser::parse_message(std::uint16_t id, std::string_view bytes,
+                                   const ProjectionNode* node, bool typed) {
   const Place place{id};
   if (!opens(place)) return false;
   const std::span<const WireSlot> slots = wire_slots(id);
@@ -583,7 +619,22 @@ bool ProtobufParser::json(Place place, std::string_view bytes, const ProjectionN
     writer_.null();
     return true;
   }
-  if (node == nullptr && field_set_.parse(raw)) return true;
+  if (node == nullptr && writer_.depth() < kMaxServedDepth) {
+    if (raw == "{}") {
+      writer_.empty_object();
+      return true;
+    }
+    if (repeated_ != nullptr && recall(raw, RepeatedValues::kJson)) return true;
+    // (The innermost `{}` are one level more.)
+    const FlatWriter::Mark before = writer_.mark();
+    const std::size_t levels = kMaxServedDepth - writer_.depth() - 1;
+    const FieldSetParser::Taken taken = field_set_.parse(raw, levels);
+    deepest_ = std::max(deepest_, writer_.depth() + taken.levels);
+    if (taken.text_size == raw.size()) return true;
+    writer_.rewind(before);
+  }
+  // How deep it is is not counted: what it is in is not kept.
+  deepest_ = std::max(deepest_, writer_.depth() + RepeatedValues::kMostLevels + 1);
   scratch_.assign(raw);
   return json_.parse_member(scratch_, writer_.depth(), node) || fail(place, json_.error());
 }

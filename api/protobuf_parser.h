@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/field_set_parser.h"
 #include "api/json_parser.h"
+#include "api/repeated_values.h"
 #include "api/time_text.h"
 #include "api/wire_table.h"
 #include "lookout/api/detail/wire_reader.h"
@@ -36,6 +38,9 @@ class ProtobufParser {
 
   /// The same for an object without an envelope, as the items of a list are.
   bool parse_item(std::string_view api_version, std::string_view kind, std::string_view bytes);
+
+  /// As JsonParser's.
+  void remember_values();
 
   const std::string& error() const { return error_; }
   /// The fields of the last object that the schema does not know, without those that the projection
@@ -72,12 +77,17 @@ class ProtobufParser {
   bool fail(NamedPlace place, std::string_view why);
   template <class AnyPlace>
   bool fail(AnyPlace place, WireFault fault, std::uint64_t number, unsigned wire_type);
-  void clear();
+  /// Before an object in so many bytes.
+  void start(std::size_t bytes, RepeatedValues* repeated);
+  /// Writes a message or field set that has come before.
+  bool recall(std::string_view bytes, RepeatedValues::Language language);
   void note_unknown(std::uint16_t message, std::uint32_t number, const Content& content);
   bool envelope(std::string_view bytes, const ProjectionNode* projection);
   bool root(std::string_view api_version, std::string_view kind, std::string_view bytes,
             const ProjectionNode* projection);
   bool message(std::uint16_t id, std::string_view bytes, const ProjectionNode* node, bool typed);
+  bool parse_message(std::uint16_t id, std::string_view bytes, const ProjectionNode* node,
+                     bool typed);
   /// `loses`: whether fields that the schema does not know would have been kept.
   /// `found` gets a bit for each slot that has something.
   bool scan(std::uint16_t id, std::uint16_t numbers_of, std::string_view bytes, std::size_t base,
@@ -113,7 +123,10 @@ class ProtobufParser {
   const ProjectionNode* projection_;
   JsonParser json_;
   FieldSetParser field_set_;
-  std::vector<Slot> slots_;  // of the messages that are open, the first top_ of these
+  std::unique_ptr<RepeatedValues> own_repeated_;
+  RepeatedValues* repeated_ = nullptr;  // null: nothing is looked up in this object
+  std::size_t deepest_ = 0;             // the most levels that were open since this was set to less
+  std::vector<Slot> slots_;             // of the messages that are open, the first top_ of these
   std::size_t top_ = 0;
   // The type of the last object: those of a stream are of one type, as a rule.
   std::string api_version_;

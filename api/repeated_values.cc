@@ -4,21 +4,28 @@
 
 namespace lookout::api::detail {
 
-std::uint32_t RepeatedValues::hash(std::string_view text) {
+RepeatedValues& RepeatedValues::of_this_thread() {
+  thread_local RepeatedValues values;
+  return values;
+}
+
+std::uint32_t RepeatedValues::hash(std::string_view text, Language language) {
   std::uint64_t words[kShortest / 8];
   std::memcpy(words, text.data(), sizeof words);
-  std::uint64_t hash = (words[0] ^ 0x2545F4914F6CDD1Du) * 0xA24BAED4963EE407u;
+  std::uint64_t hash = (words[0] ^ language ^ 0x2545F4914F6CDD1Du) * 0xA24BAED4963EE407u;
   hash ^= (words[1] ^ hash >> 32) * 0x9FB21C651E98DF25u;
   hash ^= (words[2] ^ hash >> 32) * 0xD6E8FEB86659FD93u;
   hash ^= (words[3] ^ hash >> 32) * 0x9E3779B97F4A7C15u;
   return static_cast<std::uint32_t>(hash >> 32);
 }
 
-RepeatedValues::Found RepeatedValues::find(std::string_view rest) {
+RepeatedValues::Found RepeatedValues::find(std::string_view rest, Language language) {
   if (rest.size() < kShortest) return {};
-  const std::uint32_t key = hash(rest);
+  const std::uint32_t key = hash(rest, language);
   Place& found = place(key);
-  if (found.hash != key || found.text == 0 || found.text > rest.size()) return {};
+  if (found.hash != key || found.language != language || found.text == 0 ||
+      found.text > rest.size())
+    return {};
   const char* const text = bytes_.data() + found.begin;
   if (std::memcmp(text, rest.data(), found.text) != 0) return {};
   found.missed = 0;
@@ -27,20 +34,22 @@ RepeatedValues::Found RepeatedValues::find(std::string_view rest) {
           Value(reinterpret_cast<const std::uint8_t*>(text) + found.text)};
 }
 
-void RepeatedValues::keep(std::string_view text, std::string_view encoded, std::size_t levels) {
+void RepeatedValues::keep(std::string_view text, std::string_view encoded, std::size_t levels,
+                          Language language) {
   if (text.size() < kShortest || text.size() > kLongest || encoded.size() > kLongest ||
       levels > kMostLevels)
     return;
-  const std::uint32_t key = hash(text);
+  const std::uint32_t key = hash(text, language);
   Place& kept = place(key);
   // Copying what never comes again would cost more than there is to gain.
   constexpr std::uint8_t kPatience = 4;
   constexpr std::uint8_t kSeldom = 8;
-  if (kept.hash != key) {
+  if (kept.hash != key || kept.language != language) {
     // Something else is here. It stays if it was found not long ago; else a text that begins so is
     // kept when it comes for the second time.
     if (kept.text != 0 && ++kept.missed < kPatience) return;
     kept.hash = key;
+    kept.language = language;
     kept.text = 0;
     kept.missed = 0;
     return;
@@ -59,6 +68,7 @@ void RepeatedValues::keep(std::string_view text, std::string_view encoded, std::
     bytes_.resize(bytes_.size() + room);
   }
   kept.hash = key;
+  kept.language = language;
   kept.text = static_cast<std::uint16_t>(text.size());
   kept.encoded = static_cast<std::uint16_t>(encoded.size());
   kept.levels = static_cast<std::uint8_t>(levels);

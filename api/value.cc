@@ -1,5 +1,7 @@
 #include "lookout/api/value.h"
 
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <charconv>
 #include <cstring>
 #include <limits>
@@ -22,6 +24,52 @@ Value absent([[maybe_unused]] const std::uint8_t* object, [[maybe_unused]] Name 
   return {};
 }
 
+bool equal_bytes(const std::uint8_t* a, const std::uint8_t* b) {
+  const auto size = skip_value(a) - a;
+  return size == skip_value(b) - b && std::memcmp(a, b, static_cast<std::size_t>(size)) == 0;
+}
+
+/// For values in which strings may stand for others before them.
+bool equal_contents(Value a, Value b) {
+  struct Open {
+    Range a;
+    Range b;
+    bool object;
+  };
+  boost::container::small_vector<Open, 32> open;  // (Not recursive: values may be nested deeply.)
+  for (;;) {
+    if (a.kind() != b.kind()) return false;
+    const bool set = is_field_set(a.data());
+    if (a.is_string()) {
+      if (a.as_string() != b.as_string()) return false;
+    } else if (set || is_field_set(b.data()) || (!a.is_object() && !a.is_array())) {
+      if (!equal_bytes(a.data(), b.data())) return false;
+    } else if (a.is_object()) {
+      open.push_back({object_contents(a.data()), object_contents(b.data()), true});
+    } else {
+      open.push_back({array_contents(a.data()), array_contents(b.data()), false});
+    }
+    while (!open.empty() && open.back().a.begin == open.back().a.end) {
+      if (open.back().b.begin != open.back().b.end) return false;
+      open.pop_back();
+    }
+    if (open.empty()) return true;
+    Open& last = open.back();
+    if (last.b.begin == last.b.end) return false;
+    if (last.object) {
+      const std::uint8_t* const value_a = skip_key(last.a.begin);
+      const std::uint8_t* const value_b = skip_key(last.b.begin);
+      if (!std::equal(last.a.begin, value_a, last.b.begin, value_b)) return false;
+      last.a.begin = value_a;
+      last.b.begin = value_b;
+    }
+    a = Value(last.a.begin);
+    b = Value(last.b.begin);
+    last.a.begin = skip_value(last.a.begin);
+    last.b.begin = skip_value(last.b.begin);
+  }
+}
+
 /// The member behind this one. (Nearly all keys have one byte, so the processor need not wait for
 /// the key to find the value.)
 inline const std::uint8_t* next_member(const std::uint8_t* p) {
@@ -33,7 +81,10 @@ inline const std::uint8_t* next_member(const std::uint8_t* p) {
 Value::Kind Value::kind() const {
   if (data_ == nullptr) return Kind::kAbsent;
   const std::uint8_t tag = *data_;
+  if (tag >= kTagShortArray) return Kind::kArray;
+  if (tag >= kTagShortObject) return Kind::kObject;
   if (tag >= kTagShortString) return Kind::kString;
+  if (tag >= kTagShortFieldSet) return Kind::kObject;
   if (tag >= kTagSmallInt) return Kind::kNumber;
   switch (tag) {
     case kTagNull:
@@ -43,11 +94,13 @@ Value::Kind Value::kind() const {
       return Kind::kBool;
     case kTagEmptyObject:
     case kTagObject:
+    case kTagFieldSet:
       return Kind::kObject;
     case kTagEmptyArray:
     case kTagArray:
       return Kind::kArray;
     case kTagString:
+    case kTagAgain:
       return Kind::kString;
     default:
       return Kind::kNumber;
@@ -59,8 +112,10 @@ std::optional<std::string_view> Value::to_string_view() const {
   return as_string();
 }
 
-std::string_view Value::as_long_string() const {
-  const std::uint8_t* p = data_ + 1;
+std::string_view Value::as_other_string() const {
+  const std::uint8_t* p = *data_ == kTagAgain ? first_string(data_) : data_;
+  if (*p != kTagString) return Value(p).as_string();
+  ++p;
   const std::uint64_t length = read_varint(p);
   return {reinterpret_cast<const char*>(p), length};
 }
@@ -73,7 +128,7 @@ std::optional<bool> Value::to_bool() const {
 std::optional<std::int64_t> Value::to_int() const {
   if (data_ == nullptr) return std::nullopt;
   const std::uint8_t* p = data_ + 1;
-  if (*data_ >= kTagSmallInt && *data_ < kTagShortString) return *data_ - kTagSmallInt;
+  if (*data_ >= kTagSmallInt && *data_ < kTagShortFieldSet) return *data_ - kTagSmallInt;
   if (*data_ == kTagInt) return unzigzag(read_varint(p));
   if (*data_ == kTagDouble) {
     const auto real = read_fixed<double>(p);
@@ -128,8 +183,9 @@ Value detail::absent_member(const std::uint8_t* object, Symbol name) {
 Value Value::operator[](Symbol key) const {
   if (const std::uint8_t code = symbol_short_code(key.id); code != kNoShortCode)
     return (*this)[FieldSymbol{key, code}];
-  const Range range = contents(data_, kTagObject);
-  const EncodedKey encoded = encode_symbol_key(key.id, false);
+  if (data_ != nullptr && is_field_set(data_)) return (*this)[key.text()];
+  const Range range = object_contents(data_);
+  const EncodedKey encoded = encode_symbol_key(key.id);
   for (const std::uint8_t* p = range.begin; p < range.end; p = next_member(p)) {
     if (p[0] == encoded.bytes[0] && p[1] == encoded.bytes[1]) return Value(p + 2);
   }
@@ -137,7 +193,11 @@ Value Value::operator[](Symbol key) const {
 }
 
 Value Value::operator[](std::string_view name) const {
-  const Range range = contents(data_, kTagObject);
+  if (data_ != nullptr && is_field_set(data_)) {
+    const std::uint8_t* const found = find_in_field_set(data_, name);
+    return found != nullptr ? Value(found) : absent(data_, [&] { return name; });
+  }
+  const Range range = object_contents(data_);
   if (range.begin == range.end) return absent(data_, [&] { return name; });
   const EncodedKey encoded = encode_key(name);
   for (const std::uint8_t* p = range.begin; p < range.end;) {
@@ -154,7 +214,7 @@ Value Value::operator[](std::string_view name) const {
 }
 
 Value Value::operator[](std::size_t index) const {
-  const Range range = contents(data_, kTagArray);
+  const Range range = array_contents(data_);
   for (const std::uint8_t* p = range.begin; p < range.end; p = skip_value(p)) {
     if (index-- == 0) return Value(p);
   }
@@ -195,17 +255,29 @@ std::string Value::to_json() const {
 bool Value::equal(Value a, Value b) {
   if (a.data_ == b.data_) return true;
   if (a.data_ == nullptr || b.data_ == nullptr) return false;
-  const auto size = skip_value(a.data_) - a.data_;
-  return size == skip_value(b.data_) - b.data_ &&
-         std::memcmp(a.data_, b.data_, static_cast<std::size_t>(size)) == 0;
+  if (!may_repeat(a.data_) && !may_repeat(b.data_)) return equal_bytes(a.data_, b.data_);
+  return equal_contents(a, b);
 }
 
 namespace detail {
 
-template <>
-NamedValue ItemRange<NamedValue>::iterator::operator*() const {
-  const Key key = read_key(at_);
+NamedValue MemberAt::item() const {
+  if (in_field_set) {
+    const FieldSetEntry entry = read_field_set_entry(at);
+    return {entry.name, Value(entry.value)};
+  }
+  const Key key = read_key(at);
   return {key.text(), Value(key.end)};
+}
+
+const std::uint8_t* find_in_field_set(const std::uint8_t* set, std::string_view name) {
+  const Range range = field_set_contents(set);
+  for (const std::uint8_t* p = range.begin; p < range.end;) {
+    const FieldSetEntry entry = read_field_set_entry(p);
+    if (entry.name == name) return entry.value;
+    p = entry.end;
+  }
+  return nullptr;
 }
 
 }  // namespace detail

@@ -121,6 +121,10 @@ WellKnown load_well_known(const std::filesystem::path& path) {
     if (line.empty() || line[0] == '#') continue;
     if (line == "[common-fields]") {
       section = &out.common_fields;
+    } else if (line == "[common-strings]") {
+      section = &out.common_strings;
+    } else if (line == "[field-set-names]") {
+      section = &out.field_set_names;
     } else if (line == "[strings]") {
       section = &out.strings;
     } else if (section == nullptr) {

@@ -74,9 +74,11 @@ struct Facts {
 /// Reads the facts file. Throws std::runtime_error naming the file and what is wrong.
 Facts load_facts(const std::filesystem::path& path);
 
-/// The two lists of api/schema/well_known.txt.
+/// The lists of api/schema/well_known.txt.
 struct WellKnown {
   std::vector<std::string> common_fields;
+  std::vector<std::string> common_strings;
+  std::vector<std::string> field_set_names;
   std::vector<std::string> strings;
 };
 WellKnown load_well_known(const std::filesystem::path& path);

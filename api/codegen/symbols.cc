@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <numeric>
 #include <set>
@@ -17,9 +18,13 @@
 namespace lookout::codegen {
 namespace {
 
-constexpr std::size_t kMaxSymbols = 4096;      // a key code holds 12 bits of symbol
+constexpr std::size_t kMaxSymbols = 3072;      // a name in a field set has no room for more
 constexpr std::size_t kMaxCommonFields = 192;  // one-byte key codes 0x00-0xBF
+constexpr std::size_t kMaxCommonStrings = 48;  // one-byte values 0x90-0xBF
+constexpr std::size_t kMaxFieldSetNames = 96;  // one-byte names in field sets, each twice
 constexpr int kNoRank = 0xFFFF;
+constexpr int kNoCode = 0xFF;
+constexpr std::string_view kFieldPrefix = "f:";
 
 constexpr std::uint16_t kNoSymbolId = 0xFFFF;
 
@@ -30,7 +35,8 @@ struct PerfectHash {
 
 PerfectHash build_hash(const std::vector<std::string>& strings) {
   constexpr std::size_t kBuckets = 512;
-  constexpr std::size_t kSlots = 4096;
+  // Small enough to stay in the processor's first cache.
+  const std::size_t slots = std::bit_ceil(strings.size() * 3 / 2);
   std::vector<std::vector<std::uint16_t>> buckets(kBuckets);
   for (std::size_t i = 0; i < strings.size(); ++i) {
     buckets[api::detail::symbol_bucket(api::detail::symbol_hash(strings[i]), kBuckets)].push_back(
@@ -42,7 +48,7 @@ PerfectHash build_hash(const std::vector<std::string>& strings) {
                    [&](auto a, auto b) { return buckets[a].size() > buckets[b].size(); });
 
   PerfectHash out{std::vector<std::uint32_t>(kBuckets, 0),
-                  std::vector<std::uint16_t>(kSlots, kNoSymbolId)};
+                  std::vector<std::uint16_t>(slots, kNoSymbolId)};
   for (const std::size_t bucket : order) {
     for (std::uint32_t d = 0;; ++d) {
       if (d > 65535)
@@ -52,13 +58,13 @@ PerfectHash build_hash(const std::vector<std::string>& strings) {
       const bool fits =
           std::all_of(buckets[bucket].begin(), buckets[bucket].end(), [&](std::uint16_t i) {
             const std::size_t slot =
-                api::detail::symbol_slot(api::detail::symbol_hash(strings[i]), d, kSlots);
+                api::detail::symbol_slot(api::detail::symbol_hash(strings[i]), d, slots);
             return out.slots[slot] == kNoSymbolId && used.insert(slot).second;
           });
       if (!fits) continue;
       out.displacements[bucket] = d;
       for (const std::uint16_t i : buckets[bucket]) {
-        out.slots[api::detail::symbol_slot(api::detail::symbol_hash(strings[i]), d, kSlots)] = i;
+        out.slots[api::detail::symbol_slot(api::detail::symbol_hash(strings[i]), d, slots)] = i;
       }
       break;
     }
@@ -175,6 +181,9 @@ std::vector<std::string> field_order(const Facts& facts) {
 
 std::vector<std::string> symbol_strings(const Facts& facts, const WellKnown& well_known) {
   std::set<std::string> all(well_known.strings.begin(), well_known.strings.end());
+  all.insert(well_known.common_strings.begin(), well_known.common_strings.end());
+  for (const auto& name : well_known.field_set_names)
+    if (!name.starts_with(kFieldPrefix)) all.insert(name);
   for (const auto& [_, type] : facts.types) {
     for (const auto& field : type.fields) all.insert(field.name);
   }
@@ -195,6 +204,12 @@ Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
     throw std::runtime_error(fmt::format("{} symbols, at most {}", strings.size(), kMaxSymbols));
   if (well_known.common_fields.size() > kMaxCommonFields)
     throw std::runtime_error("too many common fields");
+  if (well_known.common_strings.size() > kMaxCommonStrings)
+    throw std::runtime_error("too many common strings");
+  if (well_known.field_set_names.size() > kMaxFieldSetNames)
+    throw std::runtime_error("too many names of field sets");
+  if (well_known.field_set_names.empty() || well_known.field_set_names.front() != ".")
+    throw std::runtime_error("the first name of field sets must be \".\"");
 
   const auto id_of = [&](const std::string& s) {
     return static_cast<std::size_t>(std::lower_bound(strings.begin(), strings.end(), s) -
@@ -203,7 +218,7 @@ Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
   std::vector<int> rank(strings.size(), kNoRank);
   for (std::size_t i = 0; i < ordered_fields.size(); ++i)
     rank[id_of(ordered_fields[i])] = static_cast<int>(i);
-  std::vector<int> short_code(strings.size(), 0xFF);
+  std::vector<int> short_code(strings.size(), kNoCode);
   std::vector<std::size_t> short_codes;
   for (const auto& name : well_known.common_fields) {
     if (!fields.contains(name))
@@ -217,6 +232,25 @@ Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
     if (!common.contains(name)) continue;
     short_code[id_of(name)] = static_cast<int>(short_codes.size());
     short_codes.push_back(id_of(name));
+  }
+
+  std::vector<int> string_code(strings.size(), kNoCode);
+  std::vector<std::size_t> common_strings;
+  for (const auto& text : well_known.common_strings) {
+    string_code[id_of(text)] = static_cast<int>(common_strings.size());
+    common_strings.push_back(id_of(text));
+  }
+  std::vector<int> set_code(2 * strings.size(), kNoCode);
+  std::vector<std::size_t> set_names;
+  for (const auto& name : well_known.field_set_names) {
+    const bool is_field = name.starts_with(kFieldPrefix);
+    const std::string text = is_field ? name.substr(kFieldPrefix.size()) : name;
+    const std::size_t id = id_of(text);
+    if (id == strings.size() || strings[id] != text)
+      throw std::runtime_error(fmt::format("well_known.txt: {}: no symbol", name));
+    const std::size_t number = 2 * id + (is_field ? 1 : 0);
+    set_code[number] = static_cast<int>(set_names.size());
+    set_names.push_back(number);
   }
 
   std::string header =
@@ -234,7 +268,7 @@ Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
   std::vector<std::size_t> offsets;
   std::size_t offset = 0;
   for (const auto& s : strings) {
-    text += fmt::format("    \"f:{}\"\n", s);
+    text += fmt::format("    R\"(f:{})\"\n", s);
     offsets.push_back(offset);
     offset += s.size() + 2;
   }
@@ -261,6 +295,12 @@ Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
   table += "// One-byte key code; 0xFF for none.\n";
   table += array_text("constexpr std::uint8_t kSymbolShortCodes[kSymbolCount]", short_code);
   table += array_text("constexpr std::uint16_t kShortCodeSymbols[]", short_codes);
+  table += "// One-byte code as the value of a string; 0xFF for none.\n";
+  table += array_text("constexpr std::uint8_t kSymbolStringCodes[kSymbolCount]", string_code);
+  table += array_text("constexpr std::uint16_t kStringCodeSymbols[]", common_strings);
+  table += "// Names in field sets: a symbol twice, plus 1 if \"f:\" stands before it.\n";
+  table += array_text("constexpr std::uint8_t kFieldSetCodes[2 * kSymbolCount]", set_code);
+  table += array_text("constexpr std::uint16_t kFieldSetNames[]", set_names);
   table += array_text("constexpr std::uint16_t kSymbolDisplacements[kSymbolBuckets]",
                       hash.displacements);
   // All that a look-up needs lies together.

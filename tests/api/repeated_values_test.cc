@@ -12,6 +12,7 @@
 #include "lookout/api/json.h"
 #include "lookout/api/object.h"
 #include "lookout/api/projection.h"
+#include "lookout/api/protobuf.h"
 #include "tests/api/recordings.h"
 
 namespace lookout::api {
@@ -175,6 +176,108 @@ TEST(RepeatedValuesTest, RecordedObjects) {
       text[random() % text.size()] = R"("{}[]:,0a\ )"[random() % 11];
       comparison.decode(text);
     }
+  }
+}
+
+// The events of a thread share what they remember.
+TEST(RepeatedValuesTest, Events) {
+  const auto compare = [](const std::string& object) {
+    JsonDecoder fresh;
+    std::string text = object;
+    const Object expected = fresh.decode(text);
+    std::string event = R"({"type":"MODIFIED","object":)" + object + "}";
+    const auto decoded = JsonDecoder().decode_event(event);
+    ASSERT_EQ(decoded.has_value(), static_cast<bool>(expected)) << object;
+    if (expected) {
+      ASSERT_EQ(decoded->object, expected) << object;
+    }
+  };
+  std::mt19937 random(2);
+  for (const auto& item : test::all_recorded_items()) {
+    for (int i = 0; i < 4; ++i) compare(item);
+    for (int i = 0; i < 10; ++i) {
+      std::string text = item;
+      // (A brace may move the end of the object to another place in the event.)
+      text[random() % text.size()] = R"("[]:,0a\ )"[random() % 9];
+      compare(text);
+    }
+  }
+}
+
+/// The same as Comparison, for protobuf.
+class ProtobufComparison {
+ public:
+  explicit ProtobufComparison(const Projection& projection = {})
+      : projection_(projection), old_(projection) {}
+
+  void decode(const std::string& bytes) {
+    ProtobufDecoder fresh(projection_);
+    const Object expected = fresh.decode(bytes);
+    const Object seen = old_.decode(bytes);
+    ASSERT_EQ(static_cast<bool>(seen), static_cast<bool>(expected));
+    ASSERT_EQ(old_.error(), fresh.error());
+    ASSERT_EQ(old_.unknown_fields().count, fresh.unknown_fields().count);
+    ASSERT_EQ(old_.unknown_fields().first, fresh.unknown_fields().first);
+    if (expected) {
+      ASSERT_EQ(bytes_of(seen), bytes_of(expected)) << expected.to_json();
+    }
+  }
+
+ private:
+  Projection projection_;
+  ProtobufDecoder old_;
+};
+
+std::vector<std::string> recorded_in_protobuf() {
+  std::vector<std::string> out;
+  for (const auto& item : test::all_recorded_items()) {
+    std::string bytes;
+    if (ProtobufEncoder().encode(Object::parse(item), bytes)) out.push_back(bytes);
+  }
+  return out;
+}
+
+TEST(RepeatedValuesTest, ProtobufMessages) {
+  const auto objects = recorded_in_protobuf();
+  ASSERT_GT(objects.size(), 20u);
+  for (const auto& projection :
+       {Projection(), Projection::without_managed_fields(),
+        Projection::keep({"metadata", "spec.containers.name", "status.conditions"})}) {
+    ProtobufComparison comparison(projection);
+    for (int round = 0; round < 3; ++round) {
+      for (const auto& bytes : objects) comparison.decode(bytes);
+    }
+    std::mt19937 random(3);
+    for (const auto& bytes : objects) {
+      for (int i = 0; i < 60; ++i) {
+        std::string changed = bytes;
+        changed[random() % changed.size()] = static_cast<char>(random());
+        comparison.decode(changed);
+      }
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// The same bytes as messages of two types.
+TEST(RepeatedValuesTest, MessagesOfAnotherType) {
+  const auto bytes_of_json = [](std::string_view json) {
+    std::string bytes;
+    EXPECT_TRUE(ProtobufEncoder().encode(Object::parse(json), bytes));
+    return bytes;
+  };
+  ProtobufComparison comparison;
+  for (int i = 0; i < 4; ++i) {
+    // Field 1 is a name in both references, field 2 is another thing.
+    comparison.decode(bytes_of_json(
+        R"({"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"a","env":[{"name":"b","valueFrom":)"
+        R"({"secretKeyRef":{"name":"a-name-that-is-long-enough-to-be-kept","key":"k"}}}]}]}})"));
+    comparison.decode(bytes_of_json(
+        R"({"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"a","envFrom":)"
+        R"([{"prefix":"p","secretRef":{"name":"a-name-that-is-long-enough-to-be-kept"}}]}],)"
+        R"("imagePullSecrets":[{"name":"a-name-that-is-long-enough-to-be-kept"}],)"
+        R"("volumes":[{"name":"a-name-that-is-long-enough-to-be-kept"}],)"
+        R"("hostAliases":[{"ip":"a-name-that-is-long-enough-to-be-kept"}]}})"));
   }
 }
 

@@ -33,12 +33,24 @@ std::set<std::string> schema_fields() {
   return out;
 }
 
-/// The strings of api/schema/well_known.txt.
-std::set<std::string> well_known() {
-  std::set<std::string> out;
+/// The lists of api/schema/well_known.txt, by their headings.
+std::map<std::string, std::set<std::string>> well_known_lists() {
+  std::map<std::string, std::set<std::string>> out;
+  std::string heading;
   for (const auto& line : lookout::test::lines(
            lookout::test::read_file(lookout::test::testdata("../../api/schema/well_known.txt")))) {
-    if (!line.empty() && line[0] != '#' && line[0] != '[') out.insert(line);
+    if (line.empty() || line[0] == '#') continue;
+    line[0] == '[' ? void(heading = line) : void(out[heading].insert(line));
+  }
+  return out;
+}
+
+/// Those of them that are symbols.
+std::set<std::string> well_known() {
+  std::set<std::string> out;
+  for (const auto& [_, names] : well_known_lists()) {
+    for (const auto& name : names)
+      if (!name.starts_with("f:")) out.insert(name);
   }
   return out;
 }
@@ -53,6 +65,7 @@ TEST(SymbolTableTest, EveryFieldOfTheSchemaHasASymbol) {
     EXPECT_EQ(symbol->text(), field);
     EXPECT_EQ(detail::managed_symbol_text(symbol->id), "f:" + field);
     EXPECT_NE(detail::symbol_rank(symbol->id), detail::kNoRank) << field;
+    EXPECT_FALSE(detail::is_field_set_name(field)) << "FlatWriter counts on it: " << field;
     ids.insert(symbol->id);
     ranks.insert(detail::symbol_rank(symbol->id));
   }
@@ -117,14 +130,44 @@ TEST(SymbolTableTest, KeyCodesLeadBack) {
       EXPECT_LT(code, detail::kKeySymbol);
       EXPECT_EQ(detail::short_code_symbol(code), id);
     }
-    for (const std::string& name : {field, "f:" + field}) {
-      const std::string encoded = detail::encode_whole_key(name);
-      EXPECT_LE(encoded.size(), 2u);
-      const auto* bytes = reinterpret_cast<const std::uint8_t*>(encoded.data());
-      EXPECT_EQ(detail::read_key(bytes).text(), name);
-      EXPECT_EQ(detail::skip_key(bytes), bytes + encoded.size());
-    }
+    const std::string encoded = detail::encode_whole_key(field);
+    EXPECT_LE(encoded.size(), 2u);
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(encoded.data());
+    EXPECT_EQ(detail::read_key(bytes).text(), field);
+    EXPECT_EQ(detail::skip_key(bytes), bytes + encoded.size());
   }
+}
+
+TEST(SymbolTableTest, CodesOfStringsLeadBack) {
+  const auto common = well_known_lists()["[common-strings]"];
+  ASSERT_EQ(common.size(), 48u);
+  for (const auto& text : well_known()) {
+    const std::string encoded = detail::encode_whole_string(text);
+    EXPECT_EQ(encoded.size(), common.contains(text) ? 1u : 2u) << text;
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(encoded.data());
+    EXPECT_EQ(Value(bytes).kind(), Value::Kind::kString);
+    EXPECT_EQ(Value(bytes).as_string(), text);
+    EXPECT_EQ(detail::skip_value(bytes), bytes + encoded.size());
+  }
+}
+
+TEST(SymbolTableTest, NamesInFieldSetsLeadBack) {
+  std::set<std::string> names = well_known();
+  for (const auto& field : schema_fields()) names.insert("f:" + field);
+  for (const auto& text : well_known()) names.insert("f:" + text);
+  const auto common = well_known_lists()["[field-set-names]"];
+  ASSERT_EQ(common.size(), 96u);
+  for (const auto& name : names) {
+    if (!detail::is_field_set_name(name)) continue;
+    std::uint8_t bytes[100];
+    const std::size_t size = detail::write_field_set_name(std::begin(bytes), name);
+    EXPECT_EQ(size, common.contains(name) ? 1u : 2u) << name;
+    const auto entry = detail::read_field_set_entry(std::begin(bytes));
+    EXPECT_EQ(entry.name, name);
+    EXPECT_EQ(entry.end, std::begin(bytes) + size);
+    EXPECT_TRUE(Value(entry.value).is_object());
+  }
+  for (const auto& name : common) EXPECT_TRUE(detail::is_field_set_name(name)) << name;
 }
 
 // A walk over members ends at the first short code that is greater.

@@ -105,7 +105,7 @@ class Value {
 
  private:
   static bool equal(Value a, Value b);
-  std::string_view as_long_string() const;
+  std::string_view as_other_string() const;
   const std::uint8_t* data_ = nullptr;
 };
 
@@ -113,7 +113,7 @@ class Value {
 
 inline Value Value::operator[](FieldSymbol key) const {
   if (key.code == detail::kNoShortCode) return (*this)[static_cast<Symbol>(key)];
-  const detail::Range range = detail::contents(data_, detail::kTagObject);
+  const detail::Range range = detail::object_contents(data_);
   const std::uint8_t* const found = detail::find_common(range.begin, range.end, key.code);
   return found != nullptr ? Value(found) : detail::absent_member(data_, key);
 }
@@ -122,28 +122,31 @@ inline std::string_view Value::as_string(std::string_view fallback) const {
   if (data_ == nullptr) return fallback;
   const std::uint8_t tag = *data_;
   const char* const text = reinterpret_cast<const char*>(data_ + 1);
-  if (tag >= detail::kTagSymbol)
-    return detail::symbol_text(static_cast<std::uint16_t>((tag & 0x7F) << 8 | data_[1]));
-  if (tag >= detail::kTagShortString) return {text, tag & detail::kMaxShortString};
-  return tag == detail::kTagString ? as_long_string() : fallback;
+  if (tag >= detail::kTagShortString && tag < detail::kTagSymbol)
+    return {text, tag & detail::kMaxShortString};
+  if (detail::is_symbol_string(tag)) return detail::symbol_string_text(data_);
+  return tag == detail::kTagString || tag == detail::kTagAgain ? as_other_string() : fallback;
 }
 
 namespace detail {
 
-/// The encoded items of an object or array, in stored order.
-template <class Item>
+/// The encoded items of an object or array, in stored order. At is a position among them.
+template <class At>
 class ItemRange {
  public:
   class iterator {
    public:
-    using value_type = Item;
+    using value_type = typename At::Item;
     using difference_type = std::ptrdiff_t;
     using iterator_concept = std::forward_iterator_tag;
 
     iterator() = default;
-    explicit iterator(const std::uint8_t* at) : at_(at) {}
-    Item operator*() const;
-    iterator& operator++();
+    explicit iterator(At at) : at_(at) {}
+    value_type operator*() const { return at_.item(); }
+    iterator& operator++() {
+      at_.next();
+      return *this;
+    }
     iterator operator++(int) {
       auto copy = *this;
       ++*this;
@@ -152,18 +155,18 @@ class ItemRange {
     friend bool operator==(iterator, iterator) = default;
 
    private:
-    const std::uint8_t* at_ = nullptr;
+    At at_;
   };
 
   ItemRange() = default;
-  ItemRange(const std::uint8_t* begin, const std::uint8_t* end) : begin_(begin), end_(end) {}
+  ItemRange(At begin, At end) : begin_(begin), end_(end) {}
   iterator begin() const { return iterator(begin_); }
   iterator end() const { return iterator(end_); }
   bool empty() const { return begin_ == end_; }
 
  private:
-  const std::uint8_t* begin_ = nullptr;
-  const std::uint8_t* end_ = nullptr;
+  At begin_;
+  At end_;
 };
 
 struct NamedValue {
@@ -171,46 +174,52 @@ struct NamedValue {
   Value value;
 };
 
-template <>
-NamedValue ItemRange<NamedValue>::iterator::operator*() const;
-template <>
-inline ItemRange<NamedValue>::iterator& ItemRange<NamedValue>::iterator::operator++() {
-  at_ = skip_value(skip_key(at_));
-  return *this;
-}
-template <>
-inline Value ItemRange<Value>::iterator::operator*() const {
-  return Value(at_);
-}
-template <>
-inline ItemRange<Value>::iterator& ItemRange<Value>::iterator::operator++() {
-  at_ = skip_value(at_);
-  return *this;
-}
+struct MemberAt {
+  using Item = NamedValue;
+
+  const std::uint8_t* at = nullptr;
+  bool in_field_set = false;
+
+  NamedValue item() const;
+  void next() { at = in_field_set ? read_field_set_entry(at).end : skip_value(skip_key(at)); }
+  friend bool operator==(const MemberAt&, const MemberAt&) = default;
+};
+
+struct ElementAt {
+  using Item = Value;
+
+  const std::uint8_t* at = nullptr;
+
+  Value item() const { return Value(at); }
+  void next() { at = skip_value(at); }
+  friend bool operator==(const ElementAt&, const ElementAt&) = default;
+};
 
 }  // namespace detail
 
 /// The members of an object value, in stored order. Valid as long as the object.
-class Members : public detail::ItemRange<detail::NamedValue> {
+class Members : public detail::ItemRange<detail::MemberAt> {
  public:
   using Member = detail::NamedValue;
   using ItemRange::ItemRange;
 };
 
 /// The elements of an array value, in order. Valid as long as the object.
-class Elements : public detail::ItemRange<Value> {
+class Elements : public detail::ItemRange<detail::ElementAt> {
  public:
   using ItemRange::ItemRange;
 };
 
 inline Members Value::members() const {
-  const detail::Range range = detail::contents(data_, detail::kTagObject);
-  return {range.begin, range.end};
+  const bool set = data_ != nullptr && detail::is_field_set(data_);
+  const detail::Range range =
+      set ? detail::field_set_contents(data_) : detail::object_contents(data_);
+  return {{range.begin, set}, {range.end, set}};
 }
 
 inline Elements Value::elements() const {
-  const detail::Range range = detail::contents(data_, detail::kTagArray);
-  return {range.begin, range.end};
+  const detail::Range range = detail::array_contents(data_);
+  return {{range.begin}, {range.end}};
 }
 
 }  // namespace lookout::api

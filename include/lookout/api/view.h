@@ -115,7 +115,7 @@ class PartView : public View {
     if (offset == 0 || offset == detail::ObjectHeader::kFar) return as_value()[name];
     const std::uint8_t* const member = header_->body() + offset - 1;
     if (*member == name.code) return Value(member + 1);
-    const detail::Range all = detail::contents(as_value().data(), detail::kTagObject);
+    const detail::Range all = detail::object_contents(as_value().data());
     const std::uint8_t* const found = detail::find_common(member, all.end, name.code);
     return found != nullptr ? Value(found) : detail::absent_member(as_value().data(), name);
   }

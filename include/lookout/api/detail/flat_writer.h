@@ -1,6 +1,7 @@
 // FlatWriter: builds the flat form of an object. Every codec uses it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "lookout/api/detail/encoding.h"
 #include "lookout/api/detail/projected_objects.h"
+#include "lookout/api/detail/repeated_strings.h"
 #include "lookout/api/symbol.h"
 #include "lookout/api/value.h"
 
@@ -46,6 +48,15 @@ class FlatWriter {
   void empty_object();
   void begin_array();
   void end_array();
+  /// An object whose names and values are those of a field set, see encoding.h: the same as
+  /// begin_object(), key() and so on, for members that come in order. Not at the root.
+  void begin_field_set();
+  void end_field_set();
+  /// An entry with the value {}. False, and nothing written, if the name is not one that field sets
+  /// have, or does not come behind the one before.
+  bool field_set_entry(std::string_view name);
+  /// The last entry has another value: a field set, which is written next.
+  void nest_in_entry() { buffer_[innermost().last_key] |= kSetNested; }
   void key(std::string_view name);
   void key(Symbol name) {
     const std::uint16_t rank = symbol_rank(name.id);
@@ -54,7 +65,7 @@ class FlatWriter {
     Frame& frame = innermost();
     frame.unsorted |= rank < frame.last_order;
     frame.last_order = rank + 1u;
-    const EncodedKey encoded = encode_symbol_key(name.id, false);
+    const EncodedKey encoded = encode_symbol_key(name.id);
     std::uint8_t* const out = reserve(sizeof encoded.bytes);
     out[0] = encoded.bytes[0];
     out[1] = encoded.bytes[1];
@@ -73,6 +84,8 @@ class FlatWriter {
   void plain_string(std::string_view value);
   /// Copies a value of another object, with its contents.
   void value(Value copied);
+  /// Copies what closed_container() has given.
+  void container(Value copied);
 
   /// The encoded form of the object or array that was closed last, if nothing was written since.
   std::string_view closed_container() const {
@@ -108,18 +121,21 @@ class FlatWriter {
 
  private:
   struct Frame {
-    std::size_t start = 0;          // of the tag byte
-    std::size_t last_key = 0;       // offset of the last key
+    std::size_t start = 0;     // of the tag byte
+    std::size_t last_key = 0;  // offset of the last key or entry
+    std::size_t room = 0;      // behind the tag, for the length
+    std::uint8_t place = 0;    // in rooms_
+    bool array = false;
     std::uint64_t last_prefix = 0;  // of the name, if the order depends on it
     std::uint32_t last_order =
         0;                  // 0: none yet; rank + 1; kInlineOrder for names that are sorted by text
     bool unsorted = false;  // a key came out of order
+    bool has_field_set_key = false;  // a key is a name of field sets
   };
   struct Entry {
-    std::uint32_t order;
-    std::string_view text;
-    const std::uint8_t* begin;
-    const std::uint8_t* end;
+    std::uint64_t order;  // and what there is room for of the name, if the order depends on it
+    std::size_t begin;
+    std::size_t end;
   };
   static constexpr std::uint32_t kInlineOrder = 0x10000;
   static constexpr std::size_t kMovedFreely = std::size_t{1} << 30;
@@ -134,19 +150,38 @@ class FlatWriter {
     ++size_;
   }
   void put(const void* data, std::size_t n);
-  void begin(std::uint8_t tag);
-  void end(std::uint8_t empty_tag);
+  /// How the containers of a kind begin.
+  struct Heads {
+    Tag empty;
+    Tag any;
+    Tag first_short;
+    std::size_t max_short;
+  };
+  static constexpr Heads kObjectHeads{kTagEmptyObject, kTagObject, kTagShortObject,
+                                      kMaxShortObject};
+  static constexpr Heads kArrayHeads{kTagEmptyArray, kTagArray, kTagShortArray, kMaxShortArray};
+  static constexpr Heads kFieldSetHeads{kTagEmptyObject, kTagFieldSet, kTagShortFieldSet,
+                                        kMaxShortFieldSet};
+
+  void begin(bool array = false);
+  void end(const Heads& heads);
+  bool become_field_set(std::size_t begin);
   void note_key(std::uint32_t order, std::string_view text, std::size_t at);
   Frame& innermost() { return frames_[depth_ - 1]; }
   void sort_members(std::size_t begin);
+  void write_out(const std::uint8_t* value);
 
   std::vector<std::uint8_t> buffer_;
   std::size_t size_ = 0;
   std::size_t moved_ = 0;
+  // How many bytes the length of a container took when one was at this place before: behind the same
+  // key, as a rule. Containers whose length takes another number are moved.
+  std::array<std::uint8_t, 256> rooms_{};
   std::vector<Frame> frames_;  // the first depth_ belong to the open containers
   std::size_t depth_ = 0;
   std::vector<Entry> entries_;
   std::vector<std::uint8_t> scratch_;
+  RepeatedStrings strings_;
   const ProjectionNode* projection_ = nullptr;
   std::string_view default_api_version_;
   std::string_view default_kind_;
