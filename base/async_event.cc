@@ -4,10 +4,12 @@
 #include <boost/asio/defer.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/execution_context.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/intrusive/list.hpp>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -24,10 +26,14 @@ using Waiter = asio::async_result<asio::use_awaitable_t<>, void()>::handler_type
 
 /// The events of one io_context. It drops their waiters when it ends, as it drops the operations of
 /// its own. It may end before events whose executor is no strand. Thread-safe.
-class Waiters {
+class Waiters : public std::enable_shared_from_this<Waiters> {
  public:
   struct Entry : boost::intrusive::list_base_hook<> {
     std::optional<Waiter> waiter;
+
+    void wake() {
+      if (waiter) asio::dispatch(*std::exchange(waiter, std::nullopt));
+    }
   };
 
   void add(Entry& entry) {
@@ -43,13 +49,44 @@ class Waiters {
   void drop() {
     // Destroyed without the mutex: their frames may own events.
     std::vector<std::optional<Waiter>> dropped;
+    std::vector<std::shared_ptr<Entry>> rung;
     const std::lock_guard lock(mutex_);
+    dropped_ = true;
+    rung.swap(rung_);
     for (Entry& entry : entries_) dropped.push_back(std::exchange(entry.waiter, std::nullopt));
   }
 
+  /// Wakes the waiter on the context's one thread. An operation of Asio costs more than most
+  /// waiters have to do, so one wakes all that have been rung when the thread gets to it.
+  void ring(std::shared_ptr<Entry> entry, const asio::io_context::executor_type& executor) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (dropped_) return;
+      rung_.push_back(std::move(entry));
+      if (rung_.size() > 1) return;  // an operation is on its way
+    }
+    asio::post(executor, [self = shared_from_this()] { self->wake_rung(); });
+  }
+
  private:
+  void wake_rung() {
+    std::vector<std::shared_ptr<Entry>> waking;
+    {
+      const std::lock_guard lock(mutex_);
+      waking.swap(rung_);
+      rung_.swap(spare_);
+    }
+    for (const auto& entry : waking) entry->wake();
+    waking.clear();
+    const std::lock_guard lock(mutex_);
+    spare_.swap(waking);
+  }
+
   std::mutex mutex_;
-  boost::intrusive::list<Entry> entries_;  // guarded by mutex_
+  boost::intrusive::list<Entry> entries_;      // guarded by mutex_
+  std::vector<std::shared_ptr<Entry>> rung_;   // guarded by mutex_
+  std::vector<std::shared_ptr<Entry>> spare_;  // guarded by mutex_; empty, memory for the next ones
+  bool dropped_ = false;                       // guarded by mutex_
 };
 
 /// Asio calls shutdown() when the context ends.
@@ -101,8 +138,16 @@ class AsyncEvent::State : public std::enable_shared_from_this<State> {
     if (until_ < armed_) arm();
   }
 
-  void wake() {
-    if (entry_.waiter) asio::dispatch(*std::exchange(entry_.waiter, std::nullopt));
+  void wake() { entry_.wake(); }
+
+  void ring() {
+    std::shared_ptr<State> self = shared_from_this();
+    // (A strand's events may not run side by side with what the strand does.)
+    if (const auto* one_thread = executor_.target<asio::io_context::executor_type>()) {
+      waiters_->ring({std::move(self), &entry_}, *one_thread);
+    } else {
+      asio::post(executor_, [self = std::move(self)] { self->wake(); });
+    }
   }
 
   void wake_later() {
@@ -141,9 +186,7 @@ class AsyncEvent::State : public std::enable_shared_from_this<State> {
 AsyncEvent::AsyncEvent(asio::any_io_executor executor)
     : state_(std::make_shared<State>(std::move(executor))) {}
 
-void AsyncEvent::ring() const {
-  asio::post(state_->executor(), [state = state_] { state->wake(); });
-}
+void AsyncEvent::ring() const { state_->ring(); }
 
 void AsyncEvent::ring_next() const {
   asio::defer(state_->executor(), [state = state_] { state->wake(); });

@@ -34,6 +34,8 @@ using k8s::core::v1::Pod;
 constexpr std::size_t kBytes = 1000;
 constexpr std::size_t kGets = 200'000;
 constexpr std::size_t kUpdates = 100'000;
+/// So many gets share a view.
+constexpr std::size_t kTogether = 100;
 
 /// Processor time of this thread: on a busy machine it says more than the time of day.
 double thread_nanoseconds() {
@@ -123,7 +125,8 @@ class Comparison {
   void run() {
     report("get", get(0));
     report("view_get", view_get(0));
-    for (const std::size_t readers : {1u, 2u}) beside_writer(readers);
+    report("many_get", many_get(0));
+    for (const std::size_t readers : {1u, 2u, 8u}) beside_writer(readers);
     report("iterate", each(5, [&](std::size_t) {
                         for (const auto& object : store_.snapshot()) touch(object);
                       }) / static_cast<double>(objects_.size()));
@@ -160,7 +163,6 @@ class Comparison {
   }
 
   double view_get(std::size_t first) const {
-    constexpr std::size_t kTogether = 100;
     std::size_t sum = 0;
     const double took = each(kGets / kTogether, [&](std::size_t batch) {
       const auto view = store_.read();
@@ -168,6 +170,21 @@ class Comparison {
         const Key& key = keys_[objects_.some(first + i)];
         sum += as_pod(*view.get(key.ns, key.name)).spec().node_name().size();
       }
+    });
+    if (sum == 0) throw Error("nothing was found");
+    return took / kTogether;
+  }
+
+  double many_get(std::size_t first) const {
+    std::size_t sum = 0;
+    std::vector<cache::ObjectName> keys(kTogether);
+    const double took = each(kGets / kTogether, [&](std::size_t batch) {
+      for (std::size_t i = 0; i < kTogether; ++i) {
+        const Key& key = keys_[objects_.some(first + batch * kTogether + i)];
+        keys[i] = {key.ns, key.name};
+      }
+      const auto view = store_.read();
+      for (const Pod& pod : view.get_many<Pod>(keys)) sum += pod.spec().node_name().size();
     });
     if (sum == 0) throw Error("nothing was found");
     return took / kTogether;
@@ -181,11 +198,13 @@ class Comparison {
     });
     std::vector<double> took(readers);
     std::vector<double> view_took(readers);
+    std::vector<double> many_took(readers);
     std::vector<std::thread> threads;
     for (std::size_t r = 0; r < readers; ++r) {
       threads.emplace_back([&, r] {
         took[r] = get(r * 1000);
         view_took[r] = view_get(r * 1000);
+        many_took[r] = many_get(r * 1000);
       });
     }
     for (auto& thread : threads) thread.join();
@@ -198,6 +217,7 @@ class Comparison {
     };
     report(fmt::format("get_beside_writer_{}", readers), average(took));
     report(fmt::format("view_get_beside_writer_{}", readers), average(view_took));
+    report(fmt::format("many_get_beside_writer_{}", readers), average(many_took));
   }
 
   const Objects& objects_;

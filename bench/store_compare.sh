@@ -8,7 +8,8 @@
 #   --objects S  how many objects, one or several counts (default "1000 100000")
 #
 # $STORE_COMPARE is the program to run (default: that of the preset release, which is built). view_get is a get
-# within one cache::ReadView for every 100; client-go's column there is its get.
+# within one cache::ReadView for every 100, many_get one of ReadView::get_many() of 100; client-go's column there is
+# its get.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -54,6 +55,7 @@ for count in $counts; do
   # shellcheck disable=SC2013  # names have no spaces
   for name in $(awk '!seen[$1]++ {print $1}' "$work/ours"); do
     mine=$(of "$work/ours" "$name") other=$(of "$work/theirs" "${name#view_}")
+    [[ -n $other ]] || other=$(of "$work/theirs" "${name#many_}")
     ratio=$([[ -z $other ]] || awk "BEGIN {printf \"%.2f\", $mine / $other}")
     printf '%-28s %12s %12s %8s\n' "$name" "$mine" "$other" "$ratio"
   done

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 #include "lookout/apiserver/server.h"
 #include "lookout/k8s/core/v1.h"
@@ -51,6 +52,15 @@ int main() try {
   const Pod same = here.get("web-1");  // throws api::StatusError if there is none
   for (const Pod& p : pods.lister().list(api::labels::parse("app in (web, api), !canary")))
     fmt::print("selected: {}\n", p.name());
+
+  const std::vector<cache::ObjectName> wanted{{"default", "web-1"}, {"default", "db-1"}};
+  {
+    const auto view = pods.lister().read();
+    for (const Pod& p : view.find_many(wanted)) {
+      if (p) fmt::print("found: {}\n", p.name());
+    }
+    if (const auto web = view.find("default", "web-2")) fmt::print("found: {}\n", web->name());
+  }
 
   for (const Pod& p : by_node.get("node-1")) fmt::print("on node-1: {}\n", p.name());
   for (const auto& node : by_node.values()) fmt::print("{}: {} pods\n", node, by_node.count(node));

@@ -101,7 +101,7 @@ http::Piece WatchStream::encode(const storage::Event& event) {
   // Tables are of their moment: they show ages.
   const bool alone = event.change == nullptr || options_.format.transform == Transform::kTable;
   if (alone) return std::make_shared<const std::string>(make());
-  return event.change->encoding(std::string(api::to_string(event.type)) + " " + form_, make);
+  return event.change->encoding(event.type, form_, make);
 }
 
 std::string WatchStream::line(const storage::Event& event) {

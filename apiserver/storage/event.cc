@@ -27,15 +27,16 @@ api::Object Change::previous_at_revision() const {
   return previous_at_revision_;
 }
 
-Change::Encoding Change::encoding(const std::string& form,
+Change::Encoding Change::encoding(api::EventType type, std::string_view form,
                                   const std::function<std::string()>& make) const {
   // Under the lock, so that of many watchers that wake up at once one does the work.
   const std::lock_guard lock(mutex_);
-  const auto known = std::find_if(encodings_.begin(), encodings_.end(),
-                                  [&](const auto& entry) { return entry.first == form; });
-  if (known != encodings_.end()) return known->second;
+  const auto known = std::ranges::find_if(encodings_, [&](const Encoded& encoded) {
+    return encoded.type == type && encoded.form == form;
+  });
+  if (known != encodings_.end()) return known->bytes;
   auto made = std::make_shared<const std::string>(make());
-  if (young_) encodings_.emplace_back(form, made);
+  if (young_) encodings_.push_back({type, std::string(form), made});
   return made;
 }
 

@@ -233,7 +233,7 @@ Awaitable<Connection::Incoming> Connection::read_request() {
       told_to_continue = true;
       static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
       std::vector<asio::const_buffer> buffers{asio::buffer(kContinue)};
-      co_await write(std::move(buffers));
+      if (!write_now(buffers)) co_await write_rest(buffers);
       deadline_in(limits_.body_timeout);
     }
     if (parser.is_done() || (progress && !input_.empty())) continue;
@@ -270,7 +270,19 @@ std::optional<Response> Connection::check_head(const Request& head, unsigned ver
   return std::nullopt;
 }
 
-Awaitable<void> Connection::write(std::vector<asio::const_buffer> buffers) {
+/// Mostly the socket takes everything at once: without a coroutine, and without a deadline. False
+/// if something is left, which is then in `buffers`.
+bool Connection::write_now(std::vector<asio::const_buffer>& buffers) {
+  std::size_t written = transport_->write_now(buffers);
+  auto rest = buffers.begin();
+  while (rest != buffers.end() && written >= rest->size()) written -= (rest++)->size();
+  buffers.erase(buffers.begin(), rest);
+  if (buffers.empty()) return true;
+  buffers.front() += written;
+  return false;
+}
+
+Awaitable<void> Connection::write_rest(std::span<const asio::const_buffer> buffers) {
   writing_ = true;
   deadline_in(limits_.write_timeout);
   co_await transport_->write(buffers);
@@ -304,7 +316,7 @@ Awaitable<void> Connection::answer(Response response, bool head_only, bool chunk
   }
   std::vector<asio::const_buffer> buffers{asio::buffer(head)};
   if (!head_only && !response.body.empty()) buffers.push_back(asio::buffer(response.body));
-  co_await write(std::move(buffers));
+  if (!write_now(buffers)) co_await write_rest(buffers);
 }
 
 Awaitable<void> Connection::answer_with_stream(Response& response, std::string head, bool chunked) {
@@ -321,15 +333,16 @@ Awaitable<void> Connection::answer_with_stream(Response& response, std::string h
   };
   if (stream.is_open_ended()) {
     std::vector<asio::const_buffer> first{asio::buffer(head)};
-    co_await write(std::move(first));
+    if (!write_now(first)) co_await write_rest(first);
     head.clear();
     if (input_ended_ || draining_) stream.end();
   }
   std::vector<Piece> pieces;
+  std::vector<asio::const_buffer> buffers;
   for (bool more = true; more;) {
     more = co_await stream.next(pieces);
     if (closed_) throw boost::system::system_error(asio::error::operation_aborted);
-    std::vector<asio::const_buffer> buffers;
+    buffers.clear();
     std::size_t size = 0;
     for (const Piece& piece : pieces) size += piece->size();
     std::string chunk_head = std::exchange(head, {});
@@ -339,7 +352,7 @@ Awaitable<void> Connection::answer_with_stream(Response& response, std::string h
     std::string_view tail = chunked && size > 0 ? "\r\n" : "";
     if (chunked && !more) tail = size > 0 ? "\r\n0\r\n\r\n" : "0\r\n\r\n";
     buffers.push_back(asio::buffer(tail));
-    co_await write(std::move(buffers));
+    if (!write_now(buffers)) co_await write_rest(buffers);
     pieces.clear();
   }
 }

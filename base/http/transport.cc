@@ -51,21 +51,16 @@ class PlainTransport final : public Transport {
     co_return read_what_is_there(input);
   }
 
-  Awaitable<void> write(std::span<const asio::const_buffer> buffers) override {
-    // Mostly the socket takes everything at once.
+  std::size_t write_now(std::span<const asio::const_buffer> buffers) override {
     error_code error;
-    const std::size_t size = asio::buffer_size(buffers);
     const std::size_t written = socket_.write_some(buffers, error);
-    if (!error && written == size) co_return;
-    if (error && error != asio::error::would_block && error != asio::error::try_again)
-      throw boost::system::system_error(error);
-    std::vector<asio::const_buffer> rest(buffers.begin(), buffers.end());
-    std::size_t done = error ? 0 : written;
-    std::size_t first = 0;
-    while (first < rest.size() && done >= rest[first].size()) done -= rest[first++].size();
-    rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(first));
-    if (!rest.empty()) rest.front() += done;
-    co_await asio::async_write(socket_, rest, asio::use_awaitable);
+    if (error == asio::error::would_block || error == asio::error::try_again) return 0;
+    if (error) throw boost::system::system_error(error);
+    return written;
+  }
+
+  Awaitable<void> write(std::span<const asio::const_buffer> buffers) override {
+    co_await asio::async_write(socket_, buffers, asio::use_awaitable);
   }
 
   Awaitable<void> shutdown() override {

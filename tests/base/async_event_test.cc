@@ -6,14 +6,17 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <future>
+#include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "tests/support/bounded_wait.h"
 
@@ -70,6 +73,62 @@ TEST(AsyncEventTest, CodeOnTheLoopWakesTheWaiter) {
     });
     test::get(passed);
   }
+}
+
+Awaitable<void> wait_and_note(AsyncEvent event, int number, std::vector<int>& order) {
+  co_await event.wait();
+  order.push_back(number);
+}
+
+TEST(AsyncEventTest, AllThatAreRungAtOnceWakeInThatOrder) {
+  constexpr int kEvents = 100;
+  asio::io_context context(1);
+  std::vector<AsyncEvent> events;
+  std::vector<int> order;
+  std::vector<int> expected;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < kEvents; ++i) {
+      events.emplace_back(context.get_executor());
+      asio::co_spawn(context, wait_and_note(events.back(), i, order), asio::detached);
+    }
+    context.restart();
+    context.poll();
+    EXPECT_TRUE(order.empty());
+    std::thread other([&] {
+      for (int i = kEvents; i-- > 0;) {
+        events[static_cast<std::size_t>(i)].ring();
+        expected.push_back(i);
+      }
+    });
+    other.join();
+    EXPECT_TRUE(order.empty()) << "they wake on their own thread";
+    context.restart();
+    context.poll();
+    EXPECT_EQ(order, expected);
+    events.clear();
+    order.clear();
+    expected.clear();
+  }
+}
+
+Awaitable<void> ring_twice(AsyncEvent event, AsyncEvent other, int& rounds) {
+  for (; rounds < 2; ++rounds) {
+    other.ring();
+    co_await event.wait();
+  }
+}
+
+TEST(AsyncEventTest, AWaiterThatWakesMayRingOthers) {
+  asio::io_context context(1);
+  const AsyncEvent a(context.get_executor());
+  const AsyncEvent b(context.get_executor());
+  int rounds_of_a = 0;
+  int rounds_of_b = 0;
+  asio::co_spawn(context, ring_twice(a, b, rounds_of_a), asio::detached);
+  asio::co_spawn(context, ring_twice(b, a, rounds_of_b), asio::detached);
+  context.poll();
+  EXPECT_EQ(rounds_of_a, 2);
+  EXPECT_EQ(rounds_of_b, 2);
 }
 
 TEST(AsyncEventTest, ARingIsLostWhenNobodyWaits) {
@@ -169,6 +228,17 @@ TEST(AsyncEventTest, TheEndOfTheLoopDropsWhatWaits) {
   loop.reset();
   EXPECT_EQ(ended, 2);
   outlives.reset();
+}
+
+TEST(AsyncEventTest, TheEndOfTheLoopDropsWhatIsRung) {
+  std::atomic<int> ended{0};
+  auto context = std::make_optional<asio::io_context>(1);
+  AsyncEvent event(context->get_executor());
+  asio::co_spawn(*context, wait_for_ever(&event, ended), asio::detached);
+  context->poll();
+  event.ring();
+  context.reset();
+  EXPECT_EQ(ended, 1);
 }
 
 }  // namespace

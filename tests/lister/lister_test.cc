@@ -140,6 +140,29 @@ TEST_F(ListerTest, FindsByName) {
   EXPECT_FALSE(pods_.find("db")) << "it lives in a namespace";
 }
 
+TEST_F(ListerTest, FindsManyByName) {
+  const std::vector<cache::ObjectName> wanted{{"shop", "db"}, {"shop", "none"}, {"bank", "web-1"}};
+  const auto found = pods_.find_many(wanted);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].spec().node_name(), "n1");
+  EXPECT_FALSE(found[1]);
+  EXPECT_EQ(found[2].key(), "bank/web-1");
+  const Lister<api::Object> untyped(store_, {"", "v1", "Pod", "pods", true});
+  EXPECT_EQ(untyped.find_many(wanted)[2].key(), "bank/web-1");
+}
+
+TEST_F(ListerTest, AReadViewFindsWithoutAnnouncingEachLookUp) {
+  const std::vector<cache::ObjectName> wanted{{"bank", "bare"}, {"shop", "none"}};
+  const auto view = pods_.read();
+  EXPECT_EQ(view.find("shop", "web-2")->spec().node_name(), "n2");
+  EXPECT_FALSE(view.find("shop", "none"));
+  const auto found = view.find_many(wanted);
+  EXPECT_EQ(found[0].key(), "bank/bare");
+  EXPECT_FALSE(found[1]);
+  store_->put(pod("shop/web-2", 2, {{{"app", "web"}}, "n3"}));
+  EXPECT_EQ(view.find("shop", "web-2")->spec().node_name(), "n3") << "the newest version";
+}
+
 TEST_F(ListerTest, ReportsWhatIsNotThereAsClientGoDoes) {
   try {
     pods_.ns("bank").get("db");

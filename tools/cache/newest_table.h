@@ -57,6 +57,10 @@ class NewestTable {
     return objects * 16 <= (mask_ + 1) * 13 && capacity_for(objects) >= (mask_ + 1) / 8;
   }
 
+  /// The object that most likely has that hash, or null.
+  const Header* guess(std::uint32_t hash) const {
+    return find(hash, [](const Header*) { return true; });
+  }
   /// The object of that hash for which `match` is true, or null. The caller keeps the store from
   /// freeing what it finds.
   template <class Match>
@@ -72,6 +76,9 @@ class NewestTable {
     }
     return nullptr;
   }
+
+  /// Asks for the place at which find() begins.
+  void prefetch(std::uint32_t hash) const { __builtin_prefetch(&places_[hash >> shift_]); }
 
   // --- By the one thread that changes it. There must be room.
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lookout/api/error.h"
 
 namespace lookout::cache::detail {
@@ -55,6 +57,13 @@ auto has_key(std::string_view ns, std::string_view name) {
       [ns, name](const api::Object& object) { return object.name() == name && object.ns() == ns; };
 }
 
+/// Asks for the part of an object in which its key lies. (Null may be asked for, too.)
+void prefetch(const api::detail::ObjectHeader* header) {
+  constexpr std::size_t kLine = 64;
+  __builtin_prefetch(header);
+  __builtin_prefetch(reinterpret_cast<const char*>(header) + kLine);
+}
+
 /// The object of that hash that is the right one. (A slot keeps its key for as long as the trie
 /// that leads to it is looked at, and gets other versions of its object meanwhile.)
 template <class Match>
@@ -72,10 +81,9 @@ Found find_object(const State& state, std::uint32_t hash, Match match) {
 
 }  // namespace
 
-const api::detail::ObjectHeader* StoreCore::find_newest(std::string_view ns,
-                                                        std::string_view name) const {
+const api::detail::ObjectHeader* StoreCore::find_newest(std::string_view ns, std::string_view name,
+                                                        std::uint32_t hash) const {
   if (key_func) return nullptr;
-  const std::uint32_t hash = api::key_hash(ns, name);
   const std::uint64_t before = changes.load(std::memory_order_seq_cst);
   if (const NewestTable* table = newest.load(std::memory_order_acquire);
       table != nullptr && before % 2 == 0) {
@@ -98,15 +106,36 @@ const api::detail::ObjectHeader* StoreCore::find_newest_key(std::string_view key
   return parts ? find_newest(parts->ns, parts->name) : nullptr;
 }
 
+void StoreCore::find_newest(std::span<const ObjectName> keys,
+                            const api::detail::ObjectHeader** found) const {
+  constexpr std::size_t kTogether = 16;
+  std::uint32_t hashes[kTogether];
+  for (std::size_t at = 0; at < keys.size(); at += kTogether) {
+    const auto some = keys.subspan(at, std::min(kTogether, keys.size() - at));
+    const api::detail::ObjectHeader** const out = found + at;
+    const std::uint64_t before = changes.load(std::memory_order_seq_cst);
+    const NewestTable* const table = newest.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      hashes[i] = api::key_hash(some[i].ns, some[i].name);
+      if (table != nullptr) table->prefetch(hashes[i]);
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      out[i] = table == nullptr ? nullptr : table->guess(hashes[i]);
+      detail::prefetch(out[i]);
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const auto [ns, name] = some[i];
+      const bool right = before % 2 == 0 && out[i] != nullptr && out[i]->key_hash == hashes[i] &&
+                         has_key(ns, name)(object_of(out[i])) &&
+                         changes.load(std::memory_order_relaxed) == before;
+      if (!right) out[i] = find_newest(ns, name, hashes[i]);
+    }
+  }
+}
+
 void StoreCore::prefetch(std::uint32_t hash) const {
-  const NewestTable* table = newest.load(std::memory_order_acquire);
-  if (table == nullptr) return;
-  table->find(hash, [](const NewestTable::Header* header) {
-    constexpr std::size_t kLine = 64;
-    __builtin_prefetch(header);
-    __builtin_prefetch(reinterpret_cast<const char*>(header) + kLine);
-    return true;
-  });
+  if (const NewestTable* table = newest.load(std::memory_order_acquire))
+    detail::prefetch(table->guess(hash));
 }
 
 Found StoreCore::find(const State& state, std::string_view ns, std::string_view name) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "lookout/api/object.h"
 #include "lookout/tools/cache/index.h"
 #include "lookout/tools/cache/key.h"
+#include "lookout/tools/cache/read_view.h"
 #include "tools/cache/newest_table.h"
 #include "tools/cache/reclaimer.h"
 #include "tools/cache/slots.h"
@@ -20,10 +22,8 @@
 
 namespace lookout::cache::detail {
 
-/// A handle is nothing but the pointer, so a stored pointer may be looked at as a handle.
 inline const api::Object& object_of(const api::detail::ObjectHeader* const& header) {
-  static_assert(sizeof(api::Object) == sizeof header);
-  return reinterpret_cast<const api::Object&>(header);
+  return *handles_of(&header);
 }
 inline const api::Object& object_of(const Slot& slot) { return object_of(slot.header); }
 
@@ -121,13 +121,20 @@ struct StoreCore {
 
   /// The object of a key in the newest version, or null. The caller has a guard. While the writer
   /// changes the table it is looked for in the trie, so nobody waits.
-  const api::detail::ObjectHeader* find_newest(std::string_view ns, std::string_view name) const;
+  const api::detail::ObjectHeader* find_newest(std::string_view ns, std::string_view name) const {
+    return find_newest(ns, name, api::key_hash(ns, name));
+  }
+  /// The same with api::key_hash() of the key.
+  const api::detail::ObjectHeader* find_newest(std::string_view ns, std::string_view name,
+                                               std::uint32_t hash) const;
   const api::detail::ObjectHeader* find_newest_key(std::string_view key) const;
+  /// The objects of many keys: what is asked of memory for several of them comes at once. Each is
+  /// looked up as by find_newest().
+  void find_newest(std::span<const ObjectName> keys, const api::detail::ObjectHeader** found) const;
 
   /// Asks the processor for the object that probably has a key of this hash: the trie, which has
   /// its slot, takes longer to lead there. The caller has a guard.
   void prefetch(std::uint32_t hash) const;
-
   /// The object of a key in a version that the caller protects.
   Found find(const State& state, std::string_view ns, std::string_view name) const;
   Found find_key(const State& state, std::string_view key) const;

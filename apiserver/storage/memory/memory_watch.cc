@@ -140,7 +140,7 @@ bool MemoryWatch::read_changes(std::vector<Event>& events) {
         return true;
       }
       case Table::Reading::kChanges:
-        for (const ChangePtr& change : changes_) {
+        for (ChangePtr& change : changes_) {
           const api::EventType type = watcher_.event_type(*change);
           if (type == api::EventType::kError) {
             ended_ = true;
@@ -148,7 +148,8 @@ bool MemoryWatch::read_changes(std::vector<Event>& events) {
             error.object = change->object();
             return true;
           }
-          if (type != api::EventType::kBookmark) events.push_back(event_of(change, type));
+          if (type != api::EventType::kBookmark)
+            events.push_back(event_of(std::move(change), type));
         }
         break;
       case Table::Reading::kNothing:
@@ -164,13 +165,13 @@ bool MemoryWatch::read_changes(std::vector<Event>& events) {
   return true;
 }
 
-Event MemoryWatch::event_of(const ChangePtr& change, api::EventType type) const {
+Event MemoryWatch::event_of(ChangePtr change, api::EventType type) {
   Event event;
   event.type = type;
   event.revision = change->revision();
-  event.change = change;
   event.object =
       type == api::EventType::kDeleted ? change->previous_at_revision() : change->object();
+  event.change = std::move(change);
   return event;
 }
 

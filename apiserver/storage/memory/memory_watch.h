@@ -42,7 +42,7 @@ class MemoryWatch final : public Watch {
   bool read_state(std::vector<Event>& events);
   /// False if there is nothing to hand out yet.
   bool read_changes(std::vector<Event>& events);
-  Event event_of(const ChangePtr& change, api::EventType type) const;
+  static Event event_of(ChangePtr change, api::EventType type);
   /// After the patience is over: whether the watch goes on.
   Awaitable<bool> has_begun(std::vector<Event>& events);
 

@@ -119,7 +119,7 @@ func runStore(path string) {
 	}
 	runtime.GC()
 	report("get", get(0))
-	for _, readers := range []int{1, 2} {
+	for _, readers := range []int{1, 2, 8} {
 		var done atomic.Bool
 		var writer, all sync.WaitGroup
 		writer.Add(1)

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lookout/api/labels.h"
 #include "lookout/api/object.h"
@@ -12,6 +14,7 @@
 #include "lookout/base/attributes.h"
 #include "lookout/lister/index.h"
 #include "lookout/lister/list_range.h"
+#include "lookout/lister/read_view.h"
 #include "lookout/tools/cache/indexer.h"
 #include "lookout/tools/cache/snapshot.h"
 
@@ -80,6 +83,16 @@ class Lister {
   ListRange<T> by_index(std::string_view index, std::string_view value) const {
     return {store_->snapshot().by_index(index, value), {}};
   }
+
+  /// The objects of many keys, in their order; an empty handle where there is none. Faster than
+  /// find() for each of them.
+  std::vector<T> find_many(std::span<const cache::ObjectName> keys) const {
+    const ReadView<T> view = read();
+    const cache::BorrowedList<T> found = view.find_many(keys);
+    return {found.begin(), found.end()};
+  }
+  /// For many look-ups at one go.
+  ReadView<T> read() const { return ReadView<T>(store_); }
 
   /// A handle to the index of this name. Throws InvalidArgument if the store has none.
   Index<T> index(std::string name) const { return {store_, std::move(name)}; }

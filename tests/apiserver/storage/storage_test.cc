@@ -644,11 +644,13 @@ TEST_P(SharedHistoryTest, EncodingsAreMadeOnce) {
     ++made;
     return std::string("bytes");
   };
-  const auto a = first.change->encoding("json", make);
-  EXPECT_EQ(second.change->encoding("json", make), a);
+  const auto a = first.change->encoding(api::EventType::kAdded, "json", make);
+  EXPECT_EQ(second.change->encoding(api::EventType::kAdded, "json", make), a);
   EXPECT_EQ(made, 1);
-  second.change->encoding("other", make);
+  second.change->encoding(api::EventType::kAdded, "other", make);
   EXPECT_EQ(made, 2);
+  second.change->encoding(api::EventType::kModified, "json", make);
+  EXPECT_EQ(made, 3);
 }
 
 TEST_P(StorageTest, WatchersSeeAllChangesOfManyWritersInOrder) {

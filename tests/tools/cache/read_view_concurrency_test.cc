@@ -63,6 +63,11 @@ TEST(ReadViewConcurrencyTest, LookUpsNeverGoBackInTimeNorSeeHalfABatch) {
       const auto view = store.read();
       return value(*view.get(ns, name));
     });
+    readers.emplace_back(reader, [&](const char* ns, const std::string& name) {
+      const ObjectName key{ns, name};
+      const auto view = store.read();
+      return value(view.get_many({&key, 1})[0]);
+    });
   }
   std::minstd_rand random(3);
   for (std::size_t i = 1; i < kChanges; ++i) {
@@ -93,19 +98,26 @@ TEST(ReadViewConcurrencyTest, WhatAViewLendsLivesAsLongAsTheView) {
   Indexer store;
   for (std::size_t i = 0; i < kKeys; ++i) store.put(pod("a/" + std::to_string(i), 1));
   std::atomic<bool> done{false};
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kKeys; ++i) names.push_back(std::to_string(i));
+  std::vector<ObjectName> keys;
+  for (const std::string& name : names) keys.push_back({"a", name});
   std::vector<std::thread> readers;
   for (int r = 0; r < 20; ++r) {
     readers.emplace_back([&] {
       while (!done) {
         const auto view = store.read();
         const auto other = store.read();
+        const auto many = other.get_many(keys);
         for (std::size_t i = 0; i < kKeys; ++i) {
-          const std::string name = std::to_string(i);
+          const std::string& name = names[i];
           const auto lent = view.get("a", name);
           const auto again = other.get_by_key("a/" + name);
-          ASSERT_TRUE(lent && again);
+          ASSERT_TRUE(lent && again && many[i]);
           std::this_thread::yield();
           ASSERT_EQ(lent->name(), name);
+          ASSERT_EQ(many[i].name(), name);
+          ASSERT_GE(number(*lent), number(many[i]));
           ASSERT_GE(number(*again), number(*lent));
         }
       }

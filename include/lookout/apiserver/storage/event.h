@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "lookout/api/object.h"
@@ -37,10 +37,11 @@ class Change {
   api::Object previous_at_revision() const;
 
   using Encoding = std::shared_ptr<const std::string>;
-  /// The bytes of an event for this change. While the change is recent, they are encoded once for
-  /// all watchers that ask for the same `form`. `make` must return the same bytes for the same
-  /// form.
-  Encoding encoding(const std::string& form, const std::function<std::string()>& make) const;
+  /// The bytes of an event of this type for this change. While the change is recent, they are
+  /// encoded once for all watchers that ask for the same `form`. `make` must return the same bytes
+  /// for the same type and form.
+  Encoding encoding(api::EventType type, std::string_view form,
+                    const std::function<std::string()>& make) const;
   /// Called when the change is no longer recent.
   void forget_encodings() const;
 
@@ -53,7 +54,12 @@ class Change {
 
   mutable std::mutex mutex_;
   mutable api::Object previous_at_revision_;
-  mutable std::vector<std::pair<std::string, Encoding>> encodings_;
+  struct Encoded {
+    api::EventType type;
+    std::string form;
+    Encoding bytes;
+  };
+  mutable std::vector<Encoded> encodings_;
   mutable bool young_ = true;
 };
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -79,7 +80,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Awaitable<void> linger();
   Awaitable<Incoming> read_request();
   Awaitable<bool> wait_for_input();
-  Awaitable<void> write(std::vector<boost::asio::const_buffer> buffers);
+  bool write_now(std::vector<boost::asio::const_buffer>& buffers);
+  Awaitable<void> write_rest(std::span<const boost::asio::const_buffer> buffers);
   Awaitable<void> answer(Response response, bool head_only, bool chunked);
   std::optional<Response> check_head(const Request& head, unsigned version) const;
   Awaitable<void> answer_with_stream(Response& response, std::string head, bool chunked);

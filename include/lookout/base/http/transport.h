@@ -24,6 +24,11 @@ class Transport {
   virtual Awaitable<void> handshake() = 0;
   /// Waits for bytes and appends them to `input`; false at the end of the stream.
   virtual Awaitable<bool> read(std::string& input) = 0;
+  /// Writes what can be written without waiting, and returns how many bytes that is: 0 if nothing,
+  /// or if this kind of transport cannot do it.
+  virtual std::size_t write_now(std::span<const boost::asio::const_buffer> /*buffers*/) {
+    return 0;
+  }
   virtual Awaitable<void> write(std::span<const boost::asio::const_buffer> buffers) = 0;
   /// Closes the stream in an orderly way after the last write.
   virtual Awaitable<void> shutdown() = 0;

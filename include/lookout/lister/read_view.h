@@ -1,0 +1,42 @@
+// ReadView: many look-ups by name in an informer's store.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "lookout/base/attributes.h"
+#include "lookout/tools/cache/indexer.h"
+#include "lookout/tools/cache/read_view.h"
+
+namespace lookout::lister {
+
+/// A cache::ReadView with the lister's type: finds objects without counting references to them, and
+/// many of them at once. Keep it for a moment only; what it lends is valid for as long.
+///
+///     const auto view = pods.lister().read();
+///     for (const Pod& pod : view.find_many(keys)) {
+///       if (pod) use(pod);
+///     }
+template <class T>
+class ReadView {
+ public:
+  explicit ReadView(std::shared_ptr<const cache::Indexer> store)
+      : store_(std::move(store)), view_(store_->read()) {}
+
+  /// Empty if there is no such object; so are the places of such objects in find_many()'s result.
+  cache::Borrowed<T> find(std::string_view ns, std::string_view name) const LOOKOUT_LIFETIME_BOUND {
+    return view_.get<T>(ns, name);
+  }
+  cache::BorrowedList<T> find_many(std::span<const cache::ObjectName> keys) const
+      LOOKOUT_LIFETIME_BOUND {
+    return view_.get_many<T>(keys);
+  }
+
+ private:
+  const std::shared_ptr<const cache::Indexer> store_;
+  const cache::ReadView view_;
+};
+
+}  // namespace lookout::lister
