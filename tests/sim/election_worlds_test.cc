@@ -74,6 +74,8 @@ sim::ExploreOptions faults() {
   out.stable = false;
   out.world.settle = 60s;
   out.faults.per_request = 0.05;
+  // A user changes the lease as often as all the rest happens.
+  out.faults.kinds.insert(out.faults.kinds.end(), 10, sim::FaultKind::kEdit);
   return out;
 }
 
