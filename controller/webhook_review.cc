@@ -53,7 +53,7 @@ api::Object member_object(Value request, const char* name, const api::GroupVersi
   const Value value = request[name];
   if (!value.exists() || value.is_null()) return {};
   if (!value.is_object())
-    throw StatusError::bad_request(fmt::format("request.{} is no object", name));
+    throw StatusError::bad_request(fmt::format("request.{} is not an object", name));
   const api::ObjectDraft draft;
   draft.set(value);
   if (!type.kind.empty() && !value.contains("kind")) {

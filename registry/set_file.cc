@@ -170,7 +170,7 @@ InstanceSetPtr decode(const std::string& text, const std::string& path,
   }
   std::vector<InstancePtr> out;
   for (const auto& value : instances->value.GetArray()) {
-    if (!value.IsObject()) throw Error("an instance is no object");
+    if (!value.IsObject()) throw Error("an instance is not an object");
     out.push_back(std::make_shared<const ServiceInstance>(instance_of(value)));
   }
   const std::chrono::system_clock::time_point when{

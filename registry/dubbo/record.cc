@@ -89,7 +89,7 @@ const Value* member(const Value& object, char name) {
 
 /// Key and value, or why there are none.
 std::string read(const Value& element, Record& out) {
-  if (!element.IsObject()) return "is no object";
+  if (!element.IsObject()) return "is not an object";
   const Value* key = member(element, 'k');
   if (key == nullptr || !key->IsString()) return "has no key \"k\"";
   if (key->GetStringLength() == 0) return "has an empty key \"k\"";

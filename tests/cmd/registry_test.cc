@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"get", "--style", "dubbo", "/k", "-l", "a=b"}, 2, "--selector: keys are"},
         Wrong{{"watch", "--style", "dubbo", "/k", "--include-unready"}, 2, "--include-unready"},
         Wrong{{"register", "web", "--pod", "web-1", "--version", "v1"}, 2, "--version"},
-        Wrong{{"serve", "--scrape", "--style", "services"}, 2, "have pods to ask"},
+        Wrong{{"serve", "--scrape", "--style", "services"}, 2, "have pods to scrape"},
         Wrong{{"serve", "--listen", "8002"}, 2, "is not an address such as"},
         Wrong{{"xds", "--listen", "18000"}, 2, "is not an address such as"},
         Wrong{{"xds", "-A", "-n", "shop"}, 2, "choose one of them"},
