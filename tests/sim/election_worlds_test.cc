@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lookout/k8s/coordination/v1_draft.h"
 #include "lookout/testing/sim/gtest.h"
@@ -16,6 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 using k8s::coordination::v1::Lease;
 
+constexpr std::string_view kUser = "user";
+
 struct Leader {
   std::string identity;
   leaderelection::Leadership leadership;
@@ -25,7 +28,7 @@ struct Leader {
 struct Candidates {
   std::mutex mutex;
   std::map<std::string, Leader> leading;  // by process
-  // A user who has taken the lease: whom from, and until when it is the user's.
+  // A user who has taken the lease: from which leader, who may not know yet, and until when.
   std::string taken_from;
   sim::Time taken_until{0};
 
@@ -46,14 +49,15 @@ void take_by_hand(sim::World& world, Candidates& candidates) {
   const Lease before = leases.get("shared");
   const auto change = before.edit();
   const sim::Time begin = world.now();
-  change.spec().set_holder_identity("user").set_lease_duration_seconds(kDuration.count());
+  change.spec().set_holder_identity(kUser).set_lease_duration_seconds(kDuration.count());
   change.spec().set_renew_time(
       std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now()));
   rest::PatchOptions options;
   options.if_unchanged = true;
   leases.patch(change, options);
   const std::lock_guard lock(candidates.mutex);
-  candidates.taken_from = before.spec().holder_identity();
+  if (before.spec().holder_identity() != kUser)
+    candidates.taken_from = before.spec().holder_identity();
   candidates.taken_until = begin + kDuration;
 }
 
@@ -74,6 +78,8 @@ sim::ExploreOptions faults() {
   out.stable = false;
   out.world.settle = 60s;
   out.faults.per_request = 0.05;
+  // A user changes the lease as often as all the rest happens.
+  out.faults.kinds.insert(out.faults.kinds.end(), 10, sim::FaultKind::kEdit);
   return out;
 }
 

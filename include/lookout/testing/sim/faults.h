@@ -77,6 +77,7 @@ using Plan = std::vector<Fault>;
 
 /// Which faults a world draws, and how many.
 struct FaultOptions {
+  /// One that is there twice is twice as likely.
   std::vector<FaultKind> kinds = {};
   /// The probability that a fault strikes a request.
   double per_request = 0.03;
