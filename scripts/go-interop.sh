@@ -2,8 +2,9 @@
 # Builds the Go side of the interoperability tests with client-go from Debian's packages, which
 # scripts/client-go.sh prepares: some minutes the first time. Prints where the programs are: DEST, which
 # registers and discovers (tests/interop/go, for registry_program_test), DEST-informer, an informer that tells
-# what it sees (tests/interop/informer, for go_informer_test), and DEST-election, a candidate for a Lease
-# (tests/interop/election, for go_election_test).
+# what it sees (tests/interop/informer, for go_informer_test), DEST-election, a candidate for a Lease
+# (tests/interop/election, for go_election_test), and DEST-apply, which applies (tests/interop/apply, for
+# foreign_clients_test).
 #
 # usage: scripts/go-interop.sh [DEST]
 #
@@ -16,6 +17,8 @@ mkdir -p "$(dirname "$dest")"
 scripts/client-go.sh build tests/interop/go "$dest" >&2
 scripts/client-go.sh build tests/interop/informer "$dest-informer" >&2
 scripts/client-go.sh build tests/interop/election "$dest-election" >&2
+scripts/client-go.sh build tests/interop/apply "$dest-apply" >&2
 echo "$dest"
 echo "$dest-informer"
 echo "$dest-election"
+echo "$dest-apply"
