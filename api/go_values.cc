@@ -124,23 +124,15 @@ GoType go_type(const JsonValue& value) {
 }
 
 std::string_view go_type_name(GoType type) {
-  switch (type) {
-    case GoType::kNil:
-      return "%!s(<nil>)";
-    case GoType::kBool:
-      return "bool";
-    case GoType::kInt64:
-      return "int64";
-    case GoType::kFloat64:
-      return "float64";
-    case GoType::kString:
-      return "string";
-    case GoType::kMap:
-      return "map[string]interface {}";
-    case GoType::kSlice:
-      return "[]interface {}";
-  }
-  return {};
+  static constexpr auto kNames =
+      base::enum_names<GoType>({{GoType::kNil, "%!s(<nil>)"},
+                                {GoType::kBool, "bool"},
+                                {GoType::kInt64, "int64"},
+                                {GoType::kFloat64, "float64"},
+                                {GoType::kString, "string"},
+                                {GoType::kMap, "map[string]interface {}"},
+                                {GoType::kSlice, "[]interface {}"}});
+  return kNames.name_of(type);
 }
 
 std::string_view go_scalar_name(Scalar scalar) {

@@ -105,43 +105,60 @@ void write_document(const rapidjson::Value& value, detail::FlatWriter& writer) {
   }
 }
 
-using Allocator = rapidjson::Document::AllocatorType;
-
-rapidjson::Value to_rapidjson(Value value, Allocator& allocator, std::size_t depth = 0) {
+/// Sends the events of a parser. (A document that is built from events allocates each container with
+/// the size that it needs; AddMember() reserves room for 16 members in each object.)
+void send_events(Value value, rapidjson::Document& document, std::size_t depth = 0) {
   // It recurses, and so does nearly everything that is done with a document.
   if (depth > kMaxDepth) throw DecodeError("the object is nested too deeply for a document");
-  const auto text = [&](std::string_view s) {
-    return rapidjson::Value(s.data(), static_cast<rapidjson::SizeType>(s.size()), allocator);
+  constexpr bool kCopy = true;
+  const auto size_of = [](std::string_view text) {
+    return static_cast<rapidjson::SizeType>(text.size());
   };
+  rapidjson::SizeType count = 0;
   switch (value.kind()) {
     case Value::Kind::kAbsent:
     case Value::Kind::kNull:
-      return {};
+      document.Null();
+      return;
     case Value::Kind::kBool:
-      return rapidjson::Value(value.as_bool());
+      document.Bool(value.as_bool());
+      return;
     case Value::Kind::kNumber:
-      if (*value.data() == detail::kTagDouble) return rapidjson::Value(value.as_double());
-      if (const auto whole = value.to_int()) return rapidjson::Value(*whole);
-      if (const auto whole = value.to_uint()) return rapidjson::Value(*whole);
-      // RapidJSON cannot write infinity.
-      return rapidjson::Value(std::clamp(value.as_double(), std::numeric_limits<double>::lowest(),
-                                         std::numeric_limits<double>::max()));
-    case Value::Kind::kString:
-      return text(value.as_string());
-    case Value::Kind::kObject: {
-      rapidjson::Value out(rapidjson::kObjectType);
-      for (const auto& [name, member] : value.members())
-        out.AddMember(text(name), to_rapidjson(member, allocator, depth + 1), allocator);
-      return out;
+      if (*value.data() == detail::kTagDouble) {
+        document.Double(value.as_double());
+      } else if (const auto whole = value.to_int()) {
+        document.Int64(*whole);
+      } else if (const auto large = value.to_uint()) {
+        document.Uint64(*large);
+      } else {
+        // RapidJSON cannot write infinity.
+        document.Double(std::clamp(value.as_double(), std::numeric_limits<double>::lowest(),
+                                   std::numeric_limits<double>::max()));
+      }
+      return;
+    case Value::Kind::kString: {
+      const std::string_view text = value.as_string();
+      document.String(text.data(), size_of(text), kCopy);
+      return;
     }
-    case Value::Kind::kArray: {
-      rapidjson::Value out(rapidjson::kArrayType);
-      for (const Value element : value.elements())
-        out.PushBack(to_rapidjson(element, allocator, depth + 1), allocator);
-      return out;
-    }
+    case Value::Kind::kObject:
+      document.StartObject();
+      for (const auto& [name, member] : value.members()) {
+        document.Key(name.data(), size_of(name), kCopy);
+        send_events(member, document, depth + 1);
+        ++count;
+      }
+      document.EndObject(count);
+      return;
+    case Value::Kind::kArray:
+      document.StartArray();
+      for (const Value element : value.elements()) {
+        send_events(element, document, depth + 1);
+        ++count;
+      }
+      document.EndArray(count);
+      return;
   }
-  return {};
 }
 
 /// 0: it is drawn.
@@ -236,10 +253,12 @@ Object Object::from(const rapidjson::Value& document) {
 
 rapidjson::Document Object::to_document() const {
   rapidjson::Document document(rapidjson::kObjectType);
-  if (header_ != nullptr) {
-    rapidjson::Value value = to_rapidjson(body(), document.GetAllocator());
-    static_cast<rapidjson::Value&>(document).Swap(value);
-  }
+  if (header_ == nullptr) return document;
+  const auto fill = [this](rapidjson::Document& handler) {
+    send_events(body(), handler);
+    return true;
+  };
+  document.Populate(fill);
   return document;
 }
 

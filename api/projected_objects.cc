@@ -118,8 +118,8 @@ void note_absent(const std::uint8_t* data, std::string_view name) {
   std::string path = left_out(found->second, data, name);
   if (path.empty() || !objects.told.insert(path).second) return;
   fmt::print(stderr,
-             "lookout: {} was read, and a projection has left it out: it reads as absent whatever "
-             "the server holds. (Said once; not in builds with NDEBUG.)\n",
+             "lookout: {} was read, but the projection leaves it out: it reads as absent even if "
+             "the server has it. (Reported once, and not in builds with NDEBUG.)\n",
              path);
 }
 

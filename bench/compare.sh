@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Does the same jobs with Lookout, client-go and @kubernetes/client-node, one after the other and several times
-# over, against the same server on this machine; prints medians and ratios.
+# Runs the same jobs with Lookout, client-go and @kubernetes/client-node, in turn and several times, against the same server on
+# this machine; prints medians and ratios.
 #
 # usage: bench/compare.sh [--quick] [--rounds N] [--only PATTERN] [--out DIR] [--server URL [--ca FILE]]
 #
 #   --quick     fewer objects and rounds: about five minutes instead of half an hour
-#   --rounds N  how often each job is done (default 5; quick: 3)
+#   --rounds N  how often each job runs (default 5; quick: 3)
 #   --only P    only jobs whose names match this extended regular expression
-#   --out DIR   where results go (default docs/performance; quick: build/bench-quick)
-#   --server U  the pods of this API server instead of the load server's; only jobs that sync
-#   --ca FILE   the authority of its certificate
+#   --out DIR   the folder for results (default docs/performance; quick: build/bench-quick)
+#   --server U  use the pods of this API server instead of the load server's; only for sync jobs
+#   --ca FILE   the CA of its certificate
 #
-# Leaves results.jsonl (each run), results.json (medians) and *.svg there. What cannot be had here (client-go
-# needs Debian's archive, client-node npm, plots gnuplot) is said and left out.
+# Writes results.jsonl (each run), results.json (medians) and *.svg to the folder. Reports and omits parts that are not
+# available (client-go needs Debian's archive, client-node npm, plots gnuplot).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

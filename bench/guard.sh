@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Counts instructions (callgrind) and heap bytes of a few small fixed jobs, and fails if one needs over 10 % more
-# than bench/guard.json says. Figures are for an item: a decoded pod, an update of the store ...
+# Counts instructions (callgrind) and heap bytes of a few small fixed jobs, and fails if one exceeds its figure in
+# bench/guard.json by more than 10 %. Figures are per item: a decoded pod, an update of the store ...
 #
 # usage: bench/guard.sh [--update]
 #
-#   --update  writes what it finds to bench/guard.json: after a change that is worth its price, or that made things
-#             cheaper. Commit it with that change.
+#   --update  writes the new figures to bench/guard.json, after a change that reduces costs or is worth them. Commit the file
+#             with that change.
 #
-# The program is the one of the preset dev; compilers other than GCC 12 come to other figures.
+# Uses the program of the preset dev; compilers other than GCC 12 give other figures.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ if [[ -z $build ]]; then
 fi
 guard=$build/bench/lookout_guard
 
-# Where counting begins and ends; everything else, such as making the input, is left out.
+# The functions that are counted; everything else, such as creating the input, is excluded.
 measured='lookout::bench::(anonymous namespace)::measured(*'
 listener='lookout::informer::detail::Listener::'
 

@@ -1,4 +1,5 @@
-# cpack -G DEB: liblookout1 (shared libraries), liblookout-dev (headers, CMake package, pkg-config) and lookout (the program).
+# cpack -G DEB: liblookout1 (shared libraries), liblookout-dev (headers, CMake package, pkg-config), lookout (the program) and,
+# if gRPC is there, lookout-xds (what `lookout registry xds` starts).
 # The libraries must be shared for that; see packaging/README.md.
 
 if(NOT PROJECT_IS_TOP_LEVEL)
@@ -19,6 +20,9 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_COMPONENTS_ALL development program)
 if(BUILD_SHARED_LIBS)
   list(PREPEND CPACK_COMPONENTS_ALL runtime)
+endif()
+if(TARGET lookout-xds)
+  list(APPEND CPACK_COMPONENTS_ALL xds)
 endif()
 set(CPACK_STRIP_FILES ON)
 # Nothing is built for it that is not there: cpack packs what cmake --install would install.
@@ -60,6 +64,15 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION "${PROJECT_DESCRIPTION} (the program)")
 if(BUILD_SHARED_LIBS)
   set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "liblookout${LOOKOUT_SOVERSION} (= ${PROJECT_VERSION})")
+endif()
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS lookout-xds)
+
+set(CPACK_DEBIAN_XDS_PACKAGE_NAME lookout-xds)
+set(CPACK_DEBIAN_XDS_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_XDS_DESCRIPTION "${PROJECT_DESCRIPTION} (services for gRPC clients and Envoy)")
+set(CPACK_DEBIAN_XDS_PACKAGE_DEPENDS "lookout (= ${PROJECT_VERSION})")
+if(BUILD_SHARED_LIBS)
+  string(APPEND CPACK_DEBIAN_XDS_PACKAGE_DEPENDS ", liblookout${LOOKOUT_SOVERSION} (= ${PROJECT_VERSION})")
 endif()
 
 include(CPack)

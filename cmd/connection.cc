@@ -19,7 +19,7 @@ void ConnectionFlags::add_to(CLI::App& app) {
   app.add_option_function<std::string>(
          "--content-type",
          [this](const std::string& text) { content_type = *rest::parse_content_type(text); },
-         "The encoding of objects in answers: auto (protobuf as long as it loses nothing), json or "
+         "The encoding of objects in responses: auto (protobuf unless that loses fields), json or "
          "protobuf")
       ->check(CLI::IsMember({"auto", "json", "protobuf"}))
       ->type_name("TYPE");

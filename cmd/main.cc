@@ -1,149 +1,17 @@
 // lookout: a live view of a Kubernetes cluster, and a small API server to try it on.
-#include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
-
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <csignal>
-#include <string>
-#include <vector>
-
 #include "cmd/commands.h"
-#include "lookout/version.h"
-
-namespace {
-
-constexpr int kFailed = 1;
-constexpr int kWrongUsage = 2;
-
-void set_up_logging(const std::string& level) {
-  // Colours only on a terminal: the sink looks.
-  auto logger = spdlog::stderr_color_mt("lookout");
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
-  logger->set_level(spdlog::level::from_str(level));
-  spdlog::set_default_logger(std::move(logger));
-}
-
-/// Options of the program that only some commands have; all commands have the others.
-struct SomeCommandsOption {
-  const char* name;
-  std::vector<std::string> commands;  // with whatever is below them
-};
-
-std::vector<SomeCommandsOption> some_commands_options() {
-  const std::vector<std::string> clients = {
-      "get", "watch", "registry", "bench sync", "bench events", "bench informers", "bench soak"};
-  return {{"--kubeconfig", clients},
-          {"--context", clients},
-          {"--server", clients},
-          {"--content-type", clients},
-          {"--metrics-listen", {"watch"}}};
-}
-
-/// "bench sync": the command that was chosen.
-std::string chosen_command(const CLI::App& app) {
-  std::string out;
-  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
-    at = at->get_subcommands().front();
-    out += (out.empty() ? "" : " ") + at->get_name();
-  }
-  return out;
-}
-
-/// Options of the program may stand behind the command: then they look like the command's own, and
-/// one that it does not have must not be passed over.
-void check_options(const CLI::App& app, int argc) {
-  if (app.count("--version") > 0 && argc > 2) {
-    throw CLI::ValidationError("--version",
-                               "cannot be combined with other arguments: lookout --version");
-  }
-  const std::string command = chosen_command(app);
-  for (const auto& option : some_commands_options()) {
-    const bool has = std::ranges::any_of(option.commands, [&](const std::string& name) {
-      return command == name || command.starts_with(name + " ");
-    });
-    if (!has && !command.empty() && app.count(option.name) > 0) {
-      throw CLI::ValidationError(option.name,
-                                 fmt::format("lookout {} has no such option", command));
-    }
-  }
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
-  using namespace lookout;
-  // A reader that goes away is an error of writing, not the end.
-  signal(SIGPIPE, SIG_IGN);
-
-  CLI::App app{"A live view of a Kubernetes cluster, and a small API server to try it on.",
-               "lookout"};
-  bool version = false;
-  app.add_flag("--version", version, "Print the version and exit");
-  // None is found out below: otherwise that is all that is said of a misspelt one, too.
-  app.require_subcommand(0, 1);
-  app.fallthrough();
-  app.get_formatter()->column_width(34);
-
-  cmd::ConnectionFlags connection;
-  connection.add_to(app);
-  std::string metrics_listen;
-  app.add_option("--metrics-listen", metrics_listen,
-                 "watch: serve Prometheus metrics on this address: 127.0.0.1:9090")
-      ->type_name("ADDR");
-  std::string log_level = "warn";
-  app.add_option("-v,--log-level", log_level, "The lowest level to log to standard error")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
-      ->capture_default_str();
-  app.footer(
-      "Examples:\n"
-      "  lookout demo                      # a controller and an informer at work, in a terminal\n"
-      "  lookout serve                     # an API server at http://127.0.0.1:8001\n"
-      "  lookout watch pods -A             # follow its pods\n"
-      "  lookout watch pods -A --kubeconfig ~/.kube/config\n"
-      "  lookout new website               # a controller project\n\n"
-      "Exit status: 0 success, 1 the operation failed, 2 wrong usage.");
-
-  cmd::Action action;
-  cmd::add_serve(app, action);
-  cmd::add_get(app, connection, action);
-  cmd::add_watch(app, connection, metrics_listen, action);
-  cmd::add_registry(app, connection, action);
-  cmd::add_bench(app, connection, action);
-  cmd::add_generate(app, action);
-  cmd::add_new(app, action);
-  cmd::add_demo(app, action);
-  cmd::add_sim(app, action);
-  try {
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ExtrasError&) {
-      // It is not the value that is wrong in "register web --version v1".
-      check_options(app, argc);
-      throw;
-    }
-    check_options(app, argc);
-    if (version) {
-      fmt::print("lookout {}\n", kVersion);
-      return 0;
-    }
-    if (!action) throw CLI::RequiredError("A command");
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : kWrongUsage;
-  }
-
-  set_up_logging(log_level);
-  try {
-    return action();
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "lookout: {}\n", e.what());
-    try {
-      const std::string advice = cmd::advice(e, connection.config());
-      if (!advice.empty()) fmt::print(stderr, "lookout: {}\n", advice);
-    } catch (const std::exception&) {
-      // The configuration is what is wrong, and its message has said so.
-    }
-    return kFailed;
-  }
+  using namespace lookout::cmd;
+  return run_program(argc, argv, [](CLI::App& app, const CommonFlags& flags, Action& action) {
+    add_serve(app, action);
+    add_get(app, flags.connection, action);
+    add_watch(app, flags.connection, flags.metrics_listen, action);
+    add_registry(app, flags, action);
+    add_bench(app, flags.connection, action);
+    add_generate(app, action);
+    add_new(app, action);
+    add_demo(app, action);
+    add_sim(app, action);
+  });
 }

@@ -1,4 +1,7 @@
 #include <fmt/format.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,7 +83,19 @@ std::shared_ptr<apiserver::storage::Backend> etcd_storage(const ServeFlags& flag
   return std::make_shared<apiserver::storage::EtcdBackend>(std::move(options));
 }
 
+/// A write needs some hundred kilobytes for a moment. By default glibc returns that much to the
+/// system as soon as it is free, and fetches it again for the next write, which costs a third of the
+/// server's processor time.
+void keep_freed_memory() {
+#ifdef M_TRIM_THRESHOLD
+  constexpr int kMegabyte = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, kMegabyte);
+  mallopt(M_TRIM_THRESHOLD, 4 * kMegabyte);
+#endif
+}
+
 int run(const ServeFlags& flags) {
+  keep_freed_memory();
   StopSignals signals;
   if (!flags.kubeconfig.empty()) check_kubeconfig(flags.kubeconfig);
   const bool etcd = flags.storage == "etcd";
@@ -107,10 +122,9 @@ int run(const ServeFlags& flags) {
   if (!identifies && !listen.is_loopback()) {
     fmt::print(
         stderr,
-        "lookout: anyone who can reach port {} of this machine may read and change everything, "
-        "because no\n"
-        "lookout: credentials are required: set --token-file or --client-ca, or listen on "
-        "127.0.0.1:{}\n",
+        "lookout: no credentials are required: anybody who can reach port {} of this machine may "
+        "read and\n"
+        "lookout: change everything; set --token-file or --client-ca, or listen on 127.0.0.1:{}\n",
         server.port(), server.port());
   }
   fmt::print("Serving the Kubernetes API at {}{}, objects are kept in {}.\n", server.url(),
@@ -132,9 +146,10 @@ int run(const ServeFlags& flags) {
 void add_authorization(CLI::App& command, ServeFlags& flags) {
   const std::string group = "Users and their rights";
   command
-      .add_option("--authorization-mode", flags.authorization,
-                  "AlwaysAllow: authenticated users may do everything; RBAC: what roles and "
-                  "bindings grant")
+      .add_option(
+          "--authorization-mode", flags.authorization,
+          "AlwaysAllow: authenticated users may do everything; RBAC: they may do what roles "
+          "and bindings grant")
       ->check(CLI::IsMember({"AlwaysAllow", "RBAC"}))
       ->capture_default_str()
       ->group(group);
@@ -147,7 +162,7 @@ void add_authorization(CLI::App& command, ServeFlags& flags) {
   command
       .add_option("--service-account-key-file", flags.server.service_account_key_file,
                   "The private key for service account tokens (PEM: RSA, or EC on P-256); default: "
-                  "a new one, so that tokens end with the server")
+                  "a new key, so tokens are valid only until the server stops")
       ->type_name("FILE")
       ->group(group);
   command
@@ -158,8 +173,8 @@ void add_authorization(CLI::App& command, ServeFlags& flags) {
       ->group(group);
   command
       .add_option("--max-requests-per-user", flags.server.max_requests_per_user,
-                  "Answer 429 if a user has this many requests running, watches and "
-                  "system:masters not counted; 0: no limit")
+                  "Answer 429 while a user has this many requests running, not counting watches "
+                  "and system:masters; 0: no limit")
       ->type_name("COUNT")
       ->capture_default_str()
       ->group(group);
@@ -169,14 +184,14 @@ void add_address_limits(CLI::App& command, ServeFlags& flags) {
   const std::string group = "Limits";
   command
       .add_option("--max-requests-per-address", flags.server.max_requests_per_address,
-                  "Answer 429 if an address (with IPv6: a /64 network) has this many requests "
-                  "running, watches and system:masters not counted; 0: no limit")
+                  "Answer 429 while an address (with IPv6: a /64 network) has this many requests "
+                  "running, not counting watches and system:masters; 0: no limit")
       ->type_name("COUNT")
       ->capture_default_str()
       ->group(group);
   command
       .add_option("--max-connections-per-address", flags.server.max_connections_per_address,
-                  "Close further connections of an address that has this many; 0: no limit")
+                  "Close new connections from an address that has this many; 0: no limit")
       ->type_name("COUNT")
       ->capture_default_str()
       ->group(group);
@@ -186,13 +201,13 @@ void add_audit(CLI::App& command, ServeFlags& flags) {
   const std::string group = "Audit log";
   command
       .add_option("--audit-log-path", flags.server.audit_log_file,
-                  "Append an audit event, one line of JSON, to this file for each request")
+                  "Append an audit event for each request to this file, as a line of JSON")
       ->type_name("FILE")
       ->group(group);
   command
       .add_option("--audit-level", flags.audit_level,
-                  "None, Metadata, or Request: with the bodies of writes, except of Secrets, "
-                  "ConfigMaps and tokens")
+                  "None, Metadata, or Request (with the bodies of writes, except those of Secrets, "
+                  "ConfigMaps and tokens)")
       ->check(CLI::IsMember({"None", "Metadata", "Request"}))
       ->capture_default_str()
       ->group(group);
@@ -202,8 +217,8 @@ void add_simulation(CLI::App& command, ServeFlags& flags) {
   const std::string group = "Simulated cluster";
   command
       .add_flag("--simulate-cluster", flags.simulate_cluster,
-                "Add simulated nodes, a scheduler and the controllers of workloads: pods become "
-                "ready, and run nothing")
+                "Add simulated nodes, a scheduler and the workload controllers: pods become "
+                "ready, but run nothing")
       ->group(group);
   command.add_option("--simulated-nodes", flags.cluster.nodes, "The number of nodes")
       ->type_name("COUNT")
@@ -232,23 +247,22 @@ void add_serve(CLI::App& app, Action& action) {
       ->group(group);
   command
       ->add_option("--etcd-sync-interval", flags->etcd_sync_minutes,
-                   "How often to replace the endpoints by the URLs that the cluster's members "
+                   "How often to replace the endpoints with the URLs that the cluster's members "
                    "advertise, in minutes; 0: never")
       ->type_name("MINUTES")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->group(group);
   command
-      ->add_option(
-          "--etcd-max-send-bytes", etcd.max_send_bytes,
-          "The largest request to etcd, which has a limit of its own (--max-request-bytes)")
+      ->add_option("--etcd-max-send-bytes", etcd.max_send_bytes,
+                   "The largest request to etcd; etcd has its own limit (--max-request-bytes)")
       ->type_name("BYTES")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group(group);
   command
       ->add_option("--etcd-max-receive-bytes", etcd.max_receive_bytes,
-                   "The largest answer of etcd that is accepted")
+                   "The largest response that is accepted from etcd")
       ->type_name("BYTES")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
@@ -294,7 +308,8 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command->add_option("--tls-key", server.tls_key_file, "The key of the certificate (PEM)")
       ->type_name("FILE");
-  command->add_option("--client-ca", server.client_ca_file, "Accept client certificates of this CA")
+  command
+      ->add_option("--client-ca", server.client_ca_file, "Accept client certificates from this CA")
       ->type_name("FILE");
   command
       ->add_option("--token-file", server.token_file,
@@ -314,14 +329,16 @@ void add_serve(CLI::App& app, Action& action) {
                    "localhost; can be repeated")
       ->type_name("NAME");
   add_duration(*command, "--shutdown-delay", server.shutdown_delay,
-               "On a stop, keep serving for this long while /readyz fails: 10s");
+               "On shutdown, keep serving for this long while /readyz fails: 10s");
   command->footer(
-      "Without --token-file and --client-ca everyone may do everything, except for foreign web "
-      "pages;\n"
-      "with one of them, requests without credentials are refused.\n"
-      "With --authorization-mode RBAC, users may do what roles and bindings grant them; members "
+      "Without --token-file and --client-ca, everybody may do everything, except foreign web "
+      "pages.\n"
+      "With one of them, requests without credentials are rejected.\n"
+      "With --authorization-mode RBAC, users have the rights that roles and bindings grant. "
+      "Members "
       "of\n"
-      "system:masters, and without those files requests without a token, may do everything.\n\n"
+      "system:masters may do everything, and, without those files, so may requests without a "
+      "token.\n\n"
       "Examples:\n"
       "  lookout serve\n"
       "  lookout serve --simulate-cluster --write-kubeconfig lookout.kubeconfig\n"

@@ -80,10 +80,8 @@ std::shared_ptr<CachedKind> CacheCore::make(const api::Resource& resource, bool 
   std::vector<std::string> namespaces = options.namespaces.value_or(options_.namespaces);
   if (!resource.namespaced) {
     if (options.namespaces) {
-      throw InvalidArgument(
-          fmt::format("cache of {}: objects that live in no namespace cannot be watched by "
-                      "namespace",
-                      kind->name()));
+      throw InvalidArgument(fmt::format(
+          "cache of {}: cluster-scoped objects cannot be watched by namespace", kind->name()));
     }
     namespaces.clear();
   }
@@ -92,7 +90,7 @@ std::shared_ptr<CachedKind> CacheCore::make(const api::Resource& resource, bool 
   namespaces.erase(std::unique(namespaces.begin(), namespaces.end()), namespaces.end());
   if (namespaces.size() > 1 && namespaces.front().empty()) {
     throw InvalidArgument(fmt::format(
-        "cache of {}: an empty namespace means all of them, beside which others say nothing",
+        "cache of {}: an empty namespace means all namespaces and cannot be combined with others",
         kind->name()));
   }
   kind->scope.label_selector = options.label_selector.value_or(options_.label_selector);
@@ -256,10 +254,10 @@ std::shared_ptr<const CachedKind> CacheCore::require(const api::Resource& resour
                               : metadata_only
                                   ? "; its objects are cached whole: use find() and list()"
                                   : "; only its metadata is cached: use find_metadata()";
-    throw NotCachedError(fmt::format(
-        "{} are not cached{}; the builder's owns() or watches() or Cache::declare() says that they "
-        "are to be, or read them with Context::uncached()",
-        resource.qualified_name(), other));
+    throw NotCachedError(
+        fmt::format("{} are not cached{}; declare them with the builder's owns() or watches() or "
+                    "with Cache::declare(), or read them with Context::uncached()",
+                    resource.qualified_name(), other));
   }
   if (!kind) kind = declare(resource, metadata_only, std::nullopt);
   return kind;

@@ -3,21 +3,18 @@
 #include <cstddef>
 
 #include "lookout/api/error.h"
+#include "lookout/base/enum_names.h"
 #include "lookout/k8s/meta/v1_draft.h"
 
 namespace lookout::controller {
 namespace {
 
 std::string_view to_string(ConditionStatus status) {
-  switch (status) {
-    case ConditionStatus::kTrue:
-      return "True";
-    case ConditionStatus::kFalse:
-      return "False";
-    case ConditionStatus::kUnknown:
-      break;
-  }
-  return "Unknown";
+  static constexpr auto kNames =
+      base::enum_names<ConditionStatus>({{ConditionStatus::kTrue, "True"},
+                                         {ConditionStatus::kFalse, "False"},
+                                         {ConditionStatus::kUnknown, "Unknown"}});
+  return kNames.name_of(status);
 }
 
 api::ListDraft<k8s::meta::v1::ConditionDraft> conditions_of(const api::ObjectDraft& draft) {

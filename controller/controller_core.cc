@@ -312,6 +312,7 @@ ControllerCore::ControllerCore(ControllerSpec spec, Environment environment,
   for (Watch& watch : spec.watches) {
     auto kind = environment_->cache->use(watch.resource, watch.metadata_only);
     kinds_.push_back(kind);
+    if (watch.resource == environment_->primary && !watch.metadata_only) primary_ = kind;
     sources_.push_back(attachment(std::move(kind), std::move(watch)));
   }
 }
@@ -475,21 +476,30 @@ void ControllerCore::end() {
 
 // ---------------------------------------------------------------------------------- work
 
-void ControllerCore::begin(const PriorityQueue::Item& item) {
-  ++stats_.active;
-  {
-    const std::lock_guard lock(mutex_);
-    running_.emplace(item.request, clock_->now());
-  }
+ControllerCore::Running::Running(ControllerCore& core, const Request& key, Clock::TimePoint began)
+    : request(key), since(began), core_(core) {
+  ++core_.stats_.active;
+  const std::lock_guard lock(core_.mutex_);
+  core_.running_.push_back(*this);
+}
+
+ControllerCore::Running::~Running() {
+  --core_.stats_.active;
+  const std::lock_guard lock(core_.mutex_);
+  core_.running_.erase(core_.running_.iterator_to(*this));
+}
+
+void ControllerCore::look_for_hot_loop(const PriorityQueue::Item& item, Clock::TimePoint now) {
   if (!hot_loops_.enabled()) return;
+  const auto kind = primary_ ? primary_ : environment_->cache->find(environment_->primary, false);
   std::optional<std::int64_t> generation;
-  if (const auto kind = environment_->cache->find(environment_->primary, false)) {
+  if (kind) {
     if (const auto* const part = kind->part_for(item.request.ns)) {
       const api::Object object = part->informer->store().get(item.request.ns, item.request.name);
       if (object) generation = object.metadata().generation();
     }
   }
-  if (!hot_loops_.note(item.request, generation, clock_->now())) return;
+  if (!hot_loops_.note(item.request, generation, now)) return;
   ++stats_.hot_loops;
   log::warn(
       "controller {}: {}: reconciled {} times within a second, but its generation "
@@ -500,8 +510,9 @@ void ControllerCore::begin(const PriorityQueue::Item& item) {
 void ControllerCore::work() {
   const auto& function = std::get<ReconcileFunction>(reconcile_);
   while (const auto item = queue_->get()) {
-    begin(*item);
     const auto began = clock_->now();
+    const Running running(*this, item->request, began);
+    look_for_hot_loop(*item, began);
     std::unique_ptr<Deadline> deadline;
     if (options_.reconcile_timeout.count() > 0)
       deadline = std::make_unique<Deadline>(*this, item->request, options_.reconcile_timeout);
@@ -557,8 +568,9 @@ Awaitable<void> ControllerCore::reconcile_all(std::shared_ptr<ControllerCore> se
 Awaitable<void> ControllerCore::reconcile(std::shared_ptr<ControllerCore> self,
                                           PriorityQueue::Item item) {
   const auto& function = std::get<AsyncReconcileFunction>(self->reconcile_);
-  self->begin(item);
   const auto began = self->clock_->now();
+  const Running running(*self, item.request, began);
+  self->look_for_hot_loop(item, began);
   std::unique_ptr<Deadline> deadline;
   if (self->options_.reconcile_timeout.count() > 0)
     deadline = std::make_unique<Deadline>(*self, item.request, self->options_.reconcile_timeout);
@@ -578,11 +590,6 @@ void ControllerCore::finish(const PriorityQueue::Item& item, Context& context,
                             Clock::TimePoint began, const Result& result,
                             const std::exception_ptr& error) {
   stats_.seconds.observe(std::chrono::duration<double>(clock_->now() - began).count());
-  --stats_.active;
-  {
-    const std::lock_guard lock(mutex_);
-    running_.erase(item.request);
-  }
   if (!error) {
     settle(item, result);
   } else if (!stop_.stop_requested() && fail(item, error)) {
@@ -651,7 +658,7 @@ std::vector<std::string> ControllerCore::running() const {
   std::vector<std::string> out;
   const std::lock_guard lock(mutex_);
   out.reserve(running_.size());
-  for (const auto& [request, since] : running_) out.push_back(request.key());
+  for (const Running& one : running_) out.push_back(one.request.key());
   return out;
 }
 
@@ -663,18 +670,18 @@ std::optional<std::string> ControllerCore::check_stuck() const {
   {
     const std::lock_guard lock(mutex_);
     const auto now = clock_->now();
-    for (const auto& [request, since] : running_) {
-      if (now - since <= options_.stuck_after) continue;
+    for (const Running& one : running_) {
+      if (now - one.since <= options_.stuck_after) continue;
       ++stuck;
-      if (now - since <= age) continue;
-      age = now - since;
-      oldest = request.key();
+      if (now - one.since <= age) continue;
+      age = now - one.since;
+      oldest = one.request.key();
     }
   }
   if (stuck == 0) return std::nullopt;
   const auto seconds = std::chrono::duration_cast<std::chrono::duration<double>>(age).count();
-  return fmt::format("the reconcile of {} has run for {:.1f} s, longer than {} ms{}", oldest,
-                     seconds, options_.stuck_after.count(),
+  return fmt::format("the reconcile of {} has been running for {:.1f} s, longer than {} ms{}",
+                     oldest, seconds, options_.stuck_after.count(),
                      stuck == 1 ? "" : fmt::format("; so have {} more", stuck - 1));
 }
 

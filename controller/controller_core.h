@@ -4,6 +4,7 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -11,7 +12,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "controller/attachment.h"
@@ -62,6 +62,19 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
     metrics::Histogram seconds;
     Stats();
   };
+  /// A reconcile that runs, while this object lives.
+  struct Running : boost::intrusive::list_base_hook<> {
+    Running(ControllerCore& core, const Request& key, Clock::TimePoint began);
+    ~Running();
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+    const Request& request;
+    const Clock::TimePoint since;
+
+   private:
+    ControllerCore& core_;
+  };
   using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
 
   std::shared_ptr<Attachment> attachment(std::shared_ptr<controller::Source> source) const;
@@ -76,7 +89,7 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   static Awaitable<void> reconcile_all(std::shared_ptr<ControllerCore> self,
                                        PriorityQueue::Item item);
   static Awaitable<void> reconcile(std::shared_ptr<ControllerCore> self, PriorityQueue::Item item);
-  void begin(const PriorityQueue::Item& item);
+  void look_for_hot_loop(const PriorityQueue::Item& item, Clock::TimePoint now);
   void finish(const PriorityQueue::Item& item, Context& context, Clock::TimePoint began,
               const Result& result, const std::exception_ptr& error);
   void settle(const PriorityQueue::Item& item, const Result& result);
@@ -91,6 +104,7 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   const std::shared_ptr<PriorityQueue> queue_;
   const Strand strand_;
   std::vector<std::shared_ptr<const CachedKind>> kinds_;  // that it has watched from the start
+  std::shared_ptr<const CachedKind> primary_;  // of them, that of the requests; may be null
   HotLoopDetector hot_loops_;
   Stats stats_;
   std::stop_source stop_;
@@ -106,7 +120,7 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   std::vector<std::shared_ptr<Attachment>> sources_;
   std::size_t needed_ = 0;  // the first so many are waited for
   bool ended_ = false;
-  std::unordered_map<Request, Clock::TimePoint> running_;  // since when
+  boost::intrusive::list<Running> running_;
 };
 
 }  // namespace lookout::controller::detail

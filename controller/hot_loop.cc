@@ -14,9 +14,10 @@ constexpr std::chrono::minutes kQuiet{1};
 
 bool HotLoopDetector::note(const Request& request, std::optional<std::int64_t> generation,
                            Clock::TimePoint now) {
+  const std::size_t hash = std::hash<Request>()(request);
   const std::lock_guard lock(mutex_);
   if (counts_.size() >= prune_at_) prune(now);
-  Count& count = counts_[request];
+  Count& count = counts_[hash];
   if (count.runs == 0 || now - count.window >= kWindow || count.generation != generation) {
     if (count.said && now - count.window >= kQuiet) count.said = false;
     count.window = now;

@@ -18,8 +18,8 @@ class HotLoopDetector {
   explicit HotLoopDetector(unsigned limit) : limit_(limit) {}
 
   bool enabled() const { return limit_ > 0; }
-  /// Once more, with the generation of the object; true when that makes it a hot loop, once until
-  /// the request has been quiet for a while.
+  /// Counts a reconcile, with the generation of the object. Returns true when that makes it a hot
+  /// loop, once until the request has been quiet for a while.
   bool note(const Request& request, std::optional<std::int64_t> generation, Clock::TimePoint now);
 
  private:
@@ -35,7 +35,7 @@ class HotLoopDetector {
   const unsigned limit_;
   std::mutex mutex_;
   // Guarded by mutex_.
-  std::unordered_map<Request, Count> counts_;
+  std::unordered_map<std::size_t, Count> counts_;  // by the hash of the request
   std::size_t prune_at_ = 1024;
 };
 

@@ -38,7 +38,7 @@ void check(const api::Object& owner, const api::ObjectDraft& owned) {
   const k8s::meta::v1::ObjectMetaDraft metadata(owned["metadata"]);
   if (metadata.namespace_().empty()) {
     throw InvalidArgument(fmt::format(
-        "owner {}: what lives in no namespace cannot have an owner that does", described(owner)));
+        "owner {}: a cluster-scoped object cannot have a namespaced owner", described(owner)));
   }
   if (metadata.namespace_() != owner.ns()) {
     throw InvalidArgument(

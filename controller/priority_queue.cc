@@ -1,12 +1,14 @@
 #include "lookout/controller/priority_queue.h"
 
 #include <algorithm>
+#include <boost/intrusive/list.hpp>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "lookout/base/alarm.h"
 #include "lookout/tools/workqueue/queue.h"
@@ -19,6 +21,8 @@ using workqueue::detail::seconds_since;
 /// More labels than that would make too many time series; the rest shares one.
 constexpr std::size_t kMaxPriorityLabels = 25;
 constexpr const char* kOtherPriorities = "exceeded_cardinality_limit";
+/// So many lists of priorities without requests are kept for the next request.
+constexpr std::size_t kMaxEmptyLevels = 8;
 
 }  // namespace
 
@@ -53,8 +57,9 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
       const std::lock_guard lock(mutex_);
       if (shutting_down_) return;
       if (retry && later) ++retries_;
-      const Node at = &*entries_.try_emplace(std::move(request)).first;
+      const auto [at, added] = entries_.try_emplace(std::move(request));
       Entry& entry = at->second;
+      if (added) entry.request = &at->first;
       if (!entry.pending) {
         ++adds_;
         entry.pending = true;
@@ -62,19 +67,19 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
         entry.time = time;
         entry.since = now;
         entry.due = !later;
-        place(at);
+        place(entry);
       } else {
         const bool raised = priority > entry.priority;
         const bool earlier = !entry.due && (!later || time < entry.time);
         if (!raised && !earlier) return;
-        unplace(at);
+        unplace(entry);
         entry.priority = std::max(entry.priority, priority);
         if (earlier) {
           entry.time = time;
           entry.due = !later;
           if (entry.due) entry.since = now;
         }
-        place(at);
+        place(entry);
       }
       ready = entry.in_ready;
       if (ready) changed_.notify_one();
@@ -88,8 +93,8 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
 
   std::optional<Item> get(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, stop, [&] { return !ready_.empty() || shutting_down_; });
-    if (shutting_down_ || ready_.empty()) return std::nullopt;
+    changed_.wait(lock, stop, [&] { return !by_age_.empty() || shutting_down_; });
+    if (shutting_down_ || by_age_.empty()) return std::nullopt;
     if (stop.stop_requested()) {
       changed_.notify_one();  // it may have been woken for a request that another one can take
       return std::nullopt;
@@ -99,7 +104,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
 
   std::optional<Item> try_get() {
     const std::lock_guard lock(mutex_);
-    if (shutting_down_ || ready_.empty()) return std::nullopt;
+    if (shutting_down_ || by_age_.empty()) return std::nullopt;
     return pop();
   }
 
@@ -107,12 +112,13 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     bool ready = false;
     {
       const std::lock_guard lock(mutex_);
-      const Node at = find(request);
-      if (at == nullptr || !at->second.working) return;
-      work_duration_.observe(seconds_since(at->second.work_began, options_.clock->now()));
-      at->second.working = false;
-      working_.erase(&at->first);
-      at->second.held = hold;
+      const auto at = entries_.find(request);
+      if (at == entries_.end() || !at->second.working) return;
+      Entry& entry = at->second;
+      work_duration_.observe(seconds_since(entry.work_began, options_.clock->now()));
+      entry.working = false;
+      working_.erase(working_.iterator_to(entry));
+      entry.held = hold;
       held_ += hold ? 1 : 0;
       ready = settle(at);
     }
@@ -123,8 +129,8 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     bool ready = false;
     {
       const std::lock_guard lock(mutex_);
-      const Node at = find(request);
-      if (at == nullptr || !at->second.held) return;
+      const auto at = entries_.find(request);
+      if (at == entries_.end() || !at->second.held) return;
       at->second.held = false;
       --held_;
       ready = settle(at);
@@ -134,7 +140,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
 
   std::size_t size() const {
     const std::lock_guard lock(mutex_);
-    return ready_.size();
+    return by_age_.size();
   }
   std::size_t held() const {
     const std::lock_guard lock(mutex_);
@@ -144,7 +150,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
   void shut_down() {
     const std::lock_guard lock(mutex_);
     shutting_down_ = true;
-    ready_.clear();
+    levels_.clear();
     by_age_.clear();
     delayed_.clear();
     for (auto& [priority, count] : depth_) count = 0;
@@ -161,7 +167,9 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
 
   void collect(std::vector<metrics::Sample>& out) const {
     const std::lock_guard lock(mutex_);
-    const auto work = workqueue::detail::work_in_progress(working_, options_.clock->now());
+    std::vector<std::pair<const Request*, Clock::TimePoint>> begins;
+    for (const Entry& entry : working_) begins.emplace_back(entry.request, entry.work_began);
+    const auto work = workqueue::detail::work_in_progress(begins, options_.clock->now());
     const metrics::Collector::Labels labels{{"name", options_.name}, {"controller", options_.name}};
     const auto depth = [&](const std::string& priority, std::size_t value) {
       auto with_priority = labels;
@@ -189,8 +197,11 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
   }
 
  private:
+  using Hook = boost::intrusive::list_member_hook<>;
+
   /// A request that waits (pending), is worked on, is held back, or several of these.
   struct Entry {
+    const Request* request = nullptr;  // its key in entries_
     bool pending = false;
     bool due = false;  // its time has come
     bool working = false;
@@ -201,22 +212,16 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     Clock::TimePoint time{};
     Clock::TimePoint since{};  // when it came due
     Clock::TimePoint work_began{};
-    std::uint64_t place = 0;
-    std::uint64_t age = 0;
+    std::uint64_t place = 0;  // among those of the same time
+    Hook turn;                // in a level or, later, in working_
+    Hook age;                 // in by_age_
   };
-  using Entries = std::unordered_map<Request, Entry>;
-  using Node = Entries::value_type*;  // stays while the map grows, which iterators do not
-  using ReadyPlace = std::pair<std::int64_t, std::uint64_t>;  // priority, downwards; arrival
+  using Entries = std::unordered_map<Request, Entry>;  // an entry stays where it is
+  using ByTurn =
+      boost::intrusive::list<Entry, boost::intrusive::member_hook<Entry, Hook, &Entry::turn>>;
+  using ByAge =
+      boost::intrusive::list<Entry, boost::intrusive::member_hook<Entry, Hook, &Entry::age>>;
   using DelayedPlace = std::pair<Clock::TimePoint, std::uint64_t>;
-
-  static ReadyPlace ready_place(const Entry& entry) {
-    return {-std::int64_t{entry.priority}, entry.place};
-  }
-
-  Node find(const Request& request) {
-    const auto at = entries_.find(request);
-    return at == entries_.end() ? nullptr : &*at;
-  }
 
   /// The first priorities that come get a label each for good: a label that came and went with its
   /// requests would make one time series after the other.
@@ -228,60 +233,64 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     return *other_depth_;
   }
 
-  void place(Node at) {
-    Entry& entry = at->second;
-    entry.place = next_++;
+  void place(Entry& entry) {
     if (!entry.due) {
+      entry.place = next_++;
       entry.in_delayed = true;
-      delayed_.emplace(DelayedPlace{entry.time, entry.place}, at);
+      delayed_.emplace(DelayedPlace{entry.time, entry.place}, &entry);
     } else if (!entry.working && !entry.held) {
-      if (entry.age == 0) entry.age = entry.place;
       entry.in_ready = true;
-      ready_.emplace(ready_place(entry), at);
-      by_age_.emplace(entry.age, at);
+      levels_[entry.priority].push_back(entry);
+      // One whose priority was raised keeps its age.
+      if (!entry.age.is_linked()) by_age_.push_back(entry);
       ++depth_of(entry.priority);
     }
   }
 
-  void unplace(Node at) {
-    Entry& entry = at->second;
+  /// Takes the entry out of its level, but leaves it in by_age_.
+  void unplace(Entry& entry) {
     if (entry.in_delayed) delayed_.erase({entry.time, entry.place});
     if (entry.in_ready) {
-      ready_.erase(ready_place(entry));
-      by_age_.erase(entry.age);
+      const auto level = levels_.find(entry.priority);
+      level->second.erase(level->second.iterator_to(entry));
+      if (level->second.empty() && levels_.size() > kMaxEmptyLevels) levels_.erase(level);
       --depth_of(entry.priority);
     }
     entry.in_delayed = entry.in_ready = false;
   }
 
   /// After work or a hold has ended; whether the request became ready.
-  bool settle(Node at) {
+  bool settle(Entries::iterator at) {
     Entry& entry = at->second;
     if (entry.working || entry.held) return false;
     if (!entry.pending || shutting_down_) {
-      entries_.erase(entries_.find(at->first));
+      entries_.erase(at);
       return false;
     }
     if (!entry.due) return false;
-    place(at);
+    place(entry);
     changed_.notify_one();
     return true;
   }
 
   Item pop() {
-    auto at = ready_.begin()->second;
-    if (options_.fair_share > 0 && ++popped_ % options_.fair_share == 0)
-      at = by_age_.begin()->second;
-    unplace(at);
-    Entry& entry = at->second;
+    const bool oldest = options_.fair_share > 0 && ++popped_ % options_.fair_share == 0;
+    Entry& entry = oldest ? by_age_.front() : most_urgent();
+    unplace(entry);
+    by_age_.erase(by_age_.iterator_to(entry));
     const auto now = options_.clock->now();
     queue_duration_.observe(seconds_since(entry.since, now));
     entry.pending = false;
-    entry.age = 0;
     entry.working = true;
     entry.work_began = now;
-    working_.emplace(&at->first, now);
-    return {at->first, entry.priority};
+    working_.push_back(entry);
+    return {*entry.request, entry.priority};
+  }
+
+  Entry& most_urgent() {
+    auto level = levels_.begin();
+    while (level->second.empty()) ++level;
+    return level->second.front();
   }
 
   /// On the loop: those whose time has come.
@@ -292,12 +301,12 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
     {
       const std::lock_guard lock(mutex_);
       while (!delayed_.empty() && delayed_.begin()->first.first <= now) {
-        const auto at = delayed_.begin()->second;
-        unplace(at);
-        at->second.due = true;
-        at->second.since = now;
-        place(at);
-        if (at->second.in_ready) {
+        Entry& entry = *delayed_.begin()->second;
+        unplace(entry);
+        entry.due = true;
+        entry.since = now;
+        place(entry);
+        if (entry.in_ready) {
           ++ready;
           changed_.notify_one();
         }
@@ -319,12 +328,12 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
   std::condition_variable_any changed_;
   // Guarded by mutex_.
   Entries entries_;
-  std::map<ReadyPlace, Node> ready_;
-  std::map<std::uint64_t, Node> by_age_;  // those that are ready
-  std::map<DelayedPlace, Node> delayed_;
+  std::map<int, ByTurn, std::greater<>> levels_;  // those that are ready, by priority
+  ByAge by_age_;                                  // the same, the oldest first
+  ByTurn working_;
+  std::map<DelayedPlace, Entry*> delayed_;
   std::map<int, std::size_t> depth_{{0, 0}};  // by priority
   std::optional<std::size_t> other_depth_;    // of those beyond kMaxPriorityLabels
-  std::unordered_map<const Request*, Clock::TimePoint> working_;
   std::size_t held_ = 0;
   std::uint64_t next_ = 1;
   std::uint64_t popped_ = 0;

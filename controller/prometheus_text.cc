@@ -9,23 +9,19 @@
 #include <string_view>
 #include <utility>
 
+#include "lookout/base/enum_names.h"
+
 namespace lookout::controller::detail {
 namespace {
 
 using Type = metrics::Sample::Type;
 
 std::string_view name_of(Type type) {
-  switch (type) {
-    case Type::kCounter:
-      return "counter";
-    case Type::kGauge:
-      return "gauge";
-    case Type::kSummary:
-      return "summary";
-    case Type::kHistogram:
-      return "histogram";
-  }
-  return "untyped";
+  static constexpr auto kNames = base::enum_names<Type>({{Type::kCounter, "counter"},
+                                                         {Type::kGauge, "gauge"},
+                                                         {Type::kSummary, "summary"},
+                                                         {Type::kHistogram, "histogram"}});
+  return kNames.name_of(type, "untyped");
 }
 
 std::string escaped(std::string_view text, bool quotes) {

@@ -185,7 +185,8 @@ class WebhookServer::Impl : public metrics::Source {
   Impl& operator=(const Impl&) = delete;
 
   void add(std::string path, AdmissionHook hook) {
-    if (!is_path(path)) throw InvalidArgument(fmt::format("\"{}\" is no path for a webhook", path));
+    if (!is_path(path))
+      throw InvalidArgument(fmt::format("\"{}\" is not a valid path for a webhook", path));
     const auto target = std::make_shared<Target>(std::move(path));
     target->hook = std::move(hook);
     put(target);
@@ -404,9 +405,9 @@ class WebhookServer::Impl : public metrics::Source {
     } catch (const StatusError& e) {
       return denied(e);
     } catch (const std::exception& e) {
-      log::error("webhook {} has thrown: {}", target.path, e.what());
+      log::error("webhook {} threw: {}", target.path, e.what());
     } catch (...) {
-      log::error("webhook {} has thrown something that is no std::exception", target.path);
+      log::error("webhook {} threw something that is not a std::exception", target.path);
     }
     ++panics_;
     AdmissionResponse out = errored(kInternal, "the webhook has failed; its log says why");

@@ -47,12 +47,12 @@ void Conversions::add(Spoke spoke) {
   const api::Resource hub = spoke.hub;
   const api::Resource version = spoke.spoke;
   if (hub.group != version.group || hub.kind != version.kind) {
-    throw InvalidArgument(fmt::format("{} and {} are no versions of one kind",
+    throw InvalidArgument(fmt::format("{} and {} are not versions of one kind",
                                       hub.gvk().to_string(), version.gvk().to_string()));
   }
   if (hub.version == version.version) {
     throw InvalidArgument(
-        fmt::format("{} is no spoke: it is the hub itself", version.gvk().to_string()));
+        fmt::format("{} is the hub and cannot be a spoke", version.gvk().to_string()));
   }
   const std::lock_guard lock(mutex_);
   Versions& versions =
@@ -107,8 +107,8 @@ std::string Conversions::answer(std::string_view body) {
   const api::Object review = review_in(body);
   if (review.api_version() != kApiVersion || review.kind() != "ConversionReview") {
     throw StatusError::bad_request(
-        "the request's body is no ConversionReview of apiextensions.k8s.io/v1: the "
-        "CustomResourceDefinition has to have v1 among its conversionReviewVersions");
+        "the request's body is not a ConversionReview of apiextensions.k8s.io/v1: add v1 to the "
+        "conversionReviewVersions of the CustomResourceDefinition");
   }
   const Value request = review["request"];
   if (!request.is_object()) throw StatusError::bad_request("the ConversionReview has no request");
@@ -127,7 +127,7 @@ std::string Conversions::answer(std::string_view body) {
   try {
     for (const Value each : request["objects"].elements()) {
       const api::Object from = object_of(each);
-      if (!from) throw Error("request.objects has something that is no object");
+      if (!from) throw Error("request.objects contains something that is not an object");
       const auto wanted = api::GroupVersionKind::from(desired, from.kind());
       const api::Object to = convert(from, wanted);
       converted.append().set(to);
@@ -136,12 +136,13 @@ std::string Conversions::answer(std::string_view body) {
     failure = e.what();
   } catch (const std::exception& e) {
     ++panics_;
-    log::error("conversion webhook: a conversion to {} has thrown: {}", desired, e.what());
+    log::error("conversion webhook: a conversion to {} threw: {}", desired, e.what());
     failure = "internal error occurred during conversion";
   } catch (...) {
     ++panics_;
-    log::error("conversion webhook: a conversion to {} has thrown something that is no exception",
-               desired);
+    log::error(
+        "conversion webhook: a conversion to {} threw something that is not a std::exception",
+        desired);
     failure = "internal error occurred during conversion";
   }
   if (failure.empty()) {

@@ -9,6 +9,7 @@
 
 #include "lookout/api/detail/texts.h"
 #include "lookout/base/base64.h"
+#include "lookout/base/enum_names.h"
 
 namespace lookout::controller {
 namespace {
@@ -52,7 +53,7 @@ api::Object member_object(Value request, const char* name, const api::GroupVersi
   const Value value = request[name];
   if (!value.exists() || value.is_null()) return {};
   if (!value.is_object())
-    throw StatusError::bad_request(fmt::format("request.{} is no object", name));
+    throw StatusError::bad_request(fmt::format("request.{} is not an object", name));
   const api::ObjectDraft draft;
   draft.set(value);
   if (!type.kind.empty() && !value.contains("kind")) {
@@ -150,17 +151,11 @@ class Patch {
 }  // namespace
 
 std::string_view to_string(Operation operation) {
-  switch (operation) {
-    case Operation::kCreate:
-      return "CREATE";
-    case Operation::kUpdate:
-      return "UPDATE";
-    case Operation::kDelete:
-      return "DELETE";
-    case Operation::kConnect:
-      return "CONNECT";
-  }
-  return "";
+  static constexpr auto kNames = base::enum_names<Operation>({{Operation::kCreate, "CREATE"},
+                                                              {Operation::kUpdate, "UPDATE"},
+                                                              {Operation::kDelete, "DELETE"},
+                                                              {Operation::kConnect, "CONNECT"}});
+  return kNames.name_of(operation);
 }
 
 AdmissionResponse allowed(std::string message) {
@@ -212,13 +207,13 @@ Admission<api::Object> decode_admission_review(std::string_view body) {
   // Without a type it is taken for one, as in controller-runtime.
   if (review.api_version() == "admission.k8s.io/v1beta1") {
     throw StatusError::bad_request(
-        "admission.k8s.io/v1beta1 is not supported: the webhook's configuration has to have v1 "
-        "among its admissionReviewVersions");
+        "admission.k8s.io/v1beta1 is not supported: add v1 to the admissionReviewVersions of the "
+        "webhook's configuration");
   }
   if ((!review.api_version().empty() && review.api_version() != kApiVersion) ||
       (!review.kind().empty() && review.kind() != "AdmissionReview")) {
     throw StatusError::bad_request(
-        "the request's body is no AdmissionReview of admission.k8s.io/v1");
+        "the request's body is not an AdmissionReview of admission.k8s.io/v1");
   }
   const Value request = review["request"];
   if (!request.is_object()) throw StatusError::bad_request("the AdmissionReview has no request");

@@ -21,7 +21,7 @@ int main() try {
   backup.spec().env().append("TARGET").set_value("/var/backups");
   const CronTab made = crontabs.create(backup);
 
-  // A change: the server is sent the difference.
+  // A change: sends only the difference.
   const auto change = made.edit();
   change.spec().env().get_or_append("TARGET").set_value("/mnt/backups");
   crontabs.patch(change);
@@ -30,7 +30,7 @@ int main() try {
   status.status().conditions().get_or_append("Ready").set_status("True").set_reason("Scheduled");
   crontabs.patch_status(status);
 
-  // Informers and listers know the type, too.
+  // Informers and listers use the type, too.
   informer::SharedInformerFactory factory{client};
   const auto informer = factory.informer<CronTab>();
   factory.start();

@@ -1,4 +1,4 @@
-// An informer with no cluster at hand: the API server is in this program.
+// An informer without a cluster: the API server is in this program.
 #include <fmt/format.h>
 
 #include "lookout/apiserver/server.h"

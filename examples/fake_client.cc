@@ -1,5 +1,5 @@
-// How to test a program that uses informers without a cluster: the client talks to an API server in
-// the same process.
+// Tests a program that uses informers without a cluster: the client talks to an API server in the
+// same process.
 #include <fmt/format.h>
 
 #include <future>
@@ -25,8 +25,7 @@ int main() try {
   factory.start();
   factory.wait_for_cache_sync();
 
-  // The server has resourceVersions and history, so it does not matter whether the informer watches
-  // already.
+  // The server has resourceVersions and history, so the informer need not watch yet.
   client.resource<k8s::core::v1::Namespace>().create(k8s::core::v1::Namespace::draft("test-ns"));
   const auto my_pod = k8s::core::v1::Pod::draft("my-pod", "test-ns");
   my_pod.spec().containers().append("main").set_image("nginx");

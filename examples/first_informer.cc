@@ -1,5 +1,5 @@
-// An informer, its handlers and its lister: docs/guide/first-informer.md goes through it. It brings
-// its own API server; with rest::Config::load() it follows a cluster.
+// An informer, its handlers and its lister; docs/guide/first-informer.md explains the code. It has
+// its own API server; use rest::Config::load() to follow a cluster.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Objects, listers, indexes and snapshots: docs/guide/reading-objects.md goes through it.
+// Objects, listers, indexes and snapshots; docs/guide/reading-objects.md explains the code.
 #include <fmt/format.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-// Tests of a program that uses Lookout: with a server in the process, with fakes, and on a clock
-// that the test moves. docs/guide/testing.md explains them.
+// Tests of a program that uses Lookout: with an embedded server, with fakes, and with a fake clock.
+// docs/guide/testing.md explains them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ TEST(CacheTest, NoticesWhatItMissed) {
   source->put(k8s::core::v1::ConfigMap::draft("settings", "default").build());
   ASSERT_TRUE(eventually([&] { return informer.store().size() == 1; }));
 
-  // The connection breaks, the object goes, and the server forgets that it went.
+  // The connection breaks, the object is deleted, and the server forgets its history.
   source->pause();
   source->break_connections();
   source->remove("default/settings");

@@ -1,5 +1,5 @@
 // Webhooks for a custom resource: defaults, validation, and conversion from an older version.
-// docs/guide/webhooks.md leads through it. Its argument is the folder with tls.crt and tls.key.
+// docs/guide/webhooks.md explains the code. The argument is the folder with tls.crt and tls.key.
 #include "lookout/controller/webhook.h"
 
 #include <fmt/format.h>

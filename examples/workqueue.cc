@@ -1,5 +1,5 @@
-// A controller: whatever happens to a pod puts its key into a work queue; workers bring each key in
-// order, and try again later what fails. It ends at once on SIGTERM, whatever the server does.
+// A controller: each event of a pod adds its key to a work queue; workers reconcile the keys, and
+// retry failures later. It ends immediately on SIGTERM, whatever the server does.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -22,10 +22,9 @@ class Controller {
       : client_(std::move(client)),
         queue_({.loop = client_.shared_loop()}),
         factory_(client_, {.ns = "default"}) {
-    // When a key comes to its turn, the store may already hold a newer pod than the one that put it
-    // there.
+    // When a key is processed, the store may already have a newer version of the pod.
     handler_ = pods_.add_handler(informer::enqueue<k8s::core::v1::Pod>(queue_));
-    // Suppose we knew of this pod when we last ran: if it is gone, we want to know.
+    // The pod may have existed when this program last ran; if it is gone, we need to know.
     queue_.add("default/mypod");
   }
 
@@ -40,16 +39,16 @@ class Controller {
 
  private:
   void work(const std::stop_token& stop) {
-    // A leader that was told to stop must not write: another may lead by then.
+    // A leader that has been asked to stop must not write, because another one may lead by now.
     const rest::Client client = client_.with({.stop = stop, .timeout = std::chrono::seconds(10)});
-    // A key is never given to two workers at a time; it gives itself back when `key` goes.
+    // Only one worker at a time processes a key; the destructor of `key` ends its processing.
     while (const auto key = queue_.next(stop)) {
       try {
         sync(client, **key);
         queue_.forget(**key);
       } catch (const std::exception& e) {
         if (stop.stop_requested()) return;
-        // Later and later, but never never: nobody else will bring this key in order.
+        // Retries with growing delays, but never gives up: nothing else reconciles this key.
         fmt::print(stderr, "{}: {}; will retry\n", **key, e.what());
         queue_.add_rate_limited(**key);
       }
@@ -84,7 +83,7 @@ class Controller {
 }  // namespace
 
 int main() try {
-  // Blocked before there are threads, which inherit it: the signals are for sigwait() alone.
+  // Blocked before any thread starts, so that all threads leave the signals to sigwait().
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);

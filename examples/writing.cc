@@ -26,21 +26,21 @@ int main() try {
   web.spec().pod_template().spec().containers().append("web").set_image("web:1");
   const k8s::apps::v1::Deployment made = deployments.create(web);
 
-  // A change to an object that was read: the server is sent the difference, and nothing else.
+  // A change to an object that was read: sends only the difference.
   const auto change = made.edit();
   change.spec().pod_template().spec().containers().find("web")->set_image("web:2");
   change.metadata().annotations().set("example.com/why", "a new release");
   fmt::print("{}\n", change.diff());
   deployments.patch(change);
 
-  // The whole object, if nobody else has written it since; again from the start if somebody has.
+  // The whole object; starts again if it has changed since it was read.
   retry::on_conflict([&] {
     const auto all = deployments.get("web").edit();
     all.spec().set_replicas(all.spec().replicas().value_or(1) + 1);
     deployments.update(all);
   });
 
-  // An object as it should be, whether it is there or not.
+  // An object in the desired state, whether it exists or not.
   const auto settings =
       controller::create_or_update(maps, "settings", [&](k8s::core::v1::ConfigMapDraft& map) {
         map.data().set("colour", "blue");

@@ -71,7 +71,7 @@ void App::Core::drain() {
   }
   if (!options.in_flight) return;
   if (const std::size_t left = options.in_flight(); left > 0) {
-    log::warn("registry: {} ends with {} requests in flight, {} ms after it deregistered",
+    log::warn("registry: {} exits with {} requests in flight, {} ms after deregistration",
               options.name, left, options.drain.count());
   }
 }

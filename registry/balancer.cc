@@ -102,7 +102,7 @@ void Balancer::collect(std::vector<metrics::Sample>& out) const {
     metrics::Collector of_one(out, {{"service", state_->service}, {"instance", node->key()}});
     of_one.counter("lookout_registry_picks_total", "Picks of the instance.",
                    static_cast<double>(node->picks()));
-    of_one.counter("lookout_registry_calls_ok_total", "Calls that were reported as good.",
+    of_one.counter("lookout_registry_calls_ok_total", "Calls that were reported as successful.",
                    static_cast<double>(node->ok()));
     of_one.counter("lookout_registry_errors_total", "Calls that were reported as failed.",
                    static_cast<double>(node->failed()));
@@ -114,13 +114,13 @@ void Balancer::collect(std::vector<metrics::Sample>& out) const {
   metrics::Collector of_all(out, {{"service", state_->service}});
   of_all.gauge("lookout_registry_instances", "Instances that can be picked.",
                static_cast<double>(plan->nodes().size()));
-  of_all.gauge("lookout_registry_ejected", "Instances that are ejected at present.",
+  of_all.gauge("lookout_registry_ejected", "Instances that are ejected.",
                health.ejected.load(std::memory_order_relaxed));
   of_all.counter("lookout_registry_ejections_total", "Ejections of instances.", health.ejections);
   of_all.counter("lookout_registry_unserved_picks_total", "Picks that found no instance.",
                  health.unserved);
   of_all.counter("lookout_registry_panic_picks_total",
-                 "Picks that did not heed ejections, because too few instances were left.",
+                 "Picks that ignored ejections because too few instances were left.",
                  health.panics);
   of_all.counter("lookout_registry_calls_total", "Calls.", state_->calls);
   of_all.counter("lookout_registry_failed_calls_total", "Calls whose attempts all failed.",
@@ -130,7 +130,7 @@ void Balancer::collect(std::vector<metrics::Sample>& out) const {
   of_all.counter("lookout_registry_refused_retries_total", "Retries that the budget did not allow.",
                  state_->budget_spent);
   const Freshness fresh = plan->set()->freshness();
-  of_all.gauge("lookout_registry_live", "1 if the set follows the cluster.", fresh.live ? 1 : 0);
+  of_all.gauge("lookout_registry_live", "1 while the set follows the cluster.", fresh.live ? 1 : 0);
   const std::chrono::duration<double> stale = std::chrono::system_clock::now() - fresh.since;
   of_all.gauge("lookout_registry_stale_seconds",
                "The time since the last answer of the API server, if the set does not follow it.",

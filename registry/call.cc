@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lookout/base/enum_names.h"
 #include "registry/balancer_state.h"
 
 namespace lookout::registry::detail {
@@ -16,19 +17,13 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLook{20};
 
 const char* to_string(CallError::Reason reason) {
-  switch (reason) {
-    case CallError::Reason::kNoInstance:
-      return "there is no other instance";
-    case CallError::Reason::kAttempts:
-      return "no attempts are left";
-    case CallError::Reason::kDeadline:
-      return "the time is over";
-    case CallError::Reason::kBudget:
-      return "the budget for retries is spent";
-    case CallError::Reason::kStopped:
-      return "the call was stopped";
-  }
-  return "";
+  static constexpr auto kNames = base::enum_names<CallError::Reason>(
+      {{CallError::Reason::kNoInstance, "there is no other instance"},
+       {CallError::Reason::kAttempts, "no attempts are left"},
+       {CallError::Reason::kDeadline, "the time is over"},
+       {CallError::Reason::kBudget, "the budget for retries is spent"},
+       {CallError::Reason::kStopped, "the call was stopped"}});
+  return kNames.name_of(reason, "").data();
 }
 
 }  // namespace
@@ -129,7 +124,7 @@ bool CallRun::end(Try& attempt, const std::exception_ptr& error) {
     learn(attempt, outcome, e.what());
     return policy_.retry_if && !policy_.retry_if(e);
   } catch (...) {
-    learn(attempt, outcome, "an exception that is no std::exception");
+    learn(attempt, outcome, "an exception that is not a std::exception");
   }
   return false;
 }

@@ -99,7 +99,7 @@ const char* Endpoint::parse() {
     host = authority.substr(1, closed - 1);
     ++host_begin;
     port = authority.substr(closed + 1);
-    if (!is_ipv6(host)) return "what it has in brackets is no IPv6 address";
+    if (!is_ipv6(host)) return "the text in brackets is not an IPv6 address";
   } else {
     if (authority.find('@') != std::string_view::npos) return "it names a user";
     const std::size_t at = authority.find(':');
@@ -112,10 +112,10 @@ const char* Endpoint::parse() {
     if (port.front() != ':') return "its host is none";
     port.remove_prefix(1);
     if (port.empty() || port.size() > 5 || !std::ranges::all_of(port, is_digit)) {
-      return "its port is no number from 1 to 65535";
+      return "its port is not a number from 1 to 65535";
     }
     for (const char digit : port) number = number * 10 + static_cast<std::uint32_t>(digit - '0');
-    if (number == 0 || number > 65535) return "its port is no number from 1 to 65535";
+    if (number == 0 || number > 65535) return "its port is not a number from 1 to 65535";
   }
 
   const std::size_t fragment = std::min(text.find('#', end), text.size());

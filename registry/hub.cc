@@ -71,7 +71,7 @@ class HubWatcher : public WatcherBackend {
 
   NextResult next(std::stop_token stop, Deadline deadline) override {
     if (loop_->running_in_this_thread()) {
-      throw InvalidArgument("next() on the event loop would block it: co_await async_next()");
+      throw InvalidArgument("next() would block the event loop: use co_await async_next()");
     }
     return core_->wait(std::move(stop), deadline);
   }

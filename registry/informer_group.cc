@@ -131,7 +131,7 @@ void InformerGroup::wait_for_sync(const WaitOptions& wait, Synced what) const {
   check_open();
   if (what == Synced::kStores ? state_->synced() : state_->missing(what).none) return;
   if (client_.loop().running_in_this_thread()) {
-    throw InvalidArgument("waiting for the registry's data on the event loop would block it");
+    throw InvalidArgument("waiting for the registry's data would block the event loop");
   }
   const auto timeout = wait.timeout.count() > 0 ? wait.timeout : options_.sync_timeout;
   std::stop_source expired;

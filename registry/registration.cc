@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lookout/base/detail/log.h"
+#include "lookout/base/enum_names.h"
 
 namespace lookout::registry {
 
@@ -105,7 +106,7 @@ struct Registration::Core {
     } catch (const std::exception& e) {
       why = e.what();
     } catch (...) {
-      why = "an exception that is no std::exception";
+      why = "an exception that is not a std::exception";
     }
     failures.fetch_add(1, std::memory_order_relaxed);
     next_attempt = std::chrono::steady_clock::now() + retry;
@@ -236,29 +237,22 @@ bool Registration::leave() {
 
 void Registration::collect(std::vector<metrics::Sample>& out) const {
   metrics::Collector all(out, {{"service", core_->options.instance.name}});
-  all.gauge("lookout_registry_registered", "1 if this instance is announced.",
+  all.gauge("lookout_registry_registered", "1 while this instance is announced.",
             state() == State::kRegistered ? 1 : 0);
-  all.counter("lookout_registry_registrations_total", "Announcements, repeated ones included.",
+  all.counter("lookout_registry_registrations_total", "Announcements, including repeated ones.",
               core_->registrations);
   all.counter("lookout_registry_registration_errors_total",
-              "Requests to announce this instance, or to take it back, that failed.",
-              core_->failures);
+              "Failed requests to announce or withdraw this instance.", core_->failures);
 }
 
 const char* to_string(Registration::State state) {
-  switch (state) {
-    case Registration::State::kWaiting:
-      return "waiting";
-    case Registration::State::kRegistered:
-      return "registered";
-    case Registration::State::kOut:
-      return "out";
-    case Registration::State::kFailing:
-      return "failing";
-    case Registration::State::kLeft:
-      return "left";
-  }
-  return "";
+  static constexpr auto kNames =
+      base::enum_names<Registration::State>({{Registration::State::kWaiting, "waiting"},
+                                             {Registration::State::kRegistered, "registered"},
+                                             {Registration::State::kOut, "out"},
+                                             {Registration::State::kFailing, "failing"},
+                                             {Registration::State::kLeft, "left"}});
+  return kNames.name_of(state, "").data();
 }
 
 }  // namespace lookout::registry

@@ -77,7 +77,8 @@ std::string encode(const InstanceSet& set) {
 class FileFreshness : public FreshnessSource {
  public:
   FileFreshness(std::chrono::system_clock::time_point written, const std::string& path)
-      : known_{false, written, "not heard of yet: the set was read from " + path} {}
+      : known_{false, written,
+               "the API server has not answered yet: the set was read from " + path} {}
   Freshness freshness() const override { return known_; }
 
  private:
@@ -169,7 +170,7 @@ InstanceSetPtr decode(const std::string& text, const std::string& path,
   }
   std::vector<InstancePtr> out;
   for (const auto& value : instances->value.GetArray()) {
-    if (!value.IsObject()) throw Error("an instance is no object");
+    if (!value.IsObject()) throw Error("an instance is not an object");
     out.push_back(std::make_shared<const ServiceInstance>(instance_of(value)));
   }
   const std::chrono::system_clock::time_point when{

@@ -36,7 +36,8 @@ class StringMapHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, 
   bool EndObject(rapidjson::SizeType) { return ended_ = true; }
 
   std::string reason() const {
-    return inside_ ? fmt::format("the value of \"{}\" is no string", key_) : "it is no JSON object";
+    return inside_ ? fmt::format("the value of \"{}\" is not a string", key_)
+                   : "it is no JSON object";
   }
   bool refused() const { return refused_; }
 

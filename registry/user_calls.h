@@ -25,7 +25,7 @@ class UserCalls {
     } catch (const std::exception& e) {
       log(what, e.what());
     } catch (...) {
-      log(what, "something that is no std::exception");
+      log(what, "something that is not a std::exception");
     }
   }
 

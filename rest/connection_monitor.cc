@@ -145,9 +145,11 @@ void ConnectionMonitor::act(TimePoint now) {
     if (due > now) next = std::min(next, due);
   }
   for (const Port port : mute) {
-    lose(port, fmt::format("the connection was lost: nothing came over it for {:g} s, though the "
-                           "server answers over others",
-                           seconds(limits_.stream_silence)));
+    lose(
+        port,
+        fmt::format(
+            "the connection was lost: it was silent for {:g} s, while the server answers on others",
+            seconds(limits_.stream_silence)));
   }
   if (probe && !probing_) {
     probe_begun_ = now;
@@ -174,8 +176,8 @@ void ConnectionMonitor::probe_ended(bool answered) {
       silent.push_back(port);
   }
   const std::string why = fmt::format(
-      "the connection was lost: nothing came over it for {:g} s, and no answer to a "
-      "question within {:g} s",
+      "the connection was lost: it was silent for {:g} s, and a probe was not answered within {:g} "
+      "s",
       seconds(limits_.probe_after), seconds(limits_.probe_timeout));
   for (const Port port : silent) lose(port, why);
 }

@@ -110,7 +110,7 @@ std::string describe_failure(const ExecConfig& exec, const ExecLimits& limits,
   switch (result.end) {
     case End::kNotStarted: {
       if (result.status == E2BIG) {
-        return "the arguments and what it is told about the cluster are too long";
+        return "the arguments and the cluster's information for it are too long";
       }
       if (result.status == kRelativeToHere) {
         return "$PATH finds it relative to the current directory only; give its whole path";

@@ -56,7 +56,7 @@ namespace {
 using Kind = TransportError::Kind;
 
 /// CallOptions::may_send has said no.
-constexpr const char* kNotSent = ": not sent: its sender may not send it any more";
+constexpr const char* kNotSent = ": not sent: its sender is no longer allowed to";
 
 curl_blob blob_of(const std::string& text) {
   return {const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};

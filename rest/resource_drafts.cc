@@ -123,8 +123,8 @@ Awaitable<api::Object> ResourceClient::async_apply(api::Object object, ApplyOpti
     throw InvalidArgument(fmt::format("apply {}: it needs a field manager", object.key()));
   if (object["metadata"].contains("managedFields")) {
     throw InvalidArgument(fmt::format(
-        "apply {}: what was read from the server (it has managedFields) would all become {}'s; "
-        "give what it means alone",
+        "apply {}: the object was read from the server (it has managedFields), so {} would own all "
+        "of its fields; apply a draft with only the fields that it manages",
         object.key(), options.field_manager));
   }
   PatchOptions patch;

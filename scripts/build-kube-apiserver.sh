@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds a real kube-apiserver 1.20 from Debian 12's source package "kubernetes", for the end-to-end
-# tests: about 5 minutes and 3 GB of scratch space on 2 processors. Prints where the program is.
+# tests: about 5 minutes and 3 GB of scratch space on 2 processors. Prints the path of the program.
 #
 # usage: scripts/build-kube-apiserver.sh [DEST]
 #
-# Without DEST it goes to (and is kept in) ${XDG_CACHE_HOME:-~/.cache}/lookout/kube-apiserver-1.20.
+# The default DEST is ${XDG_CACHE_HOME:-~/.cache}/lookout/kube-apiserver-1.20, where it is kept.
 set -euo pipefail
 
 dest=$(realpath -m "${1:-${XDG_CACHE_HOME:-$HOME/.cache}/lookout/kube-apiserver-1.20}")

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Checks the tables of upstream tests and facts, docs/*-conformance.md, docs/conformance/ and docs/controller-facts.md: no
-# row is empty, and every test that they name exists, in the file they name and among the tests of a build (which test.sh
-# then runs).
+# row is empty, and every test that they name exists, in the named file and among the tests of a build (which test.sh then
+# runs).
 #
 # usage: scripts/check-conformance.sh [BUILD [CLIENT-GO [APISERVER [CONTROLLER-RUNTIME [KUBE-RS]]]]]
 #
 #   BUILD      a build with tests; default build/dev
-#   CLIENT-GO  a checkout of client-go, or its git directory: that the rows are its tests; "" for none
-#   APISERVER  the same of k8s.io/apiserver
-#   CONTROLLER-RUNTIME  the same of sigs.k8s.io/controller-runtime
-#   KUBE-RS  the same of github.com/kube-rs/kube
+#   CLIENT-GO  a checkout of client-go, or its git directory: also checks that the rows are its tests; "" for none
+#   APISERVER  the same for k8s.io/apiserver
+#   CONTROLLER-RUNTIME  the same for sigs.k8s.io/controller-runtime
+#   KUBE-RS  the same for github.com/kube-rs/kube
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Finds co_await where GCC 12 spoils the frame of a coroutine (docs/dependencies.md): within the condition of an if, while,
-# for or switch, and with a choice (?:) among the arguments of what is awaited. Prints them and fails if there are any.
+# Finds uses of co_await that GCC 12 miscompiles (docs/dependencies.md): in the condition of an if, while, for or switch, and
+# with a conditional (?:) in the arguments of the awaited call. Prints them and fails if there are any.
 #
-# usage: scripts/check-coroutines.sh [FILE...]       (without one: all sources)
+# usage: scripts/check-coroutines.sh [FILE...]       (default: all sources)
 set -euo pipefail
 
 if (($# == 0)); then

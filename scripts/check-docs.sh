@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that the code in the guides is code that CI compiles: each block of C++ in docs/guide/, and each indented one in
-# docs/writing.md, stands, word for word, in the example that the page names. And that the sources that pages name are there.
+# Checks that CI compiles the code in the guides: each C++ block in docs/guide/, and each indented one in docs/writing.md, must
+# occur literally in the example that the page names. Also checks that the source files that pages name exist.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +20,7 @@ for page in sys.argv[1:]:
 sys.exit(failed)
 PYTHON
 
-# Sources in C++ are named from the root, from include/ or, on a page of an example, from its folder.
+# Paths are relative to the root, to include/ or, on a page of an example, to its folder.
 mapfile -t pages < <(git ls-files '*.md')
 missing=0
 for page in "${pages[@]}"; do

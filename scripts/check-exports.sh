@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Checks what shared libraries export (cmake/exports.map): names of Lookout and of Boost, and variables of the standard
-# library. Prints what else they export, and fails if there is anything.
+# Checks that shared libraries export only names of Lookout and Boost, and variables of the standard library
+# (cmake/exports.map). Prints all other exports, and fails if there are any.
 #
-# usage: scripts/check-exports.sh DIRECTORY       (that has liblookout_*.so.*, at any depth)
+# usage: scripts/check-exports.sh DIRECTORY       (contains liblookout_*.so.*, at any depth)
 set -euo pipefail
 
 mapfile -t libraries < <(find "$1" -name 'liblookout_*.so.*' -type f)

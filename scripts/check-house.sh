@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the house (docs/architecture.md): includes go down the floors only, and no folder includes a
-# private header of another. Prints what breaks a rule and fails if anything does.
+# Checks the architecture (docs/architecture.md): includes only point to lower floors, and no folder includes a private header
+# of another. Prints violations and fails if there are any.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

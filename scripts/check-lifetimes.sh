@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# That what would dangle does not compile: tests/compile_fail/*.cc with GCC and with Clang. A line that ends in
-# "// refused" must be an error of both, one that ends in "// warned" of Clang, every other line of neither; and without
-# those lines the file compiles.
+# Checks that code with dangling views does not compile: compiles tests/compile_fail/*.cc with GCC and Clang. A line that ends
+# with "// refused" must be an error with both, a line that ends with "// warned" with Clang only, and no other line with
+# either. Without these lines, the file must compile.
 #
-# usage: scripts/check-lifetimes.sh BUILD_DIRECTORY       (which has the generated headers)
+# usage: scripts/check-lifetimes.sh BUILD_DIRECTORY       (with the generated headers)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ gcc=(g++ "${flags[@]}" -fmax-errors=0)
 clang=(clang++-16 "${flags[@]}" -ferror-limit=0 -Werror=dangling -Werror=dangling-gsl -Werror=return-stack-address)
 outcome=0
 
-# check FILE MARKS COMPILER...: MARKS is an expression for the marks that count.
+# check FILE MARKS COMPILER...: MARKS is a regular expression for the marks to expect.
 check() {
   local file=$1 marks=$2 wanted got
   shift 2

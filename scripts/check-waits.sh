@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Finds waits without a bound in the tests: a failure would be a hang. Prints them and fails if there
-# are any. tests/support/bounded_wait.h, gate.h and eventually.h have waits with one.
+# Finds unbounded waits in the tests, which would hang instead of failing. Prints them and fails if there are any.
+# tests/support/bounded_wait.h, gate.h and eventually.h have bounded waits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

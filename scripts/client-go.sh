@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Prepares Go and client-go from Debian's packages, unpacked into a folder of its own beside the system
-# (nothing is installed), and builds Go programs with them.
+# Prepares Go and client-go from Debian's packages, unpacked into a separate folder (nothing is installed), and builds Go
+# programs with them.
 #
-# usage: scripts/client-go.sh [prepare]            prints where Go and client-go are
+# usage: scripts/client-go.sh [prepare]            prints the folder of Go and client-go
 #        scripts/client-go.sh build DIR PROGRAM    builds the main package in DIR; its variable
 #                                                 `version`, if it has one, is client-go's
 #        scripts/client-go.sh env                  prints what a shell evaluates to use them: go build, go test
 #
-# Newer suites have newer versions; the first that can be had and works is taken and kept in
-# ${XDG_CACHE_HOME:-~/.cache}/lookout/client-go-SUITE. $LOOKOUT_CLIENT_GO_SUITES (default "sid trixie") says
-# which to try, in that order.
+# Newer suites have newer versions. The first suite that is available and works is kept in
+# ${XDG_CACHE_HOME:-~/.cache}/lookout/client-go-SUITE. $LOOKOUT_CLIENT_GO_SUITES (default "sid trixie") lists the suites to
+# try, in order.
 set -euo pipefail
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/lookout

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows Lookout at work on a bare Debian 12: installs what it needs, builds it, and runs `lookout demo`
-# with the embedded API server. Arguments go to `lookout demo`; without a terminal it ends after 30 s.
+# A demo on a bare Debian 12: installs the dependencies, builds Lookout, and runs `lookout demo` with the embedded API server.
+# Arguments are passed to `lookout demo`; without a terminal it ends after 30 s.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Runs the fuzzers for a while, from their seed corpora. The input of a crash is left in
-# build/asan/fuzz.
+# Runs the fuzzers for some time, from their seed corpora. Inputs that crash are kept in build/asan/fuzz.
 # usage: scripts/fuzz.sh [SECONDS EACH, default 20] [NAME...]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # Builds the Go side of the interoperability tests with client-go from Debian's packages, which
-# scripts/client-go.sh prepares: some minutes the first time. Prints where the programs are: DEST, which
-# registers and discovers (tests/interop/go, for registry_program_test), DEST-informer, an informer that tells
-# what it sees (tests/interop/informer, for go_informer_test), DEST-election, a candidate for a Lease
-# (tests/interop/election, for go_election_test), and DEST-apply, which applies (tests/interop/apply, for
-# foreign_clients_test).
+# scripts/client-go.sh prepares: a few minutes the first time. Prints the paths of the programs: DEST, which registers and
+# discovers services (tests/interop/go, for registry_program_test), DEST-informer, an informer that prints its events
+# (tests/interop/informer, for go_informer_test), DEST-election, a candidate for a Lease (tests/interop/election, for
+# go_election_test), and DEST-apply, which applies objects (tests/interop/apply, for foreign_clients_test).
 #
 # usage: scripts/go-interop.sh [DEST]
 #
-# Without DEST they go to ${XDG_CACHE_HOME:-~/.cache}/lookout/go-interop, where the tests look for them.
+# The default DEST is ${XDG_CACHE_HOME:-~/.cache}/lookout/go-interop, where the tests look for them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -12,13 +12,13 @@
 #   --apiserver FILE   the kube-apiserver (default: that of scripts/build-kube-apiserver.sh, 1.20; "none": run against
 #                      Lookout only)
 #   --serve "OPTION…"  further options for `lookout serve`, e.g. --simulate-cluster
-#   --logs DIR         where the output of each function goes (default: build/kubectl-tests)
+#   --logs DIR         the folder for the output of each function (default: build/kubectl-tests)
 #
-# FUNCTION is the name of a test without "run_" and "_tests", e.g. "kubectl_apply". Without one: all of them, which
-# takes 15 minutes for each server. Each function has a server of its own, without a controller manager, and 5 minutes.
-# Neither server has admission of service accounts, as in Kubernetes' own runs of these tests. The exit status is 1 if a
-# function passes against kube-apiserver and fails against Lookout. Not each of these is a defect: Lookout serves the
-# API of 1.36, whose preferred versions are not those of 1.20.
+# FUNCTION is the name of a test without "run_" and "_tests", e.g. "kubectl_apply". The default is all of them, which takes 15
+# minutes for each server. Each function gets its own server, without a controller manager, and at most 5 minutes. Neither
+# server has admission of service accounts, as in Kubernetes' own runs of these tests. The exit status is 1 if a function
+# passes against kube-apiserver and fails against Lookout. Not all of these are defects: Lookout serves the API of 1.36, whose
+# preferred versions differ from those of 1.20.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a job needs; does nothing where they are there already.
-# usage: scripts/packages.sh build|test|bench     (bench: what bench/compare.sh can use besides)
+# Installs the Debian packages that a job needs; does nothing if they are installed already.
+# usage: scripts/packages.sh build|test|bench     (bench: additional programs for bench/compare.sh)
 set -euo pipefail
 
 build=(ca-certificates cmake g++ libboost1.81-dev libcli11-dev libcurl4-openssl-dev libfmt-dev
@@ -11,9 +11,9 @@ test=("${build[@]}" ccache chromium chromium-driver clang-16 clang-format-16 cla
   libgtest-dev libprotobuf-dev lld-16 llvm-16 nghttp2-proxy openssl procps protobuf-compiler-grpc python3
   python3-kubernetes shellcheck util-linux valgrind)
 bench=("${build[@]}" curl gnuplot-nox openssl python3)
-# Another Node.js on the PATH would clash with the packages, and serves as well.
+# If Node.js is on the PATH, use it: the packages would conflict with it.
 command -v npm >/dev/null || bench+=(nodejs npm)
-# Another kubectl on the PATH would clash with the package, and serves as well.
+# If kubectl is on the PATH, use it: the package would conflict with it.
 command -v kubectl >/dev/null || test+=(kubernetes-client)
 
 case ${1:-} in

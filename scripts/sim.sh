@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Runs the simulated worlds of Lookout's own parts and of the examples for many seeds, with `lookout sim`. Builds them first.
-# Fails if a world fails; its report says how to run it again.
+# Fails if a world fails; the report says how to repeat it.
 #
 # usage: scripts/sim.sh [--for TIME] [--seeds N|A-B] [--jobs N] [--keep-going] [PATTERN...]
 #
-#   --for TIME    divided among the programs: 10m, 1h (default: 10m, or no limit with --seeds)
-#   --seeds       of each test: 10000, 5001-6000, 5001-
-#   PATTERN       which tests, such as 'ElectionWorlds.*' (default: all whose suite ends with Worlds)
+#   --for TIME    the total time, such as 10m or 1h, divided among the programs (default: 10m, or no limit with --seeds)
+#   --seeds       the seeds of each test: 10000, 5001-6000, 5001-
+#   PATTERN       the tests to run, such as 'ElectionWorlds.*' (default: all suites that end with Worlds)
 #
-# LOOKOUT_SIM_BUILD names another build directory than build/dev, which is then taken as it is.
+# LOOKOUT_SIM_BUILD names a build directory to use instead of build/dev; it is not rebuilt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +26,7 @@ seconds() {
     esac
   done
   if [[ -n $left ]] || ((all == 0)); then
-    echo "$0: \"$1\" is no time such as 10m or 1h" >&2
+    echo "$0: \"$1\" is not a time such as 10m or 1h" >&2
     exit 2
   fi
   echo "$all"

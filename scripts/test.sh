@@ -1,25 +1,24 @@
 #!/usr/bin/env bash
-# Tests everything, on a bare Debian 12: installs what it needs, builds, and runs every check and test.
-# The quick checks come first. Repeated, it does again only what has changed (and all tests).
+# Tests everything on a bare Debian 12: installs the dependencies, builds, and runs all checks and tests, quick checks first.
+# Later runs rebuild only what has changed (and run all tests).
 #
 # usage: scripts/test.sh [STAGE...]
 #
-#   style    formatting, shell scripts, the house (includes go down the floors only), that no coroutine awaits where GCC 12
-#            spoils its frame, and that tests do not wait without a bound
-#   plain    GCC, warnings as errors; all tests, end-to-end ones against real servers included, and that the
-#            tests named in docs/*-conformance.md are among them
-#   install  cmake --install and the Debian packages, and projects of their own that use each component of both through
-#            CMake and pkg-config; what `lookout new` makes, with its tests; a project that has Lookout as a part of
-#            itself
-#   bench    GCC; instructions and heap bytes of a few small jobs, against bench/guard.json
+#   style    formatting, shell scripts, the architecture (includes only point to lower floors), uses of co_await that GCC 12
+#            miscompiles, unbounded waits in tests, and the code in the docs
+#   plain    GCC, warnings as errors; all tests, including end-to-end tests against real servers; checks that the tests
+#            named in docs/*-conformance.md exist
+#   install  cmake --install and the Debian packages; separate projects that use each component of both through CMake and
+#            pkg-config; the project of `lookout new` with its tests; a project that includes Lookout as a subproject
+#   bench    GCC; compares instructions and heap bytes of a few small jobs with bench/guard.json
 #   asan     Clang; tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     Clang; concurrent tests under ThreadSanitizer
-#   fuzz     Clang; each fuzzer for a moment (LOOKOUT_FUZZ_SECONDS, default 15)
-#   tidy     clang-tidy over every source file, for as long as there is time until 55 minutes after the start
+#   fuzz     Clang; each fuzzer for a short time (LOOKOUT_FUZZ_SECONDS, default 15)
+#   tidy     clang-tidy on every source file, until 55 minutes after the start
 #
-# Without a stage: all of them, in this order; tsan and fuzz only if they can begin within 70 minutes, as CI ends after
-# 90. What asan, tsan and tidy compile and read begins in the background, with the lowest priority, once plain has built:
-# tests wait more than they compute.
+# The default is all stages, in this order; tsan and fuzz run only if they can start within 70 minutes, because CI ends after
+# 90. The builds for asan, tsan and tidy start in the background with the lowest priority once plain has built, because tests
+# wait more than they compute.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

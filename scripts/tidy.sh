@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs clang-tidy over sources; once it is too late, it only writes down their names.
+# Runs clang-tidy on sources; after the deadline, it only records their names.
 # usage: scripts/tidy.sh UNTIL LEFT SOURCE...     (UNTIL: seconds since 1970; LEFT: the file for the names)
 set -euo pipefail
 until=$1

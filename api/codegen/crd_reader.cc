@@ -266,8 +266,9 @@ class Reader {
     if (schema.kind != YamlNode::Kind::kMap) fail_at_path(schema, "a schema that is not an object");
     if (depth > kMaxDepth) fail_at_path(schema, fmt::format("nested over {} deep", kMaxDepth));
     if (schema.find("$ref") != nullptr) {
-      fail_at_path(schema,
-                   "\"$ref\" has no place in the schema of a CRD: write out what it refers to");
+      fail_at_path(
+          schema,
+          "\"$ref\" is not allowed in the schema of a CRD: insert the schema that it refers to");
     }
     const std::string_view format = text_of(schema.find("format"));
     if (is_plain_true(schema.find("x-kubernetes-int-or-string"))) {

@@ -137,7 +137,7 @@ std::string patch_of(const json::Value& response, bool mutating, bool is_v1) {
       throw CallError(fmt::format("unsupported patch type {}", quote(name)));
   }
   const auto patch = decode_base64(text);
-  if (!patch) throw CallError("failed to call webhook: response.patch is no base64");
+  if (!patch) throw CallError("failed to call webhook: response.patch is not base64");
   return *patch;
 }
 
@@ -212,7 +212,7 @@ Verdict read_verdict(const Hook& hook, bool mutating, const std::string& uid,
   }
   Verdict verdict;
   if (const json::Value* allowed = json::find(*response, "allowed"); allowed != nullptr) {
-    if (!allowed->IsBool() && !allowed->IsNull()) throw invalid("response.allowed is no bool");
+    if (!allowed->IsBool() && !allowed->IsNull()) throw invalid("response.allowed is not a bool");
     verdict.allowed = allowed->IsTrue();
   }
   if (const json::Value* list = json::find(*response, "warnings");
@@ -234,7 +234,8 @@ Document parse_patch(const std::string& patch) {
   } catch (const StatusError& e) {
     throw StatusError::internal_error(e.what());
   }
-  if (!document.IsArray()) throw StatusError::internal_error("the patch is no list of operations");
+  if (!document.IsArray())
+    throw StatusError::internal_error("the patch is not a list of operations");
   return document;
 }
 

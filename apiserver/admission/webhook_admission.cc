@@ -17,6 +17,7 @@
 #include "lookout/api/detail/go_text.h"
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
+#include "lookout/base/enum_names.h"
 
 namespace lookout::apiserver::admission {
 namespace {
@@ -37,27 +38,19 @@ constexpr std::chrono::seconds kRequestTimeout{60};
 constexpr std::size_t kMaxAnswer = 8u << 20;
 
 std::string_view name_of(Write::Operation operation) {
-  switch (operation) {
-    case Write::Operation::kCreate:
-      return "CREATE";
-    case Write::Operation::kUpdate:
-      return "UPDATE";
-    case Write::Operation::kDelete:
-      return "DELETE";
-  }
-  return "";
+  static constexpr auto kNames =
+      base::enum_names<Write::Operation>({{Write::Operation::kCreate, "CREATE"},
+                                          {Write::Operation::kUpdate, "UPDATE"},
+                                          {Write::Operation::kDelete, "DELETE"}});
+  return kNames.name_of(operation);
 }
 
 std::string_view options_kind(Write::Operation operation) {
-  switch (operation) {
-    case Write::Operation::kCreate:
-      return "CreateOptions";
-    case Write::Operation::kUpdate:
-      return "UpdateOptions";
-    case Write::Operation::kDelete:
-      return "DeleteOptions";
-  }
-  return "";
+  static constexpr auto kNames =
+      base::enum_names<Write::Operation>({{Write::Operation::kCreate, "CreateOptions"},
+                                          {Write::Operation::kUpdate, "UpdateOptions"},
+                                          {Write::Operation::kDelete, "DeleteOptions"}});
+  return kNames.name_of(operation);
 }
 
 bool is_exempt(const api::Resource& type) {

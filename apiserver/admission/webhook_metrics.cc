@@ -42,10 +42,10 @@ WebhookMetrics::WebhookMetrics(prometheus::Registry& registry)
                            "of the error (calling_webhook_error, apiserver_internal_error, or "
                            "no_error if the webhook refused), and the HTTP status (600 for all "
                            "that are larger).")),
-      ignored_failures_(counters(registry, "apiserver_admission_webhook_fail_open_count",
-                                 "Number of calls of admission webhooks that failed while the "
-                                 "request went on, since the failurePolicy is Ignore, by the name "
-                                 "of the webhook and its type (admit or validating).")) {}
+      ignored_failures_(counters(
+          registry, "apiserver_admission_webhook_fail_open_count",
+          "Number of failed admission webhook calls that were ignored because the failurePolicy is "
+          "Ignore, by the name of the webhook and its type (admit or validating).")) {}
 
 void WebhookMetrics::allowed(const WebhookCall& call) { count(call, kOk, false); }
 

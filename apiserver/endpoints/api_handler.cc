@@ -177,7 +177,7 @@ auth::Identity ApiHandler::identify(const Request& request) const {
       status.code = 415;
       status.reason = api::reason::kUnsupportedMediaType;
       status.message =
-          "this server asks for no credentials, so it takes no body without a Content-Type";
+          "this server requires no credentials, so it rejects bodies without a Content-Type";
       throw StatusError(std::move(status));
     }
   }

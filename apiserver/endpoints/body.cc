@@ -16,6 +16,7 @@
 #include "lookout/api/status.h"
 #include "lookout/api/validation.h"
 #include "lookout/base/ascii.h"
+#include "lookout/base/enum_names.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -123,20 +124,12 @@ std::string_view package_of(std::string_view group) {
 
 /// Go's name for the JSON type of a value.
 std::string_view go_type(Value value) {
-  switch (value.kind()) {
-    case Value::Kind::kBool:
-      return "bool";
-    case Value::Kind::kNumber:
-      return "number";
-    case Value::Kind::kString:
-      return "string";
-    case Value::Kind::kObject:
-      return "object";
-    case Value::Kind::kArray:
-      return "array";
-    default:
-      return "null";
-  }
+  static constexpr auto kNames = base::enum_names<Value::Kind>({{Value::Kind::kBool, "bool"},
+                                                                {Value::Kind::kNumber, "number"},
+                                                                {Value::Kind::kString, "string"},
+                                                                {Value::Kind::kObject, "object"},
+                                                                {Value::Kind::kArray, "array"}});
+  return kNames.name_of(value.kind(), "null");
 }
 
 }  // namespace

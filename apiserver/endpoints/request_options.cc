@@ -1,6 +1,7 @@
 #include "apiserver/endpoints/request_options.h"
 
 #include "apiserver/json.h"
+#include "lookout/base/enum_names.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -22,17 +23,11 @@ std::string members_of(const Document& document) {
 }
 
 std::string_view name_of(resources::Propagation propagation) {
-  switch (propagation) {
-    case resources::Propagation::kBackground:
-      return "Background";
-    case resources::Propagation::kForeground:
-      return "Foreground";
-    case resources::Propagation::kOrphan:
-      return "Orphan";
-    case resources::Propagation::kDefault:
-      break;
-  }
-  return "";
+  static constexpr auto kNames =
+      base::enum_names<resources::Propagation>({{resources::Propagation::kBackground, "Background"},
+                                                {resources::Propagation::kForeground, "Foreground"},
+                                                {resources::Propagation::kOrphan, "Orphan"}});
+  return kNames.name_of(propagation);
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ Awaitable<Response> ResourceHandler::get(const Call& call) const {
     }
     check_has_host(call.target, subresource, pod);
     throw StatusError::bad_request(
-        fmt::format("{}/{} needs a node that runs something, and there are none behind this server",
+        fmt::format("{}/{} needs a node that runs containers, and this server has none",
                     call.target.resource->type.plural, subresource));
   }
   if (call.target.resource->storage == nullptr) {

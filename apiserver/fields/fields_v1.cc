@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/base/enum_names.h"
+
 namespace lookout::apiserver::fields {
 namespace {
 
@@ -17,17 +19,9 @@ constexpr std::string_view kSelf = ".";
 constexpr double kMaxExact = 9007199254740992.0;
 
 std::string_view prefix_of(Kind kind) {
-  switch (kind) {
-    case Kind::kField:
-      return "f:";
-    case Kind::kKey:
-      return "k:";
-    case Kind::kValue:
-      return "v:";
-    case Kind::kIndex:
-      break;
-  }
-  return "i:";
+  static constexpr auto kNames = base::enum_names<Kind>(
+      {{Kind::kField, "f:"}, {Kind::kKey, "k:"}, {Kind::kValue, "v:"}, {Kind::kIndex, "i:"}});
+  return kNames.name_of(kind);
 }
 
 /// Integers are the same number as their doubles.

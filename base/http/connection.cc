@@ -262,7 +262,7 @@ std::optional<Response> Connection::check_head(const Request& head, unsigned ver
   if (head.repeated.contains("host")) return error_body_(400, "too many Host headers");
   if (const auto encoding = head.headers.find("transfer-encoding");
       encoding != head.headers.end()) {
-    if (version < kHttp11) return error_body_(400, "HTTP/1.0 knows no Transfer-Encoding");
+    if (version < kHttp11) return error_body_(400, "HTTP/1.0 has no Transfer-Encoding");
     if (base::lower_case(encoding->second) != "chunked")
       return error_body_(501, "unsupported transfer encoding");
   }

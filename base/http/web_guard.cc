@@ -68,19 +68,19 @@ std::string why_foreign(const Request& request, const std::vector<std::string>& 
   const bool has_host = request.headers.contains("host") || !host.empty();
   if (has_host && !host_is_allowed(host, allowed_hosts)) {
     return fmt::format(
-        "this server asks for no credentials, so it is not served under the name \"{}\": use an "
-        "address or localhost, allow the name (--allow-host), or demand credentials",
+        "this server requires no credentials, so it does not accept the host name \"{}\": use an "
+        "address or localhost, allow the name (--allow-host), or require credentials",
         host);
   }
   if (const auto origin = request.headers.find("origin"); origin != request.headers.end()) {
     if (base::lower_case(authority_of(origin->second)) != base::lower_case(host) || host.empty()) {
-      return "this server asks for no credentials, so it does not answer web pages from elsewhere "
+      return "this server requires no credentials, so it rejects requests from other web sites "
              "(Origin)";
     }
   }
   const std::string_view site = request.header("sec-fetch-site");
   if (!site.empty() && site != "same-origin" && site != "none") {
-    return "this server asks for no credentials, so it does not answer web pages from elsewhere "
+    return "this server requires no credentials, so it rejects requests from other web sites "
            "(Sec-Fetch-Site)";
   }
   return {};

@@ -126,26 +126,27 @@ void add_fleet(CLI::App& group, Action& action) {
       ->check(CLI::IsMember(names))
       ->type_name("NAME,...");
   command
-      ->add_option("--policies", flags->policies,
-                   "lookout, kratos (a port of what kratos' callers and instances do), or both")
+      ->add_option(
+          "--policies", flags->policies,
+          "lookout, kratos (a port of the behaviour of kratos' callers and instances), or both")
       ->check(CLI::IsMember({"both", "lookout", "kratos"}))
       ->capture_default_str();
   command
       ->add_option("--faulty", options.faulty,
-                   "The number of instances that are faulty at a time. (A call makes three "
-                   "attempts, so it survives two at once.)")
+                   "The number of instances that are faulty at a time (a call makes three "
+                   "attempts, so it survives two)")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
   command->add_option("--waves", options.waves, "The number of waves of a rolling update")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   add_duration(*command, "--for", options.duration,
-               "How long a fault lasts, or longer until it made calls fail: 10s");
-  add_duration(*command, "--outage", options.outage, "How long the API server is away: 60s");
+               "How long a fault lasts at least (it ends once calls were affected): 10s");
+  add_duration(*command, "--outage", options.outage, "How long the API server is unreachable: 60s");
   add_duration(*command, "--per-try", options.per_try, "The time limit of an attempt: 1s");
   add_duration(*command, "--answer-time", options.answer_time, "How long a request takes: 2ms");
   add_duration(*command, "--notice", options.notice,
-               "How long an instance goes on serving after it has deregistered: 1s");
+               "How long an instance keeps serving after it has deregistered: 1s");
   command->add_option("-o,--output", flags->output, "text (a table) or json (a line for each)")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -153,9 +154,10 @@ void add_fleet(CLI::App& group, Action& action) {
       "Instances are threads with sockets, pods and an App each; the API server is in the same\n"
       "process. Faults:\n" +
       descriptions +
-      "\nThe exit status is 1 if a promise to Lookout's callers is broken: no call fails, except\n"
-      "those in flight on an instance that is killed, and each caller's attempts on an instance\n"
-      "that freezes time out once.");
+      "\nThe exit status is 1 if a guarantee to Lookout's callers is violated: no call fails, "
+      "except\n"
+      "those in flight on an instance that is killed, and each caller's attempts on a frozen\n"
+      "instance time out only once.");
   command->callback([flags, &action] { action = [flags] { return run(*flags); }; });
 }
 

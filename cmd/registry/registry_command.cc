@@ -9,48 +9,23 @@
 #include "cmd/registry/dubbo_commands.h"
 #include "cmd/registry/flags.h"
 #include "cmd/registry/instance_commands.h"
+#include "cmd/registry/scope_flags.h"
 #include "cmd/registry/serve_command.h"
-#include "cmd/registry/xds_command.h"
-#include "lookout/api/labels.h"
+#include "cmd/registry/start_xds.h"
+#include "cmd/registry/xds_flags.h"
 
 namespace lookout::cmd {
 namespace {
 
+using registry_cmd::add_scope;
+using registry_cmd::add_style;
+using registry_cmd::add_xds;
+using registry_cmd::check_scope;
 using registry_cmd::Flags;
-
-void add_style(CLI::App& command, Flags& flags, std::vector<std::string> styles) {
-  command.add_option("--style", flags.style, "How services announce themselves")
-      ->check(CLI::IsMember(std::move(styles)))
-      ->type_name("STYLE")
-      ->capture_default_str();
-}
-
-void add_scope(CLI::App& command, Flags& flags) {
-  add_style(command, flags, {"kratos", "dubbo", "services"});
-  command
-      .add_option("-n,--namespace", flags.ns,
-                  "Look in this namespace (else that of the context, or default)")
-      ->type_name("NS");
-  command.add_flag("-A,--all-namespaces", flags.all_namespaces, "Look in all namespaces");
-  command.add_option("-l,--selector", flags.label_selector, "Only pods with these labels, too")
-      ->type_name("SELECTOR");
-}
-
-/// What add_scope() has added, if it makes sense.
-void check_scope(const Flags& flags) {
-  if (flags.all_namespaces && !flags.ns.empty()) {
-    throw CLI::ValidationError("-n and -A", "choose one of them");
-  }
-  try {
-    api::labels::parse(flags.label_selector);
-  } catch (const api::SelectorError& e) {
-    throw CLI::ValidationError("-l", e.what());
-  }
-}
 
 void add_unready(CLI::App& command, Flags& flags) {
   command.add_flag("--include-unready", flags.include_unready,
-                   "Instances that are not ready or on their way out, too");
+                   "Include instances that are not ready or are terminating");
 }
 
 void add_output(CLI::App& command, Flags& flags) {
@@ -63,47 +38,11 @@ void add_output(CLI::App& command, Flags& flags) {
 void add_pod(CLI::App& command, Flags& flags) {
   command
       .add_option("-n,--namespace", flags.ns,
-                  "The pod's namespace; default: that of the pod this runs in")
+                  "The pod's namespace; default: that of the pod that lookout runs in")
       ->type_name("NS");
-  command.add_option("--pod", flags.pod, "The pod to write to; default: the one this runs in")
+  command.add_option("--pod", flags.pod, "The pod to change; default: the one lookout runs in")
       ->type_name("NAME");
 }
-
-constexpr const char* kXdsFooter =
-    R"(It is an aggregated discovery service of xDS v3, state of the world and incremental.
-
-A gRPC client finds it by $GRPC_XDS_BOOTSTRAP, the name of a file such as this, and calls the
-target xds:///NAME:
-  {"xds_servers": [{"server_uri": "127.0.0.1:18000", "channel_creds": [{"type": "insecure"}],
-                    "server_features": ["xds_v3"]}],
-   "node": {"id": "shop/cart"}}
-
-Envoy has all services as clusters with this, and routes that name them (DELTA_GRPC: incremental):
-  node: {id: edge, cluster: edge}
-  dynamic_resources:
-    ads_config:
-      api_type: GRPC
-      transport_api_version: V3
-      grpc_services: [{envoy_grpc: {cluster_name: lookout}}]
-    cds_config: {ads: {}, resource_api_version: V3}
-  static_resources:
-    clusters:
-    - name: lookout
-      typed_extension_protocol_options:
-        envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
-          "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
-          explicit_http_config: {http2_protocol_options: {}}
-      load_assignment:
-        cluster_name: lookout
-        endpoints:
-        - lb_endpoints:
-          - endpoint:
-              address: {socket_address: {address: 127.0.0.1, port_value: 18000}}
-
-Examples:
-  lookout registry xds -n shop
-  lookout registry xds -A --style dubbo --scheme tri
-  lookout registry xds -A --listen 127.0.0.1:0)";
 
 /// Options that the other style would ignore.
 void refuse(const CLI::App& command, const Flags& flags, const std::string& style,
@@ -135,17 +74,17 @@ void refuse_for_a_key(const CLI::App& command) {
 
 }  // namespace
 
-void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& action) {
+void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   CLI::App* group = app.add_subcommand("registry", "Announce services, find them and show them");
-  // None is found out below: otherwise that is all that is said of a misspelt one, too.
+  // The callback checks for a missing command: CLI11 would report a misspelt one as missing.
   group->require_subcommand(0, 1);
   group->fallthrough();
   const auto flags = std::make_shared<Flags>();
   using Command = int (*)(const ConnectionFlags&, const Flags&);
-  const auto choose = [&connection, &action, flags](Command command) {
-    action = [&connection, flags, command] { return command(connection, *flags); };
+  const auto choose = [&common, &action, flags](Command command) {
+    action = [&common, flags, command] { return command(common.connection, *flags); };
   };
-  // With dubbo there are services, and below them the keys that they are made of.
+  // With dubbo, a NAME that begins with a slash is a key, not a service.
   const auto means_keys = [flags] {
     return flags->style == "dubbo" && flags->name.starts_with('/');
   };
@@ -160,13 +99,14 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
   add->add_option("--service-version", flags->version, "The version of the service")
       ->type_name("VERSION");
   add->add_option("--metadata", flags->metadata,
-                  "KEY=VALUE, any number of times; for dubbo, parameters of the URL")
+                  "Metadata of the instance; for dubbo, a parameter of the URL; can be repeated")
       ->type_name("KEY=VALUE");
-  add->add_option("--endpoint", flags->endpoints, "protocol://host:port, any number of times")
+  add->add_option("--endpoint", flags->endpoints, "protocol://host:port; can be repeated")
       ->type_name("URL");
   add->add_option("--value", flags->value, "dubbo: the value of the key");
-  add->add_option("--generation", flags->generation,
-                  "dubbo: the dubbo-go that is to find it; detect: as the other pods are labelled")
+  add->add_option(
+         "--generation", flags->generation,
+         "dubbo: the dubbo-go version of the consumers; detect: from the other pods' labels")
       ->check(CLI::IsMember({"detect", "1.4", "1.5"}))
       ->type_name("VERSION")
       ->capture_default_str();
@@ -189,9 +129,9 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
                                    : registry_cmd::register_instance);
   });
 
-  CLI::App* remove = group->add_subcommand("deregister", "Take an announcement back");
+  CLI::App* remove = group->add_subcommand("deregister", "Withdraw an announcement");
   remove->add_option("NAME", flags->name,
-                     "kratos: the service, to be sure that it is this one; dubbo: the key");
+                     "kratos: fail if the pod announces another service; dubbo: the key");
   add_style(*remove, *flags, {"kratos", "dubbo"});
   add_pod(*remove, *flags);
   remove->footer(
@@ -200,14 +140,14 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
       "  lookout registry deregister --style dubbo --pod user-1 /dubbo/com.example.User/providers");
   remove->callback([=] {
     if (flags->style == "dubbo" && flags->name.empty()) {
-      throw CLI::RequiredError("NAME (with --style dubbo: the key to take off)");
+      throw CLI::RequiredError("NAME (with --style dubbo: the key to remove)");
     }
     choose(flags->style == "dubbo" ? registry_cmd::dubbo_deregister
                                    : registry_cmd::deregister_instance);
   });
 
-  CLI::App* get = group->add_subcommand("get", "The instances of a service");
-  get->add_option("NAME", flags->name, "The service; for dubbo, or a prefix of keys: /dubbo/...")
+  CLI::App* get = group->add_subcommand("get", "Show the instances of a service");
+  get->add_option("NAME", flags->name, "The service; for dubbo also a prefix of keys: /dubbo/...")
       ->required();
   add_scope(*get, *flags);
   add_unready(*get, *flags);
@@ -225,7 +165,7 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
     choose(means_keys() ? registry_cmd::dubbo_get : registry_cmd::get_service);
   });
 
-  CLI::App* list = group->add_subcommand("ls", "All services, with their instances");
+  CLI::App* list = group->add_subcommand("ls", "List all services and their instances");
   add_scope(*list, *flags);
   add_output(*list, *flags);
   list->footer(
@@ -239,14 +179,15 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
   });
 
   CLI::App* watch = group->add_subcommand("watch", "Follow the instances of a service");
-  watch->add_option("NAME", flags->name, "The service; for dubbo, or a prefix of keys: /dubbo/...")
+  watch->add_option("NAME", flags->name, "The service; for dubbo also a prefix of keys: /dubbo/...")
       ->required();
   add_scope(*watch, *flags);
   add_unready(*watch, *flags);
   add_output(*watch, *flags);
   watch->footer(
-      "On a terminal it is a table that keeps itself up to date until Ctrl-C; elsewhere, and with\n"
-      "-o json, each change is told anew.\n\n"
+      "On a terminal, shows a table and updates it until Ctrl-C. Otherwise, and with -o json, "
+      "prints\n"
+      "the set again after each change.\n\n"
       "Examples:\n"
       "  lookout registry watch web -n shop\n"
       "  lookout registry watch web -n shop -o json\n"
@@ -257,24 +198,24 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
     choose(means_keys() ? registry_cmd::dubbo_watch : registry_cmd::watch_service);
   });
 
-  CLI::App* serve = group->add_subcommand("serve", "Serve a page that shows all services, live");
+  CLI::App* serve = group->add_subcommand("serve", "Serve a live web page of all services");
   add_scope(*serve, *flags);
   serve
       ->add_option("--listen", flags->listen,
-                   "Where to listen; port 0 takes a free one. There are no passwords: whoever\n"
-                   "reaches the address can read what services announce")
+                   "The address to listen on; port 0: any free port. There are no passwords:\n"
+                   "anybody who can reach the address can read what services announce")
       ->type_name("ADDR:PORT")
       ->capture_default_str();
   serve
       ->add_option("--allow-host", flags->allowed_hosts,
-                   "A name that the page is asked for under, besides addresses and localhost; any\n"
-                   "number of times")
+                   "Accept requests for this host name, besides addresses and localhost; can be\n"
+                   "repeated")
       ->type_name("NAME");
   serve->add_flag("--scrape", flags->scrape,
-                  "Show picks, errors and ejections, too: asks the pods that have the annotations\n"
-                  "prometheus.io/scrape, port and path for their metrics every ten seconds");
+                  "Also show picks, errors and ejections: scrapes the metrics of pods that have\n"
+                  "the annotations prometheus.io/scrape, port and path every ten seconds");
   serve->footer(
-      "The page only reads. The same as JSON is at /api/services and /api/services/NAME.\n\n"
+      "The page only reads. /api/services and /api/services/NAME serve the same data as JSON.\n\n"
       "Examples:\n"
       "  lookout registry serve -n shop --scrape\n"
       "  lookout registry serve -A\n"
@@ -284,28 +225,13 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
     check_scope(*flags);
     parse_listen_address(flags->listen);
     if (flags->scrape && flags->style == "services") {
-      throw CLI::ValidationError("--scrape", "only --style kratos and dubbo have pods to ask");
+      throw CLI::ValidationError("--scrape", "only --style kratos and dubbo have pods to scrape");
     }
     choose(registry_cmd::serve_page);
   });
 
-  CLI::App* xds =
-      group->add_subcommand("xds", "Serve all services to gRPC clients and Envoy (xDS)");
-  add_scope(*xds, *flags);
-  xds->add_option("--listen", flags->xds_listen,
-                  "Where to listen; port 0 takes a free one. There is no TLS and there are no\n"
-                  "passwords: whoever reaches the address can read where services are")
-      ->type_name("ADDR:PORT")
-      ->capture_default_str();
-  xds->add_option("--scheme", flags->schemes,
-                  "The endpoints to serve, any number of times: those of the first scheme that a\n"
-                  "service has; default: grpc, http, tri, dubbo, tcp")
-      ->type_name("SCHEME");
-  xds->footer(kXdsFooter);
-  xds->callback([=] {
-    check_scope(*flags);
-    parse_listen_address(flags->xds_listen);
-    choose(registry_cmd::serve_xds);
+  add_xds(*group, flags, [&common, &action] {
+    action = [&common] { return registry_cmd::start_xds(common.arguments); };
   });
 
   group->callback([group] {
@@ -314,8 +240,9 @@ void add_registry(CLI::App& app, const ConnectionFlags& connection, Action& acti
     }
   });
   group->footer(
-      "Styles: kratos and dubbo are those of the Go libraries; services are plain Kubernetes\n"
-      "services.\n\n"
+      "Styles: kratos and dubbo are the formats of the Go libraries; services are plain "
+      "Kubernetes\n"
+      "Services.\n\n"
       "Examples:\n"
       "  lookout registry ls -A\n"
       "  lookout registry get web -n shop -o json\n"

@@ -26,7 +26,8 @@ int serve_page(const ConnectionFlags& connection, const Flags& flags) {
   const auto server = make_server([&] { return std::make_unique<PageServer>(discovery, options); });
   server->start();
   if (!options.listen.is_loopback()) {
-    fmt::print(stderr, "lookout: whoever can reach this address can read what services announce\n");
+    fmt::print(stderr,
+               "lookout: anybody who can reach this address can read what services announce\n");
   }
   serving.announce_and_wait(
       fmt::format("Serving services ({}) at {}", options.source, server->url()));

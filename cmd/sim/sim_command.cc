@@ -151,7 +151,7 @@ void add_sim(CLI::App& app, Action& action) {
       ->type_name("FILE")
       ->check(CLI::ExistingFile)
       ->required();
-  command->add_option("--filter", flags->options.filter, "Which tests, as for --gtest_filter")
+  command->add_option("--filter", flags->options.filter, "The tests to run, as for --gtest_filter")
       ->type_name("PATTERN")
       ->capture_default_str();
   command
@@ -161,7 +161,7 @@ void add_sim(CLI::App& app, Action& action) {
             const auto seeds = sim::parse_seeds(text);
             if (!seeds)
               throw CLI::ValidationError(
-                  "--seeds", "\"" + text + "\" is no number and no range such as 5001-6000");
+                  "--seeds", "\"" + text + "\" is not a number or a range such as 5001-6000");
             flags->options.seeds = *seeds;
             flags->seeds = text;
           },
@@ -169,15 +169,16 @@ void add_sim(CLI::App& app, Action& action) {
           "allows)")
       ->type_name("N|A-B");
   add_duration(*command, "--for", flags->options.time, "Begin no new worlds after this time");
-  command->add_option("--jobs", flags->options.jobs, "Processes at a time (all processors)")
+  command->add_option("--jobs", flags->options.jobs, "Processes at a time (default: processors)")
       ->type_name("N")
       ->check(CLI::Range(1u, 4096u));
   flags->options.jobs = usable_processors();
   command->add_flag("--keep-going", flags->options.keep_going,
-                    "Count failures instead of ending with the first one");
+                    "Count failures instead of stopping at the first one");
   command->footer(
-      "Each world is made from a seed, so a failure can be repeated: the report says how. Tests\n"
-      "that are no LOOKOUT_SIM_TESTs are left out.\n\n"
+      "A seed determines everything in a world, so a failure can be repeated: the report says "
+      "how.\n"
+      "Tests that are not LOOKOUT_SIM_TESTs are skipped.\n\n"
       "Examples:\n"
       "  lookout sim build/my_test                                  # 1000 seeds of each\n"
       "  lookout sim build/my_test --filter Website.IsStable --seeds 100000\n"

@@ -133,7 +133,7 @@ std::optional<TestResult> TestRun::poll() {
     const std::string why = describe(status);
     out.seed = seed_in(log);
     out.report = fmt::format("{}: seeds {}: {}; it has printed:\n\n{}", test_, seeds_.text(),
-                             why.empty() ? "it is no program of GoogleTest tests" : why, log);
+                             why.empty() ? "it is not a GoogleTest program" : why, log);
   }
   return out;
 }

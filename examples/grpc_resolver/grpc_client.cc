@@ -1,5 +1,4 @@
-// Calls the gRPC service that others announce in the registry, once a second, whoever comes and
-// goes.
+// Calls a gRPC service once a second, following its instances in the registry.
 //
 //   grpc_client lookout:///greeter
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-// A gRPC service that announces its pod in the registry, and takes that back when it ends.
+// A gRPC service that announces its pod in the registry while it runs.
 //
-//   grpc_server SERVICE PORT        the pod is found as docs/registry.md says: $POD_NAME ...
+//   grpc_server SERVICE PORT        docs/registry.md says how it finds its pod: $POD_NAME ...
 #include <fmt/format.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
@@ -37,7 +37,7 @@ int main(int argc, char** argv) try {
     fmt::print(stderr, "usage: grpc_server SERVICE PORT\n");
     return 2;
   }
-  // Before any thread is made, so that all of them leave the signals to sigwait().
+  // Before any thread starts, so that all threads leave the signals to sigwait().
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);

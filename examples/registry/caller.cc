@@ -1,4 +1,4 @@
-// A caller: each call goes to an instance of the service, and to another one when that fails.
+// A caller: each call goes to an instance of the service, and to another one if it fails.
 //
 //   caller NAME [CALLS [curl|beast]]
 #include <fmt/format.h>

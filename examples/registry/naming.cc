@@ -1,5 +1,5 @@
-// The servers of a service as a list that is handed on when it changes: what a library with load
-// balancers of its own, such as brpc, needs.
+// Passes on the list of servers of a service when it changes, for a library with its own load
+// balancers, such as brpc.
 //
 //   naming NAME [SCHEME]
 #include "lookout/registry/clients/naming.h"

@@ -335,7 +335,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
       if (!self) co_return;
       const Freshness now = self->freshness();
       if (now.live || std::chrono::system_clock::now() - now.since < give_up_after) continue;
-      log::warn("registry: the API server has not been heard for {} ms: the client ends",
+      log::warn("registry: no contact with the API server for {} ms: closing the client",
                 give_up_after.count());
       self->close();
       co_return;
@@ -377,7 +377,7 @@ EventWatcher& EventWatcher::operator=(EventWatcher&& other) noexcept {
 
 NextEvent EventWatcher::next(std::stop_token stop, Deadline deadline) {
   if (client_->loop().running_in_this_thread()) {
-    throw InvalidArgument("next() on the event loop would block it: co_await async_next()");
+    throw InvalidArgument("next() would block the event loop: use co_await async_next()");
   }
   return queue_->wait(std::move(stop), deadline);
 }

@@ -30,7 +30,7 @@ std::string take(std::map<std::string, std::string>& parameters, const char* nam
 }
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
-  throw InvalidArgument(fmt::format("\"{}\" is no provider's URL: {}", text, why));
+  throw InvalidArgument(fmt::format("\"{}\" is not the URL of a provider: {}", text, why));
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ std::string parse(std::string_view annotation, Document& out) {
                        rapidjson::GetParseError_En(out.GetParseError()), out.GetErrorOffset());
   }
   if (out.IsNull()) out.SetArray();
-  return out.IsArray() ? "" : "the JSON in it is no array";
+  return out.IsArray() ? "" : "the JSON in it is not an array";
 }
 
 std::string_view text_of(const Value& value) {
@@ -89,7 +89,7 @@ const Value* member(const Value& object, char name) {
 
 /// Key and value, or why there are none.
 std::string read(const Value& element, Record& out) {
-  if (!element.IsObject()) return "is no object";
+  if (!element.IsObject()) return "is not an object";
   const Value* key = member(element, 'k');
   if (key == nullptr || !key->IsString()) return "has no key \"k\"";
   if (key->GetStringLength() == 0) return "has an empty key \"k\"";
@@ -97,7 +97,7 @@ std::string read(const Value& element, Record& out) {
   out.value.clear();
   const Value* value = member(element, 'v');
   if (value == nullptr || value->IsNull()) return {};
-  if (!value->IsString()) return "has a value \"v\" that is no string";
+  if (!value->IsString()) return "has a value \"v\" that is not a string";
   out.value = text_of(*value);
   return {};
 }

@@ -60,7 +60,7 @@ std::string patch(const std::string& id, const std::string& name, const std::str
 std::pair<std::string, std::string> parts_of(const Endpoint& endpoint) {
   if (!endpoint.valid()) {
     throw RegistrationError(
-        fmt::format("the endpoint \"{}\" is no URL: {}", endpoint.text(), endpoint.defect()));
+        fmt::format("the endpoint \"{}\" is not a URL: {}", endpoint.text(), endpoint.defect()));
   }
   if (endpoint.port() == 0) {
     throw RegistrationError(fmt::format(
@@ -87,8 +87,8 @@ std::map<std::string, std::string> protocols_of(const std::vector<Endpoint>& end
 
 std::string registration_patch(const ServiceInstance& instance, const std::string& uid) {
   if (instance.name.empty()) {
-    throw RegistrationError(fmt::format(
-        "the name is empty: label {} is what instances are found by", kServiceNameLabel));
+    throw RegistrationError(
+        fmt::format("the name is empty: instances are found by label {}", kServiceNameLabel));
   }
   check_label("name", kServiceNameLabel, instance.name);
   check_label("id", kServiceIdLabel, instance.id);
@@ -110,15 +110,15 @@ std::vector<std::string> undeclared_ports(const ServiceInstance& instance,
   for (const auto& endpoint : instance.endpoints) {
     if (endpoint.port() == 0 || declared.contains(endpoint.port())) continue;
     out.push_back(fmt::format(
-        "service {}: nobody will call {}, because no container of pod {} declares port {}: add "
+        "service {}: {} will not be called, because no container of pod {} declares port {}: add "
         "\"ports: [{{containerPort: {}}}]\" to the container",
         instance.name, endpoint.text(), object.key(), endpoint.port(), endpoint.port()));
   }
   if (instance.endpoints.empty() && declared.empty()) {
-    out.push_back(fmt::format(
-        "service {}: nobody will call this instance: it has no endpoints, and no container of pod "
-        "{} declares a port",
-        instance.name, object.key()));
+    out.push_back(
+        fmt::format("service {}: this instance will not be called: it has no endpoints, and no "
+                    "container of pod {} declares a port",
+                    instance.name, object.key()));
   }
   return out;
 }

@@ -21,8 +21,9 @@ int status_for(const RequestNote& request, Random& random) {
 
 /// Whether a fault of time can strike the process.
 bool strikes(FaultKind kind, const std::string& process) {
-  const bool of_etcd = kind == FaultKind::kNoLeader || kind == FaultKind::kCompact;
-  return process == kEtcd ? of_etcd || kind == FaultKind::kCrash : !of_etcd;
+  const bool of_etcd =
+      kind == FaultKind::kNoLeader || kind == FaultKind::kCompact || kind == FaultKind::kLag;
+  return process == kEtcd ? kind != FaultKind::kClockJump : !of_etcd;
 }
 
 milliseconds duration_of(FaultKind kind, const FaultOptions& options, Random& random) {
@@ -37,8 +38,11 @@ milliseconds duration_of(FaultKind kind, const FaultOptions& options, Random& ra
     case FaultKind::kStallStream:
     case FaultKind::kExpireWatch:
       return milliseconds(random.between(500, 30'000));
+    case FaultKind::kLateEvents:
+      return milliseconds(random.between(100, 20'000));
     case FaultKind::kFreeze:
     case FaultKind::kPartition:
+    case FaultKind::kLag:
       return milliseconds(random.between(1'000, std::max<std::int64_t>(longest, 1'001)));
     case FaultKind::kClockJump:
       return milliseconds(random.between(-600'000, 600'000));
@@ -60,6 +64,8 @@ bool fits(FaultKind kind, const RequestNote& request) {
     case FaultKind::kCutStream:
     case FaultKind::kStallStream:
     case FaultKind::kExpireWatch:
+    case FaultKind::kLateEvents:
+    case FaultKind::kRepeatEvents:
       return request.watches();
     case FaultKind::kStaleRead:
       return request.asks_any_version() || request.asks_first_state();
@@ -67,6 +73,7 @@ bool fits(FaultKind kind, const RequestNote& request) {
     case FaultKind::kRefuse:
     case FaultKind::kDelay:
     case FaultKind::kCrashBefore:
+    case FaultKind::kEdit:
       return true;
     case FaultKind::kHang:
       return !request.watches();

@@ -488,13 +488,12 @@ std::string EtcdData::keep_alive(std::string_view request, std::uint64_t member,
   return out.number(3, static_cast<std::uint64_t>(left.count())).text();
 }
 
-bool EtcdData::expire(TimePoint now) {
-  std::vector<std::int64_t> over;
+std::vector<std::int64_t> EtcdData::expired(TimePoint now) const {
+  std::vector<std::int64_t> out;
   for (const auto& [id, lease] : leases_) {
-    if (lease.expires <= now) over.push_back(id);
+    if (lease.expires <= now) out.push_back(id);
   }
-  for (const std::int64_t id : over) revoke(id);
-  return !over.empty();
+  return out;
 }
 
 std::optional<EtcdData::TimePoint> EtcdData::next_expiry() const {

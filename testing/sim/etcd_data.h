@@ -49,8 +49,8 @@ struct EtcdRange {
 };
 
 /// The keys of an etcd with all their versions since the last compaction, and its leases. Requests
-/// and answers are messages of etcdserverpb. Refusals are EtcdErrors with etcd's codes and words.
-/// Not thread-safe.
+/// and answers are messages of etcdserverpb. Refusals are EtcdErrors with etcd's codes and words. A
+/// copy of which the same is asked is the same. Not thread-safe.
 class EtcdData {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -84,8 +84,10 @@ class EtcdData {
   std::string grant(std::string_view request, std::uint64_t member, TimePoint now);
   std::string revoke(std::string_view request, std::uint64_t member);
   std::string keep_alive(std::string_view request, std::uint64_t member, TimePoint now);
-  /// Removes what hangs on leases that have expired. True if any has.
-  bool expire(TimePoint now);
+  /// Leases that have expired, and are still to be revoked.
+  std::vector<std::int64_t> expired(TimePoint now) const;
+  /// Removes a lease that there is, and what hangs on it.
+  void revoke(std::int64_t id);
   /// When the next lease expires.
   std::optional<TimePoint> next_expiry() const;
   /// Another leader: every lease gets its whole time again.
@@ -131,7 +133,6 @@ class EtcdData {
   bool holds(std::string_view compare) const;
   void commit(Writing writing);
   void detach(const std::string& key, std::int64_t lease);
-  void revoke(std::int64_t id);
   Revision now_in(const Writing& writing) const {
     return writing.changes.empty() ? revision_ : writing.revision;
   }

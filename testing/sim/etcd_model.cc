@@ -88,10 +88,13 @@ struct EtcdModel::Stream {
 /// A client's connections to one member.
 class EtcdModel::Line : public grpc::Carrier {
  public:
-  Line(std::shared_ptr<EtcdModel> model, asio::io_context& context, int member, unsigned client)
+  Line(std::shared_ptr<EtcdModel> model, asio::io_context& context, const grpc::Server& server,
+       int member, unsigned client)
       : Carrier(context),
         model_(std::move(model)),
         context_(&context),
+        connect_timeout_(server.connect_timeout),
+        silence_(server.ping_after + server.ping_timeout),
         member_(member),
         client_(client),
         ticker_(std::in_place, strand()) {}
@@ -117,21 +120,14 @@ class EtcdModel::Line : public grpc::Carrier {
       told(note, "connection refused");
       return call->fail(Kind::kRefused, "connection refused");
     }
-    call->opened();
-    call->stream = ++last_;
-    if (fault && fault->kind == FaultKind::kLoseRequest) {
-      running_.emplace(call->stream, call);
-      later(model_->latency(), [this, call, note] { break_off(call, note); });
-    } else if (note.watches()) {
-      begin_stream(std::move(call), std::move(note), fault);
-    } else {
-      begin_unary(std::move(call), std::move(note), std::move(fault));
-    }
+    if (!connected_ && is_frozen()) return wait_for_connection({call, note, fault});
+    connected_ = true;
+    open(std::move(call), std::move(note), std::move(fault));
   }
 
   void send(const std::shared_ptr<grpc::CallState>& call, const std::string& message) override {
     const std::uint32_t id = call->stream;
-    later(model_->latency(), [this, id, message] {
+    arrive([this, id, message] {
       if (const StreamPtr stream = find(id)) take(*stream, message);
     });
   }
@@ -139,14 +135,17 @@ class EtcdModel::Line : public grpc::Carrier {
   void consumed(const std::shared_ptr<grpc::CallState>&, std::size_t) override {}
 
   void cancel(const std::shared_ptr<grpc::CallState>& call) override {
+    std::erase_if(connecting_, [&](const Begun& begun) { return begun.call == call; });
     running_.erase(call->stream);
     streams_.erase(call->stream);
+    unheard_.erase(call->stream);
   }
 
   void close() override {
     closed_ = true;
     // It belongs to the loop, which may go before the last one who has a call.
     ticker_.reset();
+    held_.clear();
     end_all(Kind::kCancelled, "the client was closed");
   }
 
@@ -159,6 +158,27 @@ class EtcdModel::Line : public grpc::Carrier {
 
   void lose_connections() { end_all(Kind::kBroken, "the connection broke"); }
 
+  /// The member does not run for so long. With `for_good`, what there is will never be heard of.
+  void freeze(milliseconds duration, bool for_good) {
+    if (for_good && connected_) {
+      deaf_ = true;
+      for (auto& [id, call] : std::exchange(running_, {})) unheard_.emplace(id, std::move(call));
+      for (auto& [id, stream] : std::exchange(streams_, {})) unheard_.emplace(id, stream->call);
+      held_.clear();
+    }
+    watch_silence();
+    later(duration, [this] { thaw(); });
+  }
+
+  /// The member notices when it has not heard of a leader for the time of an election.
+  void cut_off(milliseconds duration) {
+    const milliseconds election(1000 + model_->draw(1000));
+    serve(election, [this] {
+      if (no_leader_until() > Clock::now()) lose_leader();
+    });
+    serve(duration, [this] { pump_all(); });
+  }
+
   void lose_leader() {
     const auto all = streams_;
     for (const auto& [id, stream] : all) {
@@ -168,12 +188,19 @@ class EtcdModel::Line : public grpc::Carrier {
 
   void heal() {
     for (auto& [id, stream] : streams_) stream->silent_until = {};
+    thaw();
     pump_all();
   }
 
-  /// Something may be told.
+  /// Something may be told: now, and when the member has applied more.
   void pump_all() {
     for (auto& [id, stream] : streams_) pump_soon(stream);
+    const auto then = model_->applies_next(member_);
+    if (!then || streams_.empty() || std::exchange(pump_later_, true)) return;
+    serve(until_then(*then), [this] {
+      pump_later_ = false;
+      pump_all();
+    });
   }
 
   std::atomic<bool> pump_posted{false};
@@ -181,6 +208,11 @@ class EtcdModel::Line : public grpc::Carrier {
  private:
   using Call = std::shared_ptr<grpc::CallState>;
   using StreamPtr = std::shared_ptr<Stream>;
+  struct Begun {
+    Call call;
+    EtcdCall note;
+    std::optional<Fault> fault;
+  };
 
   /// Calls f on the strand after that time, unless the line has been closed.
   template <class F>
@@ -192,10 +224,11 @@ class EtcdModel::Line : public grpc::Carrier {
       return;
     }
     const auto timer = std::make_shared<asio::steady_timer>(strand(), time);
-    timer->async_wait([timer, weak = weak_from_this(), f = std::move(f)](const auto& error) {
-      const auto self = weak.lock();
-      if (!error && self != nullptr && !static_cast<Line&>(*self).closed_) f();
-    });
+    timer->async_wait(
+        [timer, weak = weak_from_this(), f = std::move(f)](const auto& error) mutable {
+          const auto self = weak.lock();
+          if (!error && self != nullptr && !static_cast<Line&>(*self).closed_) f();
+        });
   }
 
   StreamPtr find(std::uint32_t id) const {
@@ -205,11 +238,104 @@ class EtcdModel::Line : public grpc::Carrier {
 
   bool is_down() const {
     const std::lock_guard lock(model_->mutex_);
-    return Clock::now() < model_->down_until_[static_cast<std::size_t>(member_)];
+    return Clock::now() < model_->member(member_).down_until;
+  }
+  bool is_apart() const {
+    const std::lock_guard lock(model_->mutex_);
+    return Clock::now() < model_->member(member_).apart_until;
+  }
+  bool is_frozen() const {
+    const std::lock_guard lock(model_->mutex_);
+    return Clock::now() < model_->member(member_).frozen_until;
   }
   Clock::time_point no_leader_until() const {
     const std::lock_guard lock(model_->mutex_);
-    return model_->no_leader_until_;
+    return std::max(model_->no_leader_until(), model_->member(member_).apart_until);
+  }
+  Revision revision() const {
+    const std::lock_guard lock(model_->mutex_);
+    return model_->data_of(member_).revision();
+  }
+
+  /// Calls f on the strand after that time, or as soon as the member runs.
+  template <class F>
+  void serve(std::chrono::microseconds time, F f) {
+    later(time, [this, f = std::move(f)]() mutable {
+      if (is_frozen()) {
+        held_.emplace_back(std::move(f));
+      } else {
+        f();
+      }
+    });
+  }
+  /// When a message has come to the member.
+  template <class F>
+  void arrive(F f) {
+    serve(model_->latency(), std::move(f));
+  }
+
+  // --- connections that say nothing
+
+  void wait_for_connection(Begun call) {
+    connecting_.push_back(std::move(call));
+    if (connecting_.size() > 1) return;
+    Clock::time_point runs;
+    {
+      const std::lock_guard lock(model_->mutex_);
+      runs = model_->member(member_).frozen_until;
+    }
+    later(until_then(runs), [this] { thaw(); });
+    later(connect_timeout_, [this, attempt = ++attempt_] {
+      if (attempt != attempt_) return;
+      const std::string why = fmt::format("no connection within {} ms", connect_timeout_.count());
+      for (const Begun& begun : std::exchange(connecting_, {})) {
+        told(begun.note, why);
+        begun.call->fail(Kind::kUnreachable, why);
+      }
+    });
+  }
+
+  /// The member runs again, unless it was frozen once more.
+  void thaw() {
+    if (is_frozen()) return;
+    ++heard_;
+    for (auto& f : std::exchange(held_, {})) f();
+    ++attempt_;
+    for (Begun& begun : std::exchange(connecting_, {})) {
+      connected_ = true;
+      open(std::move(begun.call), std::move(begun.note), std::move(begun.fault));
+    }
+    pump_all();
+  }
+
+  /// The client pings a server that says nothing while calls run, and gives the connection up.
+  void watch_silence() {
+    const bool has_calls = !running_.empty() || !streams_.empty() || !unheard_.empty();
+    if (watching_silence_ || !has_calls || !(deaf_ || is_frozen())) return;
+    watching_silence_ = true;
+    later(silence_, [this, heard = heard_] {
+      watching_silence_ = false;
+      if (!deaf_ && (heard != heard_ || !is_frozen())) return watch_silence();
+      // What the member has been sent, it may find when it runs again.
+      std::erase_if(held_, [this](const auto&) { return model_->draw(2) == 0; });
+      end_all(Kind::kBroken, "the server is silent");
+    });
+  }
+
+  void open(Call call, EtcdCall note, std::optional<Fault> fault) {
+    call->opened();
+    call->stream = ++last_;
+    if (deaf_) {
+      unheard_.emplace(call->stream, std::move(call));
+    } else if (fault && fault->kind == FaultKind::kLoseRequest) {
+      running_.emplace(call->stream, call);
+      later(model_->latency(), [this, call, note] { break_off(call, note); });
+    } else if (note.watches()) {
+      begin_stream(std::move(call), std::move(note), fault);
+    } else {
+      begin_unary(std::move(call), std::move(note), std::move(fault));
+    }
+    watch_silence();
   }
 
   static std::string key_of(const std::string& method, std::string_view message) {
@@ -225,10 +351,19 @@ class EtcdModel::Line : public grpc::Carrier {
   }
 
   void end_all(Kind kind, const std::string& why) {
+    connected_ = false;
+    deaf_ = false;
+    ++heard_;
     const auto running = std::exchange(running_, {});
     const auto streams = std::exchange(streams_, {});
+    const auto unheard = std::exchange(unheard_, {});
+    const auto connecting = std::exchange(connecting_, {});
     for (const auto& [id, call] : running) call->fail(kind, why);
     for (const auto& [id, stream] : streams) stream->call->fail(kind, why);
+    for (const auto& [id, call] : unheard) call->fail(kind, why);
+    // These were never sent.
+    const Kind not_begun = kind == Kind::kBroken ? Kind::kUnreachable : kind;
+    for (const Begun& begun : connecting) begun.call->fail(not_begun, why);
   }
 
   void break_off(const Call& call, const EtcdCall& note) {
@@ -244,37 +379,42 @@ class EtcdModel::Line : public grpc::Carrier {
     const auto struck_by = [&](FaultKind kind) { return fault && fault->kind == kind; };
     if (struck_by(FaultKind::kHang)) return;
     if (struck_by(FaultKind::kRefuse)) {
-      later(model_->latency(),
-            [this, call, note, which = fault->status] { answer(call, note, {}, refusal(which)); });
+      arrive([this, call, note, which = fault->status] { answer(call, note, {}, refusal(which)); });
       return;
     }
-    later(model_->latency(), [this, call, note, fault, since = Clock::now()] {
-      wait_for_leader(call, note, fault, since);
-    });
+    arrive([this, call, note, fault] { wait_for_leader(call, note, fault, Clock::now()); });
   }
 
   void wait_for_leader(const Call& call, const EtcdCall& note, const std::optional<Fault>& fault,
                        Clock::time_point since) {
     const auto until = no_leader_until();
     const auto now = Clock::now();
-    const bool local = note.method.starts_with("Maintenance/");
-    if (now >= until || local) return carry_out(call, note, fault);
-    const auto left = std::chrono::ceil<std::chrono::microseconds>(until - now);
+    if (now >= until || is_local(note, *call)) return carry_out(call, note, fault, since);
     if (until <= since + kRequestTimeout) {
       // Whoever waits for a read is told that the leader is another one; writes go on.
-      later(left, [this, call, note, fault] {
-        if (note.writes() || model_->draw(2) == 0) return carry_out(call, note, fault);
+      serve(until_then(until), [this, call, note, fault, since] {
+        if (note.writes() || model_->draw(2) == 0) return carry_out(call, note, fault, since);
         answer(call, note, {}, refusal(1));
       });
       return;
     }
     // A proposal may still be carried out by the next leader, behind its answer.
-    const bool zombie = note.writes() && model_->draw(3) == 0;
-    if (zombie) later(left, [this, call, note] { execute(call, note); });
-    later(since + kRequestTimeout - now < Clock::duration(0)
-              ? std::chrono::microseconds(0)
-              : std::chrono::ceil<std::chrono::microseconds>(since + kRequestTimeout - now),
+    const bool zombie = note.writes() && !is_apart() && model_->draw(3) == 0;
+    if (zombie) serve(until_then(until), [this, call, note] { execute(call, note); });
+    serve(until_then(since + kRequestTimeout),
           [this, call, note] { answer(call, note, {}, refusal(2)); });
+  }
+
+  /// What a member answers alone, as it sees it.
+  static bool is_local(const EtcdCall& note, const grpc::CallState& call) {
+    constexpr std::uint64_t kSerializable = 7;
+    return note.method.starts_with("Maintenance/") || note.method == "Auth/Authenticate" ||
+           (note.method == "KV/Range" && number_in(call.request.message, kSerializable) != 0);
+  }
+
+  static std::chrono::microseconds until_then(Clock::time_point then) {
+    return std::max(std::chrono::ceil<std::chrono::microseconds>(then - Clock::now()),
+                    std::chrono::microseconds(0));
   }
 
   struct Result {
@@ -290,15 +430,45 @@ class EtcdModel::Line : public grpc::Carrier {
     }
   }
 
-  void carry_out(const Call& call, const EtcdCall& note, const std::optional<Fault>& fault) {
-    Result result = execute(call, note);
-    tick_soon();  // there may be a lease now
+  /// Reads see at least what had been written when they came; whatever is written is answered when the
+  /// member has applied it, too.
+  void carry_out(const Call& call, const EtcdCall& note, const std::optional<Fault>& fault,
+                 Clock::time_point since) {
+    const bool reads = note.method == "KV/Range";
+    Result result;
+    if (!reads) {
+      result = execute(call, note);
+      tick_soon();  // there may be a lease now
+    }
+    if (is_local(note, *call))
+      return reply(call, note, fault, reads ? execute(call, note) : result);
+    wait_until_applied(model_->written(), since,
+                       [this, call, note, fault, reads, result](bool in_time) {
+                         if (!in_time) return answer(call, note, {}, refusal(2));
+                         reply(call, note, fault, reads ? execute(call, note) : result);
+                       });
+  }
+
+  /// Calls done(true) when the member has applied so much; done(false) if that takes too long.
+  template <class F>
+  void wait_until_applied(std::uint64_t written, Clock::time_point since, F done) {
+    const auto then = model_->applied_at(member_, written);
+    if (!then) return done(true);
+    if (Clock::now() >= since + kRequestTimeout) return done(false);
+    serve(until_then(std::min(*then, since + kRequestTimeout)),
+          [this, written, since, done = std::move(done)]() mutable {
+            wait_until_applied(written, since, std::move(done));
+          });
+  }
+
+  void reply(const Call& call, const EtcdCall& note, const std::optional<Fault>& fault,
+             Result result) {
     const auto struck_by = [&](FaultKind kind) { return fault && fault->kind == kind; };
     std::chrono::microseconds delay = model_->latency();
     if (struck_by(FaultKind::kDelay)) delay += fault->duration;
     const bool lost = struck_by(FaultKind::kLoseAnswer);
     if (struck_by(FaultKind::kFailAfter)) result = {{}, refusal(2)};
-    later(delay, [this, call, note, lost, result = std::move(result)] {
+    serve(delay, [this, call, note, lost, result = std::move(result)] {
       if (lost) return break_off(call, note);
       answer(call, note, result.message, result.error);
     });
@@ -337,7 +507,7 @@ class EtcdModel::Line : public grpc::Carrier {
     if (fault) {
       switch (fault->kind) {
         case FaultKind::kRefuse:
-          later(delay, [this, stream, which = fault->status] { end(stream, refusal(which)); });
+          serve(delay, [this, stream, which = fault->status] { end(stream, refusal(which)); });
           return;
         case FaultKind::kDelay:
           delay += fault->duration;
@@ -357,7 +527,7 @@ class EtcdModel::Line : public grpc::Carrier {
           break;
       }
     }
-    later(delay, [this, id] {
+    serve(delay, [this, id] {
       if (const StreamPtr begun = find(id)) take(*begun, begun->call->request.message);
     });
   }
@@ -424,7 +594,7 @@ class EtcdModel::Line : public grpc::Carrier {
     try {
       model_->check_token(stream.call->request, true);
     } catch (const EtcdError& e) {
-      tell(stream, -1, model_->revision(),
+      tell(stream, -1, revision(),
            Proto().number(3, 1).number(4, 1).bytes(
                6, "rpc error: code = PermissionDenied desc = " + std::string(e.what())));
       return;
@@ -436,8 +606,12 @@ class EtcdModel::Line : public grpc::Carrier {
     watch.previous = number_in(create, watch_field::kPrevious) != 0;
     watch.notify = number_in(create, watch_field::kNotify) != 0;
     watch.fragments = number_in(create, watch_field::kFragment) != 0;
-    const Revision revision = model_->revision();
-    watch.compacted = model_->compacted();
+    Revision revision = 0;
+    {
+      const std::lock_guard lock(model_->mutex_);
+      revision = model_->data_of(member_).revision();
+      watch.compacted = model_->data_of(member_).compacted();
+    }
     watch.next = number_in(create, watch_field::kStart);
     if (watch.next == 0) watch.next = revision + 1;
     auto id = static_cast<std::int64_t>(number_in(create, watch_field::kId));
@@ -455,7 +629,7 @@ class EtcdModel::Line : public grpc::Carrier {
       if (is_silent(stream)) return;
       pump(stream, false);
     }
-    Revision revision = model_->revision();
+    Revision revision = this->revision();
     if (model_->tells_progress_) {
       for (const auto& [id, watch] : stream.watches) revision = std::min(revision, watch.next - 1);
     }
@@ -470,11 +644,13 @@ class EtcdModel::Line : public grpc::Carrier {
     give(*stream.call, message.text() + rest.text());
   }
 
-  static bool is_silent(const Stream& stream) { return Clock::now() < stream.silent_until; }
+  bool is_silent(const Stream& stream) const {
+    return Clock::now() < stream.silent_until || is_frozen();
+  }
 
   void pump_soon(const StreamPtr& stream) {
     if (std::exchange(stream->pumping, true)) return;
-    later(model_->latency(), [this, stream] {
+    serve(model_->latency(), [this, stream] {
       stream->pumping = false;
       if (streams_.contains(stream->call->stream)) pump(*stream, false);
     });
@@ -497,7 +673,7 @@ class EtcdModel::Line : public grpc::Carrier {
     Revision compacted = 0;
     {
       const std::lock_guard lock(model_->mutex_);
-      const EtcdData& data = model_->data_;
+      const EtcdData& data = model_->data_of(member_);
       revision = data.revision();
       if (watch.next > revision) return true;
       // A watch may begin at that very revision. One that was there before might miss a deletion and
@@ -577,12 +753,7 @@ class EtcdModel::Line : public grpc::Carrier {
     if (closed_) return;
     tick_at_.reset();
     const auto now = Clock::now();
-    bool expired = false;
-    {
-      const std::lock_guard lock(model_->mutex_);
-      if (now >= model_->no_leader_until_) expired = model_->data_.expire(now);
-    }
-    if (expired) model_->notify_all();
+    model_->expire_leases();
     if (next_notice_ && now >= *next_notice_) {
       next_notice_.reset();
       for (auto& [id, stream] : streams_) notify_progress(*stream);
@@ -592,7 +763,7 @@ class EtcdModel::Line : public grpc::Carrier {
 
   void notify_progress(Stream& stream) {
     if (is_silent(stream)) return;
-    const Revision revision = model_->revision();
+    const Revision revision = this->revision();
     for (auto& [id, watch] : stream.watches) {
       const bool quiet = !std::exchange(watch.told, false);
       if (watch.notify && quiet && watch.next > revision) tell(stream, id, revision, Proto());
@@ -601,6 +772,8 @@ class EtcdModel::Line : public grpc::Carrier {
 
   const std::shared_ptr<EtcdModel> model_;
   const asio::io_context* const context_;  // to be compared only
+  const milliseconds connect_timeout_;
+  const milliseconds silence_;  // ends a connection
   const int member_;
   const unsigned client_;
   std::optional<asio::steady_timer> ticker_;
@@ -610,6 +783,17 @@ class EtcdModel::Line : public grpc::Carrier {
   std::uint32_t last_ = 0;
   std::map<std::uint32_t, Call> running_;
   std::map<std::uint32_t, StreamPtr> streams_;
+  bool pump_later_ = false;
+  bool connected_ = false;
+  // While the member does not run: calls that wait for a connection, and what it finds then.
+  std::vector<Begun> connecting_;
+  std::uint64_t attempt_ = 0;
+  std::vector<std::function<void()>> held_;
+  // The connection leads to a machine that is gone; its calls.
+  bool deaf_ = false;
+  std::map<std::uint32_t, Call> unheard_;
+  bool watching_silence_ = false;
+  std::uint64_t heard_ = 0;  // changes when the member is heard of again, or the connection ends
 };
 
 // -------------------------------------------------------------------------------------- EtcdModel
@@ -624,7 +808,7 @@ EtcdModel::EtcdModel(EtcdModelOptions options, EtcdEvents* events)
       tells_progress_(etcd3::has_sound_progress(options_.data.version)),
       data_(options_.data),
       random_(options_.seed),
-      down_until_(static_cast<std::size_t>(options_.members)) {}
+      members_(static_cast<std::size_t>(options_.members)) {}
 
 EtcdModel::~EtcdModel() = default;
 
@@ -640,7 +824,7 @@ std::shared_ptr<grpc::Carrier> EtcdModel::create(asio::io_context& context,
   const auto all = endpoints();
   const auto found = std::find(all.begin(), all.end(), server.url);
   if (found == all.end())
-    throw InvalidArgument(fmt::format("{} is no member of the simulated etcd", server.url));
+    throw InvalidArgument(fmt::format("{} is not a member of the simulated etcd", server.url));
   const std::lock_guard lock(mutex_);
   std::erase_if(lines_, [](const auto& weak) { return weak.expired(); });
   unsigned client = 0;
@@ -649,21 +833,30 @@ std::shared_ptr<grpc::Carrier> EtcdModel::create(asio::io_context& context,
     if (other != nullptr && other->is_of(context)) client = other->client();
   }
   if (client == 0) client = ++clients_;
-  auto line = std::make_shared<Line>(shared_from_this(), context,
+  auto line = std::make_shared<Line>(shared_from_this(), context, server,
                                      static_cast<int>(found - all.begin()), client);
   lines_.push_back(line);
   return line;
 }
 
-void EtcdModel::notify_all() {
-  std::vector<std::shared_ptr<Line>> lines;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& weak : lines_) {
-      if (auto line = weak.lock()) lines.push_back(std::move(line));
-    }
+EtcdModel::Clock::time_point EtcdModel::Member::applies_at(Clock::time_point now) const {
+  const auto late = now < late_until ? std::min(now + late_by, late_until) : now;
+  const auto out = std::max({now, frozen_until, apart_until, late});
+  return behind.empty() ? out : std::max(out, behind.back().at);
+}
+
+EtcdModel::Lines EtcdModel::lines(std::optional<int> member) const {
+  const std::lock_guard lock(mutex_);
+  Lines out;
+  for (const auto& weak : lines_) {
+    auto line = weak.lock();
+    if (line != nullptr && (!member || line->member() == *member)) out.push_back(std::move(line));
   }
-  for (const auto& line : lines) {
+  return out;
+}
+
+void EtcdModel::notify_all() {
+  for (const auto& line : lines()) {
     if (line->pump_posted.exchange(true)) continue;
     line->post([](grpc::Carrier& carrier) {
       auto& self = static_cast<Line&>(carrier);
@@ -673,6 +866,86 @@ void EtcdModel::notify_all() {
   }
 }
 
+const EtcdData& EtcdModel::data_of(int number) {
+  Member& one = member(number);
+  if (one.data == nullptr) return data_;
+  const auto now = Clock::now();
+  if (now < one.frozen_until || now < one.apart_until) return *one.data;
+  while (!one.behind.empty() && one.behind.front().at <= now) {
+    one.behind.front().apply(*one.data);
+    one.behind.pop_front();
+  }
+  if (one.behind.empty()) one.data.reset();
+  return one.data != nullptr ? *one.data : data_;
+}
+
+template <class F>
+auto EtcdModel::commit(F apply) {
+  const auto now = Clock::now();
+  for (int i = 0; i < options_.members; ++i) {
+    data_of(i);
+    Member& one = member(i);
+    const auto at = one.applies_at(now);
+    if (at <= now) continue;
+    if (one.data == nullptr) one.data = std::make_unique<EtcdData>(data_);
+    one.behind.push_back({at, [apply](EtcdData& data) {
+                            try {
+                              apply(data);
+                            } catch (const EtcdError&) {
+                              // It was refused, and so it is here.
+                            }
+                          }});
+  }
+  ++written_;
+  return apply(data_);
+}
+
+std::uint64_t EtcdModel::written() const {
+  const std::lock_guard lock(mutex_);
+  return written_;
+}
+
+std::optional<EtcdModel::Clock::time_point> EtcdModel::applied_at(int number,
+                                                                  std::uint64_t written) {
+  const std::lock_guard lock(mutex_);
+  data_of(number);
+  const Member& one = member(number);
+  const std::uint64_t applied = written_ - one.behind.size();
+  if (applied >= written) return std::nullopt;
+  return std::max({one.behind[written - applied - 1].at, one.frozen_until, one.apart_until});
+}
+
+std::optional<EtcdModel::Clock::time_point> EtcdModel::applies_next(int number) {
+  const std::lock_guard lock(mutex_);
+  data_of(number);
+  const Member& one = member(number);
+  if (one.behind.empty()) return std::nullopt;
+  return std::max({one.behind.front().at, one.frozen_until, one.apart_until});
+}
+
+/// A leader needs most members.
+EtcdModel::Clock::time_point EtcdModel::no_leader_until() const {
+  std::vector<Clock::time_point> back;
+  back.reserve(members_.size());
+  for (const Member& one : members_) back.push_back(one.is_back_at());
+  std::sort(back.begin(), back.end());
+  return std::max(no_leader_until_, back[back.size() / 2]);
+}
+
+void EtcdModel::expire_leases() {
+  const auto now = Clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    if (now < no_leader_until()) return;
+    const std::vector<std::int64_t> over = data_.expired(now);
+    if (over.empty()) return;
+    commit([over](EtcdData& data) {
+      for (const std::int64_t id : over) data.revoke(id);
+    });
+  }
+  notify_all();
+}
+
 std::string EtcdModel::execute(const std::string& method, std::string_view message, int member) {
   const std::uint64_t id = member_id(member);
   std::string out;
@@ -680,23 +953,32 @@ std::string EtcdModel::execute(const std::string& method, std::string_view messa
     const std::lock_guard lock(mutex_);
     const Revision before = data_.revision();
     const auto now = Clock::now();
-    if (method == "KV/Range") return data_.range(message, id);
+    const auto write = [&](auto function) {
+      return commit([function, id, text = std::string(message)](EtcdData& data) {
+        return function(data, text, id);
+      });
+    };
+    if (method == "KV/Range") return data_of(member).range(message, id);
     if (method == "Lease/LeaseKeepAlive") return data_.keep_alive(message, id, now);
     if (method == "Maintenance/Status") return status(member);
     if (method == "Cluster/MemberList") return member_list(member);
     if (method == "Auth/Authenticate") return authenticate(message, member);
     if (method == "KV/Put") {
-      out = data_.put(message, id);
+      out = write([](EtcdData& data, const auto& text, auto who) { return data.put(text, who); });
     } else if (method == "KV/DeleteRange") {
-      out = data_.remove(message, id);
+      out =
+          write([](EtcdData& data, const auto& text, auto who) { return data.remove(text, who); });
     } else if (method == "KV/Txn") {
-      out = data_.txn(message, id);
+      out = write([](EtcdData& data, const auto& text, auto who) { return data.txn(text, who); });
     } else if (method == "KV/Compact") {
-      return data_.compact(message, id);
+      return write(
+          [](EtcdData& data, const auto& text, auto who) { return data.compact(text, who); });
     } else if (method == "Lease/LeaseGrant") {
-      return data_.grant(message, id, now);
+      return write(
+          [now](EtcdData& data, const auto& text, auto who) { return data.grant(text, who, now); });
     } else if (method == "Lease/LeaseRevoke") {
-      out = data_.revoke(message, id);
+      out =
+          write([](EtcdData& data, const auto& text, auto who) { return data.revoke(text, who); });
     } else {
       constexpr int kUnimplemented = 12;
       throw EtcdError(kUnimplemented, "unknown service etcdserverpb." + method);
@@ -708,9 +990,9 @@ std::string EtcdModel::execute(const std::string& method, std::string_view messa
 }
 
 /// With the mutex locked, as those below.
-std::string EtcdModel::status(int member) const {
+std::string EtcdModel::status(int member) {
   Proto out;
-  out.message(1, data_.header(data_.revision(), member_id(member)));
+  out.message(1, data_.header(data_of(member).revision(), member_id(member)));
   out.bytes(2, options_.data.version).number(3, 20480).number(4, member_id(0));
   return out.text();
 }
@@ -764,51 +1046,73 @@ std::uint64_t EtcdModel::draw(std::uint64_t below) {
 
 void EtcdModel::compact(Revision revision) {
   const std::lock_guard lock(mutex_);
-  data_.compact(revision);
+  commit([revision](EtcdData& data) { data.compact(revision); });
 }
 
-void EtcdModel::restart(int member, milliseconds down) {
-  std::vector<std::shared_ptr<Line>> lines;
+void EtcdModel::restart(int number, milliseconds down) {
   {
     const std::lock_guard lock(mutex_);
-    down_until_.at(static_cast<std::size_t>(member)) = Clock::now() + down;
+    member(number).down_until = Clock::now() + down;
     data_.renew_leases(Clock::now() + down);
-    for (const auto& weak : lines_) {
-      if (auto line = weak.lock(); line != nullptr && line->member() == member)
-        lines.push_back(std::move(line));
-    }
   }
-  for (const auto& line : lines) {
+  for (const auto& line : lines(number)) {
     line->post([](grpc::Carrier& carrier) { static_cast<Line&>(carrier).lose_connections(); });
   }
 }
 
 void EtcdModel::lose_leader(milliseconds duration) {
-  std::vector<std::shared_ptr<Line>> lines;
   {
     const std::lock_guard lock(mutex_);
     no_leader_until_ = Clock::now() + duration;
     data_.renew_leases(no_leader_until_);
-    for (const auto& weak : lines_) {
-      if (auto line = weak.lock()) lines.push_back(std::move(line));
-    }
   }
-  for (const auto& line : lines) {
+  for (const auto& line : lines()) {
     line->post([](grpc::Carrier& carrier) { static_cast<Line&>(carrier).lose_leader(); });
   }
 }
 
-void EtcdModel::heal() {
-  std::vector<std::shared_ptr<Line>> lines;
+void EtcdModel::delay(int number, milliseconds by, milliseconds duration) {
+  const std::lock_guard lock(mutex_);
+  Member& one = member(number);
+  one.late_by = by;
+  one.late_until = std::max(one.late_until, Clock::now() + duration);
+}
+
+void EtcdModel::freeze(int number, milliseconds duration, bool for_good) {
   {
     const std::lock_guard lock(mutex_);
-    std::fill(down_until_.begin(), down_until_.end(), Clock::time_point());
-    no_leader_until_ = {};
-    for (const auto& weak : lines_) {
-      if (auto line = weak.lock()) lines.push_back(std::move(line));
-    }
+    auto& until = member(number).frozen_until;
+    until = std::max(until, Clock::now() + duration);
   }
-  for (const auto& line : lines) {
+  for (const auto& line : lines(number)) {
+    line->post([for_good, duration](grpc::Carrier& carrier) {
+      static_cast<Line&>(carrier).freeze(duration, for_good);
+    });
+  }
+}
+
+void EtcdModel::cut_off(int number, milliseconds duration) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto& until = member(number).apart_until;
+    until = std::max(until, Clock::now() + duration);
+  }
+  for (const auto& line : lines(number)) {
+    line->post(
+        [duration](grpc::Carrier& carrier) { static_cast<Line&>(carrier).cut_off(duration); });
+  }
+}
+
+void EtcdModel::heal() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (Member& one : members_) {
+      for (const Entry& entry : one.behind) entry.apply(*one.data);
+      one = {};
+    }
+    no_leader_until_ = {};
+  }
+  for (const auto& line : lines()) {
     line->post([](grpc::Carrier& carrier) { static_cast<Line&>(carrier).heal(); });
   }
 }

@@ -1,8 +1,10 @@
 // An etcd in memory, with everything that goes wrong with one.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -75,8 +77,11 @@ struct EtcdModelOptions {
 };
 
 /// A cluster of etcds that speaks to the clients whose EtcdOptions::network it is, without sockets:
-/// messages of gRPC are handed over in memory. All members show the same; what differs between them is
-/// who is connected to which, and what happens to connections.
+/// messages of gRPC are handed over in memory. What a member has not applied yet, its watches and its
+/// serializable reads do not show, and other requests to it wait for that.
+///
+/// A connection breaks, is refused, or says nothing; then it ends as grpc::Connection would end it: when
+/// no ping is answered, or when no settings have come within the limit for connecting.
 ///
 /// Keys, revisions, compaction, leases and watches are etcd's, and so are the words of its refusals.
 /// What it leaves out: sorted ranges, nested transactions, filters of watches, roles. Its answers to
@@ -108,11 +113,19 @@ class EtcdModel : public apiserver::grpc::CarrierFactory,
   /// For so long there is no leader: watches that want one end, everything else waits, or fails in
   /// the end.
   void lose_leader(std::chrono::milliseconds duration);
+  /// For so long a member applies what is written `by` later than it is written.
+  void delay(int member, std::chrono::milliseconds by, std::chrono::milliseconds duration);
+  /// For so long a member does not run: it accepts connections, and says nothing on any. With
+  /// `for_good`, those that it has now never say anything again: its machine has gone.
+  void freeze(int member, std::chrono::milliseconds duration, bool for_good);
+  /// For so long a member does not reach the others: it has no leader, and nothing new.
+  void cut_off(int member, std::chrono::milliseconds duration);
   /// From now on, there are no faults.
   void heal();
 
   // --- what there is
 
+  /// As far as the cluster has come, whichever members have.
   Revision revision() const;
   Revision compacted() const;
   /// The pairs with this prefix, by key.
@@ -122,16 +135,53 @@ class EtcdModel : public apiserver::grpc::CarrierFactory,
 
  private:
   class Line;
-  struct Unary;
   struct Stream;
 
   EtcdModel(EtcdModelOptions options, EtcdEvents* events);
 
+  /// Something that was written, and when a member applies it.
+  struct Entry {
+    Clock::time_point at;
+    std::function<void(EtcdData&)> apply;
+  };
+  struct Member {
+    Clock::time_point down_until{};
+    Clock::time_point frozen_until{};
+    Clock::time_point apart_until{};
+    Clock::time_point late_until{};
+    std::chrono::milliseconds late_by{0};
+    std::deque<Entry> behind = {};
+    /// What it has applied; null: everything.
+    std::unique_ptr<EtcdData> data = nullptr;
+
+    /// When it applies what is written now.
+    Clock::time_point applies_at(Clock::time_point now) const;
+    Clock::time_point is_back_at() const {
+      return std::max({down_until, frozen_until, apart_until});
+    }
+  };
+  using Lines = std::vector<std::shared_ptr<Line>>;
+
   /// Runs a request. Throws EtcdError.
   std::string execute(const std::string& method, std::string_view message, int member);
+  /// Writes: what `apply` does, each member does in its time.
+  template <class F>
+  auto commit(F apply);
+  void expire_leases();
+  /// What a member has applied by now. With the mutex locked.
+  const EtcdData& data_of(int member);
+  /// How much has been written; when a member has applied so much: now, or not before then.
+  std::uint64_t written() const;
+  std::optional<Clock::time_point> applied_at(int member, std::uint64_t written);
+  std::optional<Clock::time_point> applies_next(int member);
+  /// With the mutex locked.
+  Clock::time_point no_leader_until() const;
+  Lines lines(std::optional<int> member = std::nullopt) const;
+  Member& member(int number) { return members_.at(static_cast<std::size_t>(number)); }
+  const Member& member(int number) const { return members_.at(static_cast<std::size_t>(number)); }
   void notify_all();
   std::uint64_t member_id(int member) const { return 0xa0u + static_cast<std::uint64_t>(member); }
-  std::string status(int member) const;
+  std::string status(int member);
   std::string member_list(int member) const;
   std::string authenticate(std::string_view message, int member) const;
   void check_token(const apiserver::grpc::CallRequest& request, bool watches) const;
@@ -143,9 +193,10 @@ class EtcdModel : public apiserver::grpc::CarrierFactory,
   const bool tells_progress_;
   mutable std::mutex mutex_;
   EtcdData data_;  // guarded by mutex_, as are all below
+  std::uint64_t written_ = 0;
   Random random_;
   std::vector<std::weak_ptr<Line>> lines_;
-  std::vector<Clock::time_point> down_until_;
+  std::vector<Member> members_;
   Clock::time_point no_leader_until_{};
   std::uint64_t calls_ = 0;
   std::map<std::string, std::uint64_t> calls_of_;  // EtcdCall::who()

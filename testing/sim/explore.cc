@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -24,12 +26,13 @@ namespace {
 
 using State = std::map<std::string, std::string>;
 
-Ended run_here(const Scenario& scenario, std::uint64_t seed, const WorldOptions& options,
+Ended run_here(const Scenario& scenario, std::uint64_t seed, const ExploreOptions& options,
                const FaultOptions& faults, const Plan& plan, const State* expected) {
   Ended out;
-  World world(seed, options);
+  World world(seed, options.world);
   world.impl().have_only(faults, plan);
   world.impl().expect(expected);
+  if (!options.stable) world.impl().forget_end();
   try {
     scenario(world);
   } catch (const std::exception& e) {
@@ -48,7 +51,7 @@ Ended run_here(const Scenario& scenario, std::uint64_t seed, const WorldOptions&
 /// The same in a process of its own: each world finds memory, thread-local storage and everything
 /// that is made only once as this process has left them, so that a seed tells the same story
 /// whatever has run before it; and a world that crashes ends alone.
-Ended run_world(const Scenario& scenario, std::uint64_t seed, const WorldOptions& options,
+Ended run_world(const Scenario& scenario, std::uint64_t seed, const ExploreOptions& options,
                 const FaultOptions& faults, const Plan& plan, const State* expected) {
   const ForkedCall call(
       [&] { return encode(run_here(scenario, seed, options, faults, plan, expected)); });
@@ -68,7 +71,7 @@ Ended shrink(const Scenario& scenario, std::uint64_t seed, const ExploreOptions&
   unsigned left = options.shrink;
   const auto attempt = [&](const Plan& plan) {
     --left;
-    return run_world(scenario, seed, options.world, no_faults(), plan, expected);
+    return run_world(scenario, seed, options, no_faults(), plan, expected);
   };
   if (left == 0) return failure;
   // Without the draws, the same faults have to do it.
@@ -114,7 +117,7 @@ std::uint64_t demand_number(std::string_view text, const char* variable) {
   const auto out = base::parse_number<std::uint64_t>(text);
   if (!out)
     throw InvalidArgument(
-        fmt::format("{} is '{}', which is no number and no range like 1-1000", variable, text));
+        fmt::format("{} is '{}', which is not a number or a range like 1-1000", variable, text));
   return *out;
 }
 
@@ -150,21 +153,30 @@ void note_digest(const std::string& name, std::uint64_t seed, const Ended& ended
 /// The end without faults; its violation is a defect of the scenario or of the code.
 Ended baseline_of(const Scenario& scenario, const ExploreOptions& options) {
   constexpr std::uint64_t kSeed = 0;
-  return run_world(scenario, kSeed, options.world, no_faults(), {}, nullptr);
+  return run_world(scenario, kSeed, options, no_faults(), {}, nullptr);
 }
 
-/// The places where a kind of fault can strike, once each.
-std::vector<Plan> single_faults(const std::vector<Traced>& trace,
+/// One more fault, wherever a kind of fault can strike behind those of a plan.
+std::vector<Plan> with_one_more(const Plan& plan, const std::vector<Traced>& trace,
                                 const std::vector<FaultKind>& kinds) {
+  auto from = trace.begin();
+  if (!plan.empty()) {
+    from = std::find_if(trace.begin(), trace.end(), [&](const Traced& traced) {
+      return traced.process == plan.back().process && traced.number == plan.back().at;
+    });
+    if (from != trace.end()) ++from;
+  }
   std::vector<Plan> out;
-  for (const Traced& traced : trace) {
+  for (; from != trace.end(); ++from) {
     RequestNote request;
-    request.process = traced.process;
-    request.number = traced.number;
-    request.method = traced.method;
-    request.target = traced.target;
+    request.process = from->process;
+    request.number = from->number;
+    request.method = from->method;
+    request.target = from->target;
     for (const FaultKind kind : kinds) {
-      if (fits(kind, request)) out.push_back({typical(kind, request)});
+      if (!fits(kind, request)) continue;
+      out.push_back(plan);
+      out.back().push_back(typical(kind, request));
     }
   }
   return out;
@@ -194,7 +206,7 @@ Outcome explore(const std::string& name, const Scenario& scenario, ExploreOption
     // A single one runs in this process, where a debugger is, if no other one has left its traces.
     const bool here = options.seeds == 1 && !options.twice && !Kernel::has_been();
     const auto run = here ? &run_here : &run_world;
-    Ended ended = run(scenario, seed, options.world, options.faults, {}, expected);
+    Ended ended = run(scenario, seed, options, options.faults, {}, expected);
     note_digest(name, seed, ended);
     ++out.worlds;
     out.requests += ended.requests;
@@ -202,7 +214,7 @@ Outcome explore(const std::string& name, const Scenario& scenario, ExploreOption
     if (options.twice) {
       // Elsewhere in memory, so that a story that depends on addresses differs.
       const auto moved = std::make_unique<std::array<char, 1'000'003>>();
-      const Ended again = run_world(scenario, seed, options.world, options.faults, {}, expected);
+      const Ended again = run_world(scenario, seed, options, options.faults, {}, expected);
       if (again.digest != ended.digest && !ended.violation) {
         ended.violation =
             "two runs with this seed differ: something in it depends on more than the seed (a "
@@ -230,14 +242,23 @@ Outcome explore_each(const std::string& name, const Scenario& scenario,
   if (baseline.violation) return without_faults(name, baseline);
   const State* const expected = options.stable ? &baseline.state : nullptr;
   Outcome out;
-  for (const Plan& plan : single_faults(baseline.trace, kinds)) {
+  std::deque<Plan> plans;
+  const auto add = [&](const Plan& plan, const std::vector<Traced>& trace) {
+    if (plan.size() < options.depth)
+      std::ranges::copy(with_one_more(plan, trace, kinds), std::back_inserter(plans));
+  };
+  for (add({}, baseline.trace); !plans.empty(); plans.pop_front()) {
+    const Plan plan = plans.front();
     for (std::uint64_t seed = options.first_seed; seed < options.first_seed + options.seeds;
          ++seed) {
-      Ended ended = run_world(scenario, seed, options.world, no_faults(), plan, expected);
+      Ended ended = run_world(scenario, seed, options, no_faults(), plan, expected);
       ++out.worlds;
       out.requests += ended.requests;
       out.simulated += ended.simulated;
-      if (!ended.violation) continue;
+      if (!ended.violation) {
+        if (seed == options.first_seed) add(plan, ended.trace);
+        continue;
+      }
       out.passed = false;
       out.seed = seed;
       out.plan = plan;
@@ -254,8 +275,7 @@ std::optional<std::string> replay(const Scenario& scenario, std::uint64_t seed, 
                                   ExploreOptions options) {
   State expected;
   if (options.stable) expected = baseline_of(scenario, options).state;
-  return run_world(scenario, seed, options.world, no_faults(), plan,
-                   options.stable ? &expected : nullptr)
+  return run_world(scenario, seed, options, no_faults(), plan, options.stable ? &expected : nullptr)
       .violation;
 }
 

@@ -8,13 +8,28 @@
 namespace lookout::sim {
 namespace {
 
-constexpr std::array<std::string_view, kFaultKinds> kNames{
-    "lost request", "lost answer",     "failed after the write",
-    "refused",      "delayed",         "no answer",
-    "watch cut",    "watch stalled",   "watch expired",
-    "stale read",   "crash before it", "crash after it",
-    "crash",        "freeze",          "partition",
-    "clock jump",   "no leader",       "compaction"};
+constexpr std::array<std::string_view, kFaultKinds> kNames{"lost request",
+                                                           "lost answer",
+                                                           "failed after the write",
+                                                           "refused",
+                                                           "delayed",
+                                                           "no answer",
+                                                           "watch cut",
+                                                           "watch stalled",
+                                                           "watch expired",
+                                                           "late events",
+                                                           "repeated events",
+                                                           "stale read",
+                                                           "crash before it",
+                                                           "crash after it",
+                                                           "an edit before it",
+                                                           "crash",
+                                                           "freeze",
+                                                           "partition",
+                                                           "clock jump",
+                                                           "no leader",
+                                                           "compaction",
+                                                           "lag"};
 
 }  // namespace
 

@@ -266,7 +266,7 @@ bool Kernel::advance() {
       next = std::min(next, frozen);
     }
   }
-  for (const auto& [fd, deadline] : timers_) next = std::min(next, deadline);
+  for (const auto& [fd, timer] : timers_) next = std::min(next, timer.deadline);
   if (next == kNever) return false;
   now_ = std::max(now_, next);
   clock_reads_ = 0;
@@ -281,9 +281,9 @@ void Kernel::expire() {
       thread->timed_out = true;
     }
   }
-  for (auto& [fd, deadline] : timers_) {
-    if (deadline > now_) continue;
-    deadline = kNever;
+  for (auto& [fd, timer] : timers_) {
+    if (timer.deadline > now_) continue;
+    timer = {.rung = true};
     eventfd_write(fd, 1);
     poll_ = true;
   }
@@ -383,23 +383,30 @@ int Kernel::wait_for_events(int epoll, epoll_event* events, int most, Nanos dead
 }
 
 void Kernel::poll_descriptors() {
+  candidates_.clear();
+  polled_.clear();
   for (Thread* thread : alive_) {
     if (thread->state != Thread::State::kBlocked || thread->epoll < 0) continue;
-    pollfd descriptor{thread->epoll, POLLIN, 0};
-    if (libc().poll(&descriptor, 1, 0) > 0) make_runnable(*thread);
+    candidates_.push_back(thread);
+    polled_.push_back({thread->epoll, POLLIN, 0});
+  }
+  if (polled_.empty() || libc().poll(polled_.data(), polled_.size(), 0) <= 0) return;
+  for (std::size_t i = 0; i < polled_.size(); ++i) {
+    if (polled_[i].revents != 0) make_runnable(*candidates_[i]);
   }
 }
 
 int Kernel::create_timer() {
   const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (fd >= 0) timers_[fd] = kNever;
+  if (fd >= 0) timers_[fd] = {};
   return fd;
 }
 
 void Kernel::set_timer(int fd, Nanos deadline) {
+  Timer& timer = timers_[fd];
   eventfd_t ignored = 0;
-  eventfd_read(fd, &ignored);
-  timers_[fd] = deadline;
+  if (std::exchange(timer.rung, false)) eventfd_read(fd, &ignored);
+  timer.deadline = deadline;
   if (deadline <= now_) expire();
 }
 

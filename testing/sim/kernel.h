@@ -1,6 +1,7 @@
 // Deterministic threads on virtual time.
 #pragma once
 
+#include <poll.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -134,10 +135,14 @@ class Kernel {
   int create_timer();
   bool is_timer(int fd) const { return timers_.contains(fd); }
   void set_timer(int fd, Nanos deadline);
-  Nanos timer(int fd) const { return timers_.at(fd); }
   void closed(int fd) { timers_.erase(fd); }
 
  private:
+  struct Timer {
+    Nanos deadline = kNever;
+    bool rung = false;  // and its descriptor not read since
+  };
+
   static void* entry(void* thread);
   static void at_exit(void* thread);
 
@@ -163,11 +168,13 @@ class Kernel {
   ThreadGroup world_{"world"};
   std::vector<std::unique_ptr<Thread>> threads_;  // by id; null: ended and joined
   std::vector<Thread*> alive_;
-  std::vector<Thread*> candidates_;  // scratch of choose()
+  // Scratch:
+  std::vector<Thread*> candidates_;
+  std::vector<pollfd> polled_;
   Thread* running_ = nullptr;
   int waiting_ = 0;
   bool poll_ = false;
-  std::map<int, Nanos> timers_;
+  std::map<int, Timer> timers_;
   std::uint64_t switches_ = 0;
   std::uint64_t clock_reads_ = 0;
   std::uint64_t digest_ = 0;

@@ -5,6 +5,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/system/system_error.hpp>
+#include <deque>
 #include <utility>
 
 #include "lookout/base/ascii.h"
@@ -82,6 +83,70 @@ class ServerEnd : public http::Transport {
   const std::shared_ptr<Pipe> in_;
   const std::shared_ptr<Pipe> out_;
   bool closed_ = false;
+};
+
+/// Hands on what comes, but later.
+struct Late {
+  std::chrono::milliseconds by{0};
+
+  Pipe::Taken take(Pipe& pipe) {
+    Pipe::Taken taken = pipe.take();
+    if (by.count() == 0) return taken;
+    const auto now = steady_clock::now();
+    // All of it: pieces do not come later one by one.
+    for (; !taken.bytes.empty(); taken = pipe.take())
+      held.push_back({std::move(taken.bytes), false, false, now + by});
+    if (std::exchange(taken.ended, false) && (held.empty() || !held.back().ended))
+      held.push_back({{}, true, false, now + by});
+    if (held.empty()) return taken;
+    taken.again = std::min(taken.again, held.front().again);
+    if (taken.broken || held.front().again > now) return taken;
+    taken = std::move(held.front());
+    held.pop_front();
+    taken.again = SteadyTime::max();
+    return taken;
+  }
+
+  std::deque<Pipe::Taken> held = {};  // `again`: until then
+};
+
+/// The events of a watch, some of them twice.
+class Repeats {
+ public:
+  void begin(const RequestNote& note, std::string_view content_type) {
+    random_ = Random(mix(hash_of(note.process)) ^ mix(note.number));
+    is_binary_ = content_type.find("protobuf") != std::string_view::npos;
+  }
+  /// The events that are complete.
+  std::string feed(std::string bytes) {
+    input_ += bytes;
+    std::string out;
+    for (std::size_t size = first(); size > 0; size = first()) {
+      const std::string event = input_.substr(0, size);
+      input_.erase(0, size);
+      out += event;
+      if (random_.below(3) == 0) out += event;
+    }
+    return out;
+  }
+
+ private:
+  /// The size of the first event: a line, or four bytes with a length and so many more; 0: not yet.
+  std::size_t first() const {
+    if (!is_binary_) return input_.find('\n') + 1;
+    constexpr std::size_t kHead = 4;
+    if (input_.size() < kHead) return 0;
+    std::size_t size = kHead;
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < kHead; ++i)
+      length = length << 8 | static_cast<unsigned char>(input_[i]);
+    size += length;
+    return input_.size() < size ? 0 : size;
+  }
+
+  Random random_{0};
+  bool is_binary_ = false;
+  std::string input_;
 };
 
 std::string status_json(int code, std::string_view reason, std::string_view message) {
@@ -194,6 +259,8 @@ class Exchange : public HttpExchange {
       replaced_ = refusal(head.status);
     }
     if (cut_by_fault()) cut_at_ = steady_clock::now() + note_.fault->duration;
+    if (struck_by(FaultKind::kLateEvents)) late_.by = note_.fault->duration;
+    if (struck_by(FaultKind::kRepeatEvents)) repeats_.begin(note_, head.content_type);
     head_ = head;
     events_.on_answer(note_, head.status, {});
     co_return head;
@@ -203,6 +270,10 @@ class Exchange : public HttpExchange {
     if (replaced_) co_return std::exchange(*replaced_, {});
     for (;;) {
       std::string& body = parser_.get().body();
+      if (!body.empty() && struck_by(FaultKind::kRepeatEvents)) {
+        std::string events = repeats_.feed(std::exchange(body, {}));
+        if (!events.empty()) co_return events;
+      }
       if (!body.empty()) co_return std::exchange(body, {});
       if (parser_.is_done()) co_return std::string();
       const bool more = co_await feed();
@@ -295,7 +366,7 @@ class Exchange : public HttpExchange {
           struck_by(FaultKind::kHang) ||
           (head_ && (struck_by(FaultKind::kStallStream) || struck_by(FaultKind::kExpireWatch)));
       Pipe::Taken taken;
-      if (!silent) taken = pipe_->take();
+      if (!silent) taken = late_.take(*pipe_);
       if (taken.broken) fail(Kind::kBroken, "the connection broke");
       if (taken.ended) co_return false;
       if (!taken.bytes.empty()) {
@@ -332,6 +403,8 @@ class Exchange : public HttpExchange {
   std::optional<HttpHead> head_;
   std::optional<std::string> replaced_;
   SteadyTime cut_at_ = SteadyTime::max();
+  Late late_;
+  Repeats repeats_;
   bool told_ = false;
   const bool held_back_;
 };

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -34,6 +35,7 @@ namespace {
 constexpr std::chrono::minutes kPatience{10};
 
 Nanos nanos(std::chrono::nanoseconds time) { return time.count(); }
+double seconds_of(milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
 constexpr apiserver::storage::Revision kFirstRevision = 1000;
 
@@ -253,15 +255,13 @@ void World::Impl::stop(std::string_view name, milliseconds grace) {
 
 void World::Impl::freeze(std::string_view name, milliseconds duration) {
   Life& life = *slot(name).lives.back();
-  note(life.name(),
-       fmt::format("(is frozen for {:.3f} s)", static_cast<double>(duration.count()) / 1000));
+  note(life.name(), fmt::format("(is frozen for {:.3f} s)", seconds_of(duration)));
   kernel_.freeze(life.group, kernel_.now() + nanos(duration));
 }
 
 void World::Impl::partition(std::string_view name, milliseconds duration) {
   Life& life = *slot(name).lives.back();
-  note(life.name(),
-       fmt::format("(is cut off for {:.3f} s)", static_cast<double>(duration.count()) / 1000));
+  note(life.name(), fmt::format("(is cut off for {:.3f} s)", seconds_of(duration)));
   life.link().cut_until(steady_clock::now() + duration);
 }
 
@@ -269,18 +269,44 @@ void World::Impl::partition(std::string_view name, milliseconds duration) {
 void World::Impl::strike_etcd(const Fault& fault) {
   struck_.push_back(fault);
   Random random(mix(fault.at));
+  const auto drawn_member = [&] {
+    return static_cast<int>(random.below(etcd_->endpoints().size()));
+  };
   switch (fault.kind) {
     case FaultKind::kCrash: {
-      const auto member = static_cast<int>(random.below(etcd_->endpoints().size()));
+      const int member = drawn_member();
       const milliseconds down(random.between(100, 4'000));
-      note(kEtcd, fmt::format("(member {} starts again, which takes {:.3f} s)", member,
-                              static_cast<double>(down.count()) / 1000));
+      note(kEtcd,
+           fmt::format("(member {} starts again, which takes {:.3f} s)", member, seconds_of(down)));
       etcd_->restart(member, down);
       return;
     }
+    case FaultKind::kFreeze: {
+      const int member = drawn_member();
+      const bool for_good = random.below(2) == 0;
+      note(kEtcd, fmt::format("(member {} says nothing for {:.3f} s{})", member,
+                              seconds_of(fault.duration),
+                              for_good ? ", and on old connections nothing any more" : ""));
+      etcd_->freeze(member, fault.duration, for_good);
+      return;
+    }
+    case FaultKind::kPartition: {
+      const int member = drawn_member();
+      note(kEtcd, fmt::format("(member {} does not reach the others for {:.3f} s)", member,
+                              seconds_of(fault.duration)));
+      etcd_->cut_off(member, fault.duration);
+      return;
+    }
+    case FaultKind::kLag: {
+      const int member = drawn_member();
+      const milliseconds late(random.between(50, 10'000));
+      note(kEtcd, fmt::format("(member {} is {:.3f} s late for {:.3f} s)", member, seconds_of(late),
+                              seconds_of(fault.duration)));
+      etcd_->delay(member, late, fault.duration);
+      return;
+    }
     case FaultKind::kNoLeader:
-      note(kEtcd, fmt::format("(has no leader for {:.3f} s)",
-                              static_cast<double>(fault.duration.count()) / 1000));
+      note(kEtcd, fmt::format("(has no leader for {:.3f} s)", seconds_of(fault.duration)));
       etcd_->lose_leader(fault.duration);
       return;
     case FaultKind::kCompact: {
@@ -312,8 +338,8 @@ void World::Impl::strike(const Fault& fault) {
       partition(fault.process, fault.duration);
       break;
     case FaultKind::kClockJump:
-      note(fault.process, fmt::format("(its wall clock jumps by {:.3f} s)",
-                                      static_cast<double>(fault.duration.count()) / 1000));
+      note(fault.process,
+           fmt::format("(its wall clock jumps by {:.3f} s)", seconds_of(fault.duration)));
       slot.lives.back()->group.clock_error += nanos(fault.duration);
       break;
     default:
@@ -324,7 +350,7 @@ void World::Impl::strike(const Fault& fault) {
 // --- requests
 
 void World::Impl::on_request(RequestNote& request) {
-  if (request.process.empty()) return;  // of the test itself
+  if (request.process.empty()) return tell_user(request);  // of the test itself
   {
     const std::lock_guard lock(mutex_);
     request.number = ++requests_of_[request.process];
@@ -349,8 +375,11 @@ void World::Impl::on_request(RequestNote& request) {
       if (etcd_ != nullptr && request.fault && request.fault->kind == FaultKind::kStaleRead)
         request.fault.reset();
     }
+    if (request.fault && request.fault->kind == FaultKind::kEdit && edits_.empty())
+      request.fault.reset();
     if (request.fault) struck_.push_back(*request.fault);
   }
+  if (request.fault && request.fault->kind == FaultKind::kEdit) let_user_edit(request);
   ask_a_replica(request);
   request.server = choose_server(request);
   Story::Entry entry;
@@ -367,8 +396,33 @@ void World::Impl::on_request(RequestNote& request) {
   request.entry = story_.add(std::move(entry));
 }
 
+/// Its writes are part of the story.
+void World::Impl::tell_user(RequestNote& request) {
+  if (!request.writes()) return;
+  Story::Entry entry;
+  entry.time = kernel_.now();
+  entry.process = "user";
+  entry.what = request.method + " " + request.target;
+  entry.writes = true;
+  request.entry = story_.add(std::move(entry));
+}
+
+/// On the process's thread: the request waits for it.
+void World::Impl::let_user_edit(const RequestNote& request) {
+  Random random(mix(seed_ ^ hash_of(request.process)) ^ mix(request.number));
+  const auto& [what, function] = edits_[random.below(edits_.size())];
+  note("user", "(" + what + ")");
+  try {
+    function();
+  } catch (const Violation& e) {
+    fail(e.what());
+  } catch (const std::exception&) {
+    // As it happens.
+  }
+}
+
 void World::Impl::on_answer(const RequestNote& request, int status, const std::string& why) {
-  if (!request.process.empty())
+  if (!request.process.empty() || request.writes())
     story_.answer(request.entry, status != 0 ? std::to_string(status) : why);
   if (!request.writes()) return;
   {
@@ -564,20 +618,27 @@ void World::Impl::faults(const Plan& plan) {
   }
 }
 
+/// The mutex is locked once, however many there are and wherever they come from: who unlocks a mutex
+/// may give way, and a plan of the faults that were drawn has to lead to the same story.
+void World::Impl::begin_faults(Time from, Time to) {
+  Plan all = std::exchange(timed_, {});
+  const auto add_drawn = [&](const std::string& process) {
+    std::ranges::copy(draw(faults_, seed_, process, std::chrono::ceil<milliseconds>(from),
+                           std::chrono::floor<milliseconds>(to)),
+                      std::back_inserter(all));
+  };
+  for (const auto& [name, slot] : slots_) add_drawn(name);
+  if (etcd_ != nullptr) add_drawn(kEtcd);
+  const std::lock_guard lock(mutex_);
+  for (const Fault& fault : all)
+    actions_.emplace(milliseconds(fault.at), [this, fault] { strike(fault); });
+  drawing_ = true;
+}
+
 void World::Impl::run(milliseconds duration) {
   const Time begin = now();
   const Time over = begin + duration;
-  for (const auto& [name, slot] : slots_) {
-    for (const Fault& fault : draw(faults_, seed_, name, std::chrono::ceil<milliseconds>(begin),
-                                   std::chrono::floor<milliseconds>(over)))
-      at(milliseconds(fault.at), [this, fault] { strike(fault); });
-  }
-  if (etcd_ != nullptr) {
-    for (const Fault& fault : draw(faults_, seed_, kEtcd, std::chrono::ceil<milliseconds>(begin),
-                                   std::chrono::floor<milliseconds>(over)))
-      at(milliseconds(fault.at), [this, fault] { strike(fault); });
-  }
-  set_drawing(true);
+  begin_faults(begin, over);
   sleep_until(over);
   set_drawing(false);
   note("world", "(no more faults)");
@@ -602,6 +663,7 @@ void World::Impl::run(milliseconds duration) {
           process, more, options_.rest.count() / 1000, options_.settle.count() / 1000));
   }
   for (const auto& [what, check] : eventually_) check_now("must hold in the end: ", what, check);
+  if (!keeps_end_) return;
   final_state_ = snapshot_of(admin());
   if (expected_ != nullptr) {
     const std::string differs = difference(*expected_, final_state_);
@@ -690,6 +752,9 @@ void World::faults(Plan plan) { impl_->faults(plan); }
 Plan World::struck() const { return impl_->struck(); }
 void World::at(milliseconds time, std::function<void()> function) {
   impl_->at(time, std::move(function));
+}
+void World::edit(std::string what, std::function<void()> function) {
+  impl_->edit(std::move(what), std::move(function));
 }
 void World::always(std::string what, std::function<bool()> check) {
   impl_->always(std::move(what), std::move(check));

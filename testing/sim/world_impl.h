@@ -95,7 +95,10 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   /// These faults and no others, whatever the scenario says.
   void have_only(FaultOptions options, const Plan& plan) {
     set_faults(std::move(options));
-    faults(plan);
+    Plan of_requests;
+    for (const Fault& fault : plan)
+      (is_of_time(fault.kind) ? timed_ : of_requests).push_back(fault);
+    faults(of_requests);
     fixed_ = true;
   }
   Plan struck() const {
@@ -113,12 +116,17 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   void eventually(std::string what, std::function<bool()> check) {
     eventually_.emplace_back(std::move(what), std::move(check));
   }
+  void edit(std::string what, std::function<void()> function) {
+    edits_.emplace_back(std::move(what), std::move(function));
+  }
   void enter(std::string_view name, const Process& process);
   void leave(std::string_view name, const Process& process);
   void fail(std::string what);
 
   /// The end of the run without faults, to be compared with; null: not compared.
   void expect(const std::map<std::string, std::string>* state) { expected_ = state; }
+  /// Nobody compares the end with anything: it need not be read.
+  void forget_end() { keeps_end_ = false; }
   const std::map<std::string, std::string>& final_state() const { return final_state_; }
   /// All requests of processes.
   std::vector<Traced> trace() const {
@@ -160,6 +168,8 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   void begin_server(ApiServer& server, unsigned number);
   apiserver::ServerOptions server_options(unsigned number) const;
   void strike_etcd(const Fault& fault);
+  void tell_user(RequestNote& request);
+  void let_user_edit(const RequestNote& request);
   unsigned choose_server(const RequestNote& request) const;
   void check_calls_at_rest(std::uint64_t calls) const;
   Slot& slot(std::string_view name);
@@ -168,6 +178,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   void end(Life& life, const char* why);
   void await_end(Life& life);
   void strike(const Fault& fault);
+  void begin_faults(Time from, Time to);
   void handle_news();
   void check_now(const char* kind, const std::string& what, const std::function<bool()>& check);
   void leave_all(const Process& process);
@@ -196,10 +207,13 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   std::map<std::string, Slot, std::less<>> slots_;
   std::vector<Check> always_;
   std::vector<Check> eventually_;
+  std::vector<std::pair<std::string, std::function<void()>>> edits_;
   FaultOptions faults_;
+  Plan timed_;  // strikes in run(), as what is drawn does
   std::map<std::tuple<std::string, std::string, std::uint64_t>, Fault> plan_;  // process, call, at
   const std::map<std::string, std::string>* expected_ = nullptr;
   std::map<std::string, std::string> final_state_;
+  bool keeps_end_ = true;
   bool fixed_ = false;
   bool over_ = false;
 

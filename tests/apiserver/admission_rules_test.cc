@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
         AnswerCase{R"({"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1",)"
                    R"("response":{"uid":"id","allowed":true}})",
                    true, "got admission.k8s.io/v1beta1, Kind=AdmissionReview"},
-        AnswerCase{REVIEW(R"("allowed":"yes")"), true, "response.allowed is no bool"},
+        AnswerCase{REVIEW(R"("allowed":"yes")"), true, "response.allowed is not a bool"},
         AnswerCase{REVIEW(R"("allowed":true,"patch":"W10=")"), true,
                    "webhook returned response.patch but not response.patchType"},
         AnswerCase{REVIEW(R"("allowed":true,"patchType":"JSONPatch")"), true,
@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
         AnswerCase{REVIEW(R"("allowed":true,"patchType":"Merge","patch":"e30=")"), true,
                    R"(unsupported patch type "Merge")"},
         AnswerCase{REVIEW(R"("allowed":true,"patchType":"JSONPatch","patch":"*")"), true,
-                   "response.patch is no base64"},
+                   "response.patch is not base64"},
         AnswerCase{REVIEW(R"("allowed":true,"patchType":"JSONPatch","patch":"W10=")"), false,
                    "validating webhook may not return response.patch"},
         AnswerCase{REVIEW(R"("allowed":true,"patchType":"JSONPatch")"), false,

@@ -192,7 +192,7 @@ TEST_F(HostileHttp, ABodyInChunksThatBecomesTooLargeIsRefused) {
               " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
               "Transfer-Encoding: chunked\r\n\r\n");
   // The server may have closed before all of it is written, but its answer must be readable.
-  std::thread writer([&] {
+  std::jthread writer([&] {
     const std::string chunk = "10000\r\n" + std::string(0x10000, ' ') + "\r\n";
     try {
       for (int i = 0; i < 80; ++i) client.send(chunk);
@@ -232,8 +232,8 @@ std::string dribble(HttpClient& client, const std::string& byte) {
 }
 
 TEST_F(HostileHttp, AHeadMustComeInItsTimeHoweverManyTryIt) {
-  std::vector<std::thread> clients;
   std::atomic<int> ended{0};
+  std::vector<std::jthread> clients;  // joined even if the test fails
   for (int i = 0; i < 20; ++i) {
     clients.emplace_back([&] {
       HttpClient client(port());

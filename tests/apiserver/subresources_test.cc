@@ -188,7 +188,7 @@ TEST_F(Subresources, WhatNeedsANodeSaysSo) {
   message("GET", "q/log", 404);
   pods().create(pod("r", R"(,"nodeName":"n")"));
   EXPECT_EQ(message("GET", "r/log", 400),
-            "pods/log needs a node that runs something, and there are none behind this server");
+            "pods/log needs a node that runs containers, and this server has none");
 }
 
 TEST_F(Subresources, ClientsOfOldResourcesAreWarned) {

@@ -282,10 +282,10 @@ TEST_F(BadInputTest, AReconcileThatIsStuckMakesTheProgramUnhealthyIfTheUserWants
   EXPECT_EQ(get("/healthz"), "ok");
   clock->advance(16s);
   EXPECT_THAT(get("/healthz"), testing::StartsWith("500"));
-  EXPECT_THAT(
-      get("/healthz/controller/configmap"),
-      testing::AllOf(HasSubstr("the reconcile of default/"),
-                     HasSubstr(" has run for 45.0 s, longer than 30000 ms; so have 1 more")));
+  EXPECT_THAT(get("/healthz/controller/configmap"),
+              testing::AllOf(
+                  HasSubstr("the reconcile of default/"),
+                  HasSubstr(" has been running for 45.0 s, longer than 30000 ms; so have 1 more")));
   EXPECT_EQ(metric(manager, "workqueue_longest_running_processor_seconds", "configmap"), 45);
   go_on = true;
   EXPECT_TRUE(eventually([&] { return get("/healthz") == "ok"; }));
@@ -406,22 +406,37 @@ TEST_F(RefusalTest, ANamespaceThatIsForbiddenHoldsNoOtherBack) {
   EXPECT_EQ(manager.cache().check(), std::nullopt);
 }
 
-/// Writes object "one" each time; "others" counts what needs no write.
-void write_one(Manager& manager, std::atomic<int>& others) {
-  Builder<ConfigMap>(manager)
-      .options([](ControllerOptions& each) { each.read_your_writes = false; })
-      .reconcile([&others](Request request, Context& context) -> Result {
-        const auto map = context.find<ConfigMap>(request);
-        if (!map || request.name != "one") {
-          ++others;
+/// A manager whose reconciler writes object "one" each time, and counts the objects that need no
+/// write.
+struct OneWriter {
+  explicit OneWriter(const rest::Client& client, std::shared_ptr<Clock> clock = Clock::real())
+      : manager(client, options(std::move(clock))) {
+    Builder<ConfigMap>(manager)
+        .options([](ControllerOptions& each) { each.read_your_writes = false; })
+        .reconcile([this](Request request, Context& context) -> Result {
+          const auto map = context.find<ConfigMap>(request);
+          if (!map || request.name != "one") {
+            ++others;
+            return {};
+          }
+          const auto change = map->edit();
+          change.data().set("a", "b");
+          context.update(change);
           return {};
-        }
-        const auto change = map->edit();
-        change.data().set("a", "b");
-        context.update(change);
-        return {};
-      });
-}
+        });
+    running.emplace(manager);
+  }
+  static ManagerOptions options(std::shared_ptr<Clock> clock) {
+    ManagerOptions out;
+    out.clock = std::move(clock);
+    out.cache.namespaces = {"open"};
+    return out;
+  }
+
+  std::atomic<int> others{0};
+  Manager manager;
+  std::optional<Running> running;
+};
 
 TEST_F(RefusalTest, AServerThatRefusesWritesForAMinuteIsAskedLessAndLess) {
   std::atomic<int> code{409};
@@ -434,17 +449,11 @@ TEST_F(RefusalTest, AServerThatRefusesWritesForAMinuteIsAskedLessAndLess) {
     return std::nullopt;
   });
   const auto clock = std::make_shared<test::FakeClock>();
-  ManagerOptions options;
-  options.clock = clock;
-  options.cache.namespaces = {"open"};
-  Manager manager{fake.client(), options};
-  std::atomic<int> others{0};
-  write_one(manager, others);
-  const Running running(manager);
+  OneWriter writer(fake.client(), clock);
   const auto begin = clock->now();
   ASSERT_TRUE(eventually([&] {
     clock->advance(5ms);
-    return attempts >= 1 && others == 1;
+    return attempts >= 1 && writer.others == 1;
   }));
   EXPECT_TRUE(eventually([&] {
     clock->advance(100ms);
@@ -454,11 +463,11 @@ TEST_F(RefusalTest, AServerThatRefusesWritesForAMinuteIsAskedLessAndLess) {
   const int while_refused = attempts;
   // 5 ms, doubling: a minute has 13 of them.
   EXPECT_LE(while_refused, 15);
-  EXPECT_EQ(others, 1);
+  EXPECT_EQ(writer.others, 1);
   code = 200;
   EXPECT_TRUE(eventually([&] {
     clock->advance(1s);
-    return metric(manager, "controller_runtime_reconcile_total", "success") == 2;
+    return metric(writer.manager, "controller_runtime_reconcile_total", "success") == 2;
   }));
 }
 
@@ -482,19 +491,15 @@ TEST_F(RefusalTest, AServerThatAsksForTimeGetsItAndTheWriteIsNotLost) {
     if (busy) return come_back_in(1);
     return std::nullopt;
   });
-  ManagerOptions options;
-  options.cache.namespaces = {"open"};
-  Manager manager{fake.client(), options};
-  std::atomic<int> others{0};
-  write_one(manager, others);
-  const Running running(manager);
+  OneWriter writer(fake.client());
   EXPECT_TRUE(eventually([&] {
     const std::lock_guard lock(mutex);
     return attempts.size() == 3;
   }));
   busy = false;
-  EXPECT_TRUE(eventually(
-      [&] { return metric(manager, "controller_runtime_reconcile_total", "success") == 2; }));
+  EXPECT_TRUE(eventually([&] {
+    return metric(writer.manager, "controller_runtime_reconcile_total", "success") == 2;
+  }));
   const std::lock_guard lock(mutex);
   ASSERT_EQ(attempts.size(), 4u);
   for (std::size_t i = 1; i < attempts.size(); ++i)
@@ -512,17 +517,13 @@ TEST_F(RefusalTest, APauseThatTheClientHasNoTimeForIsKeptByTheController) {
     return std::nullopt;
   });
   const auto clock = std::make_shared<test::FakeClock>();
-  ManagerOptions options;
-  options.clock = clock;
-  options.cache.namespaces = {"open"};
-  Manager manager{fake.client(), options};
-  std::atomic<int> others{0};
-  write_one(manager, others);
-  const Running running(manager);
-  const auto errors = [&] { return metric(manager, "controller_runtime_reconcile_errors_total"); };
+  OneWriter writer(fake.client(), clock);
+  const auto errors = [&] {
+    return metric(writer.manager, "controller_runtime_reconcile_errors_total");
+  };
   ASSERT_TRUE(eventually([&] {
     clock->advance(1ms);
-    return errors() == 1 && others == 1;
+    return errors() == 1 && writer.others == 1;
   }));
   const auto begin = clock->now();
   EXPECT_TRUE(eventually([&] {
@@ -542,7 +543,7 @@ TEST_F(RefusalTest, APauseThatTheClientHasNoTimeForIsKeptByTheController) {
   const auto last = clock->now();
   EXPECT_TRUE(eventually([&] {
     clock->advance(1s);
-    return metric(manager, "controller_runtime_reconcile_total", "success") == 2;
+    return metric(writer.manager, "controller_runtime_reconcile_total", "success") == 2;
   }));
   EXPECT_LE(clock->now() - last, 1h);
   EXPECT_EQ(attempts, 5);

@@ -638,6 +638,33 @@ TEST_F(BuilderTest, AFinalizerRunsBeforeTheObjectGoes) {
   EXPECT_EQ(cleaned, 2);
 }
 
+TEST_F(BuilderTest, ACoroutineFinalizesAsWell) {
+  put("site", "1");
+  std::atomic<int> cleaned{0};
+  std::atomic<int> live{0};
+  Manager manager{client_};
+  const std::function<Awaitable<void>()> clean_up = [&]() -> Awaitable<void> {
+    if (++cleaned == 1) throw std::runtime_error("not yet");
+    co_return;
+  };
+  Builder<ConfigMap>(manager).reconcile(
+      [&](Request request, Context& context) -> Awaitable<Result> {
+        const auto map = context.find<ConfigMap>(request);
+        if (!map) co_return Result{};
+        const bool deleted = co_await context.async_finalize(*map, "example.com/site", clean_up);
+        if (!deleted) ++live;
+        co_return Result{};
+      });
+  const Running running(manager);
+  ASSERT_TRUE(eventually(
+      [&] { return lookout::test::held(maps_.get("site")).metadata().finalizers().size() == 1; }));
+  EXPECT_EQ(cleaned, 0);
+  EXPECT_TRUE(eventually([&] { return live > 0; }));
+  maps_.remove("site");
+  EXPECT_TRUE(eventually([&] { return !maps_.find("site"); }));
+  EXPECT_EQ(cleaned, 2);
+}
+
 TEST_F(BuilderTest, NamesAreUnique) {
   Manager manager{client_};
   const auto nothing = [](Request, Context&) -> Result { return {}; };

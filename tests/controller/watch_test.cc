@@ -182,6 +182,18 @@ TEST_F(WatchTest, AKindStaysAsLongAsSomebodyUsesIt) {
   EXPECT_THROW(manager.cache().view().list<Secret>("default"), NotCachedError);
 }
 
+TEST_F(WatchTest, MetadataAndWholeObjectsAreDeclaredSeparately) {
+  Manager manager{client_};
+  const Controller counter = count(manager);
+  const Running running(manager);
+  manager.cache().declare<Secret>();
+  manager.cache().declare_metadata<Secret>();
+  EXPECT_TRUE(manager.cache().undeclare_metadata<Secret>());
+  EXPECT_FALSE(manager.cache().undeclare_metadata<Secret>());
+  EXPECT_TRUE(reads_secrets(manager));
+  EXPECT_THROW(manager.cache().view().list_metadata<Secret>("default"), NotCachedError);
+}
+
 TEST_F(WatchTest, WhatTheBuilderWatchesStays) {
   Manager manager{client_};
   const Controller both =

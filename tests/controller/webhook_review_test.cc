@@ -84,7 +84,8 @@ TEST(AdmissionReviewTest, WithoutATypeIsOneOfV1) {
 TEST(AdmissionReviewTest, WhatIsNoneIsRefused) {
   EXPECT_THAT(refusal("{"), HasSubstr("cannot be decoded"));
   EXPECT_THAT(refusal("[]"), HasSubstr("cannot be decoded"));
-  EXPECT_THAT(refusal(R"({"apiVersion": "v1", "kind": "Pod"})"), HasSubstr("no AdmissionReview"));
+  EXPECT_THAT(refusal(R"({"apiVersion": "v1", "kind": "Pod"})"),
+              HasSubstr("not an AdmissionReview"));
   EXPECT_THAT(refusal(R"({"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview",
                           "request": {"uid": "1", "operation": "CREATE"}})"),
               HasSubstr("admission.k8s.io/v1beta1 is not supported"));
@@ -94,7 +95,7 @@ TEST(AdmissionReviewTest, WhatIsNoneIsRefused) {
   EXPECT_THAT(refusal(R"({"request": {"uid": "1", "operation": "READ"}})"),
               HasSubstr("operation is not known"));
   EXPECT_THAT(refusal(R"({"request": {"uid": "1", "operation": "CREATE", "object": "secret"}})"),
-              AllOf(HasSubstr("request.object is no object"), Not(HasSubstr("secret"))));
+              AllOf(HasSubstr("request.object is not an object"), Not(HasSubstr("secret"))));
 }
 
 TEST(AdmissionReviewTest, TheAnswerHasAllThatTheHandlerSays) {

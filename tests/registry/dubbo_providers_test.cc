@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
         ProviderCase{"another key", "plain", "", "", ""},
         ProviderCase{"without a port", provider_key("dubbo%3A%2F%2F10.0.0.1%2FUser"), "", "",
                      "no port"},
-        ProviderCase{"no URL", provider_key("%3A%2F%2F"), "", "", "no provider's URL"}));
+        ProviderCase{"no URL", provider_key("%3A%2F%2F"), "", "", "not the URL of a provider"}));
 
 TEST(DubboProviders, AreInstances) {
   const Cluster cluster;

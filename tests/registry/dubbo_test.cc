@@ -85,10 +85,10 @@ TEST(DubboRecords, OneThatIsMalformedSpoilsNoOther) {
       R"([{"k":"a","v":"1"},5,null,{"k":7,"v":"x"},{"v":"x"},{"k":"","v":"x"},{"k":"b","v":[]},{"k":"c"}])"));
   EXPECT_TRUE(read.readable);
   EXPECT_THAT(read.records, ElementsAre(Record{"a", "1"}, Record{"c", ""}));
-  EXPECT_THAT(read.defects, ElementsAre("record 1 is no object", "record 2 is no object",
+  EXPECT_THAT(read.defects, ElementsAre("record 1 is not an object", "record 2 is not an object",
                                         "record 3 has no key \"k\"", "record 4 has no key \"k\"",
                                         "record 5 has an empty key \"k\"",
-                                        "record 6 has a value \"v\" that is no string"));
+                                        "record 6 has a value \"v\" that is not a string"));
 }
 
 struct Unreadable {
@@ -415,7 +415,7 @@ TEST_F(DubboTest, MalformedRecordsAreReportedAndSpoilNothingElse) {
   write("good", {{"a", "2"}});
   ASSERT_TRUE(eventually([&] { return client.get("a") == "2" && reports_.all().size() >= 2; }));
   EXPECT_THAT(reports_.all(), testing::UnorderedElementsAre(
-                                  "half: annotation dubbo.io/annotation: record 1 is no object",
+                                  "half: annotation dubbo.io/annotation: record 1 is not an object",
                                   "bad: annotation dubbo.io/annotation: it is not base64url"));
 }
 

@@ -149,7 +149,7 @@ TEST_P(SilenceTest, AWatchThatAloneIsLostEnds) {
   const auto error = error_of(alone);
   ASSERT_TRUE(error);
   EXPECT_EQ(error->kind(), Kind::kBroken);
-  EXPECT_THAT(error->what(), HasSubstr("answers over others"));
+  EXPECT_THAT(error->what(), HasSubstr("answers on others"));
   EXPECT_GE(probes_, 1);
 }
 

@@ -5,6 +5,7 @@
 #include <lookout/controller/manager.h>
 #include <lookout/controller/owner_references.h>
 #include <lookout/k8s/apiextensions/v1.h>
+#include <lookout/k8s/apps/v1_draft.h>
 #include <lookout/k8s/core/v1_draft.h>
 #include <lookout/lookout.h>
 
@@ -23,6 +24,7 @@ namespace lookout {
 namespace {
 
 using namespace std::chrono_literals;
+using k8s::apps::v1::Deployment;
 using k8s::core::v1::ConfigMap;
 using website::v1::Website;
 
@@ -72,8 +74,35 @@ void want(sim::World& world, const std::string& name, const std::string& image) 
   }
 }
 
+/// Other users, who spoil what the controller has made, or do something that must not matter.
+void meddle(sim::World& world) {
+  const auto sites = world.admin().resource<Website>("default");
+  const auto deployments = world.admin().resource<Deployment>("default");
+  for (const std::string name : {"site-1", "site-5"}) {
+    world.edit("deletes the deployment of " + name,
+               [deployments, name] { deployments.remove(name); });
+    world.edit("scales the deployment of " + name, [deployments, name] {
+      const auto change = deployments.get(name).edit();
+      change.spec().set_replicas(7);
+      deployments.patch(change);
+    });
+    world.edit("labels " + name, [&world, sites, name] {
+      const auto change = sites.get(name).edit();
+      change.metadata().labels().set("seen", std::to_string(world.now() / 1s));
+      sites.patch(change);
+    });
+    world.edit("deletes " + name + " and wants it again", [&world, sites, name] {
+      const std::string image(sites.get(name).spec().image());
+      sites.remove(name);
+      world.at(std::chrono::ceil<std::chrono::milliseconds>(world.now()),
+               [&world, name, image] { want(world, name, image); });
+    });
+  }
+}
+
 LOOKOUT_SIM_TEST(WebsiteWorlds, TheEndIsAsIfNothingHadHappened, faults()) {
   install_definition(world);
+  meddle(world);
   world.start("replica-a", run_controller);
   world.start("replica-b", run_controller);
   for (int i = 0; i < 60; ++i) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "lookout/k8s/coordination/v1_draft.h"
 #include "lookout/testing/sim/gtest.h"
 #include "lookout/tools/leaderelection/leader_elector.h"
 #include "tests/sim/worlds.h"
@@ -13,21 +14,58 @@ namespace lookout {
 namespace {
 
 using namespace std::chrono_literals;
+using k8s::coordination::v1::Lease;
+
+struct Leader {
+  std::string identity;
+  leaderelection::Leadership leadership;
+};
 
 /// The candidates that believe to lead, by their own clocks.
 struct Candidates {
   std::mutex mutex;
-  std::map<std::string, leaderelection::Leadership> leading;
+  std::map<std::string, Leader> leading;  // by process
+  // A user who has taken the lease: whom from, and until when it is the user's.
+  std::string taken_from;
+  sim::Time taken_until{0};
 
   std::vector<std::string> leaders() {
     const std::lock_guard lock(mutex);
     std::vector<std::string> out;
-    for (const auto& [name, leadership] : leading) {
-      if (leadership.valid()) out.push_back(name);
+    for (const auto& [name, leader] : leading) {
+      if (leader.leadership.valid()) out.push_back(leader.identity);
     }
     return out;
   }
 };
+
+/// The user never renews it. The leader does not take it back; the others wait until it has expired.
+void take_by_hand(sim::World& world, Candidates& candidates) {
+  constexpr std::chrono::seconds kDuration{15};
+  const auto leases = world.admin().resource<Lease>("default");
+  const Lease before = leases.get("shared");
+  const auto change = before.edit();
+  const sim::Time begin = world.now();
+  change.spec().set_holder_identity("user").set_lease_duration_seconds(kDuration.count());
+  change.spec().set_renew_time(
+      std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now()));
+  rest::PatchOptions options;
+  options.if_unchanged = true;
+  leases.patch(change, options);
+  const std::lock_guard lock(candidates.mutex);
+  candidates.taken_from = before.spec().holder_identity();
+  candidates.taken_until = begin + kDuration;
+}
+
+void check_leaders(sim::World& world, Candidates& candidates) {
+  const auto leaders = candidates.leaders();
+  if (leaders.size() > 1) world.fail("two lead at once: " + leaders[0] + " and " + leaders[1]);
+  const std::lock_guard lock(candidates.mutex);
+  for (const std::string& leader : leaders) {
+    if (world.now() < candidates.taken_until && leader != candidates.taken_from)
+      world.fail(leader + " leads, although a user has taken the lease");
+  }
+}
 
 sim::ExploreOptions faults() {
   sim::ExploreOptions out;
@@ -43,16 +81,15 @@ LOOKOUT_SIM_TEST(ElectionWorlds, ThereIsAtMostOneLeaderAndOneInTheEnd, faults())
   auto candidates = std::make_shared<Candidates>();
   for (const char* name : {"one", "two", "three"}) {
     world.start(name, [candidates](sim::Process& p) {
+      const std::string identity = p.name() + "-" + std::to_string(p.life());
       leaderelection::LeaderElector elector(
-          p.client(), {.name = "shared",
-                       .ns = "default",
-                       .identity = p.name() + "-" + std::to_string(p.life())});
+          p.client(), {.name = "shared", .ns = "default", .identity = identity});
       elector.run(
           [&](const leaderelection::Leadership& leadership) {
             // A later life takes the place of an earlier one, which has crashed.
             {
               const std::lock_guard lock(candidates->mutex);
-              candidates->leading.insert_or_assign(p.name(), leadership);
+              candidates->leading.insert_or_assign(p.name(), Leader{identity, leadership});
             }
             // Some leaders are done after a while, and release the lease.
             if (p.life() % 2 == 1) {
@@ -65,11 +102,17 @@ LOOKOUT_SIM_TEST(ElectionWorlds, ThereIsAtMostOneLeaderAndOneInTheEnd, faults())
       // Lost, or stopped: the next life is a candidate again.
     });
   }
+  const auto leases = world.admin().resource<Lease>("default");
+  world.edit("labels the lease", [&world, leases] {
+    const auto change = leases.get("shared").edit();
+    change.metadata().labels().set("seen", std::to_string(world.now() / 1ms));
+    leases.patch(change);
+  });
+  world.edit("takes the lease by hand", [&world, candidates] { take_by_hand(world, *candidates); });
   auto last = std::make_shared<sim::Time>();
   test::every(world, 100ms, 5min, [&world, candidates, last] {
-    const auto leaders = candidates->leaders();
-    if (leaders.size() > 1) world.fail("two lead at once: " + leaders[0] + " and " + leaders[1]);
-    if (leaders.size() == 1) *last = world.now();
+    check_leaders(world, *candidates);
+    if (!candidates->leaders().empty()) *last = world.now();
   });
   // Between one that is done and the next one there may be some seconds.
   world.eventually("somebody has led of late", [&world, last] { return world.now() - *last < 5s; });

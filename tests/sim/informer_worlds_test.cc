@@ -25,6 +25,8 @@ sim::ExploreOptions faults() {
   out.world.settle = 60s;
   out.world.rest = 10s;
   out.faults.per_request = 0.15;
+  // What a user makes anew stays so.
+  out.stable = false;
   return out;
 }
 
@@ -50,6 +52,13 @@ LOOKOUT_SIM_TEST(InformerWorlds, TheCacheIsTheServersInTheEnd, faults()) {
       }
     });
   }
+  world.edit("makes a map anew", [&world, maps] {
+    const std::string name = "map-" + std::to_string(world.now() / 1ms % 12);
+    maps.remove(name);
+    const auto draft = ConfigMap::draft(name, "default");
+    draft.data().set("value", "anew");
+    maps.create(draft);
+  });
   world.eventually("the cache and what was heard are the server's state", [&world, watcher] {
     std::map<std::string, std::string> there;
     for (const ConfigMap& map : world.admin().resource<ConfigMap>("").list().items)

@@ -9,6 +9,7 @@
 
 #include "lookout/k8s/core/v1_draft.h"
 #include "lookout/registry/app.h"
+#include "lookout/registry/balancer.h"
 #include "lookout/registry/kratos/registry.h"
 #include "lookout/testing/sim/gtest.h"
 #include "tests/sim/worlds.h"
@@ -64,7 +65,7 @@ void run_service(sim::Process& p) {
   app.run([](std::stop_token stop) { test::wait_for_stop(stop); });
 }
 
-void call(sim::Process& p, View& view) {
+void watch(sim::Process& p, View& view) {
   registry::kratos::Registry registry(p.client(), {.namespaces = {"default"}});
   registry::Watcher watcher = registry.watch("web");
   while (const auto next = watcher.next(p.stop())) {
@@ -100,7 +101,7 @@ LOOKOUT_SIM_TEST(RegistryWorlds, ACallersViewEndsAsTheClusterIs, faults()) {
     begin_pod(world, pod_name(i));
     world.start(pod_name(i), run_service);
   }
-  world.start("caller", [view](sim::Process& p) { call(p, *view); });
+  world.start("caller", [view](sim::Process& p) { watch(p, *view); });
   // A pod is deleted with its process, and comes again with the same name.
   for (int i = 0; i < 8; ++i) {
     const std::string name = pod_name(i % kPods);
@@ -114,6 +115,85 @@ LOOKOUT_SIM_TEST(RegistryWorlds, ACallersViewEndsAsTheClusterIs, faults()) {
                    [&world] { return announced(world).size() == static_cast<std::size_t>(kPods); });
   world.eventually("the caller sees what is announced",
                    [&world, view] { return view->get() == announced(world); });
+  world.run(2min);
+}
+
+/// The services that answer.
+struct Serving {
+  std::mutex mutex;
+  std::set<std::string> pods;
+
+  bool answers(const std::string& pod) {
+    const std::lock_guard lock(mutex);
+    return pods.contains(pod);
+  }
+};
+
+/// Leaves when it has been told to: callers notice within a second or two.
+void serve(sim::Process& p, Serving& serving) {
+  registry::AppOptions options;
+  options.name = "web";
+  options.endpoints = {"http://0.0.0.0:80"};
+  options.pod = {.ns = "default", .name = p.name()};
+  options.signals = false;
+  registry::App app(p.client(), options);
+  const std::stop_callback on_stop(p.stop(), [&app] { app.stop(); });
+  app.run([&](const std::stop_token& stop) {
+    const std::string pod = "default/" + p.name();
+    {
+      const std::lock_guard lock(serving.mutex);
+      serving.pods.insert(pod);
+    }
+    test::wait_for_stop(stop);
+    const std::lock_guard lock(serving.mutex);
+    serving.pods.erase(pod);
+  });
+}
+
+/// A call every so often, on other services if one does not answer.
+void call(sim::World& world, sim::Process& p, Serving& serving) {
+  registry::kratos::Registry registry(p.client(), {.namespaces = {"default"}});
+  const registry::Balancer web(registry, "web");
+  if (!web.wait_for_instance(5min, p.stop())) return;
+  const registry::CallPolicy policy{.attempts = 3, .deadline = 2s, .stop = p.stop()};
+  while (!p.stop().stop_requested()) {
+    try {
+      web.call(policy, [&](const registry::Endpoint&, const registry::Attempt& attempt) {
+        if (!serving.answers(attempt.instance->origin)) throw Error("nobody answers");
+      });
+    } catch (const registry::CallError& e) {
+      if (e.reason() != registry::CallError::Reason::kStopped)
+        world.fail(std::string("a call is not answered: ") + e.what());
+    }
+    std::this_thread::sleep_for(200ms);
+  }
+}
+
+/// Nothing that takes a service away without a word.
+sim::ExploreOptions unreliable_network() {
+  using enum sim::FaultKind;
+  sim::ExploreOptions out = faults();
+  out.faults = sim::only({kLoseRequest, kLoseAnswer, kFailAfter, kRefuse, kDelay, kCutStream});
+  out.faults.per_request = 0.1;
+  return out;
+}
+
+LOOKOUT_SIM_TEST(RegistryWorlds, CallsAreAnsweredWhileServicesComeAndGo, unreliable_network()) {
+  auto serving = std::make_shared<Serving>();
+  const auto begin = [&world, serving](int i) {
+    begin_pod(world, pod_name(i));
+    world.start(pod_name(i), [serving](sim::Process& p) { serve(p, *serving); });
+  };
+  for (int i = 0; i < kPods; ++i) begin(i);
+  world.start("caller", [&world, serving](sim::Process& p) { call(world, p, *serving); });
+  // One after the other is replaced.
+  for (int i = 0; i < 8; ++i) {
+    world.at(10s + i * 12s, [begin, i] { begin(kPods + i); });
+    world.at(15s + i * 12s, [&world, i] {
+      world.stop(pod_name(i));
+      world.admin().resource<Pod>("default").remove(pod_name(i), {.grace_period_seconds = 0});
+    });
+  }
   world.run(2min);
 }
 

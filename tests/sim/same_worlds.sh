@@ -1,39 +1,66 @@
 #!/usr/bin/env bash
 # A seed tells one story: in every process, wherever that lies in memory, whatever has run there before, and whether its log is
-# printed or not. Runs the worlds of a program several times and compares their digests.
+# printed or not; and in every build. Runs the worlds of a program several times and compares their digests, then leaves them in
+# BUILD/worlds/ and compares them with those that the other builds beside it (BUILD/../*/worlds/) have left for the same sources.
 #
-# usage: same_worlds.sh PROGRAM SEED [PATTERN]
+# usage: same_worlds.sh PROGRAM SEEDS BUILD [--once]
+#
+#   SEEDS   the first seed and the last: 73-74
+#   --once  only one run, for the comparison with other builds
 set -euo pipefail
 
-program=$1 seed=$2 pattern=${3:-*Worlds.*}
+program=$1 seeds=$2 build=$3 once=${4:-}
+pattern='*Worlds.*'
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# run NAME FILTER VARIABLE=VALUE...: worlds of the tests that fit.
+# run NAME VARIABLE=VALUE...: the worlds, into a file of digests.
 run() {
-  local name=$1 filter=$2
-  shift 2
+  local name=$1
+  shift
   env -u LOOKOUT_SIM_SEED -u LOOKOUT_SIM_SEEDS LOOKOUT_SIM_DIGESTS="$dir/$name" "$@" "$program" --gtest_brief=1 \
-    --gtest_filter="$filter" > "$dir/$name.log" 2>&1 || true
+    --gtest_filter="$pattern" > "$dir/$name.log" 2>&1 || true
   touch "$dir/$name"
 }
 
-# Each seed has a process of its own, and says nothing.
-run first "$pattern" LOOKOUT_SIM_SEEDS="$seed-$((seed + 1))"
-run second "$pattern" LOOKOUT_SIM_SEEDS="$seed-$((seed + 1))"
-# In the program's own process, and printed; all but the first test find what the others have left.
-for each in "$seed" $((seed + 1)); do run own "$pattern" LOOKOUT_SIM_SEED="$each"; done
+status=0
+# same A B WHAT: compares two files of digests.
+same() {
+  if ! diff <(sort "$1") <(sort "$2") > "$dir/diff"; then
+    echo "$program: worlds of $3 are not the same (test, seed, digest, requests):"
+    cat "$dir/diff"
+    status=1
+  fi
+}
 
+# sources: what the program is built from; empty outside of a checkout.
+sources() {
+  local head
+  head=$(git -C "$(dirname "$0")" rev-parse HEAD 2> /dev/null) || return 0
+  echo "$head $(git -C "$(dirname "$0")" diff HEAD 2> /dev/null | sha256sum)"
+}
+
+# Each seed has a process of its own, and says nothing.
+run first LOOKOUT_SIM_SEEDS="$seeds"
 if [[ ! -s $dir/first ]]; then
   echo "$program: no worlds; its output:" && cat "$dir/first.log"
   exit 1
 fi
-status=0
-for other in second own; do
-  if ! diff <(sort "$dir/first") <(sort "$dir/$other") > "$dir/diff"; then
-    echo "$program: worlds of the run \"$other\" are not those of the first run (test, seed, digest, requests):"
-    cat "$dir/diff"
-    status=1
-  fi
+if [[ $once != --once ]]; then
+  run second LOOKOUT_SIM_SEEDS="$seeds"
+  same "$dir/first" "$dir/second" "two processes"
+  # In the program's own process, and printed; all but the first test find what the others have left.
+  for ((seed = ${seeds%-*}; seed <= ${seeds#*-}; ++seed)); do run own LOOKOUT_SIM_SEED="$seed"; done
+  same "$dir/first" "$dir/own" "a process that has forked and one that has not"
+fi
+
+name=$(basename "$program")
+sources > "$dir/sources"
+mkdir -p "$build/worlds"
+cp "$dir/sources" "$build/worlds/$name.sources"
+cp "$dir/first" "$build/worlds/$name.$seeds"
+for other in "$build"/../*/worlds/"$name.$seeds"; do
+  if [[ $other -ef $build/worlds/$name.$seeds ]] || ! cmp -s "$dir/sources" "${other%".$seeds"}.sources"; then continue; fi
+  [[ ! -s $dir/sources ]] || same "$dir/first" "$other" "this build and of $(dirname "$(dirname "$other")")"
 done
 exit "$status"

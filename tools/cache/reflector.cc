@@ -229,10 +229,10 @@ void Reflector::replace(std::vector<api::Object> objects, const Unreadable& unre
   stats_.unreadable.store(unreadable.count(), std::memory_order_relaxed);
   if (!complete_) {
     const std::string example = unreadable.example();
-    handle_error(Error(fmt::format(
-        "{} of the objects of the server cannot be read{}{}; what is known of them stays, and the "
-        "server will be asked again",
-        unreadable.count(), example.empty() ? "" : ", one is ", example)));
+    handle_error(
+        Error(fmt::format("{} of the server's objects cannot be read{}{}; the store keeps their "
+                          "last known state, and the list will be repeated",
+                          unreadable.count(), example.empty() ? "" : ", one is ", example)));
   }
   stats_.list_seconds.observe(seconds(clock_->now() - begin));
   stats_.list_items.observe(static_cast<double>(objects.size()));

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "lookout/api/status.h"
+#include "lookout/base/enum_names.h"
 #include "lookout/rest/error.h"
 #include "lookout/tools/cache/controller.h"
 #include "lookout/tools/cache/reflector.h"
@@ -25,15 +26,11 @@ namespace lookout::watch {
 namespace {
 
 const char* message(WaitError::Reason reason) {
-  switch (reason) {
-    case WaitError::Reason::kTimeout:
-      return "timed out waiting for the condition";
-    case WaitError::Reason::kStopped:
-      return "the wait for the condition was stopped";
-    case WaitError::Reason::kClosed:
-      return "the watch ended before the condition held";
-  }
-  return "";
+  static constexpr auto kNames = base::enum_names<WaitError::Reason>(
+      {{WaitError::Reason::kTimeout, "timed out waiting for the condition"},
+       {WaitError::Reason::kStopped, "the wait for the condition was stopped"},
+       {WaitError::Reason::kClosed, "the watch ended before the condition held"}});
+  return kNames.name_of(reason, "").data();
 }
 
 }  // namespace

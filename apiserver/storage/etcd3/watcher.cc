@@ -64,7 +64,7 @@ struct CorruptDeletion : Error {
 /// The revisions that were passed on mean something else now.
 struct OtherHistory : Error {
   OtherHistory()
-      : Error("too old resource version: etcd was set up anew or restored to an older state") {}
+      : Error("too old resource version: etcd was recreated, or restored to an older state") {}
 };
 
 Incoming progress(Revision revision, bool initial_events_end) {
@@ -164,7 +164,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
         lineage_(spec_.lineage ? *spec_.lineage : context_->client->lineage()),
         cut_at_stop_(stop_.get_token(), [this] { cut_.request_stop(); }),
         cut_at_end_of_lineage_(lineage_.ends, [this] { cut_.request_stop(); }),
-        slow_processing_("decoding is slow, or nobody reads the events", spec_.key,
+        slow_processing_("decoding is slow, or the events are not read", spec_.key,
                          steady_clock::now(), log_slow),
         slow_reader_("nobody reads the events", spec_.key, steady_clock::now(), log_slow),
         passed_(spec_.revision),

@@ -122,9 +122,8 @@ void Table::apply_locked(Change change, Revision revision) {
     if (change.unreadable || was_unreadable) {
       type = api::EventType::kError;
       if (!change.unreadable) {
-        change.object = api::StatusError::expired("an object is gone that could not be read before")
-                            .status()
-                            .to_object();
+        change.object =
+            api::StatusError::expired("an unreadable object was deleted").status().to_object();
       }
     }
   } else {

@@ -156,7 +156,8 @@ constexpr std::array kFaults{
     Fault{"error", "instances answer with errors", fail},
     Fault{"reset", "instances break the connections over which requests come", reset},
     Fault{"flap", "half of the instances are ready and not ready in turn, and serve", flap},
-    Fault{"outage", "the API server is away; then an instance comes and one goes", outage},
+    Fault{"outage", "the API server is unreachable; then an instance is added and one is removed",
+          outage},
 };
 
 }  // namespace

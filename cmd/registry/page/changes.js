@@ -17,7 +17,7 @@ async function loadChanges() {
     const told = await answer.json();
     if (name === place.service) drawChanges(told.changes);
   } catch {
-    say($('changes-note'), 'The changes cannot be had at present.');
+    say($('changes-note'), 'The changes are not available at the moment.');
   } finally {
     changes.fetching = false;
   }

@@ -104,7 +104,7 @@ function onClick(event) {
 // ------------------------------------------------------------------------------------ the colours
 
 const THEMES = ['auto', 'light', 'dark'];
-const THEME_NAMES = {auto: 'Colours: as the system', light: 'Colours: light', dark: 'Colours: dark'};
+const THEME_NAMES = {auto: 'Colours: system', light: 'Colours: light', dark: 'Colours: dark'};
 
 /** null if nothing is kept, or nothing can be. */
 function keptTheme() {

@@ -225,7 +225,7 @@ function drawNoService(name) {
   instanceList.clear();
   say($('title'), name === null ? 'No service chosen' : name);
   say($('summary'), name === null ? 'Choose one to see its instances.'
-    : server.synced ? 'There is no such service (any more).' : '');
+    : server.synced ? 'This service does not exist (any more).' : '');
   $('trouble').hidden = true;
 }
 
@@ -238,7 +238,7 @@ function drawService(service) {
   if (service.zones.size > 0) parts.push(tallies(service.zones));
   const of = traffic && traffic.services.get(service.name);
   if (of && of.all[3] > 0) parts.push(picksText(of.all) + ', ' + number(of.all[1]) + ' errors/s');
-  say($('summary'), service.total === 0 ? 'It has been announced, but by no pod that runs.' : parts.join(' · '));
+  say($('summary'), service.total === 0 ? 'It is announced, but no pod of it is running.' : parts.join(' · '));
   drawTrouble(service);
   if (place.view === 'instances') instanceList.sync(keys, dirty.all ? null : dirty.instances);
 }
@@ -292,8 +292,8 @@ function drawStatus() {
     connecting: ['Connecting', ''],
     waiting: ['Waiting for data', 'The API server has not answered yet' + why + '.'],
     live: ['Live', ''],
-    stale: ['Stale since ' + moment(since), 'The API server cannot be reached' + why + ': this is what was known at ' + moment(since) + '.'],
-    disconnected: ['Disconnected since ' + moment(since), 'lookout registry serve cannot be reached: this is what was known at ' + moment(since) + '.'],
+    stale: ['Stale since ' + moment(since), 'The API server cannot be reached' + why + ': showing the state of ' + moment(since) + '.'],
+    disconnected: ['Disconnected since ' + moment(since), 'lookout registry serve cannot be reached: showing the state of ' + moment(since) + '.'],
   }[state];
   document.documentElement.dataset.state = state;
   document.title = (state === 'live' ? '' : '(' + state + ') ') + (place.service ? place.service + ' – ' : '') + 'Services';

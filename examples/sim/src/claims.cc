@@ -34,7 +34,7 @@ controller::Result reconcile(const controller::Request& request, controller::Con
   const auto claim = context.find<PersistentVolumeClaim>(request.ns, "data-" + request.name);
   if (set && !claim) make_claim(context);
   if (!set && claim) {
-    // The cache may be older than it was before a restart. Ask the server itself before data goes.
+    // The cache may be older than it was before a restart: ask the server before deleting data.
     const auto sets = context.uncached().resource<StatefulSet>(request.ns);
     if (!sets.find(request.name)) context.remove(*claim);
   }

@@ -1,4 +1,4 @@
-// A claim for a volume for each StatefulSet, which goes when the set goes.
+// A volume claim for each StatefulSet, which is deleted with the set.
 #pragma once
 
 #include <lookout/controller/manager.h>

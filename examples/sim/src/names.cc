@@ -39,7 +39,7 @@ controller::Result reconcile_buggy(const controller::Request& request,
 
 controller::Result reconcile(const controller::Request& request, controller::Context& context) {
   const auto pod = context.find<Pod>(request);
-  // A state may pass unseen. A pod that is gone needs no name, whatever was seen of it.
+  // Some states are never observed. A pod that does not exist needs no name, whatever was observed.
   if (!pod || terminates(*pod)) {
     release_name(context);
   } else {
@@ -55,7 +55,7 @@ void add(controller::Manager& manager, Function function) {
       .template watches<Pod>([](const Pod& pod, controller::Enqueue& enqueue) {
         enqueue(controller::Request(pod.ns(), pod.labels()[kPodLabel]));
       })
-      // Leads to the names of pods that went while this program did not run.
+      // Finds the names of pods that were deleted while this program did not run.
       .template watches<Service>([](const Service& service, controller::Enqueue& enqueue) {
         enqueue(controller::Request(service.ns(), service.labels()[kPodLabel]));
       })

@@ -1,4 +1,4 @@
-// Three controllers, each with a bug that only faults bring out, and without it.
+// Three controllers, each with a bug that only appears under faults, and without it.
 // docs/guide/simulation.md explains them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -144,6 +144,25 @@ TEST(BuggyNamesTest, APodThatTerminatedUnseenKeepsItsName) {
       "BuggyNames", [](sim::World& world) { two_pods(world, names::add_buggy_controller); },
       many(0.2, {FaultKind::kCutStream, FaultKind::kStallStream, FaultKind::kExpireWatch}));
   expect_found(outcome, "left over: services/default/web-1");
+}
+
+// Nothing is drawn: the requests of the run without faults show where a fault can strike.
+sim::Outcome crash_at_each_request(AddController add) {
+  sim::ExploreOptions options;
+  options.seeds = 1;
+  return sim::explore_each(
+      "Releases", [add](sim::World& world) { two_releases(world, add); },
+      {FaultKind::kCrashBefore, FaultKind::kCrashAfter}, options);
+}
+
+TEST(BuggyReleasesTest, IsFoundByACrashAtEachRequest) {
+  expect_found(crash_at_each_request(releases::add_buggy_controller),
+               "left over: deployments.apps/default/web-v1");
+}
+
+TEST(ReleasesTest, NoCrashAtAnyRequestLeavesAnythingBehind) {
+  const sim::Outcome outcome = crash_at_each_request(releases::add_controller);
+  EXPECT_TRUE(outcome.passed) << outcome.report;
 }
 
 LOOKOUT_SIM_TEST(ClaimsWorlds, SetsKeepTheirClaims, {.seeds = 50}) {

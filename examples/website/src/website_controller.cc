@@ -46,7 +46,7 @@ Deployment make_deployment(controller::Context& context, const Website& site) {
         pods.metadata().labels().set(kLabel, site.name());
         const auto container = pods.spec().containers().get_or_append("web");
         container.set_image(spec.image());
-        // The one that is there is changed, so that what the server has defaulted stays.
+        // Changes an existing port in place, so that the server's defaults stay.
         const auto ports = container.ports();
         const auto port = spec.port().value_or(kDefaultPort);
         (ports.size() == 0 ? ports.append(port) : ports[0]).set_container_port(port);
@@ -114,7 +114,7 @@ controller::Condition condition_of(controller::ConditionStatus status, std::stri
 controller::Result reconcile(const controller::Request& request, controller::Context& context) {
   const auto site = context.find<Website>(request);
   if (!site) return {};
-  // The garbage collector deletes what the website owns. Nobody but us knows of the entry.
+  // The garbage collector deletes the owned objects. Only this controller can remove the entry.
   if (context.finalize(*site, kFinalizer, [&] { leave_directory(context, *site); })) return {};
 
   const std::string url = url_of(*site);
@@ -172,7 +172,7 @@ void add_website_controller(controller::Manager& manager) {
       .owns<Deployment>()
       .owns<Service>()
       .watches<ConfigMap>([](const ConfigMap& directory, controller::Enqueue& enqueue) {
-        // Called for the old and for the new state: an entry that somebody removes comes back.
+        // Called for the old and the new state, so a removed entry is restored.
         for (const auto& [name, url] : directory.data())
           enqueue(controller::Request(directory.ns(), name));
       })

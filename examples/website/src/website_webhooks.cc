@@ -51,7 +51,7 @@ controller::AdmissionResponse check_new(const controller::Admission<Website>& re
 }
 
 controller::AdmissionResponse check_change(const controller::Admission<Website>& request) {
-  // The controller removes its finalizer by an update: refused, it would keep the object for ever.
+  // The controller removes its finalizer by an update; rejecting it would keep the object forever.
   if (controller::is_being_deleted(request.object)) return controller::allowed();
   return allowed_with_warnings(request.object);
 }

@@ -1,4 +1,4 @@
-// Waiting for what a controller does.
+// Waits for the effects of a controller.
 #pragma once
 
 #include <chrono>

@@ -90,12 +90,13 @@ struct ServerOptions {
   AuditLevel audit_level = AuditLevel::kMetadata;
 
   std::size_t max_connections = 20000;
-  /// Of one address (of one /64 network with IPv6); more are closed at once. 0: any number.
+  /// The limit for one address (with IPv6: one /64 network); further connections are closed. 0: no
+  /// limit.
   std::size_t max_connections_per_address = 10000;
-  /// How many requests of one user may run at the same time, watches and system:masters not
-  /// counted; more are answered with 429. 0: any number.
+  /// The maximum number of running requests of one user, not counting watches and system:masters;
+  /// further ones are answered with 429. 0: no limit.
   std::size_t max_requests_per_user = 0;
-  /// The same for the requests from one address, whoever their users are.
+  /// The same limit for the requests from one address, whoever the users are.
   std::size_t max_requests_per_address = 0;
   std::size_t max_header_bytes = 64u << 10;
   std::size_t max_body_bytes = 3u << 20;

@@ -19,7 +19,7 @@ class Alarm {
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  /// Rings once at this time or soon after. Of several pending times, only the earliest rings.
+  /// Rings once at this time or soon after. If several times are pending, only the earliest rings.
   void set(Clock::TimePoint time);
 
  private:

@@ -13,11 +13,11 @@ namespace lookout {
 
 /// One coroutine waits on `executor` (one thread, or a strand); any thread can ring. A ring is lost
 /// if nothing waits, so the waiter must check its condition before it waits: on the executor,
-/// nothing can run in between. Copies refer to the same event. The coroutine goes on when the last
-/// copy is destroyed, as if it had been rung.
+/// nothing can run in between. Copies refer to the same event. Destroying the last copy wakes the
+/// coroutine, as a ring does.
 ///
-/// A wait that is rung costs neither a timer nor a system call, whatever its deadline: the timer of
-/// an earlier wait stays set until it ends, or until a wait must end before it.
+/// A wait that ends with a ring costs neither a timer nor a system call, whatever its deadline: the
+/// timer of an earlier wait stays set until it fires, or until a wait has an earlier deadline.
 class AsyncEvent {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -27,12 +27,11 @@ class AsyncEvent {
   /// Rings from any thread. The ring arrives later, possibly after the event is destroyed.
   void ring() const;
 
-  /// Rings from any code on the event loop: the waiter goes on, on its executor, after the handler
-  /// that runs now. Wakes no other thread for it, so that handler should be at its end.
+  /// Rings from code on the event loop: the waiter resumes on its executor after the current
+  /// handler. Wakes no other thread, so the current handler should be about to end.
   void ring_next() const;
 
-  /// Rings immediately; the waiter goes on after the handler that runs now. Call on the executor
-  /// only.
+  /// Rings immediately; the waiter resumes after the current handler. Call on the executor only.
   void ring_here() const;
 
   /// Waits for a ring, for the time `until`, or for cancellation of the waiting coroutine. May

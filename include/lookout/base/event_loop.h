@@ -1,4 +1,4 @@
-// The threads on which everything asynchronous runs.
+// EventLoop: the threads that run all asynchronous work.
 #pragma once
 
 #include "lookout/base/detail/asio.h"  // before Asio
@@ -17,34 +17,34 @@ template <class T>
 using Awaitable = boost::asio::awaitable<T>;
 
 /// A few threads that run an io_context: HTTP, decoding, reflectors, timers. Clients and informers
-/// share one; a thousand of them need no more threads than one does.
+/// share one loop; a thousand of them need no more threads than one.
 ///
-/// Code on the loop must not block. Handlers of events may; they have threads of their own
+/// Code on the loop must not block. Event handlers may block; they have threads of their own
 /// (informer::HandlerPool).
 ///
-/// The destructor stops the loop and joins its threads; what was still waiting is dropped. It may
-/// be called from one of the loop's own threads (as when a callback holds the last reference): that
-/// thread then ends by itself right after.
+/// The destructor stops the loop and joins its threads; pending work is dropped. It may run on one
+/// of the loop's own threads (if a callback holds the last reference); that thread then ends right
+/// afterwards.
 class EventLoop {
  public:
-  /// 0: as many threads as there are processors that this process may use; a container's quota of
-  /// CPU time counts.
+  /// 0: one thread per processor that this process may use, with respect to a container's CPU
+  /// quota.
   explicit EventLoop(unsigned threads = 0);
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  /// A thread that posts to it keeps the loop until the post has returned: work that ends the loop
-  /// may otherwise run, and free it, while the post still wakes a thread.
+  /// A thread that posts to the context must keep the loop alive until the post has returned: the
+  /// posted work may destroy the loop while the post still wakes a thread.
   boost::asio::io_context& context();
   unsigned threads() const;
 
-  /// Whether the calling thread is one of the loop's.
+  /// True if the calling thread belongs to the loop.
   bool running_in_this_thread() const;
 
-  /// Runs a coroutine on the loop and waits for its result: what makes blocking functions of
-  /// coroutines. Throws what the coroutine throws, and InvalidArgument when called on the loop
-  /// itself, which would wait for itself.
+  /// Runs a coroutine on the loop and waits for its result: the implementation of blocking
+  /// functions. Throws what the coroutine throws, and InvalidArgument on the loop itself, where it
+  /// would deadlock.
   template <class T>
   T run(Awaitable<T> task) {
     if constexpr (std::is_void_v<T>) {
@@ -57,7 +57,7 @@ class EventLoop {
   }
 
  private:
-  /// run() without a result. Compiled once, because each use of co_spawn() costs a compiler much.
+  /// run() without a result. Compiled once, because each use of co_spawn() is expensive to compile.
   void wait(Awaitable<void> task);
 
   template <class T>

@@ -1,4 +1,4 @@
-// Reading numbers.
+// Parsing numbers.
 #pragma once
 
 #include <charconv>
@@ -8,8 +8,8 @@
 
 namespace lookout::base {
 
-/// The integer that all of `text` is, in base 10, without spaces and without '+'. Nothing if it is
-/// not one, or does not fit into a Number.
+/// Parses the whole text as an integer in base 10, without spaces and '+'. Empty if it is not one,
+/// or does not fit into a Number.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number out{};

@@ -23,7 +23,7 @@ struct YamlNode {
   std::vector<const YamlNode*> items;
   std::vector<std::pair<std::string, const YamlNode*>> fields;
 
-  /// The field of a map, or null. Of duplicate fields, the last one, as in Go's reader.
+  /// The field of a map, or null. If a field is duplicated, the last one, as in Go's reader.
   const YamlNode* find(std::string_view key) const;
 };
 

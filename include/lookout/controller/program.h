@@ -94,8 +94,8 @@ class Program {
 
   /// Serves webhooks if a flag names a certificate; otherwise the program serves none. `add`
   /// registers the handlers, for example with WebhookServer::validate(). Adds the readiness check
-  /// "webhooks". `options` are those without a flag; the default goes on serving for five seconds
-  /// after a stop request, until API servers have learned of it. Call once, before run().
+  /// "webhooks". `options` are those without a flag; by default, the server keeps serving for five
+  /// seconds after a stop request, until API servers have noticed. Call once, before run().
   void webhooks(std::function<void(WebhookServer& webhooks)> add,
                 WebhookOptions options = draining_webhooks()) {
     add_webhooks_ = std::move(add);

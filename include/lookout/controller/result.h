@@ -8,8 +8,8 @@
 
 namespace lookout::controller {
 
-/// What happens to a request after a reconcile that did not throw; reconcile.Result. The default is
-/// kDone: the request runs again when something changes.
+/// The result of a reconcile that did not throw (reconcile.Result): decides when the request runs
+/// again. The default is kDone: when something changes.
 ///
 /// A reconcile that throws is retried with back-off: 5 ms, doubling up to 1000 s.
 struct Result {

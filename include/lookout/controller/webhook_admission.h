@@ -1,4 +1,4 @@
-// Requests and answers of admission webhooks.
+// The requests and responses of admission webhooks.
 #pragma once
 
 #include <concepts>
@@ -30,7 +30,7 @@ enum class Operation { kCreate, kUpdate, kDelete, kConnect };
 /// "CREATE", "UPDATE" ...
 std::string_view to_string(Operation operation);
 
-/// authentication.k8s.io/v1 UserInfo: who made the request.
+/// authentication.k8s.io/v1 UserInfo: the user who made the request.
 struct AdmissionUser {
   LOOKOUT_OPTION std::string username = {};
   LOOKOUT_OPTION std::string uid = {};
@@ -38,9 +38,9 @@ struct AdmissionUser {
   LOOKOUT_OPTION std::map<std::string, std::vector<std::string>> extra = {};
 };
 
-/// admission.k8s.io/v1 AdmissionRequest, its objects aside. `kind`, `resource` and `subresource`
-/// say in which version the webhook is asked, the `request_` ones how the client asked (they differ
-/// with matchPolicy Equivalent).
+/// admission.k8s.io/v1 AdmissionRequest without its objects. `kind`, `resource` and `subresource`
+/// are those of the version that the webhook is called with; the `request_` fields are those of the
+/// client's request (they differ with matchPolicy Equivalent).
 struct AdmissionRequest {
   LOOKOUT_OPTION std::string uid = {};
   LOOKOUT_OPTION api::GroupVersionKind kind = {};
@@ -54,12 +54,12 @@ struct AdmissionRequest {
   LOOKOUT_OPTION std::string ns = {};
   Operation operation = Operation::kCreate;
   LOOKOUT_OPTION AdmissionUser user = {};
-  /// Nothing will be stored: the webhook must have no side effects.
+  /// Nothing will be stored, so the webhook must have no side effects.
   bool dry_run = false;
   /// meta.k8s.io/v1 CreateOptions, UpdateOptions ...; empty if there are none.
   LOOKOUT_OPTION api::Object options = {};
-  /// Requested when the API server has stopped waiting for the answer, or the server is stopped and
-  /// its time to finish is over.
+  /// Requested when the API server no longer waits for the response, or when the server stops and
+  /// its finish_timeout is over.
   LOOKOUT_OPTION std::stop_token stop = {};
 };
 
@@ -67,20 +67,20 @@ struct AdmissionRequest {
 /// kinds.
 template <class T>
 struct Admission : AdmissionRequest {
-  /// The object as it is to be stored; empty for a deletion.
+  /// The object to be stored; empty for a deletion.
   LOOKOUT_OPTION T object = T();
-  /// The object as it is stored; empty for a creation.
+  /// The stored object; empty for a creation.
   LOOKOUT_OPTION T old_object = T();
 };
 
-/// admission.k8s.io/v1 AdmissionResponse. Made with allowed(), denied() and errored().
+/// admission.k8s.io/v1 AdmissionResponse. Use allowed(), denied() and errored() to create one.
 struct AdmissionResponse {
   bool allowed = true;
-  /// `code` 0 counts as 200 or 403.
+  /// `code` 0 means 200 or 403.
   LOOKOUT_OPTION api::Status status = {};
-  /// Shown to the client, 120 characters or less each, without "Warning:".
+  /// Shown to the client; each at most 120 characters, without the prefix "Warning:".
   LOOKOUT_OPTION std::vector<std::string> warnings = {};
-  /// Entries of the audit log; keys without the webhook's name.
+  /// Annotations for the audit log; keys without the webhook's name.
   LOOKOUT_OPTION std::map<std::string, std::string> audit_annotations = {};
 
   AdmissionResponse& warn(std::string warning) & {
@@ -98,12 +98,12 @@ AdmissionResponse allowed(std::string message = std::string());
 AdmissionResponse denied(std::string message, std::string_view reason = api::reason::kForbidden,
                          std::int32_t code = 403);
 AdmissionResponse errored(std::int32_t code, std::string message);
-/// Refuses with a whole status, such as that of api::StatusError::invalid(), which names the
+/// Rejects with a complete status, such as that of api::StatusError::invalid(), which names the
 /// fields.
 AdmissionResponse denied(const api::StatusError& error);
 
-/// admission.Validator: a function for each operation. One that is empty allows; so does CONNECT. A
-/// handler for WebhookServer::validate().
+/// admission.Validator: a function for each operation, for WebhookServer::validate(). An empty
+/// function allows the request; CONNECT is always allowed.
 template <class T>
 struct Validator {
   using Function = std::function<AdmissionResponse(const Admission<T>& request)>;
@@ -123,7 +123,7 @@ struct Validator {
 
 namespace detail {
 
-/// `changed` is given with the object of the request, and taken as what to store.
+/// `changed` contains the object of the request, and afterwards the object to store.
 using AdmissionFunction =
     std::function<AdmissionResponse(const Admission<api::Object>& request, api::Object& changed)>;
 using AsyncAdmissionFunction = std::function<Awaitable<AdmissionResponse>(
@@ -131,7 +131,7 @@ using AsyncAdmissionFunction = std::function<Awaitable<AdmissionResponse>(
 
 /// The handler of a path.
 struct AdmissionHook {
-  /// No kind: objects of any are taken.
+  /// Without a kind, it accepts objects of any kind.
   api::Resource type;
   bool mutates = false;
   std::variant<AdmissionFunction, AsyncAdmissionFunction> function;
@@ -146,7 +146,7 @@ Admission<T> typed(const Admission<api::Object>& request) {
   return out;
 }
 
-/// As T's edit() says, or of any object.
+/// The result of T's edit(), or an ObjectDraft of any object.
 template <class T>
 auto draft_of(const T& object) {
   if constexpr (requires { object.edit(); }) {

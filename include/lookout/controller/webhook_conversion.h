@@ -1,4 +1,4 @@
-// Converting custom resources between their versions.
+// Conversion of custom resources between their versions.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,12 @@
 
 namespace lookout::controller::detail {
 
-/// `base` has the apiVersion, the kind and the metadata of the result. Returns the result.
+/// `base` has the apiVersion, the kind and the metadata of the result. Returns the converted
+/// object.
 using ConvertFunction =
     std::function<api::Object(const api::Object& from, const api::Object& base)>;
 
-/// One version of a kind, and the way to the hub and back.
+/// One version of a kind, with its conversions to and from the hub.
 struct Spoke {
   api::Resource hub;
   api::Resource spoke;

@@ -85,7 +85,6 @@ class [[nodiscard]] HandlerRegistration {
   void detach();
   /// Like detach(), but waits for the deliveries (client-go's ShutDownEventHandler), unless the
   /// handler itself calls it.
-  /// is called by the handler.
   void drain();
 
   /// The number of notifications that wait for the handler.
@@ -174,8 +173,8 @@ class SharedIndexInformer : public metrics::Source {
   std::optional<Clock::TimePoint> live_since() const;
   /// The last failure since the informer was live.
   std::optional<cache::ReflectorFailure> last_failure() const;
-  /// The resourceVersion that the store has reached; empty before the first list. A handler finds at
-  /// least the version of what it is told.
+  /// The resourceVersion that the store has reached; empty before the first list. When a handler is
+  /// called, the store has at least the version of the notification.
   std::string last_sync_resource_version() const;
   const cache::ReflectorStats& stats() const;
   const std::string& name() const;

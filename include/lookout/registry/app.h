@@ -1,4 +1,4 @@
-// A service from its start to its end.
+// App: runs a service from registration to drain.
 #pragma once
 
 #include <chrono>
@@ -27,30 +27,30 @@ struct AppOptions {
   /// Empty: the name of the pod.
   LOOKOUT_OPTION std::string id = {};
   LOOKOUT_OPTION std::map<std::string, std::string> metadata = {};
-  /// "http://0.0.0.0:80": protocol and port count, the address is the pod's. A container of the pod
-  /// must declare the port.
+  /// "http://0.0.0.0:80": only the protocol and the port are used; the address is the pod's. A
+  /// container of the pod must declare the port.
   LOOKOUT_OPTION std::vector<Endpoint> endpoints = {};
-  /// How long the program goes on serving after it has deregistered, at most: until `in_flight`
-  /// says 0, or, without it, all that time. Must fit into the pod's terminationGracePeriodSeconds,
-  /// as must `timeout`.
+  /// How long the program keeps serving after deregistration at most: until `in_flight` returns 0,
+  /// or, without it, the whole time. Together with `timeout`, it must fit into the pod's
+  /// terminationGracePeriodSeconds.
   std::chrono::milliseconds drain{5'000};
-  /// It goes on serving at least so long, for callers that have not noticed yet.
+  /// The minimum time to keep serving, for callers that have not noticed the deregistration yet.
   std::chrono::milliseconds notice{1'000};
-  /// Whether the program can serve now: RegistrationOptions::ready. Without it the instance is
+  /// Returns true if the program can serve: RegistrationOptions::ready. Empty: the instance is
   /// announced as soon as run() begins.
   LOOKOUT_OPTION std::function<bool()> ready = {};
-  /// How many requests are being served.
+  /// Returns the number of requests being served.
   LOOKOUT_OPTION std::function<std::size_t()> in_flight = {};
   /// As in RegistrationOptions.
   std::chrono::milliseconds check_every{1'000};
   std::chrono::milliseconds refresh_every{15'000};
   std::chrono::milliseconds timeout{10'000};
   LOOKOUT_OPTION std::function<void(const std::string& reason)> on_error = {};
-  /// The pod, if it is another than the one this runs in.
+  /// The pod; empty fields are filled in from the environment (PodIdentity::find).
   LOOKOUT_OPTION PodIdentity pod = {};
-  /// Where it is announced; null: as a kratos service on this pod.
+  /// Where to announce the instance; null: as a kratos service on this pod.
   LOOKOUT_OPTION std::shared_ptr<Registrar> registrar = {};
-  /// Whether SIGTERM and SIGINT end run() (stop_on_signals()).
+  /// True: SIGTERM and SIGINT end run() (stop_on_signals()).
   bool signals = true;
 };
 
@@ -60,19 +60,20 @@ struct AppOptions {
 ///                                .endpoints = {"http://0.0.0.0:80"}, .drain = 2s}};
 ///     return app.run([&](std::stop_token stop) { server.serve(stop); });
 ///
-/// On SIGTERM (or stop()) the instance is taken back first. It goes on serving until its callers
-/// have noticed and what is in flight is done; then the stop is requested that `serve` was given.
+/// On SIGTERM (or stop()), it deregisters first. It keeps serving until callers have noticed and
+/// the requests in flight are finished; then it requests the stop of the token that `serve` got.
 class App : public metrics::Source {
  public:
-  /// Throws RegistrationError for an instance that cannot be announced, and Error if it is not
-  /// known which pod this is.
+  /// Throws RegistrationError for an instance that cannot be announced, and Error if the pod cannot
+  /// be determined.
   App(rest::Client client, AppOptions options);
   ~App() override;
   App(const App&) = delete;
   App& operator=(const App&) = delete;
 
-  /// Calls serve(stop) on this thread, once. Returns 0, or what `serve` returns if that is an int;
-  /// throws what it throws. If `serve` returns by itself, the instance is taken back, too.
+  /// Calls serve(stop) on this thread. May be called once. Returns 0, or the result of `serve` if
+  /// it is an int; rethrows its exceptions. If `serve` returns early, the instance is deregistered,
+  /// too.
   template <class Serve>
   int run(Serve&& serve) {
     int status = 0;
@@ -85,7 +86,7 @@ class App : public metrics::Source {
     });
     return status;
   }
-  /// Does what SIGTERM does. From any thread.
+  /// Does the same as SIGTERM. From any thread.
   void stop();
 
   /// kWaiting before run().

@@ -1,4 +1,4 @@
-// Choosing an instance for each request, and calling it.
+// Balancer: picks an instance for each request, and calls it.
 #pragma once
 
 #include <chrono>
@@ -22,15 +22,15 @@
 
 namespace lookout::registry {
 
-/// Chooses among the instances of a service that are ready and have an endpoint, and learns from
-/// what is reported of the calls. pick() takes no lock and allocates nothing; what a policy needs
-/// is worked out when the set changes.
+/// Picks ready instances of a service that have an endpoint, and learns from the reported results
+/// of calls. pick() takes no lock and allocates nothing; the policy's data is prepared when the set
+/// changes.
 ///
 ///     registry::Balancer web(registry, "web", registry::p2c_ewma().eject_after(3));
 ///     auto answer = web.call({.attempts = 3, .deadline = 1s, .scheme = "http"},
 ///                            [&](const registry::Endpoint& e) { return http.get(e.url("/")); });
 ///
-/// call() picks, reports, and asks another instance when one fails. Programs that do that
+/// call() picks, reports, and calls another instance when a call fails. Programs that do this
 /// themselves use pick() and report():
 ///
 ///     if (const auto pick = web.pick({.scheme = "http"})) {
@@ -40,45 +40,47 @@ namespace lookout::registry {
 ///                  std::chrono::steady_clock::now() - begun);
 ///     }
 ///
-/// All functions are from any thread. Threads that share a balancer share its order: what one
-/// thread picks next is not what comes after its last pick. Must not outlive the Discovery's loop;
-/// picks may outlive it.
+/// All functions may be called from any thread. Threads that share a balancer share its order, so
+/// consecutive picks of one thread need not be consecutive in that order. A balancer must not
+/// outlive the Discovery's event loop; picks may outlive the balancer.
 class Balancer : public metrics::Source {
  public:
-  /// Throws as Discovery::subscribe().
+  /// Throws what Discovery::subscribe() throws.
   Balancer(Discovery& discovery, const std::string& service, BalancerPolicy policy = {});
   ~Balancer() override;
   Balancer(Balancer&&) noexcept;
   Balancer& operator=(Balancer&&) noexcept;
 
   Pick pick() const;
-  /// One that is none of `tried`, whatever the set has become since (instances are told apart by
-  /// their keys); nothing if there is no other. For calls that ask another instance when one has
-  /// failed. With a local zone of which all have been tried, one of another zone.
+  /// Returns an instance that is not in `tried`, even if the set has changed since (keys identify
+  /// instances); empty if there is no other. For calls that try another instance after a failure.
+  /// If all instances of the local zone have been tried, returns one of another zone.
   Pick pick(std::span<const Pick> tried) const;
-  /// Nothing if no instance is what the options ask for. An instance that is ejected is picked only
-  /// if there is no other.
+  /// Empty if no instance satisfies the options. Picks an ejected instance only if there is no
+  /// other.
   Pick pick(const PickOptions& options) const;
 
-  /// How the call on a pick ended: what later picks learn from. Pick::report() is the same.
+  /// Reports the result of the call on a pick, from which later picks learn. Same as
+  /// Pick::report().
   void report(const Pick& pick, Outcome outcome, std::chrono::nanoseconds latency) const {
     pick.report(outcome, latency);
   }
 
-  /// Calls an instance; when the call fails, another one. call.h has the rules.
+  /// Calls an instance and, if the call fails, another one. See call.h for the rules.
   template <class Function>
   auto call(const CallPolicy& policy, Function&& function) const {
     return detail::blocking_call(*this, policy, function, detail::AlwaysOk());
   }
-  /// `judge` tells from a result how the call ended, for functions that do not throw: a result that
-  /// is not kOk is a failure, and is returned if there is no further attempt.
+  /// `judge` returns the Outcome for a result, for functions that do not throw. A result that is
+  /// not kOk is a failure; it is returned if there is no further attempt.
   template <class Function, class Judge>
   auto call(const CallPolicy& policy, Function&& function, Judge&& judge) const {
     return detail::blocking_call(*this, policy, function, judge);
   }
-  /// The same for functions that are coroutines (return an Awaitable). The balancer must live until
-  /// it is done. With GCC 12, give a lambda that owns what it captures a name before the co_await
-  /// expression; within it, the compiler destroys the captures twice (docs/dependencies.md).
+  /// The same for coroutines (functions that return an Awaitable). The balancer must live until the
+  /// call has ended. With GCC 12, give a lambda with captures that own memory a name before the
+  /// co_await expression; otherwise the compiler destroys the captures twice
+  /// (docs/dependencies.md).
   template <class Function>
   auto async_call(CallPolicy policy, Function function) const {
     return detail::coroutine_call(*this, std::move(policy), std::move(function),
@@ -89,28 +91,28 @@ class Balancer : public metrics::Source {
     return detail::coroutine_call(*this, std::move(policy), std::move(function), std::move(judge));
   }
 
-  /// The set that picks are made of.
+  /// The set that picks come from.
   InstanceSetPtr load() const;
-  /// Whether that set follows the cluster, since when, and what the last error is if it does not.
+  /// Says whether that set follows the cluster, since when, and the last error if it does not.
   Freshness freshness() const { return load()->freshness(); }
-  /// Waits until picks are made of another set than this one; false if the time is over first.
+  /// Waits until picks come from a set other than this one; returns false on timeout.
   bool wait_for_change(const InstanceSet& from, std::chrono::milliseconds time,
                        std::stop_token stop = {}) const;
-  /// Waits for an instance that can be picked; false if none comes in time.
+  /// Waits for an instance that can be picked; returns false on timeout.
   bool wait_for_instance(std::chrono::milliseconds time, std::stop_token stop = {}) const;
 
-  /// One instance and what is known of it, for pages and logs.
+  /// The state of one instance, for pages and logs.
   struct InstanceState {
     std::string key = {};
-    std::uint64_t ok = 0;      ///< calls that were reported, since it is announced
-    std::uint64_t failed = 0;  ///< the others of them
+    std::uint64_t ok = 0;      ///< reported successful calls since the instance was announced
+    std::uint64_t failed = 0;  ///< reported failed calls
     std::int64_t in_flight = 0;
     bool ejected = false;
   };
   std::vector<InstanceState> instances() const;
 
-  /// lookout_registry_*: picks, errors and calls in flight by instance, ejections, the size and the
-  /// staleness of the set, calls, retries.
+  /// lookout_registry_*: picks, errors and calls in flight per instance, ejections, the size and
+  /// the staleness of the set, calls, retries.
   void collect(std::vector<metrics::Sample>& out) const override;
 
  private:

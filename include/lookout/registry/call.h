@@ -1,4 +1,4 @@
-// Calls that arrive: retries on other instances, time limits, backup requests.
+// Balancer::call(): retries on other instances, time limits, backup requests.
 #pragma once
 
 #include <chrono>
@@ -26,64 +26,64 @@ class Balancer;
 
 /// How Balancer::call() calls.
 ///
-/// The function gets the endpoint, `fn(const Endpoint&)`, or the attempt as well,
-/// `fn(const Endpoint&, const Attempt&)`. It fails by an exception, or by a result that the judge
-/// takes for a failure. Then another instance is called, one that this call has not tried, as long
-/// as there are attempts, time, instances and budget. (So use it for requests that may be made
-/// twice.) The results of attempts are reported to the balancer.
+/// The function takes the endpoint, `fn(const Endpoint&)`, and optionally the attempt, `fn(const
+/// Endpoint&, const Attempt&)`. It fails by throwing, or by returning a result that the judge
+/// rejects. The call then tries another instance, never one that it has tried before, while
+/// attempts, time, instances and the retry budget last. Therefore use it only for requests that may
+/// be sent twice. The result of each attempt is reported to the balancer.
 struct CallPolicy {
-  /// At most so many instances are called, backup requests included.
+  /// The maximum number of instances to call, including backup requests.
   int attempts = 3;
-  /// For all of it. 0: no limit.
+  /// The limit for all attempts together. 0: no limit.
   std::chrono::milliseconds deadline{10'000};
-  /// For each attempt; 0: what is left of the deadline, in equal parts for the attempts that are
-  /// left. A coroutine is cancelled when its time is over. A function that blocks is not: it has to
-  /// give Attempt::time to what it calls (a socket, libcurl).
+  /// The limit for each attempt; 0: the remaining time is divided equally among the remaining
+  /// attempts. A coroutine is cancelled when its time is over. A blocking function is not: it must
+  /// pass Attempt::time to the functions that it calls (a socket, libcurl).
   std::chrono::milliseconds per_try{0};
-  /// Only endpoints of this scheme; empty: of any.
+  /// Only endpoints with this scheme; empty: any.
   LOOKOUT_OPTION std::string scheme = {};
-  /// When an attempt has not ended after this time, another instance is called as well, and the
-  /// first good result counts; the others are asked to stop (Attempt::stop), and waited for. With a
-  /// function that blocks, each attempt then has a thread. 0: never.
+  /// If an attempt takes longer than this, another instance is called as well, and the first good
+  /// result counts. The call then requests Attempt::stop of the other attempts and waits for them.
+  /// With a blocking function, each attempt has its own thread. 0: never.
   std::chrono::milliseconds hedge_after{0};
-  /// For the policy that hashes; hash_of() makes one of text.
+  /// For the consistent hash policy; hash_of() computes it from text.
   std::optional<std::uint64_t> hash = {};
-  /// Whether a call waits (until the deadline, if there is one) for the first instance when there
-  /// is none, as at the start of a program.
+  /// True: if there is no instance yet, for example at the start of the program, the call waits for
+  /// one, until the deadline if there is one.
   bool wait_for_instance = true;
-  /// Ends the call: no further attempt begins, and attempts that run are asked to stop.
+  /// Ends the call: no further attempt starts, and running attempts are asked to stop.
   LOOKOUT_OPTION std::stop_token stop = {};
-  /// Whether a call that failed with this exception may be made again; if not, it ends with that
-  /// exception. Empty: always.
+  /// Returns true if a call that failed with this exception may be retried; otherwise the call ends
+  /// with the exception. Empty: always.
   LOOKOUT_OPTION std::function<bool(const std::exception&)> retry_if = {};
 };
 
 /// One attempt of a call.
 struct Attempt {
   int number = 1;  ///< 1, 2, ...
-  /// The time that it has. std::chrono::milliseconds::max(): no limit.
+  /// The time limit of the attempt. std::chrono::milliseconds::max(): no limit.
   std::chrono::milliseconds time = std::chrono::milliseconds::max();
-  /// Stopped when the result is not needed any more.
+  /// Requested when the result is no longer needed.
   LOOKOUT_OPTION std::stop_token stop = {};
   const ServiceInstance* instance = nullptr;  ///< never null
 };
 
-/// Thrown by the function of a call: the request itself is wrong, or was answered by a no. The call
-/// ends with this exception, and the instance has done well.
+/// The function of a call throws this if the request itself is wrong, or was answered negatively.
+/// The call ends with this exception, and the instance counts as successful.
 class FinalError : public Error {
  public:
   using Error::Error;
 };
 
-/// A call found no instance that answered. what() names the instances and the last failure.
+/// No instance answered the call. what() names the instances and the last failure.
 class CallError : public Error {
  public:
   enum class Reason {
-    kNoInstance,  ///< there is none (left)
+    kNoInstance,  ///< there is no instance (left)
     kAttempts,    ///< all attempts failed
-    kDeadline,    ///< the time is over
-    kBudget,      ///< too many calls fail: the budget for retries is spent
-    kStopped      ///< the stop token was stopped
+    kDeadline,    ///< the deadline passed
+    kBudget,      ///< too many calls fail: the retry budget is spent
+    kStopped      ///< a stop was requested
   };
   CallError(Reason reason, const std::string& message, std::exception_ptr cause)
       : Error(message), reason_(reason), cause_(std::move(cause)) {}
@@ -98,7 +98,7 @@ class CallError : public Error {
 
 namespace detail {
 
-/// Takes every result for a good one.
+/// Accepts every result.
 struct AlwaysOk {
   template <class Result>
   Outcome operator()(const Result&) const {
@@ -106,18 +106,18 @@ struct AlwaysOk {
   }
 };
 
-/// One call: which attempt may begin, and what becomes of it. For one thread at a time; attempts
-/// may run on others.
+/// The state of one call: decides which attempt starts next, and how the call ends. For one thread
+/// at a time; the attempts may run on other threads.
 class CallRun {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Hands a stop of the call on to an attempt.
+  /// Forwards a stop of the call to an attempt.
   struct Forward {
     std::stop_source to;
     void operator()() const { std::stop_source(to).request_stop(); }
   };
-  /// An attempt that has begun.
+  /// An attempt that has started.
   struct Try {
     Pick pick;
     Attempt attempt;
@@ -136,27 +136,27 @@ class CallRun {
 
   enum class Next {
     kBegun,  ///< `current()` may run
-    kWait,   ///< there is no instance yet: look again soon
+    kWait,   ///< there is no instance yet: try again soon
     kOver    ///< no further attempt
   };
-  /// Begins the next attempt. (The first may wait for an instance.)
+  /// Starts the next attempt. (The first one may wait for an instance.)
   Next begin();
-  /// The attempt that was begun last. Stays where it is as long as this lives.
+  /// The attempt that was started last. The reference stays valid as long as this object.
   Try& current() { return *tries_.back(); }
-  /// An attempt has ended well or not, by a result.
+  /// An attempt has ended with a result.
   void end(Try& attempt, Outcome outcome);
-  /// It has ended by an exception. True if the call ends with that exception.
+  /// An attempt has ended with an exception. Returns true if the call ends with that exception.
   bool end(Try& attempt, const std::exception_ptr& error);
-  /// The call has its result, or none: asks all attempts that run to stop. Those that began before
-  /// the one that succeeded (`winner`, or null) were too slow.
+  /// The call has ended: asks all running attempts to stop. Attempts that started before the
+  /// successful one (`winner`, or null) were too slow.
   void stop_others(const Try* winner);
   bool stopped() const { return policy_.stop.stop_requested(); }
   const CallPolicy& policy() const { return policy_; }
   TimePoint deadline() const { return deadline_; }
-  /// Waits a moment for an instance, on this thread.
+  /// Waits briefly for an instance, on this thread.
   void wait() const;
   [[noreturn]] void fail() const;
-  /// Counts the call as failed, whose result was judged a failure.
+  /// Counts the call as failed: its last result was judged a failure.
   void give_up() const;
   TimePoint now() const;
 

@@ -1,4 +1,4 @@
-// Objects that count the references to themselves.
+// Counted: the base of reference-counted objects.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace lookout::registry::detail {
 
-/// The base of what is held by boost::intrusive_ptr.
+/// The base of objects that are held by boost::intrusive_ptr.
 class Counted {
  public:
   Counted() = default;
@@ -17,7 +17,7 @@ class Counted {
   void add_references(std::int64_t count) const {
     references_.fetch_add(count, std::memory_order_relaxed);
   }
-  /// True if there are none left.
+  /// Returns true if no references are left.
   bool drop_references(std::int64_t count) const {
     return references_.fetch_sub(count, std::memory_order_acq_rel) == count;
   }

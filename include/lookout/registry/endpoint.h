@@ -1,4 +1,4 @@
-// Where an instance can be called.
+// Endpoint: the address of an instance.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,19 @@
 
 namespace lookout::registry {
 
-/// "scheme://host:port?query", taken apart once, when it is made. A plain value.
+/// "scheme://host:port?query", parsed once, in the constructor. A plain value.
 ///
 ///     const registry::Endpoint e = "http://10.1.2.3:8000?isSecure=false";
 ///     e.scheme();        // "http"
 ///     e.url("/hello");   // "http://10.1.2.3:8000/hello"
 ///
-/// Making one never throws: text that is no endpoint is kept as it came, is not valid(), and
-/// defect() says why. Registration refuses it, and balancers do not pick it.
+/// The constructors never throw: text that is not an endpoint is kept unchanged, but valid() is
+/// false and defect() returns the reason. Registration rejects it, and balancers do not pick it.
 ///
-/// Accepted are a scheme of letters, digits, '+', '-', '.' and '_', a host name, an IPv4 address or
-/// an IPv6 address in brackets, and, each optional, a port from 1 to 65535, a path, a query and a
-/// fragment. User information ("user@") is refused: endpoints stand where everybody reads them.
+/// Valid endpoints have a scheme of letters, digits, '+', '-', '.' and '_', a host (a name, an IPv4
+/// address, or an IPv6 address in brackets) and, each optional, a port from 1 to 65535, a path, a
+/// query and a fragment. User information ("user@") is rejected, because everybody can read
+/// endpoints.
 class Endpoint {
  public:
   Endpoint() : Endpoint(std::string()) {}
@@ -37,10 +38,10 @@ class Endpoint {
   Endpoint(std::string_view scheme, std::string_view host, std::uint16_t port);
 
   bool valid() const { return defect_ == nullptr; }
-  /// Why it is no endpoint; empty if it is one.
+  /// The reason why the text is not an endpoint; empty if it is one.
   std::string_view defect() const { return defect_ == nullptr ? "" : defect_; }
 
-  /// As it was written. What follows is empty, or 0, if it is not valid.
+  /// The original text. The parts below are empty, or 0, if it is not valid.
   const std::string& text() const& LOOKOUT_LIFETIME_BOUND { return text_; }
   std::string text() && { return std::move(text_); }
   /// For code that has endpoints as strings.
@@ -51,35 +52,36 @@ class Endpoint {
   std::string_view scheme() const LOOKOUT_LIFETIME_BOUND { return part(0, scheme_size_); }
   /// Without the brackets of an IPv6 address.
   std::string_view host() const LOOKOUT_LIFETIME_BOUND { return part(host_begin_, host_size_); }
-  /// 0 if none is given.
+  /// 0 if there is none.
   std::uint16_t port() const { return port_; }
-  /// "host:port", an IPv6 address in brackets: what one connects to, and the Host header.
+  /// "host:port", with an IPv6 address in brackets: for connecting, and for the Host header.
   std::string_view authority() const LOOKOUT_LIFETIME_BOUND {
     return part(authority_begin(), authority_size_);
   }
-  /// Between '?' and '#', as it is written.
+  /// The text between '?' and '#', not decoded.
   std::string_view query() const LOOKOUT_LIFETIME_BOUND { return part(query_begin_, query_size_); }
-  /// The value of a parameter of the query, decoded; nothing if there is no such parameter.
+  /// The decoded value of a query parameter; empty if there is no such parameter.
   std::optional<std::string> parameter(std::string_view name) const;
 
-  /// False: the port of another container, which the instance does not announce. Discovery says so
-  /// of ports that are not in kratos' annotation, if it names any; balancers do not pick them.
+  /// False: the port belongs to another container, and the instance does not announce it. Discovery
+  /// sets this for ports that are missing from kratos' annotation, if it names any. Balancers do
+  /// not pick such endpoints.
   bool announced() const { return announced_; }
   void set_announced(bool announced) { announced_ = announced; }
 
-  /// Schemes are compared without regard to case (RFC 3986, 3.1).
+  /// Compares schemes case-insensitively (RFC 3986, 3.1).
   bool has_scheme(std::string_view scheme) const;
-  /// "https", "grpcs", "wss" and "tls", or kratos' isSecure=true.
+  /// True for "https", "grpcs", "wss" and "tls", or with kratos' isSecure=true.
   bool secure() const;
 
-  /// "scheme://host:port" and the path, which may have a query of its own and gets its first slash
-  /// if it has none. The endpoint's own path and query are not part of it.
+  /// "scheme://host:port" followed by the path, which may have its own query and gets a leading
+  /// slash if it has none. The endpoint's own path and query are not included.
   std::string url(std::string_view path = {}) const;
 
-  /// The same text.
+  /// Compares the texts.
   friend bool operator==(const Endpoint& a, const Endpoint& b) { return a.text_ == b.text_; }
   friend auto operator<=>(const Endpoint& a, const Endpoint& b) { return a.text_ <=> b.text_; }
-  /// Compared with what is text and no endpoint.
+  /// Compares with text that is not an Endpoint.
   template <class Text>
     requires(std::is_convertible_v<const Text&, std::string_view> &&
              !std::is_same_v<Text, Endpoint>)

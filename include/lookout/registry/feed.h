@@ -1,4 +1,4 @@
-// The current set of a service, for code that needs it all the time.
+// Feed: the current set of a service.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,20 @@
 
 namespace lookout::registry {
 
-/// The current set of a service for those who need it all the time: load() takes no lock and
-/// allocates nothing, however many threads call it and whatever changes meanwhile.
+/// The current set of a service, for code that reads it often: load() takes no lock and allocates
+/// nothing, regardless of concurrent calls and changes.
 ///
-/// Must not outlive the Discovery's loop; a closed registry leaves it with the last set.
+/// Must not outlive the Discovery's event loop. After the registry is closed, it keeps the last
+/// set.
 class Feed {
  public:
-  /// Throws as Discovery::subscribe().
+  /// Throws what Discovery::subscribe() throws.
   Feed(Discovery& discovery, const std::string& service);
   ~Feed();
   Feed(Feed&&) noexcept;
   Feed& operator=(Feed&&) noexcept;
 
-  /// Never null; empty until there is data. Begins with what the Discovery knows.
+  /// Never null; empty until there is data. Starts with the data that the Discovery has.
   InstanceSetPtr load() const;
 
  private:

@@ -1,4 +1,4 @@
-// Discovery from objects that informers follow.
+// InformerDiscovery: discovery through informers.
 #pragma once
 
 #include <memory>
@@ -34,8 +34,8 @@ class InformerDiscovery : public Discovery {
   Freshness freshness() const override;
   void close() override;
 
-  /// The namespaces that are not followed at present, with the last failure of each; empty if all
-  /// are, or have not failed yet.
+  /// The namespaces that are not followed at the moment, with the last failure of each; empty if
+  /// all are followed or have not failed yet.
   std::vector<WatchFailure> failures() const;
   DiscoveryStats stats() const;
 
@@ -43,7 +43,7 @@ class InformerDiscovery : public Discovery {
   explicit InformerDiscovery(std::shared_ptr<detail::Hub> hub);
 
  private:
-  /// The name under which a service is kept, for the one that the user gave.
+  /// The internal name of a service, given the name that the user passed.
   virtual std::string full_name(const std::string& name) const { return name; }
 
   const std::shared_ptr<detail::Hub> hub_;

@@ -1,4 +1,4 @@
-// The instances of a service at one moment.
+// InstanceSet: the instances of a service at one moment.
 #pragma once
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
@@ -16,20 +16,20 @@
 
 namespace lookout::registry {
 
-/// Whether what is known follows the cluster, and since when it does or does not.
+/// Says whether the data follows the cluster, and since when.
 struct Freshness {
-  /// False: the API server cannot be reached, or has not been heard yet. The last known set
-  /// is still served.
+  /// False: the API server cannot be reached, or has not answered yet. The last known set is still
+  /// served.
   bool live = false;
-  /// Live data: the time since which it has been live. Stale data: the time of the last answer of
-  /// the server.
+  /// Live data: the time since which it has been live. Stale data: the time of the server's last
+  /// answer.
   std::chrono::system_clock::time_point since = {};
-  /// Why it is not live, as far as that is known: what the API server said, or why it could not be
-  /// reached. Also of a part that is not followed while the rest is live. Empty: no error.
+  /// Why the data is not live, if known: the API server's error, or why it could not be reached.
+  /// Also set if only a part is not followed while the rest is live. Empty: no error.
   std::string error = {};
 };
 
-/// Says how things are now. Called from any thread.
+/// Provides the current freshness. Called from any thread.
 class FreshnessSource {
  public:
   virtual ~FreshnessSource() = default;
@@ -37,12 +37,12 @@ class FreshnessSource {
 };
 
 class InstanceSet;
-/// How sets are held: a pointer that counts in the set itself, so that one can be taken from where
-/// it is published without a lock and without an allocation.
+/// A pointer to a set that counts references in the set itself, so that readers can take a
+/// published set without a lock and without an allocation.
 using InstanceSetPtr = boost::intrusive_ptr<const InstanceSet>;
 
-/// The instances of one service at one moment, in the order of their keys. Immutable; safe to use
-/// from any number of threads, for as long as one likes.
+/// The instances of one service at one moment, ordered by key. Immutable; safe to use from any
+/// number of threads, for any length of time.
 class InstanceSet final : public detail::Counted {
  public:
   class iterator {
@@ -71,12 +71,12 @@ class InstanceSet final : public detail::Counted {
     std::vector<InstancePtr>::const_iterator at_;
   };
 
-  /// For backends. Puts the instances in order. `freshness` may be null: then it is always live.
+  /// For backends. Sorts the instances. If `freshness` is null, the set is always live.
   static InstanceSetPtr make(std::string service, std::uint64_t version,
                              std::vector<InstancePtr> instances,
                              std::shared_ptr<const FreshnessSource> freshness = nullptr);
   const std::string& service() const { return service_; }
-  /// The greater of two versions is newer, for sets of one service from one registry.
+  /// Of two sets of one service from one registry, the one with the greater version is newer.
   std::uint64_t version() const { return version_; }
 
   std::size_t size() const { return instances_.size(); }
@@ -84,14 +84,14 @@ class InstanceSet final : public detail::Counted {
   iterator begin() const { return iterator(instances_.begin()); }
   iterator end() const { return iterator(instances_.end()); }
   const ServiceInstance& operator[](std::size_t index) const { return *instances_[index]; }
-  /// The same as handles, for those who keep single instances. An instance that has not changed is
-  /// the same one in the next set.
+  /// The same instances as handles, for code that keeps single instances. An unchanged instance is
+  /// the same object in the next set.
   const std::vector<InstancePtr>& instances() const { return instances_; }
 
-  /// How fresh the data is now, not when the set was made.
+  /// The freshness now, not at the time when the set was made.
   Freshness freshness() const;
 
-  /// Identical instances, whatever the versions.
+  /// True if the instances are identical, regardless of the versions.
   bool same_instances(const InstanceSet& other) const;
 
  private:
@@ -116,7 +116,7 @@ struct InstanceDiff {
   bool empty() const { return added.empty() && removed.empty() && changed.empty(); }
 };
 
-/// `before` may be null, as an empty set.
+/// A null `before` counts as an empty set.
 InstanceDiff diff(const InstanceSetPtr& before, const InstanceSet& after);
 
 }  // namespace lookout::registry

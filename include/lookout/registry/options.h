@@ -1,4 +1,4 @@
-// Options of discovery.
+// Options of the registry's backends.
 #pragma once
 
 #include <chrono>
@@ -15,77 +15,76 @@
 
 namespace lookout::registry {
 
-/// An object that announces something that cannot be read. It is left out; the others are served.
+/// An object with an unreadable announcement. It is left out; the others are served.
 struct Malformed {
   std::string ns;
   std::string name;
-  std::string reason;  ///< which annotation, and what is wrong with it
+  std::string reason;  ///< the annotation, and what is wrong with it
 };
 
-/// A namespace cannot be listed or watched. It is tried again, with back-off; what was known of it
-/// last is still served.
+/// A namespace cannot be listed or watched. It is retried with back-off; its last known instances
+/// are still served.
 struct WatchFailure {
   std::string ns = {};      ///< empty: all namespaces
-  std::string reason = {};  ///< what the server said, or why it could not be reached
-  int code = 0;             ///< of the server's answer (403); 0 if there was none
+  std::string reason = {};  ///< the server's message, or why it could not be reached
+  int code = 0;             ///< the HTTP status of the server's answer (403); 0 if there was none
 };
 
-/// The threads that callbacks run on. They are their own: whatever callbacks do, informers, sets,
-/// watchers, feeds and balancers go on. Each callback that is blocked holds one thread, and the
-/// pool grows by another (HandlerPoolOptions::grow_after); when as many as `max_threads` are
-/// blocked at a time, further callbacks wait.
+/// The threads of callbacks. They are separate, so callbacks never delay informers, sets, watchers,
+/// feeds and balancers. Each blocked callback occupies one thread, and the pool adds another
+/// (HandlerPoolOptions::grow_after). When `max_threads` are blocked, further callbacks wait.
 inline constexpr informer::HandlerPoolOptions kCallbackThreads{.max_threads = 1024};
 
-/// As Options::ns: look in all namespaces. Asks for a ClusterRole.
+/// For Options::ns: all namespaces. Requires a ClusterRole.
 inline constexpr const char* kAllNamespaces = "*";
 
-/// The options of the backends for pods and services. Each has a default.
+/// The options of the backends for pods and services. All have defaults.
 struct Options {
-  /// Where to look: in this namespace, in these, or, with neither, in the program's own: that of
-  /// `pod`, else the client's default namespace, which within a cluster is that of its pod.
+  /// The namespaces to look in. Empty: the program's own namespace, which is that of `pod`, or else
+  /// the client's default namespace; in a cluster that is the pod's namespace.
   LOOKOUT_OPTION std::string ns = {};
   LOOKOUT_OPTION std::vector<std::string> namespaces = {};
-  /// Only objects with these labels, too: "env=prod,tier in (a,b)". The server does the selecting.
+  /// Only objects that also have these labels: "env=prod,tier in (a,b)". The server filters.
   LOOKOUT_OPTION std::string label_selector = {};
-  /// Instances that are not ready, or on their way out, are found as well; `ready` tells.
+  /// Also finds instances that are not ready or are terminating; see ServiceInstance::ready.
   bool include_unready = false;
-  /// Told once of every version of an object that is malformed, one at a time, on a thread that may
-  /// be blocked: meanwhile of each object only the newest report is kept, and of 10,000 objects at
-  /// most. The default logs a warning.
+  /// Called once for each version of a malformed object, one call at a time, on a thread that may
+  /// block. Meanwhile, only the newest report of each object is kept, for at most 10,000 objects.
+  /// The default logs a warning.
   LOOKOUT_OPTION std::function<void(const Malformed&)> on_malformed = {};
-  /// Told of every list or watch that fails, in the same way; of each namespace the newest failure
-  /// is kept. The default logs a warning. InformerDiscovery::failures() says how things are now.
+  /// Called for each failed list or watch, in the same way; the newest failure of each namespace is
+  /// kept. The default logs a warning. InformerDiscovery::failures() returns the current state.
   LOOKOUT_OPTION std::function<void(const WatchFailure&)> on_error = {};
-  /// Called after a registration that will not be found, with the reason: a port that no container
-  /// of the pod declares. Once for each reason, on the thread that registers. The default logs a
-  /// warning.
+  /// Called after a registration that will not be found, with the reason: no container of the pod
+  /// declares the port. Called once for each reason, on the thread that registers. The default logs
+  /// a warning.
   LOOKOUT_OPTION std::function<void(const std::string& reason)> on_warning = {};
-  /// How long the first call waits for the first data.
+  /// How long the first read waits for the first data.
   std::chrono::milliseconds sync_timeout{30'000};
-  /// The threads of callbacks, on_malformed and on_error.
+  /// The threads for callbacks, on_malformed and on_error.
   informer::HandlerPoolOptions handlers = kCallbackThreads;
-  /// Between attempts to reach the server.
+  /// The waits between attempts to reach the server.
   BackoffOptions backoff = {};
 
-  /// The pod that register_instance() announces on; what is empty is found when it is needed
+  /// The pod that register_instance() announces. Empty fields are filled in when needed
   /// (PodIdentity::find), with the client's default namespace as the last resort. Only registrars
-  /// look at it.
+  /// use it.
   LOOKOUT_OPTION PodIdentity pod = {};
   LOOKOUT_OPTION PodIdentitySources pod_sources = {};
 
-  /// `ns` and `namespaces` together, each once, or `own` if there are none; one empty name if that
-  /// means all.
+  /// `ns` and `namespaces` together, each once, or `own` if both are empty; one empty name for all
+  /// namespaces.
   std::vector<std::string> namespaces_or(const std::string& own) const;
 };
 
-/// Counts since the beginning, and what is there now.
+/// Counters since the start, and current values.
 struct DiscoveryStats {
-  std::size_t objects = 0;      ///< that are kept
-  std::size_t followed = 0;     ///< services that have watchers
-  std::size_t watchers = 0;     ///< and subscriptions
-  std::uint64_t malformed = 0;  ///< versions of objects that could not be read
-  std::uint64_t computed = 0;   ///< how often the set of a service was computed
-  std::uint64_t announced = 0;  ///< and how often it was another one
+  std::size_t objects = 0;      ///< cached objects
+  std::size_t followed = 0;     ///< services with watchers or subscriptions
+  std::size_t watchers = 0;     ///< watchers and subscriptions
+  std::uint64_t malformed = 0;  ///< unreadable versions of objects
+  std::uint64_t computed = 0;   ///< computations of sets
+  std::uint64_t announced = 0;  ///< computations that led to a different set
 };
 
 }  // namespace lookout::registry

@@ -1,4 +1,4 @@
-// An instance that was chosen.
+// Pick: an instance that a balancer has chosen.
 #pragma once
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
@@ -27,11 +27,11 @@ class PlanBase : public Counted {
 };
 }  // namespace detail
 
-/// An instance that was chosen. Keeps the set that it is of.
+/// An instance that a balancer has chosen. Keeps its set alive.
 ///
-/// A pick counts as a call in flight on its instance as long as it lives, or until it is reported;
-/// the policies that go by load look at that. A copy does not count; moving takes the count along.
-/// For one thread at a time.
+/// A pick counts as a call in flight on its instance until it is reported or destroyed, which
+/// load-based policies take into account. Copies do not count; moving a pick moves its count. For
+/// one thread at a time.
 class Pick {
  public:
   Pick() = default;
@@ -41,19 +41,18 @@ class Pick {
   Pick& operator=(Pick&& other) noexcept;
   ~Pick();
 
-  /// False: there is no instance to choose.
+  /// False if there is no instance.
   explicit operator bool() const { return instance_ != nullptr; }
   const ServiceInstance& operator*() const LOOKOUT_LIFETIME_BOUND { return *instance_; }
   const ServiceInstance* operator->() const LOOKOUT_LIFETIME_BOUND { return instance_; }
-  /// Where to call it: the first endpoint of the scheme that was asked for. Only if there is an
-  /// instance.
+  /// The first endpoint with the requested scheme. Requires an instance.
   const Endpoint& endpoint() const LOOKOUT_LIFETIME_BOUND { return *endpoint_; }
   /// Null if there is no instance.
   InstanceSetPtr set() const;
 
-  /// How the call on it ended, and how long it took: what later picks learn from. Ends its time in
-  /// flight. The first report of a pick counts, as does one of a copy; takes no lock unless an
-  /// instance is ejected.
+  /// Reports the result and the duration of the call, from which later picks learn. The call is
+  /// then no longer in flight. Only the first report of a pick and its copies counts. Takes no lock
+  /// unless it ejects an instance.
   void report(Outcome outcome, std::chrono::nanoseconds latency) const;
 
  private:
@@ -72,14 +71,14 @@ class Pick {
   mutable bool in_flight_ = false;
 };
 
-/// The demands on a pick.
+/// The requirements for a pick.
 struct PickOptions {
-  /// None of these, whatever the set has become since (instances are told apart by their keys).
+  /// Excludes these instances, even if the set has changed since (keys identify instances).
   std::span<const Pick> exclude = {};
-  /// With an endpoint of this scheme; empty: of any.
+  /// Requires an endpoint with this scheme; empty: any.
   std::string_view scheme = {};
-  /// For the policy that hashes: hash_of() of what identifies the request. Without it, a number of
-  /// its own for each pick.
+  /// For the consistent hash policy: hash_of() of the request's identity. Empty: a different number
+  /// for each pick.
   std::optional<std::uint64_t> hash = {};
 };
 

@@ -1,4 +1,4 @@
-// How a balancer chooses among instances, and what it learns from calls.
+// BalancerPolicy: how a balancer picks instances, and what it learns from calls.
 #pragma once
 
 #include <chrono>
@@ -16,117 +16,118 @@
 
 namespace lookout::registry {
 
-/// How a call ended, as far as the instance is concerned.
+/// The result of a call, with regard to the instance.
 enum class Outcome {
-  kOk,        ///< the instance answered as it should; a refusal that is the caller's fault is that
+  kOk,        ///< the expected answer, or a rejection that is the caller's fault
   kFailed,    ///< no connection, a broken one, or an answer such as 503
   kTimedOut,  ///< no answer in time; counts as a failure
-  kIgnored    ///< says nothing about the instance: the caller gave up
+  kIgnored    ///< says nothing about the instance, for example because the caller gave up
 };
 
-/// When instances that fail are left alone for a while (Envoy's outlier detection). Only calls that
-/// are reported count, so a balancer that nobody reports to ejects nothing.
+/// When failing instances are ejected for a while (Envoy's outlier detection). Only reported calls
+/// count.
 struct OutlierOptions {
-  /// So many failures in a row eject an instance; 0: never.
+  /// This many failures in a row eject an instance; 0: never.
   unsigned consecutive_failures = 5;
-  /// At the end of each interval, instances whose success rate is lower than the mean of all by
-  /// this many standard deviations are ejected; 0: never.
+  /// After each interval, instances are ejected whose success rate is this many standard deviations
+  /// below the mean of all instances; 0: never.
   double success_rate_deviations = 1.9;
   std::chrono::milliseconds interval{10'000};
-  /// The success rate is looked at only if so many instances had so many calls in the interval.
+  /// The success rate is checked only if this many instances had this many calls in the interval.
   unsigned success_rate_instances = 5;
   unsigned success_rate_calls = 100;
-  /// The first ejection lasts this long, the n-th one n times as long, up to a limit. After each
-  /// such time without an ejection, n is less by one.
+  /// The first ejection lasts this long, the n-th one n times as long, up to a limit. Each such
+  /// period without an ejection decrements n.
   std::chrono::milliseconds base_ejection{30'000};
   std::chrono::milliseconds max_ejection{300'000};
-  /// At most this part of the instances is ejected at a time.
+  /// The maximum percentage of instances that are ejected at a time.
   unsigned max_ejected_percent = 50;
-  /// If less than this part of the instances is left, ejections are not heeded (Envoy's panic
-  /// mode): the few that are left could not carry the load of all. 0: never.
+  /// If a smaller percentage of the instances is left, ejections are ignored (Envoy's panic mode),
+  /// because the remaining instances could not carry the whole load. 0: never.
   unsigned panic_percent = 50;
 };
 
-/// How many calls may be made again (Finagle's retry budget): when everything fails, retries must
-/// not multiply the load.
+/// How many retries are allowed (Finagle's retry budget), so that they do not multiply the load
+/// when everything fails.
 struct RetryBudget {
-  /// For each call so many retries (and backup requests) are saved up,
+  /// Each call adds this many retries (and backup requests) to the budget,
   double ratio = 0.2;
-  /// for each second so many more,
+  /// each second adds this many,
   double per_second = 10;
-  /// and at most so many. It begins with these.
+  /// up to this maximum, which is also the initial budget.
   double burst = 100;
 };
 
-/// How a Balancer chooses. The functions at the end of this header make one; its members change it:
+/// How a Balancer picks instances. The functions at the end of this header create a policy; its
+/// member functions return changed copies:
 ///
 ///     registry::p2c_ewma().eject_after(3).prefer_zone("sh001").keep_last_for(30s)
 struct BalancerPolicy {
   enum class Kind {
-    /// One after the other.
+    /// Each instance in turn.
     kRoundRobin,
-    /// In proportion to the weights, spread evenly: of as many picks as the weights are together,
-    /// each instance gets exactly its weight.
+    /// In proportion to the weights, evenly interleaved: in a round of as many picks as the sum of
+    /// the weights, each instance gets exactly its weight.
     kWeighted,
-    /// The zone that has not been used for longest, and in it one after the other: zones get equal
-    /// shares, however many instances they have. With a `local_zone`, that zone alone as long as it
-    /// has an instance.
+    /// The zone that was unused for longest, and each of its instances in turn: zones get equal
+    /// shares, regardless of their sizes. With a `local_zone`, only that zone while it has an
+    /// instance.
     kZones,
-    /// The one with the fewest calls in flight for its weight; of more than 16 instances, the best
-    /// of four that are drawn.
+    /// The instance with the fewest calls in flight relative to its weight; with more than 16
+    /// instances, the best of four random ones.
     kLeastLoaded,
-    /// Draws two and takes the one with the better product of recent success rate, recent
-    /// latency and calls in flight (kratos' default, with its constants). An instance that was not
-    /// picked for three seconds is picked once when it is drawn.
+    /// The better of two random instances by the product of recent success rate, recent latency and
+    /// calls in flight (kratos' default, with its constants). An instance that was not picked for
+    /// three seconds is picked once when it is drawn.
     kP2cEwma,
-    /// The one that owns PickOptions::hash on a ring; if it has more than `bounded_load` times the
-    /// mean of calls in flight, the next one on the ring.
+    /// The instance that owns PickOptions::hash on a ring; if it has more than `bounded_load` times
+    /// the mean number of calls in flight, the next one on the ring.
     kConsistentHash
   };
   Kind kind = Kind::kRoundRobin;
-  /// The metadata key of the weight, a whole number up to 65535. Instances without one, or with one
-  /// that cannot be read, weigh `default_weight` (100, as in kratos and dubbo). kWeighted, and
-  /// kLeastLoaded and kConsistentHash with it: those that weigh 0 are not chosen.
+  /// The metadata key of the weight, an integer up to 65535. Instances without a valid weight have
+  /// `default_weight` (100, as in kratos and dubbo). For kWeighted, and for kLeastLoaded and
+  /// kConsistentHash if the key is set: instances of weight 0 are not picked.
   LOOKOUT_OPTION std::string weight_key = "weight";
   std::uint32_t default_weight = 100;
-  /// kZones: the zone that is preferred.
+  /// kZones: the preferred zone.
   LOOKOUT_OPTION std::string local_zone = {};
-  /// Where it begins, and what is drawn. By default anything, so that programs that pick only once
-  /// do not all pick the same instance; tests give a number.
+  /// The seed of the starting point and of random choices. By default random, so that programs that
+  /// pick only once do not all pick the same instance; tests set it.
   std::optional<std::uint64_t> seed = {};
 
   OutlierOptions outliers = {};
-  /// Shared by all calls of this balancer.
+  /// The retry budget of all calls of this balancer.
   RetryBudget retries = {};
-  /// An instance that is new, or comes back from an ejection, gets a share of picks that grows from
-  /// a tenth to all of its own in this time. Those of the first set are not new. 0: none of it.
+  /// The share of an instance that is new or returns from an ejection grows from a tenth to its
+  /// full share in this time. Instances of the first set are not new. 0: no slow start.
   std::chrono::milliseconds slow_start{0};
-  /// Only so many of the instances, chosen by `subset_of`, which should be the caller's own name
-  /// (its pod): each caller gets another part, always the same one, and a change of the set changes
-  /// as little of it as can be. 0: all.
+  /// Uses only this many instances, selected by `subset_of`, which should be the caller's own name
+  /// (its pod): each caller always gets the same part, and a change of the set changes as little of
+  /// it as possible. 0: all.
   std::size_t subset_size = 0;
   LOOKOUT_OPTION std::string subset_of = {};
-  /// Only instances that it accepts. Called when a set comes, not for each pick.
+  /// Uses only instances that it accepts. Called when the set changes, not for each pick.
   LOOKOUT_OPTION std::function<bool(const ServiceInstance&)> filter = {};
-  /// Those that it accepts get `canary_share` (0 to 1) of all picks, the others the rest. If there
-  /// are none of one kind, the other kind gets all.
+  /// The instances that it accepts get `canary_share` (0 to 1) of all picks, the others the rest.
+  /// If there are no instances of one kind, the other kind gets all picks.
   LOOKOUT_OPTION std::function<bool(const ServiceInstance&)> canary = {};
   double canary_share = 0;
-  /// Instances of this zone come first. The zone takes as much as it can carry: all, if its part of
-  /// the instances that are not ejected is at least `caller_share`, else proportionally less, and
-  /// the rest goes to the other zones (Envoy's zone-aware routing).
+  /// Prefers instances of this zone. The zone gets as many picks as its capacity allows: all, if
+  /// its share of the instances that are not ejected is at least `caller_share`, otherwise
+  /// proportionally fewer; the rest goes to other zones (Envoy's zone-aware routing).
   LOOKOUT_OPTION std::string preferred_zone = {};
-  /// The part of all callers that are in the zone; 0: as large as that of any other zone.
+  /// The share of all callers that are in the zone; 0: the same for each zone.
   double caller_share = 0;
-  /// When a set becomes empty at once, the last instances are picked for so long: more likely it is
-  /// the announcements that were lost than the instances.
+  /// When all instances disappear at once, the last set stays in use for this time: most likely the
+  /// announcements were lost, not the instances.
   std::chrono::milliseconds keep_last{0};
-  /// kConsistentHash: how much more than the mean an instance may have in flight.
+  /// kConsistentHash: the maximum number of calls in flight of an instance, relative to the mean.
   double bounded_load = 1.25;
-  /// A file that keeps the last set for a start while the API server is away (SetFile). Empty:
-  /// none.
+  /// A file that keeps the last set, for starts while the API server is unreachable (SetFile).
+  /// Empty: none.
   LOOKOUT_OPTION std::string cold_start_file = {};
-  /// Null: the machine's.
+  /// Null: the machine's clock.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
 
   static BalancerPolicy round_robin() { return {}; }
@@ -138,7 +139,8 @@ struct BalancerPolicy {
 
   // Each returns a changed copy.
 
-  /// Ejects after so many failures in a row, for `base` at first; 0: not for failures in a row.
+  /// Ejects after this many failures in a row, at first for `base`; 0: not because of failures in a
+  /// row.
   BalancerPolicy eject_after(unsigned failures) const;
   BalancerPolicy eject_after(unsigned failures, std::chrono::milliseconds base) const;
   /// Ejects nothing.
@@ -147,7 +149,7 @@ struct BalancerPolicy {
   BalancerPolicy subset(std::size_t size, std::string of) const;
   /// Only instances of this version.
   BalancerPolicy only_version(std::string version) const;
-  /// Only instances with this metadata. Filters add up.
+  /// Only instances with this metadata. Filters are combined.
   BalancerPolicy where(std::string key, std::string value) const;
   BalancerPolicy where(std::function<bool(const ServiceInstance&)> accepts) const;
   /// Instances of this version get this share of all picks.
@@ -170,7 +172,7 @@ inline BalancerPolicy least_loaded() { return BalancerPolicy::least_loaded(); }
 inline BalancerPolicy p2c_ewma() { return BalancerPolicy::p2c_ewma(); }
 inline BalancerPolicy consistent_hash() { return BalancerPolicy::consistent_hash(); }
 
-/// A number for PickOptions::hash: the same for the same text in every program.
+/// Computes PickOptions::hash from text; every program gets the same result.
 std::uint64_t hash_of(std::string_view text);
 
 }  // namespace lookout::registry

@@ -1,4 +1,4 @@
-// The interfaces of service registries: announcing instances, and finding them.
+// The interfaces of service registries.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace lookout::registry {
 
-/// The instance cannot be registered. what() names the field and the rule that it breaks.
+/// The instance cannot be registered. what() names the field and the rule that it violates.
 class RegistrationError : public Error {
  public:
   using Error::Error;
@@ -28,8 +28,8 @@ struct WaitOptions {
   std::chrono::milliseconds timeout{0};
 };
 
-/// There was no data in time. what() names what did not come, and the last answer of the server, or
-/// why there was none.
+/// There was no data in time. what() names the missing data and the server's last answer, or why
+/// there was none.
 class NotSynced : public Error {
  public:
   using Error::Error;
@@ -40,10 +40,10 @@ class Registrar {
  public:
   virtual ~Registrar() = default;
 
-  /// Announces the instance, in place of what was announced before. Throws RegistrationError for an
+  /// Announces the instance, replacing an earlier announcement. Throws RegistrationError for an
   /// instance that cannot be announced, and what rest::Client throws.
   virtual void register_instance(const ServiceInstance& instance, rest::CallOptions call) = 0;
-  /// Takes the announcement back.
+  /// Withdraws the announcement.
   virtual void deregister_instance(const ServiceInstance& instance, rest::CallOptions call) = 0;
 
   void register_instance(const ServiceInstance& instance) { register_instance(instance, {}); }
@@ -55,36 +55,36 @@ class Discovery {
  public:
   virtual ~Discovery() = default;
 
-  /// The instances now; an empty set if there is no such service. The first call waits until the
-  /// first data is there: throws NotSynced if that does not come in time or a stop is requested.
-  /// A namespace that the server refuses (forbidden, for example) is not waited for; if it refuses
-  /// all of them, that is NotSynced at once, with the reasons. Must not be called on the event
+  /// The current instances; an empty set if there is no such service. The first call waits for the
+  /// first data and throws NotSynced if it does not arrive in time or a stop is requested. It does
+  /// not wait for a namespace that the server refuses (for example, 403); if the server refuses all
+  /// namespaces, it throws NotSynced immediately, with the reasons. Must not be called on the event
   /// loop.
   virtual InstanceSetPtr get_service(const std::string& name, WaitOptions wait) = 0;
   InstanceSetPtr get_service(const std::string& name) { return get_service(name, {}); }
 
-  /// The same without waiting: what is known, an empty set as long as nothing is. Never null.
+  /// Like get_service(), without waiting: an empty set until there is data. Never null.
   virtual InstanceSetPtr latest(const std::string& name) = 0;
 
-  /// Throws InvalidArgument if the registry is closed, as subscribe() does.
+  /// Throws InvalidArgument if the registry is closed; so does subscribe().
   virtual Watcher watch(const std::string& name) = 0;
   virtual Subscription subscribe(const std::string& name, SetCallback callback) = 0;
-  /// As subscribe(), for callbacks that return soon and never block (feeds and balancers): they do
-  /// not wait for a thread when all that callbacks have are blocked.
+  /// Like subscribe(), for callbacks that return soon and never block (feeds and balancers): they
+  /// do not wait when all threads for callbacks are blocked.
   virtual Subscription follow(const std::string& name, SetCallback callback) {
     return subscribe(name, std::move(callback));
   }
 
-  /// The names of all services that are announced, sorted, those without a ready instance included;
-  /// waits and throws as get_service().
+  /// The sorted names of all announced services, including those without a ready instance. Waits
+  /// and throws like get_service().
   virtual std::vector<std::string> services(WaitOptions wait) = 0;
   std::vector<std::string> services() { return services({}); }
 
   virtual Freshness freshness() const = 0;
 
-  /// Ends all watchers and subscriptions, and what runs behind them. Waits for calls of user code
-  /// that are running, unless it is called by one of them or on the event loop: once it has
-  /// returned there are no more. Doing it again changes nothing, but waits as well.
+  /// Ends all watchers, all subscriptions and the informers. Waits for running user code, unless it
+  /// is called by user code or on the event loop; afterwards no user code runs. May be called
+  /// again; it then only waits.
   virtual void close() = 0;
 };
 

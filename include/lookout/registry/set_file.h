@@ -1,4 +1,4 @@
-// The last set of a service in a file, for a start while the API server is away.
+// SetFile: keeps the last set of a service in a file, for starts without an API server.
 #pragma once
 
 #include <memory>
@@ -9,26 +9,27 @@
 
 namespace lookout::registry {
 
-/// Writes the newest set of a service to a file whenever it changes, on the registry's threads for
-/// callbacks. An empty set is not written: after a start without an API server, the last instances
-/// are better than none. A file that cannot be written is logged.
+/// Writes the newest set of a service to a file whenever it changes, on the registry's callback
+/// threads. An empty set is not written: for a start without an API server, the last instances are
+/// better than none. A failed write is logged.
 ///
-/// The file is JSON with a version of its format. It is replaced as a whole (written beside it,
-/// synced, renamed), so a reader never sees half of one. One program writes a file at a time.
+/// The file is JSON with a format version. It is replaced atomically (written to a temporary file,
+/// synced, renamed), so a reader never sees a partial set. Only one program may write a file at a
+/// time.
 class SetFile {
  public:
-  /// Throws as Discovery::subscribe().
+  /// Throws what Discovery::subscribe() throws.
   SetFile(Discovery& discovery, std::string service, std::string path);
-  /// Waits for a write that is going on.
+  /// Waits for a running write.
   ~SetFile() = default;
 
  private:
   Subscription subscription_;
 };
 
-/// The set of `service` that the file has; its freshness() is not live, since the time of writing.
-/// Null if there is no such file, or it has another service or format, or cannot be read (which is
-/// logged).
+/// The set of `service` in the file; its freshness() is not live, since the time of writing. Null
+/// if there is no such file, if it is for another service or has another format, or if it cannot be
+/// read (which is logged).
 InstanceSetPtr read_set_file(const std::string& path, const std::string& service);
 
 /// Throws Error if it cannot be written.

@@ -1,4 +1,4 @@
-// Following the instances of a service.
+// Watcher: follows the instances of a service.
 #pragma once
 
 #include <chrono>
@@ -12,19 +12,19 @@
 
 namespace lookout::registry {
 
-/// How waiting for the next set ended.
+/// The result of waiting for the next set.
 enum class NextOutcome {
-  kInstances,  ///< there is one
+  kInstances,  ///< there is a set
   kTimedOut,   ///< the deadline passed
-  kCancelled,  ///< the caller's stop token was stopped
-  kStopped,    ///< the watcher was stopped: there will be no more
-  kClosed      ///< the registry was closed: there will be no more
+  kCancelled,  ///< the caller requested a stop
+  kStopped,    ///< the watcher was stopped: no more sets follow
+  kClosed      ///< the registry was closed: no more sets follow
 };
 
 /// "instances", "timed out" ... for messages.
 const char* to_string(NextOutcome outcome);
 
-/// The next set, or why there is none.
+/// The next set, or the reason why there is none.
 class NextResult {
  public:
   NextResult() : outcome_(NextOutcome::kStopped) {}
@@ -55,14 +55,13 @@ class WatcherBackend {
   virtual void stop() = 0;
 };
 
-/// Follows one service. The first next() returns as soon as there is data, an empty set if the
-/// service has no instances; each later one waits until the set is another than the one that was
-/// returned last, and returns the newest. It coalesces: a slow watcher skips intermediate sets but
-/// always gets the last one, and delays nobody else. A set that is equal to the
-/// last one is not returned again.
+/// Follows one service. The first next() returns as soon as there is data, even if the set is
+/// empty. Each later call waits until the set differs from the one that was returned last, and
+/// returns the newest set. It coalesces: a slow watcher skips intermediate sets but always gets the
+/// last one, and delays nothing else. An equal set is not returned again.
 ///
-/// Letting go of a watcher stops it; nothing of it stays behind. It may outlive its registry.
-/// next() and async_next() are for one caller at a time; stop() may be called from any thread.
+/// The destructor stops the watcher completely. A watcher may outlive its registry. next() and
+/// async_next() are for one caller at a time; stop() may be called from any thread.
 class Watcher {
  public:
   explicit Watcher(std::unique_ptr<WatcherBackend> backend) : backend_(std::move(backend)) {}
@@ -78,7 +77,7 @@ class Watcher {
     if (backend_) backend_->stop();
   }
 
-  /// Blocks until there is something new. Throws InvalidArgument on the event loop.
+  /// Waits for a new set. Throws InvalidArgument on the event loop.
   NextResult next(std::stop_token stop = {}, Deadline deadline = kNoDeadline) {
     return backend_->next(std::move(stop), deadline);
   }
@@ -86,7 +85,7 @@ class Watcher {
     return next(std::move(stop), std::chrono::steady_clock::now() + time);
   }
 
-  /// The same for coroutines, on any executor.
+  /// The coroutine form, on any executor.
   Awaitable<NextResult> async_next(std::stop_token stop, Deadline deadline) {
     return backend_->async_next(std::move(stop), deadline);
   }
@@ -95,23 +94,22 @@ class Watcher {
   }
   Awaitable<NextResult> async_next() { return async_next(std::stop_token()); }
 
-  /// The set as it is now, without waiting and without taking it; never null.
+  /// The current set, without waiting and without consuming it; never null.
   InstanceSetPtr latest() const { return backend_->latest(); }
 
-  /// Ends it: a next() that waits and all later ones return kStopped.
+  /// Stops the watcher: a waiting next() and all later ones return kStopped.
   void stop() { backend_->stop(); }
 
  private:
   std::unique_ptr<WatcherBackend> backend_;
 };
 
-/// Called with the newest set whenever it is another than the last time; under the rules of
-/// Watcher. Calls come one at a time, on threads that may be blocked: one that is held up gets the
-/// newest set when it returns, and keeps nobody else waiting (Options::handlers). An exception is
-/// logged.
+/// Called with the newest set whenever it differs from the last one; the rules of Watcher apply.
+/// Calls come one at a time, on threads that may block: a blocked callback gets the newest set when
+/// it returns and delays nothing else (Options::handlers). An exception is logged.
 using SetCallback = std::function<void(const InstanceSetPtr& set)>;
 
-/// A callback that is called as long as this lives.
+/// Keeps a callback registered while it exists.
 class Subscription {
  public:
   class Backend {
@@ -132,8 +130,8 @@ class Subscription {
   }
   ~Subscription() { cancel(); }
 
-  /// Waits for a call that is running, unless it is made from that call; afterwards there are no
-  /// more, and what the callback refers to may go.
+  /// Ends the subscription. Waits for a running call, unless that call is the caller; afterwards
+  /// the callback is not called again, and objects that it refers to may be destroyed.
   void cancel() {
     if (backend_) backend_->cancel();
   }

@@ -46,7 +46,6 @@ struct LogLine {
 /// One log request. The destructor ends it, as cancel() does, and so does destroying the last copy
 /// of its Client. Not thread-safe, except for cancel(); a stream may be moved or destroyed while a
 /// coroutine waits in async_next(). Unread lines stay at the server (back pressure).
-/// that are not read stay at the server.
 ///
 ///     for (const auto& line : pods.logs("web", {.tail_lines = 10})) puts(line.text.c_str());
 ///

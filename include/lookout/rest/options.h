@@ -22,11 +22,11 @@ struct CallOptions {
   /// The deadline of the whole call, including retries; 0: the client's (Client::with(),
   /// Config::timeout), or none for a watch.
   std::chrono::milliseconds timeout{0};
-  /// Asked right before a request that is no GET leaves for the network, and again before its body
-  /// does, on a thread of the event loop; it must not block. If it returns false, the server does
-  /// not get the request, and the call ends with a TransportError of kind kCancelled. For writes
-  /// that must not come from a former leader (Leadership::valid()): a process may have been frozen
-  /// since it decided to write.
+  /// Called right before a request other than a GET is sent, and again before its body is sent, on
+  /// a thread of the event loop; it must not block. If it returns false, the server does not get
+  /// the request, and the call ends with a TransportError of kind kCancelled. For writes that a
+  /// former leader must not send (Leadership::valid()): the process may have been frozen since it
+  /// decided to write.
   LOOKOUT_OPTION std::function<bool()> may_send = {};
 };
 

@@ -1,4 +1,4 @@
-// Time that passes when a test says so.
+// FakeClock: a clock that a test moves.
 #pragma once
 
 #include "lookout/base/detail/asio.h"  // before Asio
@@ -15,21 +15,22 @@
 
 namespace lookout::test {
 
-/// Stands still until it is moved: for everything that takes a Clock. Safe to use from any thread.
+/// Stands still until the test moves it. For all code that takes a Clock. Safe to use from any
+/// thread.
 class FakeClock : public Clock {
  public:
   TimePoint now() const override;
   Awaitable<bool> sleep(Duration duration, std::stop_token stop) override;
 
-  /// Lets time pass and wakes those whose time has come.
+  /// Moves the time forward and wakes the sleepers whose time has come.
   void advance(Duration duration);
-  /// From now on nobody sleeps for less than this: time jumps ahead instead.
+  /// From now on, shorter sleeps return at once, and the time jumps ahead by their length.
   void skip_sleeps_below(Duration limit);
 
-  /// How long each sleep was to be, in the order in which they began.
+  /// The lengths of all sleeps, in the order in which they began.
   std::vector<Duration> slept() const;
   std::size_t sleepers() const;
-  /// How long the one that wakes first has still to sleep.
+  /// The remaining time of the sleeper that wakes first; empty without sleepers.
   std::optional<Duration> next_wake() const;
 
  private:

@@ -1,4 +1,4 @@
-// A cluster in the small: objects with a history, listed and watched as an API server does it.
+// FakeControllerSource: an object source for tests, which behaves like an API server.
 #pragma once
 
 #include <condition_variable>
@@ -22,11 +22,11 @@
 #include "lookout/api/status.h"
 #include "lookout/tools/cache/lister_watcher.h"
 
-/// Helpers for tests of programs that use Lookout. (Named so, and not for its folder, because
-/// GoogleTest's namespace is `testing`.)
+/// Helpers for tests of programs that use Lookout. (Not named `testing`, because GoogleTest has a
+/// namespace of that name.)
 namespace lookout::test {
 
-/// Where a test's informers get their objects from: client-go's FakeControllerSource, and more.
+/// A source of objects for the informers of a test: client-go's FakeControllerSource, and more.
 ///
 ///     auto source = std::make_shared<test::FakeControllerSource>();
 ///     informer::SharedIndexInformer pods(source, {}, loop, pool);
@@ -34,43 +34,43 @@ namespace lookout::test {
 ///     source->put(pod);
 ///     ASSERT_TRUE(source->wait_until_watched());  // the informer has seen it
 ///
-/// It numbers versions, remembers the history of changes, lists in pages, streams its state
-/// (sendInitialEvents), and answers from versions that it has forgotten with 410 as a server does.
-/// It fails when it is told to. Serves any number of informers. Safe to use from any thread; must
-/// outlive the loop that its requests run on.
+/// It assigns versions, keeps the history of changes, lists in pages, and streams its state
+/// (sendInitialEvents). Like a server, it answers requests for forgotten versions with 410. It
+/// fails on request. Serves any number of informers. Safe to use from any thread; must outlive the
+/// event loop of its requests.
 class FakeControllerSource : public cache::ListerWatcher {
  public:
-  /// `type`: what it serves, for bookmarks and errors.
+  /// `type`: the type of the objects, for bookmarks and errors.
   explicit FakeControllerSource(api::GroupVersionKind type = {"", "v1", "Pod"});
   ~FakeControllerSource() override;
 
   // --- The objects
 
-  /// Creates the object, or changes the one of that key; returns it as it is now, with the next
+  /// Creates the object, or replaces the one with the same key; returns it with its new
   /// resourceVersion.
   api::Object put(const api::Object& object);
   /// The key is "namespace/name". Does nothing if there is no such object.
   void remove(std::string_view key);
-  /// All there is, by key.
+  /// All objects, by key.
   std::map<std::string, api::Object> contents() const;
   /// The newest resourceVersion.
   std::string resource_version() const;
 
-  // --- What can go wrong
+  // --- Failures
 
-  /// Sends what changed last once more, as an addition.
+  /// Sends the last change again, as an addition.
   void repeat();
-  /// All watches end, in good order or because the connection breaks.
+  /// Ends all watches: normally, or by breaking the connection.
   void disconnect();
   void break_connections();
-  /// All watches get this as an ERROR event, and end.
+  /// Sends this to all watches as an ERROR event, which ends them.
   void send_error(const api::StatusError& error);
-  /// Other resources change, and all watches get a bookmark.
+  /// Counts a change of other resources, and sends a bookmark to all watches.
   void bookmark();
-  /// The server keeps no history of what has been up to now: watches that begin before, and pages
-  /// of lists that began before, are answered with 410 Gone.
+  /// Drops the history so far: watches that start at an earlier version, and pages of lists that
+  /// started earlier, are answered with 410 Gone.
   void forget();
-  /// The next request fails.
+  /// Makes the next request fail.
   template <class E>
   void fail_list(E error) {
     const std::lock_guard lock(mutex_);
@@ -81,22 +81,23 @@ class FakeControllerSource : public cache::ListerWatcher {
     const std::lock_guard lock(mutex_);
     watch_errors_.push_back(std::make_exception_ptr(error));
   }
-  /// From now on requests wait.
+  /// Delays all requests from now on.
   void pause();
   void resume();
-  /// Whether it streams its state; if not, it refuses with 422, as a server does that is too old.
+  /// Whether the source streams its state; otherwise it rejects such requests with 422, like an old
+  /// server.
   void stream_state(bool yes);
-  /// No more events than this come together.
+  /// The maximum number of events that a watch delivers together.
   void deliver_at_once(std::size_t events);
 
-  // --- What is going on
+  // --- Observation
 
   std::size_t lists() const;
   std::size_t watches() const;
-  /// Waits until so many watches have delivered everything and wait for more; all events have been
-  /// applied then. False if it takes too long.
+  /// Waits until this many watches have delivered everything and wait for more; then all events
+  /// have been applied. Returns false on timeout.
   bool wait_until_watched(std::size_t watches = 1) const;
-  /// Waits until so many requests are held up by pause().
+  /// Waits until this many requests are delayed by pause().
   bool wait_until_held_up(std::size_t requests = 1) const;
 
   Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
@@ -118,10 +119,11 @@ class FakeControllerSource : public cache::ListerWatcher {
   api::Object mark(std::uint64_t version, bool end_of_initial_events) const;
   void end_watches(End end);
   void ring();  // under the mutex
-  /// Waits until `ready` holds, which is asked under the mutex; throws if it is stopped before.
+  /// Waits until `ready`, which is called under the mutex, returns true; throws if a stop is
+  /// requested first.
   template <class Ready>
   Awaitable<void> wait(const Ready& ready, std::stop_token stop);
-  /// Every request does this first: it waits while there is a pause, and fails if it is to.
+  /// The first step of every request: waits during a pause, and throws if the request is to fail.
   Awaitable<void> begin(std::deque<std::exception_ptr>& errors, std::size_t& count,
                         std::stop_token stop);
 
@@ -132,10 +134,10 @@ class FakeControllerSource : public cache::ListerWatcher {
   std::map<std::string, api::Object> objects_;
   std::vector<Change> history_;
   std::uint64_t version_ = 100;
-  std::uint64_t forgotten_ = 0;  // the newest version of which there is no history
+  std::uint64_t forgotten_ = 0;  // the newest version without a history
   std::map<std::string, std::pair<std::uint64_t, std::vector<api::Object>>> pages_;  // by token
   std::uint64_t next_token_ = 0;
-  std::uint64_t connection_ = 0;  // watches of earlier ones have ended
+  std::uint64_t connection_ = 0;  // watches of earlier connections have ended
   End end_ = End::kGoodOrder;
   std::optional<api::WatchEvent> last_words_;
   std::deque<std::exception_ptr> list_errors_;

@@ -1,4 +1,4 @@
-// Events for a test to look at.
+// FakeRecorder: records events for a test.
 #pragma once
 
 #include <mutex>
@@ -10,7 +10,7 @@
 
 namespace lookout::test {
 
-/// Keeps what is recorded; client-go's record.FakeRecorder. Safe to use from any thread.
+/// Keeps the recorded events; client-go's record.FakeRecorder. Safe to use from any thread.
 class FakeRecorder : public record::EventRecorder {
  public:
   void record(record::Event given) override {
@@ -24,7 +24,7 @@ class FakeRecorder : public record::EventRecorder {
     return events_;
   }
 
-  /// "Warning FailedMount no such volume", as client-go's FakeRecorder has it.
+  /// "Warning FailedMount no such volume", in the format of client-go's FakeRecorder.
   std::vector<std::string> texts() const {
     std::vector<std::string> out;
     const std::lock_guard lock(mutex_);

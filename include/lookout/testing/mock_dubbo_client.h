@@ -1,4 +1,4 @@
-// A dubbo client with a cluster of its own, for tests. Link lookout::apiserver and
+// MockDubboClient: a dubbo client with its own cluster, for tests. Link lookout::apiserver and
 // lookout::registry to use it.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace lookout::test {
 ///     MockDubboClient mock(api::Object::parse(pod_list_json));
 ///     mock->create("/dubbo/com.example.User/providers", "");
 ///
-/// The first pod of the list is the client's own, unless the options say otherwise.
+/// The client runs in the first pod of the list, unless the options name another one.
 class MockDubboClient {
  public:
   explicit MockDubboClient(const api::Object& pod_list, registry::dubbo::ClientOptions options = {})

@@ -1,4 +1,4 @@
-// A certificate for a server in a test, such as a controller::WebhookServer.
+// SelfSignedCertificate: a certificate for a server in a test, such as a controller::WebhookServer.
 #pragma once
 
 #include <filesystem>
@@ -9,27 +9,26 @@
 
 namespace lookout::test {
 
-/// A new key, and a certificate for it that is its own authority. Good for a day; making one takes
-/// about a millisecond.
+/// A new key and a self-signed certificate for it, valid for a day. Creating one takes about a
+/// millisecond.
 ///
 ///     const test::SelfSignedCertificate certificate;
 ///     certificate.write_to(dir);                              // WebhookOptions::cert_dir
 ///     webhook.client_config().set_ca_bundle(certificate.ca_bundle());
 class SelfSignedCertificate {
  public:
-  /// `names` are those under which clients reach the server, as OpenSSL writes them:
-  /// "IP:127.0.0.1", "DNS:website-webhook.website-system.svc". Throws Error if one of them makes no
-  /// sense.
+  /// `names`: the names of the server in OpenSSL's notation: "IP:127.0.0.1",
+  /// "DNS:website-webhook.website-system.svc". Throws Error if one of them is invalid.
   explicit SelfSignedCertificate(const std::vector<std::string>& names = {"IP:127.0.0.1",
                                                                           "DNS:localhost"});
 
   /// PEM.
   const std::string& certificate() const LOOKOUT_LIFETIME_BOUND { return certificate_; }
   const std::string& key() const LOOKOUT_LIFETIME_BOUND { return key_; }
-  /// The certificate for a caBundle, which is base64.
+  /// The certificate for a caBundle, in base64.
   std::string ca_bundle() const;
-  /// Writes tls.crt and tls.key into a folder, as a Secret of the type kubernetes.io/tls is
-  /// mounted. Throws Error if it cannot.
+  /// Writes tls.crt and tls.key into a folder, like a mounted Secret of type kubernetes.io/tls.
+  /// Throws Error on failure.
   void write_to(const std::filesystem::path& folder) const;
 
  private:

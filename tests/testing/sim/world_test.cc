@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -262,6 +263,65 @@ TEST(WorldTest, AWakeUpThatReachesNobodyChangesNothing) {
   EXPECT_EQ(digest(500), digest(0));
 }
 
+/// Watches maps in "default" and notes the events.
+void note_events(Process& p, std::vector<std::string>& out) {
+  const auto maps = p.client().resource<ConfigMap>("default");
+  auto watch = maps.watch({.resource_version = "1001"});
+  while (const auto event = watch.next(p.stop())) {
+    if (event->object.name() != "kube-root-ca.crt")
+      out.push_back(std::string(event->object.name()));
+  }
+}
+
+TEST(WorldTest, EventsComeLateOrTwice) {
+  for (const FaultKind kind : {FaultKind::kLateEvents, FaultKind::kRepeatEvents}) {
+    World world(1);
+    Plan plan(1);
+    plan[0] = {.kind = kind, .process = "watcher", .at = 1, .duration = 10s};
+    world.faults(plan);
+    std::vector<std::string> heard;
+    world.start("watcher", [&](Process& p) { note_events(p, heard); });
+    world.sleep(1s);
+    std::vector<std::string> made;
+    for (int i = 0; i < 9; ++i) {
+      made.push_back("map-" + std::to_string(i));
+      write_map(world.admin(), made.back());
+    }
+    world.sleep(9s);
+    if (kind == FaultKind::kLateEvents) {
+      EXPECT_TRUE(heard.empty());
+      world.sleep(2s);
+      EXPECT_EQ(heard, made);
+    } else {
+      EXPECT_GT(heard.size(), made.size());
+      heard.erase(std::unique(heard.begin(), heard.end()), heard.end());
+      EXPECT_EQ(heard, made);
+    }
+    EXPECT_EQ(world.struck(), plan);
+  }
+}
+
+TEST(WorldTest, AUserEditsBetweenTwoRequests) {
+  World world(1);
+  Plan plan(1);
+  plan[0] = {.kind = FaultKind::kEdit, .process = "writer", .at = 2};
+  world.faults(plan);
+  world.edit("makes the second one", [&] { write_map(world.admin(), "second"); });
+  std::string why;
+  world.start("writer", [&](Process& p) {
+    write_map(p.client(), "first");
+    try {
+      write_map(p.client(), "second");
+    } catch (const api::StatusError& e) {
+      why = e.what();
+    }
+    wait_for(p.stop());
+  });
+  world.sleep(1s);
+  EXPECT_NE(why.find("already exists"), std::string::npos) << why;
+  EXPECT_NE(world.story().find("(makes the second one)"), std::string::npos) << world.story();
+}
+
 TEST(WorldTest, FaultsOfItsEtcdCanBePlanned) {
   World world(1, {.etcd = true, .servers = 2, .settle = 10s, .rest = 10s});
   EtcdModel& etcd = *world.impl().etcd();
@@ -432,6 +492,39 @@ TEST(ExploreTest, FaultsOfEtcdStayWhereTheyAreWithoutTheOthers) {
   EXPECT_NE(outcome.plan.back().call.find("map-7"), std::string::npos) << outcome.report;
 }
 
+// Otherwise there is nothing to make smaller: what fails with all of its faults has to fail again.
+TEST(ExploreTest, APlanOfWhatWasDrawnIsTheSameStory) {
+  const auto digest = [](const FaultOptions& drawn, const Plan& plan, Plan& struck) {
+    World world(7, {.settle = 10s, .rest = 10s, .hot_loop = 1000});
+    world.impl().have_only(drawn, plan);
+    for (const char* name : {"one", "two"}) {
+      world.start(name, [](Process& p) {
+        for (int i = 0; !p.stop().stop_requested() && i < 30; ++i) {
+          std::this_thread::sleep_for(700ms);
+          try {
+            write_map(p.client(), p.name() + std::to_string(i));
+          } catch (const std::exception&) {
+            // As it happens.
+          }
+        }
+        wait_for(p.stop());
+      });
+    }
+    world.run(1min);
+    struck = world.struck();
+    return world.digest();
+  };
+  FaultOptions many = all_faults();
+  many.per_request = 0.1;
+  many.per_minute = 6;
+  Plan drawn;
+  Plan planned;
+  const std::uint64_t first = digest(many, {}, drawn);
+  ASSERT_GT(drawn.size(), 5u);
+  EXPECT_EQ(digest(no_faults(), drawn, planned), first);
+  EXPECT_EQ(planned, drawn);
+}
+
 TEST(ExploreTest, TriesAFaultAtEachPlace) {
   ExploreOptions options;
   options.seeds = 1;
@@ -442,6 +535,39 @@ TEST(ExploreTest, TriesAFaultAtEachPlace) {
   ASSERT_EQ(outcome.plan.size(), 1u);
   EXPECT_EQ(outcome.plan[0].at, 2u) << outcome.report;
   EXPECT_TRUE(explore_each("TwoWrites", &writes_two_once, {FaultKind::kDelay}, options).passed);
+}
+
+/// Writes a map until there is an answer; forgets the other one if that goes wrong twice.
+void gives_up_at_the_second_failure(World& world) {
+  world.start("writer", [](Process& p) {
+    for (int failures = 0; failures < 2; ++failures) {
+      try {
+        write_map(p.client(), "map");
+        break;
+      } catch (const rest::TransportError&) {
+        std::this_thread::sleep_for(1s);
+      }
+    }
+    wait_for(p.stop());
+  });
+  world.run(30s);
+}
+
+TEST(ExploreTest, TriesTwoFaultsWhereOneDoesNothing) {
+  ExploreOptions options;
+  options.seeds = 1;
+  const auto explore_to = [&](unsigned depth) {
+    options.depth = depth;
+    return explore_each("GivesUp", &gives_up_at_the_second_failure, {FaultKind::kLoseRequest},
+                        options);
+  };
+  EXPECT_TRUE(explore_to(1).passed);
+  const Outcome outcome = explore_to(2);
+  ASSERT_FALSE(outcome.passed);
+  ASSERT_EQ(outcome.plan.size(), 2u) << outcome.report;
+  EXPECT_EQ(outcome.plan[0].at, 1u);
+  EXPECT_EQ(outcome.plan[1].at, 2u);
+  EXPECT_NE(outcome.violation.find("missing:   configmaps/default/map"), std::string::npos);
 }
 
 TEST(ExploreTest, AWorldThatDiesFailsAlone) {

@@ -104,9 +104,8 @@ T read_fixed(const std::uint8_t* p) {
   return value;
 }
 
-/// The size of a value by its tag, which is included; 0 if it says more behind the tag. A walk over
-/// members meets the tags in no order that a processor could predict: a look into a table costs
-/// less than a wrong guess.
+/// The size of a value, including its tag, by the tag; 0 if the size depends on the bytes after the
+/// tag. Tags come in no predictable order, so a table lookup costs less than a mispredicted branch.
 inline constexpr std::array<std::uint8_t, 256> kValueSizes = [] {
   std::array<std::uint8_t, 256> sizes{};
   for (std::size_t tag = 0; tag < sizes.size(); ++tag) {
@@ -226,8 +225,8 @@ inline Range contents(const std::uint8_t* value, Tag tag) {
   return {value, value + length};
 }
 
-/// The value of the member with this short code at or behind the member `p`; null if there is none.
-/// Short codes are in the order of members, so the walk ends at the first that is greater.
+/// The value of the member with this short code at or after the member `p`; null if there is none.
+/// Members are ordered by short code, so the search ends at the first greater one.
 inline const std::uint8_t* find_common(const std::uint8_t* p, const std::uint8_t* end,
                                        std::uint8_t code) {
   while (p < end) {

@@ -14,9 +14,9 @@ inline std::string_view text_of(const rapidjson::Value& text) {
   return {text.GetString(), text.GetStringLength()};
 }
 
-/// Parses without recursion, and takes the double that is nearest to each number; false if the text is not JSON or has a number
-/// beyond the range of doubles. (RapidJSON's own parser may take the double beside it, and what is printed would not be what was
-/// read.)
+/// Parses without recursion. Each number becomes the nearest double (RapidJSON's own parser may be
+/// one off, so that printing gives other digits). Returns false if the text is not JSON or has a
+/// number beyond the range of doubles.
 bool parse_json(std::string_view text, rapidjson::Document& out);
 
 /// Prints compact JSON.

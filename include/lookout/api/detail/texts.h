@@ -8,7 +8,7 @@
 
 namespace lookout::api::detail {
 
-/// The strings of an array; an element that is no string is empty.
+/// The strings of an array; an element that is not a string becomes an empty one.
 inline std::vector<std::string> texts_of(Value list) {
   std::vector<std::string> out;
   for (const Value text : list.elements()) out.emplace_back(text.as_string());

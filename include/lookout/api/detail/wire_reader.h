@@ -9,7 +9,7 @@ namespace lookout::api::detail {
 
 enum WireType : unsigned { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
-/// No field has a greater number.
+/// The greatest field number of protobuf.
 inline constexpr std::uint64_t kMaxFieldNumber = (std::uint64_t{1} << 29) - 1;
 
 inline const std::uint8_t* begin_of(std::string_view bytes) {
@@ -17,7 +17,7 @@ inline const std::uint8_t* begin_of(std::string_view bytes) {
 }
 inline const std::uint8_t* end_of(std::string_view bytes) { return begin_of(bytes) + bytes.size(); }
 
-/// False if the number does not end before `end` or has more than 64 bits.
+/// Returns false if the number does not end before `end` or has more than 64 bits.
 inline bool read_number(const std::uint8_t*& p, const std::uint8_t* end, std::uint64_t& out) {
   if (p < end && *p < 0x80) {
     out = *p++;
@@ -75,8 +75,8 @@ inline WireFault read_field(const std::uint8_t*& p, const std::uint8_t* end, std
   }
 }
 
-/// Calls `visit(number, content)` with the fields of a message, up to one that is malformed; true
-/// if there is none.
+/// Calls `visit(number, content)` for each field of a message, up to the first malformed one;
+/// returns true if all are well-formed.
 template <class Visit>
 bool for_each_field(std::string_view message, Visit visit) {
   const std::uint8_t* p = begin_of(message);

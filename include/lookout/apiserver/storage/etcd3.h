@@ -26,14 +26,14 @@ struct EtcdOptions {
   /// The prefix of all keys.
   LOOKOUT_OPTION std::string prefix = "/registry";
 
-  /// How often the endpoints are replaced by the client URLs of the cluster's member list, the first
-  /// time at once; 0: never (clientv3's AutoSyncInterval). Only if the members advertise URLs that
-  /// can be reached from here.
+  /// How often the endpoints are replaced with the client URLs of the cluster's member list, for
+  /// the first time immediately; 0: never (clientv3's AutoSyncInterval). Use it only if the
+  /// advertised URLs can be reached from here.
   std::chrono::milliseconds sync_interval{0};
 
-  /// PEM files: the CA of the members' certificates, and a client certificate. When they change, the
-  /// next request uses the new ones (they are checked once a second), while watches go on with the
-  /// old ones. Files that cannot be used do not replace good ones.
+  /// PEM files: the CA of the members' certificates, and a client certificate. After a change, new
+  /// requests use the new files (they are checked once a second), while watches continue with the
+  /// old ones. Invalid files do not replace valid ones.
   LOOKOUT_OPTION std::string ca_file = {};
   LOOKOUT_OPTION std::string cert_file = {};
   LOOKOUT_OPTION std::string key_file = {};
@@ -41,19 +41,19 @@ struct EtcdOptions {
   LOOKOUT_OPTION std::string username = {};
   LOOKOUT_OPTION std::string password = {};
 
-  /// Until a member has answered for the first time.
+  /// The limit for the first response of a member.
   std::chrono::milliseconds dial_timeout{3000};
   /// The time limit of a request, including retries. Does not apply to watches.
   std::chrono::milliseconds request_timeout{10000};
 
-  /// The largest request that is sent, as a message of gRPC (clientv3's MaxCallSendMsgSize): a larger
-  /// one fails with 413. etcd itself takes 1.5 MiB, unless --max-request-bytes says otherwise.
+  /// The largest gRPC message that is sent (clientv3's MaxCallSendMsgSize): a larger request fails
+  /// with 413. etcd itself accepts 1.5 MiB, unless --max-request-bytes sets another limit.
   std::size_t max_send_bytes = 2u << 20;
-  /// The largest answer that is accepted (clientv3's MaxCallRecvMsgSize). A request with a larger one
-  /// fails; a watch ends with an error.
+  /// The largest message that is accepted (clientv3's MaxCallRecvMsgSize). A request with a larger
+  /// response fails; a watch ends with an error.
   std::size_t max_receive_bytes = 0x7fffffff;
 
-  /// How often etcd is compacted; 0: never. Of several servers that share one etcd, one compacts.
+  /// How often etcd is compacted; 0: never. If several servers share one etcd, only one compacts.
   std::chrono::milliseconds compaction_interval{std::chrono::minutes(5)};
 
   /// Serves lists and watches from a cache per resource, which one watch feeds. Without it, each of
@@ -73,8 +73,8 @@ struct EtcdOptions {
   LOOKOUT_OPTION std::function<std::shared_ptr<const Transformer>(std::string_view place)>
       transformer = {};
 
-  /// How requests reach etcd. Null: over the network. A simulation has an etcd of its own
-  /// (lookout/testing/sim/world.h); certificates mean nothing there.
+  /// The transport of requests to etcd. Null: the network. A simulation has its own etcd
+  /// (lookout/testing/sim/world.h); certificates have no effect there.
   LOOKOUT_OPTION std::shared_ptr<grpc::CarrierFactory> network = nullptr;
 
   /// Threads for the connections to etcd and for the caches. 0: one per processor.
@@ -85,8 +85,8 @@ struct EtcdOptions {
 /// (`--storage-media-type=application/json`), revisions as resourceVersions. Any number of servers
 /// may share one etcd and write to it.
 ///
-/// It speaks etcd's gRPC protocol, directly: proxies that the environment names are not used. With a
-/// client certificate, etcd takes its common name for the user, if it was told to authenticate.
+/// It uses etcd's gRPC protocol directly and ignores proxies in the environment. If etcd
+/// authenticates clients by certificate, the certificate's common name is the user.
 ///
 /// Writes without an answer throw StorageError (kUnreachable, kTimeout): they may have succeeded.
 class EtcdBackend final : public Backend {

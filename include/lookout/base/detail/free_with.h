@@ -1,4 +1,4 @@
-// FreeWith: owners for what a C library hands out.
+// FreeWith: owners for resources of C libraries.
 #pragma once
 
 namespace lookout::detail {

@@ -41,8 +41,8 @@ struct Request {
   std::string body;
   std::string client_address;
   std::optional<PeerCertificate> peer;
-  /// Stopped when nobody waits for the answer any more: the client has closed its side, or the
-  /// server has closed the connection. Callbacks run on the connection's thread.
+  /// Requested when the answer is no longer needed: the client has closed its side, or the server
+  /// has closed the connection. Callbacks run on the connection's thread.
   std::stop_token gone = {};
 
   /// Empty if the header is absent.
@@ -64,7 +64,7 @@ class BodyStream {
   virtual Awaitable<bool> next(std::vector<Piece>& pieces) = 0;
   /// Ends a waiting or later next() soon. Called on the connection's thread.
   virtual void end() {}
-  /// True if the stream continues until somebody ends it. Its head is then sent immediately.
+  /// True if the stream continues until it is ended. Its head is then sent immediately.
   virtual bool is_open_ended() const { return false; }
   /// Called before the connection is closed because the client does not read.
   virtual void on_slow_client() {}

@@ -20,7 +20,8 @@ struct ServerOptions {
   std::uint16_t port = 0;
   unsigned threads = 2;
   std::size_t max_connections = 20000;
-  /// Of one client, as counted_address() tells them apart; more are closed at once. 0: any number.
+  /// The limit for one client, as defined by counted_address(); further connections are closed. 0:
+  /// no limit.
   std::size_t max_connections_per_address = 0;
   Limits limits = {};
   /// Null: no TLS.
@@ -31,8 +32,8 @@ struct ServerOptions {
 /// addresses; IPv6 addresses in brackets ("[::1]").
 std::string host_for_clients(const std::string& address);
 
-/// The client that an address stands for where clients are counted: the address itself, or the
-/// network of an IPv6 address (its first 64 bits), of which one host may have all addresses.
+/// The identity under which a client's connections are counted: its address, or with IPv6 its /64
+/// network, because one host may have all addresses of it.
 std::string counted_address(const std::string& address);
 
 /// Listens, and serves each connection on one of its threads.

@@ -18,7 +18,7 @@
 
 namespace lookout::registry {
 
-/// A request on a connection of its own, without TLS. The call cancels it when its time is over:
+/// A request on its own connection, without TLS. The call cancels it when its time is over:
 ///
 ///     const auto get = [](const registry::Endpoint& e) {
 ///       registry::HttpRequest hello{.path = "/hello"};
@@ -26,8 +26,8 @@ namespace lookout::registry {
 ///     };
 ///     auto answer = co_await web.async_call(policy, get, registry::judge_http);
 ///
-/// Throws boost::system::system_error if there is no response, or one whose body is longer than
-/// Beast's limit (8 MB).
+/// Throws boost::system::system_error if there is no response, or if its body exceeds Beast's limit
+/// (8 MB).
 inline Awaitable<HttpResponse> beast_request(Endpoint endpoint, HttpRequest request) {
   namespace asio = boost::asio;
   namespace http = boost::beast::http;

@@ -19,8 +19,8 @@
 
 namespace lookout::registry {
 
-/// Sends requests to instances, over connections that it keeps. A request ends when the time of its
-/// attempt is over, and at once when the attempt is to stop.
+/// Sends requests to instances and reuses connections. A request ends when the time of its attempt
+/// is over, and immediately when the attempt is stopped.
 ///
 ///     registry::CurlClient http;
 ///     auto answer = web.call({.deadline = 1s, .scheme = "http"},
@@ -29,9 +29,9 @@ namespace lookout::registry {
 ///                            },
 ///                            registry::judge_http);
 ///
-/// For one thread at a time: each thread that calls has its own, as does each attempt of a call with
-/// `hedge_after`, whose attempts are on several threads. (curl_global_init() belongs to the
-/// program; rest::Client does it, too.)
+/// For one thread at a time: each calling thread needs its own client, and so does each attempt of
+/// a call with `hedge_after`, because attempts then run on several threads. (The program calls
+/// curl_global_init(), or rest::Client does.)
 class CurlClient {
  public:
   /// A response with a longer body is an error.
@@ -64,8 +64,8 @@ class CurlClient {
     return std::move(reception.response);
   }
 
-  /// For options of the program's own: certificates, proxies. What request() sets itself, it sets
-  /// each time: the URL, the method, the headers, the body, and the time limit.
+  /// For the program's own options, such as certificates and proxies. request() sets the URL, the
+  /// method, the headers, the body and the time limit for each request.
   CURL* handle() const { return easy_.get(); }
 
  private:
@@ -82,7 +82,7 @@ class CurlClient {
     std::size_t max_body;
     bool too_long = false;
   };
-  /// The request is under way.
+  /// A request in progress.
   class Transfer {
    public:
     explicit Transfer(CurlClient& client) : client_(client) {

@@ -24,27 +24,27 @@
 
 namespace lookout::registry {
 
-/// Channels to the ready instances of a service, used one after the other; follows the registry:
+/// Channels to the ready instances of a service, used in turn; follows the registry:
 ///
 ///     registry::GrpcService greeter(registry, "lookout:///greeter",
 ///                                   grpc::InsecureChannelCredentials());
 ///     auto stub = Greeter::NewStub(greeter.channel());      // for each call
 ///     stub->Greet(&context, request, &reply);
 ///
-/// gRPC 1.51, which Debian 12 has, keeps the interface of name resolvers to itself (its headers are
-/// not installed), so "lookout" cannot be made a scheme that grpc::CreateChannel() understands.
-/// This is made of public interfaces: a grpc::Channel for each instance, which stays as long as the
-/// instance does, in a list that is replaced as a whole when the set changes. docs/registry.md
-/// compares it with one channel to "ipv4:a,b,c".
+/// The interface for name resolvers is internal in gRPC 1.51 (its headers are not installed), so
+/// grpc::CreateChannel() cannot support the scheme "lookout". This class uses only public
+/// interfaces: it has a grpc::Channel for each instance, for as long as the instance exists, in a
+/// list that is replaced as a whole when the set changes. docs/registry.md compares it with one
+/// channel to "ipv4:a,b,c".
 ///
-/// As with gRPC's round_robin, instances that are connected come first. Calls that run stay on the
-/// channel they began on, also when its instance leaves. A service whose last instance leaves keeps
-/// its last addresses, as kratos' resolver does: calls fail with UNAVAILABLE, or wait if their
-/// context says wait_for_ready. All functions are from any thread.
+/// As with gRPC's round_robin, connected instances come first. Running calls stay on their channel,
+/// even if its instance leaves. When the last instance leaves, the service keeps its last
+/// addresses, as kratos' resolver does: calls fail with UNAVAILABLE, or wait if their context has
+/// wait_for_ready. All functions may be called from any thread.
 class GrpcService {
  public:
-  /// `target` is "lookout:///SERVICE". The first endpoint of each instance with this scheme is used.
-  /// The discovery must outlive this. Throws InvalidArgument for another target.
+  /// `target` is "lookout:///SERVICE". Uses the first endpoint of each instance with this scheme.
+  /// The discovery must outlive this object. Throws InvalidArgument for another target.
   GrpcService(Discovery& discovery, const std::string& target,
               std::shared_ptr<grpc::ChannelCredentials> credentials, std::string scheme = "grpc")
       : credentials_(std::move(credentials)),
@@ -55,7 +55,7 @@ class GrpcService {
   GrpcService(const GrpcService&) = delete;
   GrpcService& operator=(const GrpcService&) = delete;
 
-  /// The channel for the next call; null as long as the service never had an instance.
+  /// The channel for the next call; null if the service has never had an instance.
   std::shared_ptr<grpc::Channel> channel() const {
     const auto channels = latest();
     if (!channels) return nullptr;
@@ -67,7 +67,7 @@ class GrpcService {
     }
     return list[first % list.size()];
   }
-  /// The channel to an instance that a Balancer has chosen:
+  /// The channel to an instance that a Balancer has picked:
   ///
   ///     web.call({.deadline = 1s, .scheme = "grpc"}, [&](const registry::Endpoint& e) {
   ///       return greet(*Greeter::NewStub(greeter.channel(e)));
@@ -76,7 +76,7 @@ class GrpcService {
     return channel_to(address_of(endpoint));
   }
 
-  /// Waits for the first instance; false if none comes in time.
+  /// Waits for the first instance; returns false on timeout.
   bool wait_for_instances(std::chrono::milliseconds time) const {
     const auto end = std::chrono::steady_clock::now() + time;
     while (!latest()) {
@@ -111,7 +111,7 @@ class GrpcService {
     return (place.starts_with('[') ? "ipv6:" : "ipv4:") + place;
   }
 
-  /// The one channel to an address. A balancer may know the address before this has its set.
+  /// The channel to an address. A balancer may know the address before this object has its set.
   std::shared_ptr<grpc::Channel> channel_to(const std::string& address) const {
     const std::lock_guard lock(mutex_);
     if (channels_) {
@@ -128,11 +128,11 @@ class GrpcService {
     // The authority of calls, and the name that certificates must be issued for.
     arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, service_);
     auto channel = grpc::CreateCustomChannel(address, credentials_, arguments);
-    channel->GetState(true);  // begins to connect before the first call
+    channel->GetState(true);  // starts to connect before the first call
     return channel;
   }
 
-  /// One at a time: it is what the subscription calls.
+  /// Called by the subscription, one call at a time.
   void follow(const InstanceSet& set) {
     auto after = std::make_shared<Channels>();
     for (const auto& instance : set) {
@@ -152,12 +152,12 @@ class GrpcService {
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const std::string scheme_;
   const std::string service_;
-  mutable std::mutex mutex_;                  // held for moments only
+  mutable std::mutex mutex_;                  // held only briefly
   std::shared_ptr<const Channels> channels_;  // guarded by mutex_
-  mutable ByAddress early_;                   // those that channels_ lacks; guarded by mutex_
-  // Begins anywhere: programs that call only once must not all call the same instance.
+  mutable ByAddress early_;                   // channels that channels_ lacks; guarded by mutex_
+  // Starts anywhere: programs that call only once must not all call the same instance.
   mutable std::atomic<std::size_t> next_{std::random_device{}()};
-  Subscription subscription_;  // ends first
+  Subscription subscription_;  // destroyed first
 };
 
 }  // namespace lookout::registry

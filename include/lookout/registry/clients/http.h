@@ -1,4 +1,4 @@
-// HTTP requests to instances: what the clients for libcurl and Boost.Beast have in common.
+// HTTP requests to instances, for the clients with libcurl and Boost.Beast.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace lookout::registry {
 
-/// A request to an instance, whatever its address is.
+/// A request to an instance, independent of its address.
 struct HttpRequest {
   LOOKOUT_OPTION std::string method = "GET";
-  /// The path, and perhaps a query.
+  /// The path, optionally with a query.
   LOOKOUT_OPTION std::string path = "/";
   LOOKOUT_OPTION std::vector<std::pair<std::string, std::string>> headers = {};
   LOOKOUT_OPTION std::string body = {};
@@ -24,8 +24,8 @@ struct HttpResponse {
   std::string body = {};
 };
 
-/// For Balancer::call(): a server that answers 500 or more has failed, and another instance is asked.
-/// Every other answer is one.
+/// For Balancer::call(): status 500 and above is a failure, so another instance is tried. Every
+/// other response is a success.
 inline Outcome judge_http(const HttpResponse& response) {
   return response.status >= 500 ? Outcome::kFailed : Outcome::kOk;
 }

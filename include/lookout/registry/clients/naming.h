@@ -1,4 +1,4 @@
-// A service as a list of servers that is handed on, as brpc's naming services do.
+// NamingService: the list of servers of a service, as in brpc's naming services.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace lookout::registry {
 
-/// A server, as brpc's ServerNode: where it is, and a text that load balancers make something of.
+/// A server, like brpc's ServerNode: an address, and a tag for load balancers.
 struct NamedServer {
   LOOKOUT_OPTION std::string address = {};  ///< "10.0.0.1:9000", "[fd00::1]:9000"
   LOOKOUT_OPTION std::string tag = {};
@@ -21,32 +21,33 @@ struct NamedServer {
 };
 
 struct NamingOptions {
-  /// The first endpoint of each instance with this scheme; empty: of any.
+  /// The first endpoint of each instance with this scheme; empty: any.
   LOOKOUT_OPTION std::string scheme = {};
-  /// The metadata key of the tag: brpc's weighted balancers ("wrr", "wr") read a weight in it.
+  /// The metadata key of the tag: brpc's weighted balancers ("wrr", "wr") read a weight from it.
   /// Instances without it have an empty tag.
   LOOKOUT_OPTION std::string tag_key = "weight";
 };
 
-/// The servers of a set: those that are ready and have an announced endpoint of the scheme, each
-/// address once, in order.
+/// The servers of a set: the ready instances with an announced endpoint of the scheme, each address
+/// once, in order.
 std::vector<NamedServer> named_servers(const InstanceSet& set, const NamingOptions& options = {});
 
-/// Hands all servers of a service on whenever they change, for programs and libraries with load
-/// balancers of their own:
+/// Passes on all servers of a service whenever they change, for programs and libraries with their
+/// own load balancers:
 ///
 ///     registry::NamingService naming(registry, "greeter", [&](const auto& servers) {
 ///       actions->ResetServers(to_server_nodes(servers));   // brpc's NamingServiceActions
 ///     });
 ///
-/// The function gets the first list as soon as the registry has data, an empty one included, and
-/// never the same list twice; one call at a time, on a thread of the registry's callbacks, which it
-/// may block. The destructor waits for a call that runs. The discovery must outlive this.
+/// The function gets the first list as soon as the registry has data, even if the list is empty,
+/// and never gets the same list twice in a row. Calls come one at a time, on a thread of the
+/// registry's callbacks, and may block. The destructor waits for a running call. The discovery must
+/// outlive this object.
 class NamingService {
  public:
   using ResetServers = std::function<void(const std::vector<NamedServer>& servers)>;
 
-  /// Throws as Discovery::subscribe().
+  /// Throws what Discovery::subscribe() throws.
   NamingService(Discovery& discovery, const std::string& service, ResetServers reset_servers,
                 NamingOptions options = {});
 

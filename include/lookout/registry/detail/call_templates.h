@@ -99,13 +99,13 @@ Result hedged_call(CallRun& run, Function& function, Judge& judge) {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Slot<Result>> slots;
-  std::vector<std::jthread> threads;  // go before what they refer to
+  std::vector<std::jthread> threads;  // destroyed before the objects they refer to
   const CallRun::Try* winner = nullptr;
   struct StopOthers {
     CallRun& run;
     const CallRun::Try*& winner;
     ~StopOthers() { run.stop_others(winner); }
-  } const stop_others{run, winner};  // before they are waited for
+  } const stop_others{run, winner};  // runs before the threads are joined
 
   std::optional<Result> last;
   std::size_t running = 0;
@@ -224,12 +224,12 @@ Awaitable<void> run_attempt(Function& function, std::shared_ptr<AsyncSlot<Result
   }
 }
 
-/// On a strand of its own, as are the attempts.
+/// Runs on its own strand, as do the attempts.
 template <class Result, class Function, class Judge>
 Awaitable<Result> call_on_strand(const Balancer& balancer, CallPolicy policy, Function function,
                                  Judge judge) {
   using SlotPtr = std::shared_ptr<AsyncSlot<Result>>;
-  // The attempts refer to what is here: it goes when they have ended, whatever happens.
+  // The attempts refer to this frame, which therefore must live until all of them have ended.
   co_await boost::asio::this_coro::throw_if_cancelled(false);
   const auto executor = co_await boost::asio::this_coro::executor;
   AsyncEvent event(executor);
@@ -252,7 +252,7 @@ Awaitable<Result> call_on_strand(const Balancer& balancer, CallPolicy policy, Fu
       break;
     }
     if (run.stopped()) {
-      static_cast<void>(run.begin());  // says so
+      static_cast<void>(run.begin());  // reports the end
       break;
     }
     auto wake = CallRun::TimePoint::max();
@@ -283,7 +283,7 @@ Awaitable<Result> call_on_strand(const Balancer& balancer, CallPolicy policy, Fu
     for (const SlotPtr& slot : slots) {
       if (!slot->looked_at) wake = std::min(wake, slot->attempt->until);
     }
-    // One that has ended before now rang when nobody listened.
+    // An attempt that has ended before this point rang when nothing waited.
     const bool has_ended = std::ranges::any_of(
         slots, [](const SlotPtr& slot) { return slot->done && !slot->looked_at; });
     if (!has_ended) co_await event.wait(wake);

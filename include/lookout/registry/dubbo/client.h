@@ -1,4 +1,4 @@
-// Keys and values on pods, in the manner of dubbo-go.
+// Client: keys and values on pods, in the style of dubbo-go.
 #pragma once
 
 #include <chrono>
@@ -18,55 +18,59 @@
 #include "lookout/registry/registry.h"
 #include "lookout/rest/client.h"
 
-/// The wire format of dubbo-go's remoting/kubernetes: programs with either see each other's
+/// The wire format of dubbo-go's remoting/kubernetes: programs with either library see each other's
 /// records.
 namespace lookout::registry::dubbo {
 
 /// The role of dubbo-go in a pod. Both roles read and write records.
 enum class Role { kConsumer, kProvider };
 
-/// The generations of dubbo-go, which label pods differently. A program of one generation finds only
-/// pods with its own labels; Lookout finds all of them.
+/// The generations of dubbo-go, which label pods differently. A program of one generation finds
+/// only pods with its own labels; Lookout finds both.
 enum class Generation {
   kDetect,   ///< that of the other pods in the namespace; kDubbo15 if there are none or both
   kDubbo14,  ///< up to 1.4: common_label_value for every role
-  kDubbo15,  ///< from 1.5 on, 3.x included: a value for each role
+  kDubbo15,  ///< since 1.5, including 3.x: a value for each role
 };
 
 struct ClientOptions {
   Role role = Role::kConsumer;
-  /// Decides on the label of this pod. kDetect lists pods; a client that must not labels as kDubbo15.
+  /// Selects the label of this pod. kDetect lists pods; if the client may not, it labels as
+  /// kDubbo15.
   Generation generation = Generation::kDetect;
-  /// Only looks: it needs no pod, labels none and writes nothing (create() throws InvalidArgument);
-  /// it looks in `namespaces`, which may be {kAllNamespaces}, else in the client's default one.
+  /// Only reads: needs no pod, sets no label and writes nothing (create() throws InvalidArgument).
+  /// It looks in `namespaces`, which may be {kAllNamespaces}, or else in the client's default
+  /// namespace.
   bool observer = false;
-  /// The pod that this is; what is empty is found (PodIdentity::find), with the client's default
-  /// namespace as the last resort.
+  /// The pod that the program runs in. Empty fields are filled in by PodIdentity::find(), with the
+  /// client's default namespace as the last resort.
   LOOKOUT_OPTION PodIdentity pod = {};
   LOOKOUT_OPTION PodIdentitySources pod_sources = {};
-  /// Where to look. Empty: the namespaces in $DUBBO_NAMESPACE, separated by commas. The pod's own
-  /// is always among them.
+  /// The namespaces to look in. Empty: those in $DUBBO_NAMESPACE, separated by commas. The pod's
+  /// own namespace is always included.
   LOOKOUT_OPTION std::vector<std::string> namespaces = {};
 
-  /// Pods with one of these values of this label take part.
+  /// Pods whose label has one of these values participate.
   LOOKOUT_OPTION std::string label = "dubbo.io/label";
   LOOKOUT_OPTION std::string consumer_label_value = "dubbo.io.consumer";
   LOOKOUT_OPTION std::string provider_label_value = "dubbo.io.provider";
   LOOKOUT_OPTION std::string common_label_value = "dubbo.io-value";
-  /// Where the records are.
+  /// The annotation that holds the records.
   LOOKOUT_OPTION std::string annotation = "dubbo.io/annotation";
 
-  /// Told once of every version of an annotation that cannot be read, or not in full, for
-  /// each of its defects; otherwise as Options::on_malformed.
+  /// Called once for each defect of each version of an annotation that is not completely readable;
+  /// otherwise like Options::on_malformed.
   LOOKOUT_OPTION std::function<void(const Malformed&)> on_malformed = {};
-  /// As Options::on_error.
+  /// Like Options::on_error.
   LOOKOUT_OPTION std::function<void(const WatchFailure&)> on_error = {};
-  /// How long the first look waits for the first data.
+  /// How long the first read waits for the first data.
   std::chrono::milliseconds sync_timeout{30'000};
-  /// How many events may wait for a watcher. Beyond that, events of one key become one.
+  /// The number of events that may wait for a watcher. Beyond that, events of one key are
+  /// coalesced.
   std::size_t max_pending = 10'000;
-  /// When the server has not been heard for so long, the client ends: valid() is false, done() is
-  /// stopped, and validate_client() makes a new one. 0: it goes on trying, with what it has.
+  /// If the server has been silent for this long, the client closes itself: valid() is false,
+  /// done() is stopped, and validate_client() creates a new one. 0: it keeps trying, with the data
+  /// that it has.
   std::chrono::milliseconds give_up_after{0};
   informer::HandlerPoolOptions handlers = kCallbackThreads;
   BackoffOptions backoff = {};
@@ -77,24 +81,24 @@ enum class EventType { kCreate, kUpdate, kDelete };
 /// "CREATE", "UPDATE", "DELETE".
 const char* to_string(EventType type);
 
-/// A key has come, has another value, or has gone.
+/// A key was added, changed its value, or was removed.
 struct Event {
   EventType type = EventType::kCreate;
   std::string key = {};
   /// The value; for a deletion, the last one.
   std::string value = {};
-  /// The pod that brought it, "namespace/name".
+  /// The pod that caused the event, "namespace/name".
   std::string pod = {};
 };
 
-/// The next event, or why there is none.
+/// The next event, or the reason why there is none.
 class NextEvent {
  public:
   NextEvent() : outcome_(NextOutcome::kStopped) {}
   explicit NextEvent(Event event) : event_(std::move(event)) {}
   explicit NextEvent(NextOutcome outcome) : outcome_(outcome) {}
 
-  /// kInstances stands for an event.
+  /// kInstances means that there is an event.
   NextOutcome outcome() const { return outcome_; }
   explicit operator bool() const { return event_.has_value(); }
   const Event& operator*() const { return *event_; }
@@ -110,11 +114,11 @@ class EventQueue;
 class ClientState;
 }  // namespace detail
 
-/// Follows a key, or all keys with a prefix. Events come in the order in which they happened, for
-/// each pod and for each key. A watcher that does not read keeps nobody waiting: when more than
-/// max_pending events wait, those of one key become one that says the same.
+/// Follows a key, or all keys with a prefix. Events arrive in order for each pod and for each key.
+/// A watcher that does not read blocks nothing: when more than max_pending events wait, those of
+/// one key are coalesced.
 ///
-/// Letting go of it stops it. next() and async_next() are for one caller at a time.
+/// The destructor stops the watcher. next() and async_next() are for one caller at a time.
 class EventWatcher {
  public:
   EventWatcher(std::shared_ptr<detail::ClientState> client,
@@ -123,7 +127,7 @@ class EventWatcher {
   EventWatcher& operator=(EventWatcher&& other) noexcept;
   ~EventWatcher();
 
-  /// Blocks until there is an event. Throws InvalidArgument on the event loop.
+  /// Waits for an event. Throws InvalidArgument on the event loop.
   NextEvent next(std::stop_token stop = {}, Deadline deadline = kNoDeadline);
   NextEvent next_for(std::chrono::milliseconds time, std::stop_token stop = {}) {
     return next(std::move(stop), std::chrono::steady_clock::now() + time);
@@ -134,7 +138,7 @@ class EventWatcher {
   }
   Awaitable<NextEvent> async_next() { return async_next(std::stop_token()); }
 
-  /// How many events wait.
+  /// The number of waiting events.
   std::size_t pending() const;
   void stop();
 
@@ -144,52 +148,52 @@ class EventWatcher {
 };
 
 /// Whether a watcher first gets the existing records, as creations. (Records that this client does
-/// not know yet, because the first data has not come in, go to every watcher when they come.)
+/// not know yet, because the first data has not arrived, go to every watcher.)
 enum class Begin { kWithChanges, kWithWhatIsThere };
 
-/// Records of all pods that take part, by key; and the means to put some on this pod.
+/// The records of all participating pods, by key. Also writes records on this pod.
 ///
-/// A key is there as long as some pod has it. Where pods disagree about a value, the one that came
-/// last counts.
+/// A key exists as long as some pod has it. If pods disagree about a value, the latest one counts.
 ///
-/// Safe to use from any thread. Functions that ask the server must not be called on the event loop.
+/// Safe to use from any thread. Functions that send requests must not be called on the event loop.
 class Client {
  public:
-  /// Reads this pod and gives it the label of its role. A pod that has the label already keeps it,
-  /// whatever its value: that is how dubbo-go does it. Throws Error if it is not known which pod
-  /// this is, and what rest::Client throws.
+  /// Reads this pod and gives it the label of its role. A pod that already has the label keeps it,
+  /// whatever its value, as in dubbo-go. Throws Error if the pod cannot be determined, and what
+  /// rest::Client throws.
   ///
-  /// A consumer begins to watch pods at once, a provider when it is first asked for records.
+  /// A consumer starts to watch pods immediately, a provider when records are first read.
   explicit Client(rest::Client client, ClientOptions options = {});
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// Puts a record on this pod: one patch, refused by the server if the pod has changed since it
-  /// was read, and then tried again after a pause that grows. The same record again changes nothing; another value for the
-  /// key takes the place of the first. Watchers of this client get the event before it returns.
+  /// Adds a record to this pod with one patch. If the pod has changed since it was read, the server
+  /// rejects the patch, and the client retries with back-off. An equal record changes nothing;
+  /// another value for the key replaces the first. Watchers of this client get the event before
+  /// this function returns.
   void create(const std::string& key, const std::string& value, rest::CallOptions call = {});
-  /// Takes the records of a key off this pod.
+  /// Removes the records of a key from this pod.
   void remove(const std::string& key, rest::CallOptions call = {});
   void set_label(const std::string& label, const std::string& value, rest::CallOptions call = {});
 
-  /// All records whose keys begin so, in the order of the keys. Waits for the first data: throws
-  /// NotSynced. Throws InvalidArgument if the client is closed, as all below.
+  /// All records whose keys begin with the prefix, ordered by key. Waits for the first data: throws
+  /// NotSynced. Like all functions below, throws InvalidArgument if the client is closed.
   std::vector<Record> get_children(const std::string& prefix, const WaitOptions& wait = {});
   std::optional<std::string> get(const std::string& key, const WaitOptions& wait = {});
 
   EventWatcher watch(const std::string& key, Begin begin = Begin::kWithChanges);
   EventWatcher watch_with_prefix(const std::string& prefix, Begin begin = Begin::kWithChanges);
 
-  /// False when it has been closed, or has given up.
+  /// False once the client has been closed or has given up.
   bool valid() const;
-  /// Stopped when it is no longer valid.
+  /// Stopped when the client is no longer valid.
   std::stop_token done() const;
-  /// Ends all watchers, and waits for user code as Discovery::close() does.
+  /// Ends all watchers and waits for user code, like Discovery::close().
   void close();
 
   Freshness freshness() const;
-  /// The namespaces that are not followed at present, with the last failure of each.
+  /// The namespaces that are not followed at the moment, with the last failure of each.
   std::vector<WatchFailure> failures() const;
   const PodIdentity& pod() const;
 
@@ -197,8 +201,8 @@ class Client {
   std::shared_ptr<detail::ClientState> state_;
 };
 
-/// Puts a new client in the place of one that is not there or no longer valid; true if it did.
-/// Throws what `make` throws.
+/// Replaces a client that is null or no longer valid with a new one; returns true if it did. Throws
+/// what `make` throws.
 bool validate_client(std::shared_ptr<Client>& client,
                      const std::function<std::shared_ptr<Client>()>& make);
 

@@ -1,4 +1,4 @@
-// The URL by which a dubbo provider announces itself.
+// ProviderUrl: the URL by which a dubbo provider announces itself.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lookout::registry::dubbo {
 
-/// A provider as dubbo-go's common.URL describes it.
+/// A provider as described by dubbo-go's common.URL.
 ///
 ///     ProviderUrl user{.host = "10.0.0.1", .port = 20000, .interface = "com.example.User"};
 ///     client.create(user.key(), "");
@@ -19,7 +19,7 @@ struct ProviderUrl {
   LOOKOUT_OPTION std::string host = {};
   std::uint16_t port = 0;
   LOOKOUT_OPTION std::string interface = {};
-  /// Empty: none. Consumers get on with exactly this group and version.
+  /// Empty: none. Consumers accept only this group and version.
   LOOKOUT_OPTION std::string group = {};
   LOOKOUT_OPTION std::string version = {};
   /// Empty: the interface.
@@ -27,19 +27,19 @@ struct ProviderUrl {
   /// All other parameters, unescaped: "methods", "weight", "timestamp", "pid", ...
   LOOKOUT_OPTION std::map<std::string, std::string> parameters = {};
 
-  /// Reads what to_string() writes. The interface is the parameter of that name, as in dubbo-go,
-  /// else the path. Throws InvalidArgument, which says what is wrong, if it is no URL or has no
-  /// host or port.
+  /// Parses the output of to_string(). The interface is the parameter of that name, as in dubbo-go,
+  /// or else the path. Throws InvalidArgument, with the reason, for text that is not a URL or has
+  /// no host or port.
   static ProviderUrl parse(std::string_view text);
 
-  /// "dubbo://10.0.0.1:20000/com.example.User?interface=com.example.User", with the parameters in
-  /// the order of their names, escaped as Go's url.Values.Encode() does.
+  /// "dubbo://10.0.0.1:20000/com.example.User?interface=com.example.User", with the parameters
+  /// ordered by name and escaped as by Go's url.Values.Encode().
   std::string to_string() const;
-  /// The key of its record: "/ROOT/INTERFACE/providers/URL" with the URL escaped as Go's
-  /// url.QueryEscape() does. Throws InvalidArgument if it has no interface, host or port.
+  /// The key of its record: "/ROOT/INTERFACE/providers/URL", with the URL escaped as by Go's
+  /// url.QueryEscape(). Throws InvalidArgument without an interface, host or port.
   std::string key(std::string_view root = "dubbo") const;
-  /// The service as dubbo calls it: "GROUP/INTERFACE:VERSION". The group and the version only if
-  /// there are any; a version 0.0.0 is none.
+  /// Dubbo's name of the service: "GROUP/INTERFACE:VERSION". Contains the group and the version
+  /// only if they are set; version 0.0.0 counts as none.
   std::string service() const;
   /// "PROTOCOL://HOST:PORT".
   std::string endpoint() const;

@@ -1,4 +1,4 @@
-// The providers of dubbo services, as instances.
+// Providers: the providers of dubbo services, as instances.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace lookout::registry::dubbo {
 
-/// Where providers are looked for; the defaults are those of ClientOptions.
+/// The names that identify providers; the defaults are those of ClientOptions.
 struct ProviderNames {
   std::string label = "dubbo.io/label";
   std::string consumer_label_value = "dubbo.io.consumer";
@@ -18,25 +18,27 @@ struct ProviderNames {
   std::string annotation = "dubbo.io/annotation";
 };
 
-/// Finds what dubbo's providers announce behind the same interface as the services of the other
-/// backends: for balancers, feeds and whatever else wants instances instead of records.
+/// Finds dubbo's providers through the same interface as the services of the other backends, for
+/// balancers, feeds and other code that needs instances instead of records.
 ///
 /// A record whose key is "/ROOT/INTERFACE/providers/URL" (the URL percent-encoded) is an instance.
-/// Its service is called as dubbo calls it, "GROUP/INTERFACE:VERSION", the group and the version
-/// only if the URL has them ("com.example.User" otherwise; a version 0.0.0 is none): a consumer
-/// gets on with providers of exactly its group and version, or, as in dubbo, of any if it asks for
-/// "*": "*/INTERFACE:1.0", "GROUP/INTERFACE:*", "*/INTERFACE:*". services() does not list these; a pod
-/// that announces several services of them is found with the last, in the order of their names. All that one pod announces for one
-/// service, with several protocols for example, is one instance. Records that an earlier life of the
-/// program has left on its pod do not count: of one protocol those with another "pid" and an older
-/// "timestamp", of one endpoint those with an older "timestamp".
+/// Its service has dubbo's name, "GROUP/INTERFACE:VERSION", with the group and the version only if
+/// the URL has them ("com.example.User" otherwise; version 0.0.0 counts as none). A consumer
+/// accepts providers of exactly its group and version or, as in dubbo, any with "*":
+/// "*/INTERFACE:1.0", "GROUP/INTERFACE:*", "*/INTERFACE:*". services() does not list these names;
+/// if a pod announces several services that match one, it is found with the last one in the order
+/// of their names. Everything that a pod announces for one service, for example with several
+/// protocols, is one instance. Records that an earlier run of the program has left on its pod do
+/// not count: of one protocol, those with another "pid" and an older "timestamp"; of one endpoint,
+/// those with an older "timestamp".
 ///
-/// `id` is the address and the port, `endpoints` has "protocol://host:port", `version` the version
-/// of the interface, `metadata` the URL's other parameters ("weight" among them, so that
-/// BalancerPolicy::weighted() does what dubbo does). `zone` is the parameter, else the pod's.
+/// `id` is the address and the port, `endpoints` has "protocol://host:port", `version` is the
+/// version of the interface, and `metadata` has the URL's other parameters (including "weight", so
+/// that BalancerPolicy::weighted() behaves like dubbo). `zone` is the URL's parameter, or else the
+/// pod's zone.
 ///
-/// Serves pods that run, are ready and are not being deleted. Options::include_unready
-/// brings all others back, whatever state they are in: dubbo-go does not ask how its pods are.
+/// Serves pods that are running, ready and not being deleted. Options::include_unready includes all
+/// others, whatever their state, as dubbo-go does.
 class Providers : public InformerDiscovery {
  public:
   explicit Providers(const rest::Client& client, const Options& options = {},

@@ -1,4 +1,4 @@
-// The records that dubbo-go keeps in an annotation.
+// Record: an entry in dubbo-go's annotation.
 #pragma once
 
 #include <string>
@@ -17,25 +17,24 @@ struct Record {
 
 /// The content of an annotation.
 struct Records {
-  /// In the order of the annotation; of a key that occurs twice, the last value, in its first
-  /// place.
+  /// In the order of the annotation; if a key occurs twice, the last value at the first position.
   std::vector<Record> records = {};
   /// One line for each record that cannot be read, or one for the whole annotation.
   std::vector<std::string> defects = {};
-  /// False: the whole cannot be read.
+  /// False: the annotation as a whole is not readable.
   bool readable = true;
 };
 
-/// Reads the base64url text of a JSON array of {"k": key, "v": value}. A record that is malformed
-/// spoils none of the others.
+/// Parses the base64url text of a JSON array of {"k": key, "v": value}. A malformed record does not
+/// affect the others.
 Records decode_records(std::string_view annotation);
 
 /// The annotation for these records.
 std::string encode_records(const std::vector<Record>& records);
 
-/// The annotation with one more record. Other records stay as they are, unreadable ones included;
-/// a record with this key gets the value, in its place. Throws lookout::Error if the annotation as
-/// a whole cannot be read: writing it anew would lose what others have put there.
+/// Returns the annotation with one more record. Other records stay as they are, including
+/// unreadable ones; a record with this key gets the value, at its position. Throws lookout::Error
+/// if the annotation as a whole is not readable: rewriting it would lose the records of others.
 std::string with_record(std::string_view annotation, const Record& record);
 /// The annotation without the records of this key.
 std::string without_record(std::string_view annotation, std::string_view key);

@@ -1,4 +1,4 @@
-// Plain Kubernetes services, through their EndpointSlices.
+// Registry: plain Kubernetes Services, through their EndpointSlices.
 #pragma once
 
 #include <string>
@@ -10,22 +10,23 @@
 
 namespace lookout::registry::services {
 
-/// The label by which a slice belongs to a service.
+/// The label that names the service of a slice.
 inline constexpr std::string_view kServiceNameLabel = "kubernetes.io/service-name";
 
-/// Finds the endpoints of Services behind the same interface as services that announce themselves.
+/// Finds the endpoints of Services, through the same interface as services that announce
+/// themselves.
 ///
 /// Each endpoint is an instance. `id` is the name of its pod (or its address, if there is no pod),
-/// `version` is empty, `metadata` has "node" and "hostname" where they are known, `zone` is the
-/// endpoint's. The protocol of an endpoint is the port's appProtocol, else its name up to the first
-/// dash, else TCP or UDP. A pod that several slices name (IPv4 and IPv6, or a pod that moves from
-/// one slice to another) is one instance.
+/// `version` is empty, `metadata` has "node" and "hostname" if known, and `zone` is the endpoint's.
+/// The protocol of an endpoint is the port's appProtocol, or else its name up to the first dash, or
+/// else TCP or UDP. A pod that is in several slices (IPv4 and IPv6, or a pod that moves from one
+/// slice to another) is one instance.
 ///
-/// Instances are ready if their endpoint is; an endpoint that does not say so is, and one that is
-/// terminating is not.
+/// An instance is ready if its endpoint is. An endpoint without that condition is ready, and a
+/// terminating one is not.
 ///
-/// When exactly one namespace is looked at, services have their plain names. Otherwise they are
-/// called "namespace/name", and a plain name means the client's default namespace.
+/// With exactly one namespace, services have their plain names. Otherwise they are named
+/// "namespace/name", and a plain name refers to the client's default namespace.
 class Registry : public InformerDiscovery {
  public:
   explicit Registry(rest::Client client, Options options = {});

@@ -1,4 +1,4 @@
-// The certificate authorities in a file that may change.
+// The CA certificates in a file that may change.
 #pragma once
 
 #include <functional>
@@ -7,10 +7,10 @@
 
 namespace lookout::rest::detail {
 
-/// Returns a function that gives the authorities in a file (PEM), which is read again when it
-/// changes: the same pointer for as long as it is the same text. It looks at the file once a second
-/// at most; what cannot be used does not replace what was good. With an empty path it gives null:
-/// the system's authorities. The function is safe to call from several threads.
+/// Returns a function that returns the CA certificates in a file (PEM), which is read again when it
+/// changes: as long as the text is the same, so is the pointer. It checks the file at most once a
+/// second; invalid content does not replace valid content. With an empty path, it returns null: the
+/// system's CAs. The function is safe to call from several threads.
 ///
 /// Throws ConfigError if the file cannot be used now.
 std::function<std::shared_ptr<const std::string>()> follow_ca_file(const std::string& path);

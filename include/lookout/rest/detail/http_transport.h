@@ -1,4 +1,5 @@
-// HTTP as the client needs it; by default over libcurl's multi interface, driven by Boost.Asio.
+// HttpTransport: HTTP for the client; by default over libcurl's multi interface, driven by
+// Boost.Asio.
 #pragma once
 
 #include "lookout/base/detail/asio.h"  // before Asio
@@ -17,19 +18,18 @@
 
 namespace lookout::rest::detail {
 
-/// What all requests to one server have in common.
+/// The settings of all requests to one server.
 struct HttpServer {
   std::string url;  // scheme, host and port, without a trailing slash; a path prefix is possible
   std::string ca;   // PEM; empty: the system's certificates; a request may have another
   std::string server_name;  // expected in the server's certificate instead of the URL's host
   bool insecure = false;
-  bool only_tls13 = false;  // else 1.2 will do
-  std::string proxy;        // empty: as the environment says
+  bool only_tls13 = false;  // otherwise also 1.2
+  std::string proxy;        // empty: from the environment
   bool compression = true;
   std::string user_agent;
 
-  // A connection over which nothing comes back is given up after at most idle + max(user timeout,
-  // interval).
+  // A connection without any data is closed after at most idle + max(user timeout, interval).
   std::chrono::seconds keepalive_idle{15};
   std::chrono::seconds keepalive_interval{5};
   std::chrono::milliseconds user_timeout{25000};
@@ -40,7 +40,7 @@ struct HttpServer {
   std::chrono::milliseconds stream_silence{0};
 };
 
-/// PEM texts; the connection is made with them if they are set.
+/// PEM texts; if they are set, the connection uses them.
 struct ClientCertificate {
   std::string certificate;
   std::string key;
@@ -55,9 +55,9 @@ struct HttpRequest {
   ClientCertificate certificate;
   std::shared_ptr<const std::string> ca;  // null: that of the server
   std::chrono::milliseconds timeout{0};   // for the whole exchange; 0: none
-  bool streaming = false;                 // a watch: small pieces, as they come
-  bool list = false;                      // a collection: its answer may be long
-  std::function<bool()> may_send;         // asked before the head and the body leave; may be empty
+  bool streaming = false;                 // a watch: pieces are delivered as they arrive
+  bool list = false;                      // a collection, whose response may be long
+  std::function<bool()> may_send;         // called before head and body are sent; may be empty
 
   bool held_back() const { return may_send && !may_send(); }
 };
@@ -70,9 +70,9 @@ struct HttpHead {
   bool http2 = false;
 };
 
-/// One exchange, seen by the coroutine that reads it. All functions belong on the executor that
-/// start() was given, except cancel(), which may be called from anywhere. Letting go of it cancels
-/// what is not finished.
+/// One exchange, as seen by the coroutine that reads it. All functions except cancel() must be
+/// called on the executor that was passed to start(). The destructor cancels an unfinished
+/// exchange.
 class HttpExchange {
  public:
   virtual ~HttpExchange() = default;
@@ -80,9 +80,9 @@ class HttpExchange {
   /// Waits for the status line and the headers. Throws TransportError.
   virtual Awaitable<HttpHead> head() = 0;
 
-  /// Waits for the next piece of the body, as much as there is; empty at its end. Throws
-  /// TransportError, also when the body ends before its time. The caller may hand back the last
-  /// piece, so that its memory is used again.
+  /// Waits for the next piece of the body, as large as possible; empty at the end. Throws
+  /// TransportError, also if the body is truncated. The caller may return the last piece, so that
+  /// its memory is reused.
   virtual Awaitable<std::string> read(std::string reuse = {}) = 0;
 
   /// From any thread.
@@ -94,23 +94,22 @@ class HttpTransport {
  public:
   virtual ~HttpTransport() = default;
 
-  /// The transport of the network: libcurl's. Connections are kept open and used again, HTTP/2 with
-  /// many requests on one connection where the server speaks it over TLS. Its work happens on a
-  /// strand of the loop.
+  /// The network's transport, with libcurl. Reuses connections; with TLS, it uses HTTP/2 with many
+  /// requests on one connection if the server supports it. Runs on a strand of the loop.
   static std::shared_ptr<HttpTransport> create(boost::asio::io_context& context, HttpServer server);
 
-  /// Begins an exchange; `executor` is the strand of the coroutine that will read it.
+  /// Starts an exchange; `executor` is the strand of the coroutine that reads it.
   virtual std::shared_ptr<HttpExchange> start(HttpRequest request,
                                               boost::asio::any_io_executor executor) = 0;
 
-  /// Cancels everything and closes all connections; later requests fail at once. Waits until that
-  /// is done, unless it is called on a thread of the loop.
+  /// Cancels everything and closes all connections; later requests fail immediately. Waits until
+  /// that is done, unless it is called on a thread of the loop.
   virtual void shutdown() = 0;
 
   virtual const HttpServer& server() const = 0;
 };
 
-/// Makes transports in place of libcurl's: how a simulation puts a network of its own below a
+/// Creates transports instead of libcurl's, so that a simulation can put its own network below a
 /// client (Config::transport).
 class TransportFactory {
  public:

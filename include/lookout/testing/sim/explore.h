@@ -29,6 +29,8 @@ struct ExploreOptions {
   bool stable = true;
   /// Each world is run twice, and both must do the same. $LOOKOUT_SIM_TWICE=1 switches it on.
   bool twice = false;
+  /// explore_each(): how many faults a world has at most.
+  unsigned depth = 1;
   /// Worlds to spend on making the plan of a failure smaller.
   unsigned shrink = 60;
 };
@@ -54,8 +56,9 @@ Outcome explore(const std::string& name, const Scenario& scenario, ExploreOption
 
 /// Runs the scenario once without faults, and then once for each place where one of the kinds of
 /// faults of requests can strike: "a crash after each write", "a stale read in place of each list".
-/// What a run without faults shows decides which places there are. `options.seeds` worlds for each
-/// of them; the faults of `options` are not drawn.
+/// What a run without faults shows decides which places there are. With `options.depth` 2, the run with
+/// each of these faults shows where a second one can strike behind it, and so on. `options.seeds` worlds
+/// for each plan; the faults of `options` are not drawn.
 Outcome explore_each(const std::string& name, const Scenario& scenario,
                      const std::vector<FaultKind>& kinds, ExploreOptions options = {});
 

@@ -121,6 +121,11 @@ class World {
   /// of the function's own are failures of the test.
   void at(std::chrono::milliseconds time, std::function<void()> function);
 
+  /// Something that a user may do at any time: FaultKind::kEdit has it happen right before a request of
+  /// a process. Called on a thread of that process; what it throws is ignored, as an object may not be
+  /// there.
+  void edit(std::string what, std::function<void()> function);
+
   /// Must hold whenever something was written; `check` throws, or returns false, if it does not.
   void always(std::string what, std::function<bool()> check);
   /// Must hold when the world has come to rest.

@@ -145,7 +145,7 @@ class Heap {
   }
 
   void insert(std::vector<T> values, bool replace) {
-    // Of values with the same key, the last one counts, or the first if `replace` is false.
+    // If values have the same key, the last one counts, or the first if `replace` is false.
     std::vector<EntryPtr> arrived;
     std::unordered_map<std::string, std::size_t> places;
     for (auto& value : values) {

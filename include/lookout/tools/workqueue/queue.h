@@ -38,12 +38,12 @@ inline double seconds_since(Clock::TimePoint then, Clock::TimePoint now) {
   return std::chrono::duration<double>(now - then).count();
 }
 
-/// How long what is being processed has been processed, in seconds.
+/// The age of the work in progress, in seconds.
 struct WorkInProgress {
   double sum = 0;
   double longest = 0;
 };
-/// `begins`: when the processing of each item began.
+/// `begins`: the start time of each item's processing.
 template <class Begins>
 WorkInProgress work_in_progress(const Begins& begins, Clock::TimePoint now) {
   WorkInProgress out;

@@ -40,7 +40,7 @@ class FailureCount {
   }
   void forget(const T& item) {
     const std::lock_guard lock(mutex_);
-    failures_.erase(item);
+    if (!failures_.empty()) failures_.erase(item);
   }
   int get(const T& item) const {
     const std::lock_guard lock(mutex_);

@@ -1,0 +1,496 @@
+// Store::update(): the client's change, admission, quotas, and a write if the object is unchanged.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "apiserver/fields/field_manager.h"
+#include "apiserver/quota/namespace_limits.h"
+#include "apiserver/resources/admission.h"
+#include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/service_allocator.h"
+#include "apiserver/resources/structural_schema.h"
+#include "apiserver/resources/write_steps.h"
+#include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/object_editor.h"
+#include "lookout/api/symbols.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+using json::Value;
+using storage::StorageError;
+
+/// Whether two objects of one resource differ in nothing but the times in managedFields.
+bool differ_in_times_only(const Object& object, const Object& present) {
+  constexpr std::string_view kMetadata = "metadata";
+  constexpr std::string_view kManagedFields = "managedFields";
+  if (object[kMetadata][kManagedFields] == present[kMetadata][kManagedFields]) return false;
+  const auto equal_but_for = [](api::Value a, api::Value b, std::string_view skipped) {
+    const auto members_of = [&](api::Value value) {
+      std::vector<api::Members::Member> out;
+      for (const auto& member : value.members()) {
+        if (member.name != skipped) out.push_back(member);
+      }
+      return out;
+    };
+    const auto now = members_of(a);
+    const auto then = members_of(b);
+    return std::equal(
+        now.begin(), now.end(), then.begin(), then.end(),
+        [](const auto& x, const auto& y) { return x.name == y.name && x.value == y.value; });
+  };
+  if (!equal_but_for(object.body(), present.body(), kMetadata) ||
+      !equal_but_for(object[kMetadata], present[kMetadata], kManagedFields))
+    return false;
+  const Document now = object.to_document();
+  const Document then = present.to_document();
+  return fields::equal_but_for_times(fields::managed_fields_of(now),
+                                     fields::managed_fields_of(then));
+}
+
+/// Thrown out of an update: the last finalizer went from an object that is being deleted.
+struct LastFinalizerGone {
+  Object object;
+};
+
+}  // namespace
+
+/// The steps of a change between the request and the storage.
+class Store::ChangeOfObject {
+ public:
+  ChangeOfObject(const Target& target, const Change& change, Part part)
+      : target_(target), resource_(*target.resource), change_(change), part_(part) {}
+
+  /// The client's wish, if it is one about this object in this version.
+  Object wish(const Object& present) const {
+    Object wanted = change_(present);
+    check_identity(wanted);
+    check_version(wanted, present);
+    return wanted;
+  }
+
+  /// From stored object to stored object.
+  Object operator()(const Object& present_stored) const {
+    const Object present = resource_.from_storage(present_stored);
+    const Object wanted = wish(present);
+    Document document = typed_document(resource_, wanted);
+    Allocator& allocator = document.GetAllocator();
+    const Document before = present.to_document();
+    prepare(document, before, allocator);
+    Object object = Object::from(document);
+    Object stored = resource_.to_storage(object);
+    // Compared as it is kept: what a client leaves out is the same as what it says to be empty.
+    if (!resource_.custom) object = resource_.from_storage(stored);
+    const Strategy& strategy = *resource_.strategy;
+    if (strategy.finish_update != nullptr && part_ == Part::kMain) {
+      object = strategy.finish_update(object, present);
+      stored = resource_.to_storage(object);
+    }
+    if (part_ != Part::kStatus && is_new_generation(strategy.generation, object, present)) {
+      object = api::with_metadata(
+          object, {{api::sym::kGeneration, present["metadata"]["generation"].as_int() + 1}});
+      stored = resource_.to_storage(object);
+    }
+    validate(object, stored, present, present_stored);
+    if (is_deleting(present) && object["metadata"]["finalizers"].empty() &&
+        present["metadata"]["deletionGracePeriodSeconds"].as_int() == 0 && may_go(object))
+      throw LastFinalizerGone{object};
+    return differ_in_times_only(object, present) ? present_stored : stored;
+  }
+
+ private:
+  void check_identity(const Object& wanted) const {
+    if (wanted.name().empty()) {
+      throw StatusError::bad_request(
+          fmt::format("the name of the object ({} based on URL) was undeterminable: name must be "
+                      "provided",
+                      target_.name));
+    }
+    if (wanted.name() != target_.name) {
+      throw StatusError::bad_request(
+          fmt::format("the name of the object ({}) does not match the name on the URL ({})",
+                      wanted.name(), target_.name));
+    }
+    if (resource_.type.namespaced && !wanted.ns().empty() && wanted.ns() != target_.ns) {
+      throw StatusError::bad_request(
+          "the namespace of the provided object does not match the namespace sent on the request");
+    }
+  }
+
+  void check_version(const Object& wanted, const Object& present) const {
+    const std::string_view version = wanted.resource_version();
+    if (version.empty() || version == "0") {
+      if (resource_.strategy->unconditional_update) return;
+      throw StatusError::invalid(
+          resource_.type.group, resource_.type.plural, target_.name,
+          {{"FieldValueInvalid", "Invalid value: 0x0: must be specified for an update",
+            "metadata.resourceVersion"}});
+    }
+    if (version == present.resource_version()) return;
+    if (!api::detail::parse_int(version)) {
+      throw plain_failure(500, fmt::format("strconv.ParseUint: parsing {}: invalid syntax",
+                                           api::detail::quote(version)));
+    }
+    throw StatusError::conflict(resource_.type.group, resource_.type.plural, target_.name,
+                                "the object has been modified; please apply your changes to the "
+                                "latest version and try again");
+  }
+
+  void prepare(Document& document, const Document& before, Allocator& allocator) const {
+    const Strategy& strategy = *resource_.strategy;
+    if (part_ == Part::kStatus) {
+      // The status of the new object, and everything else of the old one.
+      Value status;
+      if (Value* wanted = json::find(document, "status")) status = std::move(*wanted);
+      Value metadata;
+      if (Value* wanted = json::find(document, "metadata")) metadata = std::move(*wanted);
+      static_cast<Value&>(document) = json::deep_copy(before, allocator);
+      if (status.IsNull()) {
+        json::erase(document, "status");
+        if (!resource_.custom) add_parts(resource_, document, allocator);
+      } else {
+        json::set(document, "status", std::move(status), allocator);
+      }
+      if (strategy.status_update_keeps_metadata) {
+        json::take(json::child(document, "metadata", allocator), metadata, "managedFields",
+                   allocator);
+      } else {
+        json::set(document, "metadata", std::move(metadata), allocator);
+      }
+    } else if (part_ == Part::kMain && resource_.has_status()) {
+      json::take(document, before, "status", allocator);
+    }
+    keep_metadata(document, before, allocator);
+    fit_to_schema(resource_, document, allocator);
+    if (part_ != Part::kStatus && strategy.set_defaults != nullptr)
+      strategy.set_defaults(document, allocator);
+    if (target_.fields != nullptr) target_.fields->update(document, &before, allocator);
+    if (part_ == Part::kMain && strategy.prepare_for_update != nullptr)
+      strategy.prepare_for_update(document, before, allocator);
+  }
+
+  /// Keeps metadata that an update cannot change.
+  void keep_metadata(Document& document, const Document& before, Allocator& allocator) const {
+    Value& metadata = json::child(document, "metadata", allocator);
+    const Value& old = *json::find(before, "metadata");
+    ensure_namespace(metadata, resource_.type.namespaced ? target_.ns : std::string(), allocator);
+    for (const char* field : {"resourceVersion", "generation", "creationTimestamp", "selfLink"})
+      json::take(metadata, old, field, allocator);
+    // Once there, these stay. That they come by a change is refused later.
+    for (const char* field : {"deletionTimestamp", "deletionGracePeriodSeconds"}) {
+      if (part_ == Part::kStatus || json::find(old, field) != nullptr)
+        json::take(metadata, old, field, allocator);
+    }
+    if (json::text(metadata, "uid").empty()) json::take(metadata, old, "uid", allocator);
+    if (part_ == Part::kStatus) json::take(metadata, old, "ownerReferences", allocator);
+    drop_empty_metadata(metadata);
+  }
+
+  void validate(const Object& object, const Object& stored, const Object& present,
+                const Object& present_stored) const {
+    const Strategy& strategy = *resource_.strategy;
+    Causes causes;
+    // The API server looks at metadata for all kinds, and most kinds do it once more. It says
+    // everything as often in the details (and once in the message).
+    Causes details;
+    validate_metadata_details(object, details);
+    const auto append = [&](const Causes& more) {
+      causes.insert(causes.end(), more.begin(), more.end());
+    };
+    validate_metadata(resource_, object, causes);
+    validate_metadata_update(object, present, causes);
+    append(details);
+    if (part_ != Part::kStatus || !resource_.custom) {
+      validate_metadata_update(object, present, causes);
+      append(details);
+    }
+    if (resource_.schema) validate_schema(object, resource_.schema.body(), causes);
+    if (part_ == Part::kMain) {
+      if (strategy.validate_update != nullptr)
+        strategy.validate_update(stored, present_stored, causes);
+      if (strategy.validates_metadata_again) append(details);
+      if (strategy.validate != nullptr) strategy.validate(stored, causes);
+    } else if (part_ == Part::kStatus && strategy.validate_status != nullptr) {
+      strategy.validate_status(stored, causes);
+    }
+    throw_if_invalid(resource_, target_.name, std::move(causes));
+  }
+
+  /// A namespace has finalizers of its own.
+  bool may_go(const Object& object) const {
+    return resource_.type.plural != "namespaces" || !resource_.type.group.empty() ||
+           object["spec"]["finalizers"].empty();
+  }
+
+  const Target& target_;
+  const ServedResource& resource_;
+  const Change& change_;
+  const Part part_;
+};
+
+Awaitable<Store::Updated> Store::update(Target target, Change change, Part part,
+                                        storage::Preconditions preconditions, bool dry_run) const {
+  if (asks(target, Write::Operation::kUpdate)) {
+    return update_admitted(std::move(target), std::move(change), part, std::move(preconditions),
+                           dry_run);
+  }
+  return update_unasked(std::move(target), std::move(change), part, std::move(preconditions),
+                        dry_run);
+}
+
+Awaitable<bool> Store::has_moved(Target target, Object present) const {
+  const Object now = co_await target.resource->storage->get(target.key());
+  co_return !now || now.resource_version() != present.resource_version();
+}
+
+/// Admission takes its time, so the object is looked at first and written afterwards, provided that
+/// it is still the same. If it is not, everybody is asked again, as in kube-apiserver.
+Awaitable<Store::Updated> Store::update_admitted(Target target, Change change, Part part,
+                                                 storage::Preconditions preconditions,
+                                                 bool dry_run) const {
+  const ServedResource& resource = *target.resource;
+  const std::string key = target.key();
+  Admission& admission = *target.admission;
+  for (;;) {
+    const Object stored = co_await resource.objects().get(key);
+    if (!stored) co_return co_await update_unasked(target, change, part, preconditions, dry_run);
+    try {
+      preconditions.check(key, stored);
+    } catch (const StorageError& e) {
+      throw_as_status(e, target, "update");
+    }
+    const Object present = resource.from_storage(stored);
+    const ChangeOfObject change_of_object(target, change, part);
+    const Object wanted = change_of_object.wish(present);
+    const Object before = owned(target, wanted, present);
+    Write first{Write::Operation::kUpdate, before, present};
+    Admission::Normalize normalize = [target](const Object& changed) {
+      return decoded(target, changed, false);
+    };
+    Object after = co_await admission.mutate(std::move(first), std::move(normalize));
+    Target rest = target;
+    if (after.same(before)) {
+      after = wanted;
+    } else {
+      // Nobody owns the changes of admission.
+      rest.fields = nullptr;
+    }
+    Change settled = [after](const Object& /*present*/) { return after; };
+    const ChangeOfObject outcome(rest, settled, part);
+    Object kept;
+    try {
+      kept = resource.from_storage(outcome(stored));
+    } catch (const LastFinalizerGone& e) {
+      kept = e.object;
+    }
+    Write second{Write::Operation::kUpdate, kept, present};
+    co_await admission.validate(std::move(second));
+    storage::Preconditions same = preconditions;
+    same.resource_version = std::string(present.resource_version());
+    std::exception_ptr conflict;
+    try {
+      co_return co_await update_unasked(rest, std::move(settled), part, std::move(same), dry_run);
+    } catch (const StatusError& e) {
+      if (!api::is_conflict(e) && !api::is_not_found(e)) throw;
+      conflict = std::current_exception();
+    }
+    const bool moved = co_await has_moved(target, present);
+    if (!moved) std::rethrow_exception(conflict);
+  }
+}
+
+Awaitable<Store::Updated> Store::update_unasked(Target target, Change change, Part part,
+                                                storage::Preconditions preconditions,
+                                                bool dry_run) const {
+  if (allocates(target) && part == Part::kMain) {
+    return update_service(std::move(target), std::move(change), std::move(preconditions), dry_run);
+  }
+  return update_object(std::move(target), std::move(change), part, std::move(preconditions),
+                       dry_run);
+}
+
+/// Allocates the new addresses and ports of a service before the change, and releases unused ones
+/// afterwards.
+Awaitable<Store::Updated> Store::update_service(Target target, Change change,
+                                                storage::Preconditions preconditions,
+                                                bool dry_run) const {
+  for (int attempt = 1;; ++attempt) {
+    const Object present = co_await target.resource->objects().get(target.key());
+    if (!present) {
+      co_return co_await update_object(target, change, Part::kMain, preconditions, dry_run);
+    }
+    std::optional<StatusError> failure;
+    ServiceClaims taken;
+    const ServiceClaims had = claims_of(present);
+    Updated updated;
+    try {
+      preconditions.check(target.key(), present);
+      const ChangeOfObject change_of_object(target, change, Part::kMain);
+      Object wanted;
+      try {
+        wanted = change_of_object(present);
+      } catch (const LastFinalizerGone& e) {
+        wanted = e.object;
+      }
+      ServiceClaims before = had;
+      wanted = co_await services_->complete(std::move(wanted), std::move(before), dry_run, taken);
+      Change filled = [wanted](const Object&) { return wanted; };
+      storage::Preconditions same = preconditions;
+      same.resource_version = std::string(present.resource_version());
+      // Nobody owns addresses and ports that are allocated.
+      Target rest = target;
+      rest.fields = nullptr;
+      updated =
+          co_await update_object(rest, std::move(filled), Part::kMain, std::move(same), dry_run);
+    } catch (const StatusError& e) {
+      failure = e;
+    } catch (const StorageError& e) {
+      failure = StatusError::conflict("", "services", target.name, e.what());
+    }
+    if (!failure) {
+      if (dry_run) co_return updated;
+      const ServiceClaims has = claims_of(updated.object);
+      ServiceClaims done;
+      std::set_difference(had.addresses.begin(), had.addresses.end(), has.addresses.begin(),
+                          has.addresses.end(), std::inserter(done.addresses, done.addresses.end()));
+      std::set_difference(had.ports.begin(), had.ports.end(), has.ports.begin(), has.ports.end(),
+                          std::inserter(done.ports, done.ports.end()));
+      co_await services_->release(std::move(done));
+      co_return updated;
+    }
+    co_await services_->release(std::move(taken));
+    // Somebody else may have changed it meanwhile.
+    const Object now = co_await target.resource->storage->get(target.key());
+    const bool moved = !now || now.resource_version() != present.resource_version();
+    if (!api::is_conflict(*failure) || !moved || attempt == kWriteAttempts)
+      throw StatusError(*failure);
+  }
+}
+
+Awaitable<Store::Updated> Store::update_object(Target target, Change change, Part part,
+                                               storage::Preconditions preconditions,
+                                               bool dry_run) const {
+  if (part == Part::kMain && is_limited(target) &&
+      quota::NamespaceLimits::concerns_updates(target.resource->type)) {
+    return update_limited(std::move(target), std::move(change), std::move(preconditions), dry_run);
+  }
+  return write_change(std::move(target), std::move(change), part, std::move(preconditions),
+                      dry_run);
+}
+
+/// As with admission, the object is looked at first and written afterwards, provided that it is
+/// still the same.
+Awaitable<Store::Updated> Store::update_limited(Target target, Change change,
+                                                storage::Preconditions preconditions,
+                                                bool dry_run) const {
+  const ServedResource& resource = *target.resource;
+  for (;;) {
+    const Object stored = co_await resource.objects().get(target.key());
+    if (!stored) {
+      co_return co_await write_change(target, change, Part::kMain, preconditions, dry_run);
+    }
+    const Object present = resource.from_storage(stored);
+    const ChangeOfObject change_of_object(target, change, Part::kMain);
+    bool goes = false;
+    Object wanted;
+    try {
+      preconditions.check(target.key(), stored);
+      wanted = resource.from_storage(change_of_object(stored));
+    } catch (const LastFinalizerGone&) {
+      goes = true;
+    } catch (const StorageError& e) {
+      throw_as_status(e, target, "update");
+    }
+    storage::Preconditions same = preconditions;
+    same.resource_version = std::string(present.resource_version());
+    std::optional<quota::NamespaceLimits::Charge> charge;
+    if (!goes) {
+      co_await limits_->check(target.resource, target.ns, wanted, present);
+      charge.emplace(
+          co_await limits_->charge(target.resource, target.ns, wanted, present, dry_run));
+    }
+    std::exception_ptr failure;
+    bool conflict = false;
+    try {
+      Updated updated =
+          co_await write_change(target, change, Part::kMain, std::move(same), dry_run);
+      if (charge) charge->keep();
+      co_return updated;
+    } catch (const StatusError& e) {
+      failure = std::current_exception();
+      conflict = api::is_conflict(e) || api::is_not_found(e);
+    }
+    if (charge) co_await limits_->refund(std::move(*charge));
+    bool moved = false;
+    if (conflict) moved = co_await has_moved(target, present);
+    if (!moved) std::rethrow_exception(failure);
+  }
+}
+
+Awaitable<Store::Updated> Store::write_change(Target target, Change change, Part part,
+                                              storage::Preconditions preconditions,
+                                              bool dry_run) const {
+  const ServedResource& resource = *target.resource;
+  const std::string key = target.key();
+  const ChangeOfObject change_of_object(target, change, part);
+  const bool may_create =
+      target.creates || (resource.strategy->create_on_update && part == Part::kMain);
+  std::optional<LastFinalizerGone> gone;
+  std::optional<StorageError> failure;
+  Object result;
+  try {
+    if (dry_run) {
+      const Object present = co_await resource.objects().get(key);
+      if (present) {
+        preconditions.check(key, present);
+        co_return Updated{resource.from_storage(change_of_object(present)), false};
+      }
+      throw StorageError(StorageError::Code::kKeyNotFound, key);
+    }
+    storage::Interface::Update wrapped = change_of_object;
+    result = co_await resource.objects().guaranteed_update(key, false, preconditions,
+                                                           std::move(wrapped));
+    co_return Updated{resource.from_storage(result), false};
+  } catch (const LastFinalizerGone& e) {
+    gone = e;
+  } catch (const StorageError& e) {
+    failure = e;
+  }
+  if (gone) {
+    if (!dry_run) {
+      try {
+        storage::Interface::Validate anything;
+        co_await resource.objects().remove(key, preconditions, std::move(anything));
+      } catch (const StorageError& e) {
+        // Others may have been faster.
+        if (e.code() != StorageError::Code::kKeyNotFound) throw_as_status(e, target, "delete");
+      }
+      if (allocates(target)) co_await services_->release(claims_of(gone->object));
+    }
+    co_return Updated{gone->object, false};
+  }
+  if (failure->code() != StorageError::Code::kKeyNotFound || !may_create)
+    throw_as_status(*failure, target, "update");
+  // PUT creates some kinds of objects, which then have no business with an older version.
+  Object fresh = change({});
+  if (fresh.name().empty()) {
+    throw StatusError::bad_request(fmt::format(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        target.name));
+  }
+  if (!fresh.uid().empty() || preconditions.uid) {
+    throw StatusError::conflict(
+        resource.type.group, resource.type.plural, target.name,
+        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: ",
+                    fresh.uid()));
+  }
+  fresh = api::with_metadata(fresh, {{api::sym::kResourceVersion, std::monostate()}});
+  Object created = co_await create(target, fresh, dry_run);
+  co_return Updated{std::move(created), true};
+}
+
+}  // namespace lookout::apiserver::resources

@@ -1,0 +1,177 @@
+#include "apiserver/resources/write_steps.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "apiserver/fields/field_manager.h"
+#include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/structural_schema.h"
+#include "lookout/api/detail/type_table.h"
+#include "lookout/api/quantity.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+using json::Value;
+
+/// Null members mean what absent ones mean in built-in types.
+void strip_nulls(Value& value) {
+  if (value.IsArray()) {
+    for (Value& element : value.GetArray()) strip_nulls(element);
+  } else if (value.IsObject()) {
+    auto kept = value.MemberBegin();
+    for (auto member = value.MemberBegin(); member != value.MemberEnd(); ++member) {
+      if (member->value.IsNull()) continue;
+      strip_nulls(member->value);
+      if (kept != member) {
+        kept->name.Swap(member->name);
+        kept->value.Swap(member->value);
+      }
+      ++kept;
+    }
+    // (RapidJSON refuses to erase nothing from an empty object.)
+    if (kept != value.MemberEnd()) value.EraseMember(kept, value.MemberEnd());
+  }
+}
+
+bool is_empty_map(const Value& value, api::detail::Type type) {
+  return type.shape() == api::detail::Shape::kMap && value.IsObject() && value.ObjectEmpty();
+}
+
+/// Amounts in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is "1". Maps
+/// without a member are not written at all.
+void write_values(Value& value, api::detail::Type type, Allocator& allocator) {
+  switch (type.shape()) {
+    case api::detail::Shape::kStruct:
+      if (!value.IsObject()) return;
+      for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
+        const auto field = type.field(json::text_of(member->name));
+        if (field && is_empty_map(member->value, field->type())) {
+          member = value.EraseMember(member);
+          continue;
+        }
+        if (field) write_values(member->value, field->type(), allocator);
+        ++member;
+      }
+      return;
+    case api::detail::Shape::kList:
+      if (!value.IsArray()) return;
+      for (Value& element : value.GetArray()) write_values(element, type.element(), allocator);
+      return;
+    case api::detail::Shape::kMap:
+      if (!value.IsObject()) return;
+      for (auto& member : value.GetObject()) write_values(member.value, type.element(), allocator);
+      return;
+    case api::detail::Shape::kScalar:
+      break;
+  }
+  if (type.short_name() != "Quantity") return;
+  std::string text;
+  if (value.IsString()) {
+    text = json::text_of(value);
+  } else if (value.IsInt64()) {
+    text = std::to_string(value.GetInt64());
+  } else if (value.IsDouble()) {
+    text = fmt::format("{}", value.GetDouble());
+  } else {
+    return;
+  }
+  if (const auto quantity = api::Quantity::parse(text)) {
+    const std::string canonical = quantity->to_string();
+    if (!value.IsString() || canonical != text) value = json::copy_text(canonical, allocator);
+  }
+}
+
+/// Decodes an object of a built-in kind into Go's types and encodes it again.
+void write_as_typed(const ServedResource& resource, Document& document, Allocator& allocator) {
+  const api::Resource& type = resource.type;
+  if (const auto known = api::detail::Type::of_kind(type.group, type.version, type.kind))
+    write_values(document, *known, allocator);
+}
+
+void set_type(Value& document, const ServedResource& resource, Allocator& allocator) {
+  json::set(document, "kind", resource.type.kind, allocator);
+  json::set(document, "apiVersion", resource.type.api_version(), allocator);
+}
+
+/// The object after Go's decoder. Removes server-side fields from a new object.
+Document decoded_document(const Target& target, const Object& object, bool is_new) {
+  const ServedResource& resource = *target.resource;
+  Document document = typed_document(resource, object);
+  Allocator& allocator = document.GetAllocator();
+  Value& metadata = json::child(document, "metadata", allocator);
+  if (is_new) {
+    for (const char* field : {"uid", "creationTimestamp", "deletionTimestamp",
+                              "deletionGracePeriodSeconds", "selfLink"})
+      json::erase(metadata, field);
+  }
+  drop_empty_metadata(metadata);
+  ensure_namespace(metadata, resource.type.namespaced ? target.ns : std::string(), allocator);
+  if (!resource.custom) add_parts(resource, document, allocator);
+  if (resource.strategy->set_defaults != nullptr)
+    resource.strategy->set_defaults(document, allocator);
+  fit_to_schema(resource, document, allocator);
+  return document;
+}
+
+}  // namespace
+
+Document typed_document(const ServedResource& resource, const Object& object) {
+  Document document = object.to_document();
+  Allocator& allocator = document.GetAllocator();
+  if (!resource.custom) {
+    strip_nulls(document);
+    write_as_typed(resource, document, allocator);
+  }
+  set_type(document, resource, allocator);
+  return document;
+}
+
+void add_parts(const ServedResource& resource, Document& document, Allocator& allocator) {
+  const api::Resource& type = resource.type;
+  const auto known = api::detail::Type::of_kind(type.group, type.version, type.kind);
+  if (!known || known->shape() != api::detail::Shape::kStruct) return;
+  for (const char* part : {"spec", "status"}) {
+    const auto field = known->field(part);
+    if (field && field->type().shape() == api::detail::Shape::kStruct)
+      json::child(document, part, allocator);
+  }
+}
+
+void fit_to_schema(const ServedResource& resource, Document& document, Allocator& allocator) {
+  if (!resource.schema) return;
+  prune(document, resource.schema.body());
+  set_schema_defaults(document, resource.schema.body(), allocator);
+}
+
+Object decoded(const Target& target, const Object& object, bool is_new) {
+  return Object::from(decoded_document(target, object, is_new));
+}
+
+Object owned(const Target& target, const Object& object, const Object& present) {
+  Document document = decoded_document(target, object, !present);
+  if (target.fields != nullptr) {
+    const Document before = present ? present.to_document() : Document();
+    target.fields->update(document, present ? &before : nullptr, document.GetAllocator());
+  }
+  return Object::from(document);
+}
+
+bool asks(const Target& target, Write::Operation operation) {
+  return target.admission != nullptr && target.admission->concerns(operation);
+}
+
+void throw_if_invalid(const ServedResource& resource, std::string_view name, Causes causes) {
+  if (causes.empty()) return;
+  throw StatusError::invalid(resource.type.group, resource.type.kind, name, std::move(causes));
+}
+
+StatusError plain_failure(std::int32_t code, std::string message) {
+  api::Status status;
+  status.code = code;
+  status.message = std::move(message);
+  return StatusError(std::move(status));
+}
+
+}  // namespace lookout::apiserver::resources

@@ -1,0 +1,43 @@
+// Steps that creating and changing an object have in common.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "apiserver/json.h"
+#include "apiserver/names.h"
+#include "apiserver/resources/admission.h"
+#include "apiserver/resources/store.h"
+
+namespace lookout::apiserver::resources {
+
+/// How often a write is tried with another generated name, or again after a conflict.
+inline constexpr int kWriteAttempts = 8;
+
+/// The mutable form of an object of this resource, decoded into Go's types.
+Document typed_document(const ServedResource& resource, const Object& object);
+
+/// Built-in kinds that have a spec and a status always show them, even if they are empty, because in
+/// Go they are not pointers.
+void add_parts(const ServedResource& resource, Document& document, Allocator& allocator);
+
+/// Prunes a custom resource and sets its defaults, as its schema says.
+void fit_to_schema(const ServedResource& resource, Document& document, Allocator& allocator);
+
+/// The object after Go's decoder. Removes server-side fields from a new object.
+Object decoded(const Target& target, const Object& object, bool is_new);
+
+/// The decoded object, with the client as the owner of the fields that differ from `present`, which
+/// is empty for a new object.
+Object owned(const Target& target, const Object& object, const Object& present);
+
+/// True if admission must be asked about this operation.
+bool asks(const Target& target, Write::Operation operation);
+
+void throw_if_invalid(const ServedResource& resource, std::string_view name, Causes causes);
+
+/// A failure for which the API server has no Status of its own.
+StatusError plain_failure(std::int32_t code, std::string message);
+
+}  // namespace lookout::apiserver::resources

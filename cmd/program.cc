@@ -1,0 +1,141 @@
+#include "cmd/program.h"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "lookout/version.h"
+
+namespace lookout::cmd {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+void set_up_logging(const std::string& level) {
+  // The sink uses colours only on a terminal.
+  auto logger = spdlog::stderr_color_mt("lookout");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc);
+  logger->set_level(spdlog::level::from_str(level));
+  spdlog::set_default_logger(std::move(logger));
+}
+
+/// An option of the program that only some commands have; all commands have the others.
+struct SomeCommandsOption {
+  const char* name;
+  std::vector<std::string> commands;  // including their subcommands
+};
+
+std::vector<SomeCommandsOption> some_commands_options() {
+  const std::vector<std::string> clients = {
+      "get", "watch", "registry", "bench sync", "bench events", "bench informers", "bench soak"};
+  return {{"--kubeconfig", clients},
+          {"--context", clients},
+          {"--server", clients},
+          {"--content-type", clients},
+          {"--metrics-listen", {"watch"}}};
+}
+
+/// "bench sync": the command that was chosen.
+std::string chosen_command(const CLI::App& app) {
+  std::string out;
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    out += (out.empty() ? "" : " ") + at->get_name();
+  }
+  return out;
+}
+
+/// Options of the program may follow the command and then look like the command's own. Throws for
+/// one that the command does not have.
+void check_options(const CLI::App& app, int argc) {
+  if (app.count("--version") > 0 && argc > 2) {
+    throw CLI::ValidationError("--version",
+                               "cannot be combined with other arguments: lookout --version");
+  }
+  const std::string command = chosen_command(app);
+  for (const auto& option : some_commands_options()) {
+    const bool has = std::ranges::any_of(option.commands, [&](const std::string& name) {
+      return command == name || command.starts_with(name + " ");
+    });
+    if (!has && !command.empty() && app.count(option.name) > 0) {
+      throw CLI::ValidationError(option.name,
+                                 fmt::format("lookout {} has no such option", command));
+    }
+  }
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, AddCommands add_commands) {
+  // Without this, a closed pipe would end the program; now the write fails.
+  signal(SIGPIPE, SIG_IGN);
+
+  CLI::App app{"A live view of a Kubernetes cluster, and a small API server to try it on.",
+               "lookout"};
+  bool version = false;
+  app.add_flag("--version", version, "Print the version and exit");
+  // A missing command is checked below: CLI11 would report a misspelt one as missing.
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  app.get_formatter()->column_width(34);
+
+  CommonFlags flags;
+  flags.arguments.assign(argv + 1, argv + argc);
+  flags.connection.add_to(app);
+  app.add_option("--metrics-listen", flags.metrics_listen,
+                 "watch: serve Prometheus metrics on this address: 127.0.0.1:9090")
+      ->type_name("ADDR");
+  std::string log_level = "warn";
+  app.add_option("-v,--log-level", log_level, "The lowest level to log to standard error")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+      ->capture_default_str();
+  app.footer(
+      "Examples:\n"
+      "  lookout demo                      # a controller and an informer at work, in a terminal\n"
+      "  lookout serve                     # an API server at http://127.0.0.1:8001\n"
+      "  lookout watch pods -A             # follow its pods\n"
+      "  lookout watch pods -A --kubeconfig ~/.kube/config\n"
+      "  lookout new website               # a controller project\n\n"
+      "Exit status: 0 success, 1 the operation failed, 2 wrong usage.");
+
+  Action action;
+  add_commands(app, flags, action);
+  try {
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ExtrasError&) {
+      // In "register web --version v1", the option is wrong, not the extra value.
+      check_options(app, argc);
+      throw;
+    }
+    check_options(app, argc);
+    if (version) {
+      fmt::print("lookout {}\n", kVersion);
+      return 0;
+    }
+    if (!action) throw CLI::RequiredError("A command");
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : kWrongUsage;
+  }
+
+  set_up_logging(log_level);
+  try {
+    return action();
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "lookout: {}\n", e.what());
+    try {
+      const std::string hint = advice(e, flags.connection.config());
+      if (!hint.empty()) fmt::print(stderr, "lookout: {}\n", hint);
+    } catch (const std::exception&) {
+      // The configuration is what is wrong, and its message has said so.
+    }
+    return kFailed;
+  }
+}
+
+}  // namespace lookout::cmd

@@ -1,0 +1,32 @@
+// What the programs of this folder have in common: `lookout`, and the ones that it starts.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cmd/connection.h"
+
+namespace lookout::cmd {
+
+/// The chosen command: runs it and returns the exit status.
+using Action = std::function<int()>;
+
+/// The flags that stand before or behind any command.
+struct CommonFlags {
+  ConnectionFlags connection;
+  std::string metrics_listen;
+  /// The whole command line, without the program's name.
+  std::vector<std::string> arguments;
+};
+
+/// Adds the commands of a program. A command that is chosen sets `action`; it may read the flags
+/// only then.
+using AddCommands = void (*)(CLI::App& app, const CommonFlags& flags, Action& action);
+
+/// Parses the command line, sets up logging, and runs the chosen command. Returns the exit status:
+/// the command's, 1 if it threw (the message is on standard error), 2 for wrong usage.
+int run_program(int argc, char** argv, AddCommands add_commands);
+
+}  // namespace lookout::cmd

@@ -1,0 +1,21 @@
+// The flags that say which services.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cmd/registry/flags.h"
+
+namespace lookout::cmd::registry_cmd {
+
+/// --style, one of `styles`.
+void add_style(CLI::App& command, Flags& flags, std::vector<std::string> styles);
+
+/// --style, --namespace, --all-namespaces and --selector.
+void add_scope(CLI::App& command, Flags& flags);
+
+/// Throws CLI::ValidationError if what add_scope() has added makes no sense.
+void check_scope(const Flags& flags);
+
+}  // namespace lookout::cmd::registry_cmd

@@ -1,0 +1,16 @@
+// The command line of `lookout registry xds`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+
+#include "cmd/registry/flags.h"
+
+namespace lookout::cmd::registry_cmd {
+
+/// Adds `xds` to `lookout registry`. If it is chosen, and its command line is right, `flags` are
+/// filled in and `chosen` is called.
+void add_xds(CLI::App& group, const std::shared_ptr<Flags>& flags, std::function<void()> chosen);
+
+}  // namespace lookout::cmd::registry_cmd

@@ -1,0 +1,69 @@
+// The server and its webhooks, for tests of admission.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/test_webhook.h"
+#include "tests/support/held.h"
+
+namespace lookout::apiserver {
+
+inline const api::Resource kMutating{"admissionregistration.k8s.io", "v1",
+                                     "MutatingWebhookConfiguration",
+                                     "mutatingwebhookconfigurations", false};
+inline const api::Resource kValidating{"admissionregistration.k8s.io", "v1",
+                                       "ValidatingWebhookConfiguration",
+                                       "validatingwebhookconfigurations", false};
+
+inline const std::string kMaps = rule("", "v1", "configmaps");
+
+inline std::string denied(const api::Object& review, const std::string& message) {
+  return review_answer(
+      review, fmt::format(R"("allowed":false,"status":{{"message":"{}","code":403}})", message));
+}
+
+/// An answer that adds an item to the data of a config map.
+inline TestWebhook::Answer adds(const std::string& key, const std::string& value = "yes") {
+  return [=](const api::Object& review) {
+    return patched(review,
+                   fmt::format(R"([{{"op":"add","path":"/data/{}","value":"{}"}}])", key, value));
+  };
+}
+
+/// "apps/v1/deployments": a kind or a resource in a review.
+inline std::string full_name(api::Value value) {
+  const api::Value last = value["kind"].exists() ? value["kind"] : value["resource"];
+  return fmt::format("{}/{}/{}", value["group"].as_string(), value["version"].as_string(),
+                     last.as_string());
+}
+
+class AdmissionTest : public ClientTest {
+ protected:
+  using ClientTest::ClientTest;
+
+  /// Begins to ask a webhook; more of the same name go into one configuration.
+  void validate_with(const TestWebhook& hook, const std::string& what = kMaps,
+                     const std::string& more = "") const {
+    all(kValidating)
+        .create(configuration("validating",
+                              webhook("check.example.com", hook.client_config(), what, more)));
+  }
+  void mutate_with(const TestWebhook& hook, const std::string& what = kMaps,
+                   const std::string& more = "") const {
+    all(kMutating).create(
+        configuration("mutating", webhook("change.example.com", hook.client_config(), what, more)));
+  }
+  rest::ResourceClient maps(std::string ns = "default") const {
+    return in(kConfigMaps, std::move(ns));
+  }
+  std::string item(const std::string& name, const std::string& key) const {
+    return std::string(lookout::test::held(maps().get(name))["data"][key].as_string());
+  }
+};
+
+}  // namespace lookout::apiserver

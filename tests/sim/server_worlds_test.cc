@@ -1,0 +1,192 @@
+// The API server's own controllers, over an etcd with everything that goes wrong with one: in the end,
+// everything is gone that has to go, and nothing else; and nothing goes before what it waits for.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lookout/k8s/core/v1_draft.h"
+#include "lookout/testing/sim/gtest.h"
+#include "testing/sim/world_impl.h"
+#include "tests/sim/worlds.h"
+
+namespace lookout {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::core::v1::ConfigMap;
+using k8s::core::v1::Namespace;
+using k8s::core::v1::PersistentVolumeClaim;
+using k8s::core::v1::Pod;
+using rest::PropagationPolicy;
+
+/// Until it succeeds: the answer may be lost, and etcd may be away.
+void until_done(sim::World& world, std::chrono::milliseconds at, std::function<void()> function) {
+  world.at(at, [&world, function = std::move(function)] {
+    try {
+      function();
+    } catch (const Error&) {
+      until_done(world, std::chrono::ceil<std::chrono::milliseconds>(world.now()) + 500ms,
+                 function);
+    }
+  });
+}
+
+/// Whether etcd has it: "configmaps/default/web".
+bool is_there(sim::World& world, const std::string& key) {
+  return world.impl().etcd()->contents("/registry/" + key).contains("/registry/" + key);
+}
+
+std::string owner_name(int i) { return "owner-" + std::to_string(i); }
+std::string dependent_name(int i, int j) {
+  return "dependent-" + std::to_string(i) + "-" + std::to_string(j);
+}
+
+/// The object, made unless it is there.
+template <class T, class Draft>
+T made(const rest::TypedClient<T>& client, const Draft& draft, const std::string& name) {
+  if (const T found = client.find(name)) return found;
+  return client.create(draft);
+}
+
+constexpr int kDependents = 3;
+
+/// An owner with dependents. The first of them goes only when a user lets it.
+void make_family(sim::World& world, int i) {
+  const auto maps = world.admin().resource<ConfigMap>("default");
+  const ConfigMap owner = made(maps, ConfigMap::draft(owner_name(i), "default"), owner_name(i));
+  for (int j = 0; j < kDependents; ++j) {
+    const auto draft = ConfigMap::draft(dependent_name(i, j), "default");
+    draft.metadata()
+        .owner_references()
+        .append(owner.uid())
+        .set_api_version("v1")
+        .set_kind("ConfigMap")
+        .set_name(owner.name())
+        .set_block_owner_deletion(true);
+    if (j == 0) draft.metadata().finalizers().append("example.com/slow");
+    made(maps, draft, dependent_name(i, j));
+  }
+}
+
+void let_go(sim::World& world, int i) {
+  const auto maps = world.admin().resource<ConfigMap>("default");
+  const ConfigMap found = maps.find(dependent_name(i, 0));
+  if (!found || found.metadata().finalizers().empty()) return;
+  const auto change = found.edit();
+  change.metadata().clear_finalizers();
+  maps.patch(change);
+}
+
+void remove_owner(sim::World& world, int i, PropagationPolicy policy) {
+  const auto maps = world.admin().resource<ConfigMap>("default");
+  const ConfigMap found = maps.find(owner_name(i));
+  if (found && !found.metadata().deletion_timestamp())
+    maps.remove(owner_name(i), {.propagation_policy = policy});
+}
+
+/// A claim, and a pod that uses it.
+void make_claim(sim::World& world) {
+  const auto draft = PersistentVolumeClaim::draft("data", "default");
+  draft.spec().access_modes().append("ReadWriteOnce");
+  draft.spec().resources().requests().set("storage", "1Gi");
+  made(world.admin().resource<PersistentVolumeClaim>("default"), draft, "data");
+  const auto pod = Pod::draft("user", "default");
+  pod.spec().containers().append("main").set_image("main:1");
+  pod.spec().volumes().append("data").persistent_volume_claim().set_claim_name("data");
+  made(world.admin().resource<Pod>("default"), pod, "user");
+}
+
+template <class T>
+void remove_if_there(sim::World& world, const std::string& ns, const std::string& name,
+                     const rest::DeleteOptions& options = {}) {
+  const auto client = world.admin().resource<T>(ns);
+  const T found = client.find(name);
+  if (found && !found.metadata().deletion_timestamp()) client.remove(name, options);
+}
+
+constexpr PropagationPolicy kPolicies[] = {
+    PropagationPolicy::kForeground, PropagationPolicy::kBackground, PropagationPolicy::kOrphan};
+
+bool orphans(int i) { return kPolicies[i % 3] == PropagationPolicy::kOrphan; }
+
+void users(sim::World& world) {
+  for (int i = 0; i < 6; ++i) {
+    until_done(world, 1s + i * 2s, [&world, i] { make_family(world, i); });
+    // By then every cache has seen them: until it has, the server cannot know of dependents.
+    until_done(world, 80s + i * 2s, [&world, i] { remove_owner(world, i, kPolicies[i % 3]); });
+    until_done(world, 100s + i * 2s, [&world, i] { let_go(world, i); });
+  }
+  until_done(world, 2s, [&world] { make_claim(world); });
+  until_done(world, 80s,
+             [&world] { remove_if_there<PersistentVolumeClaim>(world, "default", "data"); });
+  until_done(world, 105s, [&world] {
+    remove_if_there<Pod>(world, "default", "user", {.grace_period_seconds = 0});
+  });
+  until_done(world, 3s, [&world] {
+    made(world.admin().resource<Namespace>(), Namespace::draft("shop"), "shop");
+    made(world.admin().resource<ConfigMap>("shop"), ConfigMap::draft("stock", "shop"), "stock");
+  });
+  until_done(world, 90s, [&world] { remove_if_there<Namespace>(world, "", "shop"); });
+}
+
+/// Looks at etcd itself, which knows.
+void check_order(sim::World& world) {
+  for (int i = 0; i < 6; ++i) {
+    const bool owner = is_there(world, "configmaps/default/" + owner_name(i));
+    if (kPolicies[i % 3] != PropagationPolicy::kForeground || owner || world.now() < 80s) continue;
+    for (int j = 0; j < kDependents; ++j) {
+      if (is_there(world, "configmaps/default/" + dependent_name(i, j)))
+        world.fail(owner_name(i) + " is gone before " + dependent_name(i, j));
+    }
+  }
+  if (world.now() > 80s && is_there(world, "pods/default/user") &&
+      !is_there(world, "persistentvolumeclaims/default/data"))
+    world.fail("the claim is gone before the pod that uses it");
+  if (world.now() > 90s && !is_there(world, "namespaces/shop") &&
+      is_there(world, "configmaps/shop/stock"))
+    world.fail("the namespace is gone before what is in it");
+}
+
+bool is_as_it_should_be(sim::World& world) {
+  for (int i = 0; i < 6; ++i) {
+    if (is_there(world, "configmaps/default/" + owner_name(i)))
+      throw Error(owner_name(i) + " is still there");
+    for (int j = 0; j < kDependents; ++j) {
+      const std::string name = dependent_name(i, j);
+      if (is_there(world, "configmaps/default/" + name) != orphans(i))
+        throw Error(name + (orphans(i) ? " is gone" : " is still there"));
+      if (!orphans(i)) continue;
+      const auto found = world.admin().resource<ConfigMap>("default").get(name);
+      if (!found.metadata().owner_references().empty()) throw Error(name + " has an owner");
+    }
+  }
+  return !is_there(world, "persistentvolumeclaims/default/data") &&
+         !is_there(world, "namespaces/shop") && !is_there(world, "configmaps/shop/stock");
+}
+
+sim::ExploreOptions faults() {
+  sim::ExploreOptions out;
+  out.seeds = test::kSanitized ? 2 : 6;
+  out.world.etcd = true;
+  out.world.servers = 2;
+  out.world.settle = 60s;
+  out.faults.per_request = 0.05;
+  out.faults.per_minute = 6;
+  return out;
+}
+
+LOOKOUT_SIM_TEST(ServerWorlds, WhatHasToGoIsGoneAndInOrder, faults()) {
+  users(world);
+  test::every(world, 100ms, 210s, [&world] { check_order(world); });
+  world.eventually("what had to go is gone, and nothing else",
+                   [&world] { return is_as_it_should_be(world); });
+  world.run(2min);
+}
+
+}  // namespace
+}  // namespace lookout
