@@ -49,6 +49,7 @@
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
 #include "tests/cmd/program.h"
 #include "tests/rest/certificates.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
 
@@ -305,7 +306,7 @@ class Watchers {
   auto look(Function function) {
     std::promise<decltype(function(all_))> out;
     asio::post(context_, [&] { out.set_value(function(all_)); });
-    return out.get_future().get();
+    return test::get(out.get_future());
   }
   Revision slowest() {
     return look([](const auto& all) {
