@@ -2,11 +2,12 @@
 # Runs kubectl's own command tests (test/cmd/*.sh of the Kubernetes sources) against a real kube-apiserver and
 # against `lookout serve`, and prints a table.
 #
-# usage: scripts/kubectl-tests.sh --source DIR --kubectl FILE [OPTION...] [FUNCTION...]
+# usage: scripts/kubectl-tests.sh [OPTION...] [FUNCTION...]
 #
-#   --source DIR       a checkout of Kubernetes, of the same version as kubectl
-#   --kubectl FILE     kubectl (to build version 1.20 with Go 1.18 or newer, replace its vendored
-#                      github.com/modern-go/reflect2 with 1.0.2: the older one crashes when it writes YAML)
+#   --source DIR       a checkout of Kubernetes (default: that of Debian 12, 1.20, kept in
+#                      ${XDG_CACHE_HOME:-~/.cache}/lookout/kubectl-tests-1.20)
+#   --kubectl FILE     a kubectl of the same version (default: that of Debian 12, kept in the same place; it was built with a
+#                      Go that is too new for it and cannot write kubeconfigs, so `kubectl config` is that on the PATH)
 #   --lookout FILE     the program (default: build/dev/cmd/lookout)
 #   --apiserver FILE   the kube-apiserver (default: that of scripts/build-kube-apiserver.sh, 1.20; "none": run against
 #                      Lookout only)
@@ -46,10 +47,34 @@ done
 lookout=$(realpath "$lookout")
 mkdir -p "$logs"
 logs=$(realpath "$logs")
-[[ -n $source && -n $kubectl ]] || {
-  echo "$0: --source and --kubectl are needed; see --help" >&2
-  exit 2
+
+# Unpacks the scripts and kubectl of Debian 12 into a folder; nothing is installed.
+fetch() {
+  local dest=$1 fetched
+  fetched=$(mktemp -d)
+  # shellcheck disable=SC2064  # as it is now
+  trap "rm -rf '$fetched'" RETURN
+  mkdir -p "$fetched"/{lists/partial,sources,kubectl,source} "$(dirname "$dest")"
+  for kind in deb deb-src; do
+    echo "$kind [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main"
+  done >"$fetched/sources/debian.list"
+  local options=(-q -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$fetched/sources"
+    -o Dir::State::lists="$fetched/lists" -o APT::Sandbox::User=root)
+  apt-get "${options[@]}" update
+  (cd "$fetched" && apt-get "${options[@]}" source --download-only kubernetes &&
+    apt-get "${options[@]}" download kubernetes-client)
+  tar -C "$fetched/source" --strip-components=1 -xzf "$fetched"/kubernetes_*.orig.tar.gz
+  dpkg-deb -x "$fetched"/kubernetes-client_*.deb "$fetched/kubectl"
+  mkdir "$fetched/done"
+  mv "$fetched/source" "$fetched/done/source"
+  mv "$fetched/kubectl/usr/bin/kubectl" "$fetched/done/kubectl"
+  mv "$fetched/done" "$dest"
 }
+if [[ -z $source || -z $kubectl ]]; then
+  debian=${XDG_CACHE_HOME:-$HOME/.cache}/lookout/kubectl-tests-1.20
+  [[ -d $debian ]] || fetch "$debian" >&2
+  : "${source:=$debian/source}" "${kubectl:=$debian/kubectl}"
+fi
 source=$(realpath "$source")
 : "${apiserver:=$("$here"/build-kube-apiserver.sh)}"
 
@@ -63,7 +88,22 @@ stop_servers() {
 trap 'stop_servers; rm -rf "$work"' EXIT
 
 mkdir "$work/bin"
-ln -s "$(realpath "$kubectl")" "$work/bin/kubectl"
+writes_kubeconfigs() { HOME=$work "$1" config set-credentials any --token any >/dev/null 2>&1; }
+if writes_kubeconfigs "$kubectl"; then
+  ln -s "$(realpath "$kubectl")" "$work/bin/kubectl"
+else
+  configures=$(command -v kubectl || true)
+  if [[ -z $configures ]] || ! writes_kubeconfigs "$configures"; then
+    echo "$0: $kubectl cannot write kubeconfigs, and there is no other kubectl on the PATH" >&2
+    exit 2
+  fi
+  cat >"$work/bin/kubectl" <<KUBECTL
+#!/bin/sh
+[ "\$1" = config ] && exec "$configures" "\$@"
+exec "$(realpath "$kubectl")" "\$@"
+KUBECTL
+  chmod +x "$work/bin/kubectl"
+fi
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 \
   -keyout "$work/server.key" -out "$work/server.crt" 2>/dev/null
 openssl genrsa -out "$work/accounts.key" 2048 2>/dev/null
@@ -137,6 +177,7 @@ RUN
 run_function() {
   local side=$1 function=$2 log=$logs/$1-$2.log passed=0 home
   home=$(mktemp -d "$work/home.XXXX")
+  cp "$work/server.crt" "$home/apiserver.crt" # some functions look for it there
   if [[ $side == real ]]; then start_real "$logs/real-$function-server.log"; else start_lookout "$logs/lookout-$function-server.log"; fi
   if wait_until_ready 2>"$log"; then
     FUNCTION=$function KUBE_ROOT=$source KUBE_OUTPUT_HOSTBIN=$work/bin KUBE_TEMP=$home HOME=$home TMPDIR=$home \

@@ -68,13 +68,18 @@ Value add_custom_schema(const resources::ServedResource& resource, Schemas& sche
     json::set(properties, "metadata", schemas.metadata(of_list), allocator);
   };
   Value schema = text("object");
-  if (resource.schema) {
-    const json::Document document = resource.schema.to_document();
+  const bool v2 = schemas.dialect() == Dialect::kV2;
+  const json::Document document =
+      resource.schema ? resource.schema.to_document() : json::Document();
+  // Next to one property, clients of v2 would take all others for unknown ones, whatever the schema
+  // preserves.
+  const bool is_open =
+      !resource.schema || (v2 && is_flag_set(document, "x-kubernetes-preserve-unknown-fields"));
+  if (!is_open) {
     schema = json::deep_copy(document, allocator);
-    if (schemas.dialect() == Dialect::kV2) to_v2(schema);
+    if (v2) to_v2(schema);
+    add_type(json::child(schema, "properties", allocator), false);
   }
-  Value& properties = json::child(schema, "properties", allocator);
-  add_type(properties, false);
   json::set(schema, kGroupVersionKind, group_version_kinds(gvk, allocator), allocator);
   schemas.add(name, std::move(schema));
 

@@ -121,6 +121,7 @@ Message parameter(const Value& value) {
   const std::string_view in = json::text(value, "in");
   if (in == "body") {
     Message body;
+    body.text(1, value, "description");
     body.text(2, value, "name");
     body.text(3, value, "in");
     body.flag(4, value, "required");
@@ -130,6 +131,7 @@ Message parameter(const Value& value) {
     Message simple;
     simple.flag(1, value, "required");
     simple.text(2, value, "in");
+    simple.text(3, value, "description");
     simple.text(4, value, "name");
     // Parameters in the query have one more field than those in the path.
     const bool query = in == "query";
@@ -153,6 +155,8 @@ void parameters(const Value& object, unsigned field, Message& out) {
 Message operation(const Value& value) {
   Message out;
   out.texts(1, value, "tags");
+  out.text(3, value, "description");
+  out.text(5, value, "operationId");
   out.texts(6, value, "produces");
   out.texts(7, value, "consumes");
   parameters(value, 8, out);

@@ -1,7 +1,12 @@
 #include "apiserver/openapi/paths.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,34 +25,93 @@ using resources::Subresource;
 struct Parameter {
   std::string_view name;
   std::string_view type;
+  std::string_view description;
 };
 
-constexpr auto kList = std::to_array<Parameter>({{"allowWatchBookmarks", "boolean"},
-                                                 {"continue", "string"},
-                                                 {"fieldSelector", "string"},
-                                                 {"labelSelector", "string"},
-                                                 {"limit", "integer"},
-                                                 {"resourceVersion", "string"},
-                                                 {"resourceVersionMatch", "string"},
-                                                 {"sendInitialEvents", "boolean"},
-                                                 {"timeoutSeconds", "integer"},
-                                                 {"watch", "boolean"}});
-constexpr auto kWrite = std::to_array<Parameter>(
-    {{"dryRun", "string"}, {"fieldManager", "string"}, {"fieldValidation", "string"}});
-constexpr auto kPatch = std::to_array<Parameter>({{"dryRun", "string"},
-                                                  {"fieldManager", "string"},
-                                                  {"fieldValidation", "string"},
-                                                  {"force", "boolean"}});
-constexpr auto kDelete = std::to_array<Parameter>({{"dryRun", "string"},
-                                                   {"gracePeriodSeconds", "integer"},
-                                                   {"orphanDependents", "boolean"},
-                                                   {"propagationPolicy", "string"}});
-constexpr auto kPretty = std::to_array<Parameter>({{"pretty", "string"}});
+constexpr Parameter kDryRun{"dryRun", "string",
+                            "All: the request is processed, but nothing is stored."};
+constexpr Parameter kFieldManager{"fieldManager", "string",
+                                  "The name of the actor that makes the changes."};
+constexpr Parameter kFieldValidation{
+    "fieldValidation", "string",
+    "What happens to unknown and repeated fields: Strict, Warn or Ignore."};
+
+constexpr auto kList = std::to_array<Parameter>({
+    {"allowWatchBookmarks", "boolean", "Ask for events of type BOOKMARK in a watch."},
+    {"continue", "string", "The continue of the answer before: the list goes on behind it."},
+    {"fieldSelector", "string",
+     "A selector to restrict the list of returned objects by their fields."},
+    {"labelSelector", "string",
+     "A selector to restrict the list of returned objects by their labels."},
+    {"limit", "integer", "The most objects of an answer; there is a continue if there are more."},
+    {"resourceVersion", "string", "The version that the answer must not be older than."},
+    {"resourceVersionMatch", "string", "How resourceVersion is meant: NotOlderThan or Exact."},
+    {"sendInitialEvents", "boolean", "Begin a watch with the objects that are there."},
+    {"timeoutSeconds", "integer", "How long the call may take, whatever it does."},
+    {"watch", "boolean",
+     "Watch for changes to the described resources and return them as a stream of add, update, and "
+     "remove notifications."},
+});
+constexpr auto kWrite = std::to_array<Parameter>({kDryRun, kFieldManager, kFieldValidation});
+constexpr auto kPatch = std::to_array<Parameter>(
+    {kDryRun,
+     kFieldManager,
+     kFieldValidation,
+     {"force", "boolean", "An apply takes fields from others that own them."}});
+constexpr auto kDelete = std::to_array<Parameter>(
+    {kDryRun,
+     {"gracePeriodSeconds", "integer", "The seconds before the object is deleted."},
+     {"orphanDependents", "boolean", "Deprecated: use propagationPolicy."},
+     {"propagationPolicy", "string",
+      "How dependents are collected: Orphan, Background or Foreground."}});
+constexpr auto kPretty =
+    std::to_array<Parameter>({{"pretty", "string", "true: the answer is pretty-printed."}});
+constexpr Parameter kName{"name", "string", "The name of the object."};
+constexpr Parameter kNamespace{"namespace", "string", "The namespace of the object."};
+
+/// What an operation does, in its operationId and its description.
+struct Action {
+  std::string_view verb;  // x-kubernetes-action
+  std::string_view id;
+  std::string_view description;  // {0}: the kind, {1}: "status of " or nothing, {2}: its article
+};
+constexpr Action kActions[] = {
+    {"list", "list", "list or watch objects of kind {0}"},
+    {"get", "read", "read {1}the specified {0}"},
+    {"post", "create", "create {1}{2} {0}"},
+    {"put", "replace", "replace {1}the specified {0}"},
+    {"patch", "patch", "partially update {1}the specified {0}"},
+    {"delete", "delete", "delete {2} {0}"},
+    {"deletecollection", "delete", "delete collection of {0}"},
+};
+
+std::string capitalized(std::string_view text) {
+  std::string out(text);
+  if (!out.empty()) out[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(out[0])));
+  return out;
+}
+
+/// "RbacAuthorizationV1" for rbac.authorization.k8s.io/v1.
+std::string in_operation_id(std::string_view group, std::string_view version) {
+  if (group.empty()) group = "core";
+  constexpr std::string_view kSuffix = ".k8s.io";
+  if (group.ends_with(kSuffix)) group.remove_suffix(kSuffix.size());
+  std::string out;
+  for (;;) {
+    const std::size_t dot = group.find('.');
+    out += capitalized(group.substr(0, dot));
+    if (dot == std::string_view::npos) return out + capitalized(version);
+    group.remove_prefix(dot + 1);
+  }
+}
 
 constexpr std::string_view kJson = "application/json";
 constexpr auto kPatchTypes =
     std::to_array<std::string_view>({"application/json-patch+json", "application/merge-patch+json",
                                      "application/strategic-merge-patch+json"});
+
+/// Where an operation works, for its operationId.
+enum class Scope { kCluster, kOneNamespace, kAllNamespaces };
 
 /// Writes the operations of one resource.
 class PathWriter {
@@ -60,6 +124,7 @@ class PathWriter {
     const std::string root = type.root_path();
     const std::string collection =
         root + (type.namespaced ? "/namespaces/{namespace}/" : "/") + type.plural;
+    scope_ = type.namespaced ? Scope::kOneNamespace : Scope::kCluster;
     Value on_collection = object();
     if (resource_.has_verb("list")) add(on_collection, "get", "list", kList, list_schema());
     if (resource_.has_verb("create")) add(on_collection, "post", "post", kWrite, schema());
@@ -76,7 +141,9 @@ class PathWriter {
 
     if (type.namespaced && resource_.has_verb("list")) {
       Value everywhere = object();
+      scope_ = Scope::kAllNamespaces;
       add(everywhere, "get", "list", kList, list_schema());
+      scope_ = Scope::kOneNamespace;
       put(root + "/" + type.plural, std::move(everywhere), false, false);
     }
     for (const Subresource& part : resource_.subresources) {
@@ -84,6 +151,7 @@ class PathWriter {
       if (part.kind.kind.ends_with("Options") || part.name == "log") continue;
       Value on_part = object();
       gvk_ = part.kind;
+      part_ = part.name;
       const auto has = [&](std::string_view verb) {
         return std::find(part.verbs.begin(), part.verbs.end(), verb) != part.verbs.end();
       };
@@ -91,6 +159,7 @@ class PathWriter {
       if (has("create")) add(on_part, "post", "post", kWrite, of_kind(part.kind));
       add_changes(on_part, part.kind, part.verbs);
       gvk_ = type.gvk();
+      part_ = {};
       put(collection + "/{name}/" + part.name, std::move(on_part), type.namespaced, true);
     }
   }
@@ -108,7 +177,11 @@ class PathWriter {
   Value list_schema() {
     const api::GroupVersionKind list{resource_.type.group, resource_.type.version,
                                      resource_.list_kind};
-    if (!resource_.custom) return schemas_.of_kind(list);
+    if (!resource_.custom) {
+      Value out = schemas_.of_kind(list);
+      schemas_.describe_items(list, "List of " + resource_.type.plural);
+      return out;
+    }
     schema();
     return schemas_.reference(custom_schema_name(list));
   }
@@ -121,16 +194,36 @@ class PathWriter {
     }
   }
 
-  Value parameter(std::string_view name, std::string_view type, bool in_path) {
+  Value parameter(const Parameter& parameter, bool in_path) {
     Value out = object();
-    json::set(out, "name", name, allocator_);
+    json::set(out, "name", parameter.name, allocator_);
     json::set(out, "in", in_path ? "path" : "query", allocator_);
+    json::set(out, "description", parameter.description, allocator_);
     if (in_path) json::set(out, "required", Value(true), allocator_);
     Value schema = object();
-    json::set(v3() ? schema : out, "type", type, allocator_);
+    json::set(v3() ? schema : out, "type", parameter.type, allocator_);
     json::set(v3() ? schema : out, "uniqueItems", Value(true), allocator_);
     if (v3()) json::set(out, "schema", std::move(schema), allocator_);
     return out;
+  }
+
+  /// "listCoreV1NamespacedPod", "readAppsV1NamespacedDeploymentStatus".
+  void name_operation(Value& operation, std::string_view verb) {
+    const Action& action = *std::find_if(std::begin(kActions), std::end(kActions),
+                                         [&](const Action& one) { return one.verb == verb; });
+    const auto& type = resource_.type;
+    const std::string of_part = part_.empty() ? "" : fmt::format("{} of ", part_);
+    const bool vowel = std::string_view("AEIOU").find(type.kind[0]) != std::string_view::npos;
+    json::set(operation, "description",
+              fmt::format(fmt::runtime(action.description), type.kind, of_part, vowel ? "an" : "a"),
+              allocator_);
+    json::set(
+        operation, "operationId",
+        fmt::format("{}{}{}{}{}{}{}", action.id, in_operation_id(type.group, type.version),
+                    verb == "deletecollection" ? "Collection" : "",
+                    scope_ == Scope::kOneNamespace ? "Namespaced" : "", type.kind,
+                    capitalized(part_), scope_ == Scope::kAllNamespaces ? "ForAllNamespaces" : ""),
+        allocator_);
   }
 
   Value content(Value schema, const std::vector<std::string_view>& types) {
@@ -183,6 +276,7 @@ class PathWriter {
                                      ? std::string_view("core")
                                      : std::string_view(resource_.type.group);
     json::set(operation, "tags", texts({tag}), allocator_);
+    name_operation(operation, action);
     Value list(rapidjson::kArrayType);
     if (method == "post" || method == "put" || method == "patch")
       add_body(operation, list, method, json::deep_copy(result, allocator_));
@@ -191,8 +285,7 @@ class PathWriter {
       if (!options.IsNull())
         add_body(operation, list, method, json::deep_copy(options, allocator_));
     }
-    for (const Parameter& one : parameters)
-      list.PushBack(parameter(one.name, one.type, false), allocator_);
+    for (const Parameter& one : parameters) list.PushBack(parameter(one, false), allocator_);
     json::set(operation, "parameters", std::move(list), allocator_);
     Value response = object();
     json::set(response, "description", "OK", allocator_);
@@ -217,8 +310,8 @@ class PathWriter {
   void put(const std::string& path, Value item, bool in_namespace, bool named) {
     if (item.ObjectEmpty()) return;
     Value parameters(rapidjson::kArrayType);
-    if (named) parameters.PushBack(parameter("name", "string", true), allocator_);
-    if (in_namespace) parameters.PushBack(parameter("namespace", "string", true), allocator_);
+    if (named) parameters.PushBack(parameter(kName, true), allocator_);
+    if (in_namespace) parameters.PushBack(parameter(kNamespace, true), allocator_);
     if (!parameters.Empty()) json::set(item, "parameters", std::move(parameters), allocator_);
     paths_.AddMember(json::copy_text(path, allocator_), item, allocator_);
   }
@@ -229,6 +322,8 @@ class PathWriter {
   Allocator& allocator_;
   /// The type that the current operations concern.
   api::GroupVersionKind gvk_ = resource_.type.gvk();
+  std::string_view part_;  // their subresource
+  Scope scope_ = Scope::kCluster;
 };
 
 }  // namespace

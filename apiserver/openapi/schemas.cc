@@ -110,6 +110,14 @@ Value Schemas::of_kind(const api::GroupVersionKind& gvk) {
   return out;
 }
 
+void Schemas::describe_items(const api::GroupVersionKind& list, std::string_view text) {
+  const auto type = Type::of_kind(list.group, list.version, list.kind);
+  if (!type || !contains(type->name())) return;
+  Value* properties = json::find(*json::find(all_, type->name()), "properties");
+  Value* items = properties == nullptr ? nullptr : json::find(*properties, "items");
+  if (items != nullptr) json::set(*items, "description", text, allocator_);
+}
+
 Value Schemas::metadata(bool of_list) {
   const auto type = Type::of_kind("", "v1", of_list ? "PodList" : "Pod");
   return schema_of(type->field("metadata")->type());

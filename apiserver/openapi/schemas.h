@@ -27,6 +27,8 @@ class Schemas {
 
   /// A reference to the schema of a kind, which is added. Null for a kind that has none.
   json::Value of_kind(const api::GroupVersionKind& gvk);
+  /// Describes the items of a list of built-in objects, which was added before.
+  void describe_items(const api::GroupVersionKind& list, std::string_view text);
   json::Value reference(std::string_view name);
   /// ObjectMeta, or ListMeta.
   json::Value metadata(bool of_list);

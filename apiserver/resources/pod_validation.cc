@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/resources/required.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/quantity.h"
@@ -228,10 +229,8 @@ void validate_pod_spec(Value spec, const std::string& field, Causes& causes, Val
                       causes);
   validate_one_of(spec["restartPolicy"], field + ".restartPolicy", kRestartPolicies, causes);
   validate_one_of(spec["dnsPolicy"], field + ".dnsPolicy", kDnsPolicies, causes);
-  if (const auto grace = spec["terminationGracePeriodSeconds"].to_int(); grace && *grace < 0) {
-    causes.push_back(rules::invalid(field + ".terminationGracePeriodSeconds", *grace,
-                                    "must be greater than or equal to 0"));
-  }
+  require_not_negative(spec["terminationGracePeriodSeconds"],
+                       field + ".terminationGracePeriodSeconds", causes);
   const auto name_at = [&](const char* name) {
     const std::string_view value = spec[name].as_string();
     if (value.empty()) return;

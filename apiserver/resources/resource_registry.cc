@@ -179,9 +179,6 @@ std::vector<std::shared_ptr<ServedResource>> custom_resources(const Object& defi
     add_selectable_fields(*resource, fields);
     out.push_back(std::move(resource));
   }
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
-    return is_preferred(a->type.version, b->type.version);
-  });
   return out;
 }
 
@@ -203,7 +200,7 @@ void ResourceRegistry::publish(storage::Revision revision, const std::vector<Obj
   // Somebody else may have looked later.
   if (revision < revision_) return;
   revision_ = revision;
-  std::vector<ServedResourcePtr> resources = builtin_;
+  std::vector<ServedResourcePtr> custom;
   std::set<std::string> places;
   std::map<std::string, std::stop_source> served;
   for (const Object& definition : definitions) {
@@ -214,9 +211,16 @@ void ResourceRegistry::publish(storage::Revision revision, const std::vector<Obj
       std::stop_source watches = known == served_.end() ? std::stop_source() : known->second;
       resource->retired = watches.get_token();
       served.emplace(std::move(name), std::move(watches));
-      resources.push_back(std::move(resource));
+      custom.push_back(std::move(resource));
     }
   }
+  // Of two resources with the same short name, clients take the one that discovery has first.
+  std::stable_sort(custom.begin(), custom.end(), [](const auto& a, const auto& b) {
+    if (a->type.group != b->type.group) return a->type.group < b->type.group;
+    return is_preferred(a->type.version, b->type.version);
+  });
+  std::vector<ServedResourcePtr> resources = builtin_;
+  resources.insert(resources.end(), custom.begin(), custom.end());
   {
     const std::lock_guard lock(mutex_);
     table_ = std::make_shared<const ResourceTable>(std::move(resources));

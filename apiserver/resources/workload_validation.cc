@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/resources/required.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/labels.h"
@@ -21,11 +22,6 @@ using api::Value;
 api::StatusCause invalid_value(std::string_view field, Value value, std::string_view detail) {
   return {"FieldValueInvalid", fmt::format("Invalid value: {}: {}", value.to_json(), detail),
           std::string(field)};
-}
-
-void validate_not_negative(Value value, const std::string& field, Causes& causes) {
-  if (const auto number = value.to_int(); number && *number < 0)
-    causes.push_back(rules::invalid(field, *number, "must be greater than or equal to 0"));
 }
 
 /// A label selector by itself; false if nothing can be selected by it.
@@ -104,7 +100,7 @@ void validate_workload(const Object& workload, std::string_view what, Causes& ca
                        Value claims = {}) {
   const Value spec = workload["spec"];
   const Value selector = spec["selector"];
-  validate_not_negative(spec["replicas"], "spec.replicas", causes);
+  require_not_negative(spec["replicas"], "spec.replicas", causes);
   bool valid = true;
   if (!selector.is_object()) {
     causes.push_back(rules::required("spec.selector", ""));
@@ -127,7 +123,7 @@ void validate_workload(const Object& workload, std::string_view what, Causes& ca
 /// A count, or a part in percent; what it says in percent, or nothing.
 std::optional<std::int64_t> validate_share(Value share, const std::string& field, Causes& causes) {
   if (const auto number = share.to_int()) {
-    validate_not_negative(share, field, causes);
+    require_not_negative(share, field, causes);
     return std::nullopt;
   }
   const std::string_view text = share.as_string();
@@ -195,10 +191,10 @@ void validate_deployment(const Object& object, Causes& causes) {
                                   api::detail::quote(type)),
                       "spec.strategy"});
   }
-  validate_not_negative(spec["minReadySeconds"], "spec.minReadySeconds", causes);
-  validate_not_negative(spec["revisionHistoryLimit"], "spec.revisionHistoryLimit", causes);
+  require_not_negative(spec["minReadySeconds"], "spec.minReadySeconds", causes);
+  require_not_negative(spec["revisionHistoryLimit"], "spec.revisionHistoryLimit", causes);
   if (const auto deadline = spec["progressDeadlineSeconds"].to_int()) {
-    validate_not_negative(spec["progressDeadlineSeconds"], "spec.progressDeadlineSeconds", causes);
+    require_not_negative(spec["progressDeadlineSeconds"], "spec.progressDeadlineSeconds", causes);
     if (*deadline <= spec["minReadySeconds"].as_int()) {
       causes.push_back(rules::invalid("spec.progressDeadlineSeconds", *deadline,
                                       "must be greater than minReadySeconds"));
@@ -241,7 +237,7 @@ void validate_replicas_status(const Object& object, Causes& causes) {
   const std::int64_t replicas = status["replicas"].as_int();
   for (const char* field : {"replicas", "fullyLabeledReplicas", "updatedReplicas", "readyReplicas",
                             "availableReplicas", "observedGeneration"})
-    validate_not_negative(status[field], std::string("status.") + field, causes);
+    require_not_negative(status[field], std::string("status.") + field, causes);
   for (const char* field :
        {"fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "availableReplicas"}) {
     const std::int64_t count = status[field].as_int();
@@ -259,7 +255,7 @@ void validate_replicas_status(const Object& object, Causes& causes) {
 
 void validate_replication_controller(const Object& object, Causes& causes) {
   const Value spec = object["spec"];
-  validate_not_negative(spec["replicas"], "spec.replicas", causes);
+  require_not_negative(spec["replicas"], "spec.replicas", causes);
   if (spec["selector"].empty()) causes.push_back(rules::required("spec.selector", ""));
   if (!spec["template"].exists()) {
     causes.push_back(rules::required("spec.template", ""));
@@ -271,7 +267,7 @@ void validate_replication_controller(const Object& object, Causes& causes) {
 void validate_job(const Object& object, Causes& causes) {
   const Value spec = object["spec"];
   for (const char* field : {"parallelism", "completions", "backoffLimit"})
-    validate_not_negative(spec[field], std::string("spec.") + field, causes);
+    require_not_negative(spec[field], std::string("spec.") + field, causes);
   if (!spec["manualSelector"].as_bool()) {
     const Value labels = spec["selector"]["matchLabels"];
     const bool generated = labels.size() == 1 &&

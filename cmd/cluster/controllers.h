@@ -16,6 +16,8 @@ void add_stateful_set_controller(controller::Manager& manager);
 void add_daemon_set_controller(controller::Manager& manager);
 /// Pods of Jobs, until enough have succeeded.
 void add_job_controller(controller::Manager& manager);
+/// Jobs of CronJobs, at the times of their schedules.
+void add_cron_job_controller(controller::Manager& manager);
 /// EndpointSlices of Services with a selector.
 void add_endpoint_slice_controller(controller::Manager& manager);
 /// The service account "default" of each namespace.

@@ -8,6 +8,7 @@
 
 #include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
+#include "cmd/cluster/jobs.h"
 #include "cmd/cluster/pods.h"
 #include "lookout/api/time.h"
 #include "lookout/controller/builder.h"
@@ -22,15 +23,6 @@ using controller::Request;
 using controller::Result;
 using k8s::batch::v1::Job;
 using k8s::core::v1::Pod;
-
-bool has_ended(const Job& job) {
-  for (const auto condition : job.status().conditions()) {
-    if (condition.status() == "True" &&
-        (condition.type() == "Complete" || condition.type() == "Failed"))
-      return true;
-  }
-  return false;
-}
 
 api::Time now() {
   return std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
@@ -115,7 +107,7 @@ Result give_up(const Job& job, const Pods& pods, const Failure& failure, Context
 
 Result reconcile(const Request& request, Context& context) {
   const auto job = context.find<Job>(request);
-  if (!job || controller::is_being_deleted(*job) || has_ended(*job)) return {};
+  if (!job || controller::is_being_deleted(*job) || !how_ended(*job).empty()) return {};
   const Pods pods = look_at(pods_of(*job, context));
   if (const auto failure = failure_of(*job, pods)) return give_up(*job, pods, *failure, context);
   const std::int32_t succeeded = pods.succeeded;

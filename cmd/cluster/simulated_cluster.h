@@ -16,7 +16,7 @@ struct Options {
 };
 
 /// Simulated nodes and the controllers of a cluster, at work while this object lives: Deployments,
-/// ReplicaSets, StatefulSets, DaemonSets, Jobs, Services, service accounts, a scheduler and
+/// ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs, Services, service accounts, a scheduler and
 /// kubelets. Everything happens through the API server's API, with the rights of `client`.
 class SimulatedCluster {
  public:

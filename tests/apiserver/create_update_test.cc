@@ -99,6 +99,17 @@ TEST_F(CreateAndUpdate, ADryRunChangesNothing) {
   EXPECT_EQ(in(kConfigMaps).get("c"), created);
 }
 
+// As `kubectl replace -f` does with the file that the pod was created from.
+TEST_F(CreateAndUpdate, APodMayBeReplacedByWhatItWasCreatedFrom) {
+  const Object pod = json(
+      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},
+          "spec":{"containers":[{"name":"c","image":"i:1"}]}})");
+  const Object created = in(kPods).create(pod);
+  ASSERT_TRUE(created["spec"].contains("tolerations")) << "which admission adds";
+  const Object replaced = in(kPods).update(pod);
+  EXPECT_EQ(replaced["spec"], created["spec"]);
+}
+
 TEST_F(CreateAndUpdate, AnUpdateReplacesTheObject) {
   const Object created = in(kConfigMaps).create(config_map("c"));
   const Object updated =

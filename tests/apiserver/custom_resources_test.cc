@@ -65,6 +65,36 @@ TEST_F(CustomResources, ADefinitionIsEstablishedAtOnce) {
   EXPECT_EQ(group["versions"].size(), 2u);
 }
 
+// kubectl takes the first resource with a short name.
+TEST_F(CustomResources, GroupsAndVersionsHaveTheOrderInWhichClientsPreferThem) {
+  const auto define = [&](const std::string& plural, const std::string& group,
+                          const std::string& kind, const std::string& version) {
+    Object definition =
+        changed(json(kDefinition), R"({"metadata":{"name":")" + plural + "." + group +
+                                       R"("},"spec":{"group":")" + group +
+                                       R"(","names":{"plural":")" + plural + R"(","singular":")" +
+                                       kind + R"(","kind":")" + kind + R"("},"versions":[
+        {"name":")" + version + R"(","served":true,"storage":true,
+         "schema":{"openAPIV3Schema":{"type":"object"}}}]}})");
+    all(kDefinitions).create(definition);
+  };
+  define("aardvarks", "test.com", "aardvark", "v1");
+  define("foos", "bar.com", "foo", "v1");
+  define("aardvarks", "stable.example.com", "aardvark", "v1alpha1");
+  define("zebras", "stable.example.com", "zebra", "v2");
+  std::vector<std::string> groups;
+  const Object list = Object::parse(http(server_.port(), "GET", "/apis").body);
+  for (const api::Value group : list["groups"].elements()) {
+    const std::string_view name = group["name"].as_string();
+    if (name.ends_with(".com")) {
+      groups.push_back(std::string(name) + "/" +
+                       std::string(group["preferredVersion"]["version"].as_string()));
+    }
+  }
+  EXPECT_EQ(groups,
+            (std::vector<std::string>{"bar.com/v1", "stable.example.com/v2", "test.com/v1"}));
+}
+
 TEST_F(CustomResources, InstancesLiveLikeOtherObjects) {
   const Object created = in(kTabs).create(tab("a"));
   EXPECT_EQ(created["metadata"]["generation"].as_int(), 1);

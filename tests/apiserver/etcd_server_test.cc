@@ -97,7 +97,7 @@ TEST_F(EtcdServerTest, EndsWatchesWith410WhenItsEtcdIsRestored) {
   client.send("GET " + url + "?watch=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   ASSERT_TRUE(eventually(
       [&] { return number("apiserver_watch_events_total", {R"(kind="ConfigMap")"}) == "21"; }));
-  cluster_->restore(0, snapshot);
+  cluster_->restore(snapshot);
   // The answer comes to its end.
   const HttpAnswer told = client.read_answer();
   EXPECT_EQ(told.code, 200);

@@ -547,6 +547,30 @@ TEST_F(HostileHttp, OtherContentTypesAreRefused) {
   EXPECT_THAT(message_of(answer), HasSubstr("application/json"));
 }
 
+// As a kube-apiserver 1.36 whose feature gate CBORServingAndStorage has its default. client-go then goes
+// on in JSON.
+TEST_F(HostileHttp, CborIsNotServed) {
+  EXPECT_EQ(
+      http(port(), "POST", kConfigMaps, "\xd9\xd9\xf7\xa0", {{"Content-Type", "application/cbor"}})
+          .code,
+      415);
+  const HttpAnswer applied =
+      http(port(), "PATCH", std::string(kConfigMaps) + "/a?fieldManager=me", "\xd9\xd9\xf7\xa0",
+           {{"Content-Type", "application/apply-patch+cbor"}});
+  EXPECT_EQ(applied.code, 415);
+  EXPECT_THAT(message_of(applied), HasSubstr("application/apply-patch+yaml"));
+  for (const char* query : {"", "?watch=1"}) {
+    EXPECT_EQ(
+        http(port(), "GET", std::string(kConfigMaps) + query, "", {{"Accept", "application/cbor"}})
+            .code,
+        406);
+  }
+  const HttpAnswer json =
+      http(port(), "GET", kConfigMaps, "", {{"Accept", "application/cbor,application/json;q=0.9"}});
+  EXPECT_EQ(json.code, 200);
+  EXPECT_EQ(json.headers.at("content-type"), "application/json");
+}
+
 TEST_F(HostileHttp, DeeplyNestedConfigurationsAreRefused) {
   const auto apply = [&](const std::string& body) {
     return http(port(), "PATCH", std::string(kConfigMaps) + "/a?fieldManager=me&force=true", body,

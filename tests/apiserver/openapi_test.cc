@@ -131,6 +131,41 @@ TEST_F(OpenApi, SaysWhatRequestsTake) {
   EXPECT_TRUE(document["paths"]["/apis/apps/v1/deployments"]["get"].is_object());
 }
 
+TEST_F(OpenApi, NamesAndDescribesOperations) {
+  const Object document = get("/openapi/v2");
+  std::map<std::string, std::string> descriptions;
+  for (const auto& [path, item] : document["paths"].members()) {
+    for (const char* method : {"get", "put", "post", "delete", "patch"}) {
+      const Value operation = item[method];
+      if (!operation.exists()) continue;
+      const bool is_new =
+          descriptions
+              .emplace(operation["operationId"].as_string(), operation["description"].as_string())
+              .second;
+      EXPECT_TRUE(is_new) << path << " " << method;
+    }
+  }
+  // The names are those of a real kube-apiserver, which generated clients have.
+  EXPECT_EQ(descriptions["listCoreV1NamespacedService"], "list or watch objects of kind Service");
+  EXPECT_EQ(descriptions["listCoreV1ServiceForAllNamespaces"],
+            "list or watch objects of kind Service");
+  EXPECT_EQ(descriptions["createNetworkingV1NamespacedIngress"], "create an Ingress");
+  EXPECT_EQ(descriptions["readAppsV1NamespacedDeploymentStatus"],
+            "read status of the specified Deployment");
+  EXPECT_EQ(descriptions["deleteRbacAuthorizationV1CollectionClusterRole"],
+            "delete collection of ClusterRole");
+  EXPECT_EQ(descriptions["patchCoreV1Node"], "partially update the specified Node");
+  EXPECT_EQ(descriptions["createCoreV1NamespacedPodEviction"], "create eviction of a Pod");
+  // For which Kubernetes' own tests look.
+  EXPECT_EQ(document["definitions"]["io.k8s.api.core.v1.ServiceList"]["properties"]["items"]
+                    ["description"]
+                        .as_string(),
+            "List of services");
+  const std::string text = document.to_json();
+  EXPECT_THAT(text, testing::HasSubstr("list of returned"));
+  EXPECT_THAT(text, testing::HasSubstr("Watch for changes to the described resources"));
+}
+
 TEST_F(OpenApi, DescribesCustomResources) {
   all(kDefinitions).create(json(kDefinition));
   const Object v3 = get("/openapi/v3/apis/stable.example.com/v1");
@@ -151,6 +186,19 @@ TEST_F(OpenApi, DescribesCustomResources) {
   // Schemas that v2 cannot express are left open.
   EXPECT_FALSE(spec["properties"]["port"].contains("anyOf"));
   EXPECT_FALSE(spec["properties"]["note"].contains("type"));
+  // So is a whole object that may have unknown fields: kubectl would refuse those next to others.
+  const Object open = changed(
+      json(kDefinition),
+      R"({"metadata":{"name":"opens.open.example.com"},"spec":{"group":"open.example.com","names":{
+          "plural":"opens","singular":"open","kind":"Open"},"versions":[{"name":"v1","served":true,
+          "storage":true,"schema":{"openAPIV3Schema":{"type":"object",
+          "x-kubernetes-preserve-unknown-fields":true}}}]}})");
+  all(kDefinitions).create(open);
+  const Object open_v2 = get("/openapi/v2");
+  EXPECT_FALSE(open_v2["definitions"]["com.example.open.v1.Open"].contains("properties"));
+  const Object open_v3 = get("/openapi/v3/apis/open.example.com/v1");
+  EXPECT_TRUE(open_v3["components"]["schemas"]["com.example.open.v1.Open"]["properties"]["metadata"]
+                  .exists());
   // And it goes with its definition.
   all(kDefinitions).remove("crontabs.stable.example.com");
   EXPECT_TRUE(eventually([&] {
@@ -200,6 +248,7 @@ TEST_F(OpenApi, SpeaksTheProtobufOfGoClients) {
   }
   EXPECT_EQ(fields_of(schemas.at("io.k8s.api.core.v1.PodSpec")).find(19)->second, "containers");
   EXPECT_EQ(schemas.size(), lookout::test::held(get("/openapi/v2"))["definitions"].size());
+  EXPECT_THAT(answer.body, testing::HasSubstr("listCoreV1NamespacedService"));
   const auto pod = fields_of(schemas.at("io.k8s.api.core.v1.Pod"));
   const auto extension = fields_of(pod.find(31)->second);
   EXPECT_EQ(extension.find(1)->second, "x-kubernetes-group-version-kind");

@@ -254,6 +254,22 @@ INSTANTIATE_TEST_SUITE_P(
             R"({"spec":{"schedule":"bad","jobTemplate":{"spec":{"template":{"spec":{
                     "restartPolicy":"Never","containers":[{"name":"m","image":"i"}]}}}}}})",
             R"(spec.schedule: Invalid value: "bad": expected exactly 5 fields, found 1: [bad])"},
+        Lacking{
+            "cron_job_fields", "/apis/batch/v1/namespaces/default/cronjobs",
+            R"({"spec":{"schedule":"TZ=UTC 60 * * * *","timeZone":"Mars/Phobos","concurrencyPolicy":"No",
+                "startingDeadlineSeconds":-1,"successfulJobsHistoryLimit":-1,"failedJobsHistoryLimit":-2,
+                "jobTemplate":{"spec":{"template":{"spec":{
+                    "restartPolicy":"Never","containers":[{"name":"m","image":"i"}]}}}}}})",
+            "[spec.schedule: Invalid value: \"TZ=UTC 60 * * * *\": end of range (60) above maximum "
+            "(59): 60, spec.schedule: Invalid value: \"TZ=UTC 60 * * * *\": cannot use TZ or "
+            "CRON_TZ "
+            "in schedule, use timeZone field instead, spec.startingDeadlineSeconds: Invalid value: "
+            "-1: must be greater than or equal to 0, spec.concurrencyPolicy: Unsupported value: "
+            "\"No\": supported values: \"Allow\", \"Forbid\", \"Replace\", spec.timeZone: Invalid "
+            "value: \"Mars/Phobos\": unknown time zone Mars/Phobos, "
+            "spec.successfulJobsHistoryLimit: Invalid value: -1: must be greater than or equal to "
+            "0, "
+            "spec.failedJobsHistoryLimit: Invalid value: -2: must be greater than or equal to 0]"},
         Lacking{"ingress", "/apis/networking.k8s.io/v1/namespaces/default/ingresses", "{}",
                 "spec: Invalid value: null: either `defaultBackend` or `rules` must be specified"},
         Lacking{"role_binding",

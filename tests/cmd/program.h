@@ -58,6 +58,7 @@ class ServeProcess {
   /// All that it has printed.
   std::string output() const { return read_file(log_); }
   void signal(int number) { process_->signal(number); }
+  pid_t pid() const { return process_->pid(); }
   /// Asks it to end; its exit status.
   int terminate();
   /// SIGKILL: as if the machine had gone.

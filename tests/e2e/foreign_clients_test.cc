@@ -1,5 +1,6 @@
 // Clients of other languages against `lookout serve`, with objects in memory and in etcd.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -7,6 +8,7 @@
 
 #include "tests/cmd/program.h"
 #include "tests/e2e/served_storage.h"
+#include "tests/support/go_program.h"
 
 namespace lookout {
 namespace {
@@ -47,6 +49,15 @@ TEST_P(ForeignClient, Python) {
   if (python.empty())
     GTEST_SKIP() << "*** there is no Kubernetes client for Python: install python3-kubernetes ***";
   expect_ok(python, "python_client.py");
+}
+
+TEST_P(ForeignClient, GoApplies) {
+  const std::string program = test::go_program("LOOKOUT_GO_APPLY", "go-interop-apply");
+  if (access(program.c_str(), X_OK) != 0)
+    GTEST_SKIP() << "*** optional: scripts/go-interop.sh builds client-go's apply ***";
+  const auto result = environment_.run(program, {"-server", serve_->url()});
+  EXPECT_EQ(result.status, 0) << result.output << result.errors;
+  EXPECT_EQ(result.output, "ok\n");
 }
 
 TEST_P(ForeignClient, Node) {

@@ -197,10 +197,10 @@ controller::Result reconcile(const controller::Request& request, controller::Con
   Runs runs;
   try {
     const auto created = cron_job.metadata().creation_timestamp().value_or(api::Time());
-    runs = runs_of(Schedule::parse(spec.schedule()),
+    runs = runs_of(CronSchedule::parse(spec.schedule()),
                    jobs.last_scheduled.value_or(std::chrono::floor<std::chrono::seconds>(created)),
                    deadline, now);
-  } catch (const ScheduleError& e) {
+  } catch (const CronScheduleError& e) {
     // Only a change of the CronJob can mend it, and that leads to the next run.
     report(context, cron_job,
            condition_of("Degraded", ConditionStatus::kTrue, "InvalidSchedule",
@@ -240,18 +240,18 @@ controller::Result reconcile(const controller::Request& request, controller::Con
 
 }  // namespace
 
-Runs runs_of(const Schedule& schedule, Time earliest, std::optional<std::chrono::seconds> deadline,
-             Time now) {
+Runs runs_of(const CronSchedule& schedule, Time earliest,
+             std::optional<std::chrono::seconds> deadline, Time now) {
   if (deadline) earliest = std::max(earliest, now - *deadline);
   Runs out;
   const auto next = schedule.next(now);
-  if (!next) throw ScheduleError("no time in five years matches");
+  if (!next) throw CronScheduleError("no time in five years matches");
   out.next = *next;
   int missed = 0;
   for (auto run = schedule.next(earliest); run && *run <= now; run = schedule.next(*run)) {
     // After a long outage, or with wrong clocks, there may be any number of them.
     if (++missed > kMostMissed) {
-      throw ScheduleError(fmt::format(
+      throw CronScheduleError(fmt::format(
           "too many missed start times (> {}). Set or decrease spec.startingDeadlineSeconds, or "
           "check the clocks",
           kMostMissed));

@@ -1,14 +1,17 @@
 #pragma once
 
+#include <lookout/base/cron_schedule.h>
 #include <lookout/controller/manager.h>
 
 #include <chrono>
 #include <functional>
 #include <optional>
 
-#include "schedule.h"
-
 namespace cronjob {
+
+using lookout::CronSchedule;
+using lookout::CronScheduleError;
+using Time = CronSchedule::Time;
 
 /// The time of day, for tests to set.
 using Now = std::function<Time()>;
@@ -22,9 +25,9 @@ struct Runs {
   Time next;
 };
 /// `earliest`: the last run, or the creation. Nothing before `deadline` is made up for. Throws
-/// ScheduleError if there are more than 100 missed runs, or no next one.
-Runs runs_of(const Schedule& schedule, Time earliest, std::optional<std::chrono::seconds> deadline,
-             Time now);
+/// CronScheduleError if there are more than 100 missed runs, or no next one.
+Runs runs_of(const CronSchedule& schedule, Time earliest,
+             std::optional<std::chrono::seconds> deadline, Time now);
 
 /// Adds the controller of CronJobs, which start Jobs.
 void add_cronjob_controller(lookout::controller::Manager& manager, Now now = machine_time);

@@ -245,7 +245,9 @@ TEST_F(CronJobControllerTest, ReportsScheduleThatIsNone) {
   crons_.create(draft);
   EXPECT_TRUE(eventually([&] {
     return condition("Degraded") ==
-           "True InvalidSchedule Failed to parse schedule: expected exactly 5 fields, found 2";
+           "True InvalidSchedule Failed to parse schedule: expected exactly 5 fields, found 2: "
+           "[every "
+           "day]";
   }));
   ASSERT_TRUE(look_again());
   EXPECT_TRUE(jobs().empty());

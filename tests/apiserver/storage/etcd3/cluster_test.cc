@@ -381,7 +381,7 @@ TEST_F(ClusterTest, AnEtcdThatWasRestoredToAnOlderStateIsNoticed) {
   EXPECT_EQ(cached_watch->take(2).at(1), "ADDED n/b");
   EXPECT_EQ(direct_watch->take(2).at(1), "ADDED n/b");
   // The same cluster by its name and number.
-  cluster_->restore(0, snapshot);
+  cluster_->restore(snapshot);
   expect_a_new_history(*cached_watch);
   expect_a_new_history(*direct_watch);
   for (StorageClient* client : {&cached, &direct}) {

@@ -24,6 +24,11 @@ EtcdCluster::EtcdCluster(Options options) : options_(std::move(options)) {
     member.client_port = free_port();
     member.peer_port = free_port();
   }
+  if (options_.partitions) {
+    std::vector<int> ports;
+    for (const Member& member : members_) ports.push_back(member.peer_port);
+    network_ = std::make_unique<PeerNetwork>(ports);
+  }
   for (std::size_t i = 0; i < members_.size(); ++i) restart(i);
   wait_until_ready();
 }
@@ -46,23 +51,31 @@ void EtcdCluster::stop(std::size_t member) {
   members_[member].process.reset();
 }
 
+std::string EtcdCluster::peer_url(std::size_t member) const {
+  return fmt::format("http://127.0.0.1:{}",
+                     network_ ? network_->port(member) : members_[member].peer_port);
+}
+
+std::string EtcdCluster::initial_cluster() const {
+  std::string out;
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    out += fmt::format("{}{}={}", out.empty() ? "" : ",", members_[i].name, peer_url(i));
+  return out;
+}
+
 void EtcdCluster::restart(std::size_t index) {
-  std::string cluster;
-  for (const Member& one : members_)
-    cluster += fmt::format("{}{}=http://127.0.0.1:{}", cluster.empty() ? "" : ",", one.name,
-                           one.peer_port);
   Member& member = members_[index];
-  const std::string peer = fmt::format("http://127.0.0.1:{}", member.peer_port);
-  std::vector<std::string> command = {"etcd", "--name", member.name, "--data-dir",
-                                      (dir_ / member.name).string(), "--listen-client-urls",
-                                      endpoint(index), "--advertise-client-urls", endpoint(index),
-                                      "--listen-peer-urls", peer, "--initial-advertise-peer-urls",
-                                      peer, "--initial-cluster", cluster,
-                                      // Elections that do not take long.
-                                      "--heartbeat-interval", "50", "--election-timeout", "400",
-                                      "--experimental-watch-progress-notify-interval", "200ms"};
+  std::vector<std::string> command = {
+      "etcd", "--name", member.name, "--data-dir", (dir_ / member.name).string(),
+      "--listen-client-urls", endpoint(index), "--advertise-client-urls", endpoint(index),
+      "--listen-peer-urls", fmt::format("http://127.0.0.1:{}", member.peer_port),
+      "--initial-advertise-peer-urls", peer_url(index), "--initial-cluster", initial_cluster(),
+      // Elections that do not take long.
+      "--heartbeat-interval", "50", "--election-timeout", "400",
+      "--experimental-watch-progress-notify-interval", "200ms"};
   command.insert(command.end(), options_.flags.begin(), options_.flags.end());
   member.process.emplace(command, dir_ / (member.name + ".log"));
+  if (network_) network_->set_process(index, member.process->pid());
 }
 
 std::string EtcdCluster::save_snapshot(std::size_t member) const {
@@ -72,24 +85,26 @@ std::string EtcdCluster::save_snapshot(std::size_t member) const {
   return file;
 }
 
-void EtcdCluster::restore(std::size_t index, const std::string& snapshot) {
-  kill(index);
-  const Member& member = members_[index];
-  const auto data = dir_ / member.name;
-  std::filesystem::remove_all(data);
-  const std::string peer = fmt::format("http://127.0.0.1:{}", member.peer_port);
-  const auto restored =
-      run_command({"env", "ETCDCTL_API=3", "etcdctl", "snapshot", "restore", snapshot, "--name",
-                   member.name, "--data-dir", data.string(), "--initial-advertise-peer-urls", peer,
-                   "--initial-cluster", member.name + "=" + peer},
-                  true);
-  if (restored.status != 0) throw std::runtime_error("etcdctl: " + restored.output);
-  restart(index);
+void EtcdCluster::restore(const std::string& snapshot) {
+  for (std::size_t i = 0; i < members_.size(); ++i) kill(i);
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const auto data = dir_ / members_[i].name;
+    std::filesystem::remove_all(data);
+    const auto restored =
+        run_command({"env", "ETCDCTL_API=3", "etcdctl", "snapshot", "restore", snapshot, "--name",
+                     members_[i].name, "--data-dir", data.string(), "--initial-advertise-peer-urls",
+                     peer_url(i), "--initial-cluster", initial_cluster()},
+                    true);
+    if (restored.status != 0) throw std::runtime_error("etcdctl: " + restored.output);
+  }
+  for (std::size_t i = 0; i < members_.size(); ++i) restart(i);
   wait_until_ready();
 }
 
 void EtcdCluster::freeze(std::size_t member) { members_[member].process->signal(SIGSTOP); }
 void EtcdCluster::thaw(std::size_t member) { members_[member].process->signal(SIGCONT); }
+void EtcdCluster::isolate(std::size_t member) { network_->isolate(member); }
+void EtcdCluster::rejoin() { network_->rejoin(); }
 
 std::string EtcdCluster::etcdctl(std::vector<std::string> arguments,
                                  std::optional<std::size_t> member) const {
@@ -101,13 +116,14 @@ std::string EtcdCluster::etcdctl(std::vector<std::string> arguments,
   std::vector<std::string> command = {"env",         "ETCDCTL_API=3",  "etcdctl",
                                       "--endpoints", endpoints,        "--command-timeout",
                                       "2s",          "--dial-timeout", "1s"};
+  command.insert(command.end(), options_.control_flags.begin(), options_.control_flags.end());
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run_command(command).output;
 }
 
 void EtcdCluster::wait_until_ready() const {
-  // A client that asks for a certificate is asked at the port only.
-  if (options_.tls) return;
+  // Without a certificate nobody can ask.
+  if (options_.tls && options_.control_flags.empty()) return;
   // Nothing is written: tests count revisions. A member has a URL in the list once it has joined.
   const bool ready = eventually([&] {
     if (etcdctl({"get", "ready", "--write-out=json"}).find("\"header\"") == std::string::npos)

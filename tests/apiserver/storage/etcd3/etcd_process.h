@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/apiserver/storage/etcd3/peer_network.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
@@ -25,6 +26,11 @@ class EtcdCluster {
     std::vector<std::string> flags = {};
     /// For clients; with TLS they speak https.
     bool tls = false;
+    /// More flags for etcdctl, such as certificates; with TLS the cluster waits for its members only
+    /// if there are some.
+    std::vector<std::string> control_flags = {};
+    /// Members can be cut off from each other.
+    bool partitions = false;
   };
 
   EtcdCluster() : EtcdCluster(Options()) {}
@@ -35,6 +41,7 @@ class EtcdCluster {
   std::string endpoint(std::size_t member = 0) const;
   int port(std::size_t member = 0) const { return members_[member].client_port; }
   std::size_t size() const { return members_.size(); }
+  pid_t pid(std::size_t member) const { return members_[member].process->pid(); }
 
   /// SIGKILL: as if the machine had gone.
   void kill(std::size_t member);
@@ -42,13 +49,15 @@ class EtcdCluster {
   void stop(std::size_t member);
   /// Starts a member again with what it had; does not wait.
   void restart(std::size_t member);
-  /// Saves a member's data to a file, and restarts a member from such a file only. (For a cluster
-  /// of one.)
+  /// Saves a member's data to a file, and restarts all members from such a file only.
   std::string save_snapshot(std::size_t member) const;
-  void restore(std::size_t member, const std::string& snapshot);
+  void restore(const std::string& snapshot);
   /// SIGSTOP and SIGCONT: a member that does not answer, but keeps its connections.
   void freeze(std::size_t member);
   void thaw(std::size_t member);
+  /// Cuts a member off from the others; clients still reach it. Nobody can tell but by the silence.
+  void isolate(std::size_t member);
+  void rejoin();
 
   /// Waits until the cluster takes writes.
   void wait_until_ready() const;
@@ -67,9 +76,14 @@ class EtcdCluster {
     std::optional<Process> process;
   };
 
+  /// What members call the others by.
+  std::string peer_url(std::size_t member) const;
+  std::string initial_cluster() const;
+
   TempDir dir_;
   Options options_;
   std::vector<Member> members_;
+  std::unique_ptr<PeerNetwork> network_;
 };
 
 /// One etcd for all tests of the program; each takes a prefix of its own.

@@ -1,0 +1,224 @@
+// CronJobs of the simulated cluster, on virtual time.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cmd/cluster/jobs.h"
+#include "cmd/cluster/simulated_cluster.h"
+#include "lookout/api/time.h"
+#include "lookout/controller/owner_references.h"
+#include "lookout/k8s/batch/v1_draft.h"
+#include "lookout/k8s/core/v1.h"
+#include "lookout/testing/sim/gtest.h"
+#include "tests/sim/worlds.h"
+
+namespace lookout::cmd::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using k8s::batch::v1::CronJob;
+using k8s::batch::v1::Job;
+
+/// A world has a process of its own, from which only exceptions come back.
+void expect(bool holds, std::string_view what) {
+  if (!holds) throw sim::Violation(std::string(what));
+}
+template <class A, class B>
+void expect_equal(const A& actual, const B& expected, std::string_view what) {
+  if (!(actual == expected))
+    throw sim::Violation(fmt::format("{}: {}, not {}", what, actual, expected));
+}
+
+/// The faults are the controllers' matter; here the times count.
+sim::ExploreOptions calm() {
+  sim::ExploreOptions out;
+  out.seeds = 3;
+  out.faults.per_request = 0;
+  out.stable = false;
+  return out;
+}
+
+void run_cluster(sim::Process& p) {
+  SimulatedCluster cluster(p.client());
+  test::wait_for_stop(p.stop());
+  cluster.stop();
+}
+
+/// `more` are members of the CronJob's spec, with a comma before them; pods run for two seconds, or
+/// for ever.
+CronJob create(sim::World& world, std::string_view schedule, std::string_view more = "",
+               bool for_ever = false) {
+  return world.admin().resource<CronJob>("default").create(api::Object::parse(fmt::format(
+      R"({{"metadata":{{"name":"tick"}},"spec":{{"schedule":"{}","jobTemplate":{{"metadata":)"
+      R"({{"labels":{{"of":"tick"}}}},"spec":{{"template":{{"spec":{{"restartPolicy":"Never","nodeSelector":{},)"
+      R"("containers":[{{"name":"c","image":"c:1"}}]}}}}}}}}{}}}}})",
+      schedule, for_ever ? R"({"no":"node"})" : "{}", more)));
+}
+
+CronJob cron_job(sim::World& world) {
+  return world.admin().resource<CronJob>("default").get("tick");
+}
+
+std::vector<Job> jobs(sim::World& world) {
+  auto out = world.admin().resource<Job>("default").list().items;
+  std::ranges::sort(out, {}, [](const Job& job) { return std::string(job.name()); });
+  return out;
+}
+
+std::vector<std::string> scheduled(sim::World& world) {
+  std::vector<std::string> out;
+  for (const Job& job : jobs(world)) {
+    out.emplace_back(
+        job.metadata().annotations()["batch.kubernetes.io/cronjob-scheduled-timestamp"]);
+  }
+  return out;
+}
+
+/// The UIDs of the jobs that the status calls active.
+std::vector<std::string> active(sim::World& world) {
+  std::vector<std::string> out;
+  const CronJob now = cron_job(world);
+  for (const auto job : now.status().active()) out.emplace_back(job.uid());
+  return out;
+}
+
+/// To 30 s after the next full hour.
+void sleep_past_hour(sim::World& world) {
+  const auto now = std::chrono::system_clock::now();
+  const auto hour = std::chrono::ceil<std::chrono::hours>(now);
+  world.sleep(std::chrono::ceil<std::chrono::milliseconds>(hour - now) + 30s);
+}
+
+std::string begun_hour() {
+  return api::format_time(std::chrono::floor<std::chrono::hours>(std::chrono::system_clock::now()));
+}
+
+LOOKOUT_SIM_TEST(CronJobWorlds, JobsRunAtTheirTimesAndOldOnesGo, calm()) {
+  world.start("cluster", run_cluster);
+  sleep_past_hour(world);
+  const CronJob tick = create(world, "*/5 * * * *");
+  std::set<std::string> seen;
+  for (int i = 0; i < 60; ++i) {
+    world.sleep(1min);
+    for (const std::string& time : scheduled(world)) seen.insert(time);
+  }
+  expect_equal(seen.size(), 12u, "jobs of an hour");
+  const auto left = jobs(world);
+  expect_equal(left.size(), 3u, "jobs left (successfulJobsHistoryLimit)");
+  for (const Job& job : left) {
+    expect_equal(how_ended(job), "Complete", "end");
+    expect_equal(job.labels()["of"].as_string(), "tick", "label");
+    const auto owner = controller::controller_of(job);
+    expect(owner && owner->uid() == tick.uid() && owner->kind() == "CronJob", "a controller");
+  }
+  const std::string last = begun_hour();
+  expect_equal(scheduled(world).back(), last, "the last job's time");
+  const CronJob now = cron_job(world);
+  const auto status = now.status();
+  expect_equal(api::format_time(status.last_schedule_time().value()), last, "lastScheduleTime");
+  expect(status.last_successful_time() == left.back().status().completion_time(),
+         "lastSuccessfulTime is the last job's");
+  expect(status.active().empty(), "no job is active");
+
+  std::set<std::string> reasons;
+  const auto events = world.admin().resource<k8s::core::v1::Event>("default").list(
+      {.field_selector = "involvedObject.name=tick"});
+  for (const auto& event : events.items) reasons.emplace(event.reason());
+  expect_equal(fmt::format("{}", fmt::join(reasons, " ")),
+               "SawCompletedJob SuccessfulCreate SuccessfulDelete", "events");
+
+  world.admin().resource<CronJob>("default").remove("tick");
+  world.sleep(1min);
+  expect(jobs(world).empty(), "jobs go with their CronJob");
+}
+
+LOOKOUT_SIM_TEST(CronJobWorlds, FollowTheClocksOfTheirZone, calm()) {
+  world.start("cluster", run_cluster);
+  sleep_past_hour(world);
+  create(world, "0 9 * * *", R"(,"timeZone":"Asia/Tokyo")");
+  world.sleep(25h);
+  const auto times = scheduled(world);
+  expect(!times.empty(), "a job in a day");
+  for (const std::string& time : times) expect_equal(time.substr(10), "T00:00:00Z", "time");
+}
+
+LOOKOUT_SIM_TEST(CronJobWorlds, RunSideBySideUnlessThePolicyForbids, calm()) {
+  world.start("cluster", run_cluster);
+  sleep_past_hour(world);
+  create(world, "@hourly", "", true);
+  world.sleep(2h);
+  expect_equal(jobs(world).size(), 2u, "jobs");
+  expect_equal(active(world).size(), 2u, "active jobs");
+
+  const auto patch = [&](std::string_view spec) {
+    world.admin().resource<CronJob>("default").patch("tick", rest::PatchType::kMerge,
+                                                     fmt::format(R"({{"spec":{}}})", spec));
+  };
+  patch(R"({"concurrencyPolicy":"Forbid"})");
+  world.sleep(2h);
+  expect_equal(jobs(world).size(), 2u, "jobs under Forbid");
+
+  patch(R"({"concurrencyPolicy":"Replace"})");
+  world.sleep(1min);
+  expect_equal(jobs(world).size(), 1u, "jobs under Replace");
+  expect_equal(scheduled(world).front(), begun_hour(), "the last missed time is made up for");
+  expect_equal(active(world), std::vector<std::string>{std::string(jobs(world).front().uid())},
+               "active jobs under Replace");
+
+  patch(R"({"suspend":true})");
+  world.sleep(2h);
+  expect_equal(jobs(world).size(), 1u, "jobs of a CronJob that is suspended");
+  patch(R"({"suspend":false,"concurrencyPolicy":"Allow","startingDeadlineSeconds":20})");
+  world.sleep(1min);
+  expect_equal(jobs(world).size(), 1u, "jobs past their deadline");
+  world.sleep(1h);
+  expect_equal(jobs(world).size(), 2u, "jobs within their deadline");
+}
+
+LOOKOUT_SIM_TEST(CronJobWorlds, CountFailedJobsByThemselves, calm()) {
+  world.start("cluster", run_cluster);
+  sleep_past_hour(world);
+  create(world, "*/10 * * * *");
+  const auto exit_with = [&](std::string_view code) {
+    world.admin().resource<CronJob>("default").patch(
+        "tick", rest::PatchType::kMerge,
+        fmt::format(
+            R"({{"spec":{{"jobTemplate":{{"spec":{{"backoffLimit":0,"template":{{"metadata":)"
+            R"({{"annotations":{{"simulation.lookout/exit-code":"{}"}}}}}}}}}}}}}})",
+            code));
+  };
+  exit_with("3");
+  world.sleep(30min);
+  expect_equal(jobs(world).size(), 1u, "jobs left (failedJobsHistoryLimit)");
+  expect_equal(how_ended(jobs(world).front()), "Failed", "end");
+  const CronJob now = cron_job(world);
+  expect(!now.status().last_successful_time(), "none was successful");
+  exit_with("0");
+  world.sleep(50min);
+  expect_equal(jobs(world).size(), 4u, "jobs, one of which has failed");
+}
+
+LOOKOUT_SIM_TEST(CronJobWorlds, LetOthersStartAJobInTheirName, calm()) {
+  world.start("cluster", run_cluster);
+  sleep_past_hour(world);
+  const CronJob tick = create(world, "@hourly", R"(,"suspend":true)", true);
+  // As `kubectl create job by-hand --from=cronjob/tick` does.
+  const auto draft = Job::draft("by-hand", "default");
+  draft["spec"].set(tick.spec().job_template().spec());
+  draft.metadata().annotations().set("cronjob.kubernetes.io/instantiate", "manual");
+  controller::set_controller_reference(tick, draft);
+  world.admin().resource<Job>("default").create(draft);
+  world.sleep(1min);
+  expect_equal(jobs(world).size(), 1u, "jobs");
+  expect(active(world).empty(), "it keeps no other from running");
+}
+
+}  // namespace
+}  // namespace lookout::cmd::cluster
