@@ -267,6 +267,11 @@ void write_json(JsonWriter& out, const YamlNode& node) {
   }
 }
 
+bool is_separator(std::string_view line) {
+  return line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\t' ||
+                                     line[3] == '\r' || line[3] == '\n');
+}
+
 }  // namespace
 
 const YamlNode* YamlNode::find(std::string_view key) const {
@@ -289,6 +294,36 @@ YamlTree::YamlTree(std::string_view text, const YamlLimits& limits) {
   }
   root_ = builder.root();
   if (root_ == nullptr) root_ = &nodes_.emplace_back();
+}
+
+YamlLimits manifest_limits() {
+  YamlLimits out;
+  out.depth = 200;
+  out.nodes = 2'000'000;
+  out.indicators = 10'000'000;
+  out.expanded_nodes = 2'000'000;
+  out.expanded_bytes = 64u << 20;
+  return out;
+}
+
+std::vector<YamlDocument> split_yaml_documents(std::string_view text) {
+  std::vector<YamlDocument> out(1);
+  int line_number = 0;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\n', start), text.size() - 1) + 1;
+    const std::string_view line = text.substr(start, end - start);
+    ++line_number;
+    if (is_separator(line)) {
+      out.push_back({"", line_number});
+      // The rest of the line may be content already.
+      out.back().text = std::string(3, ' ');
+      out.back().text += line.substr(3);
+    } else {
+      out.back().text += line;
+    }
+    start = end;
+  }
+  return out;
 }
 
 bool is_yaml_true(std::string_view word) {

@@ -15,6 +15,8 @@ void add_serve(CLI::App& app, Action& action);
 void add_get(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::string& metrics_listen,
                Action& action);
+void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action);
+void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_registry(CLI::App& app, const CommonFlags& flags, Action& action);
 void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_demo(CLI::App& app, Action& action);

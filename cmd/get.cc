@@ -4,12 +4,12 @@
 #include <memory>
 
 #include "cmd/commands.h"
+#include "cmd/object_name.h"
 #include "cmd/server_table.h"
 #include "lookout/api/detail/object_editor.h"
 #include "lookout/api/detail/yaml_writer.h"
 #include "lookout/api/status.h"
 #include "lookout/api/symbols.h"
-#include "lookout/base/ascii.h"
 
 namespace lookout::cmd {
 namespace {
@@ -21,12 +21,6 @@ struct GetFlags {
 };
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
-/// "pod/web-1", "deployment.apps/web".
-std::string name_of(const api::Resource& resource, const api::Object& object) {
-  return fmt::format("{}{}{}/{}", base::lower_case(resource.kind),
-                     resource.group.empty() ? "" : ".", resource.group, object.name());
-}
 
 /// Prints objects one after another, in one of the formats.
 class Printer {
@@ -46,7 +40,7 @@ class Printer {
   void object(const api::Object& object) {
     ++count_;
     if (format_ == "name") {
-      print(name_of(resource_, object) + "\n");
+      print(name_of(resource_, object.name()) + "\n");
       return;
     }
     const api::Object shown =

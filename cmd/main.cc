@@ -7,6 +7,8 @@ int main(int argc, char** argv) {
     add_serve(app, action);
     add_get(app, flags.connection, action);
     add_watch(app, flags.connection, flags.metrics_listen, action);
+    add_apply(app, flags.connection, action);
+    add_delete(app, flags.connection, action);
     add_registry(app, flags, action);
     add_bench(app, flags.connection, action);
     add_generate(app, action);

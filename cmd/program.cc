@@ -31,8 +31,9 @@ struct SomeCommandsOption {
 };
 
 std::vector<SomeCommandsOption> some_commands_options() {
-  const std::vector<std::string> clients = {
-      "get", "watch", "registry", "bench sync", "bench events", "bench informers", "bench soak"};
+  const std::vector<std::string> clients = {"get",          "watch",           "apply",
+                                            "delete",       "registry",        "bench sync",
+                                            "bench events", "bench informers", "bench soak"};
   return {{"--kubeconfig", clients},
           {"--context", clients},
           {"--server", clients},
@@ -98,6 +99,7 @@ int run_program(int argc, char** argv, AddCommands add_commands) {
       "Examples:\n"
       "  lookout demo                      # a controller and an informer at work, in a terminal\n"
       "  lookout serve                     # an API server at http://127.0.0.1:8001\n"
+      "  lookout apply -f config/          # create or change objects\n"
       "  lookout watch pods -A             # follow its pods\n"
       "  lookout watch pods -A --kubeconfig ~/.kube/config\n"
       "  lookout new website               # a controller project\n\n"

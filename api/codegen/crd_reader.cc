@@ -17,48 +17,6 @@ constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 // Structural schemas of real CRDs go about 20 deep.
 constexpr int kMaxDepth = 100;
 
-/// The schemas of whole pods, twenty deep in one document, are usual.
-YamlLimits limits() {
-  YamlLimits out;
-  out.depth = 2 * kMaxDepth;
-  out.nodes = 2'000'000;
-  out.indicators = 10'000'000;
-  out.expanded_nodes = 2'000'000;
-  out.expanded_bytes = 64u << 20;
-  return out;
-}
-
-struct Document {
-  std::string text;
-  int first_line = 1;
-};
-
-bool is_separator(std::string_view line) {
-  return line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\t' ||
-                                     line[3] == '\r' || line[3] == '\n');
-}
-
-/// The documents of a stream. As in kubectl, a line that begins with "---" separates.
-std::vector<Document> split_documents(std::string_view text) {
-  std::vector<Document> out(1);
-  int line_number = 0;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find('\n', start), text.size() - 1) + 1;
-    const std::string_view line = text.substr(start, end - start);
-    ++line_number;
-    if (is_separator(line)) {
-      out.push_back({"", line_number});
-      // The rest of the line may be content already.
-      out.back().text = std::string(3, ' ');
-      out.back().text += line.substr(3);
-    } else {
-      out.back().text += line;
-    }
-    start = end;
-  }
-  return out;
-}
-
 std::string_view text_of(const YamlNode* node) {
   return node != nullptr && node->kind == YamlNode::Kind::kScalar ? std::string_view(node->text)
                                                                   : std::string_view();
@@ -137,10 +95,10 @@ class Reader {
   explicit Reader(std::string_view file) : file_(file) {}
 
   std::vector<Crd> read(std::string_view text) {
-    for (const Document& document : split_documents(text)) {
+    for (const YamlDocument& document : split_yaml_documents(text)) {
       line_offset_ = document.first_line - 1;
       try {
-        const YamlTree tree(document.text, limits());
+        const YamlTree tree(document.text, manifest_limits());
         read_document(tree.root());
       } catch (const YamlError& e) {
         throw std::runtime_error(

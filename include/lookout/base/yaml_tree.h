@@ -50,6 +50,18 @@ struct YamlLimits {
   std::size_t expanded_bytes = 16u << 20;
 };
 
+/// Limits for manifests of Kubernetes objects: the schemas of whole pods, twenty levels deep in one
+/// CustomResourceDefinition, are usual.
+YamlLimits manifest_limits();
+
+/// One document of a text with several.
+struct YamlDocument {
+  std::string text;
+  int first_line = 1;
+};
+/// Splits a text at lines that begin with "---", as kubectl does.
+std::vector<YamlDocument> split_yaml_documents(std::string_view text);
+
 /// The first document of a text, as a tree. Resolves merge keys ("<<").
 class YamlTree {
  public:

@@ -1,0 +1,145 @@
+// lookout apply: server-side apply of manifests.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "cmd/commands.h"
+#include "cmd/manifests.h"
+#include "cmd/object_name.h"
+#include "lookout/api/status.h"
+#include "lookout/rest/discovery.h"
+
+namespace lookout::cmd {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct ApplyFlags {
+  std::vector<std::string> files;
+  std::string ns;
+  std::string field_manager = "lookout";
+  bool force = false;
+  bool dry_run = false;
+};
+
+/// How long the server may take to serve a kind whose definition was just applied.
+constexpr std::chrono::seconds kEstablishing{10};
+constexpr std::chrono::milliseconds kPause{100};
+
+/// The resources of the server by kind. Discovers them again while a definition is new.
+class Kinds {
+ public:
+  explicit Kinds(const rest::Client& client) : client_(client) {}
+
+  /// From now on, kinds may be about to appear.
+  void expect_more() { deadline_ = std::chrono::steady_clock::now() + kEstablishing; }
+
+  api::Resource resource_of(const api::Object& object) {
+    const api::GroupVersionKind kind = object.gvk();
+    for (;;) {
+      if (resources_.empty()) resources_ = rest::discover(client_);
+      for (const rest::ApiResource& one : resources_) {
+        const api::Resource& resource = one.resource;
+        if (resource.group == kind.group && resource.version == kind.version &&
+            resource.kind == kind.kind && one.has_verb("patch"))
+          return resource;
+      }
+      if (std::chrono::steady_clock::now() > deadline_) {
+        throw Error(fmt::format(
+            "the server has no kind {} in {}: is its CustomResourceDefinition installed?",
+            kind.kind, object.api_version()));
+      }
+      std::this_thread::sleep_for(kPause);
+      resources_.clear();
+    }
+  }
+
+ private:
+  const rest::Client& client_;
+  std::vector<rest::ApiResource> resources_;
+  std::chrono::steady_clock::time_point deadline_;
+};
+
+int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
+  const std::vector<Manifest> manifests = read_manifests(flags.files);
+  const rest::Client client{connection.config()};
+  Kinds kinds(client);
+  rest::ApplyOptions options;
+  options.field_manager = flags.field_manager;
+  options.force = flags.force;
+  options.dry_run = flags.dry_run;
+  bool failed = false;
+  bool conflicted = false;
+  for (const auto& [object, place] : manifests) {
+    try {
+      const api::Resource resource = kinds.resource_of(object);
+      std::string ns;
+      if (resource.namespaced) {
+        ns = !flags.ns.empty()      ? flags.ns
+             : !object.ns().empty() ? std::string(object.ns())
+                                    : client.config().default_namespace;
+      }
+      client.resource(resource, ns).apply(object, options);
+      fmt::print("{} serverside-applied{}\n", name_of(resource, object.name()),
+                 flags.dry_run ? " (server dry run)" : "");
+      std::fflush(stdout);
+      if (resource.kind == "CustomResourceDefinition") kinds.expect_more();
+    } catch (const std::exception& e) {
+      // Nothing else would succeed.
+      if (rest::is_connection_refused(e) || api::is_unauthorized(e)) throw;
+      fmt::print(stderr, "lookout: {}: {}\n", place, e.what());
+      failed = true;
+      conflicted = conflicted || api::is_conflict(e);
+    }
+  }
+  if (conflicted && !flags.force) {
+    fmt::print(stderr,
+               "lookout: other managers own these fields: leave the fields out, or take them over "
+               "with --force-conflicts\n");
+  }
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+
+void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("apply", "Create or change objects as manifests say (server-side apply)");
+  const auto flags = std::make_shared<ApplyFlags>();
+  command
+      ->add_option("-f,--filename", flags->files,
+                   "YAML or JSON, or a folder of such files; -: standard input; can be repeated")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("-n,--namespace", flags->ns,
+                   "The namespace of objects that name none (default: that of the context, or\n"
+                   "default); an object with another namespace is an error")
+      ->type_name("NS");
+  command
+      ->add_option("--field-manager", flags->field_manager,
+                   "The owner of the fields that the manifests set")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_flag("--force-conflicts", flags->force, "Take over fields that other managers own");
+  command->add_flag("--dry-run", flags->dry_run,
+                    "Let the server check the objects, and change nothing");
+  command->footer(
+      "Fields that this manager applied before and that are missing now are removed. Objects are\n"
+      "applied in the order of the files; an error of one does not keep the others from being\n"
+      "applied.\n\n"
+      "Examples:\n"
+      "  lookout apply -f web.yaml\n"
+      "  lookout apply -f config/ -n shop --dry-run\n"
+      "  kubectl create deployment web --image=web:2 --dry-run=client -o yaml | lookout apply -f "
+      "-");
+  command->callback([flags, &connection, &action] {
+    action = [flags, &connection] { return run(connection, *flags); };
+  });
+}
+
+}  // namespace lookout::cmd
