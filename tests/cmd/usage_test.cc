@@ -20,7 +20,8 @@ class Usage : public testing::Test {
 TEST_F(Usage, HelpOfEveryCommandHasExamples) {
   for (const Arguments& arguments :
        {Arguments{"--help"}, Arguments{"serve", "--help"}, Arguments{"get", "--help"},
-        Arguments{"watch", "-h"}, Arguments{"demo", "--help"}, Arguments{"registry", "--help"},
+        Arguments{"watch", "-h"}, Arguments{"apply", "-h"}, Arguments{"delete", "-h"},
+        Arguments{"demo", "--help"}, Arguments{"registry", "--help"},
         Arguments{"registry", "register", "-h"}, Arguments{"registry", "deregister", "-h"},
         Arguments{"registry", "get", "-h"}, Arguments{"registry", "ls", "-h"},
         Arguments{"registry", "watch", "-h"}, Arguments{"registry", "serve", "-h"},
@@ -47,6 +48,8 @@ TEST_F(Usage, EveryFlagIsThere) {
       {"watch",
        {"RESOURCE[.GROUP]", "NAME", "-n,", "-A,", "-l,", "--field-selector", "-o,", "table", "json",
         "--resync", "--exit-after-sync"}},
+      {"apply", {"-f,", "--field-manager", "--force-conflicts", "--dry-run"}},
+      {"delete", {"RESOURCE[.GROUP]", "NAME", "-n,", "--cascade", "background"}},
       {"demo", {"--for"}},
   };
   for (const auto& [command, names] : flags) {
@@ -71,6 +74,8 @@ std::vector<Arguments> commands() {
   return {{"serve"},
           {"get", "pods"},
           {"watch", "pods"},
+          {"apply", "-f", "a.yaml"},
+          {"delete", "pods", "web"},
           {"demo"},
           {"registry", "register", "web"},
           {"registry", "deregister", "web"},

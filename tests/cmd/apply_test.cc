@@ -1,0 +1,201 @@
+// lookout apply.
+#include <fstream>
+
+#include "lookout/k8s/core/v1.h"
+#include "tests/cmd/cmd_fixture.h"
+
+namespace lookout::cmd {
+namespace {
+
+using k8s::core::v1::ConfigMap;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Apply : public CmdTest {
+ protected:
+  std::string file(const std::string& name, const std::string& text) const {
+    const auto path = folder_ / name;
+    std::ofstream(path) << text;
+    return path.string();
+  }
+  test::ProgramResult apply(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "apply");
+    return lookout(arguments);
+  }
+  std::string colour(const std::string& name, const std::string& ns = "default") const {
+    const auto map = client_.resource<ConfigMap>(ns).find(name);
+    return map ? std::string(map->data()["colour"].as_string()) : "none";
+  }
+  static std::string map(const std::string& name, const std::string& colour,
+                         const std::string& metadata = "") {
+    return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + metadata +
+           "}\ndata: {colour: " + colour + "}\n";
+  }
+
+  test::TempDir folder_;
+};
+
+TEST_F(Apply, CreatesAndChanges) {
+  const std::string settings = file("settings.yaml", map("settings", "blue"));
+  const auto created = apply({"-f", settings});
+  EXPECT_EQ(created.status, 0) << created.errors;
+  EXPECT_EQ(created.output, "configmap/settings serverside-applied\n");
+  EXPECT_EQ(colour("settings"), "blue");
+  file("settings.yaml", map("settings", "green"));
+  EXPECT_EQ(apply({"-f", settings}).status, 0);
+  EXPECT_EQ(colour("settings"), "green");
+  const auto stored = client_.resource<ConfigMap>("default").get("settings");
+  ASSERT_EQ(stored.metadata().managed_fields().size(), 1u);
+  for (const auto entry : stored.metadata().managed_fields()) {
+    EXPECT_EQ(entry.manager(), "lookout");
+    EXPECT_EQ(entry.operation(), "Apply");
+  }
+}
+
+TEST_F(Apply, RemovesTheFieldsThatItNoLongerSets) {
+  apply({"-f", file("a.yaml", map("settings", "blue") + "binaryData: {more: aGVsbG8=}\n")});
+  const auto result = apply({"-f", file("a.yaml", map("settings", "blue"))});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  const auto stored = client_.resource<ConfigMap>("default").get("settings");
+  EXPECT_TRUE(stored.binary_data().empty());
+}
+
+TEST_F(Apply, TakesSeveralDocumentsListsAndFiles) {
+  const std::string several = file("several.yaml", "# two of them\n---\n" + map("one", "red") +
+                                                       "---\n" + map("two", "blue") + "---\n");
+  const std::string list =
+      file("list.json",
+           R"({"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap",)"
+           R"("metadata":{"name":"three"},"data":{"colour":"yes"}}]})");
+  const auto result = apply({"-f", several, "-f", list});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(
+      test::lines(result.output),
+      testing::ElementsAre("configmap/one serverside-applied", "configmap/two serverside-applied",
+                           "configmap/three serverside-applied"));
+  EXPECT_EQ(colour("three"), "yes");
+}
+
+TEST_F(Apply, TakesTheFilesOfAFolderInTheOrderOfTheirNames) {
+  file("20-b.yml", map("b", "red"));
+  file("10-a.yaml", map("a", "red"));
+  file("README.md", "not a manifest");
+  const auto result = apply({"-f", folder_.path().string()});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.output, "configmap/a serverside-applied\nconfigmap/b serverside-applied\n");
+}
+
+TEST_F(Apply, PutsObjectsWithoutANamespaceWhereItIsTold) {
+  create("namespaces", "", R"({"metadata":{"name":"shop"}})");
+  EXPECT_EQ(apply({"-n", "shop", "-f", file("a.yaml", map("a", "red"))}).status, 0);
+  EXPECT_EQ(colour("a", "shop"), "red");
+  EXPECT_EQ(apply({"-f", file("b.yaml", map("b", "red", ", namespace: shop"))}).status, 0);
+  EXPECT_EQ(colour("b", "shop"), "red");
+  const auto other =
+      apply({"-n", "default", "-f", file("c.yaml", map("c", "red", ", namespace: shop"))});
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.errors, AllOf(HasSubstr("c.yaml:1: "), HasSubstr("namespace")));
+}
+
+TEST_F(Apply, ReportsConflictsAndTakesFieldsOverOnDemand) {
+  client_.resource<ConfigMap>("default").apply(
+      api::Object::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},)"
+                         R"("data":{"colour":"red"}})"),
+      {.field_manager = "somebody"});
+  const std::string settings = file("settings.yaml", map("settings", "blue"));
+  const auto refused = apply({"-f", settings});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.errors,
+              AllOf(HasSubstr("settings.yaml:1: "), HasSubstr("conflict with \"somebody\""),
+                    HasSubstr("--force-conflicts")));
+  EXPECT_EQ(colour("settings"), "red");
+  EXPECT_EQ(apply({"-f", settings, "--force-conflicts"}).status, 0);
+  EXPECT_EQ(colour("settings"), "blue");
+}
+
+TEST_F(Apply, ChangesNothingInADryRun) {
+  const auto result = apply({"--dry-run", "-f", file("a.yaml", map("a", "red"))});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.output, "configmap/a serverside-applied (server dry run)\n");
+  EXPECT_EQ(colour("a"), "none");
+}
+
+TEST_F(Apply, GoesOnAfterAnError) {
+  const auto result =
+      apply({"-f", file("all.yaml", map("Bad_Name", "red") + "---\n" + map("good", "blue"))});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, HasSubstr("all.yaml:1: "));
+  EXPECT_EQ(colour("good"), "blue");
+}
+
+TEST_F(Apply, TakesAKindTogetherWithItsDefinition) {
+  const auto result = apply(
+      {"-f",
+       file("all.yaml",
+            "apiVersion: apiextensions.k8s.io/v1\n"
+            "kind: CustomResourceDefinition\n"
+            "metadata: {name: widgets.example.com}\n"
+            "spec:\n"
+            "  group: example.com\n"
+            "  scope: Cluster\n"
+            "  names: {kind: Widget, plural: widgets}\n"
+            "  versions:\n"
+            "  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, "
+            "x-kubernetes-preserve-unknown-fields: true}}}\n"
+            "---\n"
+            "apiVersion: example.com/v1\n"
+            "kind: Widget\n"
+            "metadata: {name: small}\n")});
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("widget.example.com/small serverside-applied\n"));
+}
+
+TEST_F(Apply, SaysThatAKindIsMissing) {
+  const auto result =
+      apply({"-f", file("a.yaml",
+                        "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: small}\n")});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, HasSubstr("no kind Widget in example.com/v1: is its "
+                                       "CustomResourceDefinition installed?"));
+}
+
+struct BadManifest {
+  const char* name;
+  std::string text;
+  std::string error;
+};
+void PrintTo(const BadManifest& bad, std::ostream* out) { *out << bad.name; }
+class BadManifests : public Apply, public testing::WithParamInterface<BadManifest> {};
+
+TEST_P(BadManifests, AreRefusedBeforeAnythingIsApplied) {
+  const std::string good = file("a-good.yaml", map("good", "blue"));
+  const auto result = apply({"-f", good, "-f", file("bad.yaml", GetParam().text)});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, HasSubstr(GetParam().error));
+  EXPECT_THAT(result.errors, testing::Not(HasSubstr("secret")));
+  EXPECT_EQ(colour("good"), "none");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cmd, BadManifests,
+    testing::Values(BadManifest{"NoYaml", "a: 1\nb: [secret\n", "bad.yaml:"},
+                    BadManifest{"NoObject", "---\n- secret\n", "bad.yaml:2: this is not an object"},
+                    BadManifest{"NoKind", "\napiVersion: v1\nsecret: 1\n",
+                                "bad.yaml:2: the object needs apiVersion and kind"},
+                    BadManifest{"NoName",
+                                "apiVersion: v1\nkind: Secret\ndata: {secret: c2VjcmV0}\n",
+                                "bad.yaml:1: the object needs metadata.name"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_F(Apply, NeedsFiles) {
+  EXPECT_EQ(apply({}).status, 2);
+  const auto missing = apply({"-f", (folder_ / "missing.yaml").string()});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_THAT(missing.errors, HasSubstr("missing.yaml cannot be read: No such file"));
+  const auto empty = apply({"-f", file("empty.yaml", "# nothing\n")});
+  EXPECT_EQ(empty.status, 1);
+  EXPECT_THAT(empty.errors, HasSubstr("no object"));
+}
+
+}  // namespace
+}  // namespace lookout::cmd
