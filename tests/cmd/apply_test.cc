@@ -24,7 +24,7 @@ class Apply : public CmdTest {
   }
   std::string colour(const std::string& name, const std::string& ns = "default") const {
     const auto map = client_.resource<ConfigMap>(ns).find(name);
-    return map ? std::string(map->data()["colour"].as_string()) : "none";
+    return map ? std::string(map.data()["colour"]) : "none";
   }
   static std::string map(const std::string& name, const std::string& colour,
                          const std::string& metadata = "") {

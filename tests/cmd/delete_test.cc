@@ -58,7 +58,7 @@ TEST_F(Delete, KeepsWhatTheObjectOwnsIfItIsTold) {
       test::eventually([&] { return !client_.resource<ConfigMap>("default").find("owner"); }));
   const auto owned = client_.resource<ConfigMap>("default").find("owned");
   ASSERT_TRUE(owned);
-  EXPECT_TRUE(owned->metadata().owner_references().empty());
+  EXPECT_TRUE(owned.metadata().owner_references().empty());
 }
 
 TEST_F(Delete, RefusesWrongUsage) {

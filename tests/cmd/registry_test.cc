@@ -191,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"register", "I", "--style", "dubbo", "--pod", "web-1"}, 2, "--endpoint"},
         Wrong{{"register", "I", "--style", "dubbo", "--pod", "web-1", "--endpoint", "x"},
               1,
-              "no provider's URL"},
+              "is not the URL of a provider"},
         Wrong{{"deregister", "--style", "dubbo", "--pod", "web-1"}, 2, "NAME"},
         Wrong{{"get", "--style", "dubbo", "/k", "-l", "a=b"}, 2, "--selector: keys are"},
         Wrong{{"watch", "--style", "dubbo", "/k", "--include-unready"}, 2, "--include-unready"},
