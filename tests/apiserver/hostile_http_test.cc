@@ -558,7 +558,7 @@ TEST_F(HostileHttp, CborIsNotServed) {
       http(port(), "PATCH", std::string(kConfigMaps) + "/a?fieldManager=me", "\xd9\xd9\xf7\xa0",
            {{"Content-Type", "application/apply-patch+cbor"}});
   EXPECT_EQ(applied.code, 415);
-  EXPECT_THAT(message_of(applied), HasSubstr("application/apply-patch+yaml"));
+  EXPECT_EQ(message_of(applied), "415: Unsupported Media Type");
   for (const char* query : {"", "?watch=1"}) {
     EXPECT_EQ(
         http(port(), "GET", std::string(kConfigMaps) + query, "", {{"Accept", "application/cbor"}})

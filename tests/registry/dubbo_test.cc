@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(, DubboUnreadableTest,
                          testing::Values(Unreadable{"NoBase64", "%%%%", "base64url"},
                                          Unreadable{"StandardAlphabet", "W3si+/==", "base64url"},
                                          Unreadable{"NoJson", base64url("[oops"), "at byte"},
-                                         Unreadable{"NoArray", base64url("{}"), "no array"},
+                                         Unreadable{"NoArray", base64url("{}"), "not an array"},
                                          Unreadable{"Deep", base64url(std::string(100000, '[')),
                                                     "deep"}),
                          [](const auto& test) { return test.param.what; });

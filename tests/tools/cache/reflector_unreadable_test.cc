@@ -50,7 +50,8 @@ TEST_F(ReflectorUnreadableTest, TheLastKnownStateStays) {
   EXPECT_FALSE(reflector_->live());
   EXPECT_EQ(reflector_->stats().unreadable, 1u);
   EXPECT_EQ(reflector_->stats().skipped, 1u);
-  EXPECT_THAT(errors_, ElementsAre(AllOf(HasSubstr("1 of the objects"), HasSubstr("a/x"))));
+  EXPECT_THAT(errors_,
+              ElementsAre(AllOf(HasSubstr("1 of the server's objects"), HasSubstr("a/x"))));
 }
 
 TEST_F(ReflectorUnreadableTest, WithoutANameNothingIsTakenForDeleted) {
