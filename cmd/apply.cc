@@ -87,7 +87,7 @@ int run(const ConnectionFlags& connection, const ApplyFlags& flags) {
       fmt::print("{} serverside-applied{}\n", name_of(resource, object.name()),
                  flags.dry_run ? " (server dry run)" : "");
       std::fflush(stdout);
-      if (resource.kind == "CustomResourceDefinition") kinds.expect_more();
+      if (!flags.dry_run && resource.kind == "CustomResourceDefinition") kinds.expect_more();
     } catch (const std::exception& e) {
       // Nothing else would succeed.
       if (rest::is_connection_refused(e) || api::is_unauthorized(e)) throw;

@@ -365,8 +365,8 @@ inline std::size_t write_field_set_name(std::uint8_t* out, std::string_view name
     return n + name.size();
   }
   const std::uint8_t code = field_set_code(number);
-  out[0] =
-      static_cast<std::uint8_t>(code != kNoShortCode ? code << 1 : kSetSymbol + (number >> 8 << 1));
+  out[0] = static_cast<std::uint8_t>(code != kNoShortCode ? std::size_t{code} << 1
+                                                          : kSetSymbol + (number >> 8 << 1));
   out[1] = static_cast<std::uint8_t>(number);
   return code != kNoShortCode ? 1 : 2;
 }
