@@ -57,8 +57,9 @@ auto has_key(std::string_view ns, std::string_view name) {
       [ns, name](const api::Object& object) { return object.name() == name && object.ns() == ns; };
 }
 
-/// Asks for the part of an object in which its key lies. (Null may be asked for, too.)
+/// Asks for the part of an object in which its key lies.
 void prefetch(const api::detail::ObjectHeader* header) {
+  if (header == nullptr) return;
   constexpr std::size_t kLine = 64;
   __builtin_prefetch(header);
   __builtin_prefetch(reinterpret_cast<const char*>(header) + kLine);
