@@ -1,5 +1,8 @@
 #include "tests/apiserver/storage/storage_client.h"
 
+#include "lookout/api/status.h"
+#include "tests/support/eventually.h"
+
 namespace lookout::apiserver::storage {
 namespace {
 
@@ -73,6 +76,18 @@ void WatchReader::request_bookmark() {
     co_return;
   };
   thread_.run(request());
+}
+
+bool StorageClient::wait_until_served() {
+  return test::eventually([&] {
+    try {
+      list("");
+      return true;
+    } catch (const api::StatusError& e) {
+      if (!api::is_too_many_requests(e)) throw;
+      return false;
+    }
+  });
 }
 
 StorageClient::Page StorageClient::list(std::string key, ListOptions options, bool recursive) {

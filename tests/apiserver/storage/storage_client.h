@@ -99,6 +99,9 @@ class StorageClient {
     std::vector<api::Object> objects;
   };
   Page list(std::string key, ListOptions options = {}, bool recursive = true);
+  /// Waits until lists are served: a cache that fills slowly refuses them first. False if that takes
+  /// very long.
+  bool wait_until_served();
 
   std::unique_ptr<WatchReader> watch(std::string key, WatchOptions options, bool recursive = true) {
     return std::make_unique<WatchReader>(storage_, std::move(key), recursive, std::move(options));

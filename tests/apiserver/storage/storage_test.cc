@@ -58,7 +58,7 @@ class StorageTest : public testing::TestWithParam<BackendKind> {
   }
 
   /// Until what has been written is known to everybody.
-  void settle() { client_->list(""); }
+  void settle() { ASSERT_TRUE(client_->wait_until_served()); }
   void forget(Revision revision) { GetParam().forget(*backend_, revision); }
 
   StorageClient& pods() { return *client_; }
@@ -658,7 +658,7 @@ TEST_P(StorageTest, WatchersSeeAllChangesOfManyWritersInOrder) {
   constexpr int kEach = 200;
   std::vector<std::unique_ptr<WatchReader>> watches;
   for (int i = 0; i < 8; ++i) watches.push_back(pods().watch("", {}));
-  std::vector<std::thread> writers;
+  std::vector<std::jthread> writers;
   for (int w = 0; w < kWriters; ++w) {
     writers.emplace_back([&, w] {
       StorageClient client(backend_->resource("pods"));
@@ -677,7 +677,6 @@ TEST_P(StorageTest, WatchersSeeAllChangesOfManyWritersInOrder) {
       ASSERT_EQ(events[i].object.resource_version(), std::to_string(events[i].revision));
     }
   }
-  for (auto& writer : writers) writer.join();
 }
 
 std::unique_ptr<Backend> memory_backend(std::size_t history) {

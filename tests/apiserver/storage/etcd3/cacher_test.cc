@@ -163,6 +163,7 @@ class ProgressTest : public CacherTest {
 
   /// The watch has been created, and may be asked.
   void be_ready() {
+    ASSERT_TRUE(pods_->wait_until_served());
     ASSERT_TRUE(eventually([&] {
       pods_->list("");
       return etcd_.progress_requests() > 0;
