@@ -191,7 +191,7 @@ class WrongAnswerTest : public testing::TestWithParam<Wrong> {};
 TEST_P(WrongAnswerTest, IsAClearError) {
   GrpcServer server(GetParam().script);
   EtcdOptions options = options_for({server.url()});
-  options.request_timeout = std::chrono::seconds(30);
+  options.request_timeout = std::chrono::seconds(2);
   EtcdClient client(options);
   try {
     client.range("/a");
