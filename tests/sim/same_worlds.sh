@@ -33,6 +33,9 @@ same() {
   fi
 }
 
+# common A B: the lines of A whose seeds (the second word) are in B.
+common() { awk 'NR == FNR { seeds[$2]; next } $2 in seeds' "$2" "$1"; }
+
 # sources: what the program is built from; empty outside of a checkout.
 sources() {
   local head
@@ -58,9 +61,12 @@ name=$(basename "$program")
 sources > "$dir/sources"
 mkdir -p "$build/worlds"
 cp "$dir/sources" "$build/worlds/$name.sources"
-cp "$dir/first" "$build/worlds/$name.$seeds"
-for other in "$build"/../*/worlds/"$name.$seeds"; do
-  if [[ $other -ef $build/worlds/$name.$seeds ]] || ! cmp -s "$dir/sources" "${other%".$seeds"}.sources"; then continue; fi
-  [[ ! -s $dir/sources ]] || same "$dir/first" "$other" "this build and of $(dirname "$(dirname "$other")")"
+cp "$dir/first" "$build/worlds/$name.digests"
+for other in "$build"/../*/worlds/"$name.digests"; do
+  if [[ $other -ef $build/worlds/$name.digests ]] || ! cmp -s "$dir/sources" "${other%.digests}.sources"; then continue; fi
+  # Each build may have run other seeds.
+  common "$dir/first" "$other" > "$dir/ours"
+  common "$other" "$dir/first" > "$dir/theirs"
+  [[ ! -s $dir/sources ]] || same "$dir/ours" "$dir/theirs" "this build and of $(dirname "$(dirname "$other")")"
 done
 exit "$status"
