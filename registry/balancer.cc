@@ -33,9 +33,11 @@ void Balancer::State::follow(const InstanceSetPtr& set) {
   changed.notify_all();
 }
 
-Balancer::Balancer(Discovery& discovery, const std::string& service, BalancerPolicy policy)
-    : state_(std::make_unique<State>(service, first_set(discovery, service, policy), policy,
-                                     policy.seed ? *policy.seed : random_seed())) {
+Balancer::Balancer(Discovery& discovery, const std::string& service, BalancerPolicy policy) {
+  // Before discovery begins, which draws random numbers of its own: compilers do not agree on which of
+  // two arguments comes first.
+  const std::uint64_t seed = policy.seed ? *policy.seed : random_seed();
+  state_ = std::make_unique<State>(service, first_set(discovery, service, policy), policy, seed);
   state_->subscription = discovery.follow(
       service, [state = state_.get()](const InstanceSetPtr& set) { state->follow(set); });
   if (!policy.cold_start_file.empty()) {
