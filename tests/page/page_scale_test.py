@@ -103,6 +103,7 @@ class ScaleTest:
     def run(self):
         self.has_few_rows_in_the_document()
         self.bursts_end_right()
+        self.rows_may_go_before_the_next_frame()
         self.draws_once_however_many_updates_come()
         self.the_keyboard_reaches_every_row()
         self.an_address_says_what_is_shown()
@@ -120,6 +121,23 @@ class ScaleTest:
         self.is_drawn()
         assert 0 < self.rows("#services") <= MOST_ROWS, self.rows("#services")
         assert self.browser.run("return document.querySelectorAll('*').length") < 1500
+
+    def rows_may_go_before_the_next_frame(self):
+        """A list is drawn, because it was scrolled, after an update that takes away what it shows."""
+        self.browser.run("""
+            const service = services.get('web');
+            const [key] = instanceList.rows.keys();
+            const instance = service.instances.get(key);
+            service.instances.delete(key);
+            instanceList.draw(null);
+            services.delete('web');
+            instanceList.draw(null);
+            serviceList.draw(null);
+            services.set('web', service);
+            service.instances.set(key, instance);
+            dirty.all = true;
+            schedule();""")
+        self.is_drawn()
 
     def bursts_end_right(self):
         rng = random.Random(1)

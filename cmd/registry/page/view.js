@@ -56,6 +56,7 @@ const picksText = (rates) => rates && rates[3] > 0 ? number(rates[0]) + ' picks/
 
 function updateService(row, name) {
   const service = services.get(name);
+  if (!service) return;  // it went after the last frame; the next one takes the row away
   row.handle.href = linkTo({service: name});
   say(row.count, countText(service));
   row.count.classList.toggle('short', service.states.ready < service.total || service.total === 0);
@@ -99,7 +100,8 @@ function whyNot(service, instance) {
 
 function updateInstance(row, key) {
   const service = services.get(place.service);
-  const instance = service.instances.get(key);
+  const instance = service && service.instances.get(key);
+  if (!instance) return;  // it went after the last frame; the next one takes the row away
   const state = stateOf(service, instance);
   const why = whyNot(service, instance);
   const changed = row.instance !== null && (row.instance !== instance || row.state !== state);
