@@ -1,5 +1,7 @@
 #include "rest/curl_multi.h"
 
+#include <fcntl.h>
+
 #include <boost/asio/defer.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -12,14 +14,32 @@ namespace lookout::rest::detail {
 using boost::asio::posix::stream_descriptor;
 
 /// A socket of libcurl's that is being waited for. libcurl opens and closes it; the descriptor only
-/// borrows the number.
+/// borrows the number. That is not safe while the socket is being connected, because libcurl may
+/// close it without a word: until then, the descriptor has a number of its own.
 struct CurlMulti::Socket {
-  Socket(const Strand& strand, curl_socket_t fd) : descriptor(strand, fd) {}
-  ~Socket() {
-    if (descriptor.is_open()) descriptor.release();
+  Socket(const Strand& strand, curl_socket_t number, bool is_connecting)
+      : fd(number), descriptor(strand) {
+    const int own = is_connecting ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    connecting = own >= 0;
+    descriptor.assign(connecting ? own : fd);
+  }
+  ~Socket() { leave(); }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  void leave() {
+    if (!descriptor.is_open()) return;
+    boost::system::error_code ignored;
+    if (connecting) {
+      descriptor.close(ignored);
+    } else {
+      descriptor.release();
+    }
   }
 
+  const curl_socket_t fd;
   stream_descriptor descriptor;
+  bool connecting = false;
   int wanted = 0;  // CURL_POLL_*
   bool reading = false;
   bool writing = false;
@@ -117,20 +137,32 @@ int CurlMulti::on_socket(CURL*, curl_socket_t fd, int what, void* self_pointer, 
 }
 
 void CurlMulti::want(curl_socket_t fd, int what) {
-  const auto found = sockets_.find(fd);
+  auto found = sockets_.find(fd);
   if (what == CURL_POLL_REMOVE) {
     if (found == sockets_.end()) return;
     found->second->wanted = 0;
+    if (found->second->connecting) {
+      forget(fd);
+      open_.erase(fd);
+      if (owner_.on_given_up) owner_.on_given_up(fd);
+      return;
+    }
     // Its connection is idle, or libcurl closes it next, and says so. What the next request waits
     // for is being waited for already.
     if (open_.count(fd) == 0) forget(fd);
     return;
   }
+  // libcurl does not read from a socket before it is connected.
+  const bool connecting = (what & CURL_POLL_IN) == 0 && open_.count(fd) != 0;
+  if (found != sockets_.end() && found->second->connecting && !connecting) {
+    forget(fd);
+    found = sockets_.end();
+  }
   std::shared_ptr<Socket> socket;
   if (found != sockets_.end()) {
     socket = found->second;
   } else {
-    socket = std::make_shared<Socket>(strand_, fd);
+    socket = std::make_shared<Socket>(strand_, fd, connecting);
     sockets_.emplace(fd, socket);
   }
   socket->wanted = what;
@@ -138,8 +170,14 @@ void CurlMulti::want(curl_socket_t fd, int what) {
 }
 
 void CurlMulti::opened(curl_socket_t fd) {
+  // The number of a socket that was closed without a word: libcurl believes that we wait for it.
+  const auto before = sockets_.find(fd);
+  const int wanted = before == sockets_.end() ? 0 : before->second->wanted;
   forget(fd);
-  guarded([&] { open_.insert(fd); });
+  guarded([&] {
+    open_.insert(fd);
+    if (wanted != 0) want(fd, wanted);
+  });
 }
 
 void CurlMulti::closed(curl_socket_t fd) {
@@ -151,7 +189,7 @@ void CurlMulti::forget(curl_socket_t fd) {
   const auto found = sockets_.find(fd);
   if (found == sockets_.end()) return;
   // libcurl may close the number next: the descriptor must forget it now, pending waits or not.
-  found->second->descriptor.release();
+  found->second->leave();
   sockets_.erase(found);
 }
 
@@ -188,7 +226,7 @@ void CurlMulti::wait(const std::shared_ptr<Socket>& socket, stream_descriptor::w
         // Do not wait again for an event that is no longer wanted.
         if ((socket->wanted & (read ? CURL_POLL_IN : CURL_POLL_OUT)) == 0) return;
         const int events = error ? CURL_CSELECT_ERR : read ? CURL_CSELECT_IN : CURL_CSELECT_OUT;
-        self->act(socket->descriptor.native_handle(), events);
+        self->act(socket->fd, events);
         if (socket->descriptor.is_open()) self->watch(socket);
       });
 }

@@ -30,11 +30,15 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
 
   /// Called after libcurl has made its callbacks: readers may be woken now.
   using OnActed = std::function<void()>;
+  /// A socket that opened() has told was given up before it was connected. libcurl 7.88 closes such
+  /// sockets without calling CURLOPT_CLOSESOCKETFUNCTION; the number may be somebody else's now.
+  using OnGivenUp = std::function<void(curl_socket_t fd)>;
 
   struct Owner {
     OnDone on_done;
     OnFailure on_failure;
     OnActed on_acted;
+    OnGivenUp on_given_up;
   };
 
   static std::shared_ptr<CurlMulti> create(Strand strand, Owner owner);
@@ -51,8 +55,8 @@ class CurlMulti : public std::enable_shared_from_this<CurlMulti> {
   /// what it has read if the buffer of one of them is full, and may go on only when more comes over
   /// that socket. The end of an answer could wait for ever.
   void look_for_held_input();
-  /// libcurl has opened a socket whose end closed() will tell: it stays registered while its
-  /// connection is idle.
+  /// libcurl has opened a socket. Once it is connected, closed() will tell its end, and it stays
+  /// registered while its connection is idle.
   void opened(curl_socket_t fd);
   /// The socket is about to be closed.
   void closed(curl_socket_t fd);

@@ -154,9 +154,9 @@ class CurlTransfers {
 
   std::shared_ptr<CurlMulti> create_multi() {
     return CurlMulti::create(
-        strand_,
-        {[this](CURL* easy, CURLcode result) { done(easy, result); },
-         [this](const std::string& why) { fail_all(Kind::kBroken, why); }, [this] { acted(); }});
+        strand_, {[this](CURL* easy, CURLcode result) { done(easy, result); },
+                  [this](const std::string& why) { fail_all(Kind::kBroken, why); },
+                  [this] { acted(); }, [this](curl_socket_t fd) { monitor_->closed(fd); }});
   }
 
   /// Whether a request shares its connection with no other while it lasts. libcurl 7.88 may never

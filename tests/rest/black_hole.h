@@ -48,6 +48,15 @@ class BlackHole {
   BlackHole& operator=(const BlackHole&) = delete;
 
   int port() const { return port_; }
+  /// Lets the next one connect; nobody answers. The one after that does not get in.
+  void let_one_in() {
+    // (Their own attempt would be the next one.)
+    for (; fds_.size() > 1; fds_.pop_back()) close(fds_.back());
+    for (int fd = 0; fd >= 0;) {
+      fd = accept4(fds_[0], nullptr, nullptr, SOCK_CLOEXEC);
+      if (fd >= 0) close(fd);
+    }
+  }
   /// Whether somebody tries to connect.
   bool reached() const { return attempts() > own_attempts_; }
 

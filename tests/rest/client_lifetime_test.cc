@@ -1,12 +1,16 @@
 // Clients, watches and event loops that go while something still waits for them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/use_future.hpp>
 #include <future>
 
+#include "tests/rest/black_hole.h"
 #include "tests/rest/client_testing.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
@@ -217,6 +221,98 @@ TEST_F(ClientLifetimeTest, AStopEndsTheBlockingWaitForAnEvent) {
     EXPECT_EQ(kind_thrown([&] { watch.next(stop); }), Kind::kCancelled);
   });
   waiter.request_stop();
+}
+
+// libcurl closes a socket that is not connected yet without a word. Its number may be somebody
+// else's next, on the same event loop.
+struct End {
+  const char* name;
+  Kind kind;
+};
+void PrintTo(const End& end, std::ostream* out) { *out << end.name; }
+
+const End kRefused{"Refused", Kind::kRefused};
+const End kStopped{"Stopped", Kind::kCancelled};
+const End kLate{"Late", Kind::kUnreachable};
+
+class GivenUpTest : public testing::TestWithParam<End> {
+ protected:
+  static bool is(const End& end) { return GetParam().name == end.name; }
+};
+
+TEST_P(GivenUpTest, AConnectionThatIsGivenUpWhileItIsMadeLeavesItsNumberToOthers) {
+  using boost::asio::posix::stream_descriptor;
+  set_up_what_clients_share();
+  BlackHole hole;
+  const auto loop = std::make_shared<EventLoop>(1);
+  rest::Config config;
+  config.server = "http://127.0.0.1:" + std::to_string(is(kRefused) ? free_port() : hole.port());
+  std::optional<Client> client(Client(config, loop));
+  const ResourceMark resources;
+  std::stop_source stop;
+  auto call = std::async(std::launch::async, [&] {
+    rest::CallOptions options;
+    options.stop = stop.get_token();
+    if (is(kLate)) options.timeout = std::chrono::milliseconds(100);
+    return kind_thrown([&] { client->resource<Pod>("default").get("web", {}, options); });
+  });
+  if (is(kStopped)) {
+    EXPECT_TRUE(eventually([&] { return hole.reached(); }));
+    stop.request_stop();
+  }
+  EXPECT_EQ(get(std::move(call)), GetParam().kind);
+  resources.expect_return();
+
+  std::atomic<int> rung{0};
+  std::vector<stream_descriptor> others;
+  for (int i = 0; i < 16; ++i) {
+    others.emplace_back(loop->context(), eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+        .async_wait(stream_descriptor::wait_read, [&rung](boost::system::error_code error) {
+          if (!error) ++rung;
+        });
+  }
+  client.reset();
+  for (auto& other : others) eventfd_write(other.native_handle(), 1);
+  EXPECT_TRUE(eventually([&] { return rung == 16; }, std::chrono::seconds(10)))
+      << "only " << rung << " are still waited for";
+}
+
+INSTANTIATE_TEST_SUITE_P(, GivenUpTest, testing::Values(kRefused, kStopped, kLate),
+                         [](const auto& test) { return test.param.name; });
+
+// A server that stays silent loses its connections, and nobody else.
+TEST(GivenUpSocket, ItsNumberIsNotTakenForAConnectionOfTheClient) {
+  BlackHole hole;
+  rest::Config config;
+  config.server = "http://127.0.0.1:" + std::to_string(hole.port());
+  config.keepalive.probe_after = std::chrono::milliseconds(100);
+  config.keepalive.probe_timeout = std::chrono::milliseconds(100);
+  boost::asio::io_context context;
+  boost::asio::ip::tcp::acceptor acceptor(context, {boost::asio::ip::address_v4::loopback(), 0});
+  const Client client(config);
+  std::stop_source stop;
+  auto call = std::async(std::launch::async, [&] {
+    return kind_thrown(
+        [&] { client.resource<Pod>("default").get("web", {}, {.stop = stop.get_token()}); });
+  });
+  EXPECT_TRUE(eventually([&] { return hole.reached(); }));
+  stop.request_stop();
+  EXPECT_EQ(get(std::move(call)), Kind::kCancelled);
+
+  std::vector<boost::asio::ip::tcp::socket> others;
+  for (int i = 0; i < 8; ++i) {
+    others.emplace_back(context).connect(acceptor.local_endpoint());
+    others.push_back(acceptor.accept());
+  }
+  hole.let_one_in();
+  // (It is asked again over another connection, which is not made.)
+  const rest::CallOptions options{.timeout = std::chrono::seconds(1)};
+  EXPECT_NE(kind_thrown([&] { client.resource<Pod>("default").get("web", {}, options); }),
+            std::nullopt);
+  for (auto& other : others) {
+    char byte = 0;
+    EXPECT_EQ(recv(other.native_handle(), &byte, 1, MSG_DONTWAIT), -1) << "it was shut down";
+  }
 }
 
 TEST_F(ClientLifetimeTest, AStreamOfNoWatchMayBeLetGoOf) {

@@ -58,7 +58,8 @@ TEST(CurlMultiTest, ASocketThatCannotBeWaitedForEndsTheTransfers) {
                    multi->remove(easy);
                    failed.set_value(why);
                  },
-                 [] {}});
+                 [] {},
+                 {}});
     EXPECT_EQ(multi->add(easy), CURLM_OK);
   });
   EXPECT_NE(test::get(failed.get_future()), "");
