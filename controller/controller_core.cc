@@ -296,6 +296,20 @@ std::shared_ptr<PriorityQueue> make_queue(const ControllerOptions& options,
 
 }  // namespace
 
+std::shared_ptr<ControllerCore> ControllerCore::create(ControllerSpec spec, Environment environment,
+                                                       unsigned default_concurrency,
+                                                       std::shared_ptr<Clock> clock) {
+  const std::shared_ptr<ControllerCore> core(new ControllerCore(
+      std::move(spec), std::move(environment), default_concurrency, std::move(clock)));
+  if (!std::holds_alternative<ReconcileFunction>(core->reconcile_)) {
+    // Sources add requests before run() begins.
+    core->queue_->on_ready([weak = std::weak_ptr(core)] {
+      if (const auto self = weak.lock()) self->pump_soon();
+    });
+  }
+  return core;
+}
+
 ControllerCore::ControllerCore(ControllerSpec spec, Environment environment,
                                unsigned default_concurrency, std::shared_ptr<Clock> clock)
     : options_(std::move(spec.options)),
@@ -446,9 +460,6 @@ Awaitable<void> ControllerCore::run(std::stop_token stop) {
     co_await on_thread(clock_, work_all);
     co_return;
   }
-  queue_->on_ready([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->pump_soon();
-  });
   boost::asio::post(strand_, [self = shared_from_this()] {
     self->accepting_ = true;
     self->pump();

@@ -26,8 +26,9 @@ namespace lookout::controller::detail {
 
 class ControllerCore : public metrics::Source, public std::enable_shared_from_this<ControllerCore> {
  public:
-  ControllerCore(ControllerSpec spec, Environment environment, unsigned default_concurrency,
-                 std::shared_ptr<Clock> clock);
+  static std::shared_ptr<ControllerCore> create(ControllerSpec spec, Environment environment,
+                                                unsigned default_concurrency,
+                                                std::shared_ptr<Clock> clock);
 
   const std::string& name() const { return options_.name; }
   const ControllerOptions& options() const { return options_; }
@@ -52,6 +53,9 @@ class ControllerCore : public metrics::Source, public std::enable_shared_from_th
   void collect(std::vector<metrics::Sample>& out) const override;
 
  private:
+  ControllerCore(ControllerSpec spec, Environment environment, unsigned default_concurrency,
+                 std::shared_ptr<Clock> clock);
+
   class KindSource;
   class Deadline;
   struct Stats {

@@ -177,8 +177,8 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
         }
         if (stopping_) throw InvalidArgument("the manager is stopping: no controller can be added");
       }
-      core = std::make_shared<ControllerCore>(std::move(spec), std::move(environment),
-                                              options_.concurrency, clock_);
+      core = ControllerCore::create(std::move(spec), std::move(environment), options_.concurrency,
+                                    clock_);
       if (core->options().stuck_after.count() > 0) {
         health_.add("controller/" + core->name(),
                     [weak = std::weak_ptr(core)]() -> std::optional<std::string> {
