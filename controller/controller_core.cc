@@ -299,8 +299,8 @@ std::shared_ptr<PriorityQueue> make_queue(const ControllerOptions& options,
 std::shared_ptr<ControllerCore> ControllerCore::create(ControllerSpec spec, Environment environment,
                                                        unsigned default_concurrency,
                                                        std::shared_ptr<Clock> clock) {
-  const std::shared_ptr<ControllerCore> core(new ControllerCore(
-      std::move(spec), std::move(environment), default_concurrency, std::move(clock)));
+  std::shared_ptr<ControllerCore> core(new ControllerCore(std::move(spec), std::move(environment),
+                                                          default_concurrency, std::move(clock)));
   if (!std::holds_alternative<ReconcileFunction>(core->reconcile_)) {
     // Sources add requests before run() begins.
     core->queue_->on_ready([weak = std::weak_ptr(core)] {
