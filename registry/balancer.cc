@@ -34,8 +34,8 @@ void Balancer::State::follow(const InstanceSetPtr& set) {
 }
 
 Balancer::Balancer(Discovery& discovery, const std::string& service, BalancerPolicy policy) {
-  // Before discovery begins, which draws random numbers of its own: compilers do not agree on which of
-  // two arguments comes first.
+  // Before discovery begins, which draws random numbers, too: as arguments, the two would be
+  // evaluated in an order that depends on the compiler.
   const std::uint64_t seed = policy.seed ? *policy.seed : random_seed();
   state_ = std::make_unique<State>(service, first_set(discovery, service, policy), policy, seed);
   state_->subscription = discovery.follow(

@@ -1,6 +1,7 @@
 #include "rest/curl_multi.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <boost/asio/defer.hpp>
 #include <boost/asio/post.hpp>
@@ -21,7 +22,11 @@ struct CurlMulti::Socket {
       : fd(number), descriptor(strand) {
     const int own = is_connecting ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
     connecting = own >= 0;
-    descriptor.assign(connecting ? own : fd);
+    boost::system::error_code error;
+    descriptor.assign(connecting ? own : fd, error);
+    if (!error) return;
+    if (connecting) ::close(own);
+    throw boost::system::system_error(error);
   }
   ~Socket() { leave(); }
   Socket(const Socket&) = delete;
@@ -144,7 +149,7 @@ void CurlMulti::want(curl_socket_t fd, int what) {
     if (found->second->connecting) {
       forget(fd);
       open_.erase(fd);
-      if (owner_.on_given_up) owner_.on_given_up(fd);
+      owner_.on_given_up(fd);
       return;
     }
     // Its connection is idle, or libcurl closes it next, and says so. What the next request waits

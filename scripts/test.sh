@@ -68,7 +68,11 @@ may_skip=(
 
 minutes() { echo $((($(date +%s) - LOOKOUT_TEST_STARTED) / 60)); }
 out_of_time() { [[ -n ${LOOKOUT_TEST_UNTIL:-} ]] && (($(date +%s) >= LOOKOUT_TEST_UNTIL)); }
-left_out() { echo "*** $1: ${2:-}left out for want of time, after $(minutes) minutes: run scripts/test.sh $1 ***"; }
+omitted=''
+left_out() {
+  omitted=', but for what was left out'
+  echo "*** $1: ${2:-}left out for want of time, after $(minutes) minutes: run scripts/test.sh $1 ***"
+}
 
 # run_tests PRESET [CTEST-OPTION...]: each test runs once. One that fails once has a defect, or finds
 # one. Most tests wait more than they compute, so there are more at once than processors.
@@ -286,7 +290,7 @@ for stage in "$@"; do
     continue
   fi
   echo "=== $stage"
-  SECONDS=0
+  SECONDS=0 omitted=''
   "stage_$stage"
-  echo "=== $stage: ok, $SECONDS s"
+  echo "=== $stage: ok$omitted, $SECONDS s"
 done

@@ -58,8 +58,7 @@ TEST(CurlMultiTest, ASocketThatCannotBeWaitedForEndsTheTransfers) {
                    multi->remove(easy);
                    failed.set_value(why);
                  },
-                 [] {},
-                 {}});
+                 [] {}, [](curl_socket_t) {}});
     EXPECT_EQ(multi->add(easy), CURLM_OK);
   });
   EXPECT_NE(test::get(failed.get_future()), "");
