@@ -95,6 +95,8 @@ run_tests() {
     printf '*** Skipped, though everything is there that they need: ***\n%s\n' "$skipped"
     outcome=1
   fi
+  # Once more what failed, and why, because a log may be read from its end.
+  ((outcome == 0)) || grep -E -A 6 ': Failure$|^\[  FAILED  \] [^0-9]|^The following tests FAILED' "$log" | tail -n 120
   return "$outcome"
 }
 

@@ -303,10 +303,12 @@ Awaitable<Client::Answer> Client::carry_out(const Request& request) {
   const bool reads = request.kind == Kind::kRead;
   std::string refused;
   bool renewed = false;
+  std::string earlier;  // why the attempt before this one failed
   for (std::size_t tries = 1;; ++tries) {
     const Member member = request.only != nullptr ? request.only : members_.current();
     std::string shown;
     std::exception_ptr failure;
+    std::string why;
     bool again = false;
     try {
       std::string no_longer = refused;
@@ -319,6 +321,7 @@ Awaitable<Client::Answer> Client::carry_out(const Request& request) {
       co_return answer;
     } catch (const EtcdError& e) {
       failure = std::current_exception();
+      why = e.what();
       if (e.is_bad_token() && !options_.username.empty() && !renewed) {
         forget_token(shown);
         refused = shown;
@@ -330,6 +333,11 @@ Awaitable<Client::Answer> Client::carry_out(const Request& request) {
       }
     } catch (const TransportError& e) {
       failure = std::current_exception();
+      why = e.what();
+      // The time may end during any attempt. What is wrong is what the one before it met.
+      if (e.kind() == TransportError::Kind::kTimeout && !earlier.empty())
+        failure = std::make_exception_ptr(
+            TransportError(e.kind(), why + "; the attempt before it: " + earlier));
       if (rest::is_transient(e)) {
         members_.leave(member, e.what());
         again = (reads || was_not_begun(e)) && request.only == nullptr;
@@ -339,6 +347,7 @@ Awaitable<Client::Answer> Client::carry_out(const Request& request) {
     const bool pause = tries % members_.count() == 0 && !(renewed && tries == 1);
     const auto now = steady_clock::now();
     if (!again || now + (pause ? kPause : kPause * 0) >= deadline) std::rethrow_exception(failure);
+    earlier = std::move(why);
     if (pause) {
       AsyncEvent bell(co_await boost::asio::this_coro::executor);
       co_await bell.wait(now + kPause);

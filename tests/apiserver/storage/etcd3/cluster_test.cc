@@ -270,7 +270,7 @@ TEST_F(ClusterTest, AWatchOfAMemberThatHangsIsReplaced) {
   std::vector<std::string> endpoints = cluster_->endpoints();
   std::swap(endpoints[0], endpoints[hung]);
   EtcdOptions options = options_for(endpoints, false);
-  options.request_timeout = std::chrono::milliseconds(1000);
+  options.request_timeout = std::chrono::milliseconds(2000);
   etcd3::EtcdClient client(options);
   const auto store = etcd3::store_for(client, "/registry/pods");
   cacher::Cacher cache(
