@@ -29,8 +29,6 @@ using TimePoint = steady_clock::time_point;
 
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
-// A request for progress that is not answered within this time is sent again.
-constexpr std::chrono::milliseconds kProgressPatience{20};
 // Where etcd does not answer such requests: the time to wait for a change before the storage is
 // asked whether there is one (Core::first_look()), and again.
 constexpr std::chrono::milliseconds kShortestLook{1};
@@ -228,7 +226,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     const std::lock_guard lock(mutex_);
     if (feeding_ == nullptr) return false;
     const TimePoint now = steady_clock::now();
-    if (now < progress_asked_ + kProgressPatience) {
+    if (now < progress_asked_ + options_.progress_patience) {
       progress_wanted_ = std::max(progress_wanted_, wanted);
       return true;
     }

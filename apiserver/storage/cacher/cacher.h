@@ -20,6 +20,8 @@ struct Options {
   /// After so long without an event the storage is asked whether there should have been one: a
   /// member of etcd may hang, with its connections open.
   std::chrono::milliseconds silence{30000};
+  /// A request for progress that is not answered within this time is sent again.
+  std::chrono::milliseconds progress_patience{20};
 };
 
 /// Lists and watches are served from a table in memory, the same as that of the memory storage,

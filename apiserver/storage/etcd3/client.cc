@@ -335,7 +335,7 @@ Awaitable<Client::Answer> Client::carry_out(const Request& request) {
       failure = std::current_exception();
       why = e.what();
       // The time may end during any attempt. What is wrong is what the one before it met.
-      if (e.kind() == TransportError::Kind::kTimeout && !earlier.empty())
+      if (!earlier.empty() && steady_clock::now() >= deadline)
         failure = std::make_exception_ptr(
             TransportError(e.kind(), why + "; the attempt before it: " + earlier));
       if (rest::is_transient(e)) {

@@ -118,8 +118,7 @@ class CacherTest : public testing::Test {
  protected:
   explicit CacherTest(std::string version = "3.4.23") : etcd_(std::move(version)) {}
 
-  void cache(std::chrono::milliseconds silence) {
-    cacher::Options options;
+  void cache(std::chrono::milliseconds silence, cacher::Options options = {}) {
     options.silence = silence;
     options.future_wait = std::chrono::milliseconds(300);
     cacher_ =
@@ -144,6 +143,7 @@ TEST_F(CacherTest, ASilentWatchIsSeldomAReasonToLookAtEverything) {
 
 TEST_F(CacherTest, TheNewestStateOfALittlePartIsReadItself) {
   cache(std::chrono::hours(1));
+  ASSERT_TRUE(pods_->wait_until_served());
   EXPECT_EQ(pods_->list("n/").objects.size(), 1u);
   EXPECT_EQ(etcd_.scans(), 0);
   ListOptions one;
@@ -185,7 +185,9 @@ TEST_F(ProgressTest, TheNewestStateIsThatOfTheCacheOnceItsWatchHasComeSoFar) {
 }
 
 TEST_F(ProgressTest, AListOfAnIdleResourceCostsOneRequestForProgress) {
-  cache(std::chrono::hours(1));
+  cacher::Options options;
+  options.progress_patience = std::chrono::hours(1);  // late answers are no reason for another one
+  cache(std::chrono::hours(1), options);
   be_ready();
   etcd_.be_quiet();
   pods_->list("");
