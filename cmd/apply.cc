@@ -1,6 +1,7 @@
 // lookout apply: server-side apply of manifests.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <memory>

@@ -1,9 +1,9 @@
 // The commands of `lookout`.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "cmd/cli.h"
 #include "cmd/connection.h"
 #include "cmd/program.h"
 

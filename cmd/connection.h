@@ -1,9 +1,9 @@
 // Which server a command talks to, and which resource.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "cmd/cli.h"
 #include "lookout/api/resource.h"
 #include "lookout/rest/client.h"
 

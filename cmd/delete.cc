@@ -1,6 +1,7 @@
 // lookout delete.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>

@@ -1,5 +1,6 @@
 #include "cmd/duration.h"
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <condition_variable>
 #include <mutex>

@@ -1,11 +1,12 @@
 // Durations on the command line.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <optional>
 #include <stop_token>
 #include <string>
+
+#include "cmd/cli.h"
 
 namespace lookout::cmd {
 

@@ -1,11 +1,11 @@
 // What the programs of this folder have in common: `lookout`, and the ones that it starts.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "cmd/cli.h"
 #include "cmd/connection.h"
 
 namespace lookout::cmd {

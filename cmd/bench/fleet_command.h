@@ -1,8 +1,7 @@
 // lookout bench fleet
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cmd/cli.h"
 #include "cmd/commands.h"
 
 namespace lookout::cmd::bench {

@@ -1,5 +1,6 @@
 #include "cmd/registry/scope_flags.h"
 
+#include <CLI/CLI.hpp>
 #include <utility>
 
 #include "lookout/api/labels.h"

@@ -1,10 +1,10 @@
 // The flags that say which services.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "cmd/cli.h"
 #include "cmd/registry/flags.h"
 
 namespace lookout::cmd::registry_cmd {

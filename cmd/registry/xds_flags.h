@@ -1,10 +1,10 @@
 // The command line of `lookout registry xds`.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 
+#include "cmd/cli.h"
 #include "cmd/registry/flags.h"
 
 namespace lookout::cmd::registry_cmd {

@@ -1,6 +1,7 @@
 // lookout-xds: what `lookout registry xds` starts. It takes the same command line.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 

@@ -1,0 +1,7 @@
+// CLI11's types, declared for headers: to compile its own header takes seconds.
+#pragma once
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
