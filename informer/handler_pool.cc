@@ -27,7 +27,7 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
     std::unique_lock lock(mutex_);
     if (stopping_) return;
     queue_.push_back({std::move(task), std::chrono::steady_clock::now()});
-    // An idle thread that has been woken counts as idle until it runs: it can take one task.
+    // A thread that has been woken or started counts as idle until it runs: it can take one task.
     if (queue_.size() <= idle_) {
       lock.unlock();
       wake_.notify_one();
@@ -85,6 +85,7 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
     try {
       *self = std::thread([impl = shared_from_this(), self] { impl->work(self); });
       ++running_;
+      ++idle_;
     } catch (const std::system_error&) {
       threads_.erase(self);
       if (running_ == 0) throw;  // else those that run will come to it
@@ -98,6 +99,7 @@ class HandlerPool::Impl : public std::enable_shared_from_this<HandlerPool::Impl>
 
   void work(std::list<std::thread>::iterator self) {
     std::unique_lock lock(mutex_);
+    --idle_;
     while (!stopping_) {
       if (queue_.empty()) {
         ++idle_;
