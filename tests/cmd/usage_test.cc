@@ -3,6 +3,7 @@
 
 #include "tests/cmd/program.h"
 #include "tests/support/matchers.h"
+#include "tests/support/sanitizers.h"
 
 namespace lookout::cmd {
 namespace {
@@ -108,6 +109,8 @@ TEST_F(Usage, AnOptionThatACommandDoesNotHaveIsWrongUsage) {
       wrong.push_back({"--content-type", "json"});
     }
     if (command[0] != "registry") wrong.push_back({"--style", "kratos"});
+    // Each one starts the program, which takes long with a sanitizer.
+    if (test::kSanitized) wrong.resize(1);
     for (const auto& options : wrong) {
       for (const bool behind : {true, false}) {
         if (!behind && command[0] != "serve") continue;
