@@ -225,16 +225,19 @@ TEST_F(LifetimeTest, AHandlerThatShutsAnotherInformerDownWaitsForItsHandlers) {
   // As with custom resources, whose informers come and go with their definitions.
   const auto definitions = std::make_shared<test::FakeSource>();
   SharedIndexInformer informer(definitions, options_, loop_, pool_);
+  Gate entered;
   std::promise<int> seen;
   informer
       .add_handler({.on_add =
                         [&](const api::Object&) {
+                          entered.open();
                           informer_->shutdown();
                           seen.set_value(calls_);
                         }})
       .release();
   informer.start();
   definitions->put("definition");
+  EXPECT_TRUE(entered.wait());
   auto result = seen.get_future();
   EXPECT_EQ(result.wait_for(50ms), std::future_status::timeout);
   go_on_.open();

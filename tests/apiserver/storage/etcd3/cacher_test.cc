@@ -144,16 +144,17 @@ TEST_F(CacherTest, ASilentWatchIsSeldomAReasonToLookAtEverything) {
 TEST_F(CacherTest, TheNewestStateOfALittlePartIsReadItself) {
   cache(std::chrono::hours(1));
   ASSERT_TRUE(pods_->wait_until_served());
+  const int before = etcd_.scans();
   EXPECT_EQ(pods_->list("n/").objects.size(), 1u);
-  EXPECT_EQ(etcd_.scans(), 0);
+  EXPECT_EQ(etcd_.scans(), before);
   ListOptions one;
   one.limit = 1;
   pods_->list("", one);
-  EXPECT_EQ(etcd_.scans(), 0);
+  EXPECT_EQ(etcd_.scans(), before);
   // For most of it, it is better to look whether what is known is still so.
   EXPECT_EQ(pods_->list("m/").objects.size(), 30u);
   EXPECT_EQ(pods_->list("").objects.size(), 31u);
-  EXPECT_EQ(etcd_.scans(), 2);
+  EXPECT_EQ(etcd_.scans(), before + 2);
 }
 
 /// With an etcd that can be asked for its progress.
