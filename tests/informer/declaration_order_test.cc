@@ -84,7 +84,7 @@ class DeclarationOrderTest : public test::InformerTest {
         std::this_thread::sleep_for(100us);
       }
     });
-    auto ended = std::async(std::launch::async, [&] { program.reset(); });
+    auto ended = lookout::test::start([&] { program.reset(); });
     EXPECT_EQ(ended.wait_for(50ms), std::future_status::timeout) << "a call is under way";
     go_on_.open();
     get(ended);

@@ -39,7 +39,7 @@ class LifetimeTest : public test::SlowHandlerTest {
   /// That `end` waits for the call that is running, and that there is no other.
   template <class F>
   void expect_to_wait(F end) {
-    auto ended = std::async(std::launch::async, std::move(end));
+    auto ended = lookout::test::start(std::move(end));
     // (Were it not to wait it would nearly always be here by then.)
     EXPECT_EQ(ended.wait_for(50ms), std::future_status::timeout);
     EXPECT_EQ(calls_, 0);
@@ -94,7 +94,7 @@ TEST_F(LifetimeTest, AShutdownWaitsForHandlersThatDetachedThemselves) {
 
 TEST_F(LifetimeTest, EveryOneOfSeveralShutdownsWaits) {
   held_up().release();
-  auto first = std::async(std::launch::async, [this] { informer_->shutdown(); });
+  auto first = lookout::test::start([this] { informer_->shutdown(); });
   EXPECT_EQ(first.wait_for(50ms), std::future_status::timeout);
   expect_to_wait([this] { informer_->shutdown(); });
   get(first);

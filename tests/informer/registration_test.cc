@@ -57,7 +57,7 @@ TEST_F(RegistrationTest, LeavingTheScopeWaitsForTheCallThatIsUnderWay) {
   auto registration = std::make_unique<HandlerRegistration>(run().add_handler(slow()));
   source_->put("a/x");
   ASSERT_TRUE(begun_.wait());
-  auto gone = std::async(std::launch::async, [&] { registration.reset(); });
+  auto gone = lookout::test::start([&] { registration.reset(); });
   EXPECT_EQ(gone.wait_for(50ms), std::future_status::timeout);
   go_on_.open();
   get(gone);

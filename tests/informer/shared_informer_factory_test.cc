@@ -19,6 +19,7 @@
 #include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
 #include "tests/support/files.h"
+#include "tests/support/gate.h"
 #include "tests/support/http_server.h"
 #include "tests/support/matchers.h"
 #include "tests/support/own_resources.h"
@@ -744,7 +745,7 @@ TEST_F(SharedInformerFactoryTest, AStopWaitsForHandlers) {
       .release();
   factory.start();
   lookout::test::wait_for(begun.get_future());
-  auto stopped = std::async(std::launch::async, [&] { return factory.stop_informer<Pod>(); });
+  auto stopped = lookout::test::start([&] { return factory.stop_informer<Pod>(); });
   EXPECT_EQ(stopped.wait_for(50ms), std::future_status::timeout);
   go_on.set_value();
   EXPECT_TRUE(lookout::test::get(stopped));

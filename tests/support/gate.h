@@ -3,7 +3,11 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <future>
+#include <memory>
 #include <mutex>
+#include <stdexcept>
+#include <utility>
 
 namespace lookout::test {
 
@@ -32,5 +36,18 @@ class Gate {
   std::condition_variable opened_;
   bool open_ = false;
 };
+
+/// Runs `f` on a thread of its own. Returns its future once that thread runs, which takes long on a
+/// busy machine. (A test that expects nothing to happen for a moment must not begin before.)
+template <class F>
+auto start(F f) {
+  const auto begun = std::make_shared<Gate>();
+  auto result = std::async(std::launch::async, [begun, f = std::move(f)]() mutable {
+    begun->open();
+    return f();
+  });
+  if (!begun->wait()) throw std::runtime_error("the thread does not run");
+  return result;
+}
 
 }  // namespace lookout::test
