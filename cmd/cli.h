@@ -1,7 +1,7 @@
-// CLI11's types, declared for headers: to compile its own header takes seconds.
+// CLI11's types, declared for our headers. Its own header takes seconds to compile.
 #pragma once
 
-namespace CLI {  // NOLINT(readability-identifier-naming): it is theirs
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
 class App;
 class Option;
 }  // namespace CLI
