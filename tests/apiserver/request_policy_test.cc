@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <list>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -61,13 +63,14 @@ TEST(AddressLimits, OneAddressCannotTakeAllRequests) {
       rest::Client(server.client_config()).resource(kConfigMaps, "default");
   // A request that waits for a revision that comes later.
   const std::int64_t revision = std::stoll(maps.list().resource_version) + 20;
-  HttpClient waiting(server.port());
-  waiting.send(
-      fmt::format("GET {}?resourceVersion={} HTTP/1.1\r\nHost: localhost\r\n"
-                  "Impersonate-User: ann\r\n\r\n",
-                  kMaps, revision));
+  // Whoever comes while bob is served is refused, so that it may take more than one.
+  std::list<HttpClient> waiting;
   HttpAnswer answer;
   ASSERT_TRUE(eventually([&] {
+    waiting.emplace_back(server.port())
+        .send(fmt::format("GET {}?resourceVersion={} HTTP/1.1\r\nHost: localhost\r\n"
+                          "Impersonate-User: ann\r\n\r\n",
+                          kMaps, revision));
     answer = HttpClient(server.port()).get(kMaps, bob);
     return answer.code == 429;
   }));
@@ -76,7 +79,8 @@ TEST(AddressLimits, OneAddressCannotTakeAllRequests) {
   EXPECT_EQ(HttpClient(server.port(), kOther).get(kMaps, bob).code, 200);
   EXPECT_EQ(HttpClient(server.port()).get(kMaps).code, 200) << "system:masters";
   for (int i = 0; i < 20; ++i) maps.create(config_map(fmt::format("map-{}", i)));
-  EXPECT_EQ(waiting.read_answer().code, 200);
+  EXPECT_GE(
+      std::ranges::count_if(waiting, [](HttpClient& c) { return c.read_answer().code == 200; }), 1);
   EXPECT_TRUE(eventually([&] { return HttpClient(server.port()).get(kMaps, bob).code == 200; }));
 }
 
