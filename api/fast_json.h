@@ -229,7 +229,8 @@ class FastJson {
     return *p_ == '\\' && escaped_string(begin, out);
   }
 
-  bool escaped_string(const char* begin, std::string_view& out) {
+  // Rare, and so large that string() would be a call, too.
+  [[gnu::noinline]] bool escaped_string(const char* begin, std::string_view& out) {
     unescaped_.clear();
     for (;;) {
       unescaped_.append(begin, p_);

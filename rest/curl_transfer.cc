@@ -12,6 +12,23 @@
 #include "rest/call_from_c.h"
 
 namespace lookout::rest::detail {
+namespace {
+
+/// As append() does, but up to the high-water mark the buffer does not double: of a thousand answers
+/// that wait for their readers, half of the memory would be empty.
+void append(std::string& buffer, std::string_view bytes) {
+  static constexpr std::size_t kStep = 32u << 10;
+  const std::size_t size = buffer.size() + bytes.size();
+  if (size > buffer.capacity() && size > kStep && size <= Flow::kHighWater + kStep) {
+    std::string larger;
+    larger.reserve((size / kStep + 1) * kStep - 1);
+    larger.append(buffer);
+    buffer = std::move(larger);
+  }
+  buffer.append(bytes);
+}
+
+}  // namespace
 
 ConnectionMonitor::Port local_port_of(CURL* easy) {
   long port = 0;
@@ -62,6 +79,7 @@ std::size_t Transfer::on_body(std::string_view bytes) {
   heard = ConnectionMonitor::Clock::now();
   if (head.http2) news->came_over_shared_connection();
   bool ring = false;
+  bool ring_at_once = false;
   {
     const std::lock_guard lock(flow->mutex);
     held = flow->buffer.size() >= Flow::kHighWater && !takes_all;
@@ -72,9 +90,12 @@ std::size_t Transfer::on_body(std::string_view bytes) {
     // The reader that finds nothing waits for the first bytes; the rest it will find by itself.
     ring = flow->buffer.empty();
     if (flow->buffer.capacity() < bytes.size() && ring) flow->buffer = flow->buffers->take();
-    flow->buffer.append(bytes);
+    const std::size_t unread = flow->buffer.size();
+    append(flow->buffer, bytes);
+    ring_at_once = unread < Flow::kMuch && flow->buffer.size() >= Flow::kMuch;
   }
   if (ring) news->add(flow);
+  if (ring_at_once) flow->event.ring();
   return bytes.size();
 }
 

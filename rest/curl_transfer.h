@@ -21,8 +21,8 @@ namespace lookout::rest::detail {
 ConnectionMonitor::Port local_port_of(CURL* easy);
 
 /// The flows whose readers have something to look at, until libcurl has done what it could do: a
-/// reader that is woken then finds the head, the body and the end of a short answer at once. Used
-/// on the strand only.
+/// reader that is woken then finds the head, the body and the end of a short answer at once. (A long
+/// one wakes it sooner: Flow::kMuch.) Used on the strand only.
 class News {
  public:
   void add(std::shared_ptr<Flow> flow) {

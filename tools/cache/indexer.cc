@@ -47,6 +47,7 @@ class Indexer::Impl {
   std::vector<api::Object> apply(std::span<const StoreChange> changes,
                                  const std::optional<std::string>& resource_version) {
     const BatchUse batch(spare_);
+    batch->changes.reserve(changes.size());
     for (const auto& change : changes) prepare(change, *batch);
     find_earlier_changes(*batch);
     apply(*batch, resource_version);
@@ -68,6 +69,7 @@ class Indexer::Impl {
     const BatchUse batch(spare_);
     for (;;) {
       batch->clear();
+      batch->changes.reserve(objects.size());
       const Snapshot now = snapshot();
       for (const auto& object : now) {
         if (!keys.contains(key_of(object))) prepare({StoreChange::Type::kRemove, object}, *batch);
@@ -204,7 +206,7 @@ class Indexer::Impl {
   void prepare(StoreChange change, Batch& batch) const {
     if (!change.object) throw InvalidArgument("a store takes objects, not empty handles");
     auto& prepared = batch.changes.emplace_back();
-    prepared.earlier = batch.changes.size() - 1;
+    prepared.earlier = static_cast<std::uint32_t>(batch.changes.size() - 1);
     prepared.object = std::move(change.object);
     prepared.removes = change.type == StoreChange::Type::kRemove;
     if (core_->key_func) {
@@ -251,9 +253,9 @@ class Indexer::Impl {
              changes[a].object.ns() == changes[b].object.ns();
     };
     // Sorted by hash: takes far less memory than a map of all keys.
-    std::vector<std::size_t> order(changes.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return changes[i].hash; });
+    std::vector<std::uint32_t> order(changes.size());
+    std::iota(order.begin(), order.end(), std::uint32_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return changes[i].hash; });
     for (std::size_t at = 1; at < order.size(); ++at) {
       const auto hash = changes[order[at]].hash;
       for (std::size_t before = at; before-- > 0 && changes[order[before]].hash == hash;) {

@@ -22,10 +22,10 @@ struct PreparedChange {
   bool removes = false;
   std::uint32_t hash = 0;
   /// The last change before it in its batch that has the same key, or itself.
-  std::size_t earlier = 0;
-  api::Object before;
+  std::uint32_t earlier = 0;
   /// Where an object of that key lies after the changes so far.
   Slots::Number slot = kNoSlot;
+  api::Object before;
   IndexedValues before_values;
   IndexedValues after_values;
 
