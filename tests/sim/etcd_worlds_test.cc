@@ -156,7 +156,7 @@ void live(sim::World& world, unsigned servers) {
 
 sim::ExploreOptions faults() {
   sim::ExploreOptions out;
-  out.seeds = test::kSanitized ? 2 : 6;
+  out.seeds = test::kSanitized ? 1 : 6;
   out.world.etcd = true;
   out.world.settle = 60s;
   out.world.rest = 30s;

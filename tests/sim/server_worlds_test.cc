@@ -171,7 +171,7 @@ bool is_as_it_should_be(sim::World& world) {
 
 sim::ExploreOptions faults() {
   sim::ExploreOptions out;
-  out.seeds = test::kSanitized ? 2 : 6;
+  out.seeds = test::kSanitized ? 1 : 6;
   out.world.etcd = true;
   out.world.servers = 2;
   out.world.settle = 60s;
