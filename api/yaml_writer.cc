@@ -1,5 +1,6 @@
 #include "lookout/api/detail/yaml_writer.h"
 
+#include <fmt/format.h>
 #include <rapidjson/document.h>
 
 #include <algorithm>
@@ -49,10 +50,40 @@ bool can_be_plain(std::string_view text) {
          text.back() != ':';
 }
 
-bool has_control_characters(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F;
-  });
+/// A character that YAML 1.1 has no place for, or takes for the end of a line: its bytes in UTF-8, or 0.
+/// Go's reader refuses the one kind, and makes a space of the other.
+std::size_t special_at(std::string_view text, std::size_t at) {
+  const auto next = [&](std::size_t i) {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
+  };
+  switch (next(0)) {
+    case 0x7F:
+      return 1;
+    case 0xC2:  // U+0080 to U+009F
+      return next(1) < 0xA0 ? 2 : 0;
+    case 0xE2:  // U+2028, U+2029
+      return next(1) == 0x80 && (next(2) == 0xA8 || next(2) == 0xA9) ? 3 : 0;
+    case 0xEF:  // U+FEFF, U+FFFE, U+FFFF
+      return (next(1) == 0xBB && next(2) == 0xBF) || (next(1) == 0xBF && next(2) >= 0xBE) ? 3 : 0;
+    default:
+      return 0;
+  }
+}
+
+bool needs_escapes(std::string_view text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    if ((c < 0x20 && c != '\n') || (c >= 0x7F && special_at(text, at) != 0)) return true;
+  }
+  return false;
+}
+
+/// The escape of a character of at most three bytes.
+std::string escape(std::string_view bytes) {
+  unsigned code = static_cast<unsigned char>(bytes[0]);
+  if (bytes.size() > 1) code &= bytes.size() == 2 ? 0x1Fu : 0x0Fu;
+  for (const char c : bytes.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3Fu);
+  return fmt::format("\\u{:04X}", code);
 }
 
 class Writer {
@@ -124,7 +155,7 @@ class Writer {
   void text(std::string_view text, std::size_t indent, bool may_be_block) {
     const bool lines = text.find('\n') != std::string_view::npos;
     const bool in_block = lines && may_be_block;
-    if (has_control_characters(text) || (!in_block && (lines || reads_as_other(text)))) {
+    if (needs_escapes(text) || (!in_block && (lines || reads_as_other(text)))) {
       quoted(text);
     } else if (in_block) {
       block(text, indent);
@@ -137,8 +168,19 @@ class Writer {
     }
   }
 
-  /// JSON's strings are YAML's in double quotes.
-  void quoted(std::string_view text) { api::detail::write_json_string(text, out_); }
+  /// JSON's strings are YAML's in double quotes, but for some characters.
+  void quoted(std::string_view text) {
+    std::string json;
+    api::detail::write_json_string(text, json);
+    for (std::size_t at = 0; at < json.size();) {
+      if (const std::size_t size = special_at(json, at); size != 0) {
+        out_ += escape(std::string_view(json).substr(at, size));
+        at += size;
+      } else {
+        out_ += json[at++];
+      }
+    }
+  }
 
   /// A literal of several lines, if they are such that a reader gets the same ones.
   void block(std::string_view text, std::size_t indent) {

@@ -22,6 +22,19 @@ using JsonWriter = rapidjson::Writer<rapidjson::StringBuffer>;
 
 int line_of(const YAML::Mark& mark) { return mark.line + 1; }
 
+/// yaml-cpp makes one byte each of the escapes "\N" (U+0085) and "\_" (U+00A0). The document is UTF-8,
+/// so that a byte which is not comes from one of them.
+std::string with_whole_escapes(std::string_view text) {
+  std::string out;
+  for (;;) {
+    const std::size_t where = find_invalid_utf8(text);
+    if (where == std::string_view::npos) break;
+    out.append(text.substr(0, where)).append(1, '\xC2').append(1, text[where]);
+    text.remove_prefix(where + 1);
+  }
+  return out.append(text);
+}
+
 /// Builds the tree from yaml-cpp's events. yaml-cpp's own tree knows no limits.
 class Builder : public YAML::EventHandler {
  public:
@@ -43,7 +56,7 @@ class Builder : public YAML::EventHandler {
                 const std::string& value) override {
     YamlNode& node = make(mark, YamlNode::Kind::kScalar);
     node.quoted = tag != "?";
-    node.text = value;
+    node.text = with_whole_escapes(value);
     finish(node, anchor, Cost{.nodes = 1, .bytes = value.size()});
   }
 

@@ -22,6 +22,24 @@ TEST(YamlWriter, WritesAsGoDoes) {
             "a: \"2026-01-01T00:00:00Z\"\nb: \"tab\\there\"\nc: ' lead'\nd: |-\n  x\n\n  y\n");
 }
 
+// Go's reader takes some of them for the ends of lines, and refuses a document with one of the others.
+TEST(YamlWriter, EscapesWhatYamlHasNoPlaceFor) {
+  EXPECT_EQ(to_yaml("{\"a\":\"x\u0085y\",\"b\":\"\u2028\u2029\",\"c\":\"\ufeff\",\"d\":"
+                    "\"\u007f\u0080\u009f\"}"),
+            R"(a: "x\u0085y"
+b: "\u2028\u2029"
+c: "\uFEFF"
+d: "\u007F\u0080\u009F"
+)");
+  EXPECT_EQ(to_yaml("{\"x\u0085y\":\"\uffff\"}"), R"("x\u0085y": "\uFFFF"
+)");
+  EXPECT_EQ(to_yaml("{\"a\":\"one\\ntwo\u0085\"}"), R"(a: "one\ntwo\u0085"
+)") << "in no block, either";
+  // Their neighbours are plain.
+  EXPECT_EQ(to_yaml("{\"a\":\"\u00a0\u2027\u202a\ufefe\ufffd\u20ac\"}"),
+            "a: \u00a0\u2027\u202a\ufefe\ufffd\u20ac\n");
+}
+
 TEST(YamlWriter, ReadsBackAsWhatItWas) {
   for (
       const std::string json : {
@@ -31,6 +49,7 @@ TEST(YamlWriter, ReadsBackAsWhatItWas) {
           R"({"a":"one\ntwo\n","b":"one\n","c":"one\n\n","d":"\none","e":"one \ntwo","f":" x\ny"})",
           R"({"":"no name","1":"a number","yes":"a word","a: b":"a colon","x\ny":"a line"})",
           R"({"a":"tab\t","b":"bell\u0007","c":"Grüße","d":"#!/bin/sh\nset -e\n\n  exit 1\n"})",
+          "{\"a\":\"x\u0085y\u2028\u2029\ufeff\u007f\u0081\",\"b\":\"one\\ntwo\u2028three\\n\"}",
           R"("text")",
           R"([1,"2"])",
       }) {
