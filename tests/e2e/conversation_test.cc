@@ -315,7 +315,6 @@ TEST(RealConversation, IsTheSameWithBothServers) {
   test::KubeApiserver real_server(*program);
   apiserver::ServerOptions options;
   options.future_wait = std::chrono::milliseconds(10);
-  options.service_cluster_ip_range = "10.0.0.0/24";
   apiserver::Server embedded(options);
   Connection real(real_server.port(), "SECRET");
   Connection ours(embedded.port(), "");

@@ -94,7 +94,8 @@ void KubeApiserver::start() {
           "--service-account-key-file=" + (dir_ / "sa.pub").string(),
           "--service-account-signing-key-file=" + (dir_ / "sa.key").string(),
           "--service-account-issuer=https://kubernetes.default.svc",
-          "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC",
+          // So many that an address which a test asks for is not one that a service was given at random.
+          "--service-cluster-ip-range=10.0.0.0/16", "--authorization-mode=RBAC",
           "--disable-admission-plugins=ServiceAccount"},
       dir_ / "kube-apiserver.log");
   const rest::Client client{config()};
