@@ -50,8 +50,8 @@ bool can_be_plain(std::string_view text) {
          text.back() != ':';
 }
 
-/// A character that YAML 1.1 has no place for, or takes for the end of a line: its bytes in UTF-8, or 0.
-/// Go's reader refuses the one kind, and makes a space of the other.
+/// How many bytes a character has that YAML 1.1 does not allow, or reads as a line break; 0 for all
+/// others. Go's reader refuses the former, and folds the latter into a space.
 std::size_t special_at(std::string_view text, std::size_t at) {
   const auto next = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
@@ -168,7 +168,7 @@ class Writer {
     }
   }
 
-  /// JSON's strings are YAML's in double quotes, but for some characters.
+  /// A JSON string is a YAML string in double quotes, once those characters are escaped.
   void quoted(std::string_view text) {
     std::string json;
     api::detail::write_json_string(text, json);

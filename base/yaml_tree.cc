@@ -22,8 +22,8 @@ using JsonWriter = rapidjson::Writer<rapidjson::StringBuffer>;
 
 int line_of(const YAML::Mark& mark) { return mark.line + 1; }
 
-/// yaml-cpp makes one byte each of the escapes "\N" (U+0085) and "\_" (U+00A0). The document is UTF-8,
-/// so that a byte which is not comes from one of them.
+/// yaml-cpp decodes the escapes "\N" (U+0085) and "\_" (U+00A0) to one byte each, which is not UTF-8.
+/// The document is UTF-8, so every invalid byte comes from one of them. Completes them.
 std::string with_whole_escapes(std::string_view text) {
   std::string out;
   for (;;) {
@@ -57,7 +57,7 @@ class Builder : public YAML::EventHandler {
     YamlNode& node = make(mark, YamlNode::Kind::kScalar);
     node.quoted = tag != "?";
     node.text = with_whole_escapes(value);
-    finish(node, anchor, Cost{.nodes = 1, .bytes = value.size()});
+    finish(node, anchor, Cost{.nodes = 1, .bytes = node.text.size()});
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {

@@ -23,8 +23,8 @@ class CurlTransport;
 struct Flow {
   // How much of a body may lie unread before the server has to wait.
   static constexpr std::size_t kHighWater = 256u << 10;
-  // With so much unread, the reader is woken at once, although that takes another thread: the other
-  // sockets that are ready come first otherwise, and their data lies in memory, too.
+  // With so much unread, the reader is woken at once, on another thread. Otherwise it would wait until
+  // all ready sockets have been read, whose data would lie in memory, too.
   static constexpr std::size_t kMuch = 32u << 10;
 
   Flow(boost::asio::any_io_executor executor, std::weak_ptr<CurlTransport> owner,

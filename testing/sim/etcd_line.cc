@@ -27,7 +27,7 @@ constexpr std::uint64_t kKey = 1, kEnd = 2, kStart = 3, kNotify = 4, kPrevious =
                         kFragment = 8;
 }  // namespace watch_field
 
-/// What a member says that cannot do what it is asked for at the moment.
+/// The error of a member that cannot serve a request at the moment.
 EtcdError refusal(int which) {
   switch (which) {
     case 0:
@@ -253,7 +253,7 @@ void EtcdModel::Line::watch_silence() {
   later(silence_, [this, heard = heard_] {
     watching_silence_ = false;
     if (!deaf_ && (heard != heard_ || !is_frozen())) return watch_silence();
-    // What the member has been sent, it may find when it runs again.
+    // A request that is on its way may still reach the member when it runs again, by chance.
     std::erase_if(held_, [this](const auto&) { return model_->draw(2) == 0; });
     end_all(Kind::kBroken, "the server is silent");
   });
@@ -328,7 +328,7 @@ void EtcdModel::Line::wait_for_leader(const Call& call, const EtcdCall& note,
   const auto now = Clock::now();
   if (now >= until || is_local(note, *call)) return carry_out(call, note, fault, since);
   if (until <= since + kRequestTimeout) {
-    // Whoever waits for a read is told that the leader is another one; writes go on.
+    // The new leader carries out writes. Some reads fail with "leader changed", as etcd's do.
     serve(until_then(until), [this, call, note, fault, since] {
       if (note.writes() || model_->draw(2) == 0) return carry_out(call, note, fault, since);
       answer(call, note, {}, refusal(1));

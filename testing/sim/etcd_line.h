@@ -23,14 +23,14 @@ namespace lookout::sim {
 /// A watch on a stream.
 struct EtcdWatchState {
   EtcdRange range;
-  /// Everything before it has been told.
+  /// The client has all events before this revision.
   Revision next = 0;
   bool previous = false;
   bool notify = false;
   bool fragments = false;
-  /// What had been compacted when it began.
+  /// The compacted revision when the watch began.
   Revision compacted = 0;
-  /// Something was told since the last notification of progress.
+  /// The client got an event since the last progress notification.
   bool told = false;
 };
 
@@ -45,11 +45,11 @@ struct EtcdModel::Stream {
   Clock::time_point silent_until{};
 };
 
-/// What a request has under a name in its metadata; "" if it has no such.
+/// The value of a header (gRPC metadata) of a request; empty if it is absent.
 std::string header_of(const apiserver::grpc::CallRequest& request, std::string_view name);
 
-/// A client's connections to one member. Everything is called on its strand, but for member(), client(),
-/// is_of() and pump_posted: any thread may use them.
+/// A client's connections to one member. Any thread may use member(), client(), is_of() and pump_posted;
+/// everything else is called on the strand.
 class EtcdModel::Line : public apiserver::grpc::Carrier {
  public:
   Line(std::shared_ptr<EtcdModel> model, boost::asio::io_context& context,
@@ -76,7 +76,7 @@ class EtcdModel::Line : public apiserver::grpc::Carrier {
 
   void lose_connections() { end_all(Kind::kBroken, "the connection broke"); }
 
-  /// The member does not run for so long. With `for_good`, what there is will never be heard of.
+  /// The member does not run for this time. With `for_good`, the connections that it has stay silent for ever.
   void freeze(std::chrono::milliseconds duration, bool for_good);
 
   /// The member notices when it has not heard of a leader for the time of an election.
@@ -84,7 +84,7 @@ class EtcdModel::Line : public apiserver::grpc::Carrier {
   void lose_leader();
   void heal();
 
-  /// Something may be told: now, and when the member has applied more.
+  /// Sends new events to all watches: now, and again when the member has applied more.
   void pump_all();
 
   std::atomic<bool> pump_posted{false};
@@ -137,7 +137,7 @@ class EtcdModel::Line : public apiserver::grpc::Carrier {
   void wait_for_leader(const Call& call, const EtcdCall& note, const std::optional<Fault>& fault,
                        Clock::time_point since);
 
-  /// What a member answers alone, as it sees it.
+  /// Whether the member answers from its own state, without the leader.
   static bool is_local(const EtcdCall& note, const apiserver::grpc::CallState& call);
   static std::chrono::microseconds until_then(Clock::time_point then);
 

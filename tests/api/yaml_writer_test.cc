@@ -23,7 +23,7 @@ TEST(YamlWriter, WritesAsGoDoes) {
 }
 
 // Go's reader takes some of them for the ends of lines, and refuses a document with one of the others.
-TEST(YamlWriter, EscapesWhatYamlHasNoPlaceFor) {
+TEST(YamlWriter, EscapesWhatYamlReadersRefuseOrFold) {
   EXPECT_EQ(to_yaml("{\"a\":\"x\u0085y\",\"b\":\"\u2028\u2029\",\"c\":\"\ufeff\",\"d\":"
                     "\"\u007f\u0080\u009f\"}"),
             R"(a: "x\u0085y"

@@ -1,4 +1,4 @@
-// What yaml-cpp makes of a document, and what it must not. (Limits and hostile documents: kubeconfig_test.cc.)
+// YamlTree. (Limits and hostile documents: tests/rest/kubeconfig_test.cc.)
 #include "lookout/base/yaml_tree.h"
 
 #include <gtest/gtest.h>

@@ -94,7 +94,7 @@ void KubeApiserver::start() {
           "--service-account-key-file=" + (dir_ / "sa.pub").string(),
           "--service-account-signing-key-file=" + (dir_ / "sa.key").string(),
           "--service-account-issuer=https://kubernetes.default.svc",
-          // So many that an address which a test asks for is not one that a service was given at random.
+          // A large range: tests ask for addresses, which no other service should have by chance.
           "--service-cluster-ip-range=10.0.0.0/16", "--authorization-mode=RBAC",
           "--disable-admission-plugins=ServiceAccount"},
       dir_ / "kube-apiserver.log");

@@ -230,7 +230,7 @@ TEST_P(OddBodyTest, IsQuotedFromItsBeginningInAnErrorOfBoundedLength) {
 }
 
 // (No parameter: each start of the program would make it.)
-TEST(OddBodies, SoIsOneOfTenMegabytes) {
+TEST(OddBodies, OneOfTenMegabytesIsQuotedFromItsBeginning) {
   expect_quoted_from_its_beginning(
       {"TenMegabytes", 500, std::string(10u << 20, 'x'), "text/plain", "xxxxxxxxxxxxxxx"});
 }
