@@ -30,6 +30,7 @@
 #include "apiserver/auth/role_follower.h"
 #include "apiserver/bootstrap/bootstrap.h"
 #include "apiserver/controllers/controllers.h"
+#include "apiserver/controllers/definition_names.h"
 #include "apiserver/controllers/quota_controller.h"
 #include "apiserver/controllers/role_aggregation.h"
 #include "apiserver/endpoints/api_handler.h"
@@ -149,6 +150,7 @@ class Server::Impl {
                   backend_->resource("ranges"), options_.service_cluster_ip_range),
         limits_(resources_),
         quotas_({resources_, store_, spawn_}, limits_),
+        names_({resources_, store_, spawn_}),
         signer_(options_.service_account_key_file, options_.service_account_issuer),
         authenticator_(authenticator_options(options_, own_token_), signer_,
                        token_objects(*resources_.table())),
@@ -187,7 +189,8 @@ class Server::Impl {
     resources_.convert_with(&webhook_client_);
     run(prepare());
     const controllers::Context context{resources_, store_, spawn_};
-    spawn("custom resources", [this] { return resources_.follow(); });
+    spawn("custom resources",
+          [this] { return resources_.follow([this] { return names_.settle(); }); });
     spawn("mutating webhooks", [this] { return hooks_.follow_mutating(); });
     spawn("validating webhooks", [this] { return hooks_.follow_validating(); });
     controllers::begin_namespace_controller(context);
@@ -293,8 +296,8 @@ class Server::Impl {
                    bool gone) { return note_write(resource, object, gone); }};
   }
 
-  /// The next request of the same client is decided with the role, the binding, the quota or the
-  /// limit range that it has written.
+  /// The next request of the same client is decided with the role, the binding, the quota, the
+  /// limit range or the definition that it has written.
   Awaitable<void> note_write(resources::ServedResourcePtr resource, api::Object object, bool gone) {
     limits_.note(*resource, object);
     const bool is_quota = resource->type.group.empty() && resource->type.plural == "resourcequotas";
@@ -302,6 +305,9 @@ class Server::Impl {
       std::string ns(object.ns());
       co_await limits_.settle(std::move(ns));
     }
+    const bool is_definition = resource->type.group == "apiextensions.k8s.io" &&
+                               resource->type.plural == "customresourcedefinitions";
+    if (is_definition) co_await names_.settle();
     if (!is_rbac() && !has_bootstrap()) co_return;
     if (gone) {
       roles_.removed(*resource, object);
@@ -433,6 +439,7 @@ class Server::Impl {
   };
   quota::NamespaceLimits limits_;
   controllers::QuotaController quotas_;
+  const controllers::DefinitionNames names_;
   const auth::TokenSigner signer_;
   auth::Authenticator authenticator_;
   const auth::AllowAuthenticated allow_authenticated_;

@@ -29,13 +29,8 @@ Awaitable<void> HookRegistry::refresh() {
 Awaitable<void> HookRegistry::refresh(Kind& kind) {
   storage::ListOptions options;
   storage::ListResult list = co_await kind.resource->storage->list("", true, std::move(options));
-  std::vector<api::Object> all;
-  std::vector<api::Object> some;
-  for (;;) {
-    const bool more = co_await list.objects->next(some, 100);
-    if (!more) break;
-    all.insert(all.end(), some.begin(), some.end());
-  }
+  const storage::Revision revision = list.revision;
+  std::vector<api::Object> all = co_await storage::read_all(std::move(list));
   std::sort(all.begin(), all.end(),
             [](const auto& a, const auto& b) { return a.name() < b.name(); });
   HookList hooks;
@@ -45,8 +40,8 @@ Awaitable<void> HookRegistry::refresh(Kind& kind) {
   }
   const std::lock_guard lock(mutex_);
   // Somebody else may have looked later.
-  if (list.revision < kind.revision) co_return;
-  kind.revision = list.revision;
+  if (revision < kind.revision) co_return;
+  kind.revision = revision;
   auto next = std::make_shared<Hooks>(*hooks_);
   (*next).*kind.list = std::move(hooks);
   hooks_ = std::move(next);

@@ -32,12 +32,8 @@ Awaitable<void> RoleFollower::load() {
   for (const Followed& one : followed_) {
     storage::ListOptions options;
     storage::ListResult list = co_await one.resource->storage->list("", true, std::move(options));
-    std::vector<api::Object> some;
-    for (;;) {
-      const bool more = co_await list.objects->next(some, 100);
-      for (const api::Object& object : some) authorizer_.put(one.kind, object);
-      if (!more) break;
-    }
+    const std::vector<api::Object> all = co_await storage::read_all(std::move(list));
+    for (const api::Object& object : all) authorizer_.put(one.kind, object);
   }
 }
 

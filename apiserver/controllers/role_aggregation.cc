@@ -74,13 +74,7 @@ Awaitable<void> RoleAggregation::settle() const {
 Awaitable<bool> RoleAggregation::settle_once() const {
   storage::ListOptions options;
   storage::ListResult list = co_await roles_->storage->list("", true, std::move(options));
-  std::vector<Object> roles;
-  std::vector<Object> some;
-  for (;;) {
-    const bool more = co_await list.objects->next(some, 100);
-    roles.insert(roles.end(), some.begin(), some.end());
-    if (!more) break;
-  }
+  std::vector<Object> roles = co_await storage::read_all(std::move(list));
   std::sort(roles.begin(), roles.end(),
             [](const Object& a, const Object& b) { return a.name() < b.name(); });
   bool any = false;

@@ -316,8 +316,8 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   Target target = call.target;
   target.admission = &user_admission;
   target.fields = owner ? &*owner : nullptr;
-  const Object created = co_await store_.create(std::move(target), object, options.dry_run);
-  if (!options.dry_run) co_await after_write(call, created, false);
+  Object created = co_await store_.create(std::move(target), object, options.dry_run);
+  if (!options.dry_run) created = co_await after_write(call, created, false);
   Response response = respond(call, 201, created, format);
   add_warnings(warnings, response);
   add_warnings(unenforced(resource, created), response);
@@ -416,7 +416,7 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   target.creates = applying && subresource.empty();
   Store::Updated updated = co_await store_.update(std::move(target), std::move(wish), part,
                                                   std::move(preconditions), options.dry_run);
-  if (!options.dry_run) co_await after_write(call, updated.object, false);
+  if (!options.dry_run) updated.object = co_await after_write(call, updated.object, false);
   const Object shown = scaling ? scale_of(*call.target.resource, updated.object) : updated.object;
   Response response = respond(call, updated.created ? 201 : 200, shown, format);
   add_warnings(*warnings, response);
@@ -485,9 +485,20 @@ Response ResourceHandler::respond(const Call& call, int code, const Object& obje
   return table_response(code, *resource.printer, resource.to_storage(object), object, format);
 }
 
-Awaitable<void> ResourceHandler::after_write(const Call& call, Object object, bool gone) const {
-  co_await note(call, std::move(object), gone);
+Awaitable<Object> ResourceHandler::after_write(const Call& call, Object object, bool gone) const {
+  co_await note(call, object, gone);
   co_await refresh_registries(call);
+  if (gone || !is(call.target, "apiextensions.k8s.io", "customresourcedefinitions"))
+    co_return object;
+  // With the names that have been accepted.
+  Target target = call.target;
+  target.name = object.name();
+  try {
+    co_return co_await store_.get(std::move(target));
+  } catch (const StatusError&) {
+    // What has been written is written, even if it cannot be read again.
+  }
+  co_return object;
 }
 
 Awaitable<void> ResourceHandler::note(const Call& call, Object object, bool gone) const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/patterns.h"
 #include "apiserver/resources/schema_rules.h"
 #include "apiserver/resources/strategies.h"
@@ -304,8 +305,10 @@ void validate_custom_resource_definition_update(const Object& definition, const 
     if (!(now == before))
       causes.push_back(rules::invalid(path, now.as_string(), "field is immutable"));
   };
-  stays("spec.scope", definition["spec"]["scope"], old["spec"]["scope"]);
-  stays("spec.names.kind", definition["spec"]["names"]["kind"], old["spec"]["names"]["kind"]);
+  if (is_condition_true(old, "Established")) {
+    stays("spec.scope", definition["spec"]["scope"], old["spec"]["scope"]);
+    stays("spec.names.kind", definition["spec"]["names"]["kind"], old["spec"]["names"]["kind"]);
+  }
   stays("spec.group", definition["spec"]["group"], old["spec"]["group"]);
   stays("spec.names.plural", definition["spec"]["names"]["plural"], old["spec"]["names"]["plural"]);
 }

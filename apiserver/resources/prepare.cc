@@ -88,19 +88,6 @@ std::string_view quality_of_service(Value& spec) {
   return best_effort ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
 }
 
-Value condition(std::string_view type, std::string_view reason, std::string_view message,
-                Allocator& allocator) {
-  Value out(rapidjson::kObjectType);
-  json::set(out, "type", type, allocator);
-  json::set(out, "status", "True", allocator);
-  const auto now =
-      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-  json::set(out, "lastTransitionTime", api::format_time(now), allocator);
-  json::set(out, "reason", reason, allocator);
-  json::set(out, "message", message, allocator);
-  return out;
-}
-
 /// The version that objects are stored in.
 std::string_view storage_version(const Value& spec) {
   const Value* versions = json::find(spec, "versions");
@@ -112,17 +99,11 @@ std::string_view storage_version(const Value& spec) {
   return {};
 }
 
-/// The parts of a definition's status that follow from its spec.
-void accept_names(Value& definition, Allocator& allocator) {
-  Value* spec = json::find(definition, "spec");
+/// Objects may be stored in the version that the definition names.
+void add_stored_version(Value& definition, Allocator& allocator) {
+  const Value* spec = json::find(definition, "spec");
   if (spec == nullptr) return;
   Value& status = json::child(definition, "status", allocator);
-  json::take(status, *spec, "names", allocator);
-  if (Value* names = json::find(status, "names")) {
-    Value taken = std::move(*names);
-    json::erase(status, "names");
-    json::set(status, "acceptedNames", std::move(taken), allocator);
-  }
   const std::string_view stored = storage_version(*spec);
   if (json::find(status, "storedVersions") == nullptr)
     json::set(status, "storedVersions", array(), allocator);
@@ -354,22 +335,20 @@ void prepare_service_update(Value& service, const Value& old_service, Allocator&
   }
 }
 
-/// A definition is served at once: nobody else has to agree.
+/// Its names are accepted later (controllers::DefinitionNames).
 void prepare_custom_resource_definition(Value& definition, Allocator& allocator) {
-  Value conditions = array();
-  conditions.PushBack(condition("NamesAccepted", "NoConflicts", "no conflicts found", allocator),
-                      allocator);
-  conditions.PushBack(condition("Established", "InitialNamesAccepted",
-                                "the initial names have been accepted", allocator),
-                      allocator);
-  Value& status = json::child(definition, "status", allocator);
-  json::set(status, "conditions", std::move(conditions), allocator);
-  accept_names(definition, allocator);
+  Value names(rapidjson::kObjectType);
+  json::set(names, "plural", "", allocator);
+  json::set(names, "kind", "", allocator);
+  Value status(rapidjson::kObjectType);
+  json::set(status, "acceptedNames", std::move(names), allocator);
+  json::set(definition, "status", std::move(status), allocator);
+  add_stored_version(definition, allocator);
 }
 
 void prepare_custom_resource_definition_update(Value& definition, const Value& /*old*/,
                                                Allocator& allocator) {
-  accept_names(definition, allocator);
+  add_stored_version(definition, allocator);
 }
 
 }  // namespace lookout::apiserver::resources

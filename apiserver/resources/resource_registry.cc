@@ -32,14 +32,6 @@ std::vector<std::string> json_path(std::string_view path) {
   return out;
 }
 
-bool is_established(const Object& definition) {
-  for (const Value condition : definition["status"]["conditions"].elements()) {
-    if (condition["type"].as_string() == "Established")
-      return condition["status"].as_string() == "True";
-  }
-  return false;
-}
-
 /// Versions in the order in which clients prefer them: stable ones first, higher ones first.
 struct Priority {
   int stability = 0;  // 3: v1, 2: v1beta1, 1: v1alpha1, 0: anything else
@@ -118,15 +110,15 @@ std::string name_of(const Object& definition, const ServedResource& resource) {
   return out;
 }
 
-/// The resources of a definition: one for each served version; none as long as its names are
-/// not accepted. `webhooks` may be null.
+/// The resources of a definition: one for each served version; none before its first names are
+/// accepted. `webhooks` may be null.
 std::vector<std::shared_ptr<ServedResource>> custom_resources(const Object& definition,
                                                               storage::Backend& backend,
                                                               webhooks::WebhookClient* webhooks) {
   std::vector<std::shared_ptr<ServedResource>> out;
-  if (!is_established(definition)) return out;
+  if (!is_condition_true(definition, "Established")) return out;
   const Value spec = definition["spec"];
-  const Value names = spec["names"];
+  const Value names = definition["status"]["acceptedNames"];
   const std::string group(spec["group"].as_string());
   const std::string plural(names["plural"].as_string());
   std::string storage_version;
@@ -255,17 +247,12 @@ ResourceRegistry::TimePoint ResourceRegistry::end_retired() {
 Awaitable<void> ResourceRegistry::refresh() {
   storage::ListOptions options;
   storage::ListResult list = co_await definitions_->storage->list("", true, std::move(options));
-  std::vector<Object> all;
-  std::vector<Object> some;
-  for (;;) {
-    const bool more = co_await list.objects->next(some, 100);
-    if (!more) break;
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  publish(list.revision, all);
+  const storage::Revision revision = list.revision;
+  const std::vector<Object> all = co_await storage::read_all(std::move(list));
+  publish(revision, all);
 }
 
-Awaitable<void> ResourceRegistry::follow() {
+Awaitable<void> ResourceRegistry::follow(std::function<Awaitable<void>()> changed) {
   storage::WatchOptions options;
   const auto watch = co_await definitions_->storage->watch("", true, std::move(options));
   std::vector<storage::Event> events;
@@ -273,7 +260,9 @@ Awaitable<void> ResourceRegistry::follow() {
     const TimePoint due = end_retired();
     const bool more = co_await watch->next(events, due);
     if (!more) break;
-    if (!events.empty()) co_await refresh();
+    if (events.empty()) continue;
+    co_await changed();
+    co_await refresh();
   }
 }
 

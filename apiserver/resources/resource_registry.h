@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,9 +37,9 @@ class ResourceRegistry {
 
   /// Looks at the definitions now. What they define is served when this returns.
   Awaitable<void> refresh();
-  /// Calls refresh() after each change of a definition, and ends the watches of what is no longer
-  /// served. Returns when the storage's watch ends.
-  Awaitable<void> follow();
+  /// Calls `changed` and refresh() after each change of a definition, and ends the watches of what
+  /// is no longer served. Returns when the storage's watch ends.
+  Awaitable<void> follow(std::function<Awaitable<void>()> changed);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;

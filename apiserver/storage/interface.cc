@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+
 namespace lookout::apiserver::storage {
 
 void Preconditions::check(const std::string& whole_key, const api::Object& object) const {
@@ -15,6 +17,17 @@ void Preconditions::check(const std::string& whole_key, const api::Object& objec
   };
   demand("UID", uid, object.uid());
   demand("ResourceVersion", resource_version, object.resource_version());
+}
+
+Awaitable<std::vector<api::Object>> read_all(ListResult list) {
+  constexpr std::size_t kAtOnce = 100;
+  std::vector<api::Object> all;
+  std::vector<api::Object> some;
+  for (;;) {
+    const bool more = co_await list.objects->next(some, kAtOnce);
+    all.insert(all.end(), some.begin(), some.end());
+    if (!more) co_return all;
+  }
 }
 
 Awaitable<void> Backend::check() { co_await current_revision(); }

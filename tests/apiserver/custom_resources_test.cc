@@ -1,4 +1,5 @@
 // CustomResourceDefinitions and what they define.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,11 +70,11 @@ TEST_F(CustomResources, ADefinitionIsEstablishedAtOnce) {
 TEST_F(CustomResources, GroupsAndVersionsHaveTheOrderInWhichClientsPreferThem) {
   const auto define = [&](const std::string& plural, const std::string& group,
                           const std::string& kind, const std::string& version) {
-    Object definition =
-        changed(json(kDefinition), R"({"metadata":{"name":")" + plural + "." + group +
-                                       R"("},"spec":{"group":")" + group +
-                                       R"(","names":{"plural":")" + plural + R"(","singular":")" +
-                                       kind + R"(","kind":")" + kind + R"("},"versions":[
+    Object definition = changed(json(kDefinition),
+                                R"({"metadata":{"name":")" + plural + "." + group +
+                                    R"("},"spec":{"group":")" + group + R"(","names":{"plural":")" +
+                                    plural + R"(","singular":")" + kind + R"(","kind":")" + kind +
+                                    R"(","shortNames":null},"versions":[
         {"name":")" + version + R"(","served":true,"storage":true,
          "schema":{"openAPIV3Schema":{"type":"object"}}}]}})");
     all(kDefinitions).create(definition);
@@ -93,6 +94,120 @@ TEST_F(CustomResources, GroupsAndVersionsHaveTheOrderInWhichClientsPreferThem) {
   }
   EXPECT_EQ(groups,
             (std::vector<std::string>{"bar.com/v1", "stable.example.com/v2", "test.com/v1"}));
+}
+
+/// Conditions as "type=status reason: message".
+std::vector<std::string> conditions_of(const Object& definition) {
+  std::vector<std::string> out;
+  for (const api::Value condition : definition["status"]["conditions"].elements()) {
+    out.push_back(fmt::format("{}={} {}: {}", condition["type"].as_string(),
+                              condition["status"].as_string(), condition["reason"].as_string(),
+                              condition["message"].as_string()));
+  }
+  return out;
+}
+
+class DefinitionNames : public CustomResources {
+ protected:
+  /// A definition with one version; `names` beside plural, as JSON.
+  static Object definition(const std::string& plural, const std::string& names,
+                           const std::string& group = "stable.example.com") {
+    return json(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+      "metadata":{"name":")" +
+                plural + "." + group + R"("},"spec":{"group":")" + group +
+                R"(","scope":"Namespaced","names":{"plural":")" + plural + R"(",)" + names +
+                R"(},"versions":[{"name":"v1","served":true,"storage":true,
+        "schema":{"openAPIV3Schema":{"type":"object"}}}]}})");
+  }
+  Object define(const std::string& plural, const std::string& names,
+                const std::string& group = "stable.example.com") {
+    return all(kDefinitions).create(definition(plural, names, group));
+  }
+  int code_of(const std::string& plural) {
+    return http(server_.port(), "GET", "/apis/stable.example.com/v1/" + plural).code;
+  }
+
+  static constexpr const char* kAccepted = "NamesAccepted=True NoConflicts: no conflicts found";
+  static constexpr const char* kEstablished =
+      "Established=True InitialNamesAccepted: the initial names have been accepted";
+  static constexpr const char* kNotEstablished =
+      "Established=False NotAccepted: not all names are accepted";
+};
+
+// The messages are those of kube-apiserver's naming controller.
+TEST_F(DefinitionNames, BelongToTheDefinitionThatAskedFirst) {
+  const Object second = define("cats", R"("kind":"Cat","shortNames":["cc","ct"])");
+  EXPECT_EQ(
+      conditions_of(second),
+      (std::vector<std::string>{R"(NamesAccepted=False ShortNamesConflict: "ct" is already in use)",
+                                kNotEstablished}));
+  EXPECT_EQ(second["status"]["acceptedNames"].to_json(),
+            R"({"plural":"cats","singular":"cat","kind":"Cat","listKind":"CatList"})");
+  EXPECT_EQ(code_of("cats"), 404);
+  EXPECT_EQ(code_of("crontabs"), 200);
+  const Object same_kind = define("tabs", R"("kind":"CronTab")");
+  EXPECT_EQ(conditions_of(same_kind),
+            (std::vector<std::string>{
+                R"(NamesAccepted=False ListKindConflict: "CronTabList" is already in use)",
+                kNotEstablished}));
+  const Object two = define("dogs", R"("kind":"Dog","shortNames":["ct","crontab","dg"])");
+  EXPECT_EQ(conditions_of(two)[0],
+            "NamesAccepted=False ShortNamesConflict: "
+            R"(["ct" is already in use, "crontab" is already in use])");
+  // Each group has its own names.
+  EXPECT_EQ(conditions_of(define("cats", R"("kind":"CronTab","shortNames":["ct"])", "test.com")),
+            (std::vector<std::string>{kAccepted, kEstablished}));
+}
+
+TEST_F(DefinitionNames, AreFreeOnceTheirDefinitionIsGone) {
+  define("cats", R"("kind":"Cat","shortNames":["ct"])");
+  all(kDefinitions).remove("crontabs.stable.example.com");
+  ASSERT_TRUE(eventually([&] { return code_of("cats") == 200; }));
+  const Object cats = all(kDefinitions).get("cats.stable.example.com");
+  EXPECT_EQ(conditions_of(cats), (std::vector<std::string>{kAccepted, kEstablished}));
+  EXPECT_EQ(cats["status"]["acceptedNames"]["shortNames"].to_json(), R"(["ct"])");
+}
+
+// What is served stays served under the names that it has.
+TEST_F(DefinitionNames, ThatAServedDefinitionAsksForLaterMayBeTaken) {
+  define("cats", R"("kind":"Cat","shortNames":["cc"])");
+  const Object wanted = all(kDefinitions)
+                            .patch("cats.stable.example.com", rest::PatchType::kMerge,
+                                   R"({"spec":{"names":{"shortNames":["ct"]}}})");
+  EXPECT_EQ(
+      conditions_of(wanted),
+      (std::vector<std::string>{R"(NamesAccepted=False ShortNamesConflict: "ct" is already in use)",
+                                kEstablished}));
+  EXPECT_EQ(wanted["status"]["acceptedNames"]["shortNames"].to_json(), R"(["cc"])");
+  EXPECT_EQ(code_of("cats"), 200);
+  const Object free = all(kDefinitions)
+                          .patch("cats.stable.example.com", rest::PatchType::kMerge,
+                                 R"({"spec":{"names":{"shortNames":["cx"]}}})");
+  EXPECT_EQ(conditions_of(free), (std::vector<std::string>{kAccepted, kEstablished}));
+  const Object list =
+      Object::parse(http(server_.port(), "GET", "/apis/stable.example.com/v1").body);
+  for (const api::Value resource : list["resources"].elements()) {
+    if (resource["name"].as_string() == "cats") {
+      EXPECT_EQ(resource["shortNames"].to_json(), R"(["cx"])");
+    }
+  }
+}
+
+// Before it is established, a definition may ask for another kind.
+TEST_F(DefinitionNames, MayBeChangedUntilTheyAreAccepted) {
+  define("tabs", R"("kind":"CronTab")");
+  const Object changed =
+      all(kDefinitions)
+          .patch("tabs.stable.example.com", rest::PatchType::kMerge,
+                 R"({"spec":{"names":{"kind":"Tab","listKind":"TabList","singular":"tab"}}})");
+  EXPECT_EQ(conditions_of(changed), (std::vector<std::string>{kAccepted, kEstablished}));
+  EXPECT_EQ(code_of("tabs"), 200);
+  EXPECT_EQ(status_of([&] {
+              all(kDefinitions)
+                  .patch("tabs.stable.example.com", rest::PatchType::kMerge,
+                         R"({"spec":{"names":{"kind":"Other"}}})");
+            }).code,
+            422);
 }
 
 TEST_F(CustomResources, InstancesLiveLikeOtherObjects) {

@@ -66,6 +66,9 @@ struct ListResult {
   std::unique_ptr<ObjectSource> objects = {};
 };
 
+/// The objects of a list that fits into memory.
+Awaitable<std::vector<api::Object>> read_all(ListResult list);
+
 struct WatchOptions {
   enum class Start {
     kState,     ///< existing objects as kAdded in key order, then every later change

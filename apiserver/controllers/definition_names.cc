@@ -1,0 +1,222 @@
+#include "apiserver/controllers/definition_names.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "apiserver/json.h"
+#include "apiserver/resources/object_meta.h"
+#include "apiserver/storage/revision.h"
+#include "lookout/api/detail/texts.h"
+#include "lookout/api/status.h"
+#include "lookout/api/time.h"
+
+namespace lookout::apiserver::controllers {
+namespace {
+
+using api::Object;
+using json::Allocator;
+using json::Value;
+using resources::is_condition_true;
+
+/// A name that becomes free may free another one; and others write definitions, too.
+constexpr int kRounds = 10;
+
+using Names = std::set<std::string, std::less<>>;
+
+/// The names that the definitions of a group have.
+struct Taken {
+  Names resources;
+  Names kinds;
+
+  void add(api::Value accepted) {
+    for (const char* field : {"plural", "singular"}) resources.emplace(accepted[field].as_string());
+    for (const api::Value name : accepted["shortNames"].elements())
+      resources.emplace(name.as_string());
+    for (const char* field : {"kind", "listKind"}) kinds.emplace(accepted[field].as_string());
+  }
+};
+
+struct Condition {
+  std::string_view type;
+  bool is_true = false;
+  std::string reason;
+  std::string message;
+};
+
+/// Sets a condition. Its time changes only with its status.
+void set_condition(Value& status, const Condition& condition, Allocator& allocator) {
+  // (They are null at first.)
+  json::set_default(status, "conditions", Value(rapidjson::kArrayType), allocator);
+  Value& conditions = *json::find(status, "conditions");
+  Value* entry = nullptr;
+  for (Value& one : conditions.GetArray()) {
+    if (json::text(one, "type") == condition.type) entry = &one;
+  }
+  if (entry == nullptr) {
+    Value added(rapidjson::kObjectType);
+    json::set(added, "type", condition.type, allocator);
+    conditions.PushBack(added, allocator);
+    entry = &conditions[conditions.Size() - 1];
+  }
+  const std::string_view wanted = condition.is_true ? "True" : "False";
+  if (json::text(*entry, "status") != wanted) {
+    json::set(*entry, "status", wanted, allocator);
+    const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    json::set(*entry, "lastTransitionTime", api::format_time(now), allocator);
+  }
+  json::set(*entry, "reason", condition.reason, allocator);
+  json::set(*entry, "message", condition.message, allocator);
+}
+
+/// The names that a definition asks for, compared with those that it has and that others have.
+class Decision {
+ public:
+  Decision(const Object& definition, const Taken& taken)
+      : asked_(definition["spec"]["names"]), has_(definition["status"]["acceptedNames"]) {
+    decide("plural", taken.resources, "PluralConflict");
+    decide("singular", taken.resources, "SingularConflict");
+    decide_short_names(taken.resources);
+    decide("kind", taken.kinds, "KindConflict");
+    decide("listKind", taken.kinds, "ListKindConflict");
+  }
+
+  Condition condition() const { return condition_; }
+
+  /// Puts the accepted names into a definition's status.
+  void put(Value& document, Allocator& allocator) const {
+    Value& status = json::child(document, "status", allocator);
+    Value& accepted = json::child(status, "acceptedNames", allocator);
+    Value& names = json::child(json::child(document, "spec", allocator), "names", allocator);
+    for (const char* field :
+         {"plural", "singular", "shortNames", "kind", "listKind", "categories"}) {
+      if (!refused_.contains(field)) json::take(accepted, names, field, allocator);
+    }
+  }
+
+ private:
+  void decide(const char* field, const Names& taken, const char* reason) {
+    const std::string_view name = asked_[field].as_string();
+    if (name != has_[field].as_string() && taken.contains(name))
+      refuse(field, reason, in_use(name));
+  }
+
+  void decide_short_names(const Names& taken) {
+    const auto own = api::detail::texts_of(has_["shortNames"]);
+    std::vector<std::string> conflicts;
+    for (const std::string& name : api::detail::texts_of(asked_["shortNames"])) {
+      const bool is_own = std::find(own.begin(), own.end(), name) != own.end() ||
+                          name == has_["plural"].as_string() ||
+                          name == has_["singular"].as_string();
+      if (!is_own && taken.contains(name)) conflicts.push_back(in_use(name));
+    }
+    if (conflicts.empty()) return;
+    refuse("shortNames", "ShortNamesConflict",
+           conflicts.size() == 1 ? conflicts[0] : fmt::format("[{}]", fmt::join(conflicts, ", ")));
+  }
+
+  /// The condition tells the last conflict.
+  void refuse(const char* field, const char* reason, std::string message) {
+    refused_.emplace(field);
+    condition_ = {"NamesAccepted", false, reason, std::move(message)};
+  }
+
+  static std::string in_use(std::string_view name) {
+    return fmt::format("\"{}\" is already in use", name);
+  }
+
+  const api::Value asked_;
+  const api::Value has_;
+  Names refused_;
+  Condition condition_ = {"NamesAccepted", true, "NoConflicts", "no conflicts found"};
+};
+
+/// The definition with the names that it may have; nothing if it has them.
+std::optional<Object> decided(const Object& definition, const Taken& taken) {
+  if (is_condition_true(definition, "NamesAccepted") &&
+      definition["spec"]["names"] == definition["status"]["acceptedNames"])
+    return std::nullopt;
+  const Decision decision(definition, taken);
+  const Condition accepted = decision.condition();
+  json::Document document = definition.to_document();
+  Allocator& allocator = document.GetAllocator();
+  decision.put(document, allocator);
+  Value& status = *json::find(document, "status");
+  set_condition(status, accepted, allocator);
+  if (!is_condition_true(definition, "Established")) {
+    set_condition(status,
+                  accepted.is_true ? Condition{"Established", true, "InitialNamesAccepted",
+                                               "the initial names have been accepted"}
+                                   : Condition{"Established", false, "NotAccepted",
+                                               "not all names are accepted"},
+                  allocator);
+  }
+  Object out = Object::from(document);
+  if (out == definition) return std::nullopt;
+  return out;
+}
+
+}  // namespace
+
+DefinitionNames::DefinitionNames(Context context)
+    : context_(context),
+      definitions_(context_.resources.table()->find("apiextensions.k8s.io", "v1",
+                                                    "customresourcedefinitions")) {}
+
+Awaitable<void> DefinitionNames::settle() const {
+  for (int round = 0; round < kRounds; ++round) {
+    const bool changed = co_await settle_once();
+    if (!changed) co_return;
+  }
+}
+
+Awaitable<bool> DefinitionNames::settle_once() const {
+  storage::ListOptions options;
+  storage::ListResult list = co_await definitions_->storage->list("", true, std::move(options));
+  std::vector<Object> definitions = co_await storage::read_all(std::move(list));
+  // Who was written first asks first.
+  std::sort(definitions.begin(), definitions.end(), [](const Object& a, const Object& b) {
+    return storage::revision_of(a) < storage::revision_of(b);
+  });
+  std::map<std::string, Taken, std::less<>> groups;
+  for (const Object& one : definitions)
+    groups[std::string(one["spec"]["group"].as_string())].add(one["status"]["acceptedNames"]);
+  bool any = false;
+  for (const Object& one : definitions) {
+    Taken& taken = groups[std::string(one["spec"]["group"].as_string())];
+    std::optional<Object> wanted = decided(one, taken);
+    if (!wanted) continue;
+    any = true;
+    taken.add((*wanted)["status"]["acceptedNames"]);
+    const bool written = co_await write(*std::move(wanted));
+    if (!written) break;
+  }
+  co_return any;
+}
+
+Awaitable<bool> DefinitionNames::write(Object definition) const {
+  resources::Target target;
+  target.resource = definitions_;
+  target.name = definition.name();
+  resources::Store::Change change = [definition](const Object& /*present*/) { return definition; };
+  storage::Preconditions none;
+  try {
+    co_await context_.store.update(std::move(target), std::move(change), resources::Part::kStatus,
+                                   std::move(none));
+  } catch (const api::StatusError& e) {
+    if (!api::is_conflict(e) && !api::is_not_found(e)) throw;
+    co_return false;
+  }
+  co_return true;
+}
+
+}  // namespace lookout::apiserver::controllers
