@@ -226,7 +226,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     const std::lock_guard lock(mutex_);
     if (feeding_ == nullptr) return false;
     const TimePoint now = steady_clock::now();
-    if (now < progress_asked_ + options_.progress_patience) {
+    if (progress_asked_ && now < *progress_asked_ + options_.progress_patience) {
       progress_wanted_ = std::max(progress_wanted_, wanted);
       return true;
     }
@@ -240,7 +240,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   }
   void progress_told() {
     const std::lock_guard lock(mutex_);
-    progress_asked_ = TimePoint();
+    progress_asked_.reset();
     if (feeding_ != nullptr && !is_at(progress_wanted_)) send_progress_request(steady_clock::now());
   }
   /// With the mutex locked.
@@ -263,7 +263,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
     void set(etcd3::FeedingWatch* watch) {
       const std::lock_guard lock(core_.mutex_);
       core_.feeding_ = watch;
-      core_.progress_asked_ = TimePoint();
+      core_.progress_asked_.reset();
       core_.progress_wanted_ = 0;
       core_.tells_progress_ = false;
     }
@@ -450,7 +450,7 @@ class Cacher::Core : public std::enable_shared_from_this<Core> {
   std::mutex mutex_;
   bool verifying_ = false;  // guarded by mutex_, as are those below
   etcd3::FeedingWatch* feeding_ = nullptr;
-  TimePoint progress_asked_;  // and not answered; or the beginning of time
+  std::optional<TimePoint> progress_asked_;  // and not answered
   // The newest revision that was wanted since then.
   Revision progress_wanted_ = 0;
   bool tells_progress_ = false;

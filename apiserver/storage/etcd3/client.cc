@@ -472,6 +472,7 @@ Awaitable<bool> Client::tells_progress(Member member) {
     const Answer answer = co_await call(std::move(status));
     co_return has_sound_progress(answer.message.version);
   } catch (const Error& e) {
+    if (is_unavailable(e)) throw;
     log::debug("etcd: {} does not tell its version: {}", member->url(), e.what());
   }
   co_return false;

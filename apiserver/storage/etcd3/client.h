@@ -141,7 +141,7 @@ class Client : public std::enable_shared_from_this<Client> {
   /// Whether one member answers, and has a leader: one small request, without another try.
   Awaitable<bool> answers(Member member);
   /// Whether a member answers requests for progress, and only behind the events before: etcd does
-  /// from 3.4.31 and 3.5.13 on. No error: if it does not say what it is, it does not.
+  /// from 3.4.31 and 3.5.13 on. False for one that never says what it is. Throws if it does not answer.
   Awaitable<bool> tells_progress(Member member);
   /// With the requests of messages.h.
   Awaitable<TxnResponse> txn(std::string request);

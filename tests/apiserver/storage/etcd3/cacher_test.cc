@@ -51,6 +51,8 @@ class BusyEtcd {
   int revision() const { return revision_; }
   /// Requests for progress are answered as by a member that has come no further.
   void stay_behind_at(int revision) { progress_ = revision; }
+  /// So many of the next requests for its version are refused.
+  void refuse_status(int times) { refused_status_ = times; }
   /// Whether what there is can be read.
   void answer_lists(bool answer) { answers_lists_ = answer; }
 
@@ -68,8 +70,10 @@ class BusyEtcd {
     if (busy_) ++revision_;
     test::Proto answer = test::answer(static_cast<std::uint64_t>(revision_.load()));
     if (call.path() == "/etcdserverpb.Watch/Watch") return watch(call, answer);
-    if (call.path() == "/etcdserverpb.Maintenance/Status")
+    if (call.path() == "/etcdserverpb.Maintenance/Status") {
+      if (refused_status_-- > 0) return call.end(EtcdError::kUnavailable, "busy");
       return static_cast<void>(call.send(answer.bytes(2, version_).text()));
+    }
     const bool many = !test::bytes_of(request, 2).empty();
     if (test::number_of(request, 9) != 0) ++probes_;
     if (many && !answers_lists_) return call.end(EtcdError::kInternal, "out of order");
@@ -102,6 +106,7 @@ class BusyEtcd {
   test::Proto all_;
   test::Proto last_;
   std::uint64_t count_ = 0;
+  std::atomic<int> refused_status_{0};
   std::atomic<bool> answers_lists_{true};
   std::atomic<bool> tells_progress_{true};
   std::atomic<int> progress_requests_{0};
@@ -201,6 +206,14 @@ TEST_F(ProgressTest, AListOfAnIdleResourceCostsOneRequestForProgress) {
     EXPECT_EQ(pods_->list("").revision, static_cast<Revision>(etcd_.revision()));
     EXPECT_EQ(etcd_.progress_requests(), asked + 1) << "nothing has changed since";
   }
+}
+
+// Otherwise it would cost etcd a look at everything for each list, as long as the watch lasts.
+TEST_F(ProgressTest, AMemberThatDoesNotTellItsVersionIsAskedAgain) {
+  etcd_.refuse_status(2);
+  cache(std::chrono::hours(1));
+  be_ready();
+  EXPECT_EQ(etcd_.watches(), 3);
 }
 
 TEST_F(ProgressTest, AMemberThatIsBehindIsNotAskedWithoutAPause) {
