@@ -94,9 +94,9 @@ class Decision {
 
   /// Puts the accepted names into a definition's status.
   void put(Value& document, Allocator& allocator) const {
-    Value& status = json::child(document, "status", allocator);
-    Value& accepted = json::child(status, "acceptedNames", allocator);
-    Value& names = json::child(json::child(document, "spec", allocator), "names", allocator);
+    Value& accepted =
+        json::child(json::child(document, "status", allocator), "acceptedNames", allocator);
+    const Value& names = *json::find(*json::find(document, "spec"), "names");
     for (const char* field :
          {"plural", "singular", "shortNames", "kind", "listKind", "categories"}) {
       if (!refused_.contains(field)) json::take(accepted, names, field, allocator);
