@@ -36,6 +36,8 @@ struct Doomed {
 
 /// A client that deletes a pod without grace period removes it itself, unless that client fails.
 constexpr std::chrono::seconds kPatience{2};
+/// A deletionTimestamp has whole seconds: the grace period ends up to a second later.
+constexpr std::chrono::seconds kCutOff{1};
 
 /// When the time of a pod is up, by the clock that waits.
 std::chrono::steady_clock::time_point end_of(const Object& pod) {
@@ -45,7 +47,7 @@ std::chrono::steady_clock::time_point end_of(const Object& pod) {
   const bool has_grace = pod["metadata"]["deletionGracePeriodSeconds"].as_int() > 0;
   return std::chrono::steady_clock::now() +
          std::chrono::duration_cast<std::chrono::steady_clock::duration>(end - now) +
-         (has_grace ? std::chrono::seconds(0) : kPatience);
+         (has_grace ? kCutOff : kPatience);
 }
 
 Awaitable<void> remove(Context context, resources::ServedResourcePtr pods, Doomed pod) {
