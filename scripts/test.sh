@@ -75,11 +75,9 @@ left_out() {
 }
 
 # run_tests PRESET [CTEST-OPTION...]: runs the tests, more at once than there are processors, because most of them wait more
-# than they compute. A few that fail then run once more, alone. If they pass, they needed more time than a busy machine
-# gives: the end of the run lists them, so that somebody mends them. A sanitizer's report, a crash or a time-out counts at once.
-may_run_again=3
+# than they compute.
 run_tests() {
-  local preset=$1 log=build/$1/tests.log again=build/$1/again.log outcome=0 skipped failed
+  local preset=$1 log=build/$1/tests.log outcome=0 skipped
   shift
   ctest --preset "$preset" -j $((2 * $(nproc))) "$@" 2>&1 | tee "$log" || outcome=1
   local found='ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|: runtime error: '
@@ -88,15 +86,6 @@ run_tests() {
     echo "*** A sanitizer has found something: ***"
     grep -E -A 30 "$found" "$log"
     outcome=1
-  elif ((outcome)); then
-    failed=$(sed -n '/^The following tests FAILED/,$s/^.*[0-9] - //p' "$log" | grep -v '(Skipped)$' || true)
-    if [[ -n $failed ]] && ! grep -qv ' (Failed)$' <<<"$failed" && (($(wc -l <<<"$failed") <= may_run_again)); then
-      printf '*** Once more, alone: ***\n%s\n' "$failed"
-      if ctest --preset "$preset" -j 1 "$@" --rerun-failed 2>&1 | tee "$again" && ! grep -Eq "\(Skipped\)|$found" "$again"; then
-        outcome=0
-        { echo "$preset: ${failed//$'\n'/, }" && grep -E -A 6 "$why" "$log"; } >>build/flaky.log
-      fi
-    fi
   fi
   skipped=$(sed -n 's/^.* - \(.*\) (Skipped)$/\1/p' "$log" | grep -Ev "$(IFS='|' && echo "${may_skip[*]}")" || true)
   if [[ -n $skipped ]] && out_of_time; then
@@ -294,7 +283,6 @@ stage_tidy() {
 
 chosen=" $* "
 mkdir -p build
-rm -f build/flaky.log
 declare -A latest=([install]=50 [asan]=75 [tsan]=75 [fuzz]=70) # minutes
 for stage in "$@"; do
   declare -F "stage_$stage" >/dev/null || {
@@ -310,7 +298,3 @@ for stage in "$@"; do
   "stage_$stage"
   echo "=== $stage: ok$omitted, $SECONDS s"
 done
-if [[ -e build/flaky.log ]]; then
-  echo "*** Flaky tests: they failed on a busy machine and passed alone. Mend them. ***"
-  cat build/flaky.log
-fi
