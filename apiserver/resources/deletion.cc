@@ -273,8 +273,9 @@ Awaitable<Store::Deleted> Store::remove_definition(const Target& target,
               "CustomResourceDefinition marked for deletion; CustomResource deletion will begin "
               "soon",
               allocator);
-    if (Value* conditions = json::find(json::child(document, "status", allocator), "conditions"))
-      conditions->PushBack(condition, allocator);
+    Value& status = json::child(document, "status", allocator);
+    json::set_default(status, "conditions", Value(rapidjson::kArrayType), allocator);
+    json::find(status, "conditions")->PushBack(condition, allocator);
     return Object::from(document);
   };
   co_return co_await begin_deletion(*this, target, options.dry_run, change);

@@ -105,8 +105,7 @@ void add_stored_version(Value& definition, Allocator& allocator) {
   if (spec == nullptr) return;
   Value& status = json::child(definition, "status", allocator);
   const std::string_view stored = storage_version(*spec);
-  if (json::find(status, "storedVersions") == nullptr)
-    json::set(status, "storedVersions", array(), allocator);
+  json::set_default(status, "storedVersions", array(), allocator);
   Value& versions = *json::find(status, "storedVersions");
   for (const Value& version : versions.GetArray()) {
     if (version.IsString() && json::text_of(version) == stored) return;

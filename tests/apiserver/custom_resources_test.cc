@@ -96,6 +96,26 @@ TEST_F(CustomResources, GroupsAndVersionsHaveTheOrderInWhichClientsPreferThem) {
             (std::vector<std::string>{"bar.com/v1", "stable.example.com/v2", "test.com/v1"}));
 }
 
+// Lists of a status may be null: that is how Go writes those that are empty.
+TEST_F(CustomResources, ADefinitionMayHaveAStatusWithoutLists) {
+  constexpr const char* kName = "crontabs.stable.example.com";
+  const std::string path =
+      std::string("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/") + kName;
+  Object bare = changed(definition_, R"({"status":{"conditions":[],"storedVersions":[]}})");
+  bare = all(kDefinitions).update_status(bare);
+  EXPECT_TRUE(bare["status"]["storedVersions"].empty());
+  const Object again =
+      all(kDefinitions)
+          .patch(kName, rest::PatchType::kMerge, R"({"metadata":{"labels":{"a":"b"}}})");
+  EXPECT_EQ(again["status"]["storedVersions"].to_json(), R"(["v1"])");
+  const auto nulls = http(server_.port(), "PATCH", path + "/status",
+                          R"({"status":{"conditions":null,"storedVersions":null}})",
+                          {{"Content-Type", "application/merge-patch+json"}});
+  EXPECT_EQ(nulls.code, 200);
+  all(kDefinitions).remove(kName);
+  EXPECT_TRUE(eventually([&] { return http(server_.port(), "GET", path).code == 404; }));
+}
+
 /// Conditions as "type=status reason: message".
 std::vector<std::string> conditions_of(const Object& definition) {
   std::vector<std::string> out;
