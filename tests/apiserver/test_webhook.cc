@@ -40,6 +40,9 @@ TestWebhook::TestWebhook(Answer answer, std::vector<std::string> names)
 }
 
 TestWebhook::~TestWebhook() {
+  // No more questions, then no more answers, and then the threads that answers go back to.
+  server_->drain(std::chrono::milliseconds(0));
+  server_->cut_off();
   pool_.join();
   server_->stop(std::chrono::milliseconds(0));
 }
