@@ -294,15 +294,19 @@ TEST_F(WatchTest, RawSourcesEndAsWell) {
   const Running running(manager);
   std::atomic<int> ticks{0};
   test::Gate assigned;
+  test::Gate removed;
   WatchHandle ticking;
   ticking = counter.watch(timer(1ms, [&](Enqueue& enqueue) {
     EXPECT_TRUE(assigned.wait());
     enqueue({"default", "tick"});
     // The second time it ends itself.
-    if (++ticks == 2) ticking.remove();
+    if (++ticks < 2) return;
+    ticking.remove();
+    removed.open();
   }));
   assigned.open();
-  EXPECT_TRUE(eventually([&] { return ticks == 2 && runs("tick") > 0; }));
+  EXPECT_TRUE(removed.wait());
+  EXPECT_TRUE(eventually([&] { return runs("tick") > 0; }));
   const auto channel = std::make_shared<Channel>();
   WatchHandle sent = counter.watch(channel);
   channel->send({"default", "sent"});
