@@ -25,6 +25,7 @@
 #include "apiserver/endpoints/watch_stream.h"
 #include "apiserver/names.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -41,6 +42,13 @@ StatusError no_such_method() { return StatusError::generic(405, "", "", "", "", 
 
 bool is(const Target& target, std::string_view group, std::string_view plural) {
   return target.resource->type.group == group && target.resource->type.plural == plural;
+}
+
+/// What has been written is written. What follows from it, whoever follows the storage does as soon
+/// as that can be read again.
+void warn_of_delay(const Target& target, const Error& why) {
+  log::warn("a write of {} takes effect later: {}", target.resource->type.qualified_name(),
+            why.what());
 }
 
 Object success(const Target& target, const Object& object) {
@@ -503,15 +511,23 @@ Awaitable<Object> ResourceHandler::after_write(const Call& call, Object object, 
 
 Awaitable<void> ResourceHandler::note(const Call& call, Object object, bool gone) const {
   if (consequences_.written == nullptr) co_return;
-  co_await consequences_.written(call.target.resource, object, gone);
+  try {
+    co_await consequences_.written(call.target.resource, object, gone);
+  } catch (const Error& e) {
+    warn_of_delay(call.target, e);
+  }
 }
 
 Awaitable<void> ResourceHandler::refresh_registries(const Call& call) const {
-  if (is(call.target, "apiextensions.k8s.io", "customresourcedefinitions"))
-    co_await resources_.refresh();
-  if (is(call.target, "admissionregistration.k8s.io", "mutatingwebhookconfigurations") ||
-      is(call.target, "admissionregistration.k8s.io", "validatingwebhookconfigurations"))
-    co_await webhooks_.registry.refresh();
+  try {
+    if (is(call.target, "apiextensions.k8s.io", "customresourcedefinitions"))
+      co_await resources_.refresh();
+    if (is(call.target, "admissionregistration.k8s.io", "mutatingwebhookconfigurations") ||
+        is(call.target, "admissionregistration.k8s.io", "validatingwebhookconfigurations"))
+      co_await webhooks_.registry.refresh();
+  } catch (const Error& e) {
+    warn_of_delay(call.target, e);
+  }
 }
 
 }  // namespace lookout::apiserver::endpoints

@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/apiserver/wrapped_backend.h"
 #include "tests/support/held.h"
 
 namespace lookout::apiserver {
@@ -211,6 +214,29 @@ TEST_F(DefinitionNames, ThatAServedDefinitionAsksForLaterMayBeTaken) {
       EXPECT_EQ(resource["shortNames"].to_json(), R"(["cx"])");
     }
   }
+}
+
+// A client that is told of a failure would create it once more, and be told that it exists.
+TEST(DefinitionThatIsWritten, IsAnsweredThoughItCannotBeServedYet) {
+  const auto backend =
+      std::make_shared<WrappedBackend>("apiextensions.k8s.io/customresourcedefinitions");
+  const auto broken = std::make_shared<std::atomic<bool>>(false);
+  backend->on_list = [broken](const std::string& /*key*/) -> Awaitable<void> {
+    if (*broken)
+      throw storage::StorageError(storage::StorageError::Code::kUnreachable, "definitions");
+    co_return;
+  };
+  ServerOptions options;
+  options.storage = backend;
+  Server server(options);
+  const rest::Client client(server.client_config());
+  *broken = true;
+  client.resource(kDefinitions).create(json(kDefinition));
+  EXPECT_EQ(http(server.port(), "GET", "/apis/stable.example.com/v1/crontabs").code, 404);
+  *broken = false;
+  EXPECT_TRUE(eventually([&] {
+    return http(server.port(), "GET", "/apis/stable.example.com/v1/crontabs").code == 200;
+  }));
 }
 
 // Before it is established, a definition may ask for another kind.
