@@ -195,17 +195,25 @@ void ResourceRegistry::publish(storage::Revision revision, const std::vector<Obj
   std::vector<ServedResourcePtr> custom;
   std::set<std::string> places;
   std::map<std::string, std::stop_source> served;
+  std::map<std::string, Defined, std::less<>> defined;
   for (const Object& definition : definitions) {
-    for (auto& resource : custom_resources(definition, backend_, webhooks_)) {
+    const auto before = defined_.find(definition.name());
+    const bool is_known = before != defined_.end() && before->second.definition == definition;
+    Defined one = is_known ? std::move(before->second)
+                           : Defined{definition, custom_resources(definition, backend_, webhooks_)};
+    for (const auto& resource : one.resources) {
       places.insert(place_of(resource->type.group, resource->type.plural));
       std::string name = name_of(definition, *resource);
       const auto known = served_.find(name);
       std::stop_source watches = known == served_.end() ? std::stop_source() : known->second;
-      resource->retired = watches.get_token();
+      // (Others read a known one.)
+      if (!is_known) resource->retired = watches.get_token();
       served.emplace(std::move(name), std::move(watches));
-      custom.push_back(std::move(resource));
+      custom.push_back(resource);
     }
+    defined.emplace(definition.name(), std::move(one));
   }
+  defined_ = std::move(defined);
   // Of two resources with the same short name, clients take the one that discovery has first.
   std::stable_sort(custom.begin(), custom.end(), [](const auto& a, const auto& b) {
     if (a->type.group != b->type.group) return a->type.group < b->type.group;

@@ -43,6 +43,11 @@ class ResourceRegistry {
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
+  /// A definition, and what it defines.
+  struct Defined {
+    api::Object definition;
+    std::vector<std::shared_ptr<ServedResource>> resources;
+  };
   /// Watches that are to end.
   struct Retired {
     TimePoint due;
@@ -62,6 +67,8 @@ class ResourceRegistry {
   std::mutex publishing_;
   storage::Revision revision_ = 0;  // guarded by publishing_
   std::set<std::string> places_;    // of the custom resources; guarded by publishing_
+  /// By name, so that only what has changed is read again; guarded by publishing_.
+  std::map<std::string, Defined, std::less<>> defined_;
   /// For each version of a definition; guarded by publishing_.
   std::map<std::string, std::stop_source> served_;
   std::vector<Retired> retired_;  // in the order of `due`; guarded by publishing_
