@@ -28,7 +28,8 @@ using json::Allocator;
 using json::Value;
 using resources::is_condition_true;
 
-/// A name that becomes free may free another one; and others write definitions, too.
+/// How often settle() starts again: a name that becomes free lets other definitions take theirs, and
+/// other servers may write definitions at the same time.
 constexpr int kRounds = 10;
 
 using Names = std::set<std::string, std::less<>>;
@@ -124,7 +125,7 @@ class Decision {
            conflicts.size() == 1 ? conflicts[0] : fmt::format("[{}]", fmt::join(conflicts, ", ")));
   }
 
-  /// The condition tells the last conflict.
+  /// Of several conflicts, the condition reports the last one.
   void refuse(const char* field, const char* reason, std::string message) {
     refused_.emplace(field);
     condition_ = {"NamesAccepted", false, reason, std::move(message)};
@@ -183,7 +184,7 @@ Awaitable<bool> DefinitionNames::settle_once() const {
   storage::ListOptions options;
   storage::ListResult list = co_await definitions_->storage->list("", true, std::move(options));
   std::vector<Object> definitions = co_await storage::read_all(std::move(list));
-  // Who was written first asks first.
+  // The definition that was written first gets a name that several ask for.
   std::sort(definitions.begin(), definitions.end(), [](const Object& a, const Object& b) {
     return storage::revision_of(a) < storage::revision_of(b);
   });

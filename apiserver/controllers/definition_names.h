@@ -1,15 +1,13 @@
 // DefinitionNames: decides which names of a CustomResourceDefinition are accepted.
 #pragma once
 
-#include <string>
-
 #include "apiserver/controllers/controllers.h"
 
 namespace lookout::apiserver::controllers {
 
 /// Of the definitions of one group, each name (plural, singular, short name, kind, list kind) belongs
-/// to the one that asked for it first. The others keep the names that they have, and get it when it
-/// is free. A definition is established, and served, once all of its names are accepted
+/// to the definition that asked for it first. Another definition that asks for it keeps its present
+/// names, and gets the new one when that is free. A definition is established, and served, once all of its names are accepted
 /// (k8s.io/apiextensions-apiserver/pkg/controller/status.NamingConditionController).
 /// Safe to use from many threads.
 class DefinitionNames {
@@ -17,7 +15,7 @@ class DefinitionNames {
   /// `context` as for controllers.
   explicit DefinitionNames(Context context);
 
-  /// Brings the status of all definitions up to date. After each change of one.
+  /// Brings the status of all definitions up to date. Call it after each change of a definition.
   Awaitable<void> settle() const;
 
  private:

@@ -44,8 +44,8 @@ bool is(const Target& target, std::string_view group, std::string_view plural) {
   return target.resource->type.group == group && target.resource->type.plural == plural;
 }
 
-/// What has been written is written. What follows from it, whoever follows the storage does as soon
-/// as that can be read again.
+/// The write has succeeded, so the client is not told of this failure. The tasks that watch the
+/// storage repeat what failed.
 void warn_of_delay(const Target& target, const Error& why) {
   log::warn("a write of {} takes effect later: {}", target.resource->type.qualified_name(),
             why.what());
@@ -504,7 +504,7 @@ Awaitable<Object> ResourceHandler::after_write(const Call& call, Object object, 
   try {
     co_return co_await store_.get(std::move(target));
   } catch (const StatusError&) {
-    // What has been written is written, even if it cannot be read again.
+    // The write has succeeded: the answer is the object without later changes.
   }
   co_return object;
 }

@@ -79,8 +79,8 @@ class ResourceHandler {
   /// The same, and the rules about the user. `next` must outlive it.
   admission::UserAdmission user_admission_of(const Call& call,
                                              admission::WebhookAdmission& next) const;
-  /// Runs everything that has to happen before a write is answered. Its failure is none of the
-  /// write. The object to answer with.
+  /// Runs everything that has to happen before a write is answered; failures are only logged.
+  /// Returns the object to answer with.
   Awaitable<api::Object> after_write(const Call& call, api::Object object, bool gone) const;
   Awaitable<void> note(const Call& call, api::Object object, bool gone) const;
   /// Definitions that have changed are served from now on, and webhooks called.

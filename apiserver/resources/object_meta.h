@@ -1,4 +1,4 @@
-// Metadata of objects that come in, and what their state is.
+// Metadata of incoming objects, and conditions.
 #pragma once
 
 #include <string_view>

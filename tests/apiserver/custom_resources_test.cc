@@ -191,7 +191,7 @@ TEST_F(DefinitionNames, AreFreeOnceTheirDefinitionIsGone) {
   EXPECT_EQ(cats["status"]["acceptedNames"]["shortNames"].to_json(), R"(["ct"])");
 }
 
-// What is served stays served under the names that it has.
+// A served definition keeps its names while it asks for one that another definition has.
 TEST_F(DefinitionNames, ThatAServedDefinitionAsksForLaterMayBeTaken) {
   define("cats", R"("kind":"Cat","shortNames":["cc"])");
   const Object wanted = all(kDefinitions)
@@ -216,7 +216,7 @@ TEST_F(DefinitionNames, ThatAServedDefinitionAsksForLaterMayBeTaken) {
   }
 }
 
-// A client that is told of a failure would create it once more, and be told that it exists.
+// If the server answered with a failure, a client would retry the create and get "already exists".
 TEST(DefinitionThatIsWritten, IsAnsweredThoughItCannotBeServedYet) {
   const auto backend =
       std::make_shared<WrappedBackend>("apiextensions.k8s.io/customresourcedefinitions");

@@ -40,7 +40,7 @@ TestWebhook::TestWebhook(Answer answer, std::vector<std::string> names)
 }
 
 TestWebhook::~TestWebhook() {
-  // No more questions, then no more answers, and then the threads that answers go back to.
+  // Requests end first, then the answers in the pool, then the threads that the answers return to.
   server_->drain(std::chrono::milliseconds(0));
   server_->cut_off();
   pool_.join();

@@ -114,8 +114,8 @@ class ControllerCore;
 }  // namespace detail
 
 /// Owns a watch that was added to a controller: its destructor calls remove(). It may outlive the
-/// controller and the manager, whose end ends the watch. Several threads may call
-/// has_synced() at once; only one thread at a time may do anything else, and none beside it.
+/// controller and the manager, whose end ends the watch. Several threads may call has_synced() at the
+/// same time. All other calls need the handle to themselves.
 class [[nodiscard]] WatchHandle {
  public:
   /// No watch, for later assignment.
