@@ -20,6 +20,21 @@ struct EventLoop::State {
   boost::asio::io_context context;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work;
   std::vector<std::thread> threads;
+  bool own_thread_ends = false;  // set on the one thread that reads it
+
+  void run() {
+    context.run();
+    if (own_thread_ends) run_what_is_ready();
+  }
+
+  /// After the stop, on the last thread. An endless chain of posts does not hold up the end.
+  void run_what_is_ready() {
+    constexpr int kMost = 100'000;
+    context.restart();
+    for (int i = 0; i < kMost && context.poll_one() != 0; ++i) {
+    }
+    context.stop();
+  }
 };
 
 EventLoop::EventLoop(unsigned threads) {
@@ -27,20 +42,27 @@ EventLoop::EventLoop(unsigned threads) {
   state_ = std::make_shared<State>(static_cast<int>(threads));
   for (unsigned i = 0; i < threads; ++i) {
     // The thread keeps the state alive: see the destructor.
-    state_->threads.emplace_back([state = state_] { state->context.run(); });
+    state_->threads.emplace_back([state = state_] { state->run(); });
   }
 }
 
 EventLoop::~EventLoop() {
   state_->context.stop();
+  bool own_thread = false;
   for (auto& thread : state_->threads) {
     if (thread.get_id() == std::this_thread::get_id()) {
+      own_thread = true;
       thread.detach();
     } else {
       thread.join();
     }
   }
   state_->threads.clear();
+  if (own_thread) {
+    state_->own_thread_ends = true;  // what it runs now may make more work ready
+  } else {
+    state_->run_what_is_ready();
+  }
 }
 
 boost::asio::io_context& EventLoop::context() { return state_->context; }
