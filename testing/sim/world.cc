@@ -349,6 +349,13 @@ void World::Impl::strike(const Fault& fault) {
 
 // --- requests
 
+template <class Request>
+std::optional<Fault> World::Impl::fault_of(const Moment& moment, const Request& request) const {
+  const auto planned = plan_.find(moment);
+  if (planned == plan_.end()) return drawing_ ? draw(faults_, seed_, request) : std::nullopt;
+  return fits(planned->second.kind, request) ? std::optional(planned->second) : std::nullopt;
+}
+
 void World::Impl::on_request(RequestNote& request) {
   if (request.process.empty()) return tell_user(request);  // of the test itself
   {
@@ -366,11 +373,8 @@ void World::Impl::on_request(RequestNote& request) {
       gone.process = request.process;
       gone.at = request.number;
       request.fault = gone;
-    } else if (const auto planned = plan_.find({request.process, "", request.number});
-               planned != plan_.end()) {
-      if (fits(planned->second.kind, request)) request.fault = planned->second;
-    } else if (drawing_) {
-      request.fault = draw(faults_, seed_, request);
+    } else {
+      request.fault = fault_of({request.process, "", request.number}, request);
       // Replicas that lag are there.
       if (etcd_ != nullptr && request.fault && request.fault->kind == FaultKind::kStaleRead)
         request.fault.reset();
@@ -462,13 +466,7 @@ std::optional<Fault> World::Impl::on_call(EtcdCall& call) {
   std::optional<Fault> out;
   {
     const std::lock_guard lock(mutex_);
-    // With fewer faults there may be fewer calls: those of a plan must not strike behind the end.
-    const auto planned = plan_.find({kEtcd, call.who(), call.number});
-    if (drawing_ && planned == plan_.end()) {
-      out = draw(faults_, seed_, call);
-    } else if (drawing_ && fits(planned->second.kind, call)) {
-      out = planned->second;
-    }
+    out = fault_of({kEtcd, call.who(), call.number}, call);
     if (out) struck_.push_back(*out);
   }
   Story::Entry entry;
@@ -613,7 +611,7 @@ void World::Impl::faults(const Plan& plan) {
     if (is_of_time(fault.kind)) {
       at(milliseconds(fault.at), [this, fault] { strike(fault); });
     } else {
-      plan_.emplace(std::tuple(fault.process, fault.call, fault.at), fault);
+      plan_.emplace(Moment(fault.process, fault.call, fault.at), fault);
     }
   }
 }
@@ -640,7 +638,7 @@ void World::Impl::run(milliseconds duration) {
   const Time over = begin + duration;
   begin_faults(begin, over);
   sleep_until(over);
-  set_drawing(false);
+  end_faults();
   note("world", "(no more faults)");
   for (auto& [name, slot] : slots_) {
     Life& life = *slot.lives.back();

@@ -164,12 +164,16 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
     std::optional<rest::Client> admin;
   };
   using Check = std::pair<std::string, std::function<bool()>>;
+  using Moment = std::tuple<std::string, std::string, std::uint64_t>;  // process, call, at
 
   void begin_server(ApiServer& server, unsigned number);
   apiserver::ServerOptions server_options(unsigned number) const;
   void strike_etcd(const Fault& fault);
   void tell_user(RequestNote& request);
   void let_user_edit(const RequestNote& request);
+  /// The one that is planned or drawn for a request or a call. With the mutex held.
+  template <class Request>
+  std::optional<Fault> fault_of(const Moment& moment, const Request& request) const;
   unsigned choose_server(const RequestNote& request) const;
   void check_calls_at_rest(std::uint64_t calls) const;
   Slot& slot(std::string_view name);
@@ -186,9 +190,11 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   void ask_a_replica(RequestNote& request);
   std::string stale_target(const std::string& target, const Fault& fault);
   apiserver::storage::Revision revision();
-  void set_drawing(bool drawing) {
+  /// With fewer faults there may be fewer requests: those of a plan must not strike behind the end.
+  void end_faults() {
     const std::lock_guard lock(mutex_);
-    drawing_ = drawing;
+    drawing_ = false;
+    plan_.clear();
   }
   std::map<std::string, std::uint64_t> writes() const {
     const std::lock_guard lock(mutex_);
@@ -210,7 +216,7 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   std::vector<std::pair<std::string, std::function<void()>>> edits_;
   FaultOptions faults_;
   Plan timed_;  // strikes in run(), as what is drawn does
-  std::map<std::tuple<std::string, std::string, std::uint64_t>, Fault> plan_;  // process, call, at
+  std::map<Moment, Fault> plan_;
   const std::map<std::string, std::string>* expected_ = nullptr;
   std::map<std::string, std::string> final_state_;
   bool keeps_end_ = true;

@@ -322,6 +322,22 @@ TEST(WorldTest, AUserEditsBetweenTwoRequests) {
   EXPECT_NE(world.story().find("(makes the second one)"), std::string::npos) << world.story();
 }
 
+TEST(WorldTest, NoPlannedFaultStrikesWhenTheirTimeIsOver) {
+  World world(1);
+  Plan plan(1);
+  plan[0] = {.kind = FaultKind::kRefuse, .process = "writer", .at = 2, .status = 500};
+  world.faults(plan);
+  world.start("writer", [&](Process& p) {
+    write_map(p.client(), "first");
+    world.sleep(2s);
+    write_map(p.client(), "second");
+    wait_for(p.stop());
+  });
+  world.run(1s);
+  EXPECT_TRUE(world.struck().empty());
+  EXPECT_TRUE(world.admin().resource<ConfigMap>("default").find("second"));
+}
+
 TEST(WorldTest, FaultsOfItsEtcdCanBePlanned) {
   World world(1, {.etcd = true, .servers = 2, .settle = 10s, .rest = 10s});
   EtcdModel& etcd = *world.impl().etcd();
