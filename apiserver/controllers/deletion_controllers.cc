@@ -32,6 +32,7 @@ constexpr std::chrono::milliseconds kRetry{100};
 /// each: as many as kube-controller-manager works on at once.
 constexpr std::size_t kAtOnce = 10;
 constexpr std::size_t kResourcesAtOnce = 4;
+constexpr std::size_t kPage = 100;
 
 /// Takes one string out of a list of them.
 void remove_string(Value& object, std::string_view list, std::string_view text) {
@@ -45,96 +46,122 @@ void remove_string(Value& object, std::string_view list, std::string_view text) 
   }
 }
 
-Awaitable<bool> is_empty(Target target) {
+Awaitable<bool> is_empty(Target contents) {
   storage::ListOptions one;
   one.limit = 1;
   storage::ListResult left =
-      co_await target.resource->storage->list(target.key(), true, std::move(one));
+      co_await contents.resource->storage->list(contents.key(), true, std::move(one));
   std::vector<Object> some;
   const bool any = co_await left.objects->next(some, 1);
   co_return !any;
 }
 
-/// Deletes everything in a namespace, or everything of a resource; true if nothing is left.
-Awaitable<bool> empty(const Store& store, Target target) {
-  // Most resources have nothing in most namespaces.
-  Target same = target;
-  const bool already = co_await is_empty(std::move(same));
-  if (already) co_return true;
-  storage::Predicate everything;
-  resources::DeleteOptions options;
-  co_await store.remove_collection(target, std::move(everything), std::move(options));
-  co_return co_await is_empty(std::move(target));
+/// A namespace, or a definition, that is being deleted.
+struct Doomed {
+  Target target;
+  std::string uid;
+};
+
+/// False if it has gone. There may be another one of that name, then.
+Awaitable<bool> is_there(Doomed doomed) {
+  const Object present = co_await doomed.target.resource->objects().get(doomed.target.key());
+  co_return present.uid() == doomed.uid;
 }
 
-/// True if the namespace has gone.
-Awaitable<bool> finalize_namespace(Context context, ServedResourcePtr namespaces,
-                                   std::string name) {
+/// Deletes what is in it: everything in a namespace, or everything of a resource. True if nothing is
+/// left.
+Awaitable<bool> empty(const Store& store, Doomed doomed, Target contents) {
+  storage::ListOptions everything;
+  storage::ListResult list =
+      co_await contents.resource->storage->list(contents.key(), true, std::move(everything));
+  std::vector<Object> some;
+  // Most resources have nothing in most namespaces.
+  bool more = co_await list.objects->next(some, kPage);
+  if (!more) co_return true;
+  // What was in it before now is not in its successor.
+  const bool there = co_await is_there(std::move(doomed));
+  if (!there) co_return false;
+  while (more) {
+    for (const Object& object : some) {
+      Target one = contents;
+      one.ns = object.ns();
+      one.name = object.name();
+      resources::DeleteOptions options;
+      options.preconditions.uid = std::string(object.uid());
+      try {
+        co_await store.remove(std::move(one), std::move(options));
+      } catch (const api::StatusError& e) {
+        // It went by itself.
+        if (!api::is_not_found(e) && !api::is_conflict(e)) throw;
+      }
+    }
+    more = co_await list.objects->next(some, kPage);
+  }
+  co_return co_await is_empty(std::move(contents));
+}
+
+/// Nothing keeps it any more.
+Awaitable<void> let_go(const Store& store, Doomed doomed, Store::Change without_finalizer) {
+  storage::Preconditions same;
+  same.uid = std::move(doomed.uid);
+  co_await store.update(std::move(doomed.target), std::move(without_finalizer),
+                        resources::Part::kWhole, std::move(same));
+}
+
+Awaitable<void> finalize_namespace(Context context, Doomed doomed) {
   bool nothing_left = true;
   std::vector<Target> targets;
   std::set<storage::Interface*> seen;
   const auto table = context.resources.table();
   for (const ServedResourcePtr& resource : table->resources()) {
     if (!resource->type.namespaced || resource->storage == nullptr) continue;
-    if (seen.insert(resource->storage).second) targets.push_back({resource, name});
+    if (seen.insert(resource->storage).second) targets.push_back({resource, doomed.target.name});
   }
   // (They end before this function does.)
   const auto empty_one = [&](std::size_t index) -> Awaitable<void> {
-    Target target = targets[index];
-    const bool emptied = co_await empty(context.store, std::move(target));
+    Doomed same = doomed;
+    Target contents = targets[index];
+    const bool emptied = co_await empty(context.store, std::move(same), std::move(contents));
     nothing_left = nothing_left && emptied;
   };
   std::function<Awaitable<void>(std::size_t)> make = empty_one;
   co_await run_beside(targets.size(), kResourcesAtOnce, std::move(make));
-  if (!nothing_left) co_return false;
-  Target target{namespaces, "", name};
-  const auto without_finalizer = [](const Object& present) {
+  if (!nothing_left) co_return;
+  Store::Change without_finalizer = [](const Object& present) {
     Document document = present.to_document();
     if (Value* spec = json::find(document, "spec"))
       remove_string(*spec, "finalizers", "kubernetes");
     return Object::from(document);
   };
-  Store::Change change = without_finalizer;
-  storage::Preconditions none;
-  const auto updated = co_await context.store.update(std::move(target), std::move(change),
-                                                     resources::Part::kWhole, std::move(none));
-  co_return updated.object["spec"]["finalizers"].empty() &&
-      updated.object["metadata"]["finalizers"].empty();
+  co_await let_go(context.store, std::move(doomed), std::move(without_finalizer));
 }
 
-/// True if the definition has gone.
-Awaitable<bool> finalize_definition(Context context, ServedResourcePtr definitions,
-                                    std::string name) {
-  Target target{definitions, "", name};
-  const Object definition = co_await context.store.get(target);
+Awaitable<void> finalize_definition(Context context, Doomed doomed) {
   const auto table = context.resources.table();
   // The version that they are stored in needs no conversion.
   ServedResourcePtr served;
   for (const ServedResourcePtr& resource : table->resources()) {
-    if (!resource->custom || resource->type.qualified_name() != name) continue;
+    if (!resource->custom || resource->type.qualified_name() != doomed.target.name) continue;
     if (served == nullptr || resource->type.api_version() == resource->storage_version)
       served = resource;
   }
   if (served != nullptr) {
+    Doomed same = doomed;
     Target instances{served};
-    const bool emptied = co_await empty(context.store, std::move(instances));
-    if (!emptied) co_return false;
+    const bool emptied = co_await empty(context.store, std::move(same), std::move(instances));
+    if (!emptied) co_return;
   }
-  const auto without_finalizer = [](const Object& present) {
+  Store::Change without_finalizer = [](const Object& present) {
     Document document = present.to_document();
     if (Value* metadata = json::find(document, "metadata"))
       remove_string(*metadata, "finalizers", resources::kInstanceCleanup);
     return Object::from(document);
   };
-  Store::Change change = without_finalizer;
-  storage::Preconditions none;
-  co_await context.store.update(std::move(target), std::move(change), resources::Part::kWhole,
-                                std::move(none));
+  co_await let_go(context.store, std::move(doomed), std::move(without_finalizer));
   co_await context.resources.refresh();
-  co_return true;
 }
 
-using Finalize = Awaitable<bool> (*)(Context, ServedResourcePtr, std::string);
+using Finalize = Awaitable<void> (*)(Context, Doomed);
 using Queue = std::shared_ptr<DeletionQueue>;
 
 /// Looks for what is being deleted, until the watch ends.
@@ -164,7 +191,11 @@ Awaitable<void> finish_deletions(Context context, ServedResourcePtr resource, Fi
   for (;;) {
     const std::string name = co_await worker.take();
     try {
-      co_await finalize(context, resource, name);
+      Target target{resource, "", name};
+      const Object present = co_await context.store.get(target);
+      if (!is_deleting(present)) continue;  // another one of that name
+      Doomed doomed{std::move(target), std::string(present.uid())};
+      co_await finalize(context, std::move(doomed));
     } catch (const boost::system::system_error&) {
       throw;  // told to end
     } catch (const std::exception& e) {

@@ -251,6 +251,8 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
     if (is_deleting(object)) co_return true;
     resources::DeleteOptions options;
     options.preconditions.uid = reference.uid;
+    // It may have been orphaned since: what follows is about this state of it.
+    options.preconditions.resource_version = std::string(object.resource_version());
     // As its owner: dependents before the object itself.
     if (any_waiting && graph_.has_dependents(reference.uid)) {
       options.propagation = Propagation::kForeground;

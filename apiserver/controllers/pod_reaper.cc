@@ -36,6 +36,8 @@ struct Doomed {
 
 /// A client that deletes a pod without grace period removes it itself, unless that client fails.
 constexpr std::chrono::seconds kPatience{2};
+/// How soon it is tried again if the storage refuses.
+constexpr std::chrono::seconds kRetry{1};
 /// A deletionTimestamp has whole seconds: the grace period ends up to a second later.
 constexpr std::chrono::seconds kCutOff{1};
 
@@ -50,7 +52,8 @@ std::chrono::steady_clock::time_point end_of(const Object& pod) {
          (has_grace ? kCutOff : kPatience);
 }
 
-Awaitable<void> remove(Context context, resources::ServedResourcePtr pods, Doomed pod) {
+/// False if it may be there still.
+Awaitable<bool> remove(Context context, resources::ServedResourcePtr pods, Doomed pod) {
   resources::DeleteOptions options;
   options.grace_period_seconds = 0;
   options.preconditions.uid = pod.uid;
@@ -59,9 +62,11 @@ Awaitable<void> remove(Context context, resources::ServedResourcePtr pods, Doome
     co_await context.store.remove(std::move(target), std::move(options));
   } catch (const api::StatusError& e) {
     // Somebody else removed it.
-    if (!api::is_not_found(e) && !api::is_conflict(e))
-      log::warn("cannot remove pod {}/{}: {}", pod.ns, pod.name, e.what());
+    if (api::is_not_found(e) || api::is_conflict(e)) co_return true;
+    log::warn("cannot remove pod {}/{}: {}", pod.ns, pod.name, e.what());
+    co_return false;
   }
+  co_return true;
 }
 
 /// True if the watch fell behind, and another one has to go on.
@@ -87,7 +92,9 @@ Awaitable<bool> reap(Context context, resources::ServedResourcePtr pods) {
     while (!doomed.empty() && doomed.begin()->first <= std::chrono::steady_clock::now()) {
       Doomed pod = std::move(doomed.begin()->second);
       doomed.erase(doomed.begin());
-      co_await remove(context, pods, std::move(pod));
+      Doomed same = pod;
+      const bool removed = co_await remove(context, pods, std::move(same));
+      if (!removed) doomed.emplace(std::chrono::steady_clock::now() + kRetry, std::move(pod));
     }
   }
   co_return !events.empty() && events.back().type == api::EventType::kError;

@@ -106,6 +106,9 @@ Object with_propagation(const Object& object, Propagation propagation) {
 /// Thrown out of an update: nothing is to be changed.
 struct Unchanged {};
 
+/// Thrown out of a removal: the object has got a finalizer since it was read.
+struct HasFinalizer {};
+
 }  // namespace
 
 Awaitable<Store::Deleted> Store::remove_now(const Target& target,
@@ -117,9 +120,11 @@ Awaitable<Store::Deleted> Store::remove_now(const Target& target,
     co_return Deleted{std::move(present), true};
   }
   try {
-    storage::Interface::Validate anything;
+    storage::Interface::Validate unhindered = [](const Object& present) {
+      if (!present["metadata"]["finalizers"].empty()) throw HasFinalizer{};
+    };
     const Object last = co_await resource.objects().remove(target.key(), std::move(preconditions),
-                                                           std::move(anything));
+                                                           std::move(unhindered));
     co_return Deleted{resource.from_storage(last), true};
   } catch (const StorageError& e) {
     throw_as_status(e, target, "delete");
@@ -321,15 +326,21 @@ Awaitable<Store::Deleted> Store::remove_unasked(Target target, DeleteOptions opt
 
 Awaitable<Store::Deleted> Store::remove_object(Target target, DeleteOptions options) const {
   if (is(target, "", "namespaces")) co_return co_await remove_namespace(target, options);
-  const Object present = co_await get(target);
-  check(target, options, present);
-  if (is(target, "apiextensions.k8s.io", "customresourcedefinitions"))
-    co_return co_await remove_definition(target, options);
-  const bool waits = options.propagation == Propagation::kForeground ||
-                     options.propagation == Propagation::kOrphan;
-  if (waits || is(target, "", "pods") || !present["metadata"]["finalizers"].empty())
-    co_return co_await remove_gracefully(target, options);
-  co_return co_await remove_now(target, options.preconditions, options.dry_run);
+  for (;;) {
+    const Object present = co_await get(target);
+    check(target, options, present);
+    if (is(target, "apiextensions.k8s.io", "customresourcedefinitions"))
+      co_return co_await remove_definition(target, options);
+    const bool waits = options.propagation == Propagation::kForeground ||
+                       options.propagation == Propagation::kOrphan;
+    try {
+      if (waits || is(target, "", "pods") || !present["metadata"]["finalizers"].empty())
+        co_return co_await remove_gracefully(target, options);
+      co_return co_await remove_now(target, options.preconditions, options.dry_run);
+    } catch (const HasFinalizer&) {
+      // It waits for that one, too.
+    }
+  }
 }
 
 Awaitable<std::vector<Object>> Store::remove_collection(Target target, storage::Predicate predicate,
@@ -348,11 +359,14 @@ Awaitable<std::vector<Object>> Store::remove_collection(Target target, storage::
       one.ns = stored.ns();
       one.name = stored.name();
       removed.push_back(target.resource->from_storage(stored));
+      // Another object of that name is another object.
+      DeleteOptions this_one = options;
+      if (!this_one.preconditions.uid) this_one.preconditions.uid = std::string(stored.uid());
       try {
-        co_await remove(one, options);
+        co_await remove(one, std::move(this_one));
       } catch (const StatusError& e) {
         // It went by itself.
-        if (!api::is_not_found(e)) throw;
+        if (!api::is_not_found(e) && !(api::is_conflict(e) && options.preconditions.empty())) throw;
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lookout/base/async_event.h"
@@ -294,6 +295,90 @@ TEST(NamespacesBesideEachOther, AreEmptied) {
   }
   for (const char* name : {"n-1", "n-2", "n-3"}) namespaces.remove(name);
   EXPECT_TRUE(eventually([&] { return namespaces.list().items.size() == 4; }));
+}
+
+// Another server may be at work, too, and this one be slow.
+/// What others do, past the server.
+Awaitable<void> replace(storage::Interface& place, std::string key, Object successor) {
+  std::string same = key;
+  storage::Preconditions none;
+  storage::Interface::Validate anything;
+  co_await place.remove(std::move(same), std::move(none), std::move(anything));
+  co_await place.create(std::move(key), std::move(successor));
+}
+
+TEST(DeletionBesideAnother, LeavesWhatIsInTheSuccessorOfANamespace) {
+  const auto backend = std::make_shared<WrappedBackend>("configmaps");
+  storage::Interface& namespaces = backend->memory().resource("namespaces");
+  storage::Interface& maps = backend->memory().resource("configmaps");
+  std::atomic<bool> replaced{false};
+  // When this one has seen that the namespace is being deleted, the other one finishes that, and a
+  // user makes it again.
+  backend->on_list = [&](std::string key) -> Awaitable<void> {
+    if (key != "shop/" || replaced) co_return;
+    Object successor = json(
+        R"({"metadata":{"name":"shop","uid":"another"},"spec":{"finalizers":["kubernetes"]}})");
+    co_await replace(namespaces, "shop", std::move(successor));
+    Object map = json(R"({"metadata":{"name":"new","namespace":"shop","uid":"new"}})");
+    co_await maps.create("shop/new", std::move(map));
+    replaced = true;
+  };
+  ServerOptions options;
+  options.storage = backend;
+  Server server(options);
+  const rest::Client client(server.client_config());
+  client.resource(kNamespaces).create(json(R"({"metadata":{"name":"shop"}})"));
+  client.resource(kNamespaces).remove("shop");
+  ASSERT_TRUE(eventually([&] { return replaced.load(); }));
+  // All that could be done to it has been done when this one has gone.
+  client.resource(kNamespaces).create(json(R"({"metadata":{"name":"other"}})"));
+  client.resource(kNamespaces).remove("other");
+  EXPECT_TRUE(eventually([&] { return !client.resource(kNamespaces).find("other"); }));
+  EXPECT_TRUE(client.resource(kConfigMaps, "shop").find("new"));
+  EXPECT_EQ(
+      lookout::test::held(client.resource(kNamespaces).get("shop"))["spec"]["finalizers"].size(),
+      1u);
+}
+
+TEST(DeletionBesideAnother, OfACollectionLeavesTheSuccessorOfWhatWasListed) {
+  const auto backend = std::make_shared<WrappedBackend>("configmaps");
+  storage::Interface& maps = backend->memory().resource("configmaps");
+  backend->on_get = [&](std::string key) -> Awaitable<void> {
+    if (key != "default/a") co_return;
+    Object successor = json(R"({"metadata":{"name":"a","namespace":"default","uid":"another"}})");
+    co_await replace(maps, std::move(key), std::move(successor));
+  };
+  ServerOptions options;
+  options.storage = backend;
+  Server server(options);
+  const rest::Client client(server.client_config());
+  const auto client_maps = client.resource(kConfigMaps, "default");
+  client_maps.create(config_map("a"));
+  client_maps.create(config_map("b"));
+  client_maps.remove_collection();
+  EXPECT_EQ(client_maps.list().items.size(), 1u);
+}
+
+TEST(DeletionBesideAnother, WaitsForAFinalizerThatComesMeanwhile) {
+  const auto backend = std::make_shared<WrappedBackend>("configmaps");
+  storage::Interface& maps = backend->memory().resource("configmaps");
+  backend->on_remove = [&](std::string key) -> Awaitable<void> {
+    storage::Interface::Update hold = [](const Object& present) {
+      return json(R"({"metadata":{"name":"a","namespace":"default","uid":")" +
+                  std::string(present.uid()) + R"(","finalizers":["example.com/slow"]}})");
+    };
+    storage::Preconditions none;
+    co_await maps.guaranteed_update(std::move(key), false, std::move(none), std::move(hold));
+  };
+  ServerOptions options;
+  options.storage = backend;
+  Server server(options);
+  const rest::Client client(server.client_config());
+  const auto client_maps = client.resource(kConfigMaps, "default");
+  client_maps.create(config_map("a"));
+  const Object answer = client_maps.remove("a");
+  EXPECT_TRUE(answer["metadata"]["deletionTimestamp"].exists()) << answer.to_json();
+  EXPECT_TRUE(lookout::test::held(client_maps.get("a"))["metadata"]["deletionTimestamp"].exists());
 }
 
 }  // namespace

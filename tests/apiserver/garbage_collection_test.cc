@@ -1,9 +1,13 @@
 // The fate of objects whose owners are deleted.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "lookout/api/detail/object_editor.h"
+#include "lookout/api/symbols.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/apiserver/wrapped_backend.h"
@@ -13,6 +17,13 @@ namespace lookout::apiserver {
 namespace {
 
 using api::Object;
+
+void create_owned(const rest::ResourceClient& maps, const std::string& name,
+                  const std::string& owner, const std::string& uid) {
+  maps.create(json(R"({"metadata":{"name":")" + name +
+                   R"(","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":")" +
+                   owner + R"(","uid":")" + uid + R"(","blockOwnerDeletion":true}]}})"));
+}
 
 class GarbageCollection : public ClientTest {
  protected:
@@ -186,34 +197,55 @@ TEST(GarbageCollectionAfterACut, AnOwnerDoesNotWaitForWhatWentUnseen) {
   Server server(options);
   const rest::Client client(server.client_config());
   const auto maps = client.resource(kConfigMaps, "default");
-  const auto owned = [&](const std::string& name, const std::string& owner,
-                         const std::string& uid) {
-    return maps.create(
-        json(R"({"metadata":{"name":")" + name +
-             R"(","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":")" + owner +
-             R"(","uid":")" + uid + R"(","blockOwnerDeletion":true}]}})"));
-  };
-  const auto exists = [&](const std::string& name) {
-    try {
-      maps.get(name);
-      return true;
-    } catch (const api::StatusError& e) {
-      return !api::is_not_found(e);
-    }
-  };
   const Object owner = maps.create(config_map("owner"));
-  owned("child", "owner", std::string(owner.uid()));
+  create_owned(maps, "child", "owner", std::string(owner.uid()));
   // When this one has gone, the collector knows the child.
-  owned("orphan", "nobody", "no-uid");
-  ASSERT_TRUE(eventually([&] { return !exists("orphan"); }));
+  create_owned(maps, "orphan", "nobody", "no-uid");
+  ASSERT_TRUE(eventually([&] { return !maps.find("orphan"); }));
   backend->cut_watches();
   maps.remove("child");
   rest::DeleteOptions foreground;
   foreground.propagation_policy = rest::PropagationPolicy::kForeground;
   maps.remove("owner", foreground);
-  EXPECT_TRUE(exists("owner"));
+  EXPECT_TRUE(maps.find("owner"));
   backend->reconnect();
-  EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
+  EXPECT_TRUE(eventually([&] { return !maps.find("owner"); }));
+}
+
+// Another server's collector may be at work, too, and this one be slow.
+TEST(GarbageCollectionBesideAnother, LeavesWhatWasOrphanedSinceItWasRead) {
+  const auto backend = std::make_shared<WrappedBackend>("configmaps");
+  storage::Interface& stored = backend->memory().resource("configmaps");
+  std::atomic<bool> orphaned{false};
+  // By the other one, when this one has read the child and is about to see that its owner has gone.
+  backend->on_get = [&](std::string key) -> Awaitable<void> {
+    if (key != "default/owner" || orphaned) co_return;
+    const Object owner = co_await stored.get("default/owner");
+    const Object child = co_await stored.get("default/child");
+    if (owner || !child) co_return;
+    storage::Interface::Update orphan = [](const Object& present) {
+      return api::with_metadata(present, {{api::sym::kOwnerReferences, {}}});
+    };
+    storage::Preconditions none;
+    co_await stored.guaranteed_update("default/child", false, std::move(none), std::move(orphan));
+    orphaned = true;
+  };
+  ServerOptions options;
+  options.storage = backend;
+  Server server(options);
+  const rest::Client client(server.client_config());
+  const auto maps = client.resource(kConfigMaps, "default");
+  const auto make_family = [&](const std::string& owner, const std::string& child) {
+    create_owned(maps, child, owner, std::string(maps.create(config_map(owner)).uid()));
+  };
+  make_family("owner", "child");
+  maps.remove("owner");
+  ASSERT_TRUE(eventually([&] { return orphaned.load(); }));
+  // The collector has finished with the child when it has finished with these.
+  make_family("other-owner", "other-child");
+  maps.remove("other-owner");
+  EXPECT_TRUE(eventually([&] { return !maps.find("other-child"); }));
+  EXPECT_TRUE(maps.find("child"));
 }
 
 }  // namespace

@@ -33,6 +33,12 @@ class WrappedBackend final : public storage::Backend {
   }
   /// Called with the key before a list of the resource is made. Before the first request.
   std::function<Awaitable<void>(std::string key)> on_list;
+  /// The same before an object of the resource is read, or deleted.
+  std::function<Awaitable<void>(std::string key)> on_get;
+  std::function<Awaitable<void>(std::string key)> on_remove;
+
+  /// What is behind it, where nothing is done to anything.
+  storage::MemoryBackend& memory() { return memory_; }
 
   storage::Interface& resource(std::string_view place, std::chrono::seconds ttl,
                                std::string_view group_resource) override {
@@ -78,14 +84,12 @@ class WrappedBackend final : public storage::Backend {
       return inner_.create(std::move(key), std::move(object));
     }
     Awaitable<api::Object> get(std::string key, storage::Revision revision) override {
-      return inner_.get(std::move(key), revision);
+      co_await call(all_.on_get, key);
+      co_return co_await inner_.get(std::move(key), revision);
     }
     Awaitable<storage::ListResult> list(std::string key, bool recursive,
                                         storage::ListOptions options) override {
-      if (all_.on_list) {
-        std::string same = key;
-        co_await all_.on_list(std::move(same));
-      }
+      co_await call(all_.on_list, key);
       co_return co_await inner_.list(std::move(key), recursive, std::move(options));
     }
     Awaitable<api::Object> guaranteed_update(std::string key, bool create_if_absent,
@@ -96,7 +100,9 @@ class WrappedBackend final : public storage::Backend {
     }
     Awaitable<api::Object> remove(std::string key, storage::Preconditions preconditions,
                                   Validate validate) override {
-      return inner_.remove(std::move(key), std::move(preconditions), std::move(validate));
+      co_await call(all_.on_remove, key);
+      co_return co_await inner_.remove(std::move(key), std::move(preconditions),
+                                       std::move(validate));
     }
     Awaitable<std::unique_ptr<storage::Watch>> watch(std::string key, bool recursive,
                                                      storage::WatchOptions options) override {
@@ -112,6 +118,13 @@ class WrappedBackend final : public storage::Backend {
     Awaitable<std::size_t> count() override { return inner_.count(); }
 
    private:
+    static Awaitable<void> call(const std::function<Awaitable<void>(std::string)>& hook,
+                                const std::string& key) {
+      if (!hook) co_return;
+      std::string same = key;
+      co_await hook(std::move(same));
+    }
+
     WrappedBackend& all_;
     storage::Interface& inner_;
   };

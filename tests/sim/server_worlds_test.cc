@@ -109,6 +109,32 @@ void remove_if_there(sim::World& world, const std::string& ns, const std::string
   if (found && !found.metadata().deletion_timestamp()) client.remove(name, options);
 }
 
+/// A pod that gets a second to end.
+void make_worker(sim::World& world) {
+  const auto pod = Pod::draft("worker", "default");
+  pod.spec().set_node_name("node-1").containers().append("main").set_image("main:1");
+  made(world.admin().resource<Pod>("default"), pod, "worker");
+}
+
+/// A namespace that is deleted, and made again when it has gone.
+void rebuild(sim::World& world) {
+  const auto first = std::make_shared<std::string>();  // the uid
+  const auto namespaces = world.admin().resource<Namespace>();
+  until_done(world, 3s, [=, &world] {
+    *first = made(namespaces, Namespace::draft("mall"), "mall").uid();
+    made(world.admin().resource<ConfigMap>("mall"), ConfigMap::draft("old", "mall"), "old");
+  });
+  until_done(world, 90s, [=, &world] {
+    const Namespace found = namespaces.find("mall");
+    if (found && found.uid() == *first) {
+      if (!found.metadata().deletion_timestamp()) namespaces.remove("mall");
+      throw Error("it is there still");
+    }
+    made(namespaces, Namespace::draft("mall"), "mall");
+    made(world.admin().resource<ConfigMap>("mall"), ConfigMap::draft("new", "mall"), "new");
+  });
+}
+
 constexpr PropagationPolicy kPolicies[] = {
     PropagationPolicy::kForeground, PropagationPolicy::kBackground, PropagationPolicy::kOrphan};
 
@@ -127,6 +153,11 @@ void users(sim::World& world) {
   until_done(world, 105s, [&world] {
     remove_if_there<Pod>(world, "default", "user", {.grace_period_seconds = 0});
   });
+  until_done(world, 2s, [&world] { make_worker(world); });
+  until_done(world, 85s, [&world] {
+    remove_if_there<Pod>(world, "default", "worker", {.grace_period_seconds = 1});
+  });
+  rebuild(world);
   until_done(world, 3s, [&world] {
     made(world.admin().resource<Namespace>(), Namespace::draft("shop"), "shop");
     made(world.admin().resource<ConfigMap>("shop"), ConfigMap::draft("stock", "shop"), "stock");
@@ -165,7 +196,12 @@ bool is_as_it_should_be(sim::World& world) {
       if (!found.metadata().owner_references().empty()) throw Error(name + " has an owner");
     }
   }
-  return !is_there(world, "persistentvolumeclaims/default/data") &&
+  for (const char* there : {"namespaces/mall", "configmaps/mall/new"}) {
+    if (!is_there(world, there)) throw Error(std::string(there) + " is gone");
+  }
+  if (is_there(world, "pods/default/worker")) throw Error("the worker is still there");
+  return !is_there(world, "configmaps/mall/old") &&
+         !is_there(world, "persistentvolumeclaims/default/data") &&
          !is_there(world, "namespaces/shop") && !is_there(world, "configmaps/shop/stock");
 }
 

@@ -25,6 +25,8 @@ struct Preconditions {
   LOOKOUT_OPTION std::optional<std::string> uid = {};
   LOOKOUT_OPTION std::optional<std::string> resource_version = {};
 
+  bool empty() const { return !uid && !resource_version; }
+
   /// Throws StorageError (kInvalidObject) if they do not match.
   void check(const std::string& whole_key, const api::Object& object) const;
 };
