@@ -13,6 +13,7 @@
 #include "apiserver/controllers/beside.h"
 #include "apiserver/controllers/controllers.h"
 #include "apiserver/controllers/deletion_queue.h"
+#include "apiserver/controllers/finalizers.h"
 #include "apiserver/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/base/detail/log.h"
@@ -20,7 +21,6 @@
 namespace lookout::apiserver::controllers {
 namespace {
 
-using json::Value;
 using resources::is_deleting;
 using resources::ServedResourcePtr;
 using resources::Store;
@@ -33,18 +33,6 @@ constexpr std::chrono::milliseconds kRetry{100};
 constexpr std::size_t kAtOnce = 10;
 constexpr std::size_t kResourcesAtOnce = 4;
 constexpr std::size_t kPage = 100;
-
-/// Takes one string out of a list of them.
-void remove_string(Value& object, std::string_view list, std::string_view text) {
-  Value* array = json::find(object, list);
-  if (array == nullptr || !array->IsArray()) return;
-  for (auto element = array->Begin(); element != array->End(); ++element) {
-    if (element->IsString() && json::text_of(*element) == text) {
-      array->Erase(element);
-      return;
-    }
-  }
-}
 
 Awaitable<bool> is_empty(Target contents) {
   storage::ListOptions one;
@@ -101,10 +89,10 @@ Awaitable<bool> empty(const Store& store, Doomed doomed, Target contents) {
 }
 
 /// Nothing keeps it any more.
-Awaitable<void> let_go(const Store& store, Doomed doomed, Store::Change without_finalizer) {
+Awaitable<void> let_go(const Store& store, Doomed doomed, Store::Change remove_finalizer) {
   storage::Preconditions same;
   same.uid = std::move(doomed.uid);
-  co_await store.update(std::move(doomed.target), std::move(without_finalizer),
+  co_await store.update(std::move(doomed.target), std::move(remove_finalizer),
                         resources::Part::kWhole, std::move(same));
 }
 
@@ -127,13 +115,10 @@ Awaitable<void> finalize_namespace(Context context, Doomed doomed) {
   std::function<Awaitable<void>(std::size_t)> make = empty_one;
   co_await run_beside(targets.size(), kResourcesAtOnce, std::move(make));
   if (!nothing_left) co_return;
-  Store::Change without_finalizer = [](const Object& present) {
-    Document document = present.to_document();
-    if (Value* spec = json::find(document, "spec"))
-      remove_string(*spec, "finalizers", "kubernetes");
-    return Object::from(document);
+  Store::Change change = [](const Object& present) {
+    return without_finalizer(present, "kubernetes", "spec");
   };
-  co_await let_go(context.store, std::move(doomed), std::move(without_finalizer));
+  co_await let_go(context.store, std::move(doomed), std::move(change));
 }
 
 Awaitable<void> finalize_definition(Context context, Doomed doomed) {
@@ -151,13 +136,10 @@ Awaitable<void> finalize_definition(Context context, Doomed doomed) {
     const bool emptied = co_await empty(context.store, std::move(same), std::move(instances));
     if (!emptied) co_return;
   }
-  Store::Change without_finalizer = [](const Object& present) {
-    Document document = present.to_document();
-    if (Value* metadata = json::find(document, "metadata"))
-      remove_string(*metadata, "finalizers", resources::kInstanceCleanup);
-    return Object::from(document);
+  Store::Change change = [](const Object& present) {
+    return without_finalizer(present, resources::kInstanceCleanup);
   };
-  co_await let_go(context.store, std::move(doomed), std::move(without_finalizer));
+  co_await let_go(context.store, std::move(doomed), std::move(change));
   co_await context.resources.refresh();
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "apiserver/controllers/controllers.h"
+#include "apiserver/controllers/finalizers.h"
 #include "apiserver/controllers/owner_graph.h"
 #include "apiserver/names.h"
 #include "apiserver/resources/object_meta.h"
@@ -30,26 +31,6 @@ using std::chrono::steady_clock;
 
 /// How soon something is tried again that did not work.
 constexpr std::chrono::milliseconds kRetry{200};
-
-bool has_finalizer(const Object& object, std::string_view name) {
-  for (const Value finalizer : object["metadata"]["finalizers"].elements()) {
-    if (finalizer.as_string() == name) return true;
-  }
-  return false;
-}
-
-/// Takes the elements out of a list in the metadata for which `goes` says so.
-template <class Goes>
-Object without(const Object& object, std::string_view list, Goes goes) {
-  Document document = object.to_document();
-  json::Value* metadata = json::find(document, "metadata");
-  json::Value* array = metadata == nullptr ? nullptr : json::find(*metadata, list);
-  if (array == nullptr || !array->IsArray()) return object;
-  for (auto element = array->Begin(); element != array->End();)
-    element = goes(*element) ? array->Erase(element) : element + 1;
-  if (array->Empty()) json::erase(*metadata, list);
-  return Object::from(document);
-}
 
 class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
  public:
@@ -311,7 +292,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
 
   Awaitable<void> remove_owners(const Reference& reference, std::set<std::string> uids) {
     Store::Change change = [uids = std::move(uids)](const Object& present) {
-      return without(present, "ownerReferences", [&](const json::Value& owner) {
+      return without(present, "metadata", "ownerReferences", [&](const json::Value& owner) {
         return uids.contains(std::string(json::text(owner, "uid")));
       });
     };
@@ -320,9 +301,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
 
   Awaitable<void> remove_finalizer(const Reference& reference, std::string name) {
     Store::Change change = [name = std::move(name)](const Object& present) {
-      return without(present, "finalizers", [&](const json::Value& finalizer) {
-        return finalizer.IsString() && json::text_of(finalizer) == name;
-      });
+      return without_finalizer(present, name);
     };
     co_await update(reference, std::move(change));
   }

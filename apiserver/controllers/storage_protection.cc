@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "apiserver/controllers/controllers.h"
+#include "apiserver/controllers/finalizers.h"
 #include "apiserver/resources/object_meta.h"
-#include "lookout/api/detail/object_editor.h"
 #include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::controllers {
@@ -22,19 +22,11 @@ using resources::Target;
 /// How often somebody who is in use is looked at again.
 constexpr std::chrono::seconds kPause{1};
 
-bool is_waiting(const Object& object, std::string_view finalizer) {
-  if (!is_deleting(object)) return false;
-  for (const api::Value one : object["metadata"]["finalizers"].elements()) {
-    if (one.as_string() == finalizer) return true;
-  }
-  return false;
-}
-
 storage::Predicate waiting_for(std::string finalizer) {
   storage::FieldRequirement requirement;
   requirement.read = [finalizer = std::move(finalizer)](const Object& object,
                                                         std::string&) -> std::string_view {
-    return is_waiting(object, finalizer) ? "yes" : "";
+    return is_deleting(object) && has_finalizer(object, finalizer) ? "yes" : "";
   };
   requirement.value = "yes";
   storage::Predicate predicate;
@@ -66,18 +58,6 @@ Awaitable<bool> is_in_use(Context context, const Object& object) {
     }
   }
   co_return false;
-}
-
-Object without_finalizer(const Object& object, std::string_view finalizer) {
-  json::Document document = object.to_document();
-  json::Value& metadata = *json::find(document, "metadata");
-  json::Value* finalizers = json::find(metadata, "finalizers");
-  if (finalizers == nullptr || !finalizers->IsArray()) return object;
-  for (auto one = finalizers->Begin(); one != finalizers->End();) {
-    one = one->IsString() && json::text_of(*one) == finalizer ? finalizers->Erase(one) : one + 1;
-  }
-  if (finalizers->Empty()) json::erase(metadata, "finalizers");
-  return Object::from(document);
 }
 
 /// True if the object may be there still.

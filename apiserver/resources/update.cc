@@ -56,6 +56,8 @@ bool differ_in_times_only(const Object& object, const Object& present) {
 struct LastFinalizerGone {
   Object object;
 };
+/// Thrown out of the removal that follows: what is there now stays.
+struct Stays {};
 
 }  // namespace
 
@@ -462,13 +464,24 @@ Awaitable<Store::Updated> Store::write_change(Target target, Change change, Part
   }
   if (gone) {
     if (!dry_run) {
+      bool stays = false;
+      storage::Interface::Validate goes = [&](const Object& present) {
+        try {
+          change_of_object(present);
+        } catch (const LastFinalizerGone&) {
+          return;
+        }
+        throw Stays{};
+      };
       try {
-        storage::Interface::Validate anything;
-        co_await resource.objects().remove(key, preconditions, std::move(anything));
+        co_await resource.objects().remove(key, preconditions, std::move(goes));
+      } catch (const Stays&) {
+        stays = true;
       } catch (const StorageError& e) {
         // Others may have been faster.
         if (e.code() != StorageError::Code::kKeyNotFound) throw_as_status(e, target, "delete");
       }
+      if (stays) co_return co_await write_change(target, change, part, preconditions, dry_run);
       if (allocates(target)) co_await services_->release(claims_of(gone->object));
     }
     co_return Updated{gone->object, false};

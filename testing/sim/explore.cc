@@ -39,7 +39,7 @@ Ended run_here(const Scenario& scenario, std::uint64_t seed, const ExploreOption
     out.violation = e.what();
   }
   out.struck = world.struck();
-  if (out.violation) out.story = world.story();
+  if (out.violation) out.story = world.story(options.story);
   out.state = world.impl().final_state();
   out.digest = world.digest();
   out.requests = world.requests();
@@ -139,6 +139,8 @@ void apply_environment(ExploreOptions& options) {
   }
   if (const char* twice = std::getenv("LOOKOUT_SIM_TWICE"))
     options.twice = std::string_view(twice) != "0";
+  if (const char* lines = std::getenv("LOOKOUT_SIM_STORY"))
+    options.story = demand_number(lines, "LOOKOUT_SIM_STORY");
 }
 
 /// $LOOKOUT_SIM_DIGESTS names a file that gets a line for each world: to compare what two programs,

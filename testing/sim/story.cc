@@ -41,7 +41,8 @@ std::string Story::print(std::size_t lines) const {
   const std::lock_guard lock(mutex_);
   // The most important entries come first, while there is room: faults, then other writes next to
   // them, then the end.
-  std::vector<char> shown(entries_.size(), 0);
+  const bool all = lines >= entries_.size();
+  std::vector<char> shown(entries_.size(), all ? 1 : 0);
   std::size_t left = lines;
   const auto show = [&](std::size_t i) {
     if (left == 0 || shown[i] != 0) return;

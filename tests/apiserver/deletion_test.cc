@@ -381,5 +381,23 @@ TEST(DeletionBesideAnother, WaitsForAFinalizerThatComesMeanwhile) {
   EXPECT_TRUE(lookout::test::held(client_maps.get("a"))["metadata"]["deletionTimestamp"].exists());
 }
 
+TEST(DeletionBesideAnother, WithTheLastFinalizerLeavesTheSuccessor) {
+  const auto backend = std::make_shared<WrappedBackend>("configmaps");
+  storage::Interface& maps = backend->memory().resource("configmaps");
+  backend->on_remove = [&](std::string key) -> Awaitable<void> {
+    Object successor = json(R"({"metadata":{"name":"a","namespace":"default","uid":"another"}})");
+    co_await replace(maps, std::move(key), std::move(successor));
+  };
+  ServerOptions options;
+  options.storage = backend;
+  Server server(options);
+  const rest::Client client(server.client_config());
+  const auto client_maps = client.resource(kConfigMaps, "default");
+  client_maps.create(json(R"({"metadata":{"name":"a","finalizers":["example.com/slow"]}})"));
+  client_maps.remove("a");
+  client_maps.patch("a", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
+  EXPECT_EQ(client_maps.get("a").uid(), "another");
+}
+
 }  // namespace
 }  // namespace lookout::apiserver

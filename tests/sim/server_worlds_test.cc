@@ -2,11 +2,13 @@
 // everything is gone that has to go, and nothing else; and nothing goes before what it waits for.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lookout/k8s/core/v1_draft.h"
@@ -24,15 +26,27 @@ using k8s::core::v1::PersistentVolumeClaim;
 using k8s::core::v1::Pod;
 using rest::PropagationPolicy;
 
-/// Until it succeeds: the answer may be lost, and etcd may be away.
-void until_done(sim::World& world, std::chrono::milliseconds at, std::function<void()> function) {
-  world.at(at, [&world, function = std::move(function)] {
+/// Something that a user does: not before a time of the world, and not before a pause after the last
+/// step.
+struct Step {
+  std::chrono::milliseconds earliest;
+  std::function<void()> function;
+  std::chrono::milliseconds pause{0};
+};
+
+/// Each until it succeeds: the answer may be lost, and etcd may be away.
+void take_steps(sim::World& world, std::vector<Step> steps) {
+  if (steps.empty()) return;
+  const auto now = std::chrono::ceil<std::chrono::milliseconds>(world.now());
+  const auto when = std::max(steps.front().earliest, now + steps.front().pause);
+  world.at(when, [&world, steps = std::move(steps)]() mutable {
     try {
-      function();
+      steps.front().function();
+      steps.erase(steps.begin());
     } catch (const Error&) {
-      until_done(world, std::chrono::ceil<std::chrono::milliseconds>(world.now()) + 500ms,
-                 function);
+      steps.front().pause = 500ms;
     }
+    take_steps(world, std::move(steps));
   });
 }
 
@@ -118,21 +132,21 @@ void make_worker(sim::World& world) {
 
 /// A namespace that is deleted, and made again when it has gone.
 void rebuild(sim::World& world) {
-  const auto first = std::make_shared<std::string>();  // the uid
   const auto namespaces = world.admin().resource<Namespace>();
-  until_done(world, 3s, [=, &world] {
+  const auto first = std::make_shared<std::string>();  // its uid
+  const auto make = [=, &world] {
     *first = made(namespaces, Namespace::draft("mall"), "mall").uid();
     made(world.admin().resource<ConfigMap>("mall"), ConfigMap::draft("old", "mall"), "old");
-  });
-  until_done(world, 90s, [=, &world] {
+  };
+  const auto make_again = [=, &world] {
     const Namespace found = namespaces.find("mall");
-    if (found && found.uid() == *first) {
-      if (!found.metadata().deletion_timestamp()) namespaces.remove("mall");
-      throw Error("it is there still");
-    }
+    if (found && found.uid() == *first) throw Error("it is there still");
     made(namespaces, Namespace::draft("mall"), "mall");
     made(world.admin().resource<ConfigMap>("mall"), ConfigMap::draft("new", "mall"), "new");
-  });
+  };
+  take_steps(world, {{3s, make},
+                     {90s, [&world] { remove_if_there<Namespace>(world, "", "mall"); }},
+                     {90s, make_again}});
 }
 
 constexpr PropagationPolicy kPolicies[] = {
@@ -141,28 +155,31 @@ constexpr PropagationPolicy kPolicies[] = {
 bool orphans(int i) { return kPolicies[i % 3] == PropagationPolicy::kOrphan; }
 
 void users(sim::World& world) {
+  // Until every cache has seen them, the server cannot know of dependents.
+  constexpr auto kSeen = 60s;
   for (int i = 0; i < 6; ++i) {
-    until_done(world, 1s + i * 2s, [&world, i] { make_family(world, i); });
-    // By then every cache has seen them: until it has, the server cannot know of dependents.
-    until_done(world, 80s + i * 2s, [&world, i] { remove_owner(world, i, kPolicies[i % 3]); });
-    until_done(world, 100s + i * 2s, [&world, i] { let_go(world, i); });
+    take_steps(world,
+               {{1s + i * 2s, [&world, i] { make_family(world, i); }},
+                {80s + i * 2s, [&world, i] { remove_owner(world, i, kPolicies[i % 3]); }, kSeen},
+                {100s + i * 2s, [&world, i] { let_go(world, i); }}});
   }
-  until_done(world, 2s, [&world] { make_claim(world); });
-  until_done(world, 80s,
-             [&world] { remove_if_there<PersistentVolumeClaim>(world, "default", "data"); });
-  until_done(world, 105s, [&world] {
-    remove_if_there<Pod>(world, "default", "user", {.grace_period_seconds = 0});
-  });
-  until_done(world, 2s, [&world] { make_worker(world); });
-  until_done(world, 85s, [&world] {
+  take_steps(world,
+             {{2s, [&world] { make_claim(world); }},
+              {80s, [&world] { remove_if_there<PersistentVolumeClaim>(world, "default", "data"); }},
+              {105s, [&world] {
+                 remove_if_there<Pod>(world, "default", "user", {.grace_period_seconds = 0});
+               }}});
+  const auto end_worker = [&world] {
     remove_if_there<Pod>(world, "default", "worker", {.grace_period_seconds = 1});
-  });
-  rebuild(world);
-  until_done(world, 3s, [&world] {
+  };
+  take_steps(world, {{2s, [&world] { make_worker(world); }}, {85s, end_worker}});
+  const auto make_shop = [&world] {
     made(world.admin().resource<Namespace>(), Namespace::draft("shop"), "shop");
     made(world.admin().resource<ConfigMap>("shop"), ConfigMap::draft("stock", "shop"), "stock");
-  });
-  until_done(world, 90s, [&world] { remove_if_there<Namespace>(world, "", "shop"); });
+  };
+  take_steps(world,
+             {{3s, make_shop}, {90s, [&world] { remove_if_there<Namespace>(world, "", "shop"); }}});
+  rebuild(world);
 }
 
 /// Looks at etcd itself, which knows.
@@ -210,7 +227,7 @@ sim::ExploreOptions faults() {
   out.seeds = test::kSanitized ? 1 : 6;
   out.world.etcd = true;
   out.world.servers = 2;
-  out.world.settle = 60s;
+  out.world.settle = 2min;
   out.faults.per_request = 0.05;
   out.faults.per_minute = 6;
   return out;
@@ -218,7 +235,7 @@ sim::ExploreOptions faults() {
 
 LOOKOUT_SIM_TEST(ServerWorlds, WhatHasToGoIsGoneAndInOrder, faults()) {
   users(world);
-  test::every(world, 100ms, 210s, [&world] { check_order(world); });
+  test::every(world, 100ms, 4min, [&world] { check_order(world); });
   world.eventually("what had to go is gone, and nothing else",
                    [&world] { return is_as_it_should_be(world); });
   world.run(2min);

@@ -33,6 +33,8 @@ struct ExploreOptions {
   unsigned depth = 1;
   /// Worlds to spend on making the plan of a failure smaller.
   unsigned shrink = 60;
+  /// The lines of the story in a report. $LOOKOUT_SIM_STORY replaces it.
+  std::size_t story = 80;
 };
 
 struct Outcome {
