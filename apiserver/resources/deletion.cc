@@ -199,8 +199,12 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
     co_return Deleted{std::move(present), false};
   }
   if (!gone || options.dry_run) co_return Deleted{resource.from_storage(marked), gone};
-  storage::Preconditions same;
-  if (!unchanged) same.uid = std::string(marked.uid());
+  storage::Preconditions same = options.preconditions;
+  if (!unchanged) {
+    // The mark is a new version of it.
+    same.uid = std::string(marked.uid());
+    same.resource_version.reset();
+  }
   bool gone_already = false;
   try {
     Deleted deleted = co_await remove_now(target, std::move(same), false);

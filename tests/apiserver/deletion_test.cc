@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lookout/base/async_event.h"
+#include "lookout/base/event_loop.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/apiserver/wrapped_backend.h"
@@ -397,6 +398,29 @@ TEST(DeletionBesideAnother, WithTheLastFinalizerLeavesTheSuccessor) {
   client_maps.remove("a");
   client_maps.patch("a", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
   EXPECT_EQ(client_maps.get("a").uid(), "another");
+}
+
+TEST(DeletionBesideAnother, ByUidLeavesTheSuccessor) {
+  const auto backend = std::make_shared<WrappedBackend>("pods");
+  storage::Interface& stored = backend->memory().resource("pods");
+  EventLoop loop(1);
+  // Somebody began to delete it, and has not finished.
+  loop.run(stored.create("default/a", json(R"({"apiVersion":"v1","kind":"Pod","metadata":{
+      "name":"a","namespace":"default","uid":"first","deletionGracePeriodSeconds":0,
+      "deletionTimestamp":"2100-01-01T00:00:00Z"}})")));
+  backend->on_remove = [&](std::string key) -> Awaitable<void> {
+    Object successor = json(R"({"apiVersion":"v1","kind":"Pod","metadata":{
+        "name":"a","namespace":"default","uid":"another"}})");
+    co_await replace(stored, std::move(key), std::move(successor));
+  };
+  ServerOptions options;
+  options.storage = backend;
+  Server server(options);
+  const auto pods = rest::Client(server.client_config()).resource(kPods, "default");
+  rest::DeleteOptions first;
+  first.precondition_uid = "first";
+  EXPECT_THROW(pods.remove("a", first), api::StatusError);
+  EXPECT_EQ(pods.get("a").uid(), "another");
 }
 
 }  // namespace
