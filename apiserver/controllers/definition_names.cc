@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,11 +13,10 @@
 #include <vector>
 
 #include "apiserver/json.h"
-#include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/conditions.h"
 #include "apiserver/storage/revision.h"
 #include "lookout/api/detail/texts.h"
 #include "lookout/api/status.h"
-#include "lookout/api/time.h"
 
 namespace lookout::apiserver::controllers {
 namespace {
@@ -26,7 +24,9 @@ namespace {
 using api::Object;
 using json::Allocator;
 using json::Value;
+using resources::Condition;
 using resources::is_condition_true;
+using resources::set_condition;
 
 /// How often settle() starts again: a name that becomes free lets other definitions take theirs, and
 /// other servers may write definitions at the same time.
@@ -46,38 +46,6 @@ struct Taken {
     for (const char* field : {"kind", "listKind"}) kinds.emplace(accepted[field].as_string());
   }
 };
-
-struct Condition {
-  std::string_view type;
-  bool is_true = false;
-  std::string reason;
-  std::string message;
-};
-
-/// Sets a condition. Its time changes only with its status.
-void set_condition(Value& status, const Condition& condition, Allocator& allocator) {
-  // (They are null at first.)
-  json::set_default(status, "conditions", Value(rapidjson::kArrayType), allocator);
-  Value& conditions = *json::find(status, "conditions");
-  Value* entry = nullptr;
-  for (Value& one : conditions.GetArray()) {
-    if (json::text(one, "type") == condition.type) entry = &one;
-  }
-  if (entry == nullptr) {
-    Value added(rapidjson::kObjectType);
-    json::set(added, "type", condition.type, allocator);
-    conditions.PushBack(added, allocator);
-    entry = &conditions[conditions.Size() - 1];
-  }
-  const std::string_view wanted = condition.is_true ? "True" : "False";
-  if (json::text(*entry, "status") != wanted) {
-    json::set(*entry, "status", wanted, allocator);
-    const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-    json::set(*entry, "lastTransitionTime", api::format_time(now), allocator);
-  }
-  json::set(*entry, "reason", condition.reason, allocator);
-  json::set(*entry, "message", condition.message, allocator);
-}
 
 /// The names that a definition asks for, compared with those that it has and that others have.
 class Decision {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apiserver/names.h"
+#include "apiserver/resources/conditions.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/labels.h"
@@ -20,27 +21,6 @@ namespace lookout::apiserver::endpoints {
 namespace {
 
 using json::Value;
-
-/// Says that the pod has been scheduled, in place of what was said about it before.
-void set_scheduled(Document& pod, Allocator& allocator) {
-  Value condition(rapidjson::kObjectType);
-  json::set(condition, "type", "PodScheduled", allocator);
-  json::set(condition, "status", "True", allocator);
-  const auto now =
-      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-  json::set(condition, "lastTransitionTime", api::format_time(now), allocator);
-  Value& status = json::child(pod, "status", allocator);
-  Value* conditions = json::find(status, "conditions");
-  if (conditions == nullptr || !conditions->IsArray())
-    conditions = &json::set(status, "conditions", Value(rapidjson::kArrayType), allocator);
-  for (Value& present : conditions->GetArray()) {
-    if (json::text(present, "type") == "PodScheduled") {
-      present = std::move(condition);
-      return;
-    }
-  }
-  conditions->PushBack(condition, allocator);
-}
 
 void merge_texts(Document& pod, const Object& binding, const char* field, Allocator& allocator) {
   for (const auto& [key, value] : binding["metadata"][field].members()) {
@@ -94,7 +74,8 @@ Awaitable<void> bind_pod(const resources::Store& store, resources::Target pod, O
     json::set(json::child(document, "spec", allocator), "nodeName", node, allocator);
     merge_texts(document, binding, "annotations", allocator);
     merge_texts(document, binding, "labels", allocator);
-    set_scheduled(document, allocator);
+    resources::set_condition(json::child(document, "status", allocator), {"PodScheduled", true},
+                             allocator);
     return Object::from(document);
   };
   storage::Preconditions none;

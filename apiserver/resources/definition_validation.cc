@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/conditions.h"
 #include "apiserver/resources/patterns.h"
 #include "apiserver/resources/schema_rules.h"
 #include "apiserver/resources/strategies.h"

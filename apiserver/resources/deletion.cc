@@ -9,6 +9,7 @@
 
 #include "apiserver/names.h"
 #include "apiserver/resources/admission.h"
+#include "apiserver/resources/conditions.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/service_allocator.h"
 #include "apiserver/resources/store.h"
@@ -273,18 +274,11 @@ Awaitable<Store::Deleted> Store::remove_definition(const Target& target,
       json::set(metadata, "finalizers", Value(rapidjson::kArrayType), allocator);
     json::find(metadata, "finalizers")
         ->PushBack(json::copy_text(kInstanceCleanup, allocator), allocator);
-    Value condition(rapidjson::kObjectType);
-    json::set(condition, "type", "Terminating", allocator);
-    json::set(condition, "status", "True", allocator);
-    json::set(condition, "lastTransitionTime", api::format_time(now()), allocator);
-    json::set(condition, "reason", "InstanceDeletionPending", allocator);
-    json::set(condition, "message",
-              "CustomResourceDefinition marked for deletion; CustomResource deletion will begin "
-              "soon",
-              allocator);
-    Value& status = json::child(document, "status", allocator);
-    json::set_default(status, "conditions", Value(rapidjson::kArrayType), allocator);
-    json::find(status, "conditions")->PushBack(condition, allocator);
+    set_condition(json::child(document, "status", allocator),
+                  {"Terminating", true, "InstanceDeletionPending",
+                   "CustomResourceDefinition marked for deletion; CustomResource deletion will "
+                   "begin soon"},
+                  allocator);
     return Object::from(document);
   };
   co_return co_await begin_deletion(*this, target, options.dry_run, change);

@@ -182,13 +182,6 @@ bool is_deleting(const api::Object& object) {
   return object["metadata"]["deletionTimestamp"].exists();
 }
 
-bool is_condition_true(const api::Object& object, std::string_view type) {
-  for (const api::Value condition : object["status"]["conditions"].elements()) {
-    if (condition["type"].as_string() == type) return condition["status"].as_string() == "True";
-  }
-  return false;
-}
-
 void initialize_metadata(json::Value& metadata, json::Allocator& allocator) {
   for (const char* field : {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"})
     json::erase(metadata, field);

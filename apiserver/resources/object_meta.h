@@ -1,4 +1,4 @@
-// Metadata of incoming objects, and conditions.
+// Metadata of incoming objects.
 #pragma once
 
 #include <string_view>
@@ -20,9 +20,6 @@ void validate_metadata_update(const api::Object& object, const api::Object& old,
 /// Whether the object's deletion has begun: it is there only until its finalizers, dependents or
 /// grace period let it go.
 bool is_deleting(const api::Object& object);
-
-/// Whether status.conditions has that condition, with the status True.
-bool is_condition_true(const api::Object& object, std::string_view type);
 
 /// Takes out what only the server sets, and gives the object a UID and its time of creation.
 void initialize_metadata(json::Value& metadata, json::Allocator& allocator);

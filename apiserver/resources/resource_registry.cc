@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "apiserver/resources/conditions.h"
 #include "apiserver/resources/converting_storage.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/selectable_fields.h"

@@ -1,0 +1,26 @@
+// Conditions in an object's status.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "apiserver/json.h"
+#include "lookout/api/object.h"
+
+namespace lookout::apiserver::resources {
+
+struct Condition {
+  std::string_view type;
+  bool is_true = false;
+  std::string reason = {};
+  std::string message = {};
+};
+
+/// Whether status.conditions has that condition, with the status True.
+bool is_condition_true(const api::Object& object, std::string_view type);
+
+/// Sets a condition, in place of what was said about it before. Its time changes only with its
+/// status. An empty reason or message is left out.
+void set_condition(json::Value& status, const Condition& condition, json::Allocator& allocator);
+
+}  // namespace lookout::apiserver::resources
