@@ -84,10 +84,13 @@ void enter_directory(controller::Context& context, const Website& site, const st
   }
 }
 
+/// Asks the server for the directory: the cache may not show the entry yet, and when the finalizer
+/// has gone, nobody looks again.
 void leave_directory(controller::Context& context, const Website& site) {
-  const auto directory = context.find<ConfigMap>(site.ns(), kDirectory);
+  const auto directories = context.uncached().resource<ConfigMap>(std::string(site.ns()));
+  const ConfigMap directory = directories.find(std::string(kDirectory));
   if (!directory) return;
-  const auto draft = directory->edit();
+  const auto draft = directory.edit();
   draft.data().erase(site.name());
   context.patch(draft);
 }

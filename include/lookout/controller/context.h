@@ -233,7 +233,8 @@ class Context {
   /// While the object exists, adds the finalizer if it is missing. Once the object is being
   /// deleted, runs `clean_up` and then removes the finalizer, even if the object has changed in the
   /// meantime. If `clean_up` throws, the finalizer stays and the request is retried, so `clean_up`
-  /// must be repeatable.
+  /// must be repeatable. It should ask the server what is left (uncached()): a cache may be late, and
+  /// when the finalizer has gone, nobody looks again.
   template <api::ResourceObject T>
   bool finalize(const T& object, std::string_view finalizer,
                 const std::function<void()>& clean_up) {
