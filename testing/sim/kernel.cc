@@ -128,6 +128,10 @@ void Kernel::freeze(ThreadGroup& group, Nanos until) {
   expire();
 }
 
+bool Kernel::has_threads_of(const ThreadGroup& group) const {
+  return std::ranges::any_of(alive_, [&](const Thread* thread) { return thread->group == &group; });
+}
+
 std::string Kernel::describe_threads() const {
   std::string out;
   for (const Thread* thread : alive_) {

@@ -106,6 +106,7 @@ class Kernel {
 
   /// One waiting thread a line: its process, and what it waits for.
   std::string describe_threads() const;
+  bool has_threads_of(const ThreadGroup& group) const;
   /// Called, on the last thread that waited, when every thread waits for ever. It does not return
   /// to the threads: the process ends after it.
   std::function<void(const std::string&)> on_deadlock;

@@ -200,9 +200,17 @@ void World::Impl::end(Life& life, const char* why) {
 }
 
 void World::Impl::await_end(Life& life) {
-  std::unique_lock lock(mutex_);
-  const bool ended = poked_.wait_for(lock, kPatience, [&] { return life.ended(); });
-  if (!ended) {
+  const Time last = now() + kPatience;
+  bool ended = false;
+  {
+    std::unique_lock lock(mutex_);
+    ended = poked_.wait_for(lock, kPatience, [&] { return life.ended(); });
+  }
+  if (ended && life.thread.joinable()) life.thread.join();
+  // A loop that ended on its own thread leaves nobody who could join it.
+  while (ended && kernel_.has_threads_of(life.group) && now() < last)
+    std::this_thread::sleep_for(milliseconds(1));
+  if (!ended || kernel_.has_threads_of(life.group)) {
     std::fprintf(stderr,
                  "sim: seed %llu: process %s has not ended %d minutes after its stop was "
                  "requested; its threads:\n%s",
@@ -210,8 +218,6 @@ void World::Impl::await_end(Life& life) {
                  static_cast<int>(kPatience.count()), kernel_.describe_threads().c_str());
     std::abort();
   }
-  lock.unlock();
-  if (life.thread.joinable()) life.thread.join();
 }
 
 void World::Impl::on_end(Life& life, const std::string& why) {
