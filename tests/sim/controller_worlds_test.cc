@@ -100,8 +100,9 @@ void meddle(sim::World& world) {
   }
 }
 
-void change_sites(sim::World& world) {
+LOOKOUT_SIM_TEST(WebsiteWorlds, TheEndIsAsIfNothingHadHappened, faults()) {
   install_definition(world);
+  meddle(world);
   world.start("replica-a", run_controller);
   world.start("replica-b", run_controller);
   for (int i = 0; i < 60; ++i) {
@@ -119,24 +120,6 @@ void change_sites(sim::World& world) {
     world.at(150s + i * 50ms, [&world, name, image] { want(world, name, image); });
   }
   world.run(2min);
-}
-
-LOOKOUT_SIM_TEST(WebsiteWorlds, TheEndIsAsIfNothingHadHappened, faults()) {
-  meddle(world);
-  change_sites(world);
-}
-
-sim::ExploreOptions late_events() {
-  sim::ExploreOptions out;
-  out.seeds = test::kSeeds;
-  out.faults = sim::only({sim::FaultKind::kLateEvents});
-  out.faults.per_request = 0.3;
-  return out;
-}
-
-// Later than a controller waits for what it has written.
-LOOKOUT_SIM_TEST(WebsiteWorlds, NoEntryStaysThatALateCacheDidNotShow, late_events()) {
-  change_sites(world);
 }
 
 /// Keeps as many copies of each ConfigMap with a "copies" entry as it says; the server names them.

@@ -92,7 +92,7 @@ sim::ExploreOptions faults() {
   return out;
 }
 
-LOOKOUT_SIM_TEST(CronJobWorlds, JobsRunOneAtATimeAndGoOn, faults()) {
+void run_jobs(sim::World& world) {
   make_cronjob(world);
   world.start("replica-a", run_controller);
   world.start("replica-b", run_controller);
@@ -111,6 +111,17 @@ LOOKOUT_SIM_TEST(CronJobWorlds, JobsRunOneAtATimeAndGoOn, faults()) {
   });
   world.run(5min);
 }
+
+LOOKOUT_SIM_TEST(CronJobWorlds, JobsRunOneAtATimeAndGoOn, faults()) { run_jobs(world); }
+
+sim::ExploreOptions late_events() {
+  sim::ExploreOptions out = faults();
+  out.faults = sim::only({sim::FaultKind::kLateEvents});
+  out.faults.per_request = 0.3;
+  return out;
+}
+
+LOOKOUT_SIM_TEST(CronJobWorlds, ALateCacheStartsNoSecondJob, late_events()) { run_jobs(world); }
 
 }  // namespace
 }  // namespace lookout

@@ -49,8 +49,9 @@ struct ControllerOptions {
   /// See Context.
   bool read_your_writes = true;
   /// The longest time that a request waits for the caches to see its writes. Longer waits are
-  /// logged and counted (controller_write_wait_timeouts_total).
-  std::chrono::milliseconds write_timeout = std::chrono::seconds(10);
+  /// logged and counted (controller_write_wait_timeouts_total), and the request runs on a stale
+  /// state. As long as kube-controller-manager waits (ExpectationsTimeout).
+  std::chrono::milliseconds write_timeout = std::chrono::minutes(5);
   /// A request that is reconciled this often within a second, while its object's generation does
   /// not change, is a hot loop: it is logged once and counted. 0: never.
   unsigned hot_loop = 20;
