@@ -59,13 +59,15 @@ Awaitable<bool> is_there(Doomed doomed) {
 /// Deletes what is in it: everything in a namespace, or everything of a resource. True if nothing is
 /// left.
 Awaitable<bool> empty(const Store& store, Doomed doomed, Target contents) {
+  // Most resources have nothing in most namespaces.
+  Target same = contents;
+  const bool already = co_await is_empty(std::move(same));
+  if (already) co_return true;
   storage::ListOptions everything;
   storage::ListResult list =
       co_await contents.resource->storage->list(contents.key(), true, std::move(everything));
   std::vector<Object> some;
-  // Most resources have nothing in most namespaces.
   bool more = co_await list.objects->next(some, kPage);
-  if (!more) co_return true;
   // What was in it before now is not in its successor.
   const bool there = co_await is_there(std::move(doomed));
   if (!there) co_return false;
