@@ -22,7 +22,8 @@ using k8s::core::v1::ConfigMap;
 sim::ExploreOptions faults() {
   sim::ExploreOptions out;
   out.seeds = test::kSeeds;
-  out.world.settle = 60s;
+  // A list that hangs is tried again after two minutes.
+  out.world.settle = 150s;
   out.world.rest = 10s;
   out.faults.per_request = 0.15;
   // What a user makes anew stays so.

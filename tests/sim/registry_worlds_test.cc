@@ -89,7 +89,8 @@ sim::ExploreOptions faults() {
   sim::ExploreOptions out;
   out.seeds = test::kSeeds;
   out.stable = false;
-  out.world.settle = 60s;
+  // A list that hangs is tried again after two minutes.
+  out.world.settle = 150s;
   out.world.rest = 30s;
   out.faults.per_request = 0.1;
   return out;
