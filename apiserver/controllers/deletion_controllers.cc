@@ -68,29 +68,20 @@ Awaitable<bool> empty(const Store& store, Doomed doomed, Target contents) {
       co_await contents.resource->storage->list(contents.key(), true, std::move(everything));
   std::vector<Object> some;
   bool more = co_await list.objects->next(some, kPage);
-  // What was in it before now is not in its successor.
+  // If the namespace, or the definition, is the same after the list, all listed objects belong to it.
   const bool there = co_await is_there(std::move(doomed));
   if (!there) co_return false;
   while (more) {
     for (const Object& object : some) {
-      Target one = contents;
-      one.ns = object.ns();
-      one.name = object.name();
       resources::DeleteOptions options;
-      options.preconditions.uid = std::string(object.uid());
-      try {
-        co_await store.remove(std::move(one), std::move(options));
-      } catch (const api::StatusError& e) {
-        // It went by itself.
-        if (!api::is_not_found(e) && !api::is_conflict(e)) throw;
-      }
+      co_await store.remove_listed(contents, object, std::move(options));
     }
     more = co_await list.objects->next(some, kPage);
   }
   co_return co_await is_empty(std::move(contents));
 }
 
-/// Nothing keeps it any more.
+/// Removes the finalizer that has kept the object.
 Awaitable<void> let_go(const Store& store, Doomed doomed, Store::Change remove_finalizer) {
   storage::Preconditions same;
   same.uid = std::move(doomed.uid);

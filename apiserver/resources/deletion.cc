@@ -336,8 +336,22 @@ Awaitable<Store::Deleted> Store::remove_object(Target target, DeleteOptions opti
         co_return co_await remove_gracefully(target, options);
       co_return co_await remove_now(target, options.preconditions, options.dry_run);
     } catch (const HasFinalizer&) {
-      // It waits for that one, too.
+      // Again: the object is marked now, and waits for the new finalizer.
     }
+  }
+}
+
+Awaitable<void> Store::remove_listed(Target collection, Object listed,
+                                     DeleteOptions options) const {
+  collection.ns = listed.ns();
+  collection.name = listed.name();
+  // A client's own preconditions may conflict with the listed object itself, which is an error.
+  const bool only_ours = options.preconditions.empty();
+  if (!options.preconditions.uid) options.preconditions.uid = std::string(listed.uid());
+  try {
+    co_await remove(std::move(collection), std::move(options));
+  } catch (const StatusError& e) {
+    if (!api::is_not_found(e) && !(only_ours && api::is_conflict(e))) throw;
   }
 }
 
@@ -353,19 +367,8 @@ Awaitable<std::vector<Object>> Store::remove_collection(Target target, storage::
     const bool more = co_await found.objects->next(some, 100);
     if (!more) break;
     for (const Object& stored : some) {
-      Target one = target;
-      one.ns = stored.ns();
-      one.name = stored.name();
       removed.push_back(target.resource->from_storage(stored));
-      // Another object of that name is another object.
-      DeleteOptions this_one = options;
-      if (!this_one.preconditions.uid) this_one.preconditions.uid = std::string(stored.uid());
-      try {
-        co_await remove(one, std::move(this_one));
-      } catch (const StatusError& e) {
-        // It went by itself.
-        if (!api::is_not_found(e) && !(api::is_conflict(e) && options.preconditions.empty())) throw;
-      }
+      co_await remove_listed(target, stored, options);
     }
   }
   co_return removed;

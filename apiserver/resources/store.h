@@ -117,6 +117,9 @@ class Store {
     bool gone = false;
   };
   Awaitable<Deleted> remove(Target target, DeleteOptions options) const;
+  /// Deletes one object of a collection that was listed. Does nothing if it has gone since, or if
+  /// another object has its name.
+  Awaitable<void> remove_listed(Target collection, api::Object listed, DeleteOptions options) const;
   Awaitable<Deleted> remove(Target target) const {
     return remove(std::move(target), DeleteOptions());
   }

@@ -56,7 +56,8 @@ bool differ_in_times_only(const Object& object, const Object& present) {
 struct LastFinalizerGone {
   Object object;
 };
-/// Thrown out of the removal that follows: what is there now stays.
+/// Thrown out of the removal that follows: the object has changed, and the update does not remove
+/// its last finalizer any more.
 struct Stays {};
 
 }  // namespace

@@ -207,7 +207,7 @@ void World::Impl::await_end(Life& life) {
     ended = poked_.wait_for(lock, kPatience, [&] { return life.ended(); });
   }
   if (ended && life.thread.joinable()) life.thread.join();
-  // A loop that ended on its own thread leaves nobody who could join it.
+  // An event loop that was destroyed on its own thread has detached it. (The sleep is virtual.)
   while (ended && kernel_.has_threads_of(life.group) && now() < last)
     std::this_thread::sleep_for(milliseconds(1));
   if (!ended || kernel_.has_threads_of(life.group)) {

@@ -190,7 +190,8 @@ class World::Impl : public NetworkEvents, public EtcdEvents {
   void ask_a_replica(RequestNote& request);
   std::string stale_target(const std::string& target, const Fault& fault);
   apiserver::storage::Revision revision();
-  /// With fewer faults there may be fewer requests: those of a plan must not strike behind the end.
+  /// Planned faults do not strike later either: a plan with fewer faults leads to fewer requests, so
+  /// the numbers of some of them may come only now.
   void end_faults() {
     const std::lock_guard lock(mutex_);
     drawing_ = false;

@@ -226,16 +226,13 @@ TEST(DefinitionThatIsWritten, IsAnsweredThoughItCannotBeServedYet) {
       throw storage::StorageError(storage::StorageError::Code::kUnreachable, "definitions");
     co_return;
   };
-  ServerOptions options;
-  options.storage = backend;
-  Server server(options);
-  const rest::Client client(server.client_config());
+  const RunningServer running(backend);
   *broken = true;
-  client.resource(kDefinitions).create(json(kDefinition));
-  EXPECT_EQ(http(server.port(), "GET", "/apis/stable.example.com/v1/crontabs").code, 404);
+  running.client.resource(kDefinitions).create(json(kDefinition));
+  EXPECT_EQ(http(running.server.port(), "GET", "/apis/stable.example.com/v1/crontabs").code, 404);
   *broken = false;
   EXPECT_TRUE(eventually([&] {
-    return http(server.port(), "GET", "/apis/stable.example.com/v1/crontabs").code == 200;
+    return http(running.server.port(), "GET", "/apis/stable.example.com/v1/crontabs").code == 200;
   }));
 }
 

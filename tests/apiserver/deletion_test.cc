@@ -285,21 +285,18 @@ TEST(NamespacesBesideEachOther, AreEmptied) {
     while (*held < 3)
       co_await bell.wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
   };
-  ServerOptions options;
-  options.storage = backend;
-  Server server(options);
-  const rest::Client client(server.client_config());
-  const auto namespaces = client.resource(kNamespaces);
+  const RunningServer running(backend);
+  const auto namespaces = running.client.resource(kNamespaces);
   for (const char* name : {"n-1", "n-2", "n-3"}) {
     namespaces.create(json(R"({"metadata":{"name":")" + std::string(name) + "\"}}"));
-    client.resource(kConfigMaps, name).create(config_map("a"));
+    running.client.resource(kConfigMaps, name).create(config_map("a"));
   }
   for (const char* name : {"n-1", "n-2", "n-3"}) namespaces.remove(name);
   EXPECT_TRUE(eventually([&] { return namespaces.list().items.size() == 4; }));
 }
 
-// Another server may be at work, too, and this one be slow.
-/// What others do, past the server.
+// Another server works on the same storage, and this one is slow.
+/// Deletes an object and creates another one of its name, without the server.
 Awaitable<void> replace(storage::Interface& place, std::string key, Object successor) {
   std::string same = key;
   storage::Preconditions none;
@@ -308,13 +305,18 @@ Awaitable<void> replace(storage::Interface& place, std::string key, Object succe
   co_await place.create(std::move(key), std::move(successor));
 }
 
+Awaitable<void> replace_map(storage::Interface& maps, std::string key) {
+  Object successor = json(R"({"metadata":{"name":"a","namespace":"default","uid":"another"}})");
+  co_await replace(maps, std::move(key), std::move(successor));
+}
+
 TEST(DeletionBesideAnother, LeavesWhatIsInTheSuccessorOfANamespace) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   storage::Interface& namespaces = backend->memory().resource("namespaces");
   storage::Interface& maps = backend->memory().resource("configmaps");
   std::atomic<bool> replaced{false};
-  // When this one has seen that the namespace is being deleted, the other one finishes that, and a
-  // user makes it again.
+  // This server has seen that the namespace is being deleted. Now the other server finishes the
+  // deletion, and a user creates the namespace again.
   backend->on_list = [&](std::string key) -> Awaitable<void> {
     if (key != "shop/" || replaced) co_return;
     Object successor = json(
@@ -324,20 +326,18 @@ TEST(DeletionBesideAnother, LeavesWhatIsInTheSuccessorOfANamespace) {
     co_await maps.create("shop/new", std::move(map));
     replaced = true;
   };
-  ServerOptions options;
-  options.storage = backend;
-  Server server(options);
-  const rest::Client client(server.client_config());
-  client.resource(kNamespaces).create(json(R"({"metadata":{"name":"shop"}})"));
-  client.resource(kNamespaces).remove("shop");
+  const RunningServer running(backend);
+  running.client.resource(kNamespaces).create(json(R"({"metadata":{"name":"shop"}})"));
+  running.client.resource(kNamespaces).remove("shop");
   ASSERT_TRUE(eventually([&] { return replaced.load(); }));
-  // All that could be done to it has been done when this one has gone.
-  client.resource(kNamespaces).create(json(R"({"metadata":{"name":"other"}})"));
-  client.resource(kNamespaces).remove("other");
-  EXPECT_TRUE(eventually([&] { return !client.resource(kNamespaces).find("other"); }));
-  EXPECT_TRUE(client.resource(kConfigMaps, "shop").find("new"));
+  // When this namespace is gone, the controller has finished with the first one, too.
+  running.client.resource(kNamespaces).create(json(R"({"metadata":{"name":"other"}})"));
+  running.client.resource(kNamespaces).remove("other");
+  EXPECT_TRUE(eventually([&] { return !running.client.resource(kNamespaces).find("other"); }));
+  EXPECT_TRUE(running.client.resource(kConfigMaps, "shop").find("new"));
   EXPECT_EQ(
-      lookout::test::held(client.resource(kNamespaces).get("shop"))["spec"]["finalizers"].size(),
+      lookout::test::held(running.client.resource(kNamespaces).get("shop"))["spec"]["finalizers"]
+          .size(),
       1u);
 }
 
@@ -345,19 +345,14 @@ TEST(DeletionBesideAnother, OfACollectionLeavesTheSuccessorOfWhatWasListed) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   storage::Interface& maps = backend->memory().resource("configmaps");
   backend->on_get = [&](std::string key) -> Awaitable<void> {
-    if (key != "default/a") co_return;
-    Object successor = json(R"({"metadata":{"name":"a","namespace":"default","uid":"another"}})");
-    co_await replace(maps, std::move(key), std::move(successor));
+    if (key == "default/a") co_await replace_map(maps, std::move(key));
   };
-  ServerOptions options;
-  options.storage = backend;
-  Server server(options);
-  const rest::Client client(server.client_config());
-  const auto client_maps = client.resource(kConfigMaps, "default");
-  client_maps.create(config_map("a"));
-  client_maps.create(config_map("b"));
-  client_maps.remove_collection();
-  EXPECT_EQ(client_maps.list().items.size(), 1u);
+  const RunningServer running(backend);
+  const auto served = running.client.resource(kConfigMaps, "default");
+  served.create(config_map("a"));
+  served.create(config_map("b"));
+  served.remove_collection();
+  EXPECT_EQ(served.list().items.size(), 1u);
 }
 
 TEST(DeletionBesideAnother, WaitsForAFinalizerThatComesMeanwhile) {
@@ -371,33 +366,24 @@ TEST(DeletionBesideAnother, WaitsForAFinalizerThatComesMeanwhile) {
     storage::Preconditions none;
     co_await maps.guaranteed_update(std::move(key), false, std::move(none), std::move(hold));
   };
-  ServerOptions options;
-  options.storage = backend;
-  Server server(options);
-  const rest::Client client(server.client_config());
-  const auto client_maps = client.resource(kConfigMaps, "default");
-  client_maps.create(config_map("a"));
-  const Object answer = client_maps.remove("a");
+  const RunningServer running(backend);
+  const auto served = running.client.resource(kConfigMaps, "default");
+  served.create(config_map("a"));
+  const Object answer = served.remove("a");
   EXPECT_TRUE(answer["metadata"]["deletionTimestamp"].exists()) << answer.to_json();
-  EXPECT_TRUE(lookout::test::held(client_maps.get("a"))["metadata"]["deletionTimestamp"].exists());
+  EXPECT_TRUE(lookout::test::held(served.get("a"))["metadata"]["deletionTimestamp"].exists());
 }
 
 TEST(DeletionBesideAnother, WithTheLastFinalizerLeavesTheSuccessor) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   storage::Interface& maps = backend->memory().resource("configmaps");
-  backend->on_remove = [&](std::string key) -> Awaitable<void> {
-    Object successor = json(R"({"metadata":{"name":"a","namespace":"default","uid":"another"}})");
-    co_await replace(maps, std::move(key), std::move(successor));
-  };
-  ServerOptions options;
-  options.storage = backend;
-  Server server(options);
-  const rest::Client client(server.client_config());
-  const auto client_maps = client.resource(kConfigMaps, "default");
-  client_maps.create(json(R"({"metadata":{"name":"a","finalizers":["example.com/slow"]}})"));
-  client_maps.remove("a");
-  client_maps.patch("a", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
-  EXPECT_EQ(client_maps.get("a").uid(), "another");
+  backend->on_remove = [&](std::string key) { return replace_map(maps, std::move(key)); };
+  const RunningServer running(backend);
+  const auto served = running.client.resource(kConfigMaps, "default");
+  served.create(json(R"({"metadata":{"name":"a","finalizers":["example.com/slow"]}})"));
+  served.remove("a");
+  served.patch("a", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
+  EXPECT_EQ(served.get("a").uid(), "another");
 }
 
 TEST(DeletionBesideAnother, ByUidLeavesTheSuccessor) {
@@ -413,10 +399,8 @@ TEST(DeletionBesideAnother, ByUidLeavesTheSuccessor) {
         "name":"a","namespace":"default","uid":"another"}})");
     co_await replace(stored, std::move(key), std::move(successor));
   };
-  ServerOptions options;
-  options.storage = backend;
-  Server server(options);
-  const auto pods = rest::Client(server.client_config()).resource(kPods, "default");
+  const RunningServer running(backend);
+  const auto pods = running.client.resource(kPods, "default");
   rest::DeleteOptions first;
   first.precondition_uid = "first";
   EXPECT_THROW(pods.remove("a", first), api::StatusError);

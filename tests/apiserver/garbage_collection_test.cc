@@ -192,11 +192,8 @@ TEST_F(GarbageCollection, TakesPodsOfWhatIsDeleted) {
 // The collector sees what there is through watches, which may be down while something goes.
 TEST(GarbageCollectionAfterACut, AnOwnerDoesNotWaitForWhatWentUnseen) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
-  ServerOptions options;
-  options.storage = backend;
-  Server server(options);
-  const rest::Client client(server.client_config());
-  const auto maps = client.resource(kConfigMaps, "default");
+  const RunningServer running(backend);
+  const auto maps = running.client.resource(kConfigMaps, "default");
   const Object owner = maps.create(config_map("owner"));
   create_owned(maps, "child", "owner", std::string(owner.uid()));
   // When this one has gone, the collector knows the child.
@@ -212,12 +209,13 @@ TEST(GarbageCollectionAfterACut, AnOwnerDoesNotWaitForWhatWentUnseen) {
   EXPECT_TRUE(eventually([&] { return !maps.find("owner"); }));
 }
 
-// Another server's collector may be at work, too, and this one be slow.
+// Another server's collector works on the same storage, and this one is slow.
 TEST(GarbageCollectionBesideAnother, LeavesWhatWasOrphanedSinceItWasRead) {
   const auto backend = std::make_shared<WrappedBackend>("configmaps");
   storage::Interface& stored = backend->memory().resource("configmaps");
   std::atomic<bool> orphaned{false};
-  // By the other one, when this one has read the child and is about to see that its owner has gone.
+  // The other collector orphans the child after this one has read it, and before this one sees that
+  // the owner is gone.
   backend->on_get = [&](std::string key) -> Awaitable<void> {
     if (key != "default/owner" || orphaned) co_return;
     const Object owner = co_await stored.get("default/owner");
@@ -230,11 +228,8 @@ TEST(GarbageCollectionBesideAnother, LeavesWhatWasOrphanedSinceItWasRead) {
     co_await stored.guaranteed_update("default/child", false, std::move(none), std::move(orphan));
     orphaned = true;
   };
-  ServerOptions options;
-  options.storage = backend;
-  Server server(options);
-  const rest::Client client(server.client_config());
-  const auto maps = client.resource(kConfigMaps, "default");
+  const RunningServer running(backend);
+  const auto maps = running.client.resource(kConfigMaps, "default");
   const auto make_family = [&](const std::string& owner, const std::string& child) {
     create_owned(maps, child, owner, std::string(maps.create(config_map(owner)).uid()));
   };

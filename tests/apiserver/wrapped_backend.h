@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/apiserver/server.h"
 #include "lookout/apiserver/storage/memory.h"
+#include "lookout/rest/client.h"
 
 namespace lookout::apiserver {
 
@@ -37,7 +39,7 @@ class WrappedBackend final : public storage::Backend {
   std::function<Awaitable<void>(std::string key)> on_get;
   std::function<Awaitable<void>(std::string key)> on_remove;
 
-  /// What is behind it, where nothing is done to anything.
+  /// The storage behind it: without hooks and cuts.
   storage::MemoryBackend& memory() { return memory_; }
 
   storage::Interface& resource(std::string_view place, std::chrono::seconds ttl,
@@ -135,6 +137,22 @@ class WrappedBackend final : public storage::Backend {
   bool cut_ = false;  // guarded by mutex_, as are those below
   std::set<storage::Watch*> watches_;
   std::unique_ptr<Wrapped> wrapped_;
+};
+
+/// A server on such a storage. Its hooks must have been set.
+struct RunningServer {
+  explicit RunningServer(const std::shared_ptr<WrappedBackend>& backend)
+      : server(on(backend)), client(server.client_config()) {}
+
+  Server server;
+  rest::Client client;
+
+ private:
+  static ServerOptions on(const std::shared_ptr<WrappedBackend>& backend) {
+    ServerOptions options;
+    options.storage = backend;
+    return options;
+  }
 };
 
 }  // namespace lookout::apiserver

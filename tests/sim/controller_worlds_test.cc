@@ -110,8 +110,8 @@ LOOKOUT_SIM_TEST(WebsiteWorlds, TheEndIsAsIfNothingHadHappened, faults()) {
     const std::string image = i % 4 == 3 ? "" : "web:" + std::to_string(i);
     world.at(1s + i * 1500ms, [&world, name, image] { want(world, name, image); });
   }
-  // Behind everything that the users still try. What the others may have labelled, or made when it
-  // was not to be there, goes first.
+  // After all earlier steps of the users. First, sites that other users may have labelled or
+  // created again are deleted.
   for (const char* name : {"site-1", "site-5"})
     world.at(140s, [&world, name] { want(world, name, ""); });
   for (int i = 0; i < 10; ++i) {

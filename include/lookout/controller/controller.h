@@ -50,7 +50,7 @@ struct ControllerOptions {
   bool read_your_writes = true;
   /// The longest time that a request waits for the caches to see its writes. Longer waits are
   /// logged and counted (controller_write_wait_timeouts_total), and the request runs on a stale
-  /// state. As long as kube-controller-manager waits (ExpectationsTimeout).
+  /// state. The default is that of kube-controller-manager (ExpectationsTimeout).
   std::chrono::milliseconds write_timeout = std::chrono::minutes(5);
   /// A request that is reconciled this often within a second, while its object's generation does
   /// not change, is a hot loop: it is logged once and counted. 0: never.
