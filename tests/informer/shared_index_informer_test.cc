@@ -709,8 +709,7 @@ TEST_F(SharedIndexInformerTest, LeavesNoThread) {
     EXPECT_TRUE(registration.wait_for_sync());
     EXPECT_GE(lookout::test::thread_count(), before + 3);
   }
-  // A thread that was joined may be listed for a moment.
-  EXPECT_TRUE(lookout::test::eventually([&] { return lookout::test::thread_count() == before; }));
+  EXPECT_EQ(lookout::test::thread_count(), before);
 }
 
 TEST_F(SharedIndexInformerTest, OnTheEventLoopNothingWaitsForItself) {

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
+#include <string>
 
 #include "tests/support/eventually.h"
 
@@ -18,8 +20,26 @@ inline std::size_t entries_of(const char* directory) {
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
-inline std::size_t thread_count() { return entries_of("/proc/self/task"); }
 inline std::size_t open_descriptors() { return entries_of("/proc/self/fd"); }
+
+/// Threads that have not ended. The kernel lists one for a moment after it has been joined, with
+/// the flag PF_EXITING: it does not count.
+inline std::size_t thread_count() {
+  constexpr unsigned long kExiting = 0x4;
+  std::size_t count = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    // "tid (name) state ppid pgrp session tty tpgid flags ..."; a name may contain anything.
+    std::ifstream stat(thread.path() / "stat");
+    std::string text(std::istreambuf_iterator<char>(stat), {});
+    std::istringstream fields(text.substr(text.rfind(')') + 1));
+    std::string skipped;
+    for (int i = 0; i < 6; ++i) fields >> skipped;
+    unsigned long flags = kExiting;
+    fields >> flags;
+    if (fields && (flags & kExiting) == 0) ++count;
+  }
+  return count;
+}
 
 /// The threads and descriptors that there were when it was made.
 class ResourceMark {
