@@ -265,7 +265,7 @@ std::shared_ptr<const CachedKind> CacheCore::require(const api::Resource& resour
 
 void CacheCore::wait_for(const CachedKind& kind, const CachedKind::Part& part,
                          const std::stop_token& stop) const {
-  const auto clock = options_.clock ? options_.clock : Clock::real();
+  const auto clock = this->clock();
   const auto end = clock->now() + options_.sync_timeout;
   while (!part.informer->has_synced()) {
     const auto now = clock->now();
@@ -322,7 +322,7 @@ void CacheCore::start() {
 
 Awaitable<void> CacheCore::wait_for_sync(std::vector<std::shared_ptr<const CachedKind>> kinds,
                                          std::stop_token stop) {
-  const auto clock = options_.clock ? options_.clock : Clock::real();
+  const auto clock = this->clock();
   const auto deadline = clock->now() + options_.sync_timeout;
   for (const auto& kind : kinds) {
     for (const auto& part : kind->parts) {

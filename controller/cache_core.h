@@ -106,6 +106,7 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
 
   WriteBarrier& barrier() { return *barrier_; }
   const CacheOptions& options() const { return options_; }
+  std::shared_ptr<Clock> clock() const { return options_.clock ? options_.clock : Clock::real(); }
   const rest::Client& client() const { return client_; }
 
  private:

@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "controller/cache_core.h"
+#include "controller/catch_up.h"
 #include "controller/controller_core.h"
 #include "controller/http_pages.h"
 #include "controller/prometheus_text.h"
@@ -429,8 +430,11 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       leadership_ = std::make_unique<leaderelection::Leadership>(leadership);
       term_->begin(leadership);
     }
-    start(Stage::kLeader);
-    co_await detail::wait_for(clock_, leadership.stop());
+    const std::stop_token end = leadership.stop();
+    auto kinds = cache_.core()->kinds();
+    co_await detail::catch_up(cache_.core(), std::move(kinds), options_.catch_up_timeout, end);
+    if (!end.stop_requested()) start(Stage::kLeader);
+    co_await detail::wait_for(clock_, end);
     bool orderly = false;
     {
       const std::lock_guard lock(mutex_);

@@ -82,12 +82,13 @@ TEST_F(ManagerLogTest, StartAndStopAreLoggedOnce) {
            " s: configmaps",
            "leader election default/lease: me waits for the lease",
            "leader election default/lease: me leads",
+           "manager: caches caught up in ",
            "controller maps: watches configmaps",
            "controller maps: started: reconciles configmaps, concurrency 3",
        }) {
     EXPECT_EQ(count(begin, line), 1) << line;
   }
-  EXPECT_EQ(begin.size(), 7u) << testing::PrintToString(begin);
+  EXPECT_EQ(begin.size(), 8u) << testing::PrintToString(begin);
 
   running.stop();
   const std::vector<std::string> end = lines_->take();

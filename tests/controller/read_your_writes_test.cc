@@ -1,4 +1,5 @@
 // Own writes are in the caches before the same request runs again.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,12 +10,16 @@
 #include <thread>
 #include <utility>
 
+#include "lookout/api/time.h"
 #include "lookout/controller/builder.h"
+#include "lookout/k8s/coordination/v1.h"
 #include "tests/controller/manager_fixture.h"
 #include "tests/support/gate.h"
 
 namespace lookout::controller {
 namespace {
+
+using k8s::coordination::v1::Lease;
 
 class ReadYourWritesTest : public ManagerFixture {
  protected:
@@ -68,6 +73,20 @@ class ReadYourWritesTest : public ManagerFixture {
     }
     return stale;
   }
+  /// Another process leads, until it hands over.
+  void have_a_leader() const {
+    client_.resource<Lease>("default").dynamic().create(api::Object::parse(fmt::format(
+        R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease",
+            "metadata":{{"name":"website","namespace":"default"}},
+            "spec":{{"holderIdentity":"former","leaseDurationSeconds":60,"renewTime":"{}"}}}})",
+        api::format_micro_time(
+            std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now())))));
+  }
+  void hand_over() const {
+    client_.resource<Lease>("default").patch("website", rest::PatchType::kMerge,
+                                             R"({"spec":{"holderIdentity":""}})");
+  }
+
   /// A ConfigMap with the label app=web.
   void put_web(const std::string& name) const {
     const auto map = ConfigMap::draft(name, "default");
@@ -207,6 +226,76 @@ TEST_F(ReadYourWritesTest, TheWaitIsBounded) {
   EXPECT_TRUE(eventually([&] { return runs == 2; }));
   EXPECT_EQ(metric(manager, "controller_write_wait_timeouts_total"), 1);
   EXPECT_EQ(metric(manager, "controller_held_requests"), 0);
+  door.gate.open();
+}
+
+/// The caches stand still while the former leader writes its last.
+TEST_F(ReadYourWritesTest, ANewLeaderSeesWhatTheOneBeforeItWrote) {
+  have_a_leader();
+  put("m", "1");
+  secrets_.create(Secret::draft("deleted", "default"));
+  Door door;
+  std::atomic<int> runs{0};
+  Manager manager{many_, elected("new")};
+  delay<Secret>(manager, [&] { door.pass(); });
+  Builder<ConfigMap>(manager).reconcile([&](Request, Context& context) -> Result {
+    EXPECT_TRUE(context.find<Secret>("default", "created"));
+    EXPECT_FALSE(context.find<Secret>("default", "deleted"));
+    ++runs;
+    return {};
+  });
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
+  door.shut = true;
+  secrets_.create(Secret::draft("created", "default"));
+  secrets_.remove("deleted");
+  hand_over();
+  ASSERT_TRUE(eventually([&] { return manager.is_leader(); }));
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(runs, 0);
+  door.gate.open();
+  EXPECT_TRUE(eventually([&] { return runs > 0; }));
+}
+
+TEST_F(ReadYourWritesTest, ANewLeaderWaitsOnlyForWhatItsCachesSelect) {
+  have_a_leader();
+  put_web("mine");
+  put("other", "1");
+  std::atomic<int> runs{0};
+  Manager manager{many_, elected("new")};
+  KindOptions options;
+  options.namespaces = {{"default", "kube-system"}};
+  options.label_selector = "app=web";
+  manager.cache().declare<ConfigMap>(options);
+  Builder<ConfigMap>(manager).reconcile([&](Request, Context&) -> Result {
+    ++runs;
+    return {};
+  });
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
+  hand_over();
+  EXPECT_TRUE(eventually([&] { return runs == 1; }));
+}
+
+TEST_F(ReadYourWritesTest, ANewLeaderDoesNotWaitForEver) {
+  have_a_leader();
+  put("m", "1");
+  Door door;
+  std::atomic<int> runs{0};
+  ManagerOptions options = elected("new");
+  options.catch_up_timeout = 50ms;
+  Manager manager{many_, options};
+  delay<Secret>(manager, [&] { door.pass(); });
+  Builder<ConfigMap>(manager).reconcile([&](Request, Context&) -> Result {
+    ++runs;
+    return {};
+  });
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return manager.cache().unsynced().empty(); }));
+  door.shut = true;
+  secrets_.create(Secret::draft("created", "default"));
+  hand_over();
+  EXPECT_TRUE(eventually([&] { return runs == 1; }));
   door.gate.open();
 }
 

@@ -43,6 +43,10 @@ struct LeaderElection {
 struct ManagerOptions {
   /// Empty: no leader election; this process is the only one.
   LOOKOUT_OPTION std::optional<LeaderElection> leader_election = {};
+  /// A new leader starts its controllers when its caches show what the leader before it wrote, or
+  /// after this time; 0: at once. It lists the metadata of the cached kinds once, which takes
+  /// milliseconds for a few thousand objects.
+  std::chrono::milliseconds catch_up_timeout = std::chrono::minutes(5);
   /// The address for /healthz and /readyz, such as ":8081"; "" or "0": not served. Port 0 is any
   /// free port; see Manager::health_port().
   LOOKOUT_OPTION std::string health_listen = {};
