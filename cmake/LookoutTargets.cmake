@@ -87,5 +87,7 @@ function(lookout_precompile target)
       target_precompile_headers(lookout_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
     endif()
     target_precompile_headers(${target} REUSE_FROM lookout_pch)
+    # GCC forgets that a precompiled header of the standard library is a system header, and warns of std::string.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds -Wno-stringop-overflow>)
   endif()
 endfunction()

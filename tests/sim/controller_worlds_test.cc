@@ -30,24 +30,20 @@ using k8s::apps::v1::Deployment;
 using k8s::core::v1::ConfigMap;
 using website::v1::Website;
 
-void run_controller(sim::Process &p) {
+void run_controller(sim::Process& p) {
   controller::ManagerOptions options;
   options.leader_election = controller::LeaderElection{
-      .name = "website",
-      .ns = "default",
-      .identity = p.name() + "-" + std::to_string(p.life())};
+      .name = "website", .ns = "default", .identity = p.name() + "-" + std::to_string(p.life())};
   controller::Manager manager(p.client(), options);
   website::add_website_controller(manager);
   manager.run(p.stop());
 }
 
-void install_definition(sim::World &world) {
+void install_definition(sim::World& world) {
   std::ifstream file(CRD_FILE);
-  const std::string crd{std::istreambuf_iterator<char>(file),
-                        std::istreambuf_iterator<char>()};
-  world.admin()
-      .resource<k8s::apiextensions::v1::CustomResourceDefinition>()
-      .create(api::Object::parse(to_json(YamlTree(crd).root())));
+  const std::string crd{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  world.admin().resource<k8s::apiextensions::v1::CustomResourceDefinition>().create(
+      api::Object::parse(to_json(YamlTree(crd).root())));
 }
 
 sim::ExploreOptions faults() {
@@ -60,19 +56,16 @@ sim::ExploreOptions faults() {
 /// A user who wants a Website to have an image, or not to be there: it tries
 /// until it is so, as the old one may still be on its way out. The end depends
 /// on what the user wanted last alone.
-void want(sim::World &world, const std::string &name,
-          const std::string &image) {
+void want(sim::World& world, const std::string& name, const std::string& image) {
   const auto sites = world.admin().resource<Website>("default");
   const auto found = sites.find(name);
   const bool leaving = found && found.metadata().deletion_timestamp();
   if (leaving) {
-    if (image.empty())
-      return;
+    if (image.empty()) return;
     world.at(std::chrono::ceil<std::chrono::milliseconds>(world.now()) + 500ms,
              [&world, name, image] { want(world, name, image); });
   } else if (image.empty()) {
-    if (found)
-      sites.remove(name);
+    if (found) sites.remove(name);
   } else if (found) {
     const auto change = found.edit();
     change.spec().set_image(image);
@@ -86,7 +79,7 @@ void want(sim::World &world, const std::string &name,
 
 /// Other users, who spoil what the controller has made, or do something that
 /// must not matter.
-void meddle(sim::World &world) {
+void meddle(sim::World& world) {
   const auto sites = world.admin().resource<Website>("default");
   const auto deployments = world.admin().resource<Deployment>("default");
   for (const std::string name : {"site-1", "site-5"}) {
@@ -102,13 +95,12 @@ void meddle(sim::World &world) {
       change.metadata().labels().set("seen", std::to_string(world.now() / 1s));
       sites.patch(change);
     });
-    world.edit(
-        "deletes " + name + " and wants it again", [&world, sites, name] {
-          const std::string image(sites.get(name).spec().image());
-          sites.remove(name);
-          world.at(std::chrono::ceil<std::chrono::milliseconds>(world.now()),
-                   [&world, name, image] { want(world, name, image); });
-        });
+    world.edit("deletes " + name + " and wants it again", [&world, sites, name] {
+      const std::string image(sites.get(name).spec().image());
+      sites.remove(name);
+      world.at(std::chrono::ceil<std::chrono::milliseconds>(world.now()),
+               [&world, name, image] { want(world, name, image); });
+    });
   }
 }
 
@@ -120,36 +112,32 @@ LOOKOUT_SIM_TEST(WebsiteWorlds, TheEndIsAsIfNothingHadHappened, faults()) {
   for (int i = 0; i < 60; ++i) {
     const std::string name = "site-" + std::to_string(i % 10);
     const std::string image = i % 4 == 3 ? "" : "web:" + std::to_string(i);
-    world.at(1s + i * 1500ms,
-             [&world, name, image] { want(world, name, image); });
+    world.at(1s + i * 1500ms, [&world, name, image] { want(world, name, image); });
   }
   // After all earlier steps of the users. First, sites that other users may
   // have labelled or created again are deleted.
-  for (const char *name : {"site-1", "site-5"})
+  for (const char* name : {"site-1", "site-5"})
     world.at(140s, [&world, name] { want(world, name, ""); });
   for (int i = 0; i < 10; ++i) {
     const std::string name = "site-" + std::to_string(i);
     const std::string image = i % 3 == 0 ? "" : "web:last";
-    world.at(150s + i * 50ms,
-             [&world, name, image] { want(world, name, image); });
+    world.at(150s + i * 50ms, [&world, name, image] { want(world, name, image); });
   }
   world.run(2min);
 }
 
 /// Keeps as many copies of each ConfigMap with a "copies" entry as it says; the
 /// server names them.
-void run_copier(sim::Process &p, controller::ManagerOptions options = {}) {
+void run_copier(sim::Process& p, controller::ManagerOptions options = {}) {
   controller::Manager manager(p.client(), std::move(options));
   controller::Builder<ConfigMap>(manager).owns<ConfigMap>().reconcile(
-      [](const controller::Request &request, controller::Context &context) {
+      [](const controller::Request& request, controller::Context& context) {
         const auto original = context.find<ConfigMap>(request);
-        if (!original || !original->data().contains("copies"))
-          return controller::Result{};
+        if (!original || !original->data().contains("copies")) return controller::Result{};
         const int wanted = std::stoi(std::string(original->data()["copies"]));
         int there = 0;
-        for (const auto &map : context.list<ConfigMap>(request.ns))
-          there +=
-              map.labels()["copy-of"].as_string() == original->name() ? 1 : 0;
+        for (const auto& map : context.list<ConfigMap>(request.ns))
+          there += map.labels()["copy-of"].as_string() == original->name() ? 1 : 0;
         for (; there < wanted; ++there) {
           const auto copy = ConfigMap::draft("", request.ns);
           copy.metadata().set_generate_name("copy-");
@@ -162,28 +150,27 @@ void run_copier(sim::Process &p, controller::ManagerOptions options = {}) {
   manager.run(p.stop());
 }
 
-void run_elected_copier(sim::Process &p) {
+void run_elected_copier(sim::Process& p) {
   controller::ManagerOptions options;
-  options.leader_election = controller::LeaderElection{
-      .name = "copier", .ns = "default", .identity = p.name()};
+  options.leader_election =
+      controller::LeaderElection{.name = "copier", .ns = "default", .identity = p.name()};
   run_copier(p, std::move(options));
 }
 
 /// Users want more and more copies, `steps` times, and there are never more
 /// than they want.
-void want_copies(sim::World &world, int steps) {
+void want_copies(sim::World& world, int steps) {
   const auto maps = world.admin().resource<ConfigMap>("default");
   world.always("there are no more copies than wanted", [maps] {
     std::map<std::string, int> copies;
     std::map<std::string, int> wanted;
-    for (const ConfigMap &map : maps.list().items) {
+    for (const ConfigMap& map : maps.list().items) {
       if (map.data().contains("copies"))
-        wanted[std::string(map.name())] =
-            std::stoi(std::string(map.data()["copies"]));
+        wanted[std::string(map.name())] = std::stoi(std::string(map.data()["copies"]));
       else
         ++copies[std::string(map.labels()["copy-of"].as_string())];
     }
-    return std::ranges::all_of(copies, [&](const auto &entry) {
+    return std::ranges::all_of(copies, [&](const auto& entry) {
       return entry.first.empty() || entry.second <= wanted[entry.first];
     });
   });
@@ -191,8 +178,7 @@ void want_copies(sim::World &world, int steps) {
     world.at(1s + i * 2s, [maps, i] {
       const std::string name = "original-" + std::to_string(i % 8);
       const auto found = maps.find(name);
-      const auto draft =
-          found ? found.edit() : ConfigMap::draft(name, "default");
+      const auto draft = found ? found.edit() : ConfigMap::draft(name, "default");
       draft.data().set("copies", std::to_string(3 * (1 + i / 8)));
       if (found) {
         maps.patch(draft);
@@ -214,16 +200,14 @@ sim::ExploreOptions late_caches(std::initializer_list<sim::FaultKind> kinds) {
 }
 
 LOOKOUT_SIM_TEST(ReadYourWritesWorlds, ALateCacheLeadsToNoSecondCopy,
-                 late_caches({sim::FaultKind::kCutStream,
-                              sim::FaultKind::kStallStream,
+                 late_caches({sim::FaultKind::kCutStream, sim::FaultKind::kStallStream,
                               sim::FaultKind::kDelay})) {
-  world.start("copier", [](sim::Process &p) { run_copier(p); });
+  world.start("copier", [](sim::Process& p) { run_copier(p); });
   want_copies(world, 40);
 }
 
 LOOKOUT_SIM_TEST(ReadYourWritesWorlds, AnotherLifeSeesWhatTheOneBeforeWrote,
-                 late_caches({sim::FaultKind::kStaleRead,
-                              sim::FaultKind::kCrashAfter,
+                 late_caches({sim::FaultKind::kStaleRead, sim::FaultKind::kCrashAfter,
                               sim::FaultKind::kCrash})) {
   world.start("copier", run_elected_copier);
   want_copies(world, 20);
@@ -231,20 +215,18 @@ LOOKOUT_SIM_TEST(ReadYourWritesWorlds, AnotherLifeSeesWhatTheOneBeforeWrote,
 
 /// A rolling update: each leader hands over to a replica that has waited, and
 /// whose cache is late.
-LOOKOUT_SIM_TEST(
-    ReadYourWritesWorlds, ANewLeaderSeesWhatTheOneBeforeWrote,
-    late_caches({sim::FaultKind::kLateEvents, sim::FaultKind::kLateEvents,
-                 sim::FaultKind::kStallStream, sim::FaultKind::kRefuse})) {
+LOOKOUT_SIM_TEST(ReadYourWritesWorlds, ANewLeaderSeesWhatTheOneBeforeWrote,
+                 late_caches({sim::FaultKind::kLateEvents, sim::FaultKind::kLateEvents,
+                              sim::FaultKind::kStallStream, sim::FaultKind::kRefuse})) {
   world.start("replica-0", run_elected_copier);
   for (int i = 0; i < 10; ++i) {
     world.at(i * 5s, [&world, i] {
       world.start("replica-" + std::to_string(i + 1), run_elected_copier);
-      if (i > 0)
-        world.stop("replica-" + std::to_string(i - 1));
+      if (i > 0) world.stop("replica-" + std::to_string(i - 1));
     });
   }
   want_copies(world, 20);
 }
 
-} // namespace
-} // namespace lookout
+}  // namespace
+}  // namespace lookout
