@@ -576,15 +576,6 @@ class EtcdChaosTest : public testing::Test {
     });
   }
 
-  std::size_t leader() {
-    std::optional<std::size_t> out;
-    EXPECT_TRUE(eventually([&] {
-      out = etcd_->leader();
-      return out.has_value();
-    }));
-    return out.value_or(0);
-  }
-
   const test::TempDir dir_;
   const test::CertificateAuthority authority_;
   const test::ProgramEnvironment environment_;
@@ -600,7 +591,7 @@ class EtcdChaosTest : public testing::Test {
 TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
   const auto load = seconds(setting("LOOKOUT_CHAOS_SECONDS", 1));
   phase("nothing", [] {});
-  const std::size_t follower = (leader() + 1) % 3;
+  const std::size_t follower = (etcd_->leader() + 1) % 3;
   phase("a member dies and comes back", [&] {
     etcd_->kill(follower);
     std::this_thread::sleep_for(load);
@@ -608,7 +599,7 @@ TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
     etcd_->wait_until_ready();
   });
   phase("the leader dies and comes back", [&] {
-    const std::size_t old = leader();
+    const std::size_t old = etcd_->leader();
     etcd_->kill(old);
     std::this_thread::sleep_for(load);
     etcd_->restart(old);
@@ -617,7 +608,7 @@ TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
   // At full load each of them; otherwise the leader, which takes less time.
   const auto members = [&]() -> std::vector<std::size_t> {
     if (load > seconds(1)) return {0, 1, 2};
-    return {leader()};
+    return {etcd_->leader()};
   };
   phase("members are frozen for 12 s", [&] {
     for (const std::size_t member : members()) {
@@ -639,13 +630,13 @@ TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
   });
   phase("compaction and defragmentation, five times", [&] {
     for (int i = 0; i < 5; ++i) {
-      etcd_->etcdctl({"compact", std::to_string(writers_->last())}, leader());
+      etcd_->etcdctl({"compact", std::to_string(writers_->last())}, etcd_->leader());
       for (std::size_t member = 0; member < 3; ++member) etcd_->etcdctl({"defrag"}, member);
     }
   });
   phase("users and roles", [&] {
     const auto control = [&](const std::vector<std::string>& arguments) {
-      etcd_->etcdctl(arguments, leader());
+      etcd_->etcdctl(arguments, etcd_->leader());
     };
     for (const std::string name : {"root", "lookout"})
       control({"user", "add", name, "--no-password"});
@@ -677,7 +668,7 @@ TEST_F(EtcdChaosTest, EverybodyIsToldEverythingOnceAndInOrder) {
   });
   EXPECT_EQ(resets(), 0u) << "no watch had to begin again";
   std::string snapshot;
-  phase("a snapshot is saved", [&] { snapshot = etcd_->save_snapshot(leader()); });
+  phase("a snapshot is saved", [&] { snapshot = etcd_->save_snapshot(etcd_->leader()); });
   end_and_compare();
 
   // A new history: what was acknowledged behind the snapshot is lost, and everybody is told so.

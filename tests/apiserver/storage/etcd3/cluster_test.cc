@@ -266,7 +266,7 @@ auto watch_of_a(StorageClient& client) {
 
 TEST_F(ClusterTest, AWatchOfAMemberThatHangsIsReplaced) {
   cluster_ = std::make_unique<test::EtcdCluster>(test::EtcdCluster::Options{.members = 3});
-  const std::size_t hung = (cluster_->leader().value_or(0) + 1) % 3;
+  const std::size_t hung = (cluster_->leader() + 1) % 3;
   std::vector<std::string> endpoints = cluster_->endpoints();
   std::swap(endpoints[0], endpoints[hung]);
   EtcdOptions options = options_for(endpoints, false);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <iostream>
+#include <sstream>
 #include <stdexcept>
 
 #include "tests/support/eventually.h"
@@ -137,15 +138,23 @@ void EtcdCluster::wait_until_ready() const {
   if (!ready) throw std::runtime_error("the etcds do not get ready: see " + dir_.path().string());
 }
 
-std::optional<std::size_t> EtcdCluster::leader() const {
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    // endpoint, ID, version, size, is leader, ...
-    const std::string line = etcdctl({"endpoint", "status"}, i);
-    std::size_t at = 0;
-    for (int comma = 0; comma < 4 && at != std::string::npos; ++comma) at = line.find(", ", at) + 2;
-    if (line.compare(at, 4, "true") == 0) return i;
-  }
-  return std::nullopt;
+std::size_t EtcdCluster::leader() const {
+  std::size_t leader = 0;
+  const auto leads = [&](std::size_t member) {
+    // "endpoint, ID, version, size, is leader, ...", or why there is none of it.
+    std::istringstream line(etcdctl({"endpoint", "status"}, member));
+    std::string field;
+    for (int number = 0; number < 5; ++number) std::getline(line, field, ',');
+    return line && field == " true";
+  };
+  const bool found = eventually([&] {
+    for (leader = 0; leader < members_.size(); ++leader) {
+      if (leads(leader)) return true;
+    }
+    return false;
+  });
+  if (!found) throw std::runtime_error("the etcds have no leader");
+  return leader;
 }
 
 EtcdCluster& shared_etcd() {

@@ -61,8 +61,8 @@ class EtcdCluster {
 
   /// Waits until the cluster takes writes.
   void wait_until_ready() const;
-  /// Which member leads; nothing if none does at the moment.
-  std::optional<std::size_t> leader() const;
+  /// Which member leads. Waits until one does.
+  std::size_t leader() const;
 
   /// Runs etcdctl against all members (or one) and returns what it prints.
   std::string etcdctl(std::vector<std::string> arguments,
