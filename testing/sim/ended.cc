@@ -76,6 +76,7 @@ std::string encode(const Ended& ended) {
     out.put(request.number);
     out.put(request.method);
     out.put(request.target);
+    out.put(bits(request.time.count()));
   }
   return out.take();
 }
@@ -110,6 +111,7 @@ Ended decode(std::string_view text) {
     request.number = in.number();
     request.method = in.text();
     request.target = in.text();
+    request.time = Time(static_cast<std::int64_t>(in.number()));
     out.trace.push_back(std::move(request));
   }
   return out;

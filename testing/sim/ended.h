@@ -18,6 +18,7 @@ struct Traced {
   std::uint64_t number = 0;
   std::string method;
   std::string target;
+  Time time{0};
 };
 
 struct Ended {

@@ -64,6 +64,41 @@ Ended run_world(const Scenario& scenario, std::uint64_t seed, const ExploreOptio
   return decode(call.result());
 }
 
+RequestNote note_of(const Traced& traced) {
+  RequestNote out;
+  out.process = traced.process;
+  out.number = traced.number;
+  out.method = traced.method;
+  out.target = traced.target;
+  return out;
+}
+
+/// With fewer faults before it, a request has another number. Gives each fault the number that the
+/// request that it struck in one run has in the other: there, the one of its kind that comes at the
+/// nearest time.
+Plan renumbered(Plan plan, const std::vector<Traced>& run, const std::vector<Traced>& other) {
+  for (Fault& fault : plan) {
+    if (is_of_time(fault.kind) || !fault.call.empty()) continue;
+    const auto struck = std::ranges::find_if(run, [&](const Traced& each) {
+      return each.process == fault.process && each.number == fault.at;
+    });
+    if (struck == run.end()) continue;
+    const RequestNote note = note_of(*struck);
+    std::optional<Time> nearest;
+    for (const Traced& each : other) {
+      const RequestNote candidate = note_of(each);
+      if (candidate.process != note.process || candidate.method != note.method ||
+          candidate.path() != note.path() || candidate.watches() != note.watches())
+        continue;
+      const Time distance = std::chrono::abs(each.time - struck->time);
+      if (nearest && *nearest <= distance) continue;
+      nearest = distance;
+      fault.at = each.number;
+    }
+  }
+  return plan;
+}
+
 /// Drops faults as long as an oracle still objects (delta debugging): halves at first, single ones
 /// in the end.
 Ended shrink(const Scenario& scenario, std::uint64_t seed, const ExploreOptions& options,
@@ -86,6 +121,13 @@ Ended shrink(const Scenario& scenario, std::uint64_t seed, const ExploreOptions&
       plan.erase(plan.begin() + static_cast<std::ptrdiff_t>(from),
                  plan.begin() + static_cast<std::ptrdiff_t>(to));
       Ended next = attempt(plan);
+      if (!next.violation && left > 0) {
+        Plan moved = renumbered(plan, best.trace, next.trace);
+        if (moved != plan) {
+          next = attempt(moved);
+          plan = std::move(moved);
+        }
+      }
       if (next.violation) {
         next.struck = std::move(plan);
         best = std::move(next);
@@ -170,11 +212,7 @@ std::vector<Plan> with_one_more(const Plan& plan, const std::vector<Traced>& tra
   }
   std::vector<Plan> out;
   for (; from != trace.end(); ++from) {
-    RequestNote request;
-    request.process = from->process;
-    request.number = from->number;
-    request.method = from->method;
-    request.target = from->target;
+    const RequestNote request = note_of(*from);
     for (const FaultKind kind : kinds) {
       if (!fits(kind, request)) continue;
       out.push_back(plan);

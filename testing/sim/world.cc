@@ -368,7 +368,7 @@ void World::Impl::on_request(RequestNote& request) {
     const std::lock_guard lock(mutex_);
     request.number = ++requests_of_[request.process];
     ++requests_;
-    trace_.push_back({request.process, request.number, request.method, request.target});
+    trace_.push_back({request.process, request.number, request.method, request.target, now()});
     if (request.writes() && request.target.find("/leases") == std::string::npos &&
         request.target.find("/events") == std::string::npos)
       ++writes_of_[request.process];

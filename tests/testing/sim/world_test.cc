@@ -474,6 +474,45 @@ TEST(ExploreTest, FindsTheCrashBetweenTwoWrites) {
   EXPECT_FALSE(replay(&writes_two_once, outcome.seed, {}, options));
 }
 
+/// Each life says that it has begun, and writes the map later; but not if a second life or a later one
+/// gets no answer to its first request.
+void gives_up_after_a_crash(World& world) {
+  world.start("writer", [](Process& p) {
+    const auto maps = p.client().resource<ConfigMap>("default");
+    bool gives_up = false;
+    try {
+      write_map(p.client(), "life-" + std::to_string(p.life()));
+    } catch (const rest::TransportError&) {
+      gives_up = p.life() > 1;
+    }
+    for (int i = 0; i < 10 && !p.stop().stop_requested(); ++i) {
+      maps.find("map");
+      std::this_thread::sleep_for(2s);
+    }
+    if (!gives_up && !maps.find("map")) write_map(p.client(), "map");
+    wait_for(p.stop());
+  });
+  world.eventually("the map is there", [&world] {
+    return static_cast<bool>(world.admin().resource<ConfigMap>("default").find("map"));
+  });
+  world.run(30s);
+}
+
+// Each crash that is dropped gives the later requests other numbers.
+TEST(ExploreTest, AFaultFollowsItsRequestWhenThoseBeforeItAreDropped) {
+  ExploreOptions options;
+  options.stable = false;
+  options.faults = only({FaultKind::kLoseAnswer, FaultKind::kCrash});
+  options.faults.per_request = 0.5;
+  options.faults.per_minute = 8;
+  for (int i = 0; i < 5; ++i) {
+    const Outcome outcome = explore("GivesUpAfterACrash", &gives_up_after_a_crash, options);
+    ASSERT_FALSE(outcome.passed);
+    EXPECT_EQ(outcome.plan.size(), 2u) << outcome.report;
+    options.first_seed = outcome.seed + 1;
+  }
+}
+
 /// Ten ConfigMaps that a user makes, each until it is there; but one of them only once.
 void gives_up_on_one(World& world) {
   const auto make = std::make_shared<std::function<void(std::string)>>();
