@@ -104,10 +104,10 @@ class ShutdownOverrunError : public Error {
 ///     manager.run(controller::stop_on_signals());
 ///
 /// The start order is: servers, webhooks, caches (waiting for their first lists), others, sources
-/// that warm up; then the manager campaigns for leadership and starts the parts that need it. The
-/// stop order is: others, parts that need leadership, caches, webhooks, servers; the lease is
-/// released last. When leadership is lost, all parts are stopped at once, and Context refuses to
-/// write.
+/// that warm up; then the manager campaigns for leadership, lets the caches catch up with what the
+/// leader before it wrote, and starts the parts that need leadership. The stop order is: others,
+/// parts that need leadership, caches, webhooks, servers; the lease is released last. When
+/// leadership is lost, all parts are stopped at once, and Context refuses to write.
 ///
 /// An error from a runnable or from a controller's start ends run() with that error. After run()
 /// has returned, no user code runs. Objects that reconcilers capture must live until then.
