@@ -87,7 +87,10 @@ function(lookout_precompile target)
       target_precompile_headers(lookout_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
     endif()
     target_precompile_headers(${target} REUSE_FROM lookout_pch)
+    # GCC takes the header only where it was compiled with the same definitions.
+    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
     # GCC forgets that a precompiled header of the standard library is a system header, and warns of std::string.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds -Wno-stringop-overflow>)
+    target_compile_options(${target} PRIVATE
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds -Wno-maybe-uninitialized -Wno-stringop-overflow>)
   endif()
 endfunction()
