@@ -51,7 +51,7 @@ Awaitable<void> compare(const rest::Client& client, std::shared_ptr<const Cached
   do {
     const rest::ListMeta page = co_await objects.async_list_each(on_item, options, decode, call);
     options.continue_token = page.continue_token;
-    // What cannot be read is there all the same.
+    // An object that cannot be decoded exists: it is not waited for as if it had been deleted.
     listed.insert(page.malformed_keys.begin(), page.malformed_keys.end());
     some_unknown = some_unknown || page.malformed_keys.size() < page.malformed_items;
   } while (!options.continue_token.empty());

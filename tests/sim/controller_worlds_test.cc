@@ -1,5 +1,4 @@
-// The website example, with two replicas and a user, under everything that can
-// go wrong.
+// The website example, with two replicas and a user, under everything that can go wrong.
 #include <gtest/gtest.h>
 #include <lookout/base/yaml_tree.h>
 #include <lookout/controller/builder.h>
@@ -53,9 +52,8 @@ sim::ExploreOptions faults() {
   return out;
 }
 
-/// A user who wants a Website to have an image, or not to be there: it tries
-/// until it is so, as the old one may still be on its way out. The end depends
-/// on what the user wanted last alone.
+/// A user who wants a Website to have an image, or not to be there: it tries until it is so, as the
+/// old one may still be on its way out. The end depends on what the user wanted last alone.
 void want(sim::World& world, const std::string& name, const std::string& image) {
   const auto sites = world.admin().resource<Website>("default");
   const auto found = sites.find(name);
@@ -77,8 +75,7 @@ void want(sim::World& world, const std::string& name, const std::string& image) 
   }
 }
 
-/// Other users, who spoil what the controller has made, or do something that
-/// must not matter.
+/// Other users, who spoil what the controller has made, or do something that must not matter.
 void meddle(sim::World& world) {
   const auto sites = world.admin().resource<Website>("default");
   const auto deployments = world.admin().resource<Deployment>("default");
@@ -114,8 +111,8 @@ LOOKOUT_SIM_TEST(WebsiteWorlds, TheEndIsAsIfNothingHadHappened, faults()) {
     const std::string image = i % 4 == 3 ? "" : "web:" + std::to_string(i);
     world.at(1s + i * 1500ms, [&world, name, image] { want(world, name, image); });
   }
-  // After all earlier steps of the users. First, sites that other users may
-  // have labelled or created again are deleted.
+  // After all earlier steps of the users. First, sites that other users may have labelled or created
+  // again are deleted.
   for (const char* name : {"site-1", "site-5"})
     world.at(140s, [&world, name] { want(world, name, ""); });
   for (int i = 0; i < 10; ++i) {
@@ -126,8 +123,7 @@ LOOKOUT_SIM_TEST(WebsiteWorlds, TheEndIsAsIfNothingHadHappened, faults()) {
   world.run(2min);
 }
 
-/// Keeps as many copies of each ConfigMap with a "copies" entry as it says; the
-/// server names them.
+/// Keeps as many copies of each ConfigMap with a "copies" entry as it says; the server names them.
 void run_copier(sim::Process& p, controller::ManagerOptions options = {}) {
   controller::Manager manager(p.client(), std::move(options));
   controller::Builder<ConfigMap>(manager).owns<ConfigMap>().reconcile(
@@ -157,8 +153,7 @@ void run_elected_copier(sim::Process& p) {
   run_copier(p, std::move(options));
 }
 
-/// Users want more and more copies, `steps` times, and there are never more
-/// than they want.
+/// Users want more and more copies, `steps` times, and there are never more than they want.
 void want_copies(sim::World& world, int steps) {
   const auto maps = world.admin().resource<ConfigMap>("default");
   world.always("there are no more copies than wanted", [maps] {
@@ -213,8 +208,7 @@ LOOKOUT_SIM_TEST(ReadYourWritesWorlds, AnotherLifeSeesWhatTheOneBeforeWrote,
   want_copies(world, 20);
 }
 
-/// A rolling update: each leader hands over to a replica that has waited, and
-/// whose cache is late.
+/// A rolling update: each leader hands over to a replica that has waited, and whose cache is late.
 LOOKOUT_SIM_TEST(ReadYourWritesWorlds, ANewLeaderSeesWhatTheOneBeforeWrote,
                  late_caches({sim::FaultKind::kLateEvents, sim::FaultKind::kLateEvents,
                               sim::FaultKind::kStallStream, sim::FaultKind::kRefuse})) {
