@@ -24,6 +24,7 @@ std::chrono::milliseconds spread(std::chrono::milliseconds period) {
 informer::FactoryOptions factory_options(const CacheOptions& options) {
   informer::FactoryOptions out;
   out.resync_period = spread(options.resync_period);
+  out.newest_first_list = options.newest_first_list;
   out.content_type = options.content_type;
   out.backoff = options.backoff;
   out.clock = options.clock;

@@ -226,6 +226,7 @@ class SharedInformerFactory::Impl {
       informer.reflector.expected_kind = resource.kind;
     }
     informer.reflector.use_watch_list = options_.use_watch_list;
+    informer.reflector.newest_first_list = options_.newest_first_list;
     informer.reflector.resync_period = resync_period(resource);
     informer.reflector.backoff = options_.backoff;
     informer.reflector.watch_error_handler = options_.watch_error_handler;

@@ -395,8 +395,9 @@ Awaitable<void> Reflector::check_consistency(const std::vector<api::Object>& str
 std::string Reflector::relist_resource_version() const {
   // "" asks for the newest state, from the storage itself: when what we had is too old or too new.
   if (resource_version_unavailable_) return "";
+  if (!resource_version_.empty()) return resource_version_;
   // "0" lets the server answer from its cache.
-  return resource_version_.empty() ? "0" : resource_version_;
+  return options_.newest_first_list ? "" : "0";
 }
 
 Awaitable<void> Reflector::list(std::stop_token stop) {

@@ -61,6 +61,10 @@ struct CacheOptions {
   /// Declares an undeclared kind when it is read, for the namespaces of these options. Otherwise
   /// such a read is an error, because caching a kind of a whole cluster is easily too expensive.
   bool lazy = false;
+  /// Has the first lists ask for the newest state, so that a controller that starts again never sees
+  /// a state from before its own last writes. Otherwise, as with controller-runtime, a server whose
+  /// cache lags may answer. See cache::ReflectorOptions.
+  bool newest_first_list = false;
   LOOKOUT_OPTION std::optional<rest::ContentType> content_type = {};
   BackoffOptions backoff = {};
   /// Null: the machine's clock.

@@ -73,6 +73,7 @@ struct FactoryOptions {
   LOOKOUT_OPTION std::function<void(rest::ListOptions&)> tweak_list_options = {};
   /// See cache::ReflectorOptions.
   bool use_watch_list = true;
+  bool newest_first_list = false;
   /// See cache::TransformFunc.
   LOOKOUT_OPTION cache::TransformFunc transform = {};
   LOOKOUT_OPTION cache::WatchErrorHandler watch_error_handler = {};

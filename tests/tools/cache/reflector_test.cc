@@ -42,6 +42,18 @@ TEST_F(ReflectorTest, BeginsWithAListOfWhateverVersionTheServerHasAtHand) {
   EXPECT_EQ(last_watch().resource_version, "10");
 }
 
+TEST_F(ReflectorTest, BeginsWithTheNewestStateIfItIsToldTo) {
+  options_.newest_first_list = true;
+  begin();
+  EXPECT_EQ(last_list().resource_version, "");
+  EXPECT_EQ(last_list().limit, 500);
+  send({{EventType::kAdded, pod("a/x", 11)}});
+  fail_watch(StatusError::internal_error("oops"));
+  ASSERT_TRUE(back_off());
+  ASSERT_EQ(lists(), 2u);
+  EXPECT_EQ(last_list().resource_version, "11") << "no older than what it has is enough";
+}
+
 TEST_F(ReflectorTest, ListsAgainFromTheLastVersion) {
   begin();
   send({{EventType::kAdded, pod("a/x", 11)}});

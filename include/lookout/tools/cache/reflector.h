@@ -79,6 +79,11 @@ struct ReflectorOptions {
   /// the source supports it, instead of listing page by page. If the server refuses, the reflector
   /// lists.
   bool use_watch_list = true;
+  /// Has the first list ask for the newest state (resourceVersion "") instead of any that the
+  /// server's cache has ("0"). A program that starts again never sees a state older than the one
+  /// that it saw before. Servers before 1.31 read their storage for it. A stream is always the newest
+  /// state.
+  bool newest_first_list = false;
   /// Compares the streamed state with a list of the same version. For tests of servers: it costs an
   /// extra list each time. A difference is counted and reported to the watch error handler.
   bool check_consistency = false;
