@@ -53,6 +53,7 @@ Ended run_here(const Scenario& scenario, std::uint64_t seed, const ExploreOption
 /// whatever has run before it; and a world that crashes ends alone.
 Ended run_world(const Scenario& scenario, std::uint64_t seed, const ExploreOptions& options,
                 const FaultOptions& faults, const Plan& plan, const State* expected) {
+  Kernel::prepare();
   const ForkedCall call(
       [&] { return encode(run_here(scenario, seed, options, faults, plan, expected)); });
   if (const auto& died = call.why_it_died()) {

@@ -20,20 +20,18 @@ namespace {
 constexpr int kThrew = 3;
 
 /// The child lives for some milliseconds, and one of its threads runs at a time. Half of its time
-/// would go into the faults of fresh pages: it has one heap, gives nothing back, and gets what most
-/// need at once.
+/// would go into the faults of fresh pages: it has one heap, gives nothing back, and has huge pages.
 void prepare_memory() {
-  constexpr std::size_t kUsual = 4u << 20;
-  constexpr int kMuch = 32 << 20;
+  constexpr std::size_t kHeap = 32u << 20;
+  constexpr int kMuch = 256 << 20;
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_TRIM_THRESHOLD, kMuch);
   mallopt(M_MMAP_THRESHOLD, kMuch);
-  mallopt(M_TOP_PAD, kUsual);
-  void* const heap = std::malloc(kUsual);
+  void* const heap = std::malloc(kHeap);
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto begin = (reinterpret_cast<std::uintptr_t>(heap) + page - 1) / page * page;
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
-  madvise(reinterpret_cast<void*>(begin), kUsual - page, MADV_POPULATE_WRITE);
+  madvise(reinterpret_cast<void*>(begin), kHeap - page, MADV_HUGEPAGE);
   std::free(heap);
 }
 

@@ -36,8 +36,9 @@ constinit std::atomic<std::uint64_t> steps{0};
 constinit std::atomic<bool> in_world{false};
 
 pthread_key_t exit_key;
-/// Whether it has been made, and the process that has a watchdog: a fork has none.
 bool has_exit_key = false;
+bool has_made_one = false;
+/// The process that has a watchdog: a fork has none.
 pid_t watched = 0;
 
 void* watch_over(void*) {
@@ -80,7 +81,13 @@ void stay_on_this_processor() {
 
 Thread* Kernel::current() { return current_thread; }
 Kernel* Kernel::instance() { return the_kernel; }
-bool Kernel::has_been() { return has_exit_key; }
+bool Kernel::has_been() { return has_made_one; }
+
+void Kernel::prepare() {
+  if (std::exchange(has_exit_key, true)) return;
+  pthread_key_create(&exit_key, &Kernel::at_exit);
+  let_openssl_draw();
+}
 
 Kernel::Apart::Apart() : thread_(std::exchange(current_thread, nullptr)) {}
 Kernel::Apart::~Apart() { current_thread = thread_; }
@@ -90,10 +97,8 @@ Kernel::Kernel(std::uint64_t seed) : random_(mix(seed)), content_(mix(seed ^ 0x6
     std::fprintf(stderr, "sim: there is another world in this process already\n");
     std::abort();
   }
-  if (!std::exchange(has_exit_key, true)) {
-    pthread_key_create(&exit_key, &Kernel::at_exit);
-    let_openssl_draw();
-  }
+  has_made_one = true;
+  prepare();
   if (std::exchange(watched, getpid()) != getpid()) {
     pthread_t watchdog{};
     if (libc().pthread_create(&watchdog, nullptr, &watch_over, nullptr) == 0)

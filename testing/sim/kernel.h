@@ -76,6 +76,9 @@ class Kernel {
   static Kernel* instance();
   /// Whether there is or was one in this process, or in one that it was forked from.
   static bool has_been();
+  /// Does what is done once in a process and takes milliseconds. The first kernel does it, unless
+  /// it has been done: forks have what their parent has prepared.
+  static void prepare();
 
   /// While it lives, what the calling thread does is no part of its world: the functions of the C
   /// library are the C library's. For what takes a short time, waits for no other thread and is not

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <lookout/base/yaml_tree.h>
 #include <lookout/controller/builder.h>
+#include <lookout/controller/finalizers.h>
 #include <lookout/controller/manager.h>
 #include <lookout/controller/owner_references.h>
 #include <lookout/k8s/apiextensions/v1.h>
@@ -13,6 +14,9 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -27,6 +31,7 @@ namespace {
 using namespace std::chrono_literals;
 using k8s::apps::v1::Deployment;
 using k8s::core::v1::ConfigMap;
+using k8s::core::v1::Secret;
 using website::v1::Website;
 
 void run_controller(sim::Process& p) {
@@ -208,6 +213,17 @@ LOOKOUT_SIM_TEST(ReadYourWritesWorlds, AnotherLifeSeesWhatTheOneBeforeWrote,
   want_copies(world, 20);
 }
 
+LOOKOUT_SIM_TEST(ReadYourWritesWorlds, ANewestFirstListShowsWhatTheLifeBeforeWrote,
+                 late_caches({sim::FaultKind::kStaleRead, sim::FaultKind::kCrashAfter,
+                              sim::FaultKind::kCrash})) {
+  world.start("copier", [](sim::Process& p) {
+    controller::ManagerOptions options;
+    options.cache.newest_first_list = true;
+    run_copier(p, std::move(options));
+  });
+  want_copies(world, 20);
+}
+
 /// A rolling update: each leader hands over to a replica that has waited, and whose cache is late.
 LOOKOUT_SIM_TEST(ReadYourWritesWorlds, ANewLeaderSeesWhatTheOneBeforeWrote,
                  late_caches({sim::FaultKind::kLateEvents, sim::FaultKind::kLateEvents,
@@ -220,6 +236,106 @@ LOOKOUT_SIM_TEST(ReadYourWritesWorlds, ANewLeaderSeesWhatTheOneBeforeWrote,
     });
   }
   want_copies(world, 20);
+}
+
+/// Has a Secret for each ConfigMap.
+void run_secret_keeper(sim::Process& p) {
+  controller::Manager manager(p.client());
+  controller::Builder<ConfigMap>(manager).owns<Secret>().reconcile(
+      [](const controller::Request& request, controller::Context& context) {
+        const auto map = context.find<ConfigMap>(request);
+        if (!map || controller::is_being_deleted(*map)) return controller::Result{};
+        context.create_or_update<Secret>(request, [&](const k8s::core::v1::SecretDraft& secret) {
+          secret.set_type("Opaque");
+          secret.metadata().annotations().set("value", map->data()["value"]);
+        });
+        return controller::Result{};
+      });
+  manager.run(p.stop());
+}
+
+LOOKOUT_SIM_TEST(ShortControllerWorlds, WhatIsOwnedIsMadeAndGoes, test::shortened(faults())) {
+  world.start("keeper", run_secret_keeper);
+  const auto maps = world.admin().resource<ConfigMap>("default");
+  const auto set = [maps](const std::string& name, const char* value) {
+    const ConfigMap found = maps.find(name);
+    const auto draft = found ? found.edit() : ConfigMap::draft(name, "default");
+    draft.data().set("value", value);
+    if (found) {
+      maps.patch(draft);
+    } else {
+      maps.create(draft);
+    }
+  };
+  world.at(1s, [set] { set("stays", "one"); });
+  world.at(2s, [set] { set("goes", "one"); });
+  world.at(10s, [set] { set("stays", "two"); });
+  world.at(12s, [maps] { maps.remove("goes"); });
+  const auto secrets = world.admin().resource<Secret>("default");
+  world.edit("deletes what is owned", [secrets] { secrets.remove("stays"); });
+  world.run(30s);
+}
+
+/// What a controller keeps outside of the cluster, for each of its objects.
+struct Outside {
+  std::mutex mutex;
+  std::set<std::string> names;
+
+  std::set<std::string> get() {
+    const std::lock_guard lock(mutex);
+    return names;
+  }
+};
+
+/// A state of the past would have it make things for objects that are gone.
+void run_finalizer(sim::Process& p, Outside& outside) {
+  controller::ManagerOptions options;
+  options.cache.newest_first_list = true;
+  controller::Manager manager(p.client(), options);
+  controller::Builder<ConfigMap>(manager).reconcile(
+      [&outside](const controller::Request& request, controller::Context& context) {
+        const auto map = context.find<ConfigMap>(request);
+        if (!map) return controller::Result{};
+        const auto clean_up = [&] {
+          const std::lock_guard lock(outside.mutex);
+          outside.names.erase(request.name);
+        };
+        if (context.finalize(*map, "example.com/outside", clean_up)) return controller::Result{};
+        const std::lock_guard lock(outside.mutex);
+        outside.names.insert(request.name);
+        return controller::Result{};
+      });
+  manager.run(p.stop());
+}
+
+LOOKOUT_SIM_TEST(ShortControllerWorlds, WhatIsOutsideGoesBeforeItsObject, [] {
+  sim::ExploreOptions out = test::shortened(faults());
+  out.stable = false;
+  return out;
+}()) {
+  auto outside = std::make_shared<Outside>();
+  world.start("controller", [outside](sim::Process& p) { run_finalizer(p, *outside); });
+  const auto maps = world.admin().resource<ConfigMap>("default");
+  maps.create(ConfigMap::draft("map", "default"));
+  world.at(10s, [maps] {
+    if (maps.find("map")) maps.remove("map");
+  });
+  world.edit("creates the map", [maps] { maps.create(ConfigMap::draft("map", "default")); });
+  world.edit("deletes the map", [maps] { maps.remove("map"); });
+  const auto objects = [maps] {
+    std::set<std::string> out;
+    for (const ConfigMap& map : maps.list().items) out.emplace(map.name());
+    return out;
+  };
+  world.always("nothing outside is without its object", [outside, objects] {
+    const std::set<std::string> names = outside->get();
+    return std::ranges::includes(objects(), names);
+  });
+  world.eventually("there is something outside for each object", [outside, objects] {
+    const std::set<std::string> names = outside->get();
+    return names == objects();
+  });
+  world.run(30s);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <stop_token>
 
+#include "lookout/testing/sim/explore.h"
 #include "lookout/testing/sim/world.h"
 #include "tests/support/sanitizers.h"
 
@@ -14,6 +15,15 @@ namespace lookout::test {
 
 /// Seeds of each world in CI. scripts/sim.sh runs more.
 inline constexpr std::uint64_t kSeeds = kSanitized ? 3 : 25;
+
+/// For a short world: half a minute with one or two objects and few requests, many of which fail.
+/// It takes some milliseconds. Many of them search the order of things, where the long ones search
+/// what much and long work brings.
+inline sim::ExploreOptions shortened(sim::ExploreOptions options) {
+  options.seeds = kSanitized ? 10 : 200;
+  options.faults.per_request = 0.2;
+  return options;
+}
 
 /// Returns when the process is to end, or after that long.
 inline void wait_for_stop(const std::stop_token& stop,
