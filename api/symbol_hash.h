@@ -39,18 +39,16 @@ inline std::uint64_t symbol_hash(std::string_view text) {
   }
   std::uint64_t h = (a ^ 0x2545F4914F6CDD1Du) * 0xA24BAED4963EE407u;
   h ^= std::rotl((b + n) * 0x9FB21C651E98DF25u, 32);
-  h ^= h >> 29;
-  h *= 0xD6E8FEB86659FD93u;
-  h ^= h >> 32;
-  return h;
+  return h ^ h >> 32;
 }
 
-/// The table is perfect: bucket -> displacement -> slot, one probe and one comparison.
+/// The table is perfect: bucket -> displacement -> slot, one probe and one comparison. A
+/// displacement says which bits of the hash count, and what is added to them.
 inline std::size_t symbol_bucket(std::uint64_t hash, std::size_t buckets) {
-  return (hash >> 40) & (buckets - 1);
+  return hash >> 23 & (buckets - 1);
 }
 inline std::size_t symbol_slot(std::uint64_t hash, std::uint32_t displacement, std::size_t slots) {
-  return ((hash & 0xFFFFF) + displacement * ((hash >> 20 & 0xFFFFF) | 1)) & (slots - 1);
+  return ((hash >> (displacement & 7)) + (displacement >> 3)) & (slots - 1);
 }
 /// Tells most other texts from the one of a slot without looking at that.
 inline std::uint8_t symbol_tag(std::uint64_t hash) { return static_cast<std::uint8_t>(hash >> 56); }

@@ -127,6 +127,8 @@ WellKnown load_well_known(const std::filesystem::path& path) {
       section = &out.field_set_names;
     } else if (line == "[strings]") {
       section = &out.strings;
+    } else if (line == "[member-orders]") {
+      section = &out.member_orders;
     } else if (section == nullptr) {
       throw std::runtime_error(
           fmt::format("{}:{}: a string before the first section", path.string(), number));

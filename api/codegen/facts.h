@@ -80,6 +80,7 @@ struct WellKnown {
   std::vector<std::string> common_strings;
   std::vector<std::string> field_set_names;
   std::vector<std::string> strings;
+  std::vector<std::string> member_orders;  // names in their order, between spaces
 };
 WellKnown load_well_known(const std::filesystem::path& path);
 

@@ -17,13 +17,13 @@ using Files = std::map<std::string, std::string>;
 std::vector<std::string> symbol_strings(const Facts& facts, const WellKnown& well_known);
 
 /// The names of all fields, in the order in which the members of an object are kept.
-std::vector<std::string> field_order(const Facts& facts);
+std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_known);
 
 /// include/lookout/api/symbols.h and api/symbol_table.inc.
 Files generate_symbols(const Facts& facts, const WellKnown& well_known);
 
 /// include/lookout/api/<group>/<version>.h and the umbrella header include/lookout/k8s/types.h.
-Files generate_views(const Facts& facts);
+Files generate_views(const Facts& facts, const WellKnown& well_known);
 
 /// include/lookout/api/<group>/<version>_draft.h and the umbrella header
 /// include/lookout/k8s/drafts.h.

@@ -47,8 +47,8 @@ int main(int argc, char** argv) {
     const WellKnown well_known = load_well_known(argv[2]);
     for (const Files& files :
          {generate_symbols(facts, well_known), generate_types(facts, well_known),
-          generate_wire(facts, well_known), generate_views(facts), generate_drafts(facts),
-          generate_resources(facts)}) {
+          generate_wire(facts, well_known), generate_views(facts, well_known),
+          generate_drafts(facts), generate_resources(facts)}) {
       for (const auto& [name, text] : files)
         write_if_changed(std::filesystem::path(argv[3]) / name, text);
     }

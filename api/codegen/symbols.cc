@@ -6,7 +6,9 @@
 #include <bit>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -91,7 +93,9 @@ std::string array_text(std::string_view declaration, const Range& values) {
 /// server writes them: there a JSON object follows its Go struct, and a struct's protobuf numbers
 /// follow its declaration. The order is found by the greedy heuristic of Eades, Lin and Smyth for
 /// the minimum feedback arc set.
-std::vector<std::string> field_order(const Facts& facts) {
+///
+/// What `well_known` says of common objects holds in any case.
+std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_known) {
   std::map<std::string, std::size_t> index;
   for (const auto& [_, type] : facts.types) {
     for (const auto& field : type.fields) index.emplace(field.name, index.size());
@@ -139,7 +143,27 @@ std::vector<std::string> field_order(const Facts& facts) {
       }
     }
   }
+  std::vector<std::set<std::size_t>> needed(n);  // what must stand before a name,
+  std::vector<std::set<std::size_t>> needs(n);   // and behind it
+  for (const std::string& line : well_known.member_orders) {
+    std::istringstream in(line);
+    std::optional<std::size_t> last;
+    for (std::string name; in >> name;) {
+      const auto found = index.find(name);
+      if (found == index.end())
+        throw std::runtime_error(
+            fmt::format("well_known.txt: {}: no field of the schema has this name", name));
+      if (last) {
+        needed[found->second].insert(*last);
+        needs[*last].insert(found->second);
+      }
+      last = found->second;
+    }
+  }
   std::vector<bool> placed(n, false);
+  const auto all_placed = [&](const std::set<std::size_t>& names_of) {
+    return std::ranges::all_of(names_of, [&](std::size_t i) { return placed[i]; });
+  };
   std::vector<std::string> head;
   std::vector<std::string> tail;
   const auto sum = [&](const std::map<std::size_t, int>& edges) {
@@ -157,21 +181,23 @@ std::vector<std::string> field_order(const Facts& facts) {
       if (placed[i]) continue;
       const int out = sum(before[i]);
       const int in = sum(after[i]);
-      if (in == 0) {
+      const bool may_be_next = all_placed(needed[i]);
+      if (in == 0 && may_be_next) {
         best = i;
         to_tail = false;
         break;
       }
-      if (out == 0 && !to_tail) {
+      if (out == 0 && !to_tail && all_placed(needs[i])) {
         best = i;
         to_tail = true;
         continue;
       }
-      if (!to_tail && (best == n || out - in > best_score)) {
+      if (!to_tail && may_be_next && (best == n || out - in > best_score)) {
         best = i;
         best_score = out - in;
       }
     }
+    if (best == n) throw std::runtime_error("well_known.txt: member orders contradict each other");
     placed[best] = true;
     (to_tail ? tail : head).push_back(names[best]);
   }
@@ -197,7 +223,7 @@ std::vector<std::string> symbol_strings(const Facts& facts, const WellKnown& wel
 }
 
 Files generate_symbols(const Facts& facts, const WellKnown& well_known) {
-  const std::vector<std::string> ordered_fields = field_order(facts);
+  const std::vector<std::string> ordered_fields = field_order(facts, well_known);
   const std::set<std::string> fields(ordered_fields.begin(), ordered_fields.end());
   const std::vector<std::string> strings = symbol_strings(facts, well_known);
   if (strings.size() > kMaxSymbols)

@@ -32,7 +32,7 @@ constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.O
 
 class ViewWriter {
  public:
-  explicit ViewWriter(const Facts& facts)
+  ViewWriter(const Facts& facts, const WellKnown& well_known)
       : facts_(facts),
         headers_(types_by_header(facts, &TypeName::header)),
         nested_(nested_types(facts)) {
@@ -40,7 +40,7 @@ class ViewWriter {
       resources_.emplace(resource.gvk.group + "/" + resource.gvk.version + "/" + resource.gvk.kind,
                          &resource);
     }
-    for (const auto& name : field_order(facts)) order_.emplace(name, order_.size());
+    for (const auto& name : field_order(facts, well_known)) order_.emplace(name, order_.size());
     for (const auto& [_, type] : facts.types) {
       if (!type.gvk) continue;
       for (const auto& field : type.fields) {
@@ -226,6 +226,8 @@ class ViewWriter {
 
 }  // namespace
 
-Files generate_views(const Facts& facts) { return ViewWriter(facts).write(); }
+Files generate_views(const Facts& facts, const WellKnown& well_known) {
+  return ViewWriter(facts, well_known).write();
+}
 
 }  // namespace lookout::codegen

@@ -97,7 +97,7 @@ class WireWriter {
  public:
   WireWriter(const Facts& facts, const WellKnown& well_known)
       : facts_(facts), symbols_(symbol_strings(facts, well_known)) {
-    const std::vector<std::string> order = field_order(facts);
+    const std::vector<std::string> order = field_order(facts, well_known);
     for (std::size_t i = 0; i < order.size(); ++i) ranks_.emplace(order[i], i);
     for (const auto& [_, type] : facts.types) types_.push_back(type);
     for (Type& type : metadata_types()) types_.push_back(std::move(type));

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "lookout/api/detail/encoding.h"
@@ -48,7 +49,8 @@ std::map<std::string, std::set<std::string>> well_known_lists() {
 /// Those of them that are symbols.
 std::set<std::string> well_known() {
   std::set<std::string> out;
-  for (const auto& [_, names] : well_known_lists()) {
+  for (const auto& [heading, names] : well_known_lists()) {
+    if (heading == "[member-orders]") continue;
     for (const auto& name : names)
       if (!name.starts_with("f:")) out.insert(name);
   }
@@ -168,6 +170,21 @@ TEST(SymbolTableTest, NamesInFieldSetsLeadBack) {
     EXPECT_TRUE(Value(entry.value).is_object());
   }
   for (const auto& name : common) EXPECT_TRUE(detail::is_field_set_name(name)) << name;
+}
+
+// Otherwise each of them would be sorted when it is decoded.
+TEST(SymbolTableTest, MembersOfCommonObjectsStandAsTheServerWritesThem) {
+  const auto orders = well_known_lists()["[member-orders]"];
+  ASSERT_GT(orders.size(), 30u);
+  for (const auto& order : orders) {
+    int last = -1;
+    std::istringstream names(order);
+    for (std::string name; names >> name;) {
+      const int rank = detail::symbol_rank(detail::find_symbol(name));
+      EXPECT_LT(last, rank) << name << " in: " << order;
+      last = rank;
+    }
+  }
 }
 
 // A walk over members ends at the first short code that is greater.

@@ -172,7 +172,7 @@ TEST_F(Authentication, ImpersonationIsCompleteOrRefused) {
                                  {"Impersonate-Extra-Example.com%2fscopes", "edit"}});
   ASSERT_EQ(all.code, 201) << all.body;
   EXPECT_EQ(lookout::test::held(api::Object::parse(all.body))["status"]["userInfo"].to_json(),
-            R"({"username":"bob","uid":"7","groups":["system:authenticated"],)"
+            R"({"username":"bob","groups":["system:authenticated"],"uid":"7",)"
             R"("extra":{"example.com/scopes":["view","edit"]}})");
   for (const HttpClient::Headers& half : {HttpClient::Headers{{"Impersonate-Group", "dev"}},
                                           {{"Impersonate-Uid", "7"}},

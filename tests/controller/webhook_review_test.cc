@@ -182,26 +182,26 @@ TEST(AdmissionPatchTest, IsEmptyWithoutADifference) {
 
 TEST(AdmissionPatchTest, NamesWhatDiffersAndNothingElse) {
   EXPECT_EQ(patch_of(R"({"a": 1, "b": {"c": 2, "d": 3}})", R"({"a": 1, "b": {"c": 4, "d": 3}})"),
-            R"([{"path":"/b/c","value":4,"op":"replace"}])");
+            R"([{"value":4,"path":"/b/c","op":"replace"}])");
   EXPECT_EQ(patch_of(R"({"a": 1, "x": {}})", R"({"a": 1, "y": {"z": null}})"),
-            R"([{"path":"/x","op":"remove"},{"path":"/y","value":{"z":null},"op":"add"}])");
+            R"([{"path":"/x","op":"remove"},{"value":{"z":null},"path":"/y","op":"add"}])");
   EXPECT_EQ(patch_of(R"({"a": {}})", R"({"a": []})"),
-            R"([{"path":"/a","value":[],"op":"replace"}])");
+            R"([{"value":[],"path":"/a","op":"replace"}])");
 }
 
 TEST(AdmissionPatchTest, EscapesNames) {
   EXPECT_EQ(patch_of(R"({"m": {}})", R"({"m": {"a.b/c~d": "e"}})"),
-            R"([{"path":"/m/a.b~1c~0d","value":"e","op":"add"}])");
+            R"([{"value":"e","path":"/m/a.b~1c~0d","op":"add"}])");
 }
 
 TEST(AdmissionPatchTest, LeavesTheRestOfAListAlone) {
   EXPECT_EQ(patch_of(R"({"a": [1, 2, 3]})", R"({"a": [1, 2, 9, 3]})"),
-            R"([{"path":"/a/2","value":9,"op":"add"}])");
+            R"([{"value":9,"path":"/a/2","op":"add"}])");
   EXPECT_EQ(patch_of(R"({"a": [1, 2, 3, 4]})", R"({"a": [1, 4]})"),
             R"([{"path":"/a/2","op":"remove"},{"path":"/a/1","op":"remove"}])");
   EXPECT_EQ(patch_of(R"({"a": [{"n": "x", "v": 1}, {"n": "y"}]})",
                      R"({"a": [{"n": "x", "v": 2}, {"n": "y"}]})"),
-            R"([{"path":"/a/0/v","value":2,"op":"replace"}])");
+            R"([{"value":2,"path":"/a/0/v","op":"replace"}])");
 }
 
 /// Objects that often have parts in common.

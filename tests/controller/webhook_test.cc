@@ -93,7 +93,7 @@ TEST_F(WebhookTest, AMutationIsAPatchOfWhatWasEdited) {
   const Object changed = admit(server, path, review("1", "CREATE", website(0)));
   EXPECT_TRUE(is_allowed(changed));
   EXPECT_EQ(changed["response"]["patchType"].as_string(), "JSONPatch");
-  EXPECT_EQ(patch_in(changed), R"([{"path":"/spec/replicas","value":3,"op":"replace"}])");
+  EXPECT_EQ(patch_in(changed), R"([{"value":3,"path":"/spec/replicas","op":"replace"}])");
   const Object unchanged = admit(server, path, review("2", "CREATE", website(1)));
   EXPECT_TRUE(is_allowed(unchanged));
   EXPECT_FALSE(unchanged["response"]["patch"].exists());
@@ -110,7 +110,7 @@ TEST_F(WebhookTest, FieldsThatNobodyKnowsStay) {
       review("1", "CREATE",
              R"({"apiVersion":"example.com/v1","kind":"Website","future":{"a":[1.50,null]}})"));
   EXPECT_EQ(patch_in(answer),
-            R"([{"path":"/metadata","value":{"labels":{"app":"web"}},"op":"add"}])");
+            R"([{"value":{"labels":{"app":"web"}},"path":"/metadata","op":"add"}])");
 }
 
 TEST_F(WebhookTest, ADeletionIsNotMutated) {
@@ -174,7 +174,7 @@ TEST_F(WebhookTest, CoroutinesAreHandlersToo) {
   EXPECT_TRUE(is_allowed(admit(server, "/validate", review("1", "CREATE", website(1)))));
   EXPECT_FALSE(is_allowed(admit(server, "/validate", review("2", "CREATE", website(2)))));
   EXPECT_EQ(patch_in(admit(server, "/mutate", review("3", "CREATE", website(1)))),
-            R"([{"path":"/spec/replicas","value":9,"op":"replace"}])");
+            R"([{"value":9,"path":"/spec/replicas","op":"replace"}])");
   const Object thrown = admit(server, "/throws", review("4", "CREATE", website(1)));
   EXPECT_EQ(thrown["response"]["status"]["code"].as_int(), 500);
 }

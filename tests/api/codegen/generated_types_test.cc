@@ -206,7 +206,7 @@ TEST(GeneratedTypes, DraftsFindElementsByTheirKeys) {
   EXPECT_TRUE(conditions.contains("Ready"));
   EXPECT_EQ(
       draft.diff(),
-      R"({"spec":{"listeners":[{"port":80,"protocol":"UDP","open":true},{"port":443,"protocol":"TCP"}],)"
+      R"({"spec":{"listeners":[{"protocol":"UDP","port":80,"open":true},{"protocol":"TCP","port":443}],)"
       R"("makers":["ann","bob"],"tools":[{"name":"saw","count":2},{"name":"axe","count":1}]},)"
       R"("status":{"conditions":[{"type":"Ready","status":"True"}]}})");
 }
