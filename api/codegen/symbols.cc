@@ -143,8 +143,9 @@ std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_k
       }
     }
   }
-  std::vector<std::set<std::size_t>> needed(n);  // what must stand before a name,
-  std::vector<std::set<std::size_t>> needs(n);   // and behind it
+  // What must stand before and behind a name.
+  std::vector<std::set<std::size_t>> predecessors(n);
+  std::vector<std::set<std::size_t>> successors(n);
   for (const std::string& line : well_known.member_orders) {
     std::istringstream in(line);
     std::optional<std::size_t> last;
@@ -154,15 +155,15 @@ std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_k
         throw std::runtime_error(
             fmt::format("well_known.txt: {}: no field of the schema has this name", name));
       if (last) {
-        needed[found->second].insert(*last);
-        needs[*last].insert(found->second);
+        predecessors[found->second].insert(*last);
+        successors[*last].insert(found->second);
       }
       last = found->second;
     }
   }
   std::vector<bool> placed(n, false);
-  const auto all_placed = [&](const std::set<std::size_t>& names_of) {
-    return std::ranges::all_of(names_of, [&](std::size_t i) { return placed[i]; });
+  const auto all_placed = [&](const std::set<std::size_t>& some) {
+    return std::ranges::all_of(some, [&](std::size_t i) { return placed[i]; });
   };
   std::vector<std::string> head;
   std::vector<std::string> tail;
@@ -181,13 +182,13 @@ std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_k
       if (placed[i]) continue;
       const int out = sum(before[i]);
       const int in = sum(after[i]);
-      const bool may_be_next = all_placed(needed[i]);
+      const bool may_be_next = all_placed(predecessors[i]);
       if (in == 0 && may_be_next) {
         best = i;
         to_tail = false;
         break;
       }
-      if (out == 0 && !to_tail && all_placed(needs[i])) {
+      if (out == 0 && !to_tail && all_placed(successors[i])) {
         best = i;
         to_tail = true;
         continue;
