@@ -94,7 +94,7 @@ std::string array_text(std::string_view declaration, const Range& values) {
 /// follow its declaration. The order is found by the greedy heuristic of Eades, Lin and Smyth for
 /// the minimum feedback arc set.
 ///
-/// What `well_known` says of common objects holds in any case.
+/// The member orders of `well_known` always hold.
 std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_known) {
   std::map<std::string, std::size_t> index;
   for (const auto& [_, type] : facts.types) {
@@ -143,7 +143,7 @@ std::vector<std::string> field_order(const Facts& facts, const WellKnown& well_k
       }
     }
   }
-  // What must stand before and behind a name.
+  // For each name, the names that must precede it, and those that must follow it.
   std::vector<std::set<std::size_t>> predecessors(n);
   std::vector<std::set<std::size_t>> successors(n);
   for (const std::string& line : well_known.member_orders) {

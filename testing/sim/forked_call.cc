@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kThrew = 3;
 
-/// The child lives for some milliseconds, and one of its threads runs at a time. Half of its time
-/// would go into the faults of fresh pages: it has one heap, gives nothing back, and has huge pages.
+/// The child lives for some milliseconds, and one of its threads runs at a time. With the defaults,
+/// page faults take half of its time: it gets one heap of huge pages, which returns no memory.
 void prepare_memory() {
   constexpr std::size_t kHeap = 32u << 20;
   constexpr int kMuch = 256 << 20;

@@ -76,8 +76,8 @@ class Kernel {
   static Kernel* instance();
   /// Whether there is or was one in this process, or in one that it was forked from.
   static bool has_been();
-  /// Does what is done once in a process and takes milliseconds. The first kernel does it, unless
-  /// it has been done: forks have what their parent has prepared.
+  /// Sets up what a process needs once, which takes milliseconds. The first kernel calls it; a call
+  /// before a fork saves the children that time.
   static void prepare();
 
   /// While it lives, what the calling thread does is no part of its world: the functions of the C

@@ -83,7 +83,7 @@ sim::ExploreOptions faults() {
   return out;
 }
 
-/// Its renewals are what takes time.
+/// Renewals take most of the time of a world, so it ends sooner.
 sim::ExploreOptions short_faults() {
   sim::ExploreOptions out = test::shortened(faults());
   out.world.settle = 30s;

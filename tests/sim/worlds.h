@@ -17,8 +17,8 @@ namespace lookout::test {
 inline constexpr std::uint64_t kSeeds = kSanitized ? 3 : 25;
 
 /// For a short world: half a minute with one or two objects and few requests, many of which fail.
-/// It takes some milliseconds. Many of them search the order of things, where the long ones search
-/// what much and long work brings.
+/// It takes some milliseconds, so that many seeds can try many orders of events. The long worlds try
+/// heavy and long load.
 inline sim::ExploreOptions shortened(sim::ExploreOptions options) {
   options.seeds = kSanitized ? 10 : 200;
   options.faults.per_request = 0.2;
