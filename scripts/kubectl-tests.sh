@@ -76,12 +76,16 @@ if [[ -z $source || -z $kubectl ]]; then
   : "${source:=$debian/source}" "${kubectl:=$debian/kubectl}"
 fi
 source=$(realpath "$source")
+# These differ between versions.
+ca=$(find "$source/hack/testdata" -name ca.crt | head -1)
+disabled_plugins=$(sed -n 's/^ *DISABLE_ADMISSION_PLUGINS="\(.*\)"/\1/p' "$source/hack/make-rules/test-cmd.sh")
 : "${apiserver:=$("$here"/build-kube-apiserver.sh)}"
 
 work=$(mktemp -d)
 servers=()
+# (A kube-apiserver that is asked to end may take minutes.)
 stop_servers() {
-  ((${#servers[@]} == 0)) || kill "${servers[@]}" 2>/dev/null || true
+  ((${#servers[@]} == 0)) || kill -9 "${servers[@]}" 2>/dev/null || true
   ((${#servers[@]} == 0)) || wait "${servers[@]}" 2>/dev/null || true
   servers=()
 }
@@ -122,11 +126,11 @@ start_real() {
   # As hack/make-rules/test-cmd.sh starts it.
   "$apiserver" --bind-address=127.0.0.1 --authorization-mode=RBAC,AlwaysAllow --secure-port="$port" \
     --enable-admission-plugins=LimitRanger,ResourceQuota \
-    --disable-admission-plugins=ServiceAccount,PersistentVolumeLabel,DefaultStorageClass,DefaultTolerationSeconds,MutatingAdmissionWebhook,ValidatingAdmissionWebhook,StorageObjectInUseProtection \
+    --disable-admission-plugins="$disabled_plugins" \
     --etcd-servers="http://127.0.0.1:$etcd_port" --runtime-config=api/v1 \
     --service-account-key-file="$work/accounts.key" --service-account-signing-key-file="$work/accounts.key" \
     --service-account-issuer=https://kubernetes.default.svc --cert-dir="$work/certificates" \
-    --service-cluster-ip-range=10.0.0.0/24 --client-ca-file="$source/hack/testdata/ca.crt" \
+    --service-cluster-ip-range=10.0.0.0/24 --client-ca-file="$ca" \
     --token-auth-file="$source/hack/testdata/auth-tokens.csv" >"$1" 2>&1 &
   servers+=($!)
 }
@@ -134,7 +138,7 @@ start_real() {
 start_lookout() {
   port=$(free_port)
   "$lookout" serve --listen "127.0.0.1:$port" --tls-cert "$work/server.crt" --tls-key "$work/server.key" \
-    --client-ca "$source/hack/testdata/ca.crt" --token-file "$source/hack/testdata/auth-tokens.csv" \
+    --client-ca "$ca" --token-file "$source/hack/testdata/auth-tokens.csv" \
     --service-account-key-file "$work/accounts.key" "${serve[@]}" >"$1" 2>&1 &
   servers+=($!)
 }
@@ -154,7 +158,7 @@ set -o errexit -o nounset -o pipefail
 export LANG=C TERM=${TERM:-dumb}
 cd "$KUBE_ROOT"
 for part in logging util test; do source "hack/lib/$part.sh"; done
-foundError=''
+foundError='' THIS_PLATFORM_BIN=$KUBE_OUTPUT_HOSTBIN
 source test/cmd/legacy-script.sh
 CONTEXT=test
 eval "$(sed -n '/^  create_and_use_new_namespace() {/,/^  }/p; /^  export [a-z_0-9]*=/p' test/cmd/legacy-script.sh)"
@@ -168,7 +172,8 @@ kubectl config set-credentials test-admin --token admin-token
 kubectl config set-cluster local --insecure-skip-tls-verify --server "https://127.0.0.1:$SECURE_API_PORT"
 kubectl config set-context "$CONTEXT" --user test-admin --cluster local
 kubectl config use-context "$CONTEXT"
-kubectl create -f - <<<'{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "127.0.0.1"}, "status": {"capacity": {"memory": "1Gi"}}}'
+# (Without the annotation, a server of today has no fields to record managers of.)
+kubectl create -f - <<<'{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "127.0.0.1", "annotations": {"save-managers": "true"}}, "status": {"capacity": {"memory": "1Gi"}}}'
 trap stop-proxy EXIT
 "$FUNCTION"
 RUN
