@@ -74,7 +74,7 @@ void AuditLog::write(const Event& event) {
   set("kind", "Event");
   set("apiVersion", "audit.k8s.io/v1");
   set("level", with_body ? "Request" : "Metadata");
-  set("auditID", resources::new_uid());
+  set("auditID", event.id);
   set("stage", event.info.verb == "watch" ? "ResponseStarted" : "ResponseComplete");
   set("requestURI", event.request.target);
   set("verb", event.info.verb);

@@ -18,6 +18,8 @@ struct Event {
   const http::Request& request;
   const endpoints::RequestInfo& info;
   api::Time received;
+  /// The answer has it, too.
+  std::string_view id;
   /// Null if authentication failed.
   const auth::User* user = nullptr;
   /// Null without impersonation.

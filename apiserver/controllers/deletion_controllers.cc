@@ -74,6 +74,7 @@ Awaitable<bool> empty(const Store& store, Doomed doomed, Target contents) {
   while (more) {
     for (const Object& object : some) {
       resources::DeleteOptions options;
+      options.propagation = resources::Propagation::kBackground;
       co_await store.remove_listed(contents, object, std::move(options));
     }
     more = co_await list.objects->next(some, kPage);

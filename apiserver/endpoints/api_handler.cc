@@ -16,6 +16,7 @@
 #include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/endpoints/yaml.h"
 #include "apiserver/metrics.h"
+#include "apiserver/resources/object_meta.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/base/http/server.h"
@@ -35,6 +36,12 @@ bool is_public(const Request& request) {
 }
 
 constexpr int kOk = 200;
+
+/// What the client calls the request, or a new name.
+std::string audit_id(const Request& request) {
+  const std::string_view given = request.header("audit-id");
+  return given.empty() ? resources::new_uid() : std::string(given);
+}
 
 api::Time now() {
   return std::chrono::time_point_cast<api::Time::duration>(std::chrono::system_clock::now());
@@ -73,6 +80,15 @@ Response version_response() {
 
 Response not_found() { return Response::text(404, "404 page not found\n"); }
 
+/// An unknown version, of a group that may be unknown, too.
+Response unknown_version(const resources::ResourceTable& table, const std::string& group) {
+  for (const auto& resource : table.resources()) {
+    if (resource->type.group == group && !resource->custom)
+      throw StatusError::generic(404, "", "", "", "", "", 0, false);
+  }
+  return not_found();
+}
+
 }  // namespace
 
 Awaitable<Response> ApiHandler::handle(Request request) const {
@@ -89,7 +105,7 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
   bool failed = false;
   std::vector<std::string> warnings;
   Caller caller;
-  const api::Time received = now();
+  const Receipt receipt{now(), audit_id(request)};
   try {
     auth::Identity identity = identify(request);
     if (identity.claims) {
@@ -105,8 +121,6 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
         policy_.max_requests_per_address == 0 ? std::string()
                                               : http::counted_address(request.client_address),
         user, info, policy_.max_requests_per_address);
-    if (resource != nullptr && !resource->deprecation.empty())
-      warnings.push_back(resource->deprecation);
     turn_body_into_json(request);
     response = co_await answer(request, info, caller.acting(), warnings);
     if (in_yaml) co_await turn_into_yaml(response);
@@ -118,8 +132,9 @@ Awaitable<Response> ApiHandler::handle(Request request) const {
   if (failed && in_yaml) co_await turn_into_yaml(response);
   for (const std::string& warning : warnings)
     response.headers.emplace_back("Warning", warning_header(warning));
+  response.headers.emplace_back("Audit-Id", receipt.id);
   measured.finish(info, resource.get(), response.status);
-  log_request(request, info, caller, received, response.status);
+  log_request(request, info, caller, receipt, response.status);
   co_return response;
 }
 
@@ -160,7 +175,9 @@ std::optional<Response> ApiHandler::refuse(const Request& head) const {
                               ? resources_.table()->find(info.group, info.version, info.resource)
                               : nullptr;
     measured.finish(info, resource.get(), response.status);
-    log_request(head, info, caller, now(), response.status);
+    const Receipt receipt{now(), audit_id(head)};
+    response.headers.emplace_back("Audit-Id", receipt.id);
+    log_request(head, info, caller, receipt, response.status);
     return response;
   }
 }
@@ -198,9 +215,10 @@ void ApiHandler::authorize(const Request& request, const RequestInfo& info, Call
 }
 
 void ApiHandler::log_request(const Request& request, const RequestInfo& info, const Caller& caller,
-                             api::Time received, int code) const {
+                             const Receipt& receipt, int code) const {
   if (policy_.audit_log == nullptr) return;
-  policy_.audit_log->write({request, info, received, caller.user ? &*caller.user : nullptr,
+  policy_.audit_log->write({request, info, receipt.time, receipt.id,
+                            caller.user ? &*caller.user : nullptr,
                             caller.impersonated ? &*caller.impersonated : nullptr, code,
                             caller.decision.allowed, caller.decision.reason});
 }
@@ -240,7 +258,7 @@ Awaitable<Response> ApiHandler::answer(const Request& request, const RequestInfo
   const auto table = resources_.table();
   // For unknown groups, and for unknown resources of custom groups, the API server answers in plain
   // text.
-  if (!table->has_version(info.group, info.version)) co_return not_found();
+  if (!table->has_version(info.group, info.version)) co_return unknown_version(*table, info.group);
   if (table->find(info.group, info.version, info.resource) == nullptr) {
     for (const auto& resource : table->resources()) {
       if (resource->type.group == info.group && resource->custom) co_return not_found();
@@ -272,7 +290,10 @@ Response ApiHandler::answer_other(const Request& request) const {
     if (auto description = describe(request, *documents)) return std::move(*description);
   }
   if (auto found = discover(request, *table, server_address_)) return std::move(*found);
-  return not_found();
+  if (!is_of_api(request) || request.segments.size() < 2) return not_found();
+  const bool core = request.segments[0] == "api";
+  const bool names_version = request.segments.size() == (core ? 2 : 3);
+  return names_version ? unknown_version(*table, core ? "" : request.segments[1]) : not_found();
 }
 
 Response ApiHandler::broken_request(int status, const std::string& message) const {

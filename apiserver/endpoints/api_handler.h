@@ -74,10 +74,15 @@ class ApiHandler {
 
     const auth::User& acting() const { return impersonated ? *impersonated : *user; }
   };
+  /// When a request came, and its name in the audit log.
+  struct Receipt {
+    api::Time time;
+    std::string id;
+  };
   /// Sets the rest of the caller. Throws api::StatusError (403) if the request is not allowed.
   void authorize(const http::Request& request, const RequestInfo& info, Caller& caller) const;
   void log_request(const http::Request& request, const RequestInfo& info, const Caller& caller,
-                   api::Time received, int code) const;
+                   const Receipt& receipt, int code) const;
   /// The answer to an exception; call it in the exception's handler.
   http::Response failure(const http::Request& request) const;
   Awaitable<http::Response> answer(const http::Request& request, const RequestInfo& info,

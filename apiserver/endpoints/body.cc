@@ -46,10 +46,10 @@ std::string summary_of(std::string_view body) {
 /// Whether a value of dryRun asks for one. What it may not be is a cause.
 bool is_dry_run(const std::string& value, std::vector<api::StatusCause>& causes) {
   if (value == "All") return true;
-  causes.push_back({"FieldValueNotSupported",
-                    fmt::format("Unsupported value: []string{{{}}}: supported values: \"All\"",
-                                api::detail::quote(value)),
-                    "dryRun"});
+  causes.push_back(
+      {"FieldValueNotSupported",
+       fmt::format("Unsupported value: [{}]: supported values: \"All\"", api::detail::quote(value)),
+       "dryRun"});
   return false;
 }
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "apiserver/content_hash.h"
+#include "apiserver/endpoints/caching.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/json.h"
 #include "apiserver/names.h"
@@ -42,10 +44,20 @@ std::string group_version(std::string_view group, std::string_view version) {
   return group.empty() ? std::string(version) : fmt::format("{}/{}", group, version);
 }
 
+/// Kubernetes 1.36 keeps these in an older version than any that is served here.
+bool is_kept_as_beta(const ServedResource& resource) {
+  const std::string_view plural = resource.type.plural;
+  return !resource.custom &&
+         (plural == "customresourcedefinitions" || plural == "mutatingadmissionpolicies" ||
+          plural == "mutatingadmissionpolicybindings");
+}
+
 /// Tells clients when what they learned of a resource's storage no longer holds.
 std::string storage_version_hash(const ServedResource& resource) {
   const auto stored = api::GroupVersionKind::from(resource.storage_version, resource.type.kind);
-  const std::string text = fmt::format("{}/{}/{}", stored.group, stored.version, stored.kind);
+  const std::string_view version =
+      is_kept_as_beta(resource) ? std::string_view("v1beta1") : std::string_view(stored.version);
+  const std::string text = fmt::format("{}/{}/{}", stored.group, version, stored.kind);
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
   return encode_base64({reinterpret_cast<const char*>(digest.data()), 8});
@@ -249,10 +261,13 @@ std::optional<http::Response> discover(const http::Request& request, const Resou
   if (parts.size() == 1) {
     const std::string version = aggregated_version(request);
     if (!version.empty()) {
-      http::Response response = answer(aggregated(table, core, version));
+      http::Response response;
+      response.body = to_text(aggregated(table, core, version));
+      response.headers.emplace_back("Cache-Control", "public");
       response.content_type = fmt::format(
           "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version);
       response.headers.emplace_back("Vary", "Accept");
+      set_etag(request, content_hash(response.body), response);
       return response;
     }
     return answer(core ? legacy_versions(server_address) : group_list(table));

@@ -73,7 +73,8 @@ class ListStream final : public http::BodyStream {
                        out);
     out += R"(,"metadata":{"resourceVersion":)";
     append_json_string(head_.resource_version, out);
-    if (!head_.continue_token.empty()) {
+    const bool custom = resource_->custom && format_.transform == Transform::kNone;
+    if (custom || !head_.continue_token.empty()) {
       out += R"(,"continue":)";
       append_json_string(head_.continue_token, out);
     }

@@ -24,6 +24,7 @@
 #include "apiserver/endpoints/token_request.h"
 #include "apiserver/endpoints/watch_stream.h"
 #include "apiserver/names.h"
+#include "apiserver/resources/write_steps.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
 
@@ -39,6 +40,16 @@ using resources::Target;
 /// The answers of go-restful, which finds the way of a request in the API server.
 StatusError no_such_route() { return StatusError::generic(404, "", "", "", "", "", 0, false); }
 StatusError no_such_method() { return StatusError::generic(405, "", "", "", "", "", 0, false); }
+
+/// Whether the resource has objects (a collection) that something can be done with: for the other
+/// paths there is no route at all.
+bool has_path(const resources::ServedResource& resource, bool of_object) {
+  const auto& verbs = resource.verbs;
+  return std::any_of(verbs.begin(), verbs.end(), [&](std::string_view verb) {
+    if (verb == "get" || verb == "update" || verb == "patch" || verb == "delete") return of_object;
+    return !of_object;
+  });
+}
 
 bool is(const Target& target, std::string_view group, std::string_view plural) {
   return target.resource->type.group == group && target.resource->type.plural == plural;
@@ -71,10 +82,15 @@ std::string go_name(const resources::ServedResource& resource) {
   return fmt::format("*{}.{}", package, type.kind);
 }
 
-/// Clients show these to their users.
-void add_warnings(const std::vector<std::string>& warnings, Response& response) {
-  for (const std::string& warning : warnings)
-    response.headers.emplace_back("Warning", warning_header(warning));
+/// What a client may not expect of a deletion.
+std::vector<std::string> deletion_warnings(const Target& target,
+                                           const resources::DeleteOptions& options) {
+  if (!is(target, "batch", "jobs") || options.propagation != resources::Propagation::kDefault)
+    return {};
+  return {
+      "child pods are preserved by default when jobs are deleted; set "
+      "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
+      "this warning"};
 }
 
 /// A pod that is on no node cannot be talked to.
@@ -113,6 +129,10 @@ struct ResourceHandler::Call {
   const resources::Subresource* subresource = nullptr;
 };
 
+void ResourceHandler::add_warnings(const std::vector<std::string>& warnings, const Call& call) {
+  call.warnings.insert(call.warnings.end(), warnings.begin(), warnings.end());
+}
+
 admission::WebhookAdmission ResourceHandler::admission_of(const Call& call,
                                                           admission::RequestOptions options) const {
   return {webhooks_, *resources_.table(), call.target,       call.subresource,
@@ -132,7 +152,7 @@ Target ResourceHandler::route(const Request& request, const RequestInfo& info) c
   const resources::ServedResource& resource = *target.resource;
   // Only lists and watches go over all namespaces.
   const bool reading = info.verb == "list" || info.verb == "watch";
-  if (info.has_more_parts) throw no_such_route();
+  if (info.has_more_parts || !has_path(resource, !info.name.empty())) throw no_such_route();
   if (request.method == "HEAD") throw no_such_method();
   if (resource.type.namespaced) {
     if (!info.in_namespace && !info.name.empty()) throw no_such_route();
@@ -166,8 +186,9 @@ Awaitable<Response> ResourceHandler::handle(const Request& request, const Reques
                                             const auth::User& user,
                                             std::vector<std::string>& warnings) const {
   Call call{request, info, user, warnings, route(request, info), nullptr};
-  if (!info.subresource.empty())
-    call.subresource = call.target.resource->find_subresource(info.subresource);
+  const resources::ServedResource& resource = *call.target.resource;
+  if (!info.subresource.empty()) call.subresource = resource.find_subresource(info.subresource);
+  if (!resource.deprecation.empty()) warnings.push_back(resource.deprecation);
   if (info.verb == "watch") co_return co_await watch(call);
   if (info.verb == "list") co_return co_await list(call);
   if (info.verb == "get") co_return co_await get(call);
@@ -292,6 +313,11 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   negotiate_input(call.request, !resource.custom);
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
   Object object = decode_object(call.request, resource);
+  if (!object.ns().empty() && resource.type.namespaced && object.ns() != call.target.ns) {
+    throw StatusError::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  }
+  add_warnings(check_fields(call.request, resource, options.field_validation), call);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
   if (resource.storage == nullptr) {
@@ -312,11 +338,6 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   if (resource.terminating) {
     throw StatusError::method_not_allowed(resource.type.group, resource.type.plural, "create");
   }
-  if (!object.ns().empty() && resource.type.namespaced && object.ns() != call.target.ns) {
-    throw StatusError::bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request");
-  }
-  const auto warnings = check_fields(call.request, resource, options.field_validation);
   std::optional<fields::FieldManager> owner;
   if (managed_fields_)
     owner = field_manager(call.request, resources_.table(), call.target.resource, {});
@@ -326,10 +347,8 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   target.fields = owner ? &*owner : nullptr;
   Object created = co_await store_.create(std::move(target), object, options.dry_run);
   if (!options.dry_run) created = co_await after_write(call, created, false);
-  Response response = respond(call, 201, created, format);
-  add_warnings(warnings, response);
-  add_warnings(unenforced(resource, created), response);
-  co_return response;
+  add_warnings(unenforced(resource, created), call);
+  co_return respond(call, 201, created, format);
 }
 
 Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const {
@@ -400,8 +419,11 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   } else {
     Object object = scaling ? decode_any_object(call.request, "Scale")
                             : decode_object(call.request, *call.target.resource);
-    if (!scaling)
-      *warnings = check_fields(call.request, *call.target.resource, options.field_validation);
+    if (!scaling) {
+      add_warnings(check_fields(call.request, *call.target.resource, options.field_validation),
+                   call);
+    }
+    resources::check_identity(call.target, object);
     if (!object.uid().empty()) preconditions.uid = std::string(object.uid());
     wish = [object = std::move(object)](const Object& /*present*/) { return object; };
   }
@@ -422,14 +444,19 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   target.admission = &user_admission;
   if (!applying && !scaling) target.fields = owner.get();
   target.creates = applying && subresource.empty();
-  Store::Updated updated = co_await store_.update(std::move(target), std::move(wish), part,
-                                                  std::move(preconditions), options.dry_run);
+  Store::Updated updated;
+  try {
+    updated = co_await store_.update(std::move(target), std::move(wish), part,
+                                     std::move(preconditions), options.dry_run);
+  } catch (...) {
+    add_warnings(*warnings, call);
+    throw;
+  }
+  add_warnings(*warnings, call);
   if (!options.dry_run) updated.object = co_await after_write(call, updated.object, false);
   const Object shown = scaling ? scale_of(*call.target.resource, updated.object) : updated.object;
-  Response response = respond(call, updated.created ? 201 : 200, shown, format);
-  add_warnings(*warnings, response);
-  if (part == Part::kMain) add_warnings(unenforced(*call.target.resource, shown), response);
-  co_return response;
+  if (part == Part::kMain) add_warnings(unenforced(*call.target.resource, shown), call);
+  co_return respond(call, updated.created ? 201 : 200, shown, format);
 }
 
 Awaitable<Response> ResourceHandler::remove(const Call& call) const {
@@ -441,6 +468,7 @@ Awaitable<Response> ResourceHandler::remove(const Call& call) const {
   }
   if (!call.request.body.empty()) negotiate_input(call.request, true);
   resources::DeleteOptions options = parse_delete_options(call.request);
+  add_warnings(deletion_warnings(call.target, options), call);
   admission::WebhookAdmission admission = admission_of(call, admission_options(options));
   Target target = call.target;
   target.admission = &admission;
@@ -458,6 +486,7 @@ Awaitable<Response> ResourceHandler::remove_collection(const Call& call) const {
   const ListOptions list = parse_list_options(call.request, resource, false, "");
   if (!call.request.body.empty()) negotiate_input(call.request, true);
   resources::DeleteOptions options = parse_delete_options(call.request);
+  add_warnings(deletion_warnings(call.target, options), call);
   storage::Predicate predicate = list.predicate;
   admission::WebhookAdmission admission = admission_of(call, admission_options(options));
   Target target = call.target;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/texts.h"
 #include "lookout/api/status.h"
+#include "lookout/api/time.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -157,6 +159,13 @@ Awaitable<api::Object> answer_review(resources::Target target, api::Object revie
     co_await review_token(review, authenticator, status, allocator);
   } else if (plural == "selfsubjectreviews") {
     json::set(status, "userInfo", auth::user_json(user, allocator), allocator);
+    // (It is made anew, with nothing of the request.)
+    Value metadata(rapidjson::kObjectType);
+    json::set(metadata, "creationTimestamp",
+              api::format_time(
+                  std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())),
+              allocator);
+    json::set(document, "metadata", std::move(metadata), allocator);
   } else if (plural == "selfsubjectrulesreviews") {
     const std::string ns(spec["namespace"].as_string());
     if (ns.empty()) throw api::StatusError::bad_request("no namespace on request");

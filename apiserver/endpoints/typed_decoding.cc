@@ -309,6 +309,23 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     if (!reads_itself(type, "number")) mismatch(type, "number");
   }
 
+  /// Six digits, neither fewer nor more.
+  void check_fraction(std::string_view time) {
+    constexpr std::size_t kDate = std::string_view("2006-01-02T15:04:05").size();
+    constexpr std::size_t kDigits = 6;
+    constexpr std::string_view kNumerals = "0123456789";
+    const std::string_view fraction = time.substr(kDate);
+    const bool point = fraction.starts_with('.');
+    const std::size_t digits = point ? fraction.find_first_not_of(kNumerals, 1) - 1 : 0;
+    if (digits == kDigits) return;
+    const bool more = digits > kDigits;
+    fail(fmt::format(
+        "parsing time {} as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse {} as \"{}\"",
+        api::detail::quote(time),
+        api::detail::quote(more ? fraction.substr(kDigits + 1) : fraction),
+        more ? "Z07:00" : ".000000"));
+  }
+
   void check_string(Type type, std::string_view text) {
     if (type.shape() != Shape::kScalar) {
       mismatch(type, "string");
@@ -337,6 +354,8 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
                                               : "2006-01-02T15:04:05Z07:00";
           fail(fmt::format("parsing time {0} as \"{1}\": cannot parse {0} as \"2006\"",
                            api::detail::quote(text), layout));
+        } else if (!text.empty() && type.name().ends_with("MicroTime")) {
+          check_fraction(text);
         }
         return;
       default:

@@ -146,7 +146,7 @@ bool FieldSchema::is_atomic(Form form) const {
   if (source_ == Source::kBuiltin) {
     if (form == Form::kList) return list_ != ListType::kSet && list_ != ListType::kMap;
     if (map_ != MapType::kNone) return map_ == MapType::kAtomic;
-    return is_atomic_structure(*type_);
+    return type_->scalar() == BuiltinScalar::kObject || is_atomic_structure(*type_);
   }
   if (form == Form::kList) return list_type_of(schema_) == ListType::kAtomic;
   return schema_["x-kubernetes-map-type"].as_string() == "atomic";

@@ -1,12 +1,11 @@
 #include "apiserver/openapi/documents.h"
 
 #include <fmt/format.h>
-#include <openssl/sha.h>
 
-#include <array>
 #include <set>
 #include <utility>
 
+#include "apiserver/content_hash.h"
 #include "apiserver/openapi/gnostic.h"
 #include "apiserver/openapi/paths.h"
 #include "lookout/api/resource.h"
@@ -18,16 +17,9 @@ using json::Allocator;
 using json::Document;
 using json::Value;
 
-DocumentText to_text(const Value& document) {
-  return std::make_shared<const std::string>(json::to_json(document));
-}
-
-std::string hash_of(std::string_view text) {
-  std::array<unsigned char, SHA512_DIGEST_LENGTH> digest{};
-  SHA512(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  std::string out;
-  for (const unsigned char byte : digest) out += fmt::format("{:02X}", byte);
-  return out;
+WireDocumentPtr finished(std::string text) {
+  std::string hash = content_hash(text);
+  return std::make_shared<const WireDocument>(WireDocument{std::move(text), std::move(hash)});
 }
 
 /// "api/v1", "apis/apps/v1".
@@ -61,30 +53,30 @@ Document Documents::build(Dialect dialect, std::string_view root_path) const {
   return document;
 }
 
-DocumentText Documents::v2_json() {
+WireDocumentPtr Documents::v2_json() {
   const std::lock_guard lock(mutex_);
-  DocumentText& made = made_["v2"];
-  if (!made) made = to_text(build(Dialect::kV2, ""));
+  WireDocumentPtr& made = made_["v2"];
+  if (!made) made = finished(json::to_json(build(Dialect::kV2, "")));
   return made;
 }
 
-DocumentText Documents::v2_protobuf() {
+WireDocumentPtr Documents::v2_protobuf() {
   const std::lock_guard lock(mutex_);
-  DocumentText& made = made_["v2.pb"];
+  WireDocumentPtr& made = made_["v2.pb"];
   if (!made) {
     const Document document = build(Dialect::kV2, "");
-    made = std::make_shared<const std::string>(encode_gnostic(document));
+    made = finished(encode_gnostic(document));
   }
   return made;
 }
 
-DocumentText Documents::v3_locked(const std::string& group_version) {
-  DocumentText& made = made_[group_version];
-  if (!made) made = to_text(build(Dialect::kV3, group_version));
+WireDocumentPtr Documents::v3_locked(const std::string& group_version) {
+  WireDocumentPtr& made = made_[group_version];
+  if (!made) made = finished(json::to_json(build(Dialect::kV3, group_version)));
   return made;
 }
 
-DocumentText Documents::v3(const std::string& group_version) {
+WireDocumentPtr Documents::v3(const std::string& group_version) {
   bool served = false;
   for (const auto& resource : table_->resources())
     served = served || document_name(resource->type) == group_version;
@@ -93,9 +85,9 @@ DocumentText Documents::v3(const std::string& group_version) {
   return v3_locked(group_version);
 }
 
-DocumentText Documents::v3_index() {
+WireDocumentPtr Documents::v3_index() {
   const std::lock_guard lock(mutex_);
-  DocumentText& made = made_["v3"];
+  WireDocumentPtr& made = made_["v3"];
   if (made) return made;
   std::set<std::string> names;
   for (const auto& resource : table_->resources()) names.insert(document_name(resource->type));
@@ -105,11 +97,11 @@ DocumentText Documents::v3_index() {
   for (const std::string& name : names) {
     Value entry(rapidjson::kObjectType);
     // The hash lets clients keep the document.
-    const std::string url = fmt::format("/openapi/v3/{}?hash={}", name, hash_of(*v3_locked(name)));
+    const std::string url = fmt::format("/openapi/v3/{}?hash={}", name, v3_locked(name)->hash);
     json::set(entry, "serverRelativeURL", url, allocator);
     json::set(paths, name, std::move(entry), allocator);
   }
-  made = to_text(index);
+  made = finished(json::to_json(index));
   return made;
 }
 

@@ -13,7 +13,12 @@
 namespace lookout::apiserver::openapi {
 
 /// A document as it goes over the wire, made when somebody first asks for it.
-using DocumentText = std::shared_ptr<const std::string>;
+struct WireDocument {
+  std::string text;
+  /// The content_hash() of the text.
+  std::string hash;
+};
+using WireDocumentPtr = std::shared_ptr<const WireDocument>;
 
 /// The documents of one table of resources. Safe to use from many threads.
 class Documents {
@@ -24,20 +29,20 @@ class Documents {
   const resources::ResourceTable* table() const { return table_.get(); }
 
   /// Everything, as JSON and in gnostic's encoding.
-  DocumentText v2_json();
-  DocumentText v2_protobuf();
+  WireDocumentPtr v2_json();
+  WireDocumentPtr v2_protobuf();
   /// Where the documents of v3 are: {"paths": {"api/v1": {"serverRelativeURL": ...}}}.
-  DocumentText v3_index();
+  WireDocumentPtr v3_index();
   /// The document of "api/v1" or "apis/apps/v1"; null for other names.
-  DocumentText v3(const std::string& group_version);
+  WireDocumentPtr v3(const std::string& group_version);
 
  private:
   json::Document build(Dialect dialect, std::string_view root_path) const;
-  DocumentText v3_locked(const std::string& group_version);
+  WireDocumentPtr v3_locked(const std::string& group_version);
 
   const std::shared_ptr<const resources::ResourceTable> table_;
   std::mutex mutex_;
-  std::map<std::string, DocumentText> made_;
+  std::map<std::string, WireDocumentPtr> made_;
 };
 
 /// The documents of whatever is served at the moment.

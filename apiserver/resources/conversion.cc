@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "apiserver/json.h"
+#include "lookout/api/detail/unset_fields.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -40,6 +41,7 @@ api::Object renamed(const api::Object& event, std::string_view api_version, Name
   auto& allocator = document.GetAllocator();
   json::set(document, "apiVersion", api_version, allocator);
   for (const Renaming& field : kEventFields) rename(document, field.*from, field.*to, allocator);
+  api::detail::add_unset_fields(document, api_version, "Event", allocator);
   return api::Object::from(document);
 }
 
@@ -88,6 +90,7 @@ api::Object autoscaler_v2(const api::Object& autoscaler) {
       cpu_metric("status", "current", std::move(taken));
     }
   }
+  api::detail::add_unset_fields(document, "autoscaling/v2", "HorizontalPodAutoscaler", allocator);
   return api::Object::from(document);
 }
 
@@ -114,6 +117,7 @@ api::Object autoscaler_v1(const api::Object& autoscaler) {
   cpu_percent("status", "currentMetrics", "current", "currentCPUUtilizationPercentage");
   if (Value* spec = json::find(document, "spec")) json::erase(*spec, "behavior");
   if (Value* status = json::find(document, "status")) json::erase(*status, "conditions");
+  api::detail::add_unset_fields(document, "autoscaling/v1", "HorizontalPodAutoscaler", allocator);
   return api::Object::from(document);
 }
 

@@ -291,6 +291,10 @@ void default_daemon_set(Value& set, Allocator& allocator) {
     json::set_default(rolling, "maxSurge", Value(0), allocator);
   }
   json::set_default(*spec, "revisionHistoryLimit", Value(10), allocator);
+  // Whoever does not say how often the template has changed owns the annotation all the same.
+  Value& metadata = json::child(set, "metadata", allocator);
+  json::set_default(json::child(metadata, "annotations", allocator), kTemplateGeneration, "0",
+                    allocator);
 }
 
 void default_job(Value& job, Allocator& allocator) {

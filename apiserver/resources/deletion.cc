@@ -72,7 +72,7 @@ std::int64_t grace_of(const Object& pod, const DeleteOptions& options) {
 
 /// The object with the finalizers that go with what is to become of its dependents
 /// (deletionFinalizersForGarbageCollection).
-Object with_propagation(const Object& object, Propagation propagation) {
+Object with_propagation(const Object& object, Propagation propagation, const Strategy& strategy) {
   bool orphan = propagation == Propagation::kOrphan;
   bool foreground = propagation == Propagation::kForeground;
   std::vector<std::string_view> before;
@@ -86,6 +86,7 @@ Object with_propagation(const Object& object, Propagation propagation) {
       (name == kOrphanDependents ? orphan : foreground) = true;
     }
   }
+  if (propagation == Propagation::kDefault && !foreground) orphan |= strategy.orphans_dependents;
   if (orphan) wanted.push_back(kOrphanDependents);
   if (foreground && !orphan) wanted.push_back(kForegroundDeletion);
   if (std::is_permutation(before.begin(), before.end(), wanted.begin(), wanted.end()))
@@ -141,7 +142,7 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
   const auto change = [&](const Object& before_deletion) -> Object {
     check(target, options, before_deletion);
     gone = false;
-    Object present = with_propagation(before_deletion, options.propagation);
+    Object present = with_propagation(before_deletion, options.propagation, *resource.strategy);
     const bool same = present.same(before_deletion);
     const bool finalizers = !present["metadata"]["finalizers"].empty();
     if (!is_pod) {
@@ -330,7 +331,9 @@ Awaitable<Store::Deleted> Store::remove_object(Target target, DeleteOptions opti
     if (is(target, "apiextensions.k8s.io", "customresourcedefinitions"))
       co_return co_await remove_definition(target, options);
     const bool waits = options.propagation == Propagation::kForeground ||
-                       options.propagation == Propagation::kOrphan;
+                       options.propagation == Propagation::kOrphan ||
+                       (options.propagation == Propagation::kDefault &&
+                        target.resource->strategy->orphans_dependents);
     try {
       if (waits || is(target, "", "pods") || !present["metadata"]["finalizers"].empty())
         co_return co_await remove_gracefully(target, options);

@@ -16,7 +16,6 @@ Value array() { return Value(rapidjson::kArrayType); }
 
 constexpr int kNodeCritical = 2000001000;
 constexpr int kClusterCritical = 2000000000;
-constexpr std::string_view kTemplateGeneration = "deprecated.daemonset.template.generation";
 
 /// A pod stays for a while on a node that gets lost, unless it says what it wants to do then.
 void tolerate(Value& spec, std::string_view taint, Allocator& allocator) {

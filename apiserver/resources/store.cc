@@ -97,7 +97,7 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
   if (resource.has_status() && !strategy.keeps_status_on_create) json::erase(document, "status");
   if (!resource.custom) add_parts(resource, document, allocator);
   if (strategy.set_defaults != nullptr) strategy.set_defaults(document, allocator);
-  fit_to_schema(resource, document, allocator);
+  complete(resource, document, allocator);
   if (target.fields != nullptr) target.fields->update(document, nullptr, allocator);
   if (strategy.prepare_for_create != nullptr) strategy.prepare_for_create(document, allocator);
   return Object::from(document);

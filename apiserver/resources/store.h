@@ -55,7 +55,7 @@ enum class Part {
 
 /// The treatment of an object's dependents.
 enum class Propagation {
-  kDefault,     ///< as the object's finalizers say, or else in the background
+  kDefault,     ///< as the object's finalizers say, or else its strategy
   kBackground,  ///< they are deleted after it
   kForeground,  ///< they are deleted before it
   kOrphan       ///< they stay

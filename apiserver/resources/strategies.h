@@ -5,6 +5,9 @@
 
 namespace lookout::apiserver::resources {
 
+/// The annotation of a daemon set that counts the changes of its template.
+inline constexpr std::string_view kTemplateGeneration = "deprecated.daemonset.template.generation";
+
 // defaults.cc: what Kubernetes fills in (k8s.io/kubernetes/pkg/apis/*/v1/defaults.go), as far as
 // clients select by it, watch for it or count on it.
 void default_pod(json::Value& object, json::Allocator& allocator);

@@ -36,10 +36,13 @@ struct Strategy {
   bool unconditional_update = true;
   /// The answer to a deletion is the object instead of a Status.
   bool returns_deleted_object = false;
+  /// A deletion that does not say what becomes of the dependents orphans them.
+  bool orphans_dependents = false;
   /// The creator may set the status (a node's kubelet).
   bool keeps_status_on_create = false;
-  /// A status update changes the status only, not the metadata.
+  /// A status update changes the status only, not the metadata, or not the labels.
   bool status_update_keeps_metadata = false;
+  bool status_update_keeps_labels = false;
   /// A changed object is also validated as a new one, which reports errors in its metadata twice.
   bool validates_metadata_again = false;
 

@@ -71,7 +71,7 @@ class Store::ChangeOfObject {
   /// The client's wish, if it is one about this object in this version.
   Object wish(const Object& present) const {
     Object wanted = change_(present);
-    check_identity(wanted);
+    check_identity(target_, wanted);
     check_version(wanted, present);
     return wanted;
   }
@@ -106,24 +106,6 @@ class Store::ChangeOfObject {
   }
 
  private:
-  void check_identity(const Object& wanted) const {
-    if (wanted.name().empty()) {
-      throw StatusError::bad_request(
-          fmt::format("the name of the object ({} based on URL) was undeterminable: name must be "
-                      "provided",
-                      target_.name));
-    }
-    if (wanted.name() != target_.name) {
-      throw StatusError::bad_request(
-          fmt::format("the name of the object ({}) does not match the name on the URL ({})",
-                      wanted.name(), target_.name));
-    }
-    if (resource_.type.namespaced && !wanted.ns().empty() && wanted.ns() != target_.ns) {
-      throw StatusError::bad_request(
-          "the namespace of the provided object does not match the namespace sent on the request");
-    }
-  }
-
   void check_version(const Object& wanted, const Object& present) const {
     const std::string_view version = wanted.resource_version();
     if (version.empty() || version == "0") {
@@ -163,14 +145,18 @@ class Store::ChangeOfObject {
                    allocator);
       } else {
         json::set(document, "metadata", std::move(metadata), allocator);
+        if (strategy.status_update_keeps_labels) {
+          json::take(*json::find(document, "metadata"), *json::find(before, "metadata"), "labels",
+                     allocator);
+        }
       }
     } else if (part_ == Part::kMain && resource_.has_status()) {
       json::take(document, before, "status", allocator);
     }
     keep_metadata(document, before, allocator);
-    fit_to_schema(resource_, document, allocator);
     if (part_ != Part::kStatus && strategy.set_defaults != nullptr)
       strategy.set_defaults(document, allocator);
+    complete(resource_, document, allocator);
     if (target_.fields != nullptr) target_.fields->update(document, &before, allocator);
     if (part_ == Part::kMain && strategy.prepare_for_update != nullptr)
       strategy.prepare_for_update(document, before, allocator);
@@ -491,11 +477,7 @@ Awaitable<Store::Updated> Store::write_change(Target target, Change change, Part
     throw_as_status(*failure, target, "update");
   // PUT creates some kinds of objects, which then have no business with an older version.
   Object fresh = change({});
-  if (fresh.name().empty()) {
-    throw StatusError::bad_request(fmt::format(
-        "the name of the object ({} based on URL) was undeterminable: name must be provided",
-        target.name));
-  }
+  check_identity(target, fresh);
   if (!fresh.uid().empty() || preconditions.uid) {
     throw StatusError::conflict(
         resource.type.group, resource.type.plural, target.name,

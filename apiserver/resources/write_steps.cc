@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "apiserver/fields/field_manager.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/structural_schema.h"
 #include "lookout/api/detail/type_table.h"
+#include "lookout/api/detail/unset_fields.h"
 #include "lookout/api/quantity.h"
 
 namespace lookout::apiserver::resources {
@@ -39,19 +41,19 @@ bool is_empty_map(const Value& value, api::detail::Type type) {
   return type.shape() == api::detail::Shape::kMap && value.IsObject() && value.ObjectEmpty();
 }
 
-/// Amounts in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is "1". Maps
-/// without a member are not written at all.
+/// Amounts in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is "1". Fields
+/// that the type does not have, and maps without a member, are not written at all.
 void write_values(Value& value, api::detail::Type type, Allocator& allocator) {
   switch (type.shape()) {
     case api::detail::Shape::kStruct:
       if (!value.IsObject()) return;
       for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
         const auto field = type.field(json::text_of(member->name));
-        if (field && is_empty_map(member->value, field->type())) {
+        if (!field || is_empty_map(member->value, field->type())) {
           member = value.EraseMember(member);
           continue;
         }
-        if (field) write_values(member->value, field->type(), allocator);
+        write_values(member->value, field->type(), allocator);
         ++member;
       }
       return;
@@ -83,11 +85,10 @@ void write_values(Value& value, api::detail::Type type, Allocator& allocator) {
   }
 }
 
-/// Decodes an object of a built-in kind into Go's types and encodes it again.
-void write_as_typed(const ServedResource& resource, Document& document, Allocator& allocator) {
-  const api::Resource& type = resource.type;
-  if (const auto known = api::detail::Type::of_kind(type.group, type.version, type.kind))
-    write_values(document, *known, allocator);
+/// The type of a built-in kind.
+std::optional<api::detail::Type> type_of(const ServedResource& resource) {
+  if (resource.custom) return std::nullopt;
+  return api::detail::Type::of_kind(resource.type.group, resource.type.version, resource.type.kind);
 }
 
 void set_type(Value& document, const ServedResource& resource, Allocator& allocator) {
@@ -111,7 +112,7 @@ Document decoded_document(const Target& target, const Object& object, bool is_ne
   if (!resource.custom) add_parts(resource, document, allocator);
   if (resource.strategy->set_defaults != nullptr)
     resource.strategy->set_defaults(document, allocator);
-  fit_to_schema(resource, document, allocator);
+  complete(resource, document, allocator);
   return document;
 }
 
@@ -122,15 +123,14 @@ Document typed_document(const ServedResource& resource, const Object& object) {
   Allocator& allocator = document.GetAllocator();
   if (!resource.custom) {
     strip_nulls(document);
-    write_as_typed(resource, document, allocator);
+    if (const auto type = type_of(resource)) write_values(document, *type, allocator);
   }
   set_type(document, resource, allocator);
   return document;
 }
 
 void add_parts(const ServedResource& resource, Document& document, Allocator& allocator) {
-  const api::Resource& type = resource.type;
-  const auto known = api::detail::Type::of_kind(type.group, type.version, type.kind);
+  const auto known = type_of(resource);
   if (!known || known->shape() != api::detail::Shape::kStruct) return;
   for (const char* part : {"spec", "status"}) {
     const auto field = known->field(part);
@@ -139,7 +139,10 @@ void add_parts(const ServedResource& resource, Document& document, Allocator& al
   }
 }
 
-void fit_to_schema(const ServedResource& resource, Document& document, Allocator& allocator) {
+void complete(const ServedResource& resource, Document& document, Allocator& allocator) {
+  if (!resource.custom)
+    api::detail::add_unset_fields(document, resource.type.api_version(), resource.type.kind,
+                                  allocator);
   if (!resource.schema) return;
   prune(document, resource.schema.body());
   set_schema_defaults(document, resource.schema.body(), allocator);
@@ -156,6 +159,23 @@ Object owned(const Target& target, const Object& object, const Object& present) 
     target.fields->update(document, present ? &before : nullptr, document.GetAllocator());
   }
   return Object::from(document);
+}
+
+void check_identity(const Target& target, const Object& wanted) {
+  if (wanted.name().empty()) {
+    throw StatusError::bad_request(fmt::format(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        target.name));
+  }
+  if (wanted.name() != target.name) {
+    throw StatusError::bad_request(
+        fmt::format("the name of the object ({}) does not match the name on the URL ({})",
+                    wanted.name(), target.name));
+  }
+  if (target.resource->type.namespaced && !wanted.ns().empty() && wanted.ns() != target.ns) {
+    throw StatusError::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  }
 }
 
 bool asks(const Target& target, Write::Operation operation) {

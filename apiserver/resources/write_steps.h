@@ -22,8 +22,9 @@ Document typed_document(const ServedResource& resource, const Object& object);
 /// Go they are not pointers.
 void add_parts(const ServedResource& resource, Document& document, Allocator& allocator);
 
-/// Prunes a custom resource and sets its defaults, as its schema says.
-void fit_to_schema(const ServedResource& resource, Document& document, Allocator& allocator);
+/// Adds what is written of built-in kinds even if it is unset. Prunes a custom resource and sets its
+/// defaults, as its schema says.
+void complete(const ServedResource& resource, Document& document, Allocator& allocator);
 
 /// The object after Go's decoder. Removes server-side fields from a new object.
 Object decoded(const Target& target, const Object& object, bool is_new);
@@ -31,6 +32,9 @@ Object decoded(const Target& target, const Object& object, bool is_new);
 /// The decoded object, with the client as the owner of the fields that differ from `present`, which
 /// is empty for a new object.
 Object owned(const Target& target, const Object& object, const Object& present);
+
+/// Throws what the API server answers if the object is not the one of the request's path.
+void check_identity(const Target& target, const Object& wanted);
 
 /// True if admission must be asked about this operation.
 bool asks(const Target& target, Write::Operation operation);

@@ -107,13 +107,6 @@ void csi_driver_row(const Object& object, Cells& cells) {
   cells.age(created(object));
 }
 
-void csi_capacity_row(const Object& object, Cells& cells) {
-  cells.text(object.name());
-  cells.text(object["storageClassName"].as_string());
-  const Value capacity = object["capacity"];
-  cells.text(capacity.exists() ? quantity_text(capacity) : "<unset>");
-}
-
 void config_map_row(const Object& object, Cells& cells) {
   cells.text(object.name());
   cells.number(static_cast<std::int64_t>(object["data"].size() + object["binaryData"].size()));
@@ -137,7 +130,6 @@ AppendRow find_storage_row(std::string_view group, std::string_view plural) {
       {"", "secrets", secret_row},
       {"storage.k8s.io", "csidrivers", csi_driver_row},
       {"storage.k8s.io", "csinodes", csi_node_row},
-      {"storage.k8s.io", "csistoragecapacities", csi_capacity_row},
       {"storage.k8s.io", "storageclasses", storage_class_row},
       {"storage.k8s.io", "volumeattachments", attachment_row},
       {"storage.k8s.io", "volumeattributesclasses", attributes_class_row},

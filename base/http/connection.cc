@@ -299,7 +299,8 @@ Awaitable<void> Connection::answer(Response response, bool head_only, bool chunk
       http_date());
   // An answer without a body has no type either.
   constexpr int kNoContent = 204;
-  const bool nothing = response.status == kNoContent;
+  constexpr int kNotModified = 304;
+  const bool nothing = response.status == kNoContent || response.status == kNotModified;
   if (!nothing) head += fmt::format("Content-Type: {}\r\n", response.content_type);
   for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
   if (!keep_alive_) head += "Connection: close\r\n";

@@ -57,6 +57,31 @@ TEST_F(FieldValidation, WarnsOtherwise) {
   EXPECT_FALSE(ignored.headers.contains("warning"));
 }
 
+TEST_F(FieldValidation, KeepsNoUnknownFields) {
+  const std::string config_maps = "/api/v1/namespaces/default/configmaps";
+  const auto created =
+      http(server_.port(), "POST", config_maps,
+           R"({"metadata":{"name":"c","more":1},"data":{"a":"1"},"more":{"x":1}})");
+  EXPECT_EQ(created.code, 201) << created.body;
+  const auto has_more = [](const HttpAnswer& answer) {
+    const Object object = json(answer.body);
+    return object["more"].exists() || object["metadata"]["more"].exists();
+  };
+  EXPECT_FALSE(has_more(created)) << created.body;
+  const auto patched = http(server_.port(), "PATCH", config_maps + "/c", R"({"more":{"x":1}})",
+                            {{"Content-Type", "application/merge-patch+json"}});
+  EXPECT_EQ(patched.headers.at("warning"), R"(299 - "unknown field \"more\"")");
+  EXPECT_FALSE(has_more(patched)) << patched.body;
+  EXPECT_FALSE(has_more(http(server_.port(), "GET", config_maps + "/c")));
+}
+
+TEST_F(FieldValidation, WarnsOfWhatIsRefusedForAnotherReason) {
+  const auto answer = http(server_.port(), "POST", "/api/v1/namespaces/default/pods",
+                           R"({"metadata":{"name":"p"},"more":1})");
+  EXPECT_EQ(answer.code, 422) << answer.body;
+  EXPECT_EQ(answer.headers.at("warning"), R"(299 - "unknown field \"more\"")");
+}
+
 TEST_F(FieldValidation, LetsMapsHaveAnyNames) {
   const auto answer =
       http(server_.port(), "POST", "/api/v1/namespaces/default/configmaps?fieldValidation=Strict",
@@ -101,6 +126,26 @@ struct Misfit {
   const char* container;
   const char* message;
 };
+
+TEST_F(FieldValidation, MicroTimesHaveSixDigits) {
+  const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+  const auto lease = [&](const std::string& time) {
+    return http(server_.port(), "POST", leases,
+                R"({"metadata":{"generateName":"l-"},"spec":{"renewTime":")" + time + R"("}})");
+  };
+  EXPECT_EQ(lease("2026-01-02T03:04:05.000006Z").code, 201);
+  EXPECT_EQ(lease("2026-01-02T03:04:05.000006+02:00").code, 201);
+  const std::string prefix = R"(Lease in version "v1" cannot be handled as a Lease: parsing time )";
+  EXPECT_EQ(message(lease("2026-01-02T03:04:05Z")),
+            prefix + R"("2026-01-02T03:04:05Z" as "2006-01-02T15:04:05.000000Z07:00": )" +
+                R"(cannot parse "Z" as ".000000")");
+  EXPECT_EQ(message(lease("2026-01-02T03:04:05.123Z")),
+            prefix + R"("2026-01-02T03:04:05.123Z" as "2006-01-02T15:04:05.000000Z07:00": )" +
+                R"(cannot parse ".123Z" as ".000000")");
+  EXPECT_EQ(message(lease("2026-01-02T03:04:05.123456789Z")),
+            prefix + R"("2026-01-02T03:04:05.123456789Z" as "2006-01-02T15:04:05.000000Z07:00": )" +
+                R"(cannot parse "789Z" as "Z07:00")");
+}
 
 class Misfits : public FieldValidation, public testing::WithParamInterface<Misfit> {};
 

@@ -34,9 +34,10 @@ class GarbageCollection : public ClientTest {
                      reference(owner, blocks) + "]}}"));
   }
   static std::string reference(const Object& owner, bool blocks = true) {
-    return R"({"apiVersion":"v1","kind":")" + std::string(owner.kind()) + R"(","name":")" +
-           std::string(owner.name()) + R"(","uid":")" + std::string(owner.uid()) +
-           R"(","blockOwnerDeletion":)" + (blocks ? "true" : "false") + "}";
+    return R"({"apiVersion":")" + std::string(owner.api_version()) + R"(","kind":")" +
+           std::string(owner.kind()) + R"(","name":")" + std::string(owner.name()) +
+           R"(","uid":")" + std::string(owner.uid()) + R"(","blockOwnerDeletion":)" +
+           (blocks ? "true" : "false") + "}";
   }
   bool exists(const api::Resource& resource, const std::string& name) const {
     try {
@@ -64,6 +65,32 @@ TEST_F(GarbageCollection, TakesWhatHasLostItsOwner) {
   EXPECT_FALSE(exists("owner"));
   EXPECT_TRUE(eventually([&] { return !exists("child") && !exists("grandchild"); }));
   EXPECT_TRUE(exists("other"));
+}
+
+TEST_F(GarbageCollection, LeavesThePodsOfAJobUnlessItIsToldTo) {
+  const api::Resource jobs{"batch", "v1", "Job", "jobs", true};
+  const std::string path = "/apis/batch/v1/namespaces/default/jobs/j";
+  const auto create = [&] {
+    const Object job = in(jobs).create(
+        json(R"({"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never",)"
+             R"("containers":[{"name":"c","image":"i"}]}}}})"));
+    create_owned("child", job);
+  };
+  create();
+  const auto answer = http(server_.port(), "DELETE", path);
+  EXPECT_EQ(answer.code, 200) << answer.body;
+  EXPECT_EQ(answer.headers.at("warning"),
+            R"(299 - "child pods are preserved by default when jobs are deleted; set )"
+            R"(propagationPolicy=Background to remove them or set propagationPolicy=Orphan to )"
+            R"(suppress this warning")");
+  EXPECT_TRUE(eventually([&] { return !exists(jobs, "j"); }));
+  const Object child = in(kConfigMaps).get("child");
+  EXPECT_TRUE(child["metadata"]["ownerReferences"].empty());
+  in(kConfigMaps).remove("child");
+  create();
+  const auto background = http(server_.port(), "DELETE", path + "?propagationPolicy=Background");
+  EXPECT_FALSE(background.headers.contains("warning"));
+  EXPECT_TRUE(eventually([&] { return !exists("child"); }));
 }
 
 TEST_F(GarbageCollection, TakesWhatNeverHadTheOwnerThatItNames) {

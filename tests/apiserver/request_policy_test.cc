@@ -186,6 +186,18 @@ TEST_F(Audit, SaysWhoHasDoneWhat) {
   EXPECT_EQ(found[1]["annotations"]["authorization.k8s.io/decision"].as_string(), "forbid");
 }
 
+TEST_F(Audit, NamesRequestsAsTheirAnswersDo) {
+  std::string name;
+  const auto found = events(AuditLevel::kMetadata, [&](Server& server) {
+    name = http(server.port(), "GET", kMaps).headers.at("audit-id");
+    const auto named = http(server.port(), "GET", kMaps, {}, {{"Audit-Id", "mine"}});
+    EXPECT_EQ(named.headers.at("audit-id"), "mine");
+  });
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0]["auditID"].as_string(), name);
+  EXPECT_EQ(found[1]["auditID"].as_string(), "mine");
+}
+
 TEST_F(Audit, ShowsBodiesButNoSecrets) {
   const auto found = events(AuditLevel::kRequest, [](Server& server) {
     const rest::Client client(server.client_config());

@@ -1,0 +1,13 @@
+// Answers that clients may keep.
+#pragma once
+
+#include <string>
+
+#include "lookout/base/http/message.h"
+
+namespace lookout::apiserver::endpoints {
+
+/// Sets the ETag of an answer. If the client has the answer already, it becomes a 304 without a body.
+void set_etag(const http::Request& request, const std::string& hash, http::Response& response);
+
+}  // namespace lookout::apiserver::endpoints
