@@ -136,10 +136,7 @@ class Patcher {
       remove(path);
     } else if (op == "replace") {
       const JsonValue& value = required(operation, "value");
-      JsonValue* at = find(path);
-      if (at == nullptr) fail("replace", path);
-      *at = copy(value);
-      check_depth(path, *at);
+      replace(path, value);
     } else if (op == "move") {
       const std::string_view from = required_text(operation, "from");
       JsonValue moved;
@@ -153,10 +150,12 @@ class Patcher {
     } else if (op == "copy") {
       const std::string_view from = required_text(operation, "from");
       const JsonValue* at = find(from);
-      if (at == nullptr) fail("copy", from);
-      copied_ += size_of(*at);
+      if (at == nullptr && !is_member(from)) fail("copy", from);
+      const JsonValue absent;
+      const JsonValue& copied = at == nullptr ? absent : *at;
+      copied_ += size_of(copied);
       if (copied_ > kMaxPatchCopyBytes) throw PatchError("the patch copies too much");
-      add(path, copy(*at));
+      add(path, copy(copied));
     } else {  // "test"
       const JsonValue* expected = find_member(operation, "value");
       const JsonValue* at = find(path);
@@ -222,6 +221,24 @@ class Patcher {
     } else {
       fail("add", path);
     }
+  }
+
+  /// Whether a path names a member, present or not, of an object that is there.
+  bool is_member(std::string_view path) {
+    const auto tokens = parse_pointer(path);
+    const JsonValue* parent = tokens.empty() ? nullptr : walk(tokens, tokens.size() - 1);
+    return parent != nullptr && parent->IsObject();
+  }
+
+  void replace(std::string_view path, const JsonValue& value) {
+    if (is_member(path)) {
+      add(path, copy(value));
+      return;
+    }
+    JsonValue* at = find(path);
+    if (at == nullptr) fail("replace", path);
+    *at = copy(value);
+    check_depth(path, *at);
   }
 
   static std::optional<SizeType> insertion_index(const std::string& token, SizeType size) {

@@ -332,10 +332,9 @@ resources::DeleteOptions parse_delete_options(const http::Request& request) {
     const Object body = parse(request, error);
     if (!body) throw fail(std::move(error));
     if (!body.kind().empty() && body.kind() != "DeleteOptions") {
-      throw fail(
-          fmt::format("no kind {} is registered for version {} in scheme "
-                      "\"pkg/apis/meta/internalversion/scheme/register.go:27\"",
-                      api::detail::quote(body.kind()), api::detail::quote(body.api_version())));
+      throw fail(fmt::format("no kind {} is registered for version {}",
+                             api::detail::quote(body.kind()),
+                             api::detail::quote(body.api_version())));
     }
     if (const Value grace = body["gracePeriodSeconds"];
         !grace.is_null() && grace.exists() && !grace.to_int()) {

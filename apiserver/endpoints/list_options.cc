@@ -298,8 +298,8 @@ ContinueToken decode_continue(std::string_view token, std::string_view prefix) {
   document.Parse<rapidjson::kParseIterativeFlag>(text.data(), text.size());
   if (document.HasParseError() || !document.IsObject()) throw fail(kBadToken);
   if (const std::string_view version = json::text(document, "v"); version != kTokenVersion) {
-    throw fail(fmt::format("{}: server does not recognize this encoded version {}", kBadToken,
-                           api::detail::quote(version)));
+    throw fail(
+        fmt::format("{}: server does not recognize this encoded version {}", kBadToken, version));
   }
   ContinueToken out;
   out.revision = json::integer(document, "rv", 0);

@@ -150,6 +150,7 @@ resources::Store::Change make_change(Document patch, Apply apply,
     apply(document, *shared);
     try {
       Object patched = Object::from(document);
+      check(present, patched, blamed);
       check_metadata(patched, *resource);
       if (!patched.ns().empty() && !present.ns().empty() && patched.ns() != present.ns()) {
         throw StatusError::bad_request(
@@ -157,7 +158,6 @@ resources::Store::Change make_change(Document patch, Apply apply,
                         "request ({})",
                         patched.ns(), present.ns()));
       }
-      check(present, patched, blamed);
       return patched;
     } catch (const api::DecodeError& e) {
       throw StatusError::bad_request(e.what());
@@ -213,8 +213,9 @@ resources::Store::Change parse_patch(const http::Request& request,
     status.code = 415;
     status.reason = api::reason::kUnsupportedMediaType;
     status.message = fmt::format(
-        "the body of the request was in an unknown format - accepted media types include: {}, {}",
-        kJsonPatch, kMergePatch);
+        "the body of the request was in an unknown format - accepted media types include: {}, {}, "
+        "{}",
+        kJsonPatch, kMergePatch, kApplyPatch);
     throw StatusError(std::move(status));
   }
   throw StatusError::generic(415, "", "", "", "", "415: Unsupported Media Type", 0, false);

@@ -327,6 +327,14 @@ void default_cron_job(Value& cron_job, Allocator& allocator) {
   if (job_spec != nullptr && job_spec->IsObject()) default_template(*job_spec, allocator);
 }
 
+bool is_externally_accessible(const Value& spec) {
+  const std::string_view type = json::text(spec, "type");
+  const Value* addresses = json::find(spec, "externalIPs");
+  return type == "NodePort" || type == "LoadBalancer" ||
+         (type == "ClusterIP" && addresses != nullptr && addresses->IsArray() &&
+          !addresses->Empty());
+}
+
 void default_service(Value& service, Allocator& allocator) {
   Value* spec = json::find(service, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
@@ -339,7 +347,7 @@ void default_service(Value& service, Allocator& allocator) {
   }
   json::set_default(*spec, "type", "ClusterIP", allocator);
   const std::string type(json::text(*spec, "type"));
-  if (type == "NodePort" || type == "LoadBalancer")
+  if (is_externally_accessible(*spec))
     json::set_default(*spec, "externalTrafficPolicy", "Cluster", allocator);
   if (type == "LoadBalancer")
     set_if_absent(*spec, "allocateLoadBalancerNodePorts", true, allocator);
@@ -382,10 +390,39 @@ void default_secret(Value& secret, Allocator& allocator) {
   json::erase(secret, "stringData");
 }
 
+/// A policy of scaling: so many pods, or percent of them, in 15 seconds.
+Value scaling_policy(std::string_view type, int value, Allocator& allocator) {
+  constexpr int kPeriod = 15;
+  Value policy = object();
+  json::set(policy, "type", type, allocator);
+  json::set(policy, "value", Value(value), allocator);
+  json::set(policy, "periodSeconds", Value(kPeriod), allocator);
+  return policy;
+}
+
+/// The rules of an autoscaler that has some.
+void default_behavior(Value& spec, Allocator& allocator) {
+  constexpr int kPods = 4;
+  constexpr int kAll = 100;
+  Value* behavior = json::find(spec, "behavior");
+  if (behavior == nullptr || !behavior->IsObject()) return;
+  for (const std::string_view direction : {"scaleUp", "scaleDown"}) {
+    const bool up = direction == "scaleUp";
+    Value& rules = json::child(*behavior, direction, allocator);
+    json::set_default(rules, "selectPolicy", "Max", allocator);
+    if (up) json::set_default(rules, "stabilizationWindowSeconds", Value(0), allocator);
+    Value policies = array();
+    if (up) policies.PushBack(scaling_policy("Pods", kPods, allocator), allocator);
+    policies.PushBack(scaling_policy("Percent", kAll, allocator), allocator);
+    json::set_default(rules, "policies", std::move(policies), allocator);
+  }
+}
+
 void default_autoscaler(Value& autoscaler, Allocator& allocator) {
   Value* spec = json::find(autoscaler, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
   json::set_default(*spec, "minReplicas", Value(1), allocator);
+  default_behavior(*spec, allocator);
   // Without a measure it is the CPU.
   constexpr int kPercent = 80;
   if (json::text(autoscaler, "apiVersion") == "autoscaling/v1") {

@@ -320,7 +320,8 @@ void prepare_service_update(Value& service, const Value& old_service, Allocator&
       json::set(port, "nodePort", Value(before), allocator);
     if (!has_ports(type) && wanted == before) json::erase(port, "nodePort");
   });
-  if (has_ports(old_type) && !has_ports(type) && same("externalTrafficPolicy"))
+  if (is_externally_accessible(old) && !is_externally_accessible(spec) &&
+      same("externalTrafficPolicy"))
     json::erase(spec, "externalTrafficPolicy");
   if (old_type == "LoadBalancer" && type != "LoadBalancer") {
     for (const char* field :

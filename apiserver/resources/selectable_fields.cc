@@ -132,7 +132,7 @@ constexpr std::array<FieldsOfResource, 11> kFields = {{
     {"", "replicationcontrollers", true, kUnsupported, replication_controller_fields},
     {"", "events", true, kUnsupported, event_fields},
     {"events.k8s.io", "events", true, kUnsupported, new_event_fields},
-    {"batch", "jobs", true, "field label \"{}\" not supported for batchv1.Job", job_fields},
+    {"batch", "jobs", true, "field label \"{}\" not supported for Job", job_fields},
     {"certificates.k8s.io", "certificatesigningrequests", false, kUnsupported,
      signing_request_fields},
     {"resource.k8s.io", "resourceslices", false,

@@ -40,6 +40,9 @@ void default_admission_policy(json::Value& object, json::Allocator& allocator);
 void default_admission_policy_binding(json::Value& object, json::Allocator& allocator);
 void default_custom_resource_definition(json::Value& object, json::Allocator& allocator);
 
+/// Whether a service (its spec) can be reached from outside of the cluster.
+bool is_externally_accessible(const json::Value& spec);
+
 // prepare.cc
 void prepare_pod_update(json::Value& object, const json::Value& old, json::Allocator& allocator);
 void prepare_pod(json::Value& object, json::Allocator& allocator);

@@ -112,7 +112,7 @@ class Store::ChangeOfObject {
       if (resource_.strategy->unconditional_update) return;
       throw StatusError::invalid(
           resource_.type.group, resource_.type.plural, target_.name,
-          {{"FieldValueInvalid", "Invalid value: 0x0: must be specified for an update",
+          {{"FieldValueInvalid", "Invalid value: 0: must be specified for an update",
             "metadata.resourceVersion"}});
     }
     if (version == present.resource_version()) return;

@@ -7,12 +7,14 @@
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <openssl/sha.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
@@ -527,9 +529,12 @@ void let_openssl_draw() {
   static const RAND_METHOD kMethod{nullptr, &fill_for_openssl, nullptr,
                                    nullptr, &fill_for_openssl, &always_ready};
   RAND_set_rand_method(&kMethod);
-  // OpenSSL sets itself up with the first key, with locks: that must not be part of the first
-  // world's trace.
+  // OpenSSL sets itself up with the first key, and looks up a hash when it is first used, with
+  // locks: that must not be part of the first world's trace.
   EVP_PKEY_free(EVP_EC_gen("P-256"));
+  std::array<unsigned char, SHA512_DIGEST_LENGTH> hash{};
+  SHA256(hash.data(), 0, hash.data());
+  SHA512(hash.data(), 0, hash.data());
 }
 
 }  // namespace lookout::sim

@@ -189,7 +189,7 @@ TEST_F(CreateAndUpdate, SomeKindsDemandAVersion) {
   EXPECT_EQ(status.code, 422);
   EXPECT_EQ(status.message,
             "leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: "
-            "0x0: must be specified for an update");
+            "0: must be specified for an update");
 }
 
 TEST_F(CreateAndUpdate, SomeKindsAreCreatedByAnUpdate) {

@@ -151,11 +151,8 @@ std::vector<Kind> kinds() {
          return fmt::format(R"(,"spec":{{"publishNotReadyAddresses":{}}})", dice.one_in(2));
        },
        service,
-       [](Dice& dice) {
-         return fmt::format(
-             R"({{"status":{{"loadBalancer":{{"ingress":[{{"ip":"192.0.2.{}"}}]}}}}}})",
-             dice.below(3));
-       }},
+       // (Since 1.30 only load balancers may have a status.)
+       nullptr},
   };
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <mutex>
-#include <set>
 #include <utility>
 
 #include "apiserver/storage/revision.h"
@@ -121,12 +120,12 @@ class Store::OpenWatches {
  public:
   void add(Watch* watch) {
     const std::lock_guard lock(mutex_);
-    watches_.insert(watch);
+    watches_.push_back(watch);
     if (closed_) watch->cancel();
   }
   void remove(Watch* watch) {
     const std::lock_guard lock(mutex_);
-    watches_.erase(watch);
+    std::erase(watches_, watch);
   }
   void close() {
     const std::lock_guard lock(mutex_);
@@ -137,7 +136,7 @@ class Store::OpenWatches {
  private:
   std::mutex mutex_;
   bool closed_ = false;
-  std::set<Watch*> watches_;
+  std::vector<Watch*> watches_;  // the oldest first: they are ended in this order
 };
 
 class Store::CountedWatch final : public FeedingWatch {
