@@ -126,7 +126,7 @@ TEST_F(Lists, TokensAreForTheirOwnCollection) {
             "invalid continue token: continue key is not valid: ../kube-system/x");
   EXPECT_EQ(message(R"({"v":"meta.k8s.io/v2","rv":1,"start":"x"})"),
             "invalid continue token: continue key is not valid: server does not recognize this "
-            "encoded version \"meta.k8s.io/v2\"");
+            "encoded version meta.k8s.io/v2");
   EXPECT_EQ(message(R"({"v":"meta.k8s.io/v1","start":"x"})"),
             "invalid continue token: continue key is not valid: incorrect encoded start "
             "resourceVersion (version meta.k8s.io/v1)");

@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongPatch{kStrategic, R"({"spec":{"replicas":-1}})", 422, "spec.replicas"},
         WrongPatch{kStrategic, R"({"metadata":{"name":"other"}})", 400, "other"},
         WrongPatch{kMerge, "[]", 400, "cannot unmarshal array"},
-        WrongPatch{kMerge, R"({"spec":5})", 400, ""},
+        WrongPatch{kMerge, R"({"spec":5})", 422, "of type v1.DeploymentSpec"},
         WrongPatch{kJson, "{}", 400, "cannot unmarshal object"},
         WrongPatch{kJson, R"([{"op":"remove","path":"/none"}])", 422, ""},
         WrongPatch{kJson, R"([{"op":"spam","path":"/spec"}])", 400, "spam"},

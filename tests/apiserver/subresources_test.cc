@@ -73,7 +73,7 @@ TEST_F(Subresources, BrokenPatchesAreRefused) {
   EXPECT_EQ(
       call("PATCH", path, R"({"metadata":{"labels":{"a":1}}})", "application/merge-patch+json")
           .code,
-      400);
+      422);
 }
 
 TEST_F(Subresources, ScaleShowsAndSetsTheReplicas) {
