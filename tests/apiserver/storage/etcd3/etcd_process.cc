@@ -3,14 +3,41 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <iostream>
-#include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "tests/support/eventually.h"
 
 namespace lookout::test {
+
+namespace {
+
+/// The number behind `name` in a text; 0 if there is none.
+std::uint64_t number_behind(std::string_view text, std::string_view name) {
+  std::uint64_t out = 0;
+  const std::size_t at = text.find(name);
+  if (at != std::string_view::npos)
+    std::from_chars(text.data() + at + name.size(), text.data() + text.size(), out);
+  return out;
+}
+
+/// How an etcd is told how often watches hear of its progress: 3.6 has another name for it, and 3.7
+/// no longer the old one.
+const std::string& progress_flag() {
+  static const std::string flag = [] {
+    const std::string version = run_command({"etcd", "--version"}).output;
+    const bool old = version.find("Version: 3.4.") != std::string::npos ||
+                     version.find("Version: 3.5.") != std::string::npos;
+    return fmt::format("--{}watch-progress-notify-interval", old ? "experimental-" : "");
+  }();
+  return flag;
+}
+
+}  // namespace
 
 bool etcd_is_there() {
   if (!find_program("etcd").empty() && !find_program("etcdctl").empty()) return true;
@@ -72,8 +99,7 @@ void EtcdCluster::restart(std::size_t index) {
       "--listen-peer-urls", fmt::format("http://127.0.0.1:{}", member.peer_port),
       "--initial-advertise-peer-urls", peer_url(index), "--initial-cluster", initial_cluster(),
       // Elections that do not take long.
-      "--heartbeat-interval", "50", "--election-timeout", "400",
-      "--experimental-watch-progress-notify-interval", "200ms"};
+      "--heartbeat-interval", "50", "--election-timeout", "400", progress_flag(), "200ms"};
   command.insert(command.end(), options_.flags.begin(), options_.flags.end());
   member.process.emplace(command, dir_ / (member.name + ".log"));
   if (network_) network_->set_process(index, member.process->pid());
@@ -87,16 +113,18 @@ std::string EtcdCluster::save_snapshot(std::size_t member) const {
 }
 
 void EtcdCluster::restore(const std::string& snapshot) {
+  // etcdctl has it up to 3.5.
+  const char* const program = find_program("etcdutl").empty() ? "etcdctl" : "etcdutl";
   for (std::size_t i = 0; i < members_.size(); ++i) kill(i);
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const auto data = dir_ / members_[i].name;
     std::filesystem::remove_all(data);
     const auto restored =
-        run_command({"env", "ETCDCTL_API=3", "etcdctl", "snapshot", "restore", snapshot, "--name",
+        run_command({"env", "ETCDCTL_API=3", program, "snapshot", "restore", snapshot, "--name",
                      members_[i].name, "--data-dir", data.string(), "--initial-advertise-peer-urls",
                      peer_url(i), "--initial-cluster", initial_cluster()},
                     true);
-    if (restored.status != 0) throw std::runtime_error("etcdctl: " + restored.output);
+    if (restored.status != 0) throw std::runtime_error(program + (": " + restored.output));
   }
   for (std::size_t i = 0; i < members_.size(); ++i) restart(i);
   wait_until_ready();
@@ -141,11 +169,9 @@ void EtcdCluster::wait_until_ready() const {
 std::size_t EtcdCluster::leader() const {
   std::size_t leader = 0;
   const auto leads = [&](std::size_t member) {
-    // "endpoint, ID, version, size, is leader, ...", or why there is none of it.
-    std::istringstream line(etcdctl({"endpoint", "status"}, member));
-    std::string field;
-    for (int number = 0; number < 5; ++number) std::getline(line, field, ',');
-    return line && field == " true";
+    const std::string status = etcdctl({"endpoint", "status", "--write-out=fields"}, member);
+    const std::uint64_t id = number_behind(status, "\"MemberID\" : ");
+    return id != 0 && id == number_behind(status, "\"Leader\" : ");
   };
   const bool found = eventually([&] {
     for (leader = 0; leader < members_.size(); ++leader) {
