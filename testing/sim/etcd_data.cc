@@ -51,12 +51,12 @@ EtcdError future() {
 }
 EtcdError no_lease() { return {EtcdError::kNotFound, "etcdserver: requested lease not found"}; }
 
-Proto proto_of(const KeyValue& kv, bool with_value = true) {
+Proto proto_of(const KeyValue& kv, bool with_value = true, bool with_lease = true) {
   Proto out;
   out.bytes(1, kv.key).number(2, kv.create_revision).number(3, kv.mod_revision);
   out.number(4, static_cast<std::uint64_t>(kv.version));
   if (with_value) out.bytes(5, kv.value);
-  return out.number(6, static_cast<std::uint64_t>(kv.lease));
+  return out.number(6, with_lease ? static_cast<std::uint64_t>(kv.lease) : 0);
 }
 
 std::int64_t signed_in(std::string_view message, std::uint64_t field) {
@@ -132,13 +132,28 @@ bool EtcdRange::contains(std::string_view other) const {
   return other >= key && (end == std::string_view("\0", 1) || other < end);
 }
 
-bool keeps_last_deletion(std::string_view version) {
+namespace {
+
+std::array<unsigned, 3> numbers_of(std::string_view version) {
   std::array<unsigned, 3> parts{};
   for (unsigned& part : parts) {
     const auto read = std::from_chars(version.data(), version.data() + version.size(), part);
     version.remove_prefix(static_cast<std::size_t>(read.ptr - version.data()));
     if (version.starts_with('.')) version.remove_prefix(1);
   }
+  return parts;
+}
+
+/// Whether a range of keys without their values has their leases.
+bool has_leases_of_keys(std::string_view version) {
+  constexpr std::array<unsigned, 3> kIn38 = {3, 8, 0};
+  return numbers_of(version) < kIn38;
+}
+
+}  // namespace
+
+bool keeps_last_deletion(std::string_view version) {
+  const std::array<unsigned, 3> parts = numbers_of(version);
   constexpr std::array<unsigned, 3> kIn34 = {3, 4, 34};
   constexpr std::array<unsigned, 3> kIn35 = {3, 5, 16};
   constexpr std::array<unsigned, 3> k35 = {3, 5, 0};
@@ -209,7 +224,8 @@ std::string EtcdData::range_at(std::string_view request, Revision now, std::uint
   const bool more = limit != 0 && found.size() > limit;
   if (more) found.resize(limit);
   const bool with_values = number_in(request, range_field::kKeysOnly) == 0;
-  for (const KeyValue* kv : found) out.message(2, proto_of(*kv, with_values));
+  const bool with_leases = with_values || has_leases_of_keys(options_.version);
+  for (const KeyValue* kv : found) out.message(2, proto_of(*kv, with_values, with_leases));
   return out.number(3, more ? 1 : 0).number(4, count).text();
 }
 
