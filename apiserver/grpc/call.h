@@ -75,7 +75,7 @@ class CallState {
   /// Moves the bytes that have been received into `bytes`; it is empty if there are none. Throws
   /// TransportError.
   Taken take(std::string& bytes);
-  Awaitable<void> wait() { return event_.wait(request.deadline); }
+  Awaitable<void> wait(std::chrono::steady_clock::time_point until) { return event_.wait(until); }
   /// False if the call has ended or has been cancelled before.
   bool cancel();
   Status status() const;

@@ -110,7 +110,8 @@ Call::Call(std::shared_ptr<Channel> channel, std::shared_ptr<CallState> state)
 
 Call::~Call() { cancel(); }
 
-Awaitable<std::string> Call::read(std::string reuse) {
+Awaitable<std::string> Call::read(std::string reuse, std::chrono::steady_clock::time_point until) {
+  until = std::min(until, state_->request.deadline);
   for (;;) {
     const CallState::Taken taken = state_->take(reuse);
     if (taken.consumed != 0) {
@@ -119,11 +120,11 @@ Awaitable<std::string> Call::read(std::string reuse) {
       });
     }
     if (taken.end || !reuse.empty()) co_return std::move(reuse);
-    if (std::chrono::steady_clock::now() >= state_->request.deadline) {
+    if (std::chrono::steady_clock::now() >= until) {
       cancel();
       throw state_->timeout();
     }
-    co_await state_->wait();
+    co_await state_->wait(until);
   }
 }
 

@@ -30,10 +30,12 @@ class Call {
   /// Waits for the next bytes of the answer: messages, each behind its head (kMessageHead). Empty
   /// at the end, when status() is known. Throws rest::TransportError:
   ///   - kRefused, kUnreachable: the server has not begun the call, and will not;
-  ///   - kTimeout: the deadline has passed;
+  ///   - kTimeout: the deadline has passed, or `until`;
   ///   - kBroken: the connection broke, or the server was silent for too long.
   /// `reuse` is memory for the result; the caller may pass the previous result.
-  Awaitable<std::string> read(std::string reuse = {});
+  Awaitable<std::string> read(
+      std::string reuse = {},
+      std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max());
   Status status() const { return state_->status(); }
 
   /// Sends another message of a streaming call whose answer has begun.

@@ -23,6 +23,8 @@ using rest::TransportError;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPause{100};
+// A member may have been replaced by a newer one by then.
+constexpr std::chrono::minutes kStreamsAgain{10};
 
 /// The client certificate, which follows its files when they change; null if there is none. Throws if
 /// the files cannot be used now.
@@ -115,7 +117,10 @@ Member Client::connect(std::string url) {
   return std::make_shared<grpc::Channel>(context_, std::move(server));
 }
 
-void Client::shutdown() { members_.shutdown(); }
+void Client::shutdown() {
+  closing_.request_stop();
+  members_.shutdown();
+}
 
 void Client::spawn(boost::asio::any_io_executor executor, Awaitable<void> task) {
   {
@@ -142,6 +147,17 @@ void Client::wait_for_tasks() {
 Lineage Client::lineage() const {
   const std::lock_guard lock(mutex_);
   return {lineage_.load(std::memory_order_relaxed), lineage_ends_.get_token()};
+}
+
+bool Client::may_stream(const Member& member) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = no_streams_.find(member->url());
+  return found == no_streams_.end() || steady_clock::now() >= found->second;
+}
+
+void Client::has_no_streams(const Member& member) {
+  const std::lock_guard lock(mutex_);
+  no_streams_[member->url()] = steady_clock::now() + kStreamsAgain;
 }
 
 Seen Client::seen() const {

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -165,8 +166,11 @@ class Client : public std::enable_shared_from_this<Client> {
 
   /// Cuts off all requests; later ones fail at once.
   void shutdown();
+  /// Stopped by shutdown().
+  std::stop_token closing() const { return closing_.get_token(); }
 
  private:
+  friend class RangeStream;
   friend class WatchConnection;
 
   enum class Kind { kRead, kWrite };
@@ -200,6 +204,10 @@ class Client : public std::enable_shared_from_this<Client> {
   Awaitable<std::string> token(Member member, std::string refused);
   void forget_token(const std::string& token);
 
+  /// Whether a member may have streams of ranges: not soon after it said that it has none.
+  bool may_stream(const Member& member) const;
+  void has_no_streams(const Member& member);
+
   Seen seen() const;
   /// Records the history in an answer; `revision` is 0 if it may lag behind.
   void observe(std::uint64_t cluster_id, Revision revision, const Seen& before);
@@ -216,8 +224,10 @@ class Client : public std::enable_shared_from_this<Client> {
   std::uint64_t cluster_id_ = 0;
   Revision newest_ = 0;
   std::stop_source lineage_ends_;
+  std::map<std::string, std::chrono::steady_clock::time_point> no_streams_;  // until when, by URL
   std::size_t tasks_ = 0;
   std::condition_variable no_tasks_;
+  std::stop_source closing_;
 };
 
 /// Whether an etcd of that version ("3.5.16") keeps notifications of progress behind the events

@@ -87,6 +87,7 @@ namespace lease_field {
 constexpr std::uint64_t kId = 2, kTtl = 3;
 }
 constexpr std::uint64_t kHeader = 1;  // of every answer
+constexpr std::uint64_t kPart = 1;    // of a stream of ranges
 constexpr std::uint64_t kPreviousOfPut = 2;
 constexpr std::uint64_t kPreviousOfDelete = 3;
 constexpr std::uint64_t kTokenField = 2;
@@ -212,7 +213,7 @@ bool MessageReader::read_bytes(std::string_view& bytes, std::uint64_t field, std
   Level& level = levels_.back();
   if (size > level.left - head) return fail("a field is longer than its message");
   const Content content = content_of(field);
-  if (content == Content::kUnknown || content == Content::kOperation) {
+  if (content == Content::kUnknown || content == Content::kOperation || content == Content::kPart) {
     level.left -= head + size;
     bytes.remove_prefix(head);
     if (content == Content::kUnknown) {
@@ -234,7 +235,7 @@ bool MessageReader::read_bytes(std::string_view& bytes, std::uint64_t field, std
 }
 
 bool MessageReader::enter(std::uint64_t field, std::uint64_t size) {
-  Place place = Place::kOperation;
+  Place place = kind_ == AnswerKind::kRangeStream ? Place::kPart : Place::kOperation;
   if (levels_.back().place == Place::kOperation) {
     place = field == operation_field::kRange ? Place::kRangeInTxn
             : field == operation_field::kPut ? Place::kPutInTxn
@@ -252,12 +253,15 @@ MessageReader::Content MessageReader::content_of(std::uint64_t field) const {
   };
   if (place == Place::kOperation)
     return field <= operation_field::kDelete ? Content::kOperation : Content::kUnknown;
-  if (is(AnswerKind::kRange, Place::kRangeInTxn) && field == range_field::kKvs)
+  if ((is(AnswerKind::kRange, Place::kRangeInTxn) || place == Place::kPart) &&
+      field == range_field::kKvs)
     return Content::kKeyValue;
   if (is(AnswerKind::kPut, Place::kPutInTxn) && field == kPreviousOfPut) return Content::kKeyValue;
   if (is(AnswerKind::kDelete, Place::kDeleteInTxn) && field == kPreviousOfDelete)
     return Content::kKeyValue;
-  if (place != Place::kAnswer) return Content::kUnknown;
+  if (place == Place::kAnswer && kind_ == AnswerKind::kRangeStream)
+    return field == kPart ? Content::kPart : Content::kUnknown;
+  if (place != Place::kAnswer && place != Place::kPart) return Content::kUnknown;
   if (field == kHeader) return Content::kHeader;
   switch (kind_) {
     case AnswerKind::kTxn:
@@ -302,9 +306,10 @@ void MessageReader::take(Content content, std::string_view bytes) {
 
 void MessageReader::number(std::uint64_t field, std::uint64_t value) {
   const Place place = levels_.back().place;
-  if (place != Place::kAnswer) return;
+  if (place != (kind_ == AnswerKind::kRangeStream ? Place::kPart : Place::kAnswer)) return;
   switch (kind_) {
     case AnswerKind::kRange:
+    case AnswerKind::kRangeStream:
       if (field == range_field::kMore) message_.more = value != 0;
       if (field == range_field::kCount) message_.count = static_cast<std::int64_t>(value);
       return;

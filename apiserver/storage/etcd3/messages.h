@@ -29,6 +29,7 @@ class EtcdError : public Error {
     kResourceExhausted = 8,
     kFailedPrecondition = 9,
     kOutOfRange = 11,
+    kUnimplemented = 12,
     kInternal = 13,
     kUnavailable = 14,
     kUnauthenticated = 16
@@ -106,6 +107,7 @@ struct Message {
 /// The kinds of answers. Their fields have numbers, and the same number means something else in each.
 enum class AnswerKind {
   kRange,
+  kRangeStream,  ///< parts of an answer to a range
   kPut,
   kDelete,
   kTxn,
@@ -146,9 +148,9 @@ class MessageReader {
 
  private:
   /// Which message a field belongs to.
-  enum class Place { kAnswer, kOperation, kRangeInTxn, kPutInTxn, kDeleteInTxn };
+  enum class Place { kAnswer, kPart, kOperation, kRangeInTxn, kPutInTxn, kDeleteInTxn };
   /// The content of a field of bytes.
-  enum class Content { kUnknown, kHeader, kKeyValue, kEvent, kOperation, kText, kMember };
+  enum class Content { kUnknown, kHeader, kKeyValue, kEvent, kPart, kOperation, kText, kMember };
   struct Level {
     Place place;
     std::uint64_t left;  // bytes of it that have not been read

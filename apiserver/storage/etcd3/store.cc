@@ -70,7 +70,7 @@ class Store::ObjectPages {
  public:
   ObjectPages(Store& store, std::string start, std::string end, Revision revision)
       : context_(*store.context_),
-        pages_(store.pages_of(std::move(start), std::move(end), revision)) {}
+        pages_(store.pages_of(std::move(start), std::move(end), revision, true)) {}
 
   Revision revision() const { return pages_.revision(); }
   std::size_t fetched() const { return fetched_; }
@@ -237,11 +237,18 @@ Awaitable<RangeResponse> Store::range(const char* operation, RangeRequest reques
   return measured(*context_, operation, context_->client->range(std::move(request)), whole, asked);
 }
 
-RangePages Store::pages_of(std::string start, std::string end, Revision revision) {
+RangePages Store::pages_of(std::string start, std::string end, Revision revision, bool stream) {
   const auto ask = [this](RangeRequest request) {
     return range("list", std::move(request), context_->prefix);
   };
-  return {ask, std::move(start), std::move(end), revision};
+  RangePages::Open open;
+  if (stream) {
+    open = [this](RangeRequest request, boost::asio::any_io_executor reader) {
+      return RangeStream::open(context_->client, std::move(request), std::move(reader),
+                               context_->metrics);
+    };
+  }
+  return {ask, std::move(open), std::move(start), std::move(end), revision};
 }
 
 Awaitable<TxnResponse> Store::txn(const char* operation, std::string request,
@@ -339,7 +346,7 @@ Awaitable<ListResult> Store::list(std::string key, bool recursive, ListOptions o
   std::vector<api::Object> page;
   std::size_t chunk = options.limit;
   ListResult result;
-  RangePages ranges = pages_of(std::move(start), end, at);
+  RangePages ranges = pages_of(std::move(start), end, at, false);
   while (ranges.more() && page.size() < options.limit) {
     RangeResponse answer = co_await ranges.next(chunk);
     fetched += answer.kvs.size();

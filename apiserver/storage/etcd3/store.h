@@ -92,7 +92,7 @@ class Store final : public Interface {
   // With the name of the operation for metrics.
   Awaitable<RangeResponse> range(const char* operation, RangeRequest request,
                                  const std::string& whole);
-  RangePages pages_of(std::string start, std::string end, Revision revision);
+  RangePages pages_of(std::string start, std::string end, Revision revision, bool stream);
   Awaitable<TxnResponse> txn(const char* operation, std::string request, const std::string& whole);
   std::string checked_key(const std::string& key) const;
 

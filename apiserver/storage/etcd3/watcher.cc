@@ -261,7 +261,10 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     const auto ask = [this](RangeRequest request) {
       return context_->client->range(std::move(request));
     };
-    RangePages pages(ask, spec_.key, range_end_, spec_.revision);
+    const auto open = [this](RangeRequest request, asio::any_io_executor reader) {
+      return RangeStream::open(context_->client, std::move(request), std::move(reader), nullptr);
+    };
+    RangePages pages(ask, open, spec_.key, range_end_, spec_.revision);
     const std::size_t limit = spec_.recursive ? kInitialPage : 0;
     while (pages.more() && !stop_.stop_requested()) {
       RangeResponse page = co_await pages.next(limit);

@@ -66,6 +66,27 @@ TEST_P(MessagesTest, ARange) {
   EXPECT_TRUE(got.messages[0].more);
 }
 
+TEST_P(MessagesTest, ARangeInParts) {
+  Proto first;
+  first.message(2, test::key_value("/a", "hello", 5, 2));
+  Proto last;
+  last.message(1, header()).message(2, test::key_value("/b", "you", 6, 6)).number(4, 2);
+  const Read got = read(AnswerKind::kRangeStream,
+                        framed(Proto().message(1, first).text()) +
+                            framed(Proto().message(1, last).bytes(9, "unknown").text()),
+                        GetParam());
+  ASSERT_TRUE(got.good) << got.error;
+  EXPECT_TRUE(got.complete);
+  ASSERT_EQ(got.kvs.size(), 2u);
+  EXPECT_EQ(got.kvs[0].value, "hello");
+  EXPECT_EQ(got.kvs[1].key, "/b");
+  ASSERT_EQ(got.messages.size(), 2u);
+  EXPECT_EQ(got.messages[0].revision, 0u);
+  EXPECT_EQ(got.messages[1].revision, 7u);
+  EXPECT_EQ(got.messages[1].count, 2);
+  EXPECT_FALSE(got.messages[1].more);
+}
+
 TEST_P(MessagesTest, ATransactionGivesItsOwnRevisionAndWhatIsThere) {
   Proto range;
   range.message(1, test::header(8)).message(2, test::key_value("/a", "x", 2, 2)).number(4, 1);

@@ -115,12 +115,13 @@ class ListTest : public EtcdStoreTest {
     }
   }
 
-  /// A list, and what happens before each of its pages but the first.
+  /// A list, and what happens before each of its pages but the first, and before a stream of them.
   StorageClient::Page list(const std::function<void()>& before_next_page,
                            ListOptions options = {}) {
     const test::GrpcServer between([&](test::GrpcCall& call) {
       const std::string request = call.message().value_or("");
-      if (call.path() == "/etcdserverpb.KV/Range" && !test::bytes_of(request, 2).empty()) {
+      if (call.path().starts_with("/etcdserverpb.KV/Range") &&
+          !test::bytes_of(request, 2).empty()) {
         const bool first = test::bytes_of(request, 1) == prefix_ + "/pods/n/";
         if (first) ++begun_;
         if (!first) before_next_page();
@@ -154,12 +155,13 @@ class ListTest : public EtcdStoreTest {
   }
 
   void forget_the_past() {
-    pods()->create("n/q" + std::to_string(begun_), pod("q"));
+    pods()->create("n/q" + std::to_string(++forgotten_), pod("q"));
     auto& etcd = pods().etcd();
     etcd.run(etcd->compact(pods()->current_revision()));
   }
 
   std::atomic<int> begun_{0};
+  std::atomic<int> forgotten_{0};
 };
 
 TEST_P(ListTest, OfManyPagesShowsOneMoment) {
