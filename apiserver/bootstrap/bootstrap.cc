@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/this_coro.hpp>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "apiserver/controllers/beside.h"
 #include "apiserver/json.h"
 #include "lookout/api/status.h"
+#include "lookout/base/async_event.h"
 
 namespace lookout::apiserver::bootstrap {
 namespace {
@@ -19,9 +22,13 @@ namespace {
 using api::Object;
 using json::Value;
 using resources::Target;
+using std::chrono::steady_clock;
 
 /// A storage may need a while for each object.
 constexpr std::size_t kAtOnce = 16;
+/// For what another server is about to create.
+constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::milliseconds kPause{50};
 
 /// `present`, with the elements of `wanted` that it lacks appended.
 Object with_missing(const Object& present, const Object& wanted, const char* list) {
@@ -64,6 +71,23 @@ Awaitable<bool> create_once(const controllers::Context& context, Target target, 
   co_return false;
 }
 
+/// The same for an object that takes something which only one can have: another server may have
+/// taken it for the same object, and be about to create that.
+Awaitable<void> create_once_somewhere(const controllers::Context& context, Target target,
+                                      Object object) {
+  const auto until = steady_clock::now() + kPatience;
+  AsyncEvent bell(co_await boost::asio::this_coro::executor);
+  for (;;) {
+    try {
+      co_await create_once(context, target, object);
+      co_return;
+    } catch (const api::StatusError& e) {
+      if (!api::is_invalid(e) || steady_clock::now() >= until) throw;
+    }
+    co_await bell.wait(steady_clock::now() + kPause);
+  }
+}
+
 Target target_of(const controllers::Context& context, std::string_view group,
                  std::string_view plural, const Object& object) {
   Target target;
@@ -102,7 +126,7 @@ Awaitable<void> create_kubernetes_service(const controllers::Context& context, s
                   R"("spec":{{"type":"ClusterIP","clusterIP":"{}","sessionAffinity":"None",)"
                   R"("ports":[{{"name":"{}","protocol":"TCP","port":{},"targetPort":{}}}]}}}})",
                   ip, name, tls ? 443 : 80, port));
-  co_await create_once(context, target_of(context, "", "services", service), service);
+  co_await create_once_somewhere(context, target_of(context, "", "services", service), service);
   const Object slice = Object::parse(
       fmt::format(R"({{"metadata":{{"name":"kubernetes","namespace":"default",)"
                   R"("labels":{{"kubernetes.io/service-name":"kubernetes"}}}},"addressType":"{}",)"

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <exception>
+#include <thread>
+
 #include "lookout/informer/shared_informer_factory.h"
 #include "lookout/k8s/core/v1.h"
 #include "tests/apiserver/storage/etcd3/etcd_process.h"
@@ -99,6 +102,25 @@ TEST_F(EtcdServeTest, AnInformerOfOneServerSeesWhatIsWrittenThroughAnother) {
               testing::AllOf(HasSubstr("/registry/configmaps/default/m1\n"),
                              HasSubstr("/registry/namespaces/default\n"),
                              HasSubstr("/registry/example.com/tabs/default/t\n")));
+}
+
+TEST_F(EtcdServeTest, ServersMayStartTogether) {
+  for (int i = 0; i < 3; ++i) {
+    test::EtcdCluster etcd;
+    // Each creates what an empty cluster needs, or leaves it to the other.
+    const auto serve = [&] {
+      try {
+        const test::ServeProcess one(environment_, flags(etcd));
+        const auto services = client_of(one).resource<k8s::core::v1::Service>("default");
+        EXPECT_EQ(services.get("kubernetes").name(), "kubernetes");
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << e.what();
+      }
+    };
+    std::thread beside(serve);
+    serve();
+    beside.join();
+  }
 }
 
 TEST_F(EtcdServeTest, AnInformerGoesOnWhileMembersAreKilled) {
