@@ -174,7 +174,8 @@ void Client::observe(std::uint64_t cluster_id, Revision revision, const Seen& be
     if (before.lineage != lineage_.load(std::memory_order_relaxed)) return;
     if (cluster_id != 0 && cluster_id_ != 0 && cluster_id != cluster_id_) {
       why = fmt::format("it is the cluster {:x} and was {:x}", cluster_id, cluster_id_);
-    } else if (revision != 0 && revision < before.revision) {
+    } else if (cluster_id != 0 && revision != 0 && revision < before.revision) {
+      // (kine has no cluster ID, and its answers may be older than those before.)
       why = fmt::format("it is at revision {} and was at {}", revision, before.revision);
     }
     if (cluster_id != 0) cluster_id_ = cluster_id;

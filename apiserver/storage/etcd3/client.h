@@ -115,7 +115,8 @@ class WatchConnection {
 /// if the member has not begun them: otherwise they may have been executed.
 ///
 /// Every answer says which cluster it comes from and how far that has come. Another cluster, or one
-/// that has not come as far as it had, is another history: see lineage().
+/// that has not come as far as it had, is another history: see lineage(). (kine's answers do not say
+/// which cluster: it has one history.)
 ///
 /// Throws EtcdError for what etcd answers, rest::TransportError for what gets no answer, and
 /// api::DecodeError for answers that are none of etcd's.

@@ -63,6 +63,18 @@ Awaitable<Response> measured(const Context& context, const char* operation,
   rethrow_as_storage_error(failure, whole, asked);
 }
 
+/// Nothing if it is a request that kine does not know.
+Awaitable<std::optional<RangeResponse>> range_if_known(std::shared_ptr<Client> client,
+                                                       RangeRequest request) {
+  try {
+    RangeResponse answer = co_await client->range(std::move(request));
+    co_return answer;
+  } catch (const EtcdError& e) {
+    if (e.code() != EtcdError::kUnimplemented) throw;
+  }
+  co_return std::nullopt;
+}
+
 }  // namespace
 
 /// A whole range as it is read, object by object.
@@ -543,9 +555,10 @@ Awaitable<std::optional<Revision>> Store::unchanged_since(Revision revision, std
   request.min_mod_revision = revision + 1;
   request.keys_only = true;
   request.limit = 1;
-  const RangeResponse answer = co_await range("list", std::move(request), context_->prefix);
-  if (!answer.kvs.empty() || answer.count != count) co_return std::nullopt;
-  co_return answer.revision;
+  const std::optional<RangeResponse> answer = co_await measured(
+      *context_, "list", range_if_known(context_->client, std::move(request)), context_->prefix, 0);
+  if (!answer || !answer->kvs.empty() || answer->count != count) co_return std::nullopt;
+  co_return answer->revision;
 }
 
 }  // namespace lookout::apiserver::storage::etcd3

@@ -63,8 +63,16 @@ struct CorruptDeletion : Error {
 
 /// The revisions that were passed on mean something else now.
 struct OtherHistory : Error {
-  OtherHistory()
-      : Error("too old resource version: etcd was recreated, or restored to an older state") {}
+  OtherHistory() : OtherHistory("etcd was recreated, or restored to an older state") {}
+
+ protected:
+  explicit OtherHistory(const std::string& why) : Error("too old resource version: " + why) {}
+};
+
+/// It was said that a revision had been reached, and then something came that was before it. kine
+/// does that (and etcd before 3.4.31 and 3.5.13, if it is asked for its progress).
+struct LateEvent : OtherHistory {
+  LateEvent() : OtherHistory("etcd told of its progress too early") {}
 };
 
 Incoming progress(Revision revision, bool initial_events_end) {
@@ -292,6 +300,8 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   /// Nor does etcd say anything of a watch that begins in the future.
   Awaitable<void> check_beginning(Revision revision) {
     expect_lineage();
+    // kine does not say how far it has come, and may not know it when it is asked.
+    if (revision == 0) co_return;
     const auto until = steady_clock::now() + context_->client->options().future_wait;
     while (revision < std::max(proven_, passed_) && !stop_.stop_requested()) {
       RangeRequest request;
@@ -360,6 +370,8 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     const bool is_behind = context_->client->newest_known() > passed_;
     request.start_revision = is_behind ? std::max<Revision>(passed_, 1) : passed_ + 1;
     request.progress = true;
+    opened_at_ = passed_;
+    came_ = 0;
     const auto connection =
         co_await WatchConnection::open(context_->client, std::move(request), cut_.get_token());
     struct Here {
@@ -422,7 +434,11 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   /// then is the revision complete, and the place to go on from if the connection breaks.
   Awaitable<void> take_event(KeyEvent event) {
     const Revision revision = event.kv.mod_revision;
-    if (revision <= passed_) co_return;
+    if (revision <= passed_) {
+      if (revision > opened_at_ && revision > came_) throw LateEvent();
+      co_return;
+    }
+    came_ = revision;
     if (context_->metrics != nullptr) context_->metrics->event();
     if (revision == begun_ && begun_keys_.contains(event.kv.key)) co_return;
     co_await pass_pending(!pending_ || pending_->revision != revision);
@@ -598,6 +614,9 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
   Revision passed_;
   // The revision that etcd is known to have reached.
   Revision proven_;
+  // Of this connection: where it began, and the last event.
+  Revision opened_at_ = 0;
+  Revision came_ = 0;
   Revision begun_ = 0;
   std::set<std::string> begun_keys_;
   std::optional<Incoming> pending_;

@@ -53,6 +53,8 @@ class BusyEtcd {
   void stay_behind_at(int revision) { progress_ = revision; }
   /// So many of the next requests for its version are refused.
   void refuse_status(int times) { refused_status_ = times; }
+  /// Ranges of what has changed since a revision are refused, as kine does.
+  void know_no_filters() { knows_filters_ = false; }
   /// Whether what there is can be read.
   void answer_lists(bool answer) { answers_lists_ = answer; }
 
@@ -79,6 +81,8 @@ class BusyEtcd {
     if (many && !answers_lists_) return call.end(EtcdError::kInternal, "out of order");
     if (test::number_of(request, 10) != 0) {
       ++scans_;
+      if (!knows_filters_)
+        return call.end(EtcdError::kUnimplemented, "minModRevision is not implemented by kine");
       answer.number(4, count_);
     } else if (test::bytes_of(request, 1) == "/p/pods/n/") {
       answer.message(2, last_).number(4, 1);
@@ -108,6 +112,7 @@ class BusyEtcd {
   std::uint64_t count_ = 0;
   std::atomic<int> refused_status_{0};
   std::atomic<bool> answers_lists_{true};
+  std::atomic<bool> knows_filters_{true};
   std::atomic<bool> tells_progress_{true};
   std::atomic<int> progress_requests_{0};
   std::atomic<bool> busy_{true};
@@ -160,6 +165,14 @@ TEST_F(CacherTest, TheNewestStateOfALittlePartIsReadItself) {
   EXPECT_EQ(pods_->list("m/").objects.size(), 30u);
   EXPECT_EQ(pods_->list("").objects.size(), 31u);
   EXPECT_EQ(etcd_.scans(), before + 2);
+}
+
+TEST_F(CacherTest, WhereNobodyKnowsWhetherSomethingHasChangedEtcdIsAsked) {
+  etcd_.know_no_filters();
+  cache(std::chrono::hours(1));
+  ASSERT_TRUE(pods_->wait_until_served());
+  EXPECT_EQ(pods_->list("").objects.size(), 31u);
+  EXPECT_GT(etcd_.scans(), 0);
 }
 
 /// With an etcd that can be asked for its progress.

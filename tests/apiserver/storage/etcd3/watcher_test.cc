@@ -282,8 +282,11 @@ class ScriptedEtcd {
     std::string has_leader = {};
   };
 
-  explicit ScriptedEtcd(std::vector<Script> scripts)
-      : scripts_(std::move(scripts)), server_([this](GrpcCall& call) { serve(call); }) {}
+  /// Watches are created at revision `created`: 100 is as far as any watch has come.
+  explicit ScriptedEtcd(std::vector<Script> scripts, std::uint64_t created = 100)
+      : scripts_(std::move(scripts)),
+        created_(created),
+        server_([this](GrpcCall& call) { serve(call); }) {}
 
   std::string url() const { return server_.url(); }
   test::GrpcServer& server() { return server_; }
@@ -303,13 +306,13 @@ class ScriptedEtcd {
       index = requests_.size();
       requests_.push_back({test::start_of(message), call.header("hasleader")});
     }
-    // It has come as far as any watch.
-    call.send(test::created(100).text());
+    call.send(test::created(created_).text());
     if (index < scripts_.size()) scripts_[index](call);
     call.wait_for_end();
   }
 
   const std::vector<Script> scripts_;
+  const std::uint64_t created_;
   mutable std::mutex mutex_;
   std::vector<Request> requests_;
   test::GrpcServer server_;
@@ -527,6 +530,29 @@ INSTANTIATE_TEST_SUITE_P(
         End{"NoMessage", [](GrpcCall& call) { call.send_raw("<html>"); }, 500,
             "did not answer as an etcd does"}),
     [](const auto& test) { return std::string(test.param.name); });
+
+TEST(ScriptedWatcherTest, AnEventBehindTheProgressThatContainsItEndsTheWatch) {
+  ScriptedEtcd etcd({[](GrpcCall& c) {
+    c.send(message(6, {event_of("a", 6)}));
+    c.send(message(8, {}));
+    c.send(message(7, {event_of("b", 7)}));
+  }});
+  EtcdStore pods(options_for({etcd.url()}), "/p");
+  const auto events = pods->watch("", from(4))->take_until_the_end();
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(describe(events).front(), "ADDED n/a");
+  ASSERT_EQ(events.back().type, api::EventType::kError);
+  const auto status = api::Status::from(events.back().object);
+  EXPECT_EQ(status->code, 410);
+  EXPECT_EQ(status->message, "too old resource version: etcd told of its progress too early");
+}
+
+TEST(ScriptedWatcherTest, AnEtcdThatDoesNotSayHowFarItHasComeIsBelieved) {
+  // As kine: no cluster ID, no revision in the first answer, and old ones in others.
+  ScriptedEtcd etcd({[](GrpcCall& c) { c.send(message(105, {event_of("a", 105)})); }}, 0);
+  EtcdStore pods(options_for({etcd.url()}), "/p");
+  EXPECT_EQ(pods->watch("", from(104))->take(1).at(0), "ADDED n/a");
+}
 
 TEST(ScriptedWatcherTest, WhoDoesNotReadMakesEtcdWaitAndNobodyElse) {
   std::atomic<GrpcCall*> slow{nullptr};
