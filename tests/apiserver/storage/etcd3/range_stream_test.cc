@@ -9,6 +9,7 @@
 
 #include "apiserver/grpc/call.h"
 #include "lookout/api/status.h"
+#include "lookout/apiserver/storage/etcd3.h"
 #include "tests/apiserver/grpc/grpc_server.h"
 #include "tests/apiserver/storage/etcd3/etcd_answers.h"
 #include "tests/apiserver/storage/etcd3/etcd_store_fixture.h"
@@ -122,6 +123,20 @@ TEST(RangeStreamTest, BringsWhatIsBehindTheFirstPage) {
   EXPECT_EQ(list.revision, kRevision);
   EXPECT_EQ(etcd.pages(), 1);
   EXPECT_EQ(etcd.streams(), 1);
+}
+
+TEST(RangeStreamTest, CountsAsARequest) {
+  StreamingEtcd etcd(send_all);
+  EtcdOptions options = options_for({etcd.url()});
+  options.prefix = "/p";
+  options.watch_cache = false;
+  options.compaction_interval = {};
+  EtcdBackend backend(options);
+  StorageClient pods(backend.resource("pods"));
+  expect_all(pods.list("n/").objects);
+  // The other one is the first page.
+  EXPECT_THAT(backend.metrics(),
+              HasSubstr("etcd_requests_total{group=\"\",operation=\"list\",resource=\"pods\"} 2"));
 }
 
 TEST(RangeStreamTest, AListWithALimitHasPages) {
