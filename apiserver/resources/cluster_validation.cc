@@ -1,15 +1,17 @@
-// Validation of nodes, leases, priority classes, signing requests and events.
+// Validation of nodes, namespaces, leases, priority and runtime classes, signing requests and events.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
-#include "apiserver/resources/required.h"
+#include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
+#include "lookout/api/detail/go_text.h"
 #include "lookout/base/base64.h"
 
 namespace lookout::apiserver::resources {
@@ -18,96 +20,353 @@ namespace rules = api::validation;
 using api::Object;
 using api::Value;
 
-void validate_priority_class(const Object& object, Causes& causes) {
-  if (object.name().starts_with("system-") && object.name() != "system-cluster-critical" &&
-      object.name() != "system-node-critical") {
-    causes.push_back(rules::forbidden(
-        "metadata.name",
-        fmt::format("priority class names with 'system-' prefix are reserved for system use only. "
-                    "error: {} is not a known system priority class",
-                    object.name())));
-  }
-  constexpr std::int64_t kMost = 1000000000;
-  if (object["value"].as_int() > kMost && !object.name().starts_with("system-")) {
-    causes.push_back(rules::forbidden(
-        "value", fmt::format("maximum allowed value of a user defined priority is {}", kMost)));
+namespace {
+
+constexpr const char* kImmutable = "field is immutable";
+
+void check_preemption(const Field& policy) {
+  if (policy.exists()) policy.check_required_word({"PreemptLowerPriority", "Never"});
+}
+
+/// Texts that are at most so long.
+void check_length(const Field& text, std::size_t most) {
+  if (text.text().size() > most) {
+    text.causes().push_back(
+        rules::invalid(text.path(), "", fmt::format("can have at most {} characters", most)));
   }
 }
 
-void validate_lease(const Object& lease, Causes& causes) {
-  const Value spec = lease["spec"];
-  if (const auto duration = spec["leaseDurationSeconds"].to_int(); duration && *duration <= 0) {
-    causes.push_back(
-        rules::invalid("spec.leaseDurationSeconds", *duration, "must be greater than 0"));
+/// What has always been asked of events. `controller` names the one field that groups call
+/// differently.
+void check_event(const Field& event, std::string_view ns, const char* controller) {
+  constexpr std::size_t kMost = 128;
+  constexpr std::size_t kMostOfNote = 1024;
+  const Field about = event["involvedObject"]["namespace"];
+  const auto refuse = [&] { about.invalid_text("does not match event.namespace"); };
+  if (!event["eventTime"].exists()) {
+    if (about.empty() ? ns != "default" : ns != about.text()) refuse();
+    return;
   }
-  if (const auto turns = spec["leaseTransitions"].to_int(); turns && *turns < 0) {
-    causes.push_back(
-        rules::invalid("spec.leaseTransitions", *turns, "must be greater than or equal to 0"));
+  if (about.empty() && ns != "default" && ns != "kube-system") refuse();
+  const Field reporter = event["reportingComponent"].named(controller);
+  reporter.check_present();
+  reporter.check_form(rules::check_qualified_name);
+  for (const char* name : {"reportingInstance", "action", "reason"}) {
+    event[name].check_present();
+    check_length(event[name], kMost);
   }
+  check_length(event["message"], kMostOfNote);
+}
+
+void check_series(const Field& series) {
+  if (!series.exists()) return;
+  if (series["count"].number() < 2) {
+    series.causes().push_back(rules::invalid(series["count"].path(), "", "should be at least 2"));
+  }
+  series["lastObservedTime"].check_present();
+}
+
+void check_taints(const Field& taints) {
+  std::set<std::string> seen;
+  taints.each([&](const Field& taint) {
+    taint["key"].check_form(rules::check_qualified_name);
+    const rules::Messages wrong = rules::check_label_value(taint["value"].text());
+    if (!wrong.empty()) taint["value"].invalid_text(fmt::format("{}", fmt::join(wrong, ";")));
+    taint["effect"].check_required_word({"NoSchedule", "PreferNoSchedule", "NoExecute"});
+    if (seen.insert(fmt::format("{}/{}", taint["effect"].text(), taint["key"].text())).second)
+      return;
+    // (What is shown is the taint as it is in Go.)
+    taint.causes().push_back(
+        {"FieldValueDuplicate",
+         fmt::format(R"(Duplicate value: {{"Key":"{}","Value":"{}","Effect":"{}",)"
+                     R"("TimeAdded":null}}: taints must be unique by key and effect pair)",
+                     taint["key"].text(), taint["value"].text(), taint["effect"].text()),
+         taint.path()});
+  });
+}
+
+void check_node_amounts(const Field& status) {
+  for (const char* list : {"capacity", "allocatable"}) {
+    status[list].each_entry([&](std::string_view name, const Field& amount) {
+      check_amount(amount.named(fmt::format("status.{}.{}", list, name)), name);
+    });
+  }
+}
+
+/// The first part between dots that has no such form. What is shown is the whole.
+void check_parts(const Field& field, std::string_view whole,
+                 rules::Messages (*check)(std::string_view)) {
+  for (std::string_view rest = whole;;) {
+    const std::size_t end = std::min(rest.find('.'), rest.size());
+    const std::string_view part = rest.substr(0, end);
+    const rules::Messages messages = check(part);
+    for (const auto& message : messages) {
+      field.causes().push_back(rules::invalid(
+          field.path(), whole,
+          fmt::format("validating label {}: {}", api::detail::quote(part), message)));
+    }
+    if (!messages.empty() || end == rest.size()) return;
+    rest.remove_prefix(end + 1);
+  }
+}
+
+/// The name of a signer: example.com/name.
+void check_signer(const Field& signer) {
+  if (!signer.check_present()) return;
+  const std::string_view text = signer.text();
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos || text.find('/', slash + 1) != std::string_view::npos) {
+    return signer.invalid_text(
+        "must be a fully qualified domain and path of the form 'example.com/signer-name'");
+  }
+  const std::string_view domain = text.substr(0, slash);
+  check_parts(signer, domain, rules::check_dns1123_label);
+  if (domain.find('.') == std::string_view::npos) {
+    signer.causes().push_back(rules::invalid(
+        signer.path(), domain, "should be a domain with at least two segments separated by dots"));
+  }
+  check_parts(signer, text.substr(slash + 1), rules::check_dns1123_subdomain);
+}
+
+}  // namespace
+
+void validate_new_namespace(const Object& ns, Causes& causes) {
+  const Field finalizers(ns["spec"]["finalizers"], "spec.finalizers", causes);
+  finalizers.each([&](const Field& finalizer) {
+    const Field said = finalizer.named(finalizers.path());
+    const std::string_view name = finalizer.text();
+    said.check_form(rules::check_qualified_name);
+    if (name.find('/') == std::string_view::npos && name != "kubernetes" && name != "orphan" &&
+        name != "foregroundDeletion") {
+      said.invalid_text("name is neither a standard finalizer name nor is it fully qualified");
+    }
+  });
+}
+
+void validate_new_priority_class(const Object& object, Causes& causes) {
+  constexpr std::int64_t kMost = 1000000000;
+  const Field root(object.body(), "", causes);
+  if (object.name().starts_with("system-")) {
+    if (object.name() != "system-cluster-critical" && object.name() != "system-node-critical") {
+      causes.push_back(rules::forbidden(
+          "metadata.name",
+          fmt::format("priority class names with 'system-' prefix are reserved for system use "
+                      "only. error: {} is not a known system priority class",
+                      object.name())));
+    }
+  } else if (root["value"].number() > kMost) {
+    root["value"].forbidden(
+        fmt::format("maximum allowed value of a user defined priority is {}", kMost));
+  }
+  check_preemption(root["preemptionPolicy"]);
 }
 
 void validate_priority_class_update(const Object& object, const Object& old, Causes& causes) {
-  if (object["value"].as_int() != old["value"].as_int())
-    causes.push_back(rules::forbidden("value", "may not be changed in an update."));
-  if (!(object["preemptionPolicy"] == old["preemptionPolicy"])) {
-    causes.push_back(rules::invalid("preemptionPolicy", object["preemptionPolicy"].as_string(),
-                                    "field is immutable"));
-  }
+  const Field root(object.body(), "", causes);
+  if (root["value"].number() != old["value"].as_int())
+    root["value"].forbidden("may not be changed in an update.");
+  if (!(*root["preemptionPolicy"] == old["preemptionPolicy"]))
+    root["preemptionPolicy"].invalid(kImmutable);
+}
+
+void validate_lease(const Object& lease, Causes& causes) {
+  const Field spec(lease["spec"], "spec", causes);
+  spec["leaseDurationSeconds"].check_positive();
+  spec["leaseTransitions"].check_not_negative();
+}
+
+void validate_runtime_class(const Object& object, Causes& causes) {
+  const Field root(object.body(), "", causes);
+  root["handler"].check_required_form(rules::check_dns1123_label);
+  const Field overhead = root["overhead"];
+  overhead["podFixed"].each_entry([&](std::string_view name, const Field& said) {
+    const Field amount = said.named(fmt::format("overhead.limits[{}]", name));
+    check_container_resource_name(amount, name);
+    check_amount(amount, name);
+  });
+  const Field scheduling = root["scheduling"];
+  scheduling["nodeSelector"].check_labels();
+  scheduling["tolerations"].each(check_toleration);
+  std::set<std::string> seen;
+  scheduling["tolerations"].each([&](const Field& toleration) {
+    const Value seconds = *toleration["tolerationSeconds"];
+    // (As it is in Go.)
+    const std::string shown = fmt::format(
+        R"({{"Key":"{}","Operator":"{}","Value":"{}","Effect":"{}","TolerationSeconds":)",
+        toleration["key"].text(), toleration["operator"].text(), toleration["value"].text(),
+        toleration["effect"].text());
+    if (seen.insert(shown).second) return;
+    causes.push_back({"FieldValueDuplicate",
+                      fmt::format("Duplicate value: {}{}}}", shown,
+                                  seconds.exists() ? seconds.to_json() : "null"),
+                      toleration.path()});
+  });
+}
+
+void validate_runtime_class_update(const Object& object, const Object& old, Causes& causes) {
+  const Field handler(object["handler"], "handler", causes);
+  if (!(*handler == old["handler"])) handler.invalid_text(kImmutable);
 }
 
 void validate_node(const Object& node, Causes& causes) {
-  std::size_t index = 0;
-  for (const Value taint : node["spec"]["taints"].elements()) {
-    const std::string here = fmt::format("metadata.taints[{}]", index++);
-    const std::string_view key = taint["key"].as_string();
-    for (const auto& message : rules::check_qualified_name(key))
-      causes.push_back(rules::invalid(here + ".key", key, message));
-    for (const auto& message : rules::check_label_value(taint["value"].as_string()))
-      causes.push_back(rules::invalid(here + ".value", taint["value"].as_string(), message));
-    const std::string_view effect = taint["effect"].as_string();
-    constexpr std::array<std::string_view, 3> kEffects = {"NoSchedule", "PreferNoSchedule",
-                                                          "NoExecute"};
-    if (effect.empty()) {
-      causes.push_back(rules::required(here + ".effect", ""));
-    } else if (std::find(kEffects.begin(), kEffects.end(), effect) == kEffects.end()) {
-      causes.push_back(rules::not_supported(here + ".effect", effect, kEffects));
-    }
-  }
+  const Field root(node.body(), "", causes);
+  check_taints(root["spec"]["taints"].named("metadata.taints"));
+  check_node_amounts(root["status"]);
+  const Field ranges = root["spec"]["podCIDRs"];
+  ranges.each([](const Field& range) { range.check_cidr(); });
+  const auto is_new = [&](std::size_t index) {
+    return (*ranges)[index].as_string().find(':') != std::string_view::npos;
+  };
+  if ((*ranges).size() > 2 || ((*ranges).size() == 2 && is_new(0) == is_new(1)))
+    ranges.invalid("may specify no more than one CIDR for each IP family");
 }
 
 void validate_node_update(const Object& node, const Object& old, Causes& causes) {
+  const Field root(node.body(), "", causes);
+  const Field ranges = root["spec"]["podCIDRs"];
   const Value before = old["spec"]["podCIDRs"];
-  if (!before.empty() && !(node["spec"]["podCIDRs"] == before)) {
-    causes.push_back(rules::forbidden(
-        "spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid"));
-  }
+  check_node_amounts(root["status"]);
+  std::set<std::string> addresses;
+  root["status"]["addresses"].each([&](const Field& address) {
+    const std::string text = fmt::format(R"({{"Type":"{}","Address":"{}"}})",
+                                         address["type"].text(), address["address"].text());
+    if (addresses.insert(text).second) return;
+    causes.push_back({"FieldValueDuplicate", "Duplicate value: " + text, address.path()});
+  });
+  if (!before.empty() && !(*ranges == before))
+    ranges.forbidden("node updates may not change podCIDR except from \"\" to valid");
   const std::string_view provider = old["spec"]["providerID"].as_string();
-  if (!provider.empty() && node["spec"]["providerID"].as_string() != provider) {
-    causes.push_back(rules::forbidden("spec.providerID",
-                                      "node updates may not change providerID except from \"\" to "
-                                      "valid"));
+  if (!provider.empty() && root["spec"]["providerID"].text() != provider) {
+    root["spec"]["providerID"].forbidden(
+        "node updates may not change providerID except from \"\" to valid");
   }
+  check_taints(root["spec"]["taints"].named("metadata.taints"));
 }
 
 void validate_signing_request(const Object& request, Causes& causes) {
-  const Value spec = request["spec"];
-  const auto pem = decode_base64(spec["request"].as_string()).value_or(std::string());
-  if (pem.find("-----BEGIN CERTIFICATE REQUEST-----") == std::string::npos) {
-    causes.push_back({"FieldValueInvalid",
-                      fmt::format("Invalid value: {}: PEM block type must be CERTIFICATE REQUEST",
-                                  spec["request"].is_string() ? spec["request"].to_json() : "null"),
-                      "spec.request"});
+  constexpr std::int64_t kShortest = 600;
+  const Field spec(request["spec"], "spec", causes);
+  const auto pem = decode_base64(spec["request"].text()).value_or(std::string());
+  if (pem.find("-----BEGIN CERTIFICATE REQUEST-----") == std::string::npos)
+    spec["request"].invalid("PEM block type must be CERTIFICATE REQUEST");
+  spec["usages"].check_present();
+  spec["usages"].each([](const Field& usage) {
+    usage.check_word({"any",
+                      "cert sign",
+                      "client auth",
+                      "code signing",
+                      "content commitment",
+                      "crl sign",
+                      "data encipherment",
+                      "decipher only",
+                      "digital signature",
+                      "email protection",
+                      "encipher only",
+                      "ipsec end system",
+                      "ipsec tunnel",
+                      "ipsec user",
+                      "key agreement",
+                      "key encipherment",
+                      "microsoft sgc",
+                      "netscape sgc",
+                      "ocsp signing",
+                      "s/mime",
+                      "server auth",
+                      "signing",
+                      "timestamping"});
+  });
+  std::set<std::string_view> seen;
+  spec["usages"].each([&](const Field& usage) {
+    if (!seen.insert(usage.text()).second) usage.duplicate();
+  });
+  if (spec["signerName"].text() == "kubernetes.io/legacy-unknown") {
+    spec["signerName"].invalid_text("the legacy signerName is not allowed via this API version");
+  } else {
+    check_signer(spec["signerName"]);
   }
-  require(spec["usages"], "spec.usages", causes, "usages must be provided");
-  require(spec["signerName"], "spec.signerName", causes, "signerName must be provided");
+  spec["expirationSeconds"].check_range(
+      kShortest, INT64_MAX, "may not specify a duration less than 600 seconds (10 minutes)");
+}
+
+void validate_api_service(const Object& service, Causes& causes) {
+  constexpr std::int64_t kMostOfGroup = 20000;
+  constexpr std::int64_t kMostOfVersion = 1000;
+  const Field spec(service["spec"], "spec", causes);
+  const Field group = spec["group"];
+  const std::string name = fmt::format("{}.{}", spec["version"].text(), group.text());
+  if (!service.name().empty() && service.name() != name &&
+      rules::check_path_segment_name(service.name()).empty()) {
+    causes.push_back(rules::invalid(
+        "metadata.name", service.name(),
+        fmt::format("must be `spec.version+\".\"+spec.group`: {}", api::detail::quote(name))));
+  }
+  if (group.empty() && spec["version"].text() != "v1")
+    group.required("only v1 may have an empty group and it better be legacy kube");
+  group.check_form_if_present(rules::check_dns1123_subdomain);
+  spec["version"].check_form(rules::check_dns1035_label);
+  const auto check_priority = [](const Field& priority, std::int64_t most) {
+    if (priority.number() < 1 || priority.number() > most)
+      priority.invalid_number(fmt::format("must be positive and less than {}", most));
+  };
+  check_priority(spec["groupPriorityMinimum"], kMostOfGroup);
+  check_priority(spec["versionPriority"], kMostOfVersion);
+  const Field by = spec["service"];
+  const Field insecure = spec["insecureSkipTLSVerify"];
+  const Field bundle = spec["caBundle"];
+  if (!by.exists()) {
+    if (!bundle.empty()) {
+      const auto bytes = decode_base64(bundle.text()).value_or(std::string()).size();
+      causes.push_back(rules::invalid(bundle.path(), fmt::format("{} bytes", bytes),
+                                      "local APIServices may not have a caBundle"));
+    }
+    if (insecure.is_true())
+      insecure.invalid("local APIServices may not have insecureSkipTLSVerify");
+    return;
+  }
+  by["namespace"].check_present();
+  by["name"].check_present();
+  constexpr std::int64_t kMostPorts = 65535;
+  by["port"].check_range(1, kMostPorts,
+                         "port is not valid: must be between 1 and 65535, inclusive");
+  if (insecure.is_true() && !bundle.empty())
+    insecure.invalid("may not be true if caBundle is present");
 }
 
 void validate_event(const Object& event, Causes& causes) {
-  const std::string_view ns = event.ns();
-  const std::string_view about = event["involvedObject"]["namespace"].as_string();
-  if (about.empty() ? ns != "default" : ns != about) {
-    causes.push_back(
-        rules::invalid("involvedObject.namespace", about, "does not match event.namespace"));
+  check_event(Field(event.body(), "", causes), event.ns(), "reportingComponent");
+}
+
+/// Through events.k8s.io, where more is asked. Events are kept as those of the core group.
+void validate_strict_event(const Object& event, Causes& causes) {
+  check_event(Field(event.body(), "", causes), event.ns(), "reportingController");
+}
+
+void validate_new_strict_event(const Object& event, Causes& causes) {
+  const Field root(event.body(), "", causes);
+  const auto refuse = [&](const char* field, const std::string& why) {
+    causes.push_back(rules::invalid(field, "", why));
+  };
+  check_series(root["series"]);
+  root["eventTime"].check_present();
+  const std::string_view type = root["type"].text();
+  if (type != "Normal" && type != "Warning")
+    refuse("type", fmt::format("has invalid value: {}", type));
+  for (const char* field : {"firstTimestamp", "lastTimestamp", "count"}) {
+    if (root[field].exists() && !(*root[field]).is_null()) refuse(field, "needs to be unset");
+  }
+  if (!root["source"]["component"].empty() || !root["source"]["host"].empty())
+    refuse("source", "needs to be unset");
+}
+
+void validate_strict_event_update(const Object& event, const Object& old, Causes& causes) {
+  const Field root(event.body(), "", causes);
+  if (!(*root["series"] == old["series"])) check_series(root["series"]);
+  for (const char* field : {"involvedObject", "reason", "message", "source", "firstTimestamp",
+                            "lastTimestamp", "count", "reason", "type", "eventTime", "action",
+                            "related", "reportingComponent", "reportingInstance"}) {
+    if (*root[field] == old[field]) continue;
+    const bool renamed = field == std::string_view("reportingComponent");
+    root[field].named(renamed ? "reportingController" : field).invalid(kImmutable);
   }
 }
 

@@ -64,7 +64,7 @@ void default_hook(Value& container, std::string_view name, Allocator& allocator)
 
 void default_volume(Value& volume, Allocator& allocator) {
   if (!volume.IsObject()) return;
-  if (volume.MemberCount() == 1 && json::find(volume, "name") != nullptr)
+  if (volume.MemberCount() == (json::find(volume, "name") == nullptr ? 0u : 1u))
     json::set(volume, "emptyDir", object(), allocator);
   constexpr int kMode = 0644;
   constexpr int kTokenSeconds = 3600;
@@ -82,6 +82,9 @@ void default_volume(Value& volume, Allocator& allocator) {
         json::for_each(*downward, "items", items);
     });
   }
+  if (Value* image = json::find(volume, "image"); image != nullptr && image->IsObject())
+    json::set_default(*image, "pullPolicy", pull_policy(json::text(*image, "reference")),
+                      allocator);
   if (Value* path = json::find(volume, "hostPath"); path != nullptr && path->IsObject())
     json::set_default(*path, "type", Value(""), allocator);
   Value* ephemeral = json::find(volume, "ephemeral");
@@ -153,9 +156,8 @@ void default_requests(Value& container, Allocator& allocator) {
 
 /// spec.template of a workload.
 void default_template(Value& spec, Allocator& allocator) {
-  Value* pod = json::find(spec, "template");
-  if (pod == nullptr || !pod->IsObject()) return;
-  if (Value* pod_spec = json::find(*pod, "spec")) default_pod_spec(*pod_spec, allocator);
+  default_pod_spec(json::child(json::child(spec, "template", allocator), "spec", allocator),
+                   allocator);
 }
 
 /// The spec of a workload, its template filled in; null if there is none.
@@ -208,6 +210,46 @@ void default_policy_match(Value& object, const char* name, Allocator& allocator)
   });
 }
 
+/// How fast an autoscaler scales, where it says something about that.
+void default_behavior(Value& behavior, Allocator& allocator) {
+  constexpr int kPeriod = 15;
+  for (const bool up : {true, false}) {
+    Value& scaling = json::child(behavior, up ? "scaleUp" : "scaleDown", allocator);
+    if (up) json::set_default(scaling, "stabilizationWindowSeconds", Value(0), allocator);
+    json::set_default(scaling, "selectPolicy", "Max", allocator);
+    const Value* present = json::find(scaling, "policies");
+    if (present != nullptr && present->IsArray() && !present->Empty()) continue;
+    Value policies = array();
+    const auto add = [&](const char* type, int value) {
+      Value policy = object();
+      json::set(policy, "type", type, allocator);
+      json::set(policy, "value", Value(value), allocator);
+      json::set(policy, "periodSeconds", Value(kPeriod), allocator);
+      policies.PushBack(policy, allocator);
+    };
+    if (up) add("Pods", 4);
+    add("Percent", 100);
+    json::set(scaling, "policies", std::move(policies), allocator);
+  }
+}
+
+/// Without another word, a request is for one device.
+void default_device_requests(Value& spec, Allocator& allocator) {
+  const auto one = [&](Value& request) {
+    if (!request.IsObject()) return;
+    json::set_default(request, "allocationMode", "ExactCount", allocator);
+    if (json::text(request, "allocationMode") == "ExactCount" &&
+        json::integer(request, "count", 0) == 0)
+      json::set(request, "count", Value(1), allocator);
+  };
+  Value* devices = json::find(spec, "devices");
+  if (devices == nullptr || !devices->IsObject()) return;
+  json::for_each(*devices, "requests", [&](Value& request) {
+    if (Value* exactly = json::find(request, "exactly")) one(*exactly);
+    json::for_each(request, "firstAvailable", one);
+  });
+}
+
 }  // namespace
 
 void default_pod(Value& pod, Allocator& allocator) {
@@ -215,6 +257,9 @@ void default_pod(Value& pod, Allocator& allocator) {
   if (spec == nullptr || !spec->IsObject()) return;
   default_pod_spec(*spec, allocator);
   json::set_default(*spec, "enableServiceLinks", Value(true), allocator);
+  // Only pods themselves are mended; templates may say so.
+  if (json::integer(*spec, "terminationGracePeriodSeconds", 0) < 0)
+    json::set(*spec, "terminationGracePeriodSeconds", Value(1), allocator);
   const auto visit = [&](Value& container) { default_requests(container, allocator); };
   json::for_each(*spec, "containers", visit);
   json::for_each(*spec, "initContainers", visit);
@@ -246,8 +291,10 @@ void default_replica_set(Value& set, Allocator& allocator) {
 }
 
 void default_replication_controller(Value& controller, Allocator& allocator) {
-  Value* spec = workload_spec(controller, allocator);
-  if (spec == nullptr) return;
+  Value* spec = json::find(controller, "spec");
+  if (spec == nullptr || !spec->IsObject()) return;
+  // (Its template may be missing, which is refused later.)
+  if (json::find(*spec, "template") != nullptr) default_template(*spec, allocator);
   json::set_default(*spec, "replicas", Value(1), allocator);
   default_labels(controller, *spec, allocator);
   const Value* pod = json::find(*spec, "template");
@@ -267,6 +314,9 @@ void default_stateful_set(Value& set, Allocator& allocator) {
   if (json::text(strategy, "type") == "RollingUpdate")
     json::set_default(json::child(strategy, "rollingUpdate", allocator), "partition", Value(0),
                       allocator);
+  // (Behind a feature gate that is off.)
+  if (Value* rolling = json::find(strategy, "rollingUpdate"); rolling != nullptr)
+    json::erase(*rolling, "maxUnavailable");
   Value& retention = json::child(*spec, "persistentVolumeClaimRetentionPolicy", allocator);
   json::set_default(retention, "whenDeleted", "Retain", allocator);
   json::set_default(retention, "whenScaled", "Retain", allocator);
@@ -308,6 +358,13 @@ void default_job(Value& job, Allocator& allocator) {
   json::set_default(*spec, "completionMode", "NonIndexed", allocator);
   json::set_default(*spec, "suspend", Value(false), allocator);
   json::set_default(*spec, "manualSelector", Value(false), allocator);
+  if (Value* failure = json::find(*spec, "podFailurePolicy"); failure != nullptr) {
+    json::for_each(*failure, "rules", [&](Value& rule) {
+      json::for_each(rule, "onPodConditions", [&](Value& condition) {
+        if (condition.IsObject()) json::set_default(condition, "status", "True", allocator);
+      });
+    });
+  }
   json::set_default(
       *spec, "podReplacementPolicy",
       json::find(*spec, "podFailurePolicy") == nullptr ? "TerminatingOrFailed" : "Failed",
@@ -322,9 +379,8 @@ void default_cron_job(Value& cron_job, Allocator& allocator) {
   json::set_default(*spec, "suspend", Value(false), allocator);
   json::set_default(*spec, "successfulJobsHistoryLimit", Value(3), allocator);
   json::set_default(*spec, "failedJobsHistoryLimit", Value(1), allocator);
-  Value* job = json::find(*spec, "jobTemplate");
-  Value* job_spec = job == nullptr ? nullptr : json::find(*job, "spec");
-  if (job_spec != nullptr && job_spec->IsObject()) default_template(*job_spec, allocator);
+  default_template(json::child(json::child(*spec, "jobTemplate", allocator), "spec", allocator),
+                   allocator);
 }
 
 bool is_externally_accessible(const Value& spec) {
@@ -339,6 +395,7 @@ void default_service(Value& service, Allocator& allocator) {
   Value* spec = json::find(service, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
   json::set_default(*spec, "sessionAffinity", "None", allocator);
+  if (json::text(*spec, "sessionAffinity") == "None") json::erase(*spec, "sessionAffinityConfig");
   if (json::text(*spec, "sessionAffinity") == "ClientIP") {
     constexpr int kThreeHours = 10800;
     Value& config = json::child(*spec, "sessionAffinityConfig", allocator);
@@ -359,7 +416,8 @@ void default_service(Value& service, Allocator& allocator) {
     if (const Value* number = json::find(port, "port"); number != nullptr && number->IsInt())
       json::set_default(port, "targetPort", Value(number->GetInt()), allocator);
     if (const Value* target = json::find(port, "targetPort");
-        target != nullptr && target->IsInt() && target->GetInt() == 0) {
+        target != nullptr && ((target->IsInt() && target->GetInt() == 0) ||
+                              (target->IsString() && target->GetStringLength() == 0))) {
       if (const Value* number = json::find(port, "port"); number != nullptr && number->IsInt())
         json::set(port, "targetPort", Value(number->GetInt()), allocator);
     }
@@ -390,39 +448,12 @@ void default_secret(Value& secret, Allocator& allocator) {
   json::erase(secret, "stringData");
 }
 
-/// A policy of scaling: so many pods, or percent of them, in 15 seconds.
-Value scaling_policy(std::string_view type, int value, Allocator& allocator) {
-  constexpr int kPeriod = 15;
-  Value policy = object();
-  json::set(policy, "type", type, allocator);
-  json::set(policy, "value", Value(value), allocator);
-  json::set(policy, "periodSeconds", Value(kPeriod), allocator);
-  return policy;
-}
-
-/// The rules of an autoscaler that has some.
-void default_behavior(Value& spec, Allocator& allocator) {
-  constexpr int kPods = 4;
-  constexpr int kAll = 100;
-  Value* behavior = json::find(spec, "behavior");
-  if (behavior == nullptr || !behavior->IsObject()) return;
-  for (const std::string_view direction : {"scaleUp", "scaleDown"}) {
-    const bool up = direction == "scaleUp";
-    Value& rules = json::child(*behavior, direction, allocator);
-    json::set_default(rules, "selectPolicy", "Max", allocator);
-    if (up) json::set_default(rules, "stabilizationWindowSeconds", Value(0), allocator);
-    Value policies = array();
-    if (up) policies.PushBack(scaling_policy("Pods", kPods, allocator), allocator);
-    policies.PushBack(scaling_policy("Percent", kAll, allocator), allocator);
-    json::set_default(rules, "policies", std::move(policies), allocator);
-  }
-}
-
 void default_autoscaler(Value& autoscaler, Allocator& allocator) {
   Value* spec = json::find(autoscaler, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
   json::set_default(*spec, "minReplicas", Value(1), allocator);
-  default_behavior(*spec, allocator);
+  if (Value* behavior = json::find(*spec, "behavior"); behavior != nullptr && behavior->IsObject())
+    default_behavior(*behavior, allocator);
   // Without a measure it is the CPU.
   constexpr int kPercent = 80;
   if (json::text(autoscaler, "apiVersion") == "autoscaling/v1") {
@@ -443,6 +474,48 @@ void default_autoscaler(Value& autoscaler, Allocator& allocator) {
   Value list = array();
   list.PushBack(metric, allocator);
   json::set(*spec, "metrics", std::move(list), allocator);
+}
+
+void default_resource_claim(Value& claim, Allocator& allocator) {
+  if (Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
+    default_device_requests(*spec, allocator);
+}
+
+void default_resource_claim_template(Value& of_claims, Allocator& allocator) {
+  if (Value* spec = json::find(of_claims, "spec"); spec != nullptr && spec->IsObject())
+    default_resource_claim(*spec, allocator);
+}
+
+void default_flow_schema(Value& schema, Allocator& allocator) {
+  constexpr int kPrecedence = 1000;
+  Value& spec = json::child(schema, "spec", allocator);
+  if (json::integer(spec, "matchingPrecedence", 0) == 0)
+    json::set(spec, "matchingPrecedence", Value(kPrecedence), allocator);
+}
+
+void default_priority_level(Value& level, Allocator& allocator) {
+  Value& spec = json::child(level, "spec", allocator);
+  const auto member = [](Value& of, const char* name) {
+    Value* found = json::find(of, name);
+    return found != nullptr && found->IsObject() ? found : nullptr;
+  };
+  if (Value* exempt = member(spec, "exempt")) {
+    for (const char* field : {"nominalConcurrencyShares", "lendablePercent"})
+      json::set_default(*exempt, field, Value(0), allocator);
+  }
+  Value* limited = member(spec, "limited");
+  if (limited == nullptr) return;
+  json::set_default(*limited, "nominalConcurrencyShares", Value(30), allocator);
+  json::set_default(*limited, "lendablePercent", Value(0), allocator);
+  Value* response = member(*limited, "limitResponse");
+  Value* queuing = response == nullptr ? nullptr : member(*response, "queuing");
+  if (queuing == nullptr) return;
+  const auto number = [&](const char* field, int value) {
+    if (json::integer(*queuing, field, 0) == 0) json::set(*queuing, field, Value(value), allocator);
+  };
+  number("queues", 64);
+  number("handSize", 8);
+  number("queueLengthLimit", 50);
 }
 
 void default_node(Value& node, Allocator& allocator) {

@@ -1,5 +1,6 @@
 // Validation of custom resource definitions.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -120,6 +121,59 @@ void validate_selectable_fields(Value fields, Value schema, const std::string& p
   }
 }
 
+/// The versions as they are in Go. (Schemas, columns and so on are left out, as they are there when
+/// all versions have the same.)
+std::string versions_in_go(Value versions) {
+  if (versions.empty()) return "null";
+  std::string out;
+  for (const Value version : versions.elements()) {
+    const Value warning = version["deprecationWarning"];
+    out += fmt::format(
+        R"({}{{"Name":"{}","Served":{},"Storage":{},"Deprecated":{},"DeprecationWarning":{},)"
+        R"("Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,)"
+        R"("SelectableFields":null}})",
+        out.empty() ? "" : ",", version["name"].as_string(), version["served"].as_bool(),
+        version["storage"].as_bool(), version["deprecated"].as_bool(),
+        warning.is_string() ? warning.to_json() : "null");
+  }
+  return "[" + out + "]";
+}
+
+/// Objects may be stored in any version that one was once.
+void validate_stored_versions(Value stored, Value versions, Causes& causes) {
+  const std::string field = "status.storedVersions";
+  const auto refuse_all = [&](const std::string& why) {
+    causes.push_back(
+        {"FieldValueInvalid",
+         fmt::format("Invalid value: {}: {}", stored.empty() ? "null" : stored.to_json(), why),
+         field});
+  };
+  if (stored.empty()) return refuse_all("must have at least one stored version");
+  const auto has = [](Value list, std::string_view name, bool by_name) {
+    const auto elements = list.elements();
+    return std::any_of(elements.begin(), elements.end(), [&](Value one) {
+      return (by_name ? one["name"] : one).as_string() == name;
+    });
+  };
+  for (const Value version : versions.elements()) {
+    const std::string_view name = version["name"].as_string();
+    if (version["storage"].as_bool() && !has(stored, name, false))
+      refuse_all(fmt::format("must have the storage version {}", name));
+  }
+  std::size_t index = 0;
+  for (const Value one : stored.elements()) {
+    const std::string here = fmt::format("{}[{}]", field, index++);
+    const std::string_view name = one.as_string();
+    if (has(versions, name, true)) continue;
+    causes.push_back(rules::invalid(
+        here, name,
+        fmt::format("missing from spec.versions; {0} was previously a storage version, and must "
+                    "remain in spec.versions until a storage migration ensures no data remains "
+                    "persisted in {0} and removes {0} from status.storedVersions",
+                    name)));
+  }
+}
+
 /// A warning that is not printable would make a header that clients cannot read.
 void validate_deprecation(Value version, const std::string& here, Causes& causes) {
   const Value warning = version["deprecationWarning"];
@@ -171,16 +225,18 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
   const Value names = spec["names"];
   const std::string_view group = spec["group"].as_string();
   const std::string_view plural = names["plural"].as_string();
-  if (definition.name() != fmt::format("{}.{}", plural, group)) {
+  if (!definition.name().empty() && definition.name() != fmt::format("{}.{}", plural, group)) {
     causes.push_back(rules::invalid("metadata.name", definition.name(),
                                     R"(must be spec.names.plural+"."+spec.group)"));
   }
   if (group.empty()) {
     causes.push_back(rules::required("spec.group", ""));
   } else {
-    for (const auto& message : rules::check_dns1123_subdomain(group))
-      causes.push_back(rules::invalid("spec.group", group, message));
-    if (group.find('.') == std::string_view::npos)
+    const rules::Messages wrong = rules::check_dns1123_subdomain(group);
+    if (!wrong.empty()) {
+      causes.push_back(
+          rules::invalid("spec.group", group, fmt::format("{}", fmt::join(wrong, ","))));
+    } else if (group.find('.') == std::string_view::npos)
       causes.push_back(
           rules::invalid("spec.group", group, "should be a domain with at least one dot"));
   }
@@ -204,17 +260,18 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
   std::size_t stored = 0;
   std::size_t index = 0;
   bool has_default = false;
+  bool unique = true;
   std::set<std::string_view> versions;
   for (const Value version : spec["versions"].elements()) {
     const std::string here = fmt::format("spec.versions[{}]", index++);
     const std::string_view name = version["name"].as_string();
     for (const auto& message : rules::check_dns1035_label(name))
       causes.push_back(rules::invalid(here + ".name", name, message));
-    if (!versions.insert(name).second) causes.push_back(rules::duplicate(here + ".name", name));
+    unique &= versions.insert(name).second;
     if (version["storage"].as_bool()) ++stored;
     validate_deprecation(version, here, causes);
     if (!version["schema"]["openAPIV3Schema"].exists()) {
-      causes.push_back(rules::required(here + ".schema.openAPIV3Schema", "schemas are required"));
+      causes.push_back(rules::required(here + ".schema.openAPIV3Schema", ""));
       continue;
     }
     // A schema that all versions share is at another place inside the API server.
@@ -249,17 +306,18 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
         "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
         "spec.versions[*].schema instead");
   }
-  if (stored != 1) {
+  const auto refuse_versions = [&](const char* why) {
     causes.push_back({"FieldValueInvalid",
-                      fmt::format("Invalid value: {}: must have exactly one version marked as "
-                                  "storage version",
-                                  spec["versions"].to_json()),
+                      fmt::format("Invalid value: {}: {}", versions_in_go(spec["versions"]), why),
                       "spec.versions"});
-    if (stored == 0) {
-      causes.push_back({"FieldValueInvalid",
-                        "Invalid value: null: must have at least one stored version",
-                        "status.storedVersions"});
-    }
+  };
+  if (!unique) refuse_versions("must contain unique version names");
+  if (stored != 1) refuse_versions("must have exactly one version marked as storage version");
+  // (The name of the first version is kept in another place, too.)
+  const std::string_view first = spec["versions"][0]["name"].as_string();
+  if (!first.empty()) {
+    for (const auto& message : rules::check_dns1035_label(first))
+      causes.push_back(rules::invalid("spec.version", first, message));
   }
   validate_conversion(spec["conversion"], causes);
   for (const char* name : {"plural", "singular"}) {
@@ -297,6 +355,7 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
         causes.push_back(rules::invalid(field, one.as_string(), message));
     }
   }
+  validate_stored_versions(definition["status"]["storedVersions"], spec["versions"], causes);
 }
 
 void validate_custom_resource_definition_update(const Object& definition, const Object& old,

@@ -141,6 +141,21 @@ void validate_metadata(const ServedResource& resource, const Object& object, Cau
   validate_metadata_details(object, causes);
 }
 
+void validate_finalizer_names(const ServedResource& resource, const Object& object,
+                              Causes& causes) {
+  if (resource.strategy->takes_any_finalizer) return;
+  std::size_t index = 0;
+  for (const Value finalizer : object["metadata"]["finalizers"].elements()) {
+    const std::string here = fmt::format("metadata.finalizers[{}]", index++);
+    const std::string_view name = finalizer.as_string();
+    if (name.find('/') != std::string_view::npos || name == "kubernetes" || name == "orphan" ||
+        name == "foregroundDeletion")
+      continue;
+    causes.push_back(rules::invalid(
+        here, name, "name is neither a standard finalizer name nor is it fully qualified"));
+  }
+}
+
 void validate_metadata_details(const Object& object, Causes& causes) {
   const Value metadata = object["metadata"];
   validate_labels(object.labels(), causes);

@@ -12,9 +12,12 @@ namespace lookout::apiserver::resources {
 
 /// The rules of k8s.io/apimachinery/pkg/api/validation for a new object's metadata ...
 void validate_metadata(const ServedResource& resource, const api::Object& object, Causes& causes);
-/// ... and, beyond that, for a change.
 /// The part of it that is about labels, annotations, owners and finalizers.
 void validate_metadata_details(const api::Object& object, Causes& causes);
+/// Finalizers without a domain are known ones in most kinds.
+void validate_finalizer_names(const ServedResource& resource, const api::Object& object,
+                              Causes& causes);
+/// ... and, beyond that, for a change.
 void validate_metadata_update(const api::Object& object, const api::Object& old, Causes& causes);
 
 /// Whether the object's deletion has begun: it is there only until its finalizers, dependents or

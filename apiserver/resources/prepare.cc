@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/time.h"
 
@@ -36,17 +37,20 @@ void tolerate(Value& spec, std::string_view taint, Allocator& allocator) {
   tolerations.PushBack(toleration, allocator);
 }
 
-/// The finalizer of what may be in use (admission's StorageObjectInUseProtection).
-void protect(Value& object, std::string_view finalizer, Allocator& allocator) {
-  Value& metadata = json::child(object, "metadata", allocator);
-  const Value* present = json::find(metadata, "finalizers");
-  if (present == nullptr || !present->IsArray())
-    json::set(metadata, "finalizers", array(), allocator);
-  Value& finalizers = *json::find(metadata, "finalizers");
+/// `part`: the metadata, or the spec of a namespace.
+void add_finalizer(Value& part, std::string_view finalizer, Allocator& allocator) {
+  const Value* present = json::find(part, "finalizers");
+  if (present == nullptr || !present->IsArray()) json::set(part, "finalizers", array(), allocator);
+  Value& finalizers = *json::find(part, "finalizers");
   for (const Value& one : finalizers.GetArray()) {
     if (one.IsString() && json::text_of(one) == finalizer) return;
   }
   finalizers.PushBack(json::copy_text(finalizer, allocator), allocator);
+}
+
+/// The finalizer of what may be in use (admission's StorageObjectInUseProtection).
+void protect(Value& object, std::string_view finalizer, Allocator& allocator) {
+  add_finalizer(json::child(object, "metadata", allocator), finalizer, allocator);
 }
 
 bool has_resources(Value& container) {
@@ -112,6 +116,37 @@ void add_stored_version(Value& definition, Allocator& allocator) {
   if (!stored.empty()) versions.PushBack(json::copy_text(stored, allocator), allocator);
 }
 
+/// An address that is given alone is the first of all.
+void list_address(Value& spec, Allocator& allocator) {
+  const std::string_view address = json::text(spec, "clusterIP");
+  const Value* present = json::find(spec, "clusterIPs");
+  if (address.empty() || (present != nullptr && present->IsArray() && !present->Empty())) return;
+  Value addresses = array();
+  addresses.PushBack(json::copy_text(address, allocator), allocator);
+  json::set(spec, "clusterIPs", std::move(addresses), allocator);
+}
+
+/// The two fields for the source of a claim say the same, unless both are given. The older one takes
+/// claims and snapshots alone.
+void unite_sources(Value& spec, Allocator& allocator) {
+  const Value* source = json::find(spec, "dataSource");
+  const Value* reference = json::find(spec, "dataSourceRef");
+  if (source != nullptr && source->IsObject() && reference == nullptr) {
+    const std::string_view kind = json::text(*source, "kind");
+    const std::string_view group = json::text(*source, "apiGroup");
+    const bool known = (kind == "PersistentVolumeClaim" && group.empty()) ||
+                       (kind == "VolumeSnapshot" && group == "snapshot.storage.k8s.io");
+    if (!known) {
+      json::erase(spec, "dataSource");
+    } else {
+      json::set(spec, "dataSourceRef", json::deep_copy(*source, allocator), allocator);
+    }
+  } else if (reference != nullptr && reference->IsObject() && source == nullptr &&
+             json::text(*reference, "namespace").empty()) {
+    json::set(spec, "dataSource", json::deep_copy(*reference, allocator), allocator);
+  }
+}
+
 }  // namespace
 
 void prepare_pod(Value& pod, Allocator& allocator) {
@@ -142,6 +177,12 @@ void prepare_pod_update(Value& pod, const Value& old, Allocator& allocator) {
   for (const char* field : {"priority", "preemptionPolicy"}) {
     if (json::find(*spec, field) == nullptr) json::take(*spec, *before, field, allocator);
   }
+}
+
+/// A limit range has a name even if nobody gives it one.
+void prepare_limit_range(Value& range, Allocator& allocator) {
+  Value& metadata = json::child(range, "metadata", allocator);
+  if (json::text(metadata, "name").empty()) json::set(metadata, "name", new_uid(), allocator);
 }
 
 /// The taint of a node that has not said that it is ready (admission's TaintNodesByCondition).
@@ -215,9 +256,7 @@ api::Object finish_daemon_set_update(const api::Object& set, const api::Object& 
 }
 
 void prepare_namespace(Value& ns, Allocator& allocator) {
-  Value finalizers = array();
-  finalizers.PushBack(Value("kubernetes"), allocator);
-  json::set(json::child(ns, "spec", allocator), "finalizers", std::move(finalizers), allocator);
+  add_finalizer(json::child(ns, "spec", allocator), "kubernetes", allocator);
   json::set(json::child(ns, "status", allocator), "phase", "Active", allocator);
 }
 
@@ -246,10 +285,14 @@ void prepare_persistent_volume(Value& volume, Allocator& allocator) {
   protect(volume, "kubernetes.io/pv-protection", allocator);
 }
 void prepare_persistent_volume_claim(Value& claim, Allocator& allocator) {
+  if (Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
+    unite_sources(*spec, allocator);
   json::set(json::child(claim, "status", allocator), "phase", "Pending", allocator);
   protect(claim, "kubernetes.io/pvc-protection", allocator);
 }
 void prepare_service(Value& service, Allocator& allocator) {
+  if (Value* spec = json::find(service, "spec"); spec != nullptr && spec->IsObject())
+    list_address(*spec, allocator);
   json::child(json::child(service, "status", allocator), "loadBalancer", allocator);
 }
 
@@ -332,6 +375,7 @@ void prepare_service_update(Value& service, const Value& old_service, Allocator&
              json::text(spec, "externalTrafficPolicy") == "Local") {
     json::take(spec, old, "healthCheckNodePort", allocator);
   }
+  list_address(spec, allocator);
 }
 
 /// Its names are accepted later (controllers::DefinitionNames).

@@ -1,13 +1,9 @@
 // Validation of roles and their bindings.
 #include <fmt/format.h>
 
-#include <array>
-#include <cstddef>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "apiserver/resources/required.h"
+#include "apiserver/resources/field.h"
 #include "apiserver/resources/strategies.h"
 
 namespace lookout::apiserver::resources {
@@ -19,66 +15,49 @@ using api::Value;
 
 constexpr std::string_view kRoles = "rbac.authorization.k8s.io";
 
-void validate_subject(Value subject, const std::string& here, Causes& causes) {
-  require(subject["name"], here + ".name", causes);
-  const auto kind = subject["kind"].as_string();
-  const auto group = subject["apiGroup"].as_string();
+void check_subject(const Field& subject, bool in_namespace) {
+  const std::string_view kind = subject["kind"].text();
+  const Field name = subject["name"];
+  const Field group = subject["apiGroup"];
+  name.check_present();
   if (kind == "ServiceAccount") {
-    if (!group.empty())
-      causes.push_back(
-          rules::not_supported(here + ".apiGroup", group, std::array<std::string_view, 1>{""}));
-    require(subject["namespace"], here + ".namespace", causes);
+    if (!name.empty()) name.check_form(rules::check_dns1123_subdomain);
+    if (!group.empty()) group.not_supported({""});
+    if (!in_namespace) subject["namespace"].check_present();
   } else if (kind == "User" || kind == "Group") {
-    if (group != kRoles && !group.empty())
-      causes.push_back(
-          rules::not_supported(here + ".apiGroup", group, std::array<std::string_view, 1>{kRoles}));
+    if (!group.empty()) group.check_word({kRoles});
   } else {
-    constexpr std::array<std::string_view, 3> kKinds = {"ServiceAccount", "User", "Group"};
-    causes.push_back(rules::not_supported(here + ".kind", kind, kKinds));
+    subject["kind"].not_supported({"ServiceAccount", "User", "Group"});
   }
 }
 
 void validate_binding(const Object& binding, bool in_namespace, Causes& causes) {
-  const Value role = binding["roleRef"];
-  const auto group = role["apiGroup"].as_string();
-  if (group != kRoles && !group.empty())
-    causes.push_back(
-        rules::not_supported("roleRef.apiGroup", group, std::array<std::string_view, 1>{kRoles}));
-  const auto kind = role["kind"].as_string();
-  if (kind != "ClusterRole" && !(in_namespace && kind == "Role")) {
-    const std::vector<std::string_view> kinds =
-        in_namespace ? std::vector<std::string_view>{"Role", "ClusterRole"}
-                     : std::vector<std::string_view>{"ClusterRole"};
-    causes.push_back(rules::not_supported("roleRef.kind", kind, kinds));
+  const Field role(binding["roleRef"], "roleRef", causes);
+  if (!role["apiGroup"].empty()) role["apiGroup"].check_word({kRoles});
+  if (in_namespace) {
+    role["kind"].check_word({"Role", "ClusterRole"});
+  } else {
+    role["kind"].check_word({"ClusterRole"});
   }
-  require(role["name"], "roleRef.name", causes);
-  std::size_t index = 0;
-  for (const Value subject : binding["subjects"].elements())
-    validate_subject(subject, fmt::format("subjects[{}]", index++), causes);
+  role["name"].check_required_form(rules::check_path_segment_name);
+  Field(binding["subjects"], "subjects", causes).each([&](const Field& subject) {
+    check_subject(subject, in_namespace);
+  });
 }
 
 void validate_rules(const Object& role, bool in_namespace, Causes& causes) {
-  std::size_t index = 0;
-  for (const Value rule : role["rules"].elements()) {
-    const std::string here = fmt::format("rules[{}]", index++);
-    require(rule["verbs"], here + ".verbs", causes, "verbs must contain at least one value");
-    if (const Value urls = rule["nonResourceURLs"]; !urls.empty()) {
-      const auto refuse = [&](const char* why) {
-        causes.push_back({"FieldValueInvalid",
-                          fmt::format("Invalid value: {}: {}", urls.to_json(), why),
-                          here + ".nonResourceURLs"});
-      };
-      if (in_namespace) refuse("namespaced rules cannot apply to non-resource URLs");
+  Field(role["rules"], "rules", causes).each([&](const Field& rule) {
+    rule["verbs"].check_present("verbs must contain at least one value");
+    if (const Field urls = rule["nonResourceURLs"]; !urls.empty()) {
+      if (in_namespace) urls.invalid("namespaced rules cannot apply to non-resource URLs");
       if (!rule["apiGroups"].empty() || !rule["resources"].empty() ||
           !rule["resourceNames"].empty())
-        refuse("rules cannot apply to both regular resources and non-resource URLs");
-      continue;
+        urls.invalid("rules cannot apply to both regular resources and non-resource URLs");
+      return;
     }
-    require(rule["apiGroups"], here + ".apiGroups", causes,
-            "resource rules must supply at least one api group");
-    require(rule["resources"], here + ".resources", causes,
-            "resource rules must supply at least one resource");
-  }
+    rule["apiGroups"].check_present("resource rules must supply at least one api group");
+    rule["resources"].check_present("resource rules must supply at least one resource");
+  });
 }
 
 }  // namespace
@@ -87,6 +66,16 @@ void validate_role(const Object& role, Causes& causes) { validate_rules(role, tr
 
 void validate_cluster_role(const Object& role, Causes& causes) {
   validate_rules(role, false, causes);
+  const Field aggregation(role["aggregationRule"], "aggregationRule", causes);
+  if (!aggregation.exists()) return;
+  const Field selectors = aggregation["clusterRoleSelectors"];
+  selectors.check_present(
+      "at least one clusterRoleSelector required if aggregationRule is non-nil");
+  selectors.each([&](const Field& selector) {
+    if (selector.check_label_selector()) return;
+    causes.push_back(
+        {"FieldValueInvalid", "Invalid value: null: invalid label selector.", selector.path()});
+  });
 }
 
 void validate_role_binding(const Object& binding, Causes& causes) {

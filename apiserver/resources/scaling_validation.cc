@@ -1,114 +1,230 @@
-// Validation of cron jobs and autoscalers.
+// Validation of autoscalers and disruption budgets.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "apiserver/resources/required.h"
+#include "apiserver/resources/field.h"
+#include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
-#include "lookout/base/ascii.h"
-#include "lookout/base/cron_schedule.h"
+#include "lookout/api/quantity.h"
 
 namespace lookout::apiserver::resources {
 namespace {
 
 namespace rules = api::validation;
 using api::Object;
+using api::Quantity;
 using api::Value;
 
-/// Nothing but the characters of a zone's name, which Go's loader would also take from elsewhere.
-bool is_zone_name(std::string_view name) {
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '/' || c == '_' || c == '-' ||
-           c == '+' || c == '.';
-  });
+/// group/version, or a version alone.
+void check_api_version(const Field& version, bool needs_group) {
+  const std::string_view text = version.text();
+  const std::size_t slash = text.find('/');
+  if (slash != std::string_view::npos && text.find('/', slash + 1) != std::string_view::npos) {
+    version.invalid_text(fmt::format("unexpected GroupVersion string: {}", text));
+  } else if (needs_group && (slash == std::string_view::npos || slash == 0)) {
+    version.invalid_text("apiVersion must specify API group");
+  }
 }
 
-void validate_time_zone(Value time_zone, Causes& causes) {
-  if (!time_zone.exists()) return;
-  const std::string_view name = time_zone.as_string();
-  const auto refuse = [&](std::string_view why) {
-    causes.push_back(rules::invalid("spec.timeZone", name, why));
+void check_reference(const Field& reference, bool needs_group) {
+  reference["kind"].check_required_form(rules::check_path_segment_name);
+  reference["name"].check_required_form(rules::check_path_segment_name);
+  check_api_version(reference["apiVersion"], needs_group);
+}
+
+void check_metric(const Field& metric) {
+  const Field name = metric["name"];
+  if (name.check_present("must specify a metric name"))
+    name.check_form(rules::check_path_segment_name);
+}
+
+void check_target(const Field& target) {
+  const Field type = target["type"];
+  const std::string_view text = type.text();
+  type.check_present("must specify a metric target type");
+  if (text != "Utilization" && text != "Value" && text != "AverageValue")
+    type.invalid_text("must be either Utilization, Value, or AverageValue");
+  for (const char* name : {"value", "averageValue"}) {
+    const auto amount = Quantity::parse(target[name].text());
+    if (amount && *amount <= Quantity()) target[name].invalid_text("must be positive");
+  }
+  target["averageUtilization"].check_positive();
+}
+
+/// Of a resource: a share or an amount.
+void check_resource_target(const Field& target) {
+  check_target(target);
+  const bool is_share = target["averageUtilization"].exists();
+  const bool is_amount = target["averageValue"].exists();
+  if (!is_share && !is_amount) {
+    target["averageUtilization"].required(
+        "must set either a target raw value or a target utilization");
+  }
+  if (is_share && is_amount) {
+    target["averageValue"].forbidden(
+        "may not set both a target raw value and a target utilization");
+  }
+}
+
+struct MetricSource {
+  const char* type;
+  const char* field;
+  void (*check)(const Field& source);
+};
+
+/// In the order in which they are looked at.
+constexpr std::array<MetricSource, 5> kSources = {{
+    {"Object", "object",
+     [](const Field& source) {
+       check_reference(source["describedObject"], false);
+       check_metric(source["metric"]);
+       const Field target = source["target"];
+       check_target(target);
+       if (!target["value"].exists() && !target["averageValue"].exists())
+         target["averageValue"].required("must set either a target value or averageValue");
+     }},
+    {"External", "external",
+     [](const Field& source) {
+       check_metric(source["metric"]);
+       const Field target = source["target"];
+       check_target(target);
+       const bool is_value = target["value"].exists();
+       const bool is_average = target["averageValue"].exists();
+       if (!is_value && !is_average) {
+         target["averageValue"].required(
+             "must set either a target value for metric or a per-pod target");
+       }
+       if (is_value && is_average) {
+         target["value"].forbidden(
+             "may not set both a target value for metric and a per-pod target");
+       }
+     }},
+    {"Pods", "pods",
+     [](const Field& source) {
+       check_metric(source["metric"]);
+       const Field target = source["target"];
+       check_target(target);
+       if (!target["averageValue"].exists())
+         target["averageValue"].required("must specify a positive target averageValue");
+     }},
+    {"Resource", "resource",
+     [](const Field& source) {
+       source["name"].check_present("must specify a resource name");
+       check_resource_target(source["target"]);
+     }},
+    {"ContainerResource", "containerResource",
+     [](const Field& source) {
+       if (source["name"].check_present("must specify a resource name"))
+         check_container_resource_name(source["name"], source["name"].text());
+       if (source["container"].check_present("must specify a container"))
+         source["container"].check_form(rules::check_dns1123_label);
+       check_resource_target(source["target"]);
+     }},
+}};
+
+void check_metric_spec(const Field& metric) {
+  const Field type = metric["type"];
+  const auto check_type = [&] {
+    return type.check_word({"ContainerResource", "External", "Object", "Pods", "Resource"});
   };
-  if (name.empty()) return refuse("timeZone must be nil or non-empty string");
-  if (base::equal_ignoring_case(name, "Local"))
-    refuse("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
-  if (!is_zone_name(name)) return refuse(fmt::format("unknown time zone {}", name));
-  try {
-    TimeZone::load(name);
-  } catch (const TimeZoneError& e) {
-    refuse(e.what());
+  type.check_present("must specify a metric source type");
+  const bool known = check_type();
+  int found = 0;
+  for (const MetricSource& source : kSources) {
+    if (!metric[source.field].exists()) continue;
+    if (++found == 1) source.check(metric[source.field]);
+  }
+  // (An unknown type is said twice.)
+  if (!known) check_type();
+  for (const MetricSource& source : kSources) {
+    if (type.text() == source.type && !metric[source.field].exists())
+      metric[source.field].required("must populate information for the given metric source");
+  }
+  if (found == 1) return;
+  for (const MetricSource& source : kSources) {
+    if (type.text() != source.type && metric[source.field].exists())
+      metric[source.field].forbidden("must populate the given metric source only");
   }
 }
 
-void validate_schedule(Value spec, Causes& causes) {
-  const std::string_view schedule = spec["schedule"].as_string();
-  if (schedule.empty()) {
-    causes.push_back(rules::required("spec.schedule", ""));
-    return;
-  }
-  try {
-    CronSchedule::parse(schedule);
-  } catch (const CronScheduleError& e) {
-    causes.push_back(rules::invalid("spec.schedule", schedule, e.what()));
-  }
-  if (schedule.find("TZ") != std::string_view::npos) {
-    causes.push_back(
-        rules::invalid("spec.schedule", schedule,
-                       "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"));
-  }
+void check_scaling(const Field& scaling) {
+  constexpr std::int64_t kLongestWindow = 3600;
+  constexpr std::int64_t kLongestPeriod = 1800;
+  if (!scaling.exists()) return;
+  const Field window = scaling["stabilizationWindowSeconds"];
+  window.check_range(0, INT64_MAX, "must be greater than or equal to zero");
+  window.check_range(INT64_MIN, kLongestWindow, "must be less than or equal to 3600");
+  scaling["selectPolicy"].check_word_if_present({"Disabled", "Max", "Min"});
+  scaling["policies"].check_present("must specify at least one Policy");
+  scaling["policies"].each([](const Field& policy) {
+    policy["type"].check_word({"Percent", "Pods"});
+    for (const char* field : {"value", "periodSeconds"}) {
+      if (policy[field].number() <= 0) policy[field].invalid_number("must be greater than zero");
+    }
+    policy["periodSeconds"].check_range(INT64_MIN, kLongestPeriod,
+                                        "must be less than or equal to 1800");
+  });
+  const auto tolerance = Quantity::parse(scaling["tolerance"].text());
+  if (tolerance && *tolerance < Quantity())
+    scaling["tolerance"].invalid_text("must be greater than or equal to 0");
 }
 
 }  // namespace
 
-void validate_cron_job(const Object& job, Causes& causes) {
-  const Value spec = job["spec"];
-  validate_schedule(spec, causes);
-  require_not_negative(spec["startingDeadlineSeconds"], "spec.startingDeadlineSeconds", causes);
-  constexpr std::array<std::string_view, 3> kConcurrency = {"Allow", "Forbid", "Replace"};
-  const auto concurrency = spec["concurrencyPolicy"].as_string();
-  if (std::ranges::find(kConcurrency, concurrency) == kConcurrency.end())
-    causes.push_back(rules::not_supported("spec.concurrencyPolicy", concurrency, kConcurrency));
-  validate_time_zone(spec["timeZone"], causes);
-  const Value pod = spec["jobTemplate"]["spec"]["template"]["spec"];
-  const std::string template_spec = "spec.jobTemplate.spec.template.spec";
-  validate_pod_spec(pod, template_spec, causes);
-  require_not_negative(spec["successfulJobsHistoryLimit"], "spec.successfulJobsHistoryLimit",
-                       causes);
-  require_not_negative(spec["failedJobsHistoryLimit"], "spec.failedJobsHistoryLimit", causes);
-  const auto policy = pod["restartPolicy"].as_string();
-  constexpr std::array<std::string_view, 2> kPolicies = {"OnFailure", "Never"};
-  if (policy != kPolicies[0] && policy != kPolicies[1]) {
-    causes.push_back(
-        rules::required(template_spec + ".restartPolicy", R"(valid values: "OnFailure", "Never")"));
+void validate_autoscaler(const Object& object, Causes& causes) {
+  const Field spec(object["spec"], "spec", causes);
+  const Field least = spec["minReplicas"];
+  const Field most = spec["maxReplicas"];
+  least.check_range(1, INT64_MAX, "must be greater than or equal to 1");
+  if (most.number() == 0) {
+    most.required("must be set and greater than 0");
+  } else if (most.number() < 0) {
+    most.invalid_number("must be greater than or equal to 1");
   }
-  constexpr std::size_t kLongestName = 52;
-  if (job.name().size() > kLongestName) {
-    causes.push_back(
-        rules::invalid("metadata.name", job.name(), "must be no more than 52 characters"));
+  if (least.exists() && most.number() < least.number())
+    most.invalid_number("must be greater than or equal to `minReplicas`");
+  check_reference(spec["scaleTargetRef"], true);
+  bool can_wake = false;
+  spec["metrics"].each([&](const Field& metric) {
+    check_metric_spec(metric);
+    can_wake |= metric["type"].text() == "Object" || metric["type"].text() == "External";
+  });
+  if (least.exists() && least.number() == 0 && !can_wake) {
+    spec["metrics"].forbidden(
+        "must specify at least one Object or External metric to support scaling to zero replicas");
   }
+  check_scaling(spec["behavior"]["scaleUp"]);
+  check_scaling(spec["behavior"]["scaleDown"]);
 }
 
-void validate_autoscaler(const Object& object, Causes& causes) {
-  const Value spec = object["spec"];
-  const auto least = spec["minReplicas"].to_int();
-  const std::int64_t most = spec["maxReplicas"].as_int();
-  if (least && *least < 1)
-    causes.push_back(
-        rules::invalid("spec.minReplicas", *least, "must be greater than or equal to 1"));
-  if (most < 1)
-    causes.push_back(rules::invalid("spec.maxReplicas", most, "must be greater than 0"));
-  if (least && most < *least) {
-    causes.push_back(
-        rules::invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"));
+void validate_autoscaler_status(const Object& object, Causes& causes) {
+  const Field status(object["status"], "status", causes);
+  status["currentReplicas"].check_not_negative();
+  status["desiredReplicas"].check_not_negative();
+}
+
+void validate_disruption_budget(const Object& budget, Causes& causes) {
+  const Field spec(budget["spec"], "spec", causes);
+  const Field least = spec["minAvailable"];
+  const Field most = spec["maxUnavailable"];
+  if (least.exists() && most.exists())
+    spec.invalid("minAvailable and maxUnavailable cannot be both set");
+  for (const Field& share : {least, most}) {
+    share.check_count_or_share();
+    share.check_share();
   }
-  require(spec["scaleTargetRef"]["kind"], "spec.scaleTargetRef.kind", causes);
-  require(spec["scaleTargetRef"]["name"], "spec.scaleTargetRef.name", causes);
+  spec["selector"].check_label_selector();
+  spec["unhealthyPodEvictionPolicy"].check_word_if_present({"AlwaysAllow", "IfHealthyBudget"});
+}
+
+void validate_disruption_budget_status(const Object& budget, Causes& causes) {
+  const Field status(budget["status"], "status", causes);
+  for (const char* field :
+       {"disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"})
+    status[field].check_not_negative();
 }
 
 }  // namespace lookout::apiserver::resources

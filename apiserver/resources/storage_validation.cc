@@ -1,87 +1,470 @@
-// Validation of storage classes, persistent volumes and claims.
+// Validation of persistent volumes, claims, and the kinds of storage.k8s.io.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string>
 #include <string_view>
 
-#include "apiserver/resources/required.h"
+#include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/quantity.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::resources {
+namespace {
 
 namespace rules = api::validation;
 using api::Object;
+using api::Quantity;
 using api::Value;
 
-void validate_storage_class(const Object& object, Causes& causes) {
-  require(object["provisioner"], "provisioner", causes);
+constexpr const char* kImmutable = "field is immutable";
+
+void check_access_modes(const Field& modes) {
+  bool once = false;
+  bool other = false;
+  modes.each([&](const Field& mode) {
+    if (!mode.named(modes.path())
+             .check_word({"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"}))
+      return;
+    (mode.text() == "ReadWriteOncePod" ? once : other) = true;
+  });
+  if (once && other) modes.forbidden("may not use ReadWriteOncePod with other access modes");
+}
+
+/// Whether it is more than nothing.
+bool check_positive_quantity(const Field& amount) {
+  const auto quantity = Quantity::parse(amount.text());
+  if (!quantity || *quantity > Quantity()) return true;
+  amount.invalid_text("must be greater than zero");
+  return false;
+}
+
+void check_volume_mode(const Field& mode) { mode.check_word_if_present({"Block", "Filesystem"}); }
+
+void check_data_source(const Field& source) {
+  if (!source.exists()) return;
+  const Field kind = source["kind"];
+  const Field group = source["apiGroup"];
+  source["name"].check_present();
+  kind.check_present();
+  if (group.empty() && kind.text() != "PersistentVolumeClaim") {
+    kind.named(source.path())
+        .invalid_text("must be 'PersistentVolumeClaim' when referencing the default apiGroup");
+  }
+  group.check_form_if_present(rules::check_dns1123_subdomain);
+  source["namespace"].check_form_if_present(rules::check_dns1123_label);
+}
+
+void check_secret_reference(const Field& reference) {
+  if (!reference.exists()) return;
+  reference["name"].check_required_form(rules::check_dns1123_subdomain);
+  reference["namespace"].check_required_form(rules::check_dns1123_label);
+}
+
+void check_csi_source(const Field& source) {
+  check_driver_name(source["driver"]);
+  source["volumeHandle"].check_present();
+  for (const char* secret : {"controllerPublishSecretRef", "controllerExpandSecretRef",
+                             "nodePublishSecretRef", "nodeExpandSecretRef"})
+    check_secret_reference(source[secret]);
+}
+
+void check_path(const Field& source) {
+  if (source["path"].check_present()) source["path"].check_no_backsteps();
+}
+
+/// Members of a volume's spec that are no source.
+constexpr std::array<std::string_view, 9> kNoSources = {
+    "accessModes",      "capacity",     "claimRef",
+    "mountOptions",     "nodeAffinity", "persistentVolumeReclaimPolicy",
+    "storageClassName", "volumeMode",   "volumeAttributesClassName"};
+
+bool is_source(std::string_view member) {
+  return std::find(kNoSources.begin(), kNoSources.end(), member) == kNoSources.end();
+}
+
+void check_volume_source(const Field& spec) {
+  bool found = false;
+  for (const auto& [name, value] : (*spec).members()) {
+    const Field source = spec[name];
+    if (!is_source(name) || !source.exists()) continue;
+    if (found) {
+      source.forbidden("may not specify more than 1 volume type");
+      continue;
+    }
+    found = true;
+    if (name == "hostPath") {
+      check_path(source);
+      source["type"].check_word_if_present({"", "BlockDevice", "CharDevice", "Directory",
+                                            "DirectoryOrCreate", "File", "FileOrCreate", "Socket"});
+    } else if (name == "nfs") {
+      source["server"].check_present();
+      source["path"].check_present();
+      if (!source["path"].text().starts_with('/'))
+        source["path"].invalid_text("must be an absolute path");
+    } else if (name == "local") {
+      check_path(source);
+      if (!spec["nodeAffinity"].exists())
+        spec["nodeAffinity"].required("Local volume requires node affinity");
+    } else if (name == "csi") {
+      check_csi_source(source);
+    }
+  }
+  if (!found) spec.required("must specify a volume type");
+}
+
+/// The source alone.
+Object source_of(const Object& volume) {
+  json::Document document = volume.to_document();
+  json::Value* spec = json::find(document, "spec");
+  json::Document out(rapidjson::kObjectType);
+  if (spec == nullptr) return Object::from(out);
+  for (const auto& member : spec->GetObject()) {
+    if (is_source(json::text_of(member.name)))
+      json::set(out, json::text_of(member.name), json::deep_copy(member.value, out.GetAllocator()),
+                out.GetAllocator());
+  }
+  return Object::from(out);
+}
+
+/// Shown in small letters.
+void check_plugin(const Field& name) {
+  if (!name.check_present()) return;
+  const std::string text = base::lower_case(name.text());
+  for (const auto& message : rules::check_qualified_name(text))
+    name.causes().push_back(rules::invalid(name.path(), text, message));
+}
+
+/// Parameters of a class.
+void check_parameters(const Field& parameters) {
+  constexpr std::size_t kMost = 512;
+  constexpr std::size_t kMostBytes = 256 * 1024;
+  const auto refuse = [&](std::size_t most) {
+    parameters.causes().push_back(rules::too_long(parameters.path(), static_cast<int>(most)));
+  };
+  if ((*parameters).size() > kMost) return refuse(kMost);
+  std::size_t size = 0;
+  for (const auto& [name, value] : (*parameters).members()) {
+    if (name.empty())
+      parameters.causes().push_back(
+          rules::invalid(parameters.path(), "", "field can not be empty."));
+    size += name.size() + value.as_string().size();
+  }
+  if (size > kMostBytes) refuse(kMostBytes);
+}
+
+void stays(const Object& object, const Object& old, const char* field, Causes& causes) {
+  if (!(object[field] == old[field])) Field(object[field], field, causes).invalid(kImmutable);
+}
+
+void check_topologies(const Field& topologies) {
+  std::set<std::string> terms;
+  topologies.each([&](const Field& term) {
+    const Field list = term["matchLabelExpressions"];
+    if (!list.empty() && !terms.insert((*list).to_json()).second)
+      list.causes().push_back(rules::duplicate(list.path(), ""));
+    std::set<std::string_view> keys;
+    term["matchLabelExpressions"].each([&](const Field& expression) {
+      std::set<std::string_view> seen;
+      expression["values"].check_present();
+      expression["values"].each([&](const Field& value) {
+        if (!seen.insert(value.text()).second) value.duplicate();
+      });
+      expression["key"].check_form(rules::check_qualified_name);
+      if (!keys.insert(expression["key"].text()).second) expression["key"].duplicate();
+    });
+  });
+}
+
+}  // namespace
+
+void validate_claim_spec(const Field& spec) {
+  spec["accessModes"].check_present("at least 1 access mode is required");
+  spec["selector"].check_label_selector();
+  check_access_modes(spec["accessModes"]);
+  const Field size =
+      spec["resources"]["requests"]["storage"].named(spec.path() + ".resources[storage]");
+  if (size.check_present()) check_positive_quantity(size);
+  spec["storageClassName"].check_form_if_present(rules::check_dns1123_subdomain);
+  check_volume_mode(spec["volumeMode"]);
+  const Field source = spec["dataSource"];
+  const Field reference = spec["dataSourceRef"];
+  check_data_source(source);
+  check_data_source(reference);
+  const auto refuse = [&](const char* why) {
+    spec.causes().push_back({"FieldValueInvalid",
+                             fmt::format("Invalid value: \"{}\": {}", source.path(), why),
+                             spec.path()});
+  };
+  if (!reference["namespace"].empty()) {
+    if (source.exists()) refuse("may not be specified when dataSourceRef.namespace is specified");
+  } else if (source.exists() && reference.exists() &&
+             (!(*source["apiGroup"] == *reference["apiGroup"]) ||
+              source["kind"].text() != reference["kind"].text() ||
+              source["name"].text() != reference["name"].text())) {
+    refuse("must match dataSourceRef");
+  }
+  spec["volumeAttributesClassName"].check_form_if_present(rules::check_dns1123_subdomain);
 }
 
 void validate_persistent_volume_claim(const Object& claim, Causes& causes) {
-  const Value spec = claim["spec"];
-  require(spec["accessModes"], "spec.accessModes", causes, "at least 1 access mode is required");
-  constexpr std::array<std::string_view, 4> kModes = {"ReadOnlyMany", "ReadWriteMany",
-                                                      "ReadWriteOnce", "ReadWriteOncePod"};
-  for (const Value mode : spec["accessModes"].elements()) {
-    if (std::find(kModes.begin(), kModes.end(), mode.as_string()) == kModes.end())
-      causes.push_back(rules::not_supported("spec.accessModes", mode.as_string(), kModes));
-  }
-  const Value size = spec["resources"]["requests"]["storage"];
-  require(size, "spec.resources[storage]", causes);
-  const auto quantity = api::Quantity::parse(size.as_string());
-  if (quantity && *quantity <= api::Quantity()) {
-    causes.push_back(
-        rules::invalid("spec.resources[storage]", size.as_string(), "must be greater than zero"));
-  }
+  validate_claim_spec(Field(claim["spec"], "spec", causes));
 }
 
 void validate_claim_update(const Object& claim, const Object& old, Causes& causes) {
-  const auto kept = [](const Object& object) {
+  const bool is_bound = claim["status"]["phase"].as_string() == "Bound";
+  // A claim is bound once.
+  const bool binds = old["spec"]["volumeName"].as_string().empty();
+  const bool gets_class = !old["spec"]["storageClassName"].exists();
+  const auto kept = [&](const Object& object) {
     json::Document document = object.to_document();
     for (const char* part : {"metadata", "status"}) json::erase(document, part);
     json::Value* spec = json::find(document, "spec");
     if (spec == nullptr) return Object::from(document);
-    for (const char* field : {"resources", "volumeAttributesClassName"}) json::erase(*spec, field);
+    if (binds) json::erase(*spec, "volumeName");
+    if (gets_class) json::erase(*spec, "storageClassName");
+    if (is_bound) {
+      json::erase(*spec, "volumeAttributesClassName");
+      json::Value* resources = json::find(*spec, "resources");
+      json::Value* requests = resources == nullptr ? nullptr : json::find(*resources, "requests");
+      if (requests != nullptr) json::erase(*requests, "storage");
+    }
     return Object::from(document);
   };
-  // A claim is bound once.
-  const bool binds = old["spec"]["volumeName"].as_string().empty() &&
-                     !claim["spec"]["volumeName"].as_string().empty();
-  const bool bound = claim["status"]["phase"].as_string() == "Bound";
-  const bool resized = !bound && !(claim["spec"]["resources"] == old["spec"]["resources"]);
-  if (!resized && (binds || kept(claim) == kept(old))) return;
-  causes.push_back(
-      rules::forbidden("spec",
-                       "spec is immutable after creation except resources.requests and "
-                       "volumeAttributesClassName for bound claims"));
-}
-
-void validate_storage_class_update(const Object& object, const Object& old, Causes& causes) {
-  for (const char* field : {"parameters", "provisioner", "reclaimPolicy"}) {
-    if (object[field] == old[field]) continue;
-    causes.push_back(rules::forbidden(field, fmt::format("updates to {} are forbidden.", field)));
+  const Field spec(claim["spec"], "spec", causes);
+  // (The API server adds a comparison of the two specs in Go's syntax.)
+  if (!(kept(claim) == kept(old))) {
+    spec.forbidden(
+        "spec is immutable after creation except resources.requests and volumeAttributesClassName "
+        "for bound claims");
   }
-  if (!(object["volumeBindingMode"] == old["volumeBindingMode"])) {
-    causes.push_back(rules::invalid("volumeBindingMode", object["volumeBindingMode"].as_string(),
-                                    "field is immutable"));
-  }
+  const Field size = spec["resources"]["requests"]["storage"];
+  const auto now = Quantity::parse(size.text());
+  const auto before = Quantity::parse(old["spec"]["resources"]["requests"]["storage"].as_string());
+  const auto capacity = Quantity::parse(old["status"]["capacity"]["storage"].as_string());
+  const Quantity least = capacity.value_or(Quantity());
+  const Quantity wanted = now.value_or(Quantity());
+  if (before && wanted < *before && wanted <= least)
+    size.forbidden("field can not be less than status.capacity");
+  if (!(claim["spec"]["volumeMode"] == old["spec"]["volumeMode"]))
+    spec["volumeMode"].named("volumeMode").invalid(kImmutable);
 }
 
 void validate_persistent_volume(const Object& volume, Causes& causes) {
-  const Value spec = volume["spec"];
-  require(spec["accessModes"], "spec.accessModes", causes);
-  require(spec["capacity"], "spec.capacity", causes);
-  // Members that are no volume source.
-  constexpr std::array<std::string_view, 9> kOthers = {
-      "accessModes",      "capacity",     "claimRef",
-      "mountOptions",     "nodeAffinity", "persistentVolumeReclaimPolicy",
-      "storageClassName", "volumeMode",   "volumeAttributesClassName"};
-  bool has_source = false;
-  for (const auto& [name, value] : spec.members())
-    has_source = has_source || std::find(kOthers.begin(), kOthers.end(), name) == kOthers.end();
-  if (!has_source) causes.push_back(rules::required("spec", "must specify a volume type"));
+  const Field spec(volume["spec"], "spec", causes);
+  const Field capacity = spec["capacity"];
+  spec["accessModes"].check_present();
+  check_access_modes(spec["accessModes"]);
+  capacity.check_present();
+  if (!capacity["storage"].exists() || (*capacity).size() > 1) {
+    causes.push_back({"FieldValueNotSupported",
+                      fmt::format("Unsupported value: {}: supported values: \"storage\"",
+                                  capacity.empty() ? "null" : (*capacity).to_json()),
+                      capacity.path()});
+  }
+  capacity.each_entry([](std::string_view, const Field& amount) {
+    if (const auto quantity = Quantity::parse(amount.text()); quantity && quantity->value() < 0) {
+      amount.causes().push_back(
+          rules::invalid(amount.path(), quantity->value(), "must be a valid resource quantity"));
+    }
+    check_positive_quantity(amount);
+  });
+  const Field policy = spec["persistentVolumeReclaimPolicy"];
+  if (!policy.empty()) policy.check_word({"Delete", "Recycle", "Retain"});
+  if (const Field affinity = spec["nodeAffinity"]; affinity.exists()) {
+    if (affinity["required"].exists()) {
+      check_node_selector(affinity["required"]);
+    } else {
+      affinity["required"].required("must specify required node constraints");
+    }
+  }
+  check_volume_source(spec);
+  if (spec["hostPath"]["path"].text() == "/" && policy.text() == "Recycle")
+    policy.forbidden("may not be 'recycle' for a hostPath mount of '/'");
+  spec["storageClassName"].check_form_if_present(rules::check_dns1123_subdomain);
+  check_volume_mode(spec["volumeMode"]);
+  const Field attributes = spec["volumeAttributesClassName"];
+  if (!attributes.exists()) return;
+  if (attributes.check_present("an empty string is disallowed"))
+    attributes.check_form(rules::check_dns1123_subdomain);
+  if (!spec["csi"].exists())
+    spec["csi"].required("has to be specified when using volumeAttributesClassName");
+}
+
+void validate_persistent_volume_update(const Object& volume, const Object& old, Causes& causes) {
+  // (What has been said of the volume is said once more.)
+  validate_persistent_volume(volume, causes);
+  const Field spec(volume["spec"], "spec", causes);
+  // (The API server adds a comparison of the two in Go's syntax.)
+  if (!(source_of(volume) == source_of(old))) {
+    spec["persistentvolumesource"].forbidden(
+        "spec.persistentvolumesource is immutable after creation");
+  }
+  if (!(volume["spec"]["volumeMode"] == old["spec"]["volumeMode"]))
+    spec["volumeMode"].named("volumeMode").invalid(kImmutable);
+  const Value before = old["spec"]["nodeAffinity"];
+  if (before.exists() && !(*spec["nodeAffinity"] == before))
+    spec["nodeAffinity"]
+        .named("nodeAffinity")
+        .invalid("field is immutable, except for updating from beta label to GA");
+  if (old["spec"]["volumeAttributesClassName"].exists() &&
+      !spec["volumeAttributesClassName"].exists()) {
+    spec["volumeAttributesClassName"].forbidden("update from non-nil value to nil is forbidden");
+  }
+}
+
+void validate_storage_class(const Object& object, Causes& causes) {
+  const Field root(object.body(), "", causes);
+  const Field provisioner = root["provisioner"];
+  check_plugin(provisioner);
+  check_parameters(root["parameters"]);
+  if (!root["reclaimPolicy"].empty()) root["reclaimPolicy"].check_word({"Delete", "Retain"});
+  root["volumeBindingMode"].check_word({"Immediate", "WaitForFirstConsumer"});
+  check_topologies(root["allowedTopologies"]);
+}
+
+void validate_storage_class_update(const Object& object, const Object& old, Causes& causes) {
+  for (const char* field : {"parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"})
+    stays(object, old, field, causes);
+}
+
+void validate_csi_driver(const Object& driver, Causes& causes) {
+  constexpr std::int64_t kShortest = 600;
+  constexpr std::int64_t kLongest = std::int64_t{1} << 32;
+  constexpr std::int64_t kShortestPeriod = 10;
+  const Field spec(driver["spec"], "spec", causes);
+  spec["fsGroupPolicy"].check_word_if_present({"File", "None", "ReadWriteOnceWithFSType"});
+  std::set<std::string_view> audiences;
+  spec["tokenRequests"].each([&](const Field& request) {
+    const Field seconds = request["expirationSeconds"];
+    if (!audiences.insert(request["audience"].text()).second)
+      return request["audience"].duplicate();
+    seconds.check_range(kShortest, INT64_MAX, "may not specify a duration less than 10 minutes");
+    seconds.check_range(INT64_MIN, kLongest, "may not specify a duration larger than 2^32 seconds");
+  });
+  const Field modes = spec["volumeLifecycleModes"];
+  modes.each([&](const Field& mode) {
+    mode.named(modes.path()).check_word({"Persistent", "Ephemeral"});
+  });
+  spec["nodeAllocatableUpdatePeriodSeconds"].check_range(
+      kShortestPeriod, INT64_MAX, "must be greater than or equal to 10 seconds");
+  const Field secrets = spec["serviceAccountTokenInSecrets"];
+  if (secrets.exists() && spec["tokenRequests"].empty())
+    secrets.invalid("serviceAccountTokenInSecrets is set but no tokenRequests are specified");
+}
+
+void validate_csi_driver_update(const Object& driver, const Object& old, Causes& causes) {
+  const Field spec(driver["spec"], "spec", causes);
+  if (!(*spec["attachRequired"] == old["spec"]["attachRequired"]))
+    spec["attachRequired"].named("spec.attachedRequired").invalid(kImmutable);
+  if (!(*spec["volumeLifecycleModes"] == old["spec"]["volumeLifecycleModes"]))
+    spec["volumeLifecycleModes"].invalid(kImmutable);
+}
+
+void validate_csi_node(const Object& node, Causes& causes) {
+  constexpr std::size_t kLongestId = 256;
+  std::set<std::string_view> names;
+  Field(node["spec"], "spec", causes)["drivers"].each([&](const Field& driver) {
+    check_driver_name(driver["name"]);
+    driver["nodeID"].check_present();
+    if (driver["nodeID"].text().size() > kLongestId)
+      driver["nodeID"].invalid_text("must be 256 characters or less");
+    driver["allocatable"]["count"].check_not_negative();
+    if (!names.insert(driver["name"].text()).second) driver["name"].duplicate();
+    std::set<std::string_view> keys;
+    driver["topologyKeys"].each([&](const Field& key) {
+      const Field said = key.named(driver.path());
+      said.check_present();
+      if (!keys.insert(key.text()).second) said.duplicate();
+      said.check_form(rules::check_qualified_name);
+    });
+  });
+}
+
+void validate_csi_node_update(const Object& node, const Object& old, Causes& causes) {
+  for (const Value before : old["spec"]["drivers"].elements()) {
+    for (const Value now : node["spec"]["drivers"].elements()) {
+      if (!(now["name"] == before["name"]) ||
+          (now["nodeID"] == before["nodeID"] && now["topologyKeys"] == before["topologyKeys"]))
+        continue;
+      // (What is shown is the driver as it is in Go.)
+      const std::string keys =
+          now["topologyKeys"].exists() ? now["topologyKeys"].to_json() : "null";
+      causes.push_back({"FieldValueInvalid",
+                        fmt::format(R"(Invalid value: {{"Name":{},"NodeID":{},"TopologyKeys":{},)"
+                                    R"("Allocatable":null}}: field is immutable)",
+                                    now["name"].to_json(), now["nodeID"].to_json(), keys),
+                        "spec.drivers"});
+    }
+  }
+}
+
+void validate_storage_capacity(const Object& capacity, Causes& causes) {
+  const Field root(capacity.body(), "", causes);
+  root["nodeTopology"].check_label_selector();
+  root["storageClassName"].check_form(rules::check_dns1123_subdomain);
+  const auto amount = Quantity::parse(root["capacity"].text());
+  if (amount && *amount < Quantity())
+    root["capacity"].invalid_text("must be greater than or equal to 0");
+}
+
+void validate_storage_capacity_update(const Object& capacity, const Object& old, Causes& causes) {
+  stays(capacity, old, "nodeTopology", causes);
+  stays(capacity, old, "storageClassName", causes);
+}
+
+void validate_volume_attachment(const Object& attachment, Causes& causes) {
+  const Field spec(attachment["spec"], "spec", causes);
+  const Field source = spec["source"];
+  const Field volume = source["persistentVolumeName"];
+  const bool is_inline = source["inlineVolumeSpec"].exists();
+  constexpr const char* kOne =
+      "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+  check_driver_name(spec["attacher"]);
+  if (!volume.exists() && !is_inline) {
+    source.required(kOne);
+  } else if (volume.exists() && is_inline) {
+    source.forbidden(kOne);
+  } else if (volume.exists()) {
+    volume.check_present("must specify non empty persistentVolumeName");
+  } else if (!source["inlineVolumeSpec"]["csi"].exists()) {
+    source["inlineVolumeSpec"]["csi"].required(
+        "has to be specified in the context of inline volumes");
+  }
+  spec["nodeName"].check_form(rules::check_dns1123_subdomain);
+  if (volume.exists()) volume.check_form(rules::check_dns1123_subdomain);
+}
+
+void validate_volume_attachment_update(const Object& attachment, const Object& old,
+                                       Causes& causes) {
+  const Value spec = attachment["spec"];
+  if (spec == old["spec"]) return;
+  // (What is shown is the spec as it is in Go.)
+  const Value volume = spec["source"]["persistentVolumeName"];
+  causes.push_back(
+      {"FieldValueInvalid",
+       fmt::format(R"(Invalid value: {{"Attacher":"{}","Source":{{"PersistentVolumeName":{},)"
+                   R"("InlineVolumeSpec":null}},"NodeName":"{}"}}: field is immutable)",
+                   spec["attacher"].as_string(), volume.exists() ? volume.to_json() : "null",
+                   spec["nodeName"].as_string()),
+       "spec"});
+}
+
+void validate_attributes_class(const Object& object, Causes& causes) {
+  const Field root(object.body(), "", causes);
+  check_plugin(root["driverName"]);
+  check_parameters(root["parameters"]);
+  root["parameters"].check_present("must contain at least one key/value pair");
+}
+
+void validate_attributes_class_update(const Object& object, const Object& old, Causes& causes) {
+  for (const char* field : {"driverName", "parameters"}) {
+    if (object[field] == old[field]) continue;
+    causes.push_back(rules::forbidden(field, fmt::format("updates to {} are forbidden.", field)));
+  }
 }
 
 }  // namespace lookout::apiserver::resources

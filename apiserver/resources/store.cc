@@ -131,8 +131,10 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     target.name = prepared.name();
     Causes causes;
     validate_metadata(resource, prepared, causes);
+    validate_finalizer_names(resource, prepared, causes);
     Object stored = resource.to_storage(prepared);
     if (resource.strategy->validate != nullptr) resource.strategy->validate(stored, causes);
+    if (resource.strategy->validate_new != nullptr) resource.strategy->validate_new(stored, causes);
     if (resource.schema) validate_schema(prepared, resource.schema.body(), causes);
     throw_if_invalid(resource, prepared.name(), std::move(causes));
     ServiceClaims taken;

@@ -32,6 +32,10 @@ void default_network_policy(json::Value& object, json::Allocator& allocator);
 void default_limit_range(json::Value& object, json::Allocator& allocator);
 void default_priority_class(json::Value& object, json::Allocator& allocator);
 void default_storage_class(json::Value& object, json::Allocator& allocator);
+void default_resource_claim(json::Value& object, json::Allocator& allocator);
+void default_resource_claim_template(json::Value& object, json::Allocator& allocator);
+void default_flow_schema(json::Value& object, json::Allocator& allocator);
+void default_priority_level(json::Value& object, json::Allocator& allocator);
 void default_csi_driver(json::Value& object, json::Allocator& allocator);
 void default_role_binding(json::Value& object, json::Allocator& allocator);
 void default_webhooks(json::Value& object, json::Allocator& allocator);
@@ -46,6 +50,7 @@ bool is_externally_accessible(const json::Value& spec);
 // prepare.cc
 void prepare_pod_update(json::Value& object, const json::Value& old, json::Allocator& allocator);
 void prepare_pod(json::Value& object, json::Allocator& allocator);
+void prepare_limit_range(json::Value& object, json::Allocator& allocator);
 void prepare_node(json::Value& object, json::Allocator& allocator);
 void prepare_job(json::Value& object, json::Allocator& allocator);
 void prepare_daemon_set(json::Value& object, json::Allocator& allocator);
@@ -69,46 +74,86 @@ void prepare_custom_resource_definition_update(json::Value& object, const json::
 // pod_validation.cc
 void validate_pod(const api::Object& object, Causes& causes);
 void validate_pod_update(const api::Object& object, const api::Object& old, Causes& causes);
-/// A pod's spec that is part of something else. Its containers may also mount the volumes that
-/// `claims`, templates of claims, stand for.
-void validate_pod_spec(api::Value spec, const std::string& field, Causes& causes,
-                       api::Value claims = {});
+void validate_new_pod(const api::Object& object, Causes& causes);
 
 // workload_validation.cc
 void validate_deployment(const api::Object& object, Causes& causes);
 void validate_replica_set(const api::Object& object, Causes& causes);
 void validate_replication_controller(const api::Object& object, Causes& causes);
 void validate_stateful_set(const api::Object& object, Causes& causes);
+void validate_new_stateful_set(const api::Object& object, Causes& causes);
 void validate_daemon_set(const api::Object& object, Causes& causes);
+void validate_pod_template_object(const api::Object& object, Causes& causes);
+void validate_controller_revision(const api::Object& object, Causes& causes);
+void validate_new_controller_revision(const api::Object& object, Causes& causes);
 void validate_selector_stays(const api::Object& object, const api::Object& old, Causes& causes);
-void validate_job(const api::Object& object, Causes& causes);
-void validate_job_update(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_stateful_set_update(const api::Object& object, const api::Object& old,
                                   Causes& causes);
+void validate_controller_revision_update(const api::Object& object, const api::Object& old,
+                                         Causes& causes);
 /// Counts in the status of a workload.
 void validate_replicas_status(const api::Object& object, Causes& causes);
+void validate_stateful_set_status(const api::Object& object, Causes& causes);
+void validate_daemon_set_status(const api::Object& object, Causes& causes);
+
+// batch_validation.cc
+void validate_job(const api::Object& object, Causes& causes);
+void validate_cron_job(const api::Object& object, Causes& causes);
+void validate_new_cron_job(const api::Object& object, Causes& causes);
+void validate_job_update(const api::Object& object, const api::Object& old, Causes& causes);
 
 // rbac_validation.cc
-void validate_role_binding_update(const api::Object& object, const api::Object& old,
-                                  Causes& causes);
 void validate_role(const api::Object& object, Causes& causes);
 void validate_cluster_role(const api::Object& object, Causes& causes);
 void validate_role_binding(const api::Object& object, Causes& causes);
 void validate_cluster_role_binding(const api::Object& object, Causes& causes);
+void validate_role_binding_update(const api::Object& object, const api::Object& old,
+                                  Causes& causes);
 
 // storage_validation.cc
+void validate_persistent_volume(const api::Object& object, Causes& causes);
+void validate_persistent_volume_claim(const api::Object& object, Causes& causes);
+void validate_storage_class(const api::Object& object, Causes& causes);
+void validate_csi_driver(const api::Object& object, Causes& causes);
+void validate_csi_node(const api::Object& object, Causes& causes);
+void validate_storage_capacity(const api::Object& object, Causes& causes);
+void validate_volume_attachment(const api::Object& object, Causes& causes);
+void validate_attributes_class(const api::Object& object, Causes& causes);
+void validate_persistent_volume_update(const api::Object& object, const api::Object& old,
+                                       Causes& causes);
+void validate_claim_update(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_storage_class_update(const api::Object& object, const api::Object& old,
                                    Causes& causes);
-void validate_claim_update(const api::Object& object, const api::Object& old, Causes& causes);
-void validate_storage_class(const api::Object& object, Causes& causes);
-void validate_persistent_volume_claim(const api::Object& object, Causes& causes);
-void validate_persistent_volume(const api::Object& object, Causes& causes);
+void validate_csi_driver_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_csi_node_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_storage_capacity_update(const api::Object& object, const api::Object& old,
+                                      Causes& causes);
+void validate_volume_attachment_update(const api::Object& object, const api::Object& old,
+                                       Causes& causes);
+void validate_attributes_class_update(const api::Object& object, const api::Object& old,
+                                      Causes& causes);
 
 // network_validation.cc
 void validate_service(const api::Object& object, Causes& causes);
-void validate_service_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_service_status(const api::Object& object, Causes& causes);
 void validate_endpoints(const api::Object& object, Causes& causes);
+void validate_endpoint_slice(const api::Object& object, Causes& causes);
 void validate_ingress(const api::Object& object, Causes& causes);
+void validate_new_ingress(const api::Object& object, Causes& causes);
+void validate_ingress_status(const api::Object& object, Causes& causes);
+void validate_ingress_class(const api::Object& object, Causes& causes);
+void validate_network_policy(const api::Object& object, Causes& causes);
+void validate_new_service_cidr(const api::Object& object, Causes& causes);
+void validate_ip_address(const api::Object& object, Causes& causes);
+api::validation::Messages check_ip_name(std::string_view name);
+void validate_service_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_endpoint_slice_update(const api::Object& object, const api::Object& old,
+                                    Causes& causes);
+void validate_ingress_class_update(const api::Object& object, const api::Object& old,
+                                   Causes& causes);
+void validate_service_cidr_update(const api::Object& object, const api::Object& old,
+                                  Causes& causes);
+void validate_ip_address_update(const api::Object& object, const api::Object& old, Causes& causes);
 
 // data_validation.cc
 void validate_config_map(const api::Object& object, Causes& causes);
@@ -118,20 +163,54 @@ void validate_secret_update(const api::Object& object, const api::Object& old, C
 
 // cluster_validation.cc
 void validate_event(const api::Object& object, Causes& causes);
+void validate_strict_event(const api::Object& object, Causes& causes);
+void validate_new_strict_event(const api::Object& object, Causes& causes);
 void validate_node(const api::Object& object, Causes& causes);
+void validate_new_priority_class(const api::Object& object, Causes& causes);
+void validate_new_namespace(const api::Object& object, Causes& causes);
+void validate_runtime_class(const api::Object& object, Causes& causes);
+void validate_signing_request(const api::Object& object, Causes& causes);
+void validate_lease(const api::Object& object, Causes& causes);
+void validate_api_service(const api::Object& object, Causes& causes);
+void validate_strict_event_update(const api::Object& object, const api::Object& old,
+                                  Causes& causes);
 void validate_node_update(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_priority_class_update(const api::Object& object, const api::Object& old,
                                     Causes& causes);
-void validate_signing_request(const api::Object& object, Causes& causes);
-void validate_priority_class(const api::Object& object, Causes& causes);
-void validate_lease(const api::Object& object, Causes& causes);
+void validate_runtime_class_update(const api::Object& object, const api::Object& old,
+                                   Causes& causes);
+
+// device_validation.cc
+void validate_device_class(const api::Object& object, Causes& causes);
+void validate_resource_claim(const api::Object& object, Causes& causes);
+void validate_resource_claim_template(const api::Object& object, Causes& causes);
+void validate_resource_slice(const api::Object& object, Causes& causes);
+void validate_resource_claim_update(const api::Object& object, const api::Object& old,
+                                    Causes& causes);
+
+// flow_validation.cc
+void validate_flow_schema(const api::Object& object, Causes& causes);
+void validate_priority_level(const api::Object& object, Causes& causes);
+
+// quota_validation.cc
+void validate_resource_quota(const api::Object& object, Causes& causes);
+void validate_resource_quota_status(const api::Object& object, Causes& causes);
+void validate_limit_range(const api::Object& object, Causes& causes);
+void validate_resource_quota_update(const api::Object& object, const api::Object& old,
+                                    Causes& causes);
 
 // scaling_validation.cc
-void validate_cron_job(const api::Object& object, Causes& causes);
 void validate_autoscaler(const api::Object& object, Causes& causes);
+void validate_autoscaler_status(const api::Object& object, Causes& causes);
+void validate_disruption_budget(const api::Object& object, Causes& causes);
+void validate_disruption_budget_status(const api::Object& object, Causes& causes);
 
 // webhook_validation.cc
 void validate_webhook_configuration(const api::Object& object, Causes& causes);
+void validate_admission_policy(const api::Object& object, Causes& causes);
+void validate_admission_policy_binding(const api::Object& object, Causes& causes);
+void validate_mutating_policy(const api::Object& object, Causes& causes);
+void validate_mutating_policy_binding(const api::Object& object, Causes& causes);
 /// `here` names the field. `missing` is said of versions that are not there.
 void validate_webhook_client(api::Value client, const std::string& here, Causes& causes);
 void validate_review_versions(api::Value versions, const std::string& here,

@@ -45,6 +45,10 @@ struct Strategy {
   bool status_update_keeps_labels = false;
   /// A changed object is also validated as a new one, which reports errors in its metadata twice.
   bool validates_metadata_again = false;
+  /// Finalizers may have any qualified name; of other kinds, those without a domain are known.
+  bool takes_any_finalizer = false;
+  /// The change is validated before the changed object.
+  bool validates_change_first = false;
 
   /// Sets defaults; called for every object that a client sends.
   void (*set_defaults)(json::Value& object, json::Allocator& allocator) = nullptr;
@@ -57,6 +61,8 @@ struct Strategy {
   api::Object (*finish_update)(const api::Object& object, const api::Object& old) = nullptr;
   /// Validate everything except metadata, for a new object and for a changed one.
   void (*validate)(const api::Object& object, Causes& causes) = nullptr;
+  /// Of a new object only.
+  void (*validate_new)(const api::Object& object, Causes& causes) = nullptr;
   void (*validate_update)(const api::Object& object, const api::Object& old,
                           Causes& causes) = nullptr;
   /// Validates a changed status.

@@ -154,6 +154,7 @@ class Store::ChangeOfObject {
       json::take(document, before, "status", allocator);
     }
     keep_metadata(document, before, allocator);
+    if (part_ != Part::kStatus && !resource_.custom) add_parts(resource_, document, allocator);
     if (part_ != Part::kStatus && strategy.set_defaults != nullptr)
       strategy.set_defaults(document, allocator);
     complete(resource_, document, allocator);
@@ -196,13 +197,21 @@ class Store::ChangeOfObject {
     if (part_ != Part::kStatus || !resource_.custom) {
       validate_metadata_update(object, present, causes);
       append(details);
+      validate_finalizer_names(resource_, object, causes);
     }
     if (resource_.schema) validate_schema(object, resource_.schema.body(), causes);
     if (part_ == Part::kMain) {
-      if (strategy.validate_update != nullptr)
-        strategy.validate_update(stored, present_stored, causes);
-      if (strategy.validates_metadata_again) append(details);
+      const auto validate_change = [&] {
+        if (strategy.validate_update != nullptr)
+          strategy.validate_update(stored, present_stored, causes);
+      };
+      if (strategy.validates_change_first) validate_change();
+      if (strategy.validates_metadata_again) {
+        append(details);
+        validate_finalizer_names(resource_, object, causes);
+      }
       if (strategy.validate != nullptr) strategy.validate(stored, causes);
+      if (!strategy.validates_change_first) validate_change();
     } else if (part_ == Part::kStatus && strategy.validate_status != nullptr) {
       strategy.validate_status(stored, causes);
     }

@@ -1,15 +1,13 @@
+// Validation of workloads: what keeps pods running.
 #include <fmt/format.h>
 
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "apiserver/resources/required.h"
+#include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
-#include "lookout/api/labels.h"
-#include "lookout/k8s/meta/v1.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -18,143 +16,131 @@ namespace rules = api::validation;
 using api::Object;
 using api::Value;
 
-/// An invalid value that is no text: shown as JSON.
-api::StatusCause invalid_value(std::string_view field, Value value, std::string_view detail) {
-  return {"FieldValueInvalid", fmt::format("Invalid value: {}: {}", value.to_json(), detail),
-          std::string(field)};
-}
+constexpr const char* kMismatch = "`selector` does not match template `labels`";
 
-/// A label selector by itself; false if nothing can be selected by it.
-bool validate_selector(Value selector, const std::string& field, Causes& causes) {
-  const std::size_t before = causes.size();
-  for (const auto& [key, value] : selector["matchLabels"].members()) {
-    for (const auto& message : rules::check_qualified_name(key))
-      causes.push_back(rules::invalid(field + ".matchLabels", key, message));
-    for (const auto& message : rules::check_label_value(value.as_string()))
-      causes.push_back(rules::invalid(field + ".matchLabels", value.as_string(), message));
-  }
-  std::size_t index = 0;
-  for (const Value expression : selector["matchExpressions"].elements()) {
-    const std::string here = fmt::format("{}.matchExpressions[{}]", field, index++);
-    const std::string_view relation = expression["operator"].as_string();
-    const bool values = !expression["values"].empty();
-    if (relation == "In" || relation == "NotIn") {
-      if (!values) {
-        causes.push_back(rules::required(here + ".values",
-                                         "must be specified when `operator` is 'In' or 'NotIn'"));
-      }
-    } else if (relation == "Exists" || relation == "DoesNotExist") {
-      if (values) {
-        causes.push_back(
-            rules::forbidden(here + ".values",
-                             "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
-      }
-    } else {
-      causes.push_back(
-          rules::invalid(here + ".operator", relation, "not a valid selector operator"));
-    }
-    const std::string_view key = expression["key"].as_string();
-    for (const auto& message : rules::check_qualified_name(key))
-      causes.push_back(rules::invalid(here + ".key", key, message));
-    std::size_t number = 0;
-    for (const Value value : expression["values"].elements()) {
-      for (const auto& message : rules::check_label_value(value.as_string()))
-        causes.push_back(
-            rules::invalid(fmt::format("{}.values[{}]", here, number), value.as_string(), message));
-      ++number;
-    }
-  }
-  return causes.size() == before;
-}
-
-/// Whether a selector selects by these labels; nothing is selected without one.
-bool selects(Value selector, Value labels) {
-  if (!selector.is_object()) return false;
-  try {
-    return api::labels::from(k8s::meta::v1::LabelSelector(selector)).matches(labels);
-  } catch (const api::SelectorError&) {
-    return true;  // said already
-  }
-}
-
-void must_always_restart(Value pod, Causes& causes) {
-  const std::string_view policy = pod["restartPolicy"].as_string();
-  constexpr std::string_view kAlways[] = {"Always"};
-  if (!policy.empty() && policy != "Always")
-    causes.push_back(rules::not_supported("spec.template.spec.restartPolicy", policy, kAlways));
-}
-
-void must_select_template(Value spec, Causes& causes) {
-  const Value labels = spec["template"]["metadata"]["labels"];
-  if (selects(spec["selector"], labels)) return;
-  causes.push_back(invalid_value("spec.template.metadata.labels", labels,
-                                 "`selector` does not match template `labels`"));
-}
-
-bool is_empty_selector(Value selector) {
+bool is_empty_selector(const Field& selector) {
   return selector["matchLabels"].empty() && selector["matchExpressions"].empty();
 }
 
-/// Selector and template of an apps/v1 workload.
-void validate_workload(const Object& workload, std::string_view what, Causes& causes,
-                       Value claims = {}) {
-  const Value spec = workload["spec"];
-  const Value selector = spec["selector"];
-  require_not_negative(spec["replicas"], "spec.replicas", causes);
-  bool valid = true;
-  if (!selector.is_object()) {
-    causes.push_back(rules::required("spec.selector", ""));
-  } else {
-    valid = validate_selector(selector, "spec.selector", causes);
-    if (is_empty_selector(selector)) {
-      causes.push_back(invalid_value("spec.selector", selector,
-                                     fmt::format("empty selector is invalid for {}", what)));
-    }
+/// `kind` is for the message.
+void check_pods_of(const Field& pod, std::string_view kind) {
+  const Field spec = pod["spec"];
+  if (spec["restartPolicy"].text() != "Always") spec["restartPolicy"].not_supported({"Always"});
+  if (spec["activeDeadlineSeconds"].exists()) {
+    spec["activeDeadlineSeconds"].forbidden(
+        fmt::format("activeDeadlineSeconds in {} is not Supported", kind));
   }
-  if (valid) {
-    must_select_template(spec, causes);
-  } else {
-    causes.push_back(invalid_value("spec.selector", selector, "invalid label selector"));
-  }
-  validate_pod_spec(spec["template"]["spec"], "spec.template.spec", causes, claims);
-  must_always_restart(spec["template"]["spec"], causes);
 }
 
-/// A count, or a part in percent; what it says in percent, or nothing.
-std::optional<std::int64_t> validate_share(Value share, const std::string& field, Causes& causes) {
-  if (const auto number = share.to_int()) {
-    require_not_negative(share, field, causes);
-    return std::nullopt;
+/// The selector of an apps/v1 workload, whether it can be used.
+bool check_selector(const Field& selector, std::string_view what) {
+  if (!selector.exists()) {
+    selector.required();
+    return true;
   }
-  const std::string_view text = share.as_string();
-  const std::string_view digits = text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0));
-  const bool valid = text.ends_with('%') && !digits.empty() &&
-                     digits.find_first_not_of("0123456789") == std::string_view::npos;
-  if (!share.is_string()) return std::nullopt;
-  if (!valid) {
-    causes.push_back(
-        rules::invalid(field, text,
-                       "a valid percent string must be a numeric string followed by an ending '%' "
-                       "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"));
-    return std::nullopt;
-  }
-  return api::detail::parse_int(digits);
+  const bool valid = selector.check_label_selector();
+  if (is_empty_selector(selector))
+    selector.invalid(fmt::format("empty selector is invalid for {}", what));
+  return valid;
 }
 
-bool is_zero(Value share) { return share.to_int().value_or(1) == 0 || share.as_string() == "0%"; }
+void check_matches_template(const Field& spec) {
+  const Field labels = spec["template"]["metadata"]["labels"];
+  const Field selector = spec["selector"];
+  if (selector.exists() && is_empty_selector(selector)) return;
+  if (!selector.selects(*labels)) labels.invalid(kMismatch);
+}
 
-void validate_rolling_update(Value rolling, const std::string& field, Causes& causes) {
-  const auto unavailable =
-      validate_share(rolling["maxUnavailable"], field + ".maxUnavailable", causes);
-  validate_share(rolling["maxSurge"], field + ".maxSurge", causes);
-  if (is_zero(rolling["maxUnavailable"]) && is_zero(rolling["maxSurge"])) {
-    causes.push_back(invalid_value(field + ".maxUnavailable", rolling["maxUnavailable"],
-                                   "may not be 0 when `maxSurge` is 0"));
+/// Selector and template of a deployment or a replica set (which are one in many messages).
+void check_replicated(const Field& spec) {
+  if (check_selector(spec["selector"], "deployment")) {
+    check_matches_template(spec);
+    validate_pod_template(spec["template"]);
+    check_pods_of(spec["template"], "ReplicaSet");
+  } else {
+    spec["selector"].invalid("invalid label selector");
   }
-  if (unavailable && *unavailable > 100) {
-    causes.push_back(rules::invalid(field + ".maxUnavailable",
-                                    rolling["maxUnavailable"].as_string(),
-                                    "must not be greater than 100%"));
+}
+
+/// An int-or-string in Go's structs, whose other half is shown by its JSON.
+std::string shown(Value value) { return value.exists() ? value.to_json() : "0"; }
+
+/// A strategy with a type that is not known is shown as it is in Go.
+void refuse_strategy(const Field& strategy, std::string_view rolling, std::string_view supported) {
+  strategy.causes().push_back(
+      {"FieldValueNotSupported",
+       fmt::format(R"(Unsupported value: {{"Type":{},"RollingUpdate":{}}}: supported values: {})",
+                   api::detail::quote(strategy["type"].text()), rolling, supported),
+       strategy.path()});
+}
+
+std::string rolling_in_go(const Field& rolling) {
+  if (!rolling.exists()) return "null";
+  return fmt::format(R"({{"MaxUnavailable":{},"MaxSurge":{}}})", shown(*rolling["maxUnavailable"]),
+                     shown(*rolling["maxSurge"]));
+}
+
+void check_deployment_strategy(const Field& strategy) {
+  const Field rolling = strategy["rollingUpdate"];
+  const Field unavailable = rolling["maxUnavailable"];
+  const std::string_view type = strategy["type"].text();
+  if (type == "Recreate") {
+    if (rolling.exists())
+      rolling.forbidden("may not be specified when strategy `type` is 'Recreate'");
+  } else if (type == "RollingUpdate") {
+    unavailable.check_count_or_share();
+    rolling["maxSurge"].check_count_or_share();
+    if (unavailable.is_zero_share() && rolling["maxSurge"].is_zero_share())
+      unavailable.invalid("may not be 0 when `maxSurge` is 0");
+    unavailable.check_share();
+  } else {
+    refuse_strategy(strategy, rolling_in_go(rolling), R"("Recreate", "RollingUpdate")");
+  }
+}
+
+void check_daemon_strategy(const Field& strategy) {
+  const Field rolling = strategy["rollingUpdate"];
+  const std::string_view type = strategy["type"].text();
+  if (type == "OnDelete") return;
+  if (type != "RollingUpdate") {
+    return refuse_strategy(strategy, rolling_in_go(rolling), R"("RollingUpdate", "OnDelete")");
+  }
+  if (!rolling.exists()) return rolling.required();
+  const Field unavailable = rolling["maxUnavailable"];
+  const Field surge = rolling["maxSurge"];
+  unavailable.check_count_or_share();
+  surge.check_count_or_share();
+  unavailable.check_share();
+  surge.check_share();
+  if (!unavailable.is_zero_share() && !surge.is_zero_share())
+    surge.invalid("may not be set when maxUnavailable is non-zero");
+  if (unavailable.is_zero_share() && surge.is_zero_share())
+    unavailable.required("cannot be 0 when maxSurge is 0");
+}
+
+void check_stateful_strategy(const Field& strategy) {
+  const Field rolling = strategy["rollingUpdate"];
+  const std::string_view type = strategy["type"].text();
+  const auto in_go = [&] {
+    return rolling.exists() ? fmt::format(R"({{"Partition":{},"MaxUnavailable":null}})",
+                                          shown(*rolling["partition"]))
+                            : std::string("null");
+  };
+  const auto refuse = [](const Field& field, const std::string& value, const char* why) {
+    field.causes().push_back(
+        {"FieldValueInvalid", fmt::format("Invalid value: {}: {}", value, why), field.path()});
+  };
+  if (type.empty()) {
+    strategy.required();
+  } else if (type == "OnDelete") {
+    if (rolling.exists())
+      refuse(rolling, in_go(), "only allowed for updateStrategy 'RollingUpdate'");
+  } else if (type == "RollingUpdate") {
+    rolling["partition"].check_not_negative();
+  } else {
+    refuse(strategy,
+           fmt::format(R"({{"Type":{},"RollingUpdate":{}}})", api::detail::quote(type), in_go()),
+           "must be 'RollingUpdate' or 'OnDelete'");
   }
 }
 
@@ -170,53 +156,83 @@ bool differs_but_for(const Object& a, const Object& b, std::initializer_list<con
   return !(stripped(a) == stripped(b));
 }
 
+void check_counts(const Field& status, std::initializer_list<const char*> counts) {
+  for (const char* count : counts) status[count].check_not_negative();
+}
+
+/// Counts of some among all replicas.
+void check_parts(const Field& status, std::initializer_list<const char*> counts,
+                 const char* of_ready) {
+  for (const char* count : counts) {
+    if (status[count].number() > status["replicas"].number())
+      status[count].invalid_number("cannot be greater than status.replicas");
+  }
+  if (status["availableReplicas"].number() > status["readyReplicas"].number())
+    status["availableReplicas"].invalid_number(of_ready);
+}
+
 }  // namespace
 
 void validate_deployment(const Object& object, Causes& causes) {
-  validate_workload(object, "deployment", causes);
-  const Value spec = object["spec"];
-  const Value strategy = spec["strategy"];
-  const std::string_view type = strategy["type"].as_string();
-  if (type == "Recreate") {
-    if (strategy["rollingUpdate"].is_object()) {
-      causes.push_back(rules::forbidden("spec.strategy.rollingUpdate",
-                                        "may not be specified when strategy `type` is 'Recreate'"));
-    }
-  } else if (type == "RollingUpdate") {
-    validate_rolling_update(strategy["rollingUpdate"], "spec.strategy.rollingUpdate", causes);
-  } else {
-    causes.push_back({"FieldValueNotSupported",
-                      fmt::format(R"(Unsupported value: {{"Type":{},"RollingUpdate":null}}: )"
-                                  R"(supported values: "Recreate", "RollingUpdate")",
-                                  api::detail::quote(type)),
-                      "spec.strategy"});
-  }
-  require_not_negative(spec["minReadySeconds"], "spec.minReadySeconds", causes);
-  require_not_negative(spec["revisionHistoryLimit"], "spec.revisionHistoryLimit", causes);
-  if (const auto deadline = spec["progressDeadlineSeconds"].to_int()) {
-    require_not_negative(spec["progressDeadlineSeconds"], "spec.progressDeadlineSeconds", causes);
-    if (*deadline <= spec["minReadySeconds"].as_int()) {
-      causes.push_back(rules::invalid("spec.progressDeadlineSeconds", *deadline,
-                                      "must be greater than minReadySeconds"));
-    }
-  }
+  const Field spec(object["spec"], "spec", causes);
+  spec["replicas"].check_not_negative();
+  check_replicated(spec);
+  check_deployment_strategy(spec["strategy"]);
+  spec["minReadySeconds"].check_not_negative();
+  spec["revisionHistoryLimit"].check_not_negative();
+  const Field deadline = spec["progressDeadlineSeconds"];
+  deadline.check_not_negative();
+  if (deadline.exists() && deadline.number() <= spec["minReadySeconds"].number())
+    deadline.invalid_number("must be greater than minReadySeconds");
 }
+
 void validate_replica_set(const Object& object, Causes& causes) {
-  validate_workload(object, "deployment", causes);
+  const Field spec(object["spec"], "spec", causes);
+  spec["replicas"].check_not_negative();
+  spec["minReadySeconds"].check_not_negative();
+  check_replicated(spec);
 }
+
 void validate_stateful_set(const Object& object, Causes& causes) {
-  validate_workload(object, "statefulset", causes, object["spec"]["volumeClaimTemplates"]);
-}
-void validate_daemon_set(const Object& object, Causes& causes) {
-  const Value spec = object["spec"];
-  const Value selector = spec["selector"];
-  if (validate_selector(selector, "spec.selector", causes)) must_select_template(spec, causes);
-  if (selector.is_object() && is_empty_selector(selector)) {
-    causes.push_back(
-        invalid_value("spec.selector", selector, "empty selector is invalid for daemonset"));
+  const Field spec(object["spec"], "spec", causes);
+  const Field policy = spec["podManagementPolicy"];
+  if (policy.check_present() && policy.text() != "OrderedReady" && policy.text() != "Parallel")
+    policy.invalid_text("must be 'OrderedReady' or 'Parallel'");
+  check_stateful_strategy(spec["updateStrategy"]);
+  for (const char* when : {"whenDeleted", "whenScaled"})
+    spec["persistentVolumeClaimRetentionPolicy"][when].check_word({"Retain", "Delete"});
+  spec["replicas"].check_not_negative();
+  spec["minReadySeconds"].check_not_negative();
+  spec["ordinals"]["start"].check_not_negative();
+  if (check_selector(spec["selector"], "statefulset")) {
+    check_matches_template(spec);
+    const Field pod = spec["template"];
+    validate_pod_template(pod, *spec["volumeClaimTemplates"]);
+    pod["metadata"]["labels"].named(pod.path() + ".labels").check_labels();
+    pod["metadata"]["annotations"].named(pod.path() + ".annotations").check_annotations();
+  } else {
+    spec["selector"].invalid("");
   }
-  validate_pod_spec(spec["template"]["spec"], "spec.template.spec", causes);
-  must_always_restart(spec["template"]["spec"], causes);
+  check_pods_of(spec["template"], "StatefulSet");
+}
+
+void validate_new_stateful_set(const Object& object, Causes& causes) {
+  const Field spec(object["spec"], "spec", causes);
+  spec["serviceName"].check_form_if_present(rules::check_dns1123_label);
+  spec["volumeClaimTemplates"].each([](const Field& claim) { validate_claim_spec(claim["spec"]); });
+}
+
+void validate_daemon_set(const Object& object, Causes& causes) {
+  const Field spec(object["spec"], "spec", causes);
+  const Field selector = spec["selector"];
+  if (selector.check_label_selector()) check_matches_template(spec);
+  if (selector.exists() && is_empty_selector(selector))
+    selector.invalid("empty selector is invalid for daemonset");
+  validate_pod_template(spec["template"]);
+  check_pods_of(spec["template"], "DaemonSet");
+  spec["minReadySeconds"].check_not_negative();
+  check_daemon_strategy(spec["updateStrategy"]);
+  spec["revisionHistoryLimit"].check_not_negative();
 }
 
 void validate_stateful_set_update(const Object& object, const Object& old, Causes& causes) {
@@ -233,76 +249,73 @@ void validate_stateful_set_update(const Object& object, const Object& old, Cause
 }
 
 void validate_replicas_status(const Object& object, Causes& causes) {
-  const Value status = object["status"];
-  const std::int64_t replicas = status["replicas"].as_int();
-  for (const char* field : {"replicas", "fullyLabeledReplicas", "updatedReplicas", "readyReplicas",
-                            "availableReplicas", "observedGeneration"})
-    require_not_negative(status[field], std::string("status.") + field, causes);
-  for (const char* field :
-       {"fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "availableReplicas"}) {
-    const std::int64_t count = status[field].as_int();
-    if (count > replicas) {
-      causes.push_back(rules::invalid(std::string("status.") + field, count,
-                                      "cannot be greater than status.replicas"));
-    }
-  }
-  if (const std::int64_t count = status["availableReplicas"].as_int();
-      count > status["readyReplicas"].as_int()) {
-    causes.push_back(
-        rules::invalid("status.availableReplicas", count, "cannot be greater than readyReplicas"));
-  }
+  const Field status(object["status"], "status", causes);
+  check_counts(status, {"observedGeneration", "replicas", "fullyLabeledReplicas", "updatedReplicas",
+                        "readyReplicas", "availableReplicas", "unavailableReplicas",
+                        "terminatingReplicas", "collisionCount"});
+  check_parts(status,
+              {"fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "availableReplicas"},
+              "cannot be greater than readyReplicas");
+}
+
+void validate_stateful_set_status(const Object& object, Causes& causes) {
+  const Field status(object["status"], "status", causes);
+  check_counts(status, {"replicas", "readyReplicas", "currentReplicas", "updatedReplicas",
+                        "availableReplicas", "observedGeneration", "collisionCount"});
+  check_parts(status, {"readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"},
+              "cannot be greater than status.readyReplicas");
+}
+
+void validate_daemon_set_status(const Object& object, Causes& causes) {
+  check_counts(Field(object["status"], "status", causes),
+               {"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled",
+                "numberReady", "observedGeneration", "updatedNumberScheduled", "numberAvailable",
+                "numberUnavailable", "collisionCount"});
 }
 
 void validate_replication_controller(const Object& object, Causes& causes) {
-  const Value spec = object["spec"];
-  require_not_negative(spec["replicas"], "spec.replicas", causes);
-  if (spec["selector"].empty()) causes.push_back(rules::required("spec.selector", ""));
-  if (!spec["template"].exists()) {
-    causes.push_back(rules::required("spec.template", ""));
-    return;
+  const Field spec(object["spec"], "spec", causes);
+  spec["minReadySeconds"].check_not_negative();
+  spec["selector"].check_present();
+  spec["replicas"].check_not_negative();
+  const Field pod = spec["template"];
+  if (!pod.exists()) return pod.required();
+  const Field labels = pod["metadata"]["labels"];
+  for (const auto& [name, value] : (*spec["selector"]).members()) {
+    if ((*labels)[name] == value) continue;
+    labels.invalid(kMismatch);
+    break;
   }
-  validate_pod_spec(spec["template"]["spec"], "spec.template.spec", causes);
+  validate_pod_template(pod);
+  check_pods_of(pod, "ReplicationController");
 }
 
-void validate_job(const Object& object, Causes& causes) {
-  const Value spec = object["spec"];
-  for (const char* field : {"parallelism", "completions", "backoffLimit"})
-    require_not_negative(spec[field], std::string("spec.") + field, causes);
-  if (!spec["manualSelector"].as_bool()) {
-    const Value labels = spec["selector"]["matchLabels"];
-    const bool generated = labels.size() == 1 &&
-                           labels["batch.kubernetes.io/controller-uid"].as_string() == object.uid();
-    if (!generated) {
-      causes.push_back(
-          invalid_value("spec.selector", spec["selector"], "`selector` not auto-generated"));
-    }
-  }
-  must_select_template(spec, causes);
-  validate_pod_spec(spec["template"]["spec"], "spec.template.spec", causes);
-  const std::string_view policy = spec["template"]["spec"]["restartPolicy"].as_string();
-  if (policy != "OnFailure" && policy != "Never") {
-    causes.push_back(rules::required("spec.template.spec.restartPolicy",
-                                     R"(valid values: "OnFailure", "Never")"));
+void validate_pod_template_object(const Object& object, Causes& causes) {
+  validate_pod_template(Field(object["template"], "template", causes));
+}
+
+void validate_controller_revision(const Object& revision, Causes& causes) {
+  Field(revision["revision"], "revision", causes).check_not_negative();
+}
+
+void validate_new_controller_revision(const Object& revision, Causes& causes) {
+  const Field data(revision["data"], "data", causes);
+  if (!data.exists()) {
+    data.required("data is mandatory");
+  } else if (!(*data).is_object()) {
+    data.required("data must be a valid JSON object");
   }
 }
 
-void validate_job_update(const Object& object, const Object& old, Causes& causes) {
-  const auto stays = [&](const char* field) {
-    if (object["spec"][field] == old["spec"][field]) return;
-    causes.push_back(
-        invalid_value(std::string("spec.") + field, object["spec"][field], "field is immutable"));
-  };
-  if (object["spec"]["completionMode"].as_string() != "Indexed") stays("completions");
-  stays("selector");
-  // The template of a suspended job may still change where it runs.
-  if (!old["spec"]["suspend"].as_bool()) stays("template");
-  stays("completionMode");
+void validate_controller_revision_update(const Object& revision, const Object& old,
+                                         Causes& causes) {
+  if (!(revision["data"] == old["data"]))
+    Field(revision["data"], "data", causes).invalid("field is immutable");
 }
 
 void validate_selector_stays(const Object& object, const Object& old, Causes& causes) {
   if (object["spec"]["selector"] == old["spec"]["selector"]) return;
-  causes.push_back(
-      invalid_value("spec.selector", object["spec"]["selector"], "field is immutable"));
+  Field(object["spec"]["selector"], "spec.selector", causes).invalid("field is immutable");
 }
 
 }  // namespace lookout::apiserver::resources

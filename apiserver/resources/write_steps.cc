@@ -184,7 +184,13 @@ bool asks(const Target& target, Write::Operation operation) {
 
 void throw_if_invalid(const ServedResource& resource, std::string_view name, Causes causes) {
   if (causes.empty()) return;
-  throw StatusError::invalid(resource.type.group, resource.type.kind, name, std::move(causes));
+  // (Where several groups share objects, they are called by the group that keeps them.)
+  const std::string& version = resource.storage_version;
+  const std::size_t slash = version.find('/');
+  const std::string group = version.empty()              ? resource.type.group
+                            : slash == std::string::npos ? std::string()
+                                                         : version.substr(0, slash);
+  throw StatusError::invalid(group, resource.type.kind, name, std::move(causes));
 }
 
 StatusError plain_failure(std::int32_t code, std::string message) {

@@ -242,8 +242,9 @@ TEST_F(AdmissionTest, AServiceIsFoundByItsEndpoints) {
                       R"({"spec":{"ports":[{"port":443,"name":"https"}]}})");
   EXPECT_EQ(message(), failed + "no endpoints available for service \"hook\"");
   const api::Resource slices{"discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true};
+  // (Nobody but the server itself may be on the loopback interface.)
   in(slices).create(json(fmt::format(
-      R"({{"metadata":{{"name":"hook-1","labels":{{"kubernetes.io/service-name":"hook"}}}},)"
+      R"({{"metadata":{{"name":"kubernetes","labels":{{"kubernetes.io/service-name":"hook"}}}},)"
       R"("addressType":"IPv4","ports":[{{"name":"https","port":{}}}],)"
       R"("endpoints":[{{"addresses":["192.0.2.1"],"conditions":{{"ready":false}}}},)"
       R"({{"addresses":["127.0.0.1"]}}]}})",

@@ -58,7 +58,8 @@ INSTANTIATE_TEST_SUITE_P(
                 ".clientConfig", "exactly one of url or service is required"},
         BadHook{"service without a name",
                 R"({"clientConfig":{"url":null,"service":{"namespace":"b"}}})",
-                ".clientConfig.service.name", "service name is required"},
+                // (kube-apiserver has the two exchanged.)
+                ".clientConfig.service.namespace", "Required value"},
         BadHook{"long timeout", R"({"timeoutSeconds":31})", ".timeoutSeconds",
                 "the timeout value must be between 1 and 30 seconds"},
         BadHook{"no side effects", R"({"sideEffects":null})", ".sideEffects",

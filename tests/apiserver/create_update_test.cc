@@ -378,11 +378,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "contain dots"},
         InvalidCase{
             "service_name", &kServices,
-            R"({"metadata":{"name":"1web"},"spec":{"ports":[{"port":80}]}})",
-            "Service \"1web\" is invalid: metadata.name: Invalid value: \"1web\": a DNS-1035 "
-            "label must consist of lower case alphanumeric characters or '-', start with an "
-            "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  "
-            "or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"},
+            R"({"metadata":{"name":"-web"},"spec":{"ports":[{"port":80}]}})",
+            "Service \"-web\" is invalid: metadata.name: Invalid value: \"-web\": a lowercase RFC "
+            "1123 label must consist of lower case alphanumeric characters or '-', and must start "
+            "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for "
+            "validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"},
         InvalidCase{
             "label", &kConfigMaps, R"({"metadata":{"name":"c","labels":{"a":"-"}}})",
             "ConfigMap \"c\" is invalid: metadata.labels: Invalid value: \"-\": a valid label "
@@ -467,7 +467,8 @@ TEST_F(CreateAndUpdate, EventsAreTheSameInBothGroups) {
   const api::Resource newer{"events.k8s.io", "v1", "Event", "events", true};
   in(newer).create(json(
       R"({"metadata":{"name":"e"},"regarding":{"kind":"Pod","name":"p","namespace":"default"},
-          "note":"hello","reason":"Because","reportingController":"me"})"));
+          "note":"hello","reason":"Because","reportingController":"me","reportingInstance":"me-1",
+          "action":"Look","type":"Normal","eventTime":"2026-01-02T03:04:05.000006Z"})"));
   const Object event = in(core).get("e");
   EXPECT_EQ(event.api_version(), "v1");
   EXPECT_EQ(event["message"].as_string(), "hello");
@@ -490,7 +491,7 @@ TEST_F(CreateAndUpdate, AutoscalersSpeakBothVersions) {
                          true};
   in(v1).create(json(
       R"({"metadata":{"name":"h"},"spec":{"maxReplicas":5,"targetCPUUtilizationPercentage":70,
-          "scaleTargetRef":{"kind":"Deployment","name":"d"}}})"));
+          "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}})"));
   const Object newer = in(v2).get("h");
   EXPECT_EQ(newer["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"].as_int(), 70);
   EXPECT_EQ(lookout::test::held(in(v1).get("h"))["spec"]["targetCPUUtilizationPercentage"].as_int(),

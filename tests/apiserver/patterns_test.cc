@@ -100,7 +100,9 @@ TEST_F(Unenforced, IsSaidInAWarning) {
   for (const char* plural : {"validatingwebhookconfigurations", "mutatingwebhookconfigurations"})
     EXPECT_EQ(warning(admission + plural, json(R"({"metadata":{"name":"a"},"webhooks":[]})")), "");
   EXPECT_EQ(warning(admission + "validatingadmissionpolicies",
-                    json(R"({"metadata":{"name":"a"},"spec":{}})")),
+                    json(R"({"metadata":{"name":"a"},"spec":{"validations":[{"expression":"true"}],
+                        "matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],
+                        "operations":["CREATE"],"resources":["pods"]}]}}})")),
             R"(299 - "this server keeps the object, but admission policies are not applied")");
   EXPECT_EQ(warning(in_default + "resourcequotas", json(R"({"metadata":{"name":"a"}})")), "");
   EXPECT_EQ(warning(in_default + "limitranges",

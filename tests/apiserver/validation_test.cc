@@ -264,9 +264,10 @@ INSTANTIATE_TEST_SUITE_P(
             "(59): 60, spec.schedule: Invalid value: \"TZ=UTC 60 * * * *\": cannot use TZ or "
             "CRON_TZ "
             "in schedule, use timeZone field instead, spec.startingDeadlineSeconds: Invalid value: "
-            "-1: must be greater than or equal to 0, spec.concurrencyPolicy: Unsupported value: "
-            "\"No\": supported values: \"Allow\", \"Forbid\", \"Replace\", spec.timeZone: Invalid "
-            "value: \"Mars/Phobos\": unknown time zone Mars/Phobos, "
+            "-1: must be greater than or equal to 0, spec.timeZone: Invalid value: "
+            "\"Mars/Phobos\": "
+            "unknown time zone Mars/Phobos, spec.concurrencyPolicy: Unsupported value: \"No\": "
+            "supported values: \"Allow\", \"Forbid\", \"Replace\", "
             "spec.successfulJobsHistoryLimit: Invalid value: -1: must be greater than or equal to "
             "0, "
             "spec.failedJobsHistoryLimit: Invalid value: -2: must be greater than or equal to 0]"},
@@ -294,14 +295,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"},
         Lacking{"autoscaler", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
                 R"({"spec":{"maxReplicas":0,"scaleTargetRef":{"kind":"Deployment","name":"d"}}})",
-                "[spec.maxReplicas: Invalid value: 0: must be greater than 0, spec.maxReplicas: "
-                "Invalid value: 0: must be greater than or equal to `minReplicas`]"},
+                "[spec.maxReplicas: Required value: must be set and greater than 0, "
+                "spec.maxReplicas: Invalid value: 0: must be greater than or equal to "
+                "`minReplicas`, spec.scaleTargetRef.apiVersion: Invalid value: \"\": apiVersion "
+                "must specify API group]"},
         Lacking{"claim", "/api/v1/namespaces/default/persistentvolumeclaims", "{}",
                 "[spec.accessModes: Required value: at least 1 access mode is required, "
                 "spec.resources[storage]: Required value]"},
         Lacking{"volume", "/api/v1/persistentvolumes", "{}",
-                "[spec.accessModes: Required value, spec.capacity: Required value, spec: Required "
-                "value: must specify a volume type]"},
+                "[spec.accessModes: Required value, spec.capacity: Required value, spec.capacity: "
+                "Unsupported value: null: supported values: \"storage\", spec: Required value: "
+                "must specify a volume type]"},
         Lacking{"service", "/api/v1/namespaces/default/services", "{}",
                 "spec.ports: Required value"}),
     [](const auto& test) { return std::string(test.param.name); });

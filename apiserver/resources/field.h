@@ -1,0 +1,130 @@
+// Field: a part of an object that is validated.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "apiserver/resources/strategy.h"
+
+namespace lookout::apiserver::resources {
+
+/// A value (null is none), the path that errors name it by, and the list that takes the errors (the words and the
+/// order are those of k8s.io/apimachinery/pkg/util/validation/field). The value may be absent. A
+/// Field does not own the list.
+class Field {
+ public:
+  using Words = std::initializer_list<std::string_view>;
+
+  Field(api::Value value, std::string path, Causes& causes)
+      : value_(value.is_null() ? api::Value() : value), path_(std::move(path)), causes_(&causes) {}
+
+  /// A member; the path of a root is empty.
+  Field operator[](std::string_view name) const;
+  /// The entry of a map.
+  Field key(std::string_view name) const;
+  /// The same value, named by another path.
+  Field named(std::string path) const { return {value_, std::move(path), *causes_}; }
+
+  /// Calls `visit(element)` for the elements of a list.
+  template <class Visit>
+  void each(Visit visit) const {
+    std::size_t index = 0;
+    for (const api::Value one : value_.elements())
+      visit(Field(one, path_ + "[" + std::to_string(index++) + "]", *causes_));
+  }
+  /// Calls `visit(name, entry)` for the entries of a map.
+  template <class Visit>
+  void each_entry(Visit visit) const {
+    for (const auto& [name, one] : value_.members()) visit(name, Field(one, keyed(name), *causes_));
+  }
+
+  api::Value operator*() const { return value_; }
+  const std::string& path() const { return path_; }
+  Causes& causes() const { return *causes_; }
+  bool exists() const { return value_.exists(); }
+  /// Nothing, an empty text, list or object.
+  bool empty() const { return value_.is_string() ? text().empty() : value_.empty(); }
+  std::string_view text() const { return value_.as_string(); }
+  std::int64_t number() const { return value_.as_int(); }
+  bool is_true() const { return value_.as_bool(); }
+
+  /// What is wrong with it.
+  void required(std::string_view why = "") const;
+  void forbidden(std::string_view why) const;
+  void duplicate() const;
+  void not_found() const;
+  void not_supported(Words words) const;
+  void too_many(std::size_t most) const;
+  /// Shown as JSON; null if it is absent. The other two are for what is "" or 0 if it is absent.
+  void invalid(std::string_view why) const;
+  void invalid_text(std::string_view why) const;
+  void invalid_number(std::string_view why) const;
+
+  // Rules. They return whether they hold.
+
+  bool check_present(std::string_view why = "") const;
+  /// Of an amount that may be absent.
+  bool check_not_negative() const;
+  bool check_positive(std::string_view why = "must be greater than 0") const {
+    return check_range(1, INT64_MAX, why);
+  }
+  bool check_range(std::int64_t least, std::int64_t most, std::string_view why = "") const;
+  bool check_port() const;
+  /// One of the words. What is absent is "".
+  bool check_word(Words words) const;
+  bool check_word_if_present(Words words) const { return !exists() || check_word(words); }
+  /// Says that it is required if it is empty.
+  bool check_required_word(Words words) const;
+  /// One of the checks in api/validation.h.
+  bool check_form(api::validation::Messages (*check)(std::string_view)) const;
+  bool check_form_if_present(api::validation::Messages (*check)(std::string_view)) const {
+    return text().empty() || check_form(check);
+  }
+  bool check_required_form(api::validation::Messages (*check)(std::string_view)) const {
+    return check_present() && check_form(check);
+  }
+  /// An IP address, an address range.
+  bool check_ip() const;
+  bool check_cidr() const;
+  /// A port's number, or the name of one.
+  bool check_port_or_name() const;
+  /// A number that is not negative, or a percentage.
+  bool check_count_or_share() const;
+  /// A percentage of at most 100.
+  bool check_share() const;
+  /// Not positive, or "0%".
+  bool is_zero_share() const;
+  /// A path below a directory: no absolute one, and none that leads out of it.
+  void check_descending_path() const;
+  void check_no_backsteps() const;
+  /// The labels of an object, or what selects by them.
+  void check_labels() const;
+  void check_annotations() const;
+  bool check_label_selector() const;
+  /// Whether the selector selects by these labels. Nothing is selected without one; one that is not
+  /// valid (which is said elsewhere) selects everything.
+  bool selects(api::Value labels) const;
+  /// Of a template: labels and annotations.
+  void check_template_metadata() const;
+
+ private:
+  std::string keyed(std::string_view name) const { return path_ + "[" + std::string(name) + "]"; }
+
+  api::Value value_;
+  std::string path_;
+  Causes* causes_;
+};
+
+/// The name of a port (IANA_SVC_NAME of RFC 6335).
+api::validation::Messages check_port_name(std::string_view name);
+/// A label key whose letters may be large.
+api::validation::Messages check_annotation_key(std::string_view key);
+/// example.com/name.
+void check_domain_path(const Field& path);
+/// The name of a CSI driver.
+void check_driver_name(const Field& name);
+
+}  // namespace lookout::apiserver::resources

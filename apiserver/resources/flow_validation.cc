@@ -1,0 +1,224 @@
+// Validation of flow schemas and priority levels.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "apiserver/resources/field.h"
+#include "apiserver/resources/strategies.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+namespace rules = api::validation;
+using api::Object;
+using api::Value;
+
+bool has_wildcard(const Field& list) {
+  const auto elements = (*list).elements();
+  return std::any_of(elements.begin(), elements.end(),
+                     [](Value one) { return one.as_string() == "*"; });
+}
+
+/// A list that has nothing besides "*" if it has that; whether there is more to look at.
+bool check_wildcard(const Field& list, std::string_view missing, std::string_view what) {
+  if (!list.check_present(missing)) return false;
+  if (!has_wildcard(list)) return true;
+  if ((*list).size() > 1)
+    list.invalid(fmt::format("if '*' is present, must not specify other {}", what));
+  return false;
+}
+
+void check_verbs(const Field& verbs) {
+  constexpr std::string_view kVerbs[] = {"create", "delete", "deletecollection", "get",  "list",
+                                         "patch",  "proxy",  "update",           "watch"};
+  if (!check_wildcard(verbs, "verbs must contain at least one value", "verbs")) return;
+  for (const Value verb : (*verbs).elements()) {
+    if (std::find(std::begin(kVerbs), std::end(kVerbs), verb.as_string()) != std::end(kVerbs))
+      continue;
+    verbs.causes().push_back(
+        {"FieldValueNotSupported",
+         fmt::format(R"(Unsupported value: {}: supported values: "create", "delete", )"
+                     R"("deletecollection", "get", "list", "patch", "proxy", "update", "watch")",
+                     (*verbs).to_json()),
+         verbs.path()});
+    return;
+  }
+}
+
+void check_url(const Field& url) {
+  const std::string_view text = url.text();
+  const auto stars = std::count(text.begin(), text.end(), '*');
+  if (text.empty()) return url.invalid_text("must not be empty");
+  if (text == "/") return;
+  if (!text.starts_with('/')) return url.invalid_text("must start with slash");
+  if (text.find(' ') != std::string_view::npos)
+    return url.invalid_text("must not contain white-space");
+  if (text.find("//") != std::string_view::npos)
+    return url.invalid_text("must not contain double slash");
+  if (stars > 1 || (stars == 1 && !text.ends_with("/*")))
+    url.invalid_text("wildcard can only do suffix matching");
+}
+
+void check_subject(const Field& subject) {
+  struct Kind {
+    const char* name;
+    const char* field;
+  };
+  constexpr Kind kKinds[] = {
+      {"ServiceAccount", "serviceAccount"}, {"User", "user"}, {"Group", "group"}};
+  const Field kind = subject["kind"];
+  if (!kind.check_word({"Group", "ServiceAccount", "User"})) return;
+  for (const Kind& one : kKinds) {
+    if (kind.text() != one.name) continue;
+    const Field named = subject[one.field];
+    if (!named.exists()) {
+      named.required(fmt::format("{} is required when subject kind is '{}'", one.field, one.name));
+      continue;
+    }
+    const bool has_name = named["name"].check_present();
+    if (kind.text() != "ServiceAccount") continue;
+    if (has_name && named["name"].text() != "*")
+      named["name"].check_form(rules::check_dns1123_subdomain);
+    if (named["namespace"].check_present("must specify namespace for service account"))
+      named["namespace"].check_form(rules::check_dns1123_label);
+  }
+  for (const Kind& one : kKinds) {
+    if (kind.text() != one.name && subject[one.field].exists()) {
+      subject[one.field].forbidden(
+          fmt::format("{} is forbidden when subject kind is not '{}'", one.field, one.name));
+    }
+  }
+}
+
+void check_resource_rule(const Field& rule) {
+  check_verbs(rule["verbs"]);
+  check_wildcard(rule["apiGroups"], "resource rules must supply at least one api group",
+                 "api groups");
+  check_wildcard(rule["resources"], "resource rules must supply at least one resource",
+                 "resources");
+  const Field namespaces = rule["namespaces"];
+  if (namespaces.empty() && rule["clusterScope"].is_true()) return;
+  if (!check_wildcard(namespaces,
+                      "resource rules that are not cluster scoped must supply at least one "
+                      "namespace",
+                      "namespaces"))
+    return;
+  namespaces.each([](const Field& ns) {
+    for (const auto& message : rules::check_dns1123_label(ns.text()))
+      ns.invalid_text("each member of this list must be '*' or a DNS-1123 label; " + message);
+  });
+}
+
+/// How much of a hash is needed to deal so many hands.
+int entropy_bits(std::int64_t queues, std::int64_t hand) {
+  double bits = 0;
+  for (std::int64_t i = 0; i < hand; ++i) bits += std::log2(static_cast<double>(queues - i));
+  return static_cast<int>(std::ceil(bits));
+}
+
+void check_queuing(const Field& queuing) {
+  constexpr std::int64_t kMostQueues = 10'000'000;
+  constexpr int kMostBits = 60;
+  const auto check_positive = [](const Field& number) {
+    if (number.number() > 0) return true;
+    number.invalid_number("must be positive");
+    return false;
+  };
+  const Field queues = queuing["queues"];
+  const Field hand = queuing["handSize"];
+  check_positive(queuing["queueLengthLimit"]);
+  if (check_positive(queues) && queues.number() > kMostQueues)
+    queues.invalid_number("must not be greater than 10000000");
+  if (!check_positive(hand)) return;
+  if (hand.number() > queues.number()) {
+    hand.invalid_number(fmt::format("should not be greater than queues ({})", queues.number()));
+  } else if (entropy_bits(queues.number(), hand.number()) > kMostBits) {
+    hand.invalid_number(fmt::format(
+        "required entropy bits of deckSize {} and handSize {} should not be greater than 60",
+        queues.number(), hand.number()));
+  }
+}
+
+void check_shares(const Field& level) {
+  constexpr std::int64_t kWhole = 100;
+  level["nominalConcurrencyShares"].check_range(0, INT64_MAX, "must be a non-negative integer");
+  if (const Field response = level["limitResponse"]; response.exists()) {
+    const Field queuing = response["queuing"];
+    if (response["type"].check_word({"Queue", "Reject"})) {
+      if (response["type"].text() == "Reject") {
+        if (queuing.exists())
+          queuing.forbidden("must be nil if limited.limitResponse.type is not Limited");
+      } else if (!queuing.exists()) {
+        queuing.required("must not be empty if limited.limitResponse.type is Limited");
+      } else {
+        check_queuing(queuing);
+      }
+    }
+  }
+  level["lendablePercent"].check_range(0, kWhole);
+  level["borrowingLimitPercent"].check_range(0, INT64_MAX,
+                                             "if specified, must be a non-negative integer");
+}
+
+}  // namespace
+
+void validate_flow_schema(const Object& schema, Causes& causes) {
+  constexpr std::int64_t kMost = 10000;
+  const Field spec(schema["spec"], "spec", causes);
+  const Field precedence = spec["matchingPrecedence"];
+  precedence.check_range(1, INT64_MAX, "must be a positive value");
+  precedence.check_range(INT64_MIN, kMost, "must not be greater than 10000");
+  if (precedence.number() == 1 && schema.name() != "exempt")
+    precedence.invalid_number("only the schema named 'exempt' may have matchingPrecedence 1");
+  if (const Field method = spec["distinguisherMethod"]; method.exists()) {
+    const std::string_view type = method["type"].text();
+    if (type != "ByNamespace" && type != "ByUser") {
+      causes.push_back({"FieldValueNotSupported",
+                        fmt::format(R"(Unsupported value: {{"Type":"{}"}}: supported values: )"
+                                    R"("ByNamespace", "ByUser")",
+                                    type),
+                        method["type"].path()});
+    }
+  }
+  const Field level = spec["priorityLevelConfiguration"]["name"];
+  if (level.check_present("must reference a priority level"))
+    level.check_form(rules::check_dns1123_subdomain);
+  spec["rules"].each([](const Field& rule) {
+    rule["subjects"].check_present("subjects must contain at least one value");
+    rule["subjects"].each(check_subject);
+    if (rule["resourceRules"].empty() && rule["nonResourceRules"].empty())
+      rule.required("at least one of resourceRules and nonResourceRules has to be non-empty");
+    rule["resourceRules"].each(check_resource_rule);
+    rule["nonResourceRules"].each([](const Field& one) {
+      check_verbs(one["verbs"]);
+      const Field urls = one["nonResourceURLs"];
+      if (check_wildcard(urls, "nonResourceURLs must contain at least one value",
+                         "non-resource URLs"))
+        urls.each(check_url);
+    });
+  });
+}
+
+void validate_priority_level(const Object& level, Causes& causes) {
+  const Field spec(level["spec"], "spec", causes);
+  const Field type = spec["type"];
+  const bool is_exempt = type.text() == "Exempt";
+  if ((level.name() == "exempt") != is_exempt)
+    type.invalid_text("must be 'Exempt' if and only if `name` is 'exempt'");
+  if (!type.check_word({"Exempt", "Limited"})) return;
+  if (is_exempt) {
+    if (spec["limited"].exists())
+      spec["limited"].forbidden("must be nil if the type is not Limited");
+    check_shares(spec["exempt"]);
+    return;
+  }
+  if (spec["exempt"].exists()) spec["exempt"].forbidden("must be nil if the type is Limited");
+  if (!spec["limited"].exists())
+    return spec["limited"].required("must not be empty when type is Limited");
+  check_shares(spec["limited"]);
+}
+
+}  // namespace lookout::apiserver::resources

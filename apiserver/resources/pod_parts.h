@@ -1,0 +1,58 @@
+// Parts of a pod that are validated in several places.
+#pragma once
+
+#include <string_view>
+
+#include "apiserver/resources/field.h"
+#include "apiserver/resources/volume_validation.h"
+
+namespace lookout::apiserver::resources {
+
+/// What a pod's spec is part of.
+struct PodContext {
+  /// Its name; empty in a template.
+  std::string_view name = {};
+  bool is_pod = false;
+  /// Templates of claims, whose names are also those of volumes.
+  api::Value claims = {};
+};
+
+// pod_validation.cc
+void validate_pod_spec(const Field& spec, const PodContext& context);
+/// Labels, annotations and spec of a template.
+void validate_pod_template(const Field& pod, api::Value claims = {});
+void check_seccomp_profile(const Field& profile);
+void check_app_armor_profile(const Field& profile);
+void check_toleration(const Field& toleration);
+/// A v1.NodeSelector.
+void check_node_selector(const Field& selector);
+
+// container_validation.cc
+/// What containers share with the rest of their pod.
+struct ContainerContext {
+  const PodContext& pod;
+  const Volumes& volumes;
+  api::Value spec;
+};
+void validate_containers(const Field& containers, const ContainerContext& context);
+void validate_init_containers(const Field& containers, const ContainerContext& context);
+void check_pull_policy(const Field& policy);
+/// metadata.name and the like, one of `fields`.
+void check_field_reference(const Field& reference, Field::Words fields);
+/// limits.cpu and the like, of a container of the pod if it is `in_volume`.
+void check_resource_reference(const Field& reference, bool in_volume);
+/// Requests and limits of a container or a pod.
+void check_resources(const Field& resources, bool of_pod);
+/// The name of a resource: cpu, example.com/gpu.
+bool check_resource_name(const Field& amount, std::string_view name);
+/// The name of a resource that containers can have.
+void check_container_resource_name(const Field& amount, std::string_view name);
+/// Whether a quota knows the resource.
+bool is_quota_resource(std::string_view name);
+/// Not negative, and whole for what can be counted only.
+void check_amount(const Field& amount, std::string_view name);
+
+// storage_validation.cc
+void validate_claim_spec(const Field& spec);
+
+}  // namespace lookout::apiserver::resources
