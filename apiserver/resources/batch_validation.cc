@@ -357,12 +357,12 @@ void validate_job_update(const Object& job, const Object& old, Causes& causes) {
   // (What has been said of the spec is said once more.)
   check_job(spec);
   const auto stays = [&](const char* field) {
-    if (!(*spec[field] == before[field])) spec[field].invalid("field is immutable");
+    if (!spec[field].is(before[field])) spec[field].invalid("field is immutable");
   };
   const Field completions = spec["completions"];
   if (spec["completionMode"].text() != "Indexed") {
     stays("completions");
-  } else if (completions.exists() && !(*completions == before["completions"]) &&
+  } else if (completions.exists() && !completions.is(before["completions"]) &&
              completions.number() != spec["parallelism"].number()) {
     completions.invalid("can only be modified in tandem with spec.parallelism");
   }

@@ -165,7 +165,7 @@ void validate_priority_class_update(const Object& object, const Object& old, Cau
   const Field root(object.body(), "", causes);
   if (root["value"].number() != old["value"].as_int())
     root["value"].forbidden("may not be changed in an update.");
-  if (!(*root["preemptionPolicy"] == old["preemptionPolicy"]))
+  if (!root["preemptionPolicy"].is(old["preemptionPolicy"]))
     root["preemptionPolicy"].invalid(kImmutable);
 }
 
@@ -205,7 +205,7 @@ void validate_runtime_class(const Object& object, Causes& causes) {
 
 void validate_runtime_class_update(const Object& object, const Object& old, Causes& causes) {
   const Field handler(object["handler"], "handler", causes);
-  if (!(*handler == old["handler"])) handler.invalid_text(kImmutable);
+  if (!handler.is(old["handler"])) handler.invalid_text(kImmutable);
 }
 
 void validate_node(const Object& node, Causes& causes) {
@@ -233,7 +233,7 @@ void validate_node_update(const Object& node, const Object& old, Causes& causes)
     if (addresses.insert(text).second) return;
     causes.push_back({"FieldValueDuplicate", "Duplicate value: " + text, address.path()});
   });
-  if (!before.empty() && !(*ranges == before))
+  if (!before.empty() && !ranges.is(before))
     ranges.forbidden("node updates may not change podCIDR except from \"\" to valid");
   const std::string_view provider = old["spec"]["providerID"].as_string();
   if (!provider.empty() && root["spec"]["providerID"].text() != provider) {
@@ -360,11 +360,11 @@ void validate_new_strict_event(const Object& event, Causes& causes) {
 
 void validate_strict_event_update(const Object& event, const Object& old, Causes& causes) {
   const Field root(event.body(), "", causes);
-  if (!(*root["series"] == old["series"])) check_series(root["series"]);
+  if (!root["series"].is(old["series"])) check_series(root["series"]);
   for (const char* field : {"involvedObject", "reason", "message", "source", "firstTimestamp",
                             "lastTimestamp", "count", "reason", "type", "eventTime", "action",
                             "related", "reportingComponent", "reportingInstance"}) {
-    if (*root[field] == old[field]) continue;
+    if (root[field].is(old[field])) continue;
     const bool renamed = field == std::string_view("reportingComponent");
     root[field].named(renamed ? "reportingController" : field).invalid(kImmutable);
   }

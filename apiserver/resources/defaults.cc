@@ -218,7 +218,7 @@ void default_behavior(Value& behavior, Allocator& allocator) {
     if (up) json::set_default(scaling, "stabilizationWindowSeconds", Value(0), allocator);
     json::set_default(scaling, "selectPolicy", "Max", allocator);
     const Value* present = json::find(scaling, "policies");
-    if (present != nullptr && present->IsArray() && !present->Empty()) continue;
+    if (present != nullptr && present->IsArray()) continue;
     Value policies = array();
     const auto add = [&](const char* type, int value) {
       Value policy = object();

@@ -80,7 +80,9 @@ void check_devices(const Field& devices) {
   devices["constraints"].each([&](const Field& constraint) {
     check_references(constraint["requests"]);
     if (!constraint["matchAttribute"].exists() && !constraint["distinctAttribute"].exists())
-      constraint.required("one of `matchAttribute` or `distinctAttribute` is required");
+      constraint.required(
+          "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple "
+          "fields are set");
   });
   devices["config"].each([&](const Field& config) {
     check_references(config["requests"]);

@@ -50,6 +50,8 @@ class Field {
   std::string_view text() const { return value_.as_string(); }
   std::int64_t number() const { return value_.as_int(); }
   bool is_true() const { return value_.as_bool(); }
+  /// Whether it is the same as another value, null again being none.
+  bool is(api::Value other) const { return value_ == (other.is_null() ? api::Value() : other); }
 
   /// What is wrong with it.
   void required(std::string_view why = "") const;

@@ -485,7 +485,7 @@ void validate_ingress_class(const Object& object, Causes& causes) {
 
 void validate_ingress_class_update(const Object& object, const Object& old, Causes& causes) {
   const Field controller(object["spec"]["controller"], "spec.controller", causes);
-  if (!(*controller == old["spec"]["controller"])) controller.invalid_text(kImmutable);
+  if (!controller.is(old["spec"]["controller"])) controller.invalid_text(kImmutable);
 }
 
 void validate_network_policy(const Object& policy, Causes& causes) {
@@ -560,7 +560,7 @@ void validate_endpoint_slice(const Object& slice, Causes& causes) {
 
 void validate_endpoint_slice_update(const Object& slice, const Object& old, Causes& causes) {
   const Field type(slice["addressType"], "addressType", causes);
-  if (!(*type == old["addressType"])) type.invalid_text(kImmutable);
+  if (!type.is(old["addressType"])) type.invalid_text(kImmutable);
 }
 
 void validate_service(const Object& service, Causes& causes) {
@@ -634,8 +634,7 @@ void validate_service_update(const Object& service, const Object& old, Causes& c
     }
   }
   if (type != "LoadBalancer" || before["type"].as_string() != "LoadBalancer") return;
-  if (const Field balancer = spec["loadBalancerClass"];
-      !(*balancer == before["loadBalancerClass"])) {
+  if (const Field balancer = spec["loadBalancerClass"]; !balancer.is(before["loadBalancerClass"])) {
     balancer.invalid("may not change once set");
     if (balancer.exists()) balancer.check_form(rules::check_qualified_name);
   }
@@ -686,7 +685,7 @@ void validate_service_cidr_update(const Object& object, const Object& old, Cause
   if (size != before.size() && !grows) return ranges.invalid(kImmutable);
   std::size_t index = 0;
   ranges.each([&](const Field& range) {
-    if (index < before.size() && !(*range == before[index])) range.invalid_text(kImmutable);
+    if (index < before.size() && !range.is(before[index])) range.invalid_text(kImmutable);
     ++index;
   });
   if (grows) validate_new_service_cidr(object, causes);
@@ -708,7 +707,7 @@ rules::Messages check_ip_name(std::string_view name) {
 
 void validate_ip_address_update(const Object& address, const Object& old, Causes& causes) {
   const Field parent(address["spec"]["parentRef"], "spec.parentRef", causes);
-  if (*parent == old["spec"]["parentRef"]) return;
+  if (parent.is(old["spec"]["parentRef"])) return;
   // (What is shown is the reference as it is in Go.)
   const std::string shown =
       parent.exists()

@@ -290,6 +290,11 @@ void prepare_persistent_volume_claim(Value& claim, Allocator& allocator) {
   json::set(json::child(claim, "status", allocator), "phase", "Pending", allocator);
   protect(claim, "kubernetes.io/pvc-protection", allocator);
 }
+void prepare_persistent_volume_claim_update(Value& claim, const Value& /*old*/,
+                                            Allocator& allocator) {
+  if (Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
+    unite_sources(*spec, allocator);
+}
 void prepare_service(Value& service, Allocator& allocator) {
   if (Value* spec = json::find(service, "spec"); spec != nullptr && spec->IsObject())
     list_address(*spec, allocator);

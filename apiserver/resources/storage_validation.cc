@@ -202,7 +202,7 @@ void validate_claim_spec(const Field& spec) {
   if (!reference["namespace"].empty()) {
     if (source.exists()) refuse("may not be specified when dataSourceRef.namespace is specified");
   } else if (source.exists() && reference.exists() &&
-             (!(*source["apiGroup"] == *reference["apiGroup"]) ||
+             (!source["apiGroup"].is(*reference["apiGroup"]) ||
               source["kind"].text() != reference["kind"].text() ||
               source["name"].text() != reference["name"].text())) {
     refuse("must match dataSourceRef");
@@ -306,7 +306,7 @@ void validate_persistent_volume_update(const Object& volume, const Object& old, 
   if (!(volume["spec"]["volumeMode"] == old["spec"]["volumeMode"]))
     spec["volumeMode"].named("volumeMode").invalid(kImmutable);
   const Value before = old["spec"]["nodeAffinity"];
-  if (before.exists() && !(*spec["nodeAffinity"] == before))
+  if (before.exists() && !spec["nodeAffinity"].is(before))
     spec["nodeAffinity"]
         .named("nodeAffinity")
         .invalid("field is immutable, except for updating from beta label to GA");
@@ -358,9 +358,9 @@ void validate_csi_driver(const Object& driver, Causes& causes) {
 
 void validate_csi_driver_update(const Object& driver, const Object& old, Causes& causes) {
   const Field spec(driver["spec"], "spec", causes);
-  if (!(*spec["attachRequired"] == old["spec"]["attachRequired"]))
+  if (!spec["attachRequired"].is(old["spec"]["attachRequired"]))
     spec["attachRequired"].named("spec.attachedRequired").invalid(kImmutable);
-  if (!(*spec["volumeLifecycleModes"] == old["spec"]["volumeLifecycleModes"]))
+  if (!spec["volumeLifecycleModes"].is(old["spec"]["volumeLifecycleModes"]))
     spec["volumeLifecycleModes"].invalid(kImmutable);
 }
 

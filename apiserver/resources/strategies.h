@@ -60,6 +60,8 @@ api::Object finish_daemon_set_update(const api::Object& set, const api::Object& 
 void prepare_namespace(json::Value& object, json::Allocator& allocator);
 void prepare_persistent_volume(json::Value& object, json::Allocator& allocator);
 void prepare_persistent_volume_claim(json::Value& object, json::Allocator& allocator);
+void prepare_persistent_volume_claim_update(json::Value& object, const json::Value& old,
+                                            json::Allocator& allocator);
 void prepare_service(json::Value& object, json::Allocator& allocator);
 void prepare_service_update(json::Value& object, const json::Value& old,
                             json::Allocator& allocator);

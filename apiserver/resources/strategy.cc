@@ -83,6 +83,7 @@ constexpr Entry kEntries[] = {
       .validates_metadata_again = true,
       .set_defaults = default_persistent_volume_claim,
       .prepare_for_create = prepare_persistent_volume_claim,
+      .prepare_for_update = prepare_persistent_volume_claim_update,
       .validate = validate_persistent_volume_claim,
       .validate_update = validate_claim_update}},
     {"",
