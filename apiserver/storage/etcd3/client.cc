@@ -155,7 +155,7 @@ bool Client::may_stream(const Member& member) const {
   return found == no_streams_.end() || steady_clock::now() >= found->second;
 }
 
-void Client::has_no_streams(const Member& member) {
+void Client::remember_no_streams(const Member& member) {
   const std::lock_guard lock(mutex_);
   no_streams_[member->url()] = steady_clock::now() + kStreamsAgain;
 }

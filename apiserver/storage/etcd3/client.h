@@ -207,7 +207,7 @@ class Client : public std::enable_shared_from_this<Client> {
 
   /// Whether a member may have streams of ranges: not soon after it said that it has none.
   bool may_stream(const Member& member) const;
-  void has_no_streams(const Member& member);
+  void remember_no_streams(const Member& member);
 
   Seen seen() const;
   /// Records the history in an answer; `revision` is 0 if it may lag behind.

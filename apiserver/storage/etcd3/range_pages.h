@@ -57,7 +57,8 @@ class RangePages {
       stream_.reset();
       if (!more_) co_return part;
     }
-    RangeResponse page = co_await ask_(rest(limit));
+    RangeRequest request = rest(limit);
+    RangeResponse page = co_await ask_(std::move(request));
     if (page.kvs.empty() && page.more)
       throw Error("no results were found, but etcd indicated there were more values remaining");
     if (revision_ == 0) revision_ = page.revision;
@@ -65,7 +66,10 @@ class RangePages {
     more_ = page.more;
     // One for a range: where it breaks, the next one might, too.
     const Open open = std::exchange(open_, nullptr);
-    if (open && more_) stream_ = open(rest(0), co_await boost::asio::this_coro::executor);
+    if (open && more_) {
+      const auto reader = co_await boost::asio::this_coro::executor;
+      stream_ = open(rest(0), reader);
+    }
     co_return page;
   }
 

@@ -76,7 +76,7 @@ class RangeStream::State {
     const auto* refusal = dynamic_cast<const EtcdError*>(&e);
     if (refusal != nullptr && refusal->code() == EtcdError::kUnimplemented) {
       log::debug("etcd: {} has no streams of ranges", member_->url());
-      client_->has_no_streams(member_);
+      client_->remember_no_streams(member_);
       return false;
     }
     if (stop_.stop_requested()) return true;
@@ -112,7 +112,9 @@ class RangeStream::State {
       if (!reader.feed(bytes)) throw Error(reader.error());
       if (piece.empty()) continue;
       count += piece.size();
-      const bool wanted = co_await pieces_.push(std::exchange(piece, {}), std::exchange(weight, 0));
+      std::vector<KeyValue> full = std::exchange(piece, {});
+      const std::size_t bytes_of_keys = std::exchange(weight, 0);
+      const bool wanted = co_await pieces_.push(std::move(full), bytes_of_keys);
       if (!wanted) co_return;
     }
     const grpc::Status status = call->status();

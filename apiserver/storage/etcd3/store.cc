@@ -555,8 +555,8 @@ Awaitable<std::optional<Revision>> Store::unchanged_since(Revision revision, std
   request.min_mod_revision = revision + 1;
   request.keys_only = true;
   request.limit = 1;
-  const std::optional<RangeResponse> answer = co_await measured(
-      *context_, "list", range_if_known(context_->client, std::move(request)), context_->prefix, 0);
+  auto call = range_if_known(context_->client, std::move(request));
+  const auto answer = co_await measured(*context_, "list", std::move(call), context_->prefix, 0);
   if (!answer || !answer->kvs.empty() || answer->count != count) co_return std::nullopt;
   co_return answer->revision;
 }

@@ -69,8 +69,8 @@ struct OtherHistory : Error {
   explicit OtherHistory(const std::string& why) : Error("too old resource version: " + why) {}
 };
 
-/// It was said that a revision had been reached, and then something came that was before it. kine
-/// does that (and etcd before 3.4.31 and 3.5.13, if it is asked for its progress).
+/// It was said that a revision had been reached, and then something came that was before it: kine
+/// may do that.
 struct LateEvent : OtherHistory {
   LateEvent() : OtherHistory("etcd told of its progress too early") {}
 };
