@@ -365,8 +365,11 @@ void validate_strict_event_update(const Object& event, const Object& old, Causes
                             "lastTimestamp", "count", "reason", "type", "eventTime", "action",
                             "related", "reportingComponent", "reportingInstance"}) {
     if (root[field].is(old[field])) continue;
-    const bool renamed = field == std::string_view("reportingComponent");
-    root[field].named(renamed ? "reportingController" : field).invalid(kImmutable);
+    const std::string_view name = field;
+    if (name == "source" && root[field].empty() && old[field].empty()) continue;  // {} is none
+    root[field]
+        .named(name == "reportingComponent" ? "reportingController" : field)
+        .invalid(kImmutable);
   }
 }
 

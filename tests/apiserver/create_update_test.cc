@@ -482,6 +482,15 @@ TEST_F(CreateAndUpdate, EventsAreTheSameInBothGroups) {
   ASSERT_EQ(found.items.size(), 1u);
   EXPECT_EQ(found.items[0]["note"].as_string(), "hello");
   EXPECT_EQ(found.items[0].api_version(), "events.k8s.io/v1");
+
+  // A recorder that sees the same again counts it; the rest stays, with or without its null fields.
+  const Object counted = in(newer).update(
+      changed(in(newer).get("e"),
+              R"({"series":{"count":2,"lastObservedTime":"2026-01-02T03:05:05.000006Z"},
+          "deprecatedFirstTimestamp":null,"deprecatedSource":null,"unknown":1})"));
+  EXPECT_EQ(counted["series"]["count"].as_int(), 2);
+  EXPECT_EQ(status_of([&] { in(newer).update(changed(counted, R"({"reason":"Other"})")); }).message,
+            "Event \"e\" is invalid: reason: Invalid value: \"Other\": field is immutable");
 }
 
 TEST_F(CreateAndUpdate, AutoscalersSpeakBothVersions) {
