@@ -557,6 +557,15 @@ void default_endpoint_slice(Value& slice, Allocator& allocator) {
   });
 }
 
+void default_ingress_class(Value& ingress_class, Allocator& allocator) {
+  Value* spec = json::find(ingress_class, "spec");
+  Value* parameters = spec == nullptr ? nullptr : json::find(*spec, "parameters");
+  if (parameters == nullptr || !parameters->IsObject()) return;
+  const Value* scope = json::find(*parameters, "scope");
+  if (scope == nullptr || scope->IsNull())  // "" is refused
+    json::set(*parameters, "scope", Value("Cluster"), allocator);
+}
+
 void default_network_policy(Value& policy, Allocator& allocator) {
   Value* spec = json::find(policy, "spec");
   if (spec == nullptr || !spec->IsObject()) return;

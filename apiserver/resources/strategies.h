@@ -28,6 +28,7 @@ void default_persistent_volume_claim(json::Value& object, json::Allocator& alloc
 void default_node(json::Value& object, json::Allocator& allocator);
 void default_endpoints(json::Value& object, json::Allocator& allocator);
 void default_endpoint_slice(json::Value& object, json::Allocator& allocator);
+void default_ingress_class(json::Value& object, json::Allocator& allocator);
 void default_network_policy(json::Value& object, json::Allocator& allocator);
 void default_limit_range(json::Value& object, json::Allocator& allocator);
 void default_priority_class(json::Value& object, json::Allocator& allocator);

@@ -245,6 +245,7 @@ constexpr Entry kEntries[] = {
      "ingressclasses",
      {.generation = Generation::kSpec,
       .validates_change_first = true,
+      .set_defaults = default_ingress_class,
       .validate = validate_ingress_class,
       .validate_update = validate_ingress_class_update}},
     {"networking.k8s.io",

@@ -493,6 +493,14 @@ TEST_F(CreateAndUpdate, EventsAreTheSameInBothGroups) {
             "Event \"e\" is invalid: reason: Invalid value: \"Other\": field is immutable");
 }
 
+TEST_F(CreateAndUpdate, TheParametersOfAnIngressClassAreOfTheCluster) {
+  const api::Resource classes{"networking.k8s.io", "v1", "IngressClass", "ingressclasses", false};
+  const Object created = all(classes).create(json(
+      R"({"metadata":{"name":"i"},"spec":{"controller":"example.com/c",
+          "parameters":{"kind":"K","name":"k"}}})"));
+  EXPECT_EQ(created["spec"]["parameters"]["scope"].as_string(), "Cluster");
+}
+
 TEST_F(CreateAndUpdate, AutoscalersSpeakBothVersions) {
   const api::Resource v1{"autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
                          true};

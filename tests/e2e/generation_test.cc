@@ -132,7 +132,7 @@ const std::vector<Kind>& kinds() {
        kNothing},
       {"", "v1", "services", R"({"spec":{"selector":{"a":"b"},"ports":[{"port":80}]}})",
        R"({"spec":{"selector":{"a":"c"}}})",
-       R"({"status":{"loadBalancer":{"ingress":[{"ip":"10.1.1.1"}]}}})", "- -= -= - - - - - -", "",
+       R"({"status":{"loadBalancer":{"ingress":[{"ip":"10.1.1.1"}]}}})", "- -= -= - - ! - - -", "",
        "- -= ! - - - - - -"},
       {"apiregistration.k8s.io", "v1", "apiservices",
        R"({"spec":{"group":"gen.example.com","version":"v1","groupPriorityMinimum":1000,)"
