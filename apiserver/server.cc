@@ -271,6 +271,8 @@ class Server::Impl {
   Awaitable<void> bootstrap() {
     const controllers::Context context{resources_, store_, spawn_};
     co_await bootstrap::reconcile_policy(context);
+    if (!options_.client_ca_file.empty())
+      co_await bootstrap::publish_client_ca(context, options_.client_ca_file);
     co_await aggregation_.settle();
     if (!options_.listens) co_return;
     std::string ip = first_address(services_.range());

@@ -1,20 +1,28 @@
 #include "apiserver/bootstrap/bootstrap.h"
 
 #include <fmt/format.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 
 #include <algorithm>
 #include <boost/asio/this_coro.hpp>
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "apiserver/bootstrap/policy.h"
 #include "apiserver/controllers/beside.h"
 #include "apiserver/json.h"
+#include "lookout/api/error.h"
 #include "lookout/api/status.h"
 #include "lookout/base/async_event.h"
+#include "lookout/base/detail/free_with.h"
 
 namespace lookout::apiserver::bootstrap {
 namespace {
@@ -107,7 +115,55 @@ Awaitable<void> reconcile(const controllers::Context& context, const Entry& entr
   co_await context.store.update(target, std::move(change));
 }
 
+/// The certificates in a file, each in PEM, without anything else that is there: keys, say.
+std::vector<std::string> certificates_in(const std::string& file) {
+  using lookout::detail::FreeWith;
+  const std::unique_ptr<BIO, FreeWith<BIO_free_all>> in(BIO_new_file(file.c_str(), "r"));
+  std::vector<std::string> out;
+  while (in != nullptr) {
+    const std::unique_ptr<X509, FreeWith<X509_free>> certificate(
+        PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
+    if (certificate == nullptr) break;
+    const std::unique_ptr<BIO, FreeWith<BIO_free_all>> text(BIO_new(BIO_s_mem()));
+    char* begin = nullptr;
+    if (text == nullptr || PEM_write_bio_X509(text.get(), certificate.get()) != 1) continue;
+    const long size = BIO_get_mem_data(text.get(), &begin);
+    out.emplace_back(begin, static_cast<std::size_t>(size));
+  }
+  // (The end of the file is an error for it.)
+  ERR_clear_error();
+  if (out.empty()) throw Error(fmt::format("{}: expected certificates in PEM", file));
+  return out;
+}
+
 }  // namespace
+
+Awaitable<void> publish_client_ca(const controllers::Context& context, std::string pem_file) {
+  constexpr const char* kKey = "client-ca-file";
+  const std::vector<std::string> certificates = certificates_in(pem_file);
+  const auto published = [&](const Object& present) {
+    json::Document document = present.to_document();
+    auto& allocator = document.GetAllocator();
+    Value& data = json::child(document, "data", allocator);
+    std::string text(json::text(data, kKey));
+    bool complete = true;
+    for (const std::string& certificate : certificates) {
+      if (text.find(certificate) != std::string::npos) continue;
+      text += certificate;
+      complete = false;
+    }
+    if (complete) return present;
+    json::set(data, kKey, text, allocator);
+    return Object::from(document);
+  };
+  const Object wanted = published(Object::parse(
+      R"({"metadata":{"name":"extension-apiserver-authentication","namespace":"kube-system"}})"));
+  const Target target = target_of(context, "", "configmaps", wanted);
+  const bool created = co_await create_once(context, target, wanted);
+  if (created) co_return;
+  resources::Store::Change change = published;
+  co_await context.store.update(target, std::move(change));
+}
 
 Awaitable<void> reconcile_policy(const controllers::Context& context) {
   const std::vector<Entry> entries = parse_policy(policy_text());

@@ -11,6 +11,11 @@ namespace lookout::apiserver::bootstrap {
 /// they lack, unless they have the annotation rbac.authorization.kubernetes.io/autoupdate: "false".
 Awaitable<void> reconcile_policy(const controllers::Context& context);
 
+/// Publishes the certificates of a PEM file, by which this server knows its clients, in the ConfigMap
+/// kube-system/extension-apiserver-authentication: controllers and extension API servers know their
+/// clients by them, too. Those of other servers stay. Throws Error for a file without certificates.
+Awaitable<void> publish_client_ca(const controllers::Context& context, std::string pem_file);
+
 /// Creates the Service default/kubernetes at the first cluster IP, with the server's address as its
 /// endpoint, unless it exists. `ip` is the cluster IP, `address` the IP address of the server.
 Awaitable<void> create_kubernetes_service(const controllers::Context& context, std::string ip,

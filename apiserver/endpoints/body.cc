@@ -43,14 +43,25 @@ std::string summary_of(std::string_view body) {
   return out;
 }
 
-/// Whether a value of dryRun asks for one. What it may not be is a cause.
-bool is_dry_run(const std::string& value, std::vector<api::StatusCause>& causes) {
-  if (value == "All") return true;
+/// Whether the values of dryRun ask for one. What they may not be is a cause.
+bool is_dry_run(const std::vector<std::string>& values, std::vector<api::StatusCause>& causes) {
+  const auto is_all = [](const std::string& value) { return value == "All"; };
+  if (std::all_of(values.begin(), values.end(), is_all)) return !values.empty();
+  std::vector<std::string> quoted;
+  for (const std::string& value : values) quoted.push_back(api::detail::quote(value));
   causes.push_back(
       {"FieldValueNotSupported",
-       fmt::format("Unsupported value: [{}]: supported values: \"All\"", api::detail::quote(value)),
+       fmt::format("Unsupported value: [{}]: supported values: \"All\"", fmt::join(quoted, ",")),
        "dryRun"});
   return false;
+}
+
+std::vector<std::string> dry_run_parameters(const http::Request& request) {
+  std::vector<std::string> values;
+  for (const auto& [name, value] : request.query) {
+    if (name == "dryRun") values.push_back(value);
+  }
+  return values;
 }
 
 /// Whether Kubernetes has such a kind, lists included.
@@ -278,9 +289,7 @@ WriteOptions parse_write_options(const http::Request& request, std::string_view 
         fmt::format("invalid character U+{:04X} (at position {})", static_cast<unsigned>(c), i)));
     break;
   }
-  for (const auto& [name, value] : request.query) {
-    if (name == "dryRun" && is_dry_run(value, causes)) options.dry_run = true;
-  }
+  options.dry_run = is_dry_run(dry_run_parameters(request), causes);
   constexpr std::array<std::string_view, 4> kValidations = {"", "Ignore", "Strict", "Warn"};
   const std::string_view validation = request.parameter("fieldValidation").value_or("");
   if (std::find(kValidations.begin(), kValidations.end(), validation) == kValidations.end())
@@ -300,68 +309,21 @@ WriteOptions parse_write_options(const http::Request& request, std::string_view 
   return options;
 }
 
-resources::DeleteOptions parse_delete_options(const http::Request& request) {
-  resources::DeleteOptions options;
-  std::vector<api::StatusCause> causes;
+namespace {
+
+/// What DeleteOptions say of dependents, and of a trial, before it is known whether they may.
+struct DeletionWishes {
   std::string policy;
   std::optional<bool> orphan;
   std::vector<std::string> dry_run;
-  const auto text = [&](std::string_view name) -> std::optional<std::string> {
-    const auto value = request.parameter(name);
-    if (!value || value->empty()) return std::nullopt;
-    return std::string(*value);
-  };
-  if (request.body.empty()) {
-    if (const auto grace = text("gracePeriodSeconds")) {
-      options.grace_period_seconds = api::detail::parse_int(*grace);
-      if (!options.grace_period_seconds) {
-        throw StatusError::bad_request(fmt::format("strconv.ParseInt: parsing {}: invalid syntax",
-                                                   api::detail::quote(*grace)));
-      }
-    }
-    options.preconditions.uid = text("uid");
-    options.preconditions.resource_version = text("resourceVersion");
-    policy = text("propagationPolicy").value_or("");
-    if (const auto value = text("orphanDependents")) orphan = is_true(*value);
-    for (const auto& [name, value] : request.query) {
-      if (name == "dryRun") dry_run.push_back(value);
-    }
-  } else {
-    const auto fail = [](std::string_view why) { return StatusError::bad_request(why); };
-    std::string error;
-    const Object body = parse(request, error);
-    if (!body) throw fail(std::move(error));
-    if (!body.kind().empty() && body.kind() != "DeleteOptions") {
-      throw fail(fmt::format("no kind {} is registered for version {}",
-                             api::detail::quote(body.kind()),
-                             api::detail::quote(body.api_version())));
-    }
-    if (const Value grace = body["gracePeriodSeconds"];
-        !grace.is_null() && grace.exists() && !grace.to_int()) {
-      throw fail(
-          fmt::format("json: cannot unmarshal {} into Go struct field "
-                      "DeleteOptions.gracePeriodSeconds of type int64",
-                      go_type(grace)));
-    }
-    options.grace_period_seconds = body["gracePeriodSeconds"].to_int();
-    const auto condition = [&](const char* name) -> std::optional<std::string> {
-      const auto value = body["preconditions"][name].to_string_view();
-      if (!value) return std::nullopt;
-      return std::string(*value);
-    };
-    options.preconditions.uid = condition("uid");
-    options.preconditions.resource_version = condition("resourceVersion");
-    policy = body["propagationPolicy"].as_string();
-    orphan = body["orphanDependents"].to_bool();
-    if (!policy.empty() && orphan) {
-      causes.push_back(rules::invalid("propagationPolicy", policy,
-                                      "orphanDependents and deletionPropagation cannot be both "
-                                      "set"));
-    }
-    for (const Value value : body["dryRun"].elements()) dry_run.emplace_back(value.as_string());
-  }
+};
+
+/// Puts the wishes into the options.
+void grant(const DeletionWishes& wishes, std::vector<api::StatusCause> causes,
+           resources::DeleteOptions& options) {
   constexpr std::array<std::string_view, 4> kPolicies = {"Foreground", "Background", "Orphan",
                                                          "nil"};
+  const auto& [policy, orphan, dry_run] = wishes;
   if (!policy.empty() &&
       std::find(kPolicies.begin(), kPolicies.end() - 1, policy) == kPolicies.end() - 1)
     causes.push_back(rules::not_supported("propagationPolicy", policy, kPolicies));
@@ -372,11 +334,94 @@ resources::DeleteOptions parse_delete_options(const http::Request& request) {
   } else if (policy == "Background" || orphan) {
     options.propagation = resources::Propagation::kBackground;
   }
-  for (const std::string& value : dry_run) {
-    if (is_dry_run(value, causes)) options.dry_run = true;
-  }
+  options.dry_run = is_dry_run(dry_run, causes);
   if (!causes.empty())
     throw StatusError::invalid("meta.k8s.io", "DeleteOptions", "", std::move(causes));
+}
+
+std::optional<std::string> text_of(const Value& value) {
+  const auto text = value.to_string_view();
+  return text ? std::optional<std::string>(*text) : std::nullopt;
+}
+
+}  // namespace
+
+resources::DeleteOptions delete_options_of(const Value& body, std::string_view path,
+                                           std::string_view prefix) {
+  const auto checked = [&](const Value& value, bool fits, std::string_view owner,
+                           std::string_view field, std::string_view type) {
+    if (fits || !value.exists() || value.is_null()) return value;
+    throw StatusError::bad_request(
+        fmt::format("{}json: cannot unmarshal {} into Go struct field {}.{}{} of type {}", prefix,
+                    go_type(value), owner, path, field, type));
+  };
+  resources::DeleteOptions options;
+  DeletionWishes wishes;
+  const Value grace = body["gracePeriodSeconds"];
+  const std::string_view owner = "DeleteOptions";
+  options.grace_period_seconds =
+      checked(grace, grace.to_int().has_value(), owner, "gracePeriodSeconds", "int64").to_int();
+  const Value preconditions = body["preconditions"];
+  checked(preconditions, preconditions.is_object(), owner, "preconditions", "v1.Preconditions");
+  const Value uid = preconditions["uid"];
+  options.preconditions.uid =
+      text_of(checked(uid, uid.is_string(), "Preconditions", "preconditions.uid", "types.UID"));
+  const Value version = preconditions["resourceVersion"];
+  options.preconditions.resource_version = text_of(checked(
+      version, version.is_string(), "Preconditions", "preconditions.resourceVersion", "string"));
+  const Value orphan = body["orphanDependents"];
+  wishes.orphan =
+      checked(orphan, orphan.to_bool().has_value(), owner, "orphanDependents", "bool").to_bool();
+  const Value policy = body["propagationPolicy"];
+  wishes.policy =
+      checked(policy, policy.is_string(), owner, "propagationPolicy", "v1.DeletionPropagation")
+          .as_string();
+  const Value dry_run = body["dryRun"];
+  for (const Value value :
+       checked(dry_run, dry_run.is_array(), owner, "dryRun", "[]string").elements())
+    wishes.dry_run.emplace_back(
+        checked(value, value.is_string(), owner, "dryRun", "string").as_string());
+  std::vector<api::StatusCause> causes;
+  if (!wishes.policy.empty() && wishes.orphan) {
+    causes.push_back(rules::invalid("propagationPolicy", wishes.policy,
+                                    "orphanDependents and deletionPropagation cannot be both set"));
+  }
+  grant(wishes, std::move(causes), options);
+  return options;
+}
+
+resources::DeleteOptions parse_delete_options(const http::Request& request) {
+  if (!request.body.empty()) {
+    std::string error;
+    const Object body = parse(request, error);
+    if (!body) throw StatusError::bad_request(error);
+    if (!body.kind().empty() && body.kind() != "DeleteOptions") {
+      throw StatusError::bad_request(fmt::format("no kind {} is registered for version {}",
+                                                 api::detail::quote(body.kind()),
+                                                 api::detail::quote(body.api_version())));
+    }
+    return delete_options_of(body.body());
+  }
+  resources::DeleteOptions options;
+  DeletionWishes wishes;
+  const auto text = [&](std::string_view name) -> std::optional<std::string> {
+    const auto value = request.parameter(name);
+    if (!value || value->empty()) return std::nullopt;
+    return std::string(*value);
+  };
+  if (const auto grace = text("gracePeriodSeconds")) {
+    options.grace_period_seconds = api::detail::parse_int(*grace);
+    if (!options.grace_period_seconds) {
+      throw StatusError::bad_request(
+          fmt::format("strconv.ParseInt: parsing {}: invalid syntax", api::detail::quote(*grace)));
+    }
+  }
+  options.preconditions.uid = text("uid");
+  options.preconditions.resource_version = text("resourceVersion");
+  wishes.policy = text("propagationPolicy").value_or("");
+  if (const auto value = text("orphanDependents")) wishes.orphan = is_true(*value);
+  wishes.dry_run = dry_run_parameters(request);
+  grant(wishes, {}, options);
   return options;
 }
 

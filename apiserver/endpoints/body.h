@@ -38,6 +38,12 @@ struct WriteOptions {
 /// api::StatusError (422) for values that are not allowed.
 WriteOptions parse_write_options(const http::Request& request, std::string_view kind);
 
+/// The options that `body` has. `path` is where they are in what the client has sent
+/// ("deleteOptions."), `prefix` what a message about it begins with. Throws api::StatusError (400,
+/// 422) for values that are not of their type, or not allowed.
+resources::DeleteOptions delete_options_of(const api::Value& body, std::string_view path = "",
+                                           std::string_view prefix = "");
+
 /// From the body, or, without one, from the parameters.
 resources::DeleteOptions parse_delete_options(const http::Request& request);
 

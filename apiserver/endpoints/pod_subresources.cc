@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,10 +11,7 @@
 #include "apiserver/resources/conditions.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/api/detail/go_text.h"
-#include "lookout/api/labels.h"
-#include "lookout/api/time.h"
 #include "lookout/api/validation.h"
-#include "lookout/k8s/meta/v1.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -81,110 +77,6 @@ Awaitable<void> bind_pod(const resources::Store& store, resources::Target pod, O
   storage::Preconditions none;
   co_await store.update(std::move(pod), std::move(change), resources::Part::kWhole, std::move(none),
                         dry_run);
-}
-
-namespace {
-
-/// Pods that nobody would miss: those that have not begun, and those that have ended.
-bool is_free_to_go(const Object& pod) {
-  const std::string_view phase = pod["status"]["phase"].as_string();
-  return phase == "Pending" || phase == "Succeeded" || phase == "Failed" ||
-         resources::is_deleting(pod);
-}
-
-StatusError too_disturbing(std::string why, std::int32_t retry_after) {
-  api::Status status =
-      StatusError::too_many_requests(
-          "Cannot evict pod as it would violate the pod's disruption budget.", retry_after)
-          .status();
-  status.causes.push_back({"DisruptionBudget", std::move(why), ""});
-  return StatusError(std::move(status));
-}
-
-/// The budget with one disruption less, for this pod.
-Object count_disruption(const Object& budget, const std::string& pod) {
-  constexpr std::int32_t kPatience = 10;
-  const api::Value status = budget["status"];
-  const std::string name(budget.name());
-  if (status["observedGeneration"].as_int() < budget["metadata"]["generation"].as_int()) {
-    throw too_disturbing(
-        fmt::format("The disruption budget {} is still being processed by the server.", name),
-        kPatience);
-  }
-  const std::int64_t allowed = status["disruptionsAllowed"].as_int();
-  if (allowed <= 0) {
-    throw too_disturbing(
-        fmt::format("The disruption budget {} needs {} healthy pods and has {} currently", name,
-                    status["desiredHealthy"].as_int(), status["currentHealthy"].as_int()),
-        0);
-  }
-  Document document = budget.to_document();
-  Allocator& allocator = document.GetAllocator();
-  Value& counts = json::child(document, "status", allocator);
-  json::set(counts, "disruptionsAllowed", Value(allowed - 1), allocator);
-  const auto now =
-      std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-  json::set(json::child(counts, "disruptedPods", allocator), pod, api::format_time(now), allocator);
-  return Object::from(document);
-}
-
-/// The budgets that a pod is under.
-Awaitable<std::vector<std::string>> budgets_of(resources::ServedResourcePtr budgets, Object pod) {
-  storage::ListOptions options;
-  storage::ListResult list =
-      co_await budgets->storage->list(std::string(pod.ns()) + "/", true, std::move(options));
-  std::vector<std::string> names;
-  std::vector<Object> some;
-  for (;;) {
-    const bool more = co_await list.objects->next(some, 100);
-    if (!more) break;
-    for (const Object& budget : some) {
-      const api::Value selector = budget["spec"]["selector"];
-      try {
-        if (selector.is_object() &&
-            api::labels::from(k8s::meta::v1::LabelSelector(selector)).matches(pod.labels()))
-          names.emplace_back(budget.name());
-      } catch (const api::SelectorError&) {
-        // It selects nothing.
-      }
-    }
-  }
-  co_return names;
-}
-
-}  // namespace
-
-Awaitable<void> evict_pod(const resources::Store& store, resources::Target pod,
-                          resources::ServedResourcePtr budgets, Object eviction, bool dry_run) {
-  if (!eviction.name().empty() && eviction.name() != pod.name)
-    throw StatusError::bad_request("name in URL does not match name in Eviction object");
-  const api::Value wanted = eviction["deleteOptions"];
-  resources::DeleteOptions options;
-  options.grace_period_seconds = wanted["gracePeriodSeconds"].to_int();
-  if (const auto uid = wanted["preconditions"]["uid"].to_string_view())
-    options.preconditions.uid = std::string(*uid);
-  if (const auto version = wanted["preconditions"]["resourceVersion"].to_string_view())
-    options.preconditions.resource_version = std::string(*version);
-  options.dry_run = dry_run;
-  const Object present = co_await store.get(pod);
-  if (!is_free_to_go(present)) {
-    const std::vector<std::string> names = co_await budgets_of(budgets, present);
-    if (names.size() > 1) {
-      throw StatusError::internal_error(
-          "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
-          "support.");
-    }
-    if (!names.empty()) {
-      resources::Target budget{budgets, pod.ns, names.front()};
-      resources::Store::Change change = [name = pod.name](const Object& before) {
-        return count_disruption(before, name);
-      };
-      storage::Preconditions none;
-      co_await store.update(std::move(budget), std::move(change), resources::Part::kStatus,
-                            std::move(none), dry_run);
-    }
-  }
-  co_await store.remove(std::move(pod), std::move(options));
 }
 
 void check_log_options(const http::Request& request, const Object& pod) {

@@ -1,4 +1,4 @@
-// Binding and evicting pods.
+// Binding pods, and the options of their logs.
 #pragma once
 
 #include "apiserver/resources/store.h"
@@ -10,12 +10,6 @@ namespace lookout::apiserver::endpoints {
 /// Puts a pod on a node: what a scheduler asks for. Throws api::StatusError.
 Awaitable<void> bind_pod(const resources::Store& store, resources::Target pod, api::Object binding,
                          bool dry_run);
-
-/// Deletes a pod, by the wish of somebody who would rather not disturb: a pod that has begun goes
-/// only if its disruption budget (of `budgets`) has a disruption left, which is counted. Throws
-/// api::StatusError.
-Awaitable<void> evict_pod(const resources::Store& store, resources::Target pod,
-                          resources::ServedResourcePtr budgets, api::Object eviction, bool dry_run);
 
 /// Validates a request for the log of a pod: throws api::StatusError with 422 for invalid options,
 /// and with 400 for an unknown container.

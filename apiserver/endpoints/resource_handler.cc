@@ -11,6 +11,7 @@
 #include "apiserver/endpoints/apply.h"
 #include "apiserver/endpoints/body.h"
 #include "apiserver/endpoints/enforcement.h"
+#include "apiserver/endpoints/eviction.h"
 #include "apiserver/endpoints/field_owners.h"
 #include "apiserver/endpoints/list_options.h"
 #include "apiserver/endpoints/negotiation.h"
@@ -24,6 +25,8 @@
 #include "apiserver/endpoints/token_request.h"
 #include "apiserver/endpoints/watch_stream.h"
 #include "apiserver/names.h"
+#include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/pod_warnings.h"
 #include "apiserver/resources/write_steps.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
@@ -313,10 +316,7 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   negotiate_input(call.request, !resource.custom);
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
   Object object = decode_object(call.request, resource);
-  if (!object.ns().empty() && resource.type.namespaced && object.ns() != call.target.ns) {
-    throw StatusError::bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request");
-  }
+  if (resource.type.namespaced) resources::check_namespace(object.ns(), call.target.ns);
   add_warnings(check_fields(call.request, resource, options.field_validation), call);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
@@ -347,6 +347,7 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   target.fields = owner ? &*owner : nullptr;
   Object created = co_await store_.create(std::move(target), object, options.dry_run);
   if (!options.dry_run) created = co_await after_write(call, created, false);
+  add_warnings(resources::pod_warnings(resource, created, Object()), call);
   add_warnings(unenforced(resource, created), call);
   co_return respond(call, 201, created, format);
 }
@@ -370,6 +371,7 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
   }
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
   Object body = decode_any_object(call.request, call.subresource->kind.kind);
+  resources::check_namespace(body.ns(), call.target.ns);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
   body = co_await admission.admit(std::move(body));
@@ -455,7 +457,11 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   add_warnings(*warnings, call);
   if (!options.dry_run) updated.object = co_await after_write(call, updated.object, false);
   const Object shown = scaling ? scale_of(*call.target.resource, updated.object) : updated.object;
-  if (part == Part::kMain) add_warnings(unenforced(*call.target.resource, shown), call);
+  if (part == Part::kMain) {
+    const resources::ServedResource& resource = *call.target.resource;
+    add_warnings(resources::pod_warnings(resource, shown, updated.before), call);
+    add_warnings(unenforced(resource, shown), call);
+  }
   co_return respond(call, updated.created ? 201 : 200, shown, format);
 }
 

@@ -28,7 +28,7 @@ bool is_condition_true(const api::Object& object, std::string_view type) {
   return false;
 }
 
-void set_condition(Value& status, const Condition& condition, Allocator& allocator) {
+Value& set_condition(Value& status, const Condition& condition, Allocator& allocator) {
   // (They may be null.)
   json::set_default(status, "conditions", Value(rapidjson::kArrayType), allocator);
   Value& conditions = *json::find(status, "conditions");
@@ -50,6 +50,7 @@ void set_condition(Value& status, const Condition& condition, Allocator& allocat
   }
   set_or_leave_out(*entry, "reason", condition.reason, allocator);
   set_or_leave_out(*entry, "message", condition.message, allocator);
+  return *entry;
 }
 
 }  // namespace lookout::apiserver::resources

@@ -20,7 +20,8 @@ struct Condition {
 bool is_condition_true(const api::Object& object, std::string_view type);
 
 /// Sets a condition, in place of what was said about it before. Its time changes only with its
-/// status. An empty reason or message is left out.
-void set_condition(json::Value& status, const Condition& condition, json::Allocator& allocator);
+/// status. An empty reason or message is left out. The condition, in its place.
+json::Value& set_condition(json::Value& status, const Condition& condition,
+                           json::Allocator& allocator);
 
 }  // namespace lookout::apiserver::resources

@@ -18,6 +18,23 @@
 #include "lookout/api/time.h"
 
 namespace lookout::apiserver::resources {
+
+void check_preconditions(const Target& target, const storage::Preconditions& preconditions,
+                         const Object& present) {
+  const auto demand = [&](std::string_view what, const std::optional<std::string>& wanted,
+                          std::string_view actual, std::string_view perhaps) {
+    if (!wanted || *wanted == actual) return;
+    // The API server names the kind where it names the resource elsewhere.
+    throw StatusError::conflict(
+        target.resource->type.group, target.resource->type.kind, present.name(),
+        fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The "
+                    "object might have been {3}",
+                    what, *wanted, actual, perhaps));
+  };
+  demand("UID", preconditions.uid, present.uid(), "deleted and then recreated");
+  demand("ResourceVersion", preconditions.resource_version, present.resource_version(), "modified");
+}
+
 namespace {
 
 using json::Value;
@@ -41,22 +58,6 @@ Object mark(const Object& object, std::chrono::sys_seconds when, std::int64_t gr
       api::with_metadata(object, {{api::sym::kDeletionTimestamp, std::string_view(time)},
                                   {api::sym::kDeletionGracePeriodSeconds, grace}});
   return next == 0 ? marked : api::with_metadata(marked, {{api::sym::kGeneration, next}});
-}
-
-void check(const Target& target, const DeleteOptions& options, const Object& present) {
-  const auto demand = [&](std::string_view what, const std::optional<std::string>& wanted,
-                          std::string_view actual, std::string_view perhaps) {
-    if (!wanted || *wanted == actual) return;
-    // The API server names the kind where it names the resource elsewhere.
-    throw StatusError::conflict(
-        target.resource->type.group, target.resource->type.kind, present.name(),
-        fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The "
-                    "object might have been {3}",
-                    what, *wanted, actual, perhaps));
-  };
-  demand("UID", options.preconditions.uid, present.uid(), "deleted and then recreated");
-  demand("ResourceVersion", options.preconditions.resource_version, present.resource_version(),
-         "modified");
 }
 
 /// How long a pod gets to end: what the client says or else the pod; nothing if there is no node
@@ -140,7 +141,7 @@ Awaitable<Store::Deleted> Store::remove_gracefully(const Target& target,
   const bool is_pod = is(target, "", "pods");
   bool gone = false;
   const auto change = [&](const Object& before_deletion) -> Object {
-    check(target, options, before_deletion);
+    check_preconditions(target, options.preconditions, before_deletion);
     gone = false;
     Object present = with_propagation(before_deletion, options.propagation, *resource.strategy);
     const bool same = present.same(before_deletion);
@@ -249,7 +250,7 @@ Awaitable<Store::Deleted> Store::remove_namespace(const Target& target,
     throw StatusError::forbidden("", "namespaces", target.name,
                                  "this namespace may not be deleted");
   const auto change = [&](const Object& present) -> Object {
-    check(target, options, present);
+    check_preconditions(target, options.preconditions, present);
     if (is_deleting(present)) return present;
     Document document = mark(present, now(), 0).to_document();
     Allocator& allocator = document.GetAllocator();
@@ -264,7 +265,7 @@ Awaitable<Store::Deleted> Store::remove_namespace(const Target& target,
 Awaitable<Store::Deleted> Store::remove_definition(const Target& target,
                                                    const DeleteOptions& options) const {
   const auto change = [&](const Object& present) -> Object {
-    check(target, options, present);
+    check_preconditions(target, options.preconditions, present);
     if (is_deleting(present)) return present;
     Document document = mark(present, now(), 0).to_document();
     Allocator& allocator = document.GetAllocator();
@@ -296,7 +297,7 @@ Awaitable<Store::Deleted> Store::remove_admitted(Target target, DeleteOptions op
   Admission& admission = *target.admission;
   for (;;) {
     const Object present = co_await get(target);
-    check(target, options, present);
+    check_preconditions(target, options.preconditions, present);
     Write write{Write::Operation::kDelete, Object(), present};
     Write again = write;
     Admission::Normalize nothing = [](const Object& object) { return object; };
@@ -327,7 +328,7 @@ Awaitable<Store::Deleted> Store::remove_object(Target target, DeleteOptions opti
   if (is(target, "", "namespaces")) co_return co_await remove_namespace(target, options);
   for (;;) {
     const Object present = co_await get(target);
-    check(target, options, present);
+    check_preconditions(target, options.preconditions, present);
     if (is(target, "apiextensions.k8s.io", "customresourcedefinitions"))
       co_return co_await remove_definition(target, options);
     const bool waits = options.propagation == Propagation::kForeground ||

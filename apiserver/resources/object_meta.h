@@ -39,5 +39,7 @@ std::string new_uid();
 /// Puts the object into the namespace of the request. Throws api::StatusError (400) if it names
 /// another one. `ns` is empty for what lives in no namespace.
 void ensure_namespace(json::Value& metadata, std::string_view ns, json::Allocator& allocator);
+/// Throws api::StatusError (400) if an object names another namespace than the request.
+void check_namespace(std::string_view ns, std::string_view requested);
 
 }  // namespace lookout::apiserver::resources

@@ -72,6 +72,10 @@ struct DeleteOptions {
   bool dry_run = false;
 };
 
+/// Throws api::StatusError (409) if an object is not the one that a client wants to delete.
+void check_preconditions(const Target& target, const storage::Preconditions& preconditions,
+                         const api::Object& present);
+
 class ServiceAllocator;
 
 /// The rules that hold for all resources (k8s.io/apiserver/pkg/registry/generic/registry.Store).
@@ -101,6 +105,8 @@ class Store {
   struct Updated {
     api::Object object;
     bool created = false;
+    /// What it was; empty if it has been created.
+    api::Object before = {};
   };
   /// From the present object to the one that is wanted. An empty object stands for none.
   using Change = std::function<api::Object(const api::Object& present)>;

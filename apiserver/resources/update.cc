@@ -445,14 +445,18 @@ Awaitable<Store::Updated> Store::write_change(Target target, Change change, Part
       const Object present = co_await resource.objects().get(key);
       if (present) {
         preconditions.check(key, present);
-        co_return Updated{resource.from_storage(change_of_object(present)), false};
+        co_return Updated{resource.from_storage(change_of_object(present)), false, present};
       }
       throw StorageError(StorageError::Code::kKeyNotFound, key);
     }
-    storage::Interface::Update wrapped = change_of_object;
+    Object before;
+    storage::Interface::Update wrapped = [&](const Object& present) {
+      before = present;
+      return change_of_object(present);
+    };
     result = co_await resource.objects().guaranteed_update(key, false, preconditions,
                                                            std::move(wrapped));
-    co_return Updated{resource.from_storage(result), false};
+    co_return Updated{resource.from_storage(result), false, std::move(before)};
   } catch (const LastFinalizerGone& e) {
     gone = e;
   } catch (const StorageError& e) {

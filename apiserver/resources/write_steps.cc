@@ -172,10 +172,7 @@ void check_identity(const Target& target, const Object& wanted) {
         fmt::format("the name of the object ({}) does not match the name on the URL ({})",
                     wanted.name(), target.name));
   }
-  if (target.resource->type.namespaced && !wanted.ns().empty() && wanted.ns() != target.ns) {
-    throw StatusError::bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request");
-  }
+  if (target.resource->type.namespaced) check_namespace(wanted.ns(), target.ns);
 }
 
 bool asks(const Target& target, Write::Operation operation) {

@@ -230,6 +230,21 @@ TEST_F(Authentication, CertificatesAreOfUsers) {
   EXPECT_EQ(code_for(rest::Client(server_->client_config())), 200);
 }
 
+TEST_F(Authentication, TheAuthorityOfClientsIsPublishedWithoutItsKey) {
+  ServerOptions options = tls_options();
+  const test::KeyPair other = test::make_certificate("other");
+  options.client_ca_file =
+      file("ca.crt", other.key + authority_.certificate() + "# another one\n" + other.certificate);
+  options.bootstrap = true;
+  server_ = std::make_unique<Server>(options);
+  const api::Resource config_maps("", "v1", "ConfigMap", "configmaps", true);
+  const api::Object published = rest::Client(server_->client_config())
+                                    .resource(config_maps, "kube-system")
+                                    .get("extension-apiserver-authentication");
+  EXPECT_EQ(published["data"]["client-ca-file"].as_string(),
+            authority_.certificate() + other.certificate);
+}
+
 // --- TLS ----------------------------------------------------------------------------------------
 
 TEST_F(Authentication, GarbageInsteadOfAHandshakeHarmsNobody) {

@@ -220,7 +220,10 @@ TEST_F(Deletion, ADryRunChangesNothing) {
 TEST_F(Deletion, OptionsThatCannotBeReadDeleteNothing) {
   pods().create(pod("p"));
   for (const char* body :
-       {"{", R"({"kind":"Pod","apiVersion":"v1"})", R"({"gracePeriodSeconds":"5"})"}) {
+       {"{", R"({"kind":"Pod","apiVersion":"v1"})", R"({"gracePeriodSeconds":"5"})",
+        R"({"dryRun":"All"})", R"({"dryRun":[1]})", R"({"preconditions":"x"})",
+        R"({"preconditions":{"uid":3}})", R"({"preconditions":{"resourceVersion":3}})",
+        R"({"orphanDependents":"yes"})", R"({"propagationPolicy":3})"}) {
     const auto answer = http(server_.port(), "DELETE", "/api/v1/namespaces/default/pods/p", body,
                              {{"Content-Type", "application/json"}});
     EXPECT_EQ(answer.code, 400) << body << answer.body;

@@ -1,4 +1,4 @@
-// Patches, scales, bindings, evictions and reviews.
+// Patches, scales, bindings and reviews.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -125,47 +125,6 @@ TEST_F(Subresources, ABindingPutsAPodOnANode) {
       lookout::test::held(Object::parse(again.body))["message"].as_string(),
       "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node "
       "\"n1\"");
-}
-
-TEST_F(Subresources, AnEvictionDeletesAPod) {
-  pods().create(pod("p"));
-  const auto answer =
-      call("POST", "/api/v1/namespaces/default/pods/p/eviction",
-           R"({"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"p"}})");
-  EXPECT_EQ(answer.code, 201) << answer.body;
-  EXPECT_EQ(status_of([&] { pods().get("p"); }).code, 404);
-}
-
-TEST_F(Subresources, AnEvictionHeedsTheBudgetOfAPodThatHasBegun) {
-  const api::Resource budgets("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true);
-  in(budgets).create(json(R"({"metadata":{"name":"b"},"spec":{"minAvailable":1,)"
-                          R"("selector":{"matchLabels":{"a":"b"}}}})"));
-  for (const char* name : {"p", "q"}) {
-    Object created = pods().create(changed(pod(name), R"({"metadata":{"labels":{"a":"b"}}})"));
-    pods().update_status(changed(created, R"({"status":{"phase":"Running"}})"));
-  }
-  const auto evict = [&](const std::string& name) {
-    return call(
-        "POST", "/api/v1/namespaces/default/pods/" + name + "/eviction",
-        R"({"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":")" + name + R"("}})");
-  };
-  const auto unseen = evict("p");
-  EXPECT_EQ(unseen.code, 429);
-  EXPECT_EQ(unseen.headers.at("retry-after"), "10");
-  EXPECT_EQ(lookout::test::held(Object::parse(unseen.body))["details"]["causes"][0]["message"]
-                .as_string(),
-            "The disruption budget b is still being processed by the server.");
-  in(budgets).update_status(changed(in(budgets).get("b"),
-                                    R"({"status":{"observedGeneration":1,"disruptionsAllowed":1,)"
-                                    R"("desiredHealthy":1,"currentHealthy":2}})"));
-  EXPECT_EQ(evict("p").code, 201);
-  EXPECT_EQ(lookout::test::held(in(budgets).get("b"))["status"]["disruptionsAllowed"].as_int(), 0);
-  EXPECT_TRUE(lookout::test::held(in(budgets).get("b"))["status"]["disruptedPods"].contains("p"));
-  const auto too_many = evict("q");
-  EXPECT_EQ(too_many.code, 429);
-  EXPECT_EQ(lookout::test::held(Object::parse(too_many.body))["details"]["causes"][0]["message"]
-                .as_string(),
-            "The disruption budget b needs 1 healthy pods and has 2 currently");
 }
 
 TEST_F(Subresources, WhatNeedsANodeSaysSo) {

@@ -1,0 +1,297 @@
+// The rules and the words are those of k8s.io/kubernetes/pkg/api/pod/warnings.go.
+#include "apiserver/resources/pod_warnings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "apiserver/resources/field.h"
+#include "lookout/api/detail/go_text.h"
+#include "lookout/api/quantity.h"
+#include "lookout/api/validation.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+using api::Object;
+using api::Value;
+using api::detail::quote;
+
+/// A name and what is said of it.
+using Deprecated = std::pair<std::string_view, std::string_view>;
+
+constexpr std::array<Deprecated, 7> kLabels = {{
+    {"beta.kubernetes.io/arch", R"(deprecated since v1.14; use "kubernetes.io/arch" instead)"},
+    {"beta.kubernetes.io/os", R"(deprecated since v1.14; use "kubernetes.io/os" instead)"},
+    {"failure-domain.beta.kubernetes.io/region",
+     R"(deprecated since v1.17; use "topology.kubernetes.io/region" instead)"},
+    {"failure-domain.beta.kubernetes.io/zone",
+     R"(deprecated since v1.17; use "topology.kubernetes.io/zone" instead)"},
+    {"beta.kubernetes.io/instance-type",
+     R"(deprecated since v1.17; use "node.kubernetes.io/instance-type" instead)"},
+    {"app.kubernetes.io/created-by", "deprecated since v1.9"},
+    {"scheduler.alpha.kubernetes.io/preferAvoidPods",
+     "deprecated since v1.22; use Taints and Tolerations instead"},
+}};
+constexpr std::array<Deprecated, 3> kAnnotations = {{
+    {"scheduler.alpha.kubernetes.io/critical-pod",
+     R"(non-functional in v1.16+; use the "priorityClassName" field instead)"},
+    {"security.alpha.kubernetes.io/sysctls",
+     R"(non-functional in v1.11+; use the "sysctls" field instead)"},
+    {"security.alpha.kubernetes.io/unsafe-sysctls",
+     R"(non-functional in v1.11+; use the "sysctls" field instead)"},
+}};
+constexpr std::array<Deprecated, 9> kVolumes = {{
+    {"photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"},
+    {"gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"},
+    {"scaleIO", "deprecated in v1.16, non-functional in v1.22+"},
+    {"flocker", "deprecated in v1.22, non-functional in v1.25+"},
+    {"storageos", "deprecated in v1.22, non-functional in v1.25+"},
+    {"quobyte", "deprecated in v1.22, non-functional in v1.25+"},
+    {"glusterfs", "deprecated in v1.25, non-functional in v1.26+"},
+    {"cephfs", "deprecated in v1.28, non-functional in v1.31+"},
+    {"rbd", "deprecated in v1.28, non-functional in v1.31+"},
+}};
+
+std::optional<std::string_view> deprecation_of(std::string_view label) {
+  for (const auto& [name, message] : kLabels) {
+    if (name == label) return message;
+  }
+  return std::nullopt;
+}
+
+/// Looks at one pod, or one template.
+class Reviewer {
+ public:
+  Reviewer(Value pod, std::string path, std::vector<std::string>& out)
+      : pod_(pod, std::move(path), causes_), spec_(pod_["spec"]), out_(out) {}
+
+  void review() {
+    check_placement();
+    const Field annotations = pod_["metadata"]["annotations"];
+    for (const auto& [name, message] : kAnnotations) {
+      if (const Field annotation = annotations.key(name); (*annotations)[name].exists())
+        warn(annotation, message);
+    }
+    spec_["volumes"].each([&](const Field& volume) {
+      for (const auto& [source, message] : kVolumes) {
+        if (volume[source].exists()) warn(volume[source], message);
+      }
+    });
+    check_repeated(spec_["hostAliases"], "ip");
+    check_repeated(spec_["imagePullSecrets"], "name");
+    spec_["imagePullSecrets"].each([&](const Field& secret) {
+      if (secret["name"].text().empty()) warn(secret["name"], R"(invalid empty name "")");
+    });
+    check_bytes(spec_["overhead"]);
+    each_container([&](const Field& container) {
+      for (const char* kind : {"limits", "requests"}) check_bytes(container["resources"][kind]);
+      check_variables(container["env"]);
+    });
+    check_ports();
+    check_port_names();
+    if (spec_["terminationGracePeriodSeconds"].number() < 0) {
+      warn(spec_["terminationGracePeriodSeconds"],
+           "must be >= 0; negative values are invalid and will be treated as 1");
+    }
+    for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
+      const Field affinity = spec_["affinity"][kind];
+      affinity["requiredDuringSchedulingIgnoredDuringExecution"].each(
+          [&](const Field& term) { check_selects(term); });
+      affinity["preferredDuringSchedulingIgnoredDuringExecution"].each(
+          [&](const Field& term) { check_selects(term["podAffinityTerm"]); });
+    }
+  }
+
+ private:
+  void warn(const Field& field, std::string_view what) {
+    out_.push_back(fmt::format("{}: {}", field.path(), what));
+  }
+
+  template <class Visit>
+  void each_container(Visit visit) {
+    for (const char* list : {"initContainers", "containers", "ephemeralContainers"})
+      spec_[list].each(visit);
+  }
+
+  void check_selects(const Field& term) {
+    if (!term["labelSelector"].exists())
+      warn(term["labelSelector"], "a null labelSelector results in matching no pod");
+  }
+
+  void check_placement() {
+    const Field selector = spec_["nodeSelector"];
+    for (const auto& [label, value] : (*selector).members()) {
+      if (const auto message = deprecation_of(label)) warn(selector.key(label), *message);
+    }
+    const auto check_key = [&](const Field& key) {
+      if (const auto message = deprecation_of(key.text()))
+        warn(key, fmt::format("{} is {}", key.text(), *message));
+    };
+    const Field affinity = spec_["affinity"]["nodeAffinity"];
+    affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"].each(
+        [&](const Field& term) {
+          term["matchExpressions"].each(
+              [&](const Field& expression) { check_key(expression["key"]); });
+        });
+    affinity["preferredDuringSchedulingIgnoredDuringExecution"].each([&](const Field& term) {
+      term["preference"]["matchExpressions"].each([&](const Field& expression) {
+        check_key(expression["key"]);
+        expression["values"].each([&](const Field& value) {
+          for (const auto& why : api::validation::check_label_value(value.text()))
+            warn(value, fmt::format("{} is invalid, {}", value.text(), why));
+        });
+      });
+    });
+    spec_["topologySpreadConstraints"].each([&](const Field& constraint) {
+      check_key(constraint["topologyKey"]);
+      check_selects(constraint);
+    });
+  }
+
+  /// An element that another one stands for already.
+  void check_repeated(const Field& list, std::string_view name) {
+    std::set<std::string_view> seen;
+    list.each([&](const Field& element) {
+      const std::string_view text = element[name].text();
+      if (!seen.insert(text).second)
+        warn(element[name], fmt::format("duplicate {} {}", name, quote(text)));
+    });
+  }
+
+  void check_bytes(const Field& amounts) {
+    constexpr std::int64_t kMilli = 1000;
+    for (const char* resource : {"memory", "ephemeral-storage"}) {
+      const std::string_view text = (*amounts)[resource].as_string();
+      const auto amount = api::Quantity::parse(text);
+      if (!amount || amount->milli_value() % kMilli == 0) continue;
+      warn(amounts.key(resource),
+           fmt::format("fractional byte value {} is invalid, must be an integer", quote(text)));
+    }
+  }
+
+  /// A variable that hides another one, unless it is made of it.
+  void check_variables(const Field& variables) {
+    std::set<std::string_view> seen;
+    variables.each([&](const Field& variable) {
+      const std::string_view name = variable["name"].text();
+      if (seen.insert(name).second) return;
+      const std::string_view value = variable["value"].text();
+      const std::string reference = fmt::format("$({})", name);
+      if (!variable["valueFrom"].exists() && value != reference &&
+          value.find(reference) != std::string_view::npos)
+        return;
+      warn(variable, fmt::format("hides previous definition of {}, which may be dropped when "
+                                 "using apply",
+                                 quote(name)));
+    });
+  }
+
+  void check_ports() {
+    std::map<std::pair<std::int64_t, std::string_view>, std::vector<Field>> seen;
+    each_container([&](const Field& container) {
+      container["ports"].each([&](const Field& port) {
+        const std::string_view ip = port["hostIP"].text();
+        const std::int64_t host = port["hostPort"].number();
+        auto& others = seen[{port["containerPort"].number(), port["protocol"].text()}];
+        for (const Field& other : others) {
+          const std::string_view other_ip = other["hostIP"].text();
+          const std::int64_t other_host = other["hostPort"].number();
+          std::string_view what;
+          if (ip == other_ip && host == other_host) {
+            what = "duplicate";
+          } else if (host == 0 || other_host == 0) {
+            what = "overlapping";
+          } else if (host == other_host && ip.empty() != other_ip.empty()) {
+            what = "dangerously ambiguous";
+          } else {
+            continue;
+          }
+          warn(port, fmt::format("{} port definition with {}", what, other.path()));
+        }
+        others.push_back(port);
+      });
+    });
+  }
+
+  void check_port_names() {
+    std::map<std::string_view, std::string> seen;
+    each_container([&](const Field& container) {
+      container["ports"].each([&](const Field& port) {
+        const std::string_view name = port["name"].text();
+        if (name.empty()) return;
+        const auto [first, is_new] = seen.emplace(name, port.path());
+        if (is_new) return;
+        warn(port, fmt::format("duplicate port name {} with {}, services and probes that select "
+                               "ports by name will use {}",
+                               quote(name), first->second, first->second));
+      });
+    });
+  }
+
+  Causes causes_;  // of the fields; nothing is invalid here
+  const Field pod_;
+  const Field spec_;
+  std::vector<std::string>& out_;
+};
+
+/// Where the objects of a resource have their pods.
+struct Place {
+  std::string_view group;
+  std::string_view plural;
+  std::string_view template_path;  // empty: the object is a pod
+  bool name_is_of_pods = false;    // it is also (the beginning of) the name of a pod
+};
+constexpr std::array<Place, 9> kPlaces = {{
+    {"", "pods", "", true},
+    {"", "podtemplates", "template"},
+    {"", "replicationcontrollers", "spec.template", true},
+    {"apps", "deployments", "spec.template", true},
+    {"apps", "replicasets", "spec.template", true},
+    {"apps", "statefulsets", "spec.template"},
+    {"apps", "daemonsets", "spec.template"},
+    {"batch", "jobs", "spec.template", true},
+    {"batch", "cronjobs", "spec.jobTemplate.spec.template", true},
+}};
+
+Value at(Value value, std::string_view path) {
+  while (!path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    value = value[path.substr(0, dot)];
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return value;
+}
+
+}  // namespace
+
+std::vector<std::string> pod_warnings(const ServedResource& resource, const Object& object,
+                                      const Object& before) {
+  std::vector<std::string> out;
+  if (resource.custom || object.kind() != resource.type.kind) return out;
+  for (const Place& place : kPlaces) {
+    if (place.group != resource.type.group || place.plural != resource.type.plural) continue;
+    const bool is_pod = place.template_path.empty();
+    if (before && (is_pod || object["metadata"]["generation"] == before["metadata"]["generation"]))
+      break;
+    const auto wrong = api::validation::check_dns1123_label(object.name());
+    if (!before && place.name_is_of_pods && !wrong.empty()) {
+      out.push_back(fmt::format(
+          "metadata.name: this is used in {}, which can result in surprising behavior; a DNS label "
+          "is recommended: [{}]",
+          is_pod ? "the Pod's hostname" : "Pod names and hostnames", fmt::join(wrong, " ")));
+    }
+    Reviewer(at(object.body(), place.template_path), std::string(place.template_path), out)
+        .review();
+  }
+  return out;
+}
+
+}  // namespace lookout::apiserver::resources

@@ -1,0 +1,17 @@
+// Warnings about pods that are valid.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apiserver/resources/served_resource.h"
+
+namespace lookout::apiserver::resources {
+
+/// What kube-apiserver warns the author of a pod, or of an object with a template of pods, about:
+/// deprecated labels, annotations and volumes, ports and variables that are defined twice, and the
+/// like. `before` is empty for a new object; a change warns if it makes a new generation.
+std::vector<std::string> pod_warnings(const ServedResource& resource, const api::Object& object,
+                                      const api::Object& before);
+
+}  // namespace lookout::apiserver::resources

@@ -1,0 +1,114 @@
+// Warnings about valid pods. The texts are those of a kube-apiserver 1.36.2.
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+
+namespace lookout::apiserver {
+namespace {
+
+constexpr const char* kPods = "/api/v1/namespaces/default/pods?dryRun=All";
+constexpr const char* kDeployments = "/apis/apps/v1/namespaces/default/deployments";
+
+/// The last warning of an answer, without its frame; empty if there is none.
+std::string warning_of(const HttpAnswer& answer) {
+  const auto found = answer.headers.find("warning");
+  if (found == answer.headers.end()) return {};
+  const std::string prefix = "299 - \"";
+  std::string text = found->second.substr(prefix.size());
+  text.pop_back();
+  std::string out;
+  for (const char c : text) {
+    if (c != '\\') out += c;
+  }
+  return out;
+}
+
+struct Doubtful {
+  const char* container;  // more members of the container "c"
+  const char* spec;       // more members of the spec
+  const char* warning;
+};
+void PrintTo(const Doubtful& pod, std::ostream* out) { *out << pod.container << pod.spec; }
+
+class DoubtfulPods : public ClientTest, public testing::WithParamInterface<Doubtful> {};
+
+TEST_P(DoubtfulPods, AreAccepted) {
+  const auto& [container, spec, warning] = GetParam();
+  const HttpAnswer answer = http(
+      server_.port(), "POST", kPods,
+      std::string(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i")") +
+          container + "}]" + spec + "}}");
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  EXPECT_EQ(warning_of(answer), warning);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Server, DoubtfulPods,
+    testing::Values(
+        Doubtful{"", "", ""},
+        Doubtful{R"(,"env":[{"name":"A","value":"1"},{"name":"A","value":"2"}])", "",
+                 R"(spec.containers[0].env[1]: hides previous definition of "A", which may be )"
+                 "dropped when using apply"},
+        Doubtful{R"(,"env":[{"name":"A","value":"1"},{"name":"A","value":"$(A)2"}])", "", ""},
+        Doubtful{R"(,"resources":{"limits":{"memory":"500m"}})", "",
+                 R"(spec.containers[0].resources.requests[memory]: fractional byte value "500m" )"
+                 "is invalid, must be an integer"},
+        Doubtful{R"(,"ports":[{"containerPort":80},{"containerPort":80,"hostPort":81}])", "",
+                 "spec.containers[0].ports[1]: overlapping port definition with "
+                 "spec.containers[0].ports[0]"},
+        Doubtful{"",
+                 R"(,"initContainers":[{"name":"i","image":"i","ports":[{"containerPort":80}]},)"
+                 R"({"name":"j","image":"i","ports":[{"containerPort":80}]}])",
+                 "spec.initContainers[1].ports[0]: duplicate port definition with "
+                 "spec.initContainers[0].ports[0]"},
+        Doubtful{"", R"(,"nodeSelector":{"beta.kubernetes.io/os":"linux"})",
+                 R"(spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use )"
+                 R"("kubernetes.io/os" instead)"},
+        Doubtful{"", R"(,"imagePullSecrets":[{"name":"a"},{"name":"a"}])",
+                 R"(spec.imagePullSecrets[1].name: duplicate name "a")"},
+        Doubtful{"", R"(,"terminationGracePeriodSeconds":-1)", ""},  // it is 1 by then
+        Doubtful{"", R"(,"volumes":[{"name":"g","gitRepo":{"repository":"r"}}])",
+                 "spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in "
+                 "v1.33+"}));
+
+class PodWarnings : public ClientTest {};
+
+TEST_F(PodWarnings, AreAboutTemplatesThatChange) {
+  const std::string labels = R"("labels":{"a":"b"})";
+  const auto deployment = [&](const std::string& metadata, const std::string& image) {
+    return R"({"metadata":{"name":"d.e")" + metadata +
+           R"(},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{)" + labels +
+           R"(},"spec":{"containers":[{"name":"c","image":")" + image +
+           R"(","resources":{"limits":{"memory":"500m"}}}]}}}})";
+  };
+  const auto created = http(server_.port(), "POST", kDeployments, deployment("", "i:1"));
+  EXPECT_EQ(created.code, 201) << created.body;
+  const std::string bytes =
+      "spec.template.spec.containers[0].resources.limits[memory]: fractional byte value \"500m\" "
+      "is "
+      "invalid, must be an integer";
+  EXPECT_EQ(warning_of(created), bytes);
+  const std::string one = std::string(kDeployments) + "/d.e";
+  EXPECT_EQ(
+      warning_of(http(server_.port(), "PUT", one, deployment(R"(,"labels":{"x":"y"})", "i:1"))),
+      "");
+  EXPECT_EQ(warning_of(http(server_.port(), "PUT", one, deployment("", "i:2"))), bytes);
+}
+
+TEST_F(PodWarnings, AreAboutNamesThatAreNoHostnames) {
+  const auto answer =
+      http(server_.port(), "POST", kPods,
+           R"({"metadata":{"name":"p.q"},"spec":{"containers":[{"name":"c","image":"i"}]}})");
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  EXPECT_EQ(
+      warning_of(answer),
+      "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
+      "a DNS label is recommended: [must not contain dots]");
+}
+
+}  // namespace
+}  // namespace lookout::apiserver
