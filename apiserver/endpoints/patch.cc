@@ -85,6 +85,33 @@ std::string go_text(const json::Value& value) {
   return value.IsInt64() ? std::to_string(value.GetInt64()) : fmt::format("{}", value.GetDouble());
 }
 
+/// The error of Go's JSON decoder in the words of the converter that the API server uses for
+/// strategic merge patches (runtime.DefaultUnstructuredConverter).
+std::string in_words_of_converter(const std::string& error) {
+  static const std::string kBegin = "json: cannot unmarshal ";
+  const std::size_t field = error.find(" into Go struct field ");
+  const std::string_view of_type = " of type ";
+  const std::size_t end = error.rfind(of_type);
+  if (!error.starts_with(kBegin) || field == std::string::npos || end == std::string::npos)
+    return error;
+  const std::string value = error.substr(kBegin.size(), field - kBegin.size());
+  const std::string type = error.substr(end + of_type.size());
+  const bool is_number = value.starts_with("number");
+  const std::string given = value == "array"    ? "slice"
+                            : value == "object" ? "map"
+                            : value == "number" ? "int64"
+                            : is_number         ? "float64"
+                                                : value;
+  // These have decoders of their own.
+  if (type == "intstr.IntOrString" || type == "resource.Quantity") return error;
+  if (type.starts_with("map[")) return "cannot restore map from " + given;
+  if (type.starts_with("[]")) return "cannot restore slice from " + given;
+  if (type.find('.') != std::string::npos) return "cannot restore struct from: " + given;
+  // (In Go, numbers can be converted to each other, and to text.)
+  if (is_number && type != "bool") return fmt::format("cannot convert {} to {}", given, type);
+  return "unrecognized type: " + type;
+}
+
 /// The decoding errors in the result of a patch.
 class OutcomeCheck {
  public:
@@ -92,7 +119,7 @@ class OutcomeCheck {
                std::shared_ptr<std::vector<std::string>> warnings)
       : resource_(std::move(resource)), validation_(validation), warnings_(std::move(warnings)) {}
 
-  /// `blamed` is what the error shows.
+  /// `blamed` is what the error shows: a strategic merge patch. Empty: the result.
   void operator()(const Object& present, const Object& patched, const std::string& blamed) const {
     // A scale is no object of the resource.
     if (present && present.kind() != resource_->type.kind) return;
@@ -111,11 +138,12 @@ class OutcomeCheck {
                             api::detail::quote(patched.api_version())));
     }
     DecodingProblems problems = find_decoding_problems(json, *resource_);
+    if (problems.error && !blamed.empty())
+      throw refuse(blamed, in_words_of_converter(*problems.error));
     if (problems.error) {
-      throw refuse(
-          blamed.empty() ? json : blamed,
-          fmt::format("{0} in version {1} cannot be handled as a {0}: {2}", resource_->type.kind,
-                      api::detail::quote(resource_->type.version), *problems.error));
+      throw refuse(json, fmt::format("{0} in version {1} cannot be handled as a {0}: {2}",
+                                     resource_->type.kind,
+                                     api::detail::quote(resource_->type.version), *problems.error));
     }
     if (validation_ == FieldValidation::kIgnore || problems.strict.empty()) return;
     const auto before = find_decoding_problems(present.to_json(), *resource_).strict;
