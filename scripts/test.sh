@@ -14,7 +14,7 @@
 #   asan     Clang; tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     Clang; concurrent tests under ThreadSanitizer
 #   fuzz     Clang; each fuzzer for a short time (LOOKOUT_FUZZ_SECONDS, default 15)
-#   tidy     clang-tidy on every source file, until 55 minutes after the start
+#   tidy     clang-tidy on every source file, until 45 minutes after the start
 #
 # The default is all stages, in this order. CI ends after 90 minutes, so on a slow machine some of it is left out, with a
 # message: install, if it cannot start within 50 minutes; tests of asan and tsan that cannot start within 75; fuzz, within 70.
@@ -120,7 +120,7 @@ ahead_tidy() {
   # (Ninja would build all that the targets of these headers link.)
   ninja -C build/tidy -t commands all | grep 'lookout-crd-gen .*lookout-crds/' | (cd build/tidy && sh)
   # Those that changed last come first. (CI ends after 90 minutes, whatever has passed by then.)
-  local until=$((LOOKOUT_TEST_STARTED + 55 * 60)) left=build/tidy/left
+  local until=$((LOOKOUT_TEST_STARTED + 45 * 60)) left=build/tidy/left
   : >"$left"
   { git log --format= --name-only -- '*.cc' && sources | grep '\.cc$'; } | awk '!seen[$0]++' | grep -Ev '^(tests|examples/[a-z]+/tests)/' |
     grep -xFf <(sources) | xargs -P "$(nproc)" -n 4 scripts/tidy.sh "$until" "$left" 2>&1 |
