@@ -181,7 +181,7 @@ class Server::Impl {
             },
             [this](const http::Request& head) { return api_.refuse(head); }) {
     api_.set_server_address(
-        fmt::format("{}:{}", http::host_for_clients(options_.address), http_.port()));
+        scheme(), fmt::format("{}:{}", http::host_for_clients(options_.address), http_.port()));
     store_.allocate_services(&services_);
     store_.admit_priorities(resources_.table()->find("scheduling.k8s.io", "v1", "priorityclasses"));
     store_.limit_namespaces(&limits_);
@@ -228,12 +228,14 @@ class Server::Impl {
   }
 
   std::string url() const {
-    return fmt::format("{}://{}:{}", options_.tls_cert_file.empty() ? "http" : "https",
-                       http::host_for_clients(options_.address), http_.port());
+    return fmt::format("{}://{}:{}", scheme(), http::host_for_clients(options_.address),
+                       http_.port());
   }
 
  private:
   friend class Server;
+
+  const char* scheme() const { return options_.tls_cert_file.empty() ? "http" : "https"; }
 
   /// Creates the initial objects.
   Awaitable<void> prepare() {

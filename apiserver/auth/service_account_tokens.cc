@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <openssl/bn.h>
+#include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/ecdsa.h>
 #include <openssl/evp.h>
@@ -108,6 +109,18 @@ std::string identify(EVP_PKEY* key) {
   const std::string text(reinterpret_cast<const char*>(out), static_cast<std::size_t>(size));
   OPENSSL_free(out);
   return encode(digest_of(text));
+}
+
+/// A number of a public key, in base64 for URLs. `size` bytes; 0: as few as it takes.
+std::string number_of(const EVP_PKEY* key, const char* name, int size) {
+  BIGNUM* number = nullptr;
+  if (EVP_PKEY_get_bn_param(key, name, &number) != 1) throw cannot("read a public key");
+  const std::unique_ptr<BIGNUM, FreeWith<BN_free>> owned(number);
+  std::string bytes(static_cast<std::size_t>(size == 0 ? BN_num_bytes(number) : size), '\0');
+  if (BN_bn2binpad(number, reinterpret_cast<unsigned char*>(bytes.data()),
+                   static_cast<int>(bytes.size())) < 0)
+    throw cannot("read a public key");
+  return encode(bytes);
 }
 
 void set_reference(Value& parent, std::string_view member, const BoundObject& object,
@@ -230,6 +243,19 @@ const TokenSigner::Key& TokenSigner::key() const {
 
 TokenSigner::~TokenSigner() = default;
 
+std::string TokenSigner::public_key() const {
+  const EVP_PKEY* pair = key().pair.get();
+  if (key().is_rsa) {
+    return fmt::format(R"({{"use":"sig","kty":"RSA","kid":"{}","alg":"{}","n":"{}","e":"{}"}})",
+                       key().id, algorithm(), number_of(pair, OSSL_PKEY_PARAM_RSA_N, 0),
+                       number_of(pair, OSSL_PKEY_PARAM_RSA_E, 0));
+  }
+  return fmt::format(
+      R"({{"use":"sig","kty":"EC","kid":"{}","crv":"P-256","alg":"{}","x":"{}","y":"{}"}})",
+      key().id, algorithm(), number_of(pair, OSSL_PKEY_PARAM_EC_PUB_X, kHalf),
+      number_of(pair, OSSL_PKEY_PARAM_EC_PUB_Y, kHalf));
+}
+
 std::string TokenSigner::signature_of(std::string_view text) const {
   const DigestContext context(EVP_MD_CTX_new());
   std::size_t size = 0;
@@ -256,8 +282,7 @@ bool TokenSigner::is_signature(std::string_view signature, std::string_view text
 }
 
 std::string TokenSigner::sign(const TokenClaims& claims) const {
-  const std::string header =
-      fmt::format(R"({{"alg":"{}","kid":"{}"}})", key().is_rsa ? "RS256" : "ES256", key().id);
+  const std::string header = fmt::format(R"({{"alg":"{}","kid":"{}"}})", algorithm(), key().id);
   std::string text = encode(header) + "." + encode(body_of(claims, issuer_));
   return text + "." + encode(signature_of(text));
 }

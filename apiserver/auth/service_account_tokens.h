@@ -54,6 +54,10 @@ class TokenSigner {
   ~TokenSigner();
 
   const std::string& issuer() const { return issuer_; }
+  /// "RS256" or "ES256".
+  std::string_view algorithm() const { return key().is_rsa ? "RS256" : "ES256"; }
+  /// The public key, as a JSON Web Key.
+  std::string public_key() const;
 
   std::string sign(const TokenClaims& claims) const;
   /// Nothing if the token has another issuer or key, or has expired. Does not check the audiences.

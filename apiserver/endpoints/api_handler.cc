@@ -13,6 +13,7 @@
 #include "apiserver/endpoints/discovery.h"
 #include "apiserver/endpoints/openapi.h"
 #include "apiserver/endpoints/output.h"
+#include "apiserver/endpoints/token_discovery.h"
 #include "apiserver/endpoints/typed_decoding.h"
 #include "apiserver/endpoints/yaml.h"
 #include "apiserver/metrics.h"
@@ -269,6 +270,8 @@ Awaitable<Response> ApiHandler::answer(const Request& request, const RequestInfo
 
 Response ApiHandler::answer_other(const Request& request) const {
   const auto table = resources_.table();
+  if (auto found = describe_tokens(request, authenticator_.signer(), server_url_))
+    return std::move(*found);
   const bool reading = request.method == "GET" || request.method == "HEAD";
   if (!reading) {
     if (is_of_api(request) && discover(request, *table, server_address_))
@@ -278,9 +281,9 @@ Response ApiHandler::answer_other(const Request& request) const {
   if (request.segments.empty()) {
     Response response;
     response.body =
-        R"({"paths":["/api","/api/v1","/apis","/healthz","/livez","/metrics","/openapi/v2",)"
-        R"("/openapi/v3",)"
-        R"("/readyz","/version"]})"
+        R"({"paths":["/.well-known/openid-configuration","/api","/api/v1","/apis","/healthz",)"
+        R"("/livez","/metrics","/openapi/v2","/openapi/v3","/openid/v1/jwks","/readyz",)"
+        R"("/version"]})"
         "\n";
     return response;
   }

@@ -47,8 +47,11 @@ class ApiHandler {
         policy_(std::move(policy)),
         counters_(std::move(counters)) {}
 
-  /// To be called before the first request.
-  void set_server_address(std::string address) { server_address_ = std::move(address); }
+  /// To be called before the first request, with "https" or "http", and an address with a port.
+  void set_server_address(std::string scheme, std::string address) {
+    server_url_ = std::move(scheme) + "://" + address;
+    server_address_ = std::move(address);
+  }
 
   Awaitable<http::Response> handle(http::Request request) const;
 
@@ -100,6 +103,7 @@ class ApiHandler {
   const RequestPolicy policy_;
   const std::shared_ptr<Counters> counters_;
   std::string server_address_;
+  std::string server_url_;
   const std::unique_ptr<InFlight> users_in_flight_ = std::make_unique<InFlight>();
   const std::unique_ptr<InFlight> addresses_in_flight_ = std::make_unique<InFlight>();
   const std::unique_ptr<openapi::DocumentCache> documents_ =

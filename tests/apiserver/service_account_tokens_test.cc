@@ -7,10 +7,14 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "lookout/api/error.h"
+#include "lookout/base/base64.h"
 #include "lookout/rest/subresources.h"
 #include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
 #include "tests/support/files.h"
 #include "tests/support/held.h"
 #include "tests/support/matchers.h"
@@ -92,6 +96,58 @@ TEST(TokenSigner, TakesKeysFromFiles) {
   EXPECT_THROW(TokenSigner((dir / "none").string(), "i"), Error);
 }
 
+/// Base64 for URLs, without padding.
+std::string url_base64(std::string_view bytes) {
+  std::string out = encode_base64(bytes);
+  while (out.ends_with('=')) out.pop_back();
+  for (char& c : out) c = c == '+' ? '-' : c == '/' ? '_' : c;
+  return out;
+}
+
+TEST(TokenSigner, ShowsItsPublicKey) {
+  const lookout::test::TempDir dir;
+  const auto key_of = [&](std::vector<std::string> arguments) {
+    const std::string file = (dir / "key.pem").string();
+    for (std::string& argument : arguments) argument = argument == "FILE" ? file : argument;
+    EXPECT_EQ(lookout::test::run_command(arguments).status, 0);
+    return file;
+  };
+  // What openssl(1) says of the key: the numbers are at its end.
+  const auto der_of = [&](const std::string& file) {
+    const std::string out = (dir / "key.der").string();
+    EXPECT_EQ(lookout::test::run_command(
+                  {"openssl", "pkey", "-in", file, "-pubout", "-outform", "DER", "-out", out})
+                  .status,
+              0);
+    return lookout::test::read_file(out);
+  };
+  const std::string rsa = key_of({"openssl", "genrsa", "-out", "FILE", "2048"});
+  const std::string rsa_der = der_of(rsa);
+  const TokenSigner signer(rsa, "i");
+  const api::Object shown = api::Object::parse(signer.public_key());
+  EXPECT_EQ(shown["kty"].as_string(), "RSA");
+  EXPECT_EQ(shown["alg"].as_string(), "RS256");
+  EXPECT_EQ(shown["e"].as_string(), "AQAB");
+  EXPECT_EQ(shown["n"].as_string(),
+            url_base64(std::string_view(rsa_der).substr(rsa_der.size() - 5 - 256, 256)));
+  // The tokens name the key.
+  const std::string token = signer.sign(claims());
+  const std::string header =
+      fmt::format(R"({{"alg":"RS256","kid":"{}"}})", shown["kid"].as_string());
+  EXPECT_TRUE(token.starts_with(url_base64(header) + ".")) << header;
+
+  const std::string ec =
+      key_of({"openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", "FILE"});
+  const std::string ec_der = der_of(ec);
+  const std::string_view point = std::string_view(ec_der).substr(ec_der.size() - 64);
+  const api::Object on_curve = api::Object::parse(TokenSigner(ec, "i").public_key());
+  EXPECT_EQ(on_curve["kty"].as_string(), "EC");
+  EXPECT_EQ(on_curve["crv"].as_string(), "P-256");
+  EXPECT_EQ(on_curve["alg"].as_string(), "ES256");
+  EXPECT_EQ(on_curve["x"].as_string(), url_base64(point.substr(0, 32)));
+  EXPECT_EQ(on_curve["y"].as_string(), url_base64(point.substr(32)));
+}
+
 class ServiceAccountTokens : public ClientTest {
  protected:
   ServiceAccountTokens() : ClientTest(options()) {
@@ -126,6 +182,31 @@ class ServiceAccountTokens : public ClientTest {
 };
 
 constexpr const char* kCart = "system:serviceaccount:default:cart";
+
+TEST_F(ServiceAccountTokens, CanBeVerifiedByOthers) {
+  const auto get = [&](const std::string& path, const char* accept, const char* method = "GET") {
+    return http(server_.port(), method, path, "", {{"Accept", accept}});
+  };
+  const HttpAnswer about = get("/.well-known/openid-configuration", "*/*");
+  EXPECT_EQ(about.code, 200);
+  EXPECT_EQ(about.headers.at("cache-control"), "public, max-age=3600");
+  EXPECT_EQ(about.body, fmt::format(R"({{"issuer":"https://kubernetes.default.svc.cluster.local",)"
+                                    R"("jwks_uri":"http://127.0.0.1:{}/openid/v1/jwks",)"
+                                    R"("response_types_supported":["id_token"],)"
+                                    R"("subject_types_supported":["public"],)"
+                                    R"("id_token_signing_alg_values_supported":["ES256"]}})",
+                                    server_.port()));
+  const HttpAnswer keys = get("/openid/v1/jwks/", "application/jwk-set+json");
+  EXPECT_EQ(keys.code, 200);
+  EXPECT_EQ(keys.headers.at("content-type"), "application/jwk-set+json");
+  const auto set = api::Object::parse(keys.body);
+  EXPECT_EQ(set["keys"].size(), 1);
+  EXPECT_EQ(set["keys"][0]["use"].as_string(), "sig");
+  EXPECT_EQ(get("/openid/v1/jwks", "application/json").code, 406);
+  EXPECT_EQ(get("/.well-known/openid-configuration", "text/html").code, 406);
+  EXPECT_EQ(get("/openid/v1/jwks", "*/*", "POST").code, 405);
+  EXPECT_EQ(get("/openid/v1", "*/*").code, 404);
+}
 
 TEST_F(ServiceAccountTokens, StandForTheirAccount) {
   const auto answer = request(R"("expirationSeconds":600)");
