@@ -10,6 +10,7 @@
 #include "apiserver/endpoints/body.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/names.h"
+#include "apiserver/resources/object_meta.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/json_patch.h"
 #include "lookout/api/merge_patch.h"
@@ -180,12 +181,7 @@ resources::Store::Change make_change(Document patch, Apply apply,
       Object patched = Object::from(document);
       check(present, patched, blamed);
       check_metadata(patched, *resource);
-      if (!patched.ns().empty() && !present.ns().empty() && patched.ns() != present.ns()) {
-        throw StatusError::bad_request(
-            fmt::format("the namespace of the object ({}) does not match the namespace on the "
-                        "request ({})",
-                        patched.ns(), present.ns()));
-      }
+      if (!present.ns().empty()) resources::check_same_namespace(patched.ns(), present.ns());
       return patched;
     } catch (const api::DecodeError& e) {
       throw StatusError::bad_request(e.what());

@@ -316,7 +316,7 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   negotiate_input(call.request, !resource.custom);
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
   Object object = decode_object(call.request, resource);
-  if (resource.type.namespaced) resources::check_namespace(object.ns(), call.target.ns);
+  if (resource.type.namespaced) resources::check_same_namespace(object.ns(), call.target.ns);
   add_warnings(check_fields(call.request, resource, options.field_validation), call);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
@@ -371,7 +371,7 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
   }
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
   Object body = decode_any_object(call.request, call.subresource->kind.kind);
-  resources::check_namespace(body.ns(), call.target.ns);
+  resources::check_same_namespace(body.ns(), call.target.ns);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
   body = co_await admission.admit(std::move(body));

@@ -242,11 +242,11 @@ void ensure_namespace(json::Value& metadata, std::string_view ns, json::Allocato
   } else if (present.empty()) {
     json::set(metadata, "namespace", ns, allocator);
   } else {
-    check_namespace(present, ns);
+    check_same_namespace(present, ns);
   }
 }
 
-void check_namespace(std::string_view ns, std::string_view requested) {
+void check_same_namespace(std::string_view ns, std::string_view requested) {
   if (ns.empty() || ns == requested) return;
   throw api::StatusError::bad_request(
       "the namespace of the provided object does not match the namespace sent on the request");

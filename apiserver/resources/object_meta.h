@@ -40,6 +40,6 @@ std::string new_uid();
 /// another one. `ns` is empty for what lives in no namespace.
 void ensure_namespace(json::Value& metadata, std::string_view ns, json::Allocator& allocator);
 /// Throws api::StatusError (400) if an object names another namespace than the request.
-void check_namespace(std::string_view ns, std::string_view requested);
+void check_same_namespace(std::string_view ns, std::string_view requested);
 
 }  // namespace lookout::apiserver::resources

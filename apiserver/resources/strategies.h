@@ -171,6 +171,7 @@ void validate_new_strict_event(const api::Object& object, Causes& causes);
 void validate_node(const api::Object& object, Causes& causes);
 void validate_new_priority_class(const api::Object& object, Causes& causes);
 void validate_new_namespace(const api::Object& object, Causes& causes);
+void validate_finalized_namespace(const api::Object& object, Causes& causes);
 void validate_runtime_class(const api::Object& object, Causes& causes);
 void validate_signing_request(const api::Object& object, Causes& causes);
 void validate_lease(const api::Object& object, Causes& causes);

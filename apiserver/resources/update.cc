@@ -212,6 +212,8 @@ class Store::ChangeOfObject {
       }
       if (strategy.validate != nullptr) strategy.validate(stored, causes);
       if (!strategy.validates_change_first) validate_change();
+    } else if (part_ == Part::kWhole && strategy.validate_whole != nullptr) {
+      strategy.validate_whole(stored, causes);
     } else if (part_ == Part::kStatus && strategy.validate_status != nullptr) {
       strategy.validate_status(stored, causes);
     }
@@ -491,11 +493,13 @@ Awaitable<Store::Updated> Store::write_change(Target target, Change change, Part
   // PUT creates some kinds of objects, which then have no business with an older version.
   Object fresh = change({});
   check_identity(target, fresh);
-  if (!fresh.uid().empty() || preconditions.uid) {
-    throw StatusError::conflict(
-        resource.type.group, resource.type.plural, target.name,
-        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: ",
-                    fresh.uid()));
+  storage::Preconditions same;
+  same.uid = preconditions.uid;
+  if (!fresh.uid().empty()) same.uid = std::string(fresh.uid());
+  try {
+    same.check(failure->key(), Object::parse("{}"));
+  } catch (const StorageError& e) {
+    throw_as_status(e, target, "update");
   }
   fresh = api::with_metadata(fresh, {{api::sym::kResourceVersion, std::monostate()}});
   Object created = co_await create(target, fresh, dry_run);

@@ -172,7 +172,7 @@ void check_identity(const Target& target, const Object& wanted) {
         fmt::format("the name of the object ({}) does not match the name on the URL ({})",
                     wanted.name(), target.name));
   }
-  if (target.resource->type.namespaced) check_namespace(wanted.ns(), target.ns);
+  if (target.resource->type.namespaced) check_same_namespace(wanted.ns(), target.ns);
 }
 
 bool asks(const Target& target, Write::Operation operation) {

@@ -215,6 +215,18 @@ TEST_F(CreateAndUpdate, AnotherObjectOfTheSameNameIsAConflict) {
       << status.message;
 }
 
+TEST_F(CreateAndUpdate, AnObjectThatHasGoneIsNotCreatedAgain) {
+  const Object first = in(kLeases).create(json(R"({"metadata":{"name":"l"},"spec":{}})"));
+  in(kLeases).remove("l");
+  const auto status = status_of([&] { in(kLeases).update(first); });
+  EXPECT_EQ(status.code, 409);
+  EXPECT_EQ(status.message,
+            "Operation cannot be fulfilled on leases.coordination.k8s.io \"l\": StorageError: "
+            "invalid object, Code: 4, Key: /registry/leases/default/l, ResourceVersion: 0, "
+            "AdditionalErrorMsg: Precondition failed: UID in precondition: " +
+                std::string(first.uid()) + ", UID in object meta: ");
+}
+
 TEST_F(CreateAndUpdate, IdentityAndAgeStayAsTheyAre) {
   const Object created = in(kConfigMaps).create(config_map("c"));
   const Object updated =

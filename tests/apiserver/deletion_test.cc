@@ -231,6 +231,18 @@ TEST_F(Deletion, OptionsThatCannotBeReadDeleteNothing) {
   EXPECT_EQ(pods().get("p").name(), "p");
 }
 
+TEST_F(Deletion, ANamespaceHasNoFinalizersThatAreNone) {
+  all(kNamespaces).create(json(R"({"metadata":{"name":"n"}})"));
+  const auto answer = http(server_.port(), "PUT", "/api/v1/namespaces/n/finalize",
+                           R"({"metadata":{"name":"n"},"spec":{"finalizers":["x y"]}})");
+  EXPECT_EQ(answer.code, 422) << answer.body;
+  const Object status = Object::parse(answer.body);
+  EXPECT_EQ(status["details"]["causes"][0]["field"].as_string(), "spec.finalizers[0]");
+  EXPECT_EQ(status["details"]["causes"][1]["message"].as_string(),
+            "Invalid value: \"x y\": name is neither a standard finalizer name nor is it fully "
+            "qualified");
+}
+
 TEST_F(Deletion, PoliciesAreAccepted) {
   for (const auto policy : {rest::PropagationPolicy::kOrphan, rest::PropagationPolicy::kBackground,
                             rest::PropagationPolicy::kForeground}) {

@@ -111,6 +111,8 @@ INSTANTIATE_TEST_SUITE_P(
         WrongPatch{kStrategic, R"({"spec":{"strategy":{"rollingUpdate":{"maxSurge":true}}}})", 422,
                    "json: cannot unmarshal bool into Go"},
         WrongPatch{kMerge, "[]", 400, "cannot unmarshal array"},
+        WrongPatch{kMerge, R"({"metadata":{"namespace":"other"}})", 400,
+                   "the namespace of the provided object does not match the namespace sent on"},
         WrongPatch{kMerge, R"({"spec":5})", 422, "of type v1.DeploymentSpec"},
         WrongPatch{kJson, "{}", 400, "cannot unmarshal object"},
         WrongPatch{kJson, R"([{"op":"remove","path":"/none"}])", 422, ""},

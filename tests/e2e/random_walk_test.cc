@@ -427,7 +427,8 @@ std::map<std::string, std::string> lines_of(const Object& object) {
 std::string words_of(const api::Status& status) {
   const std::string& text = status.message;
   if (text.starts_with("Apply failed with")) return text.substr(0, text.find(':'));
-  return text.substr(0, text.find(" in the precondition ("));
+  return text.substr(
+      0, std::min(text.find(" in the precondition ("), text.find(" in precondition: ")));
 }
 
 /// Whether an owner is left with a list or a map itself and none of its elements. At the next write
