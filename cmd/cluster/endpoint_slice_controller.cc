@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cmd/cluster/bursts.h"
 #include "cmd/cluster/controllers.h"
 #include "cmd/cluster/pods.h"
 #include "lookout/api/labels.h"
@@ -126,6 +127,7 @@ void add_endpoint_slice_controller(controller::Manager& manager) {
         }
       })
       .named("endpointslice")
+      .options(expect_bursts)
       .reconcile(reconcile);
 }
 
