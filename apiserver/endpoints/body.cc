@@ -48,6 +48,7 @@ bool is_dry_run(const std::vector<std::string>& values, std::vector<api::StatusC
   const auto is_all = [](const std::string& value) { return value == "All"; };
   if (std::all_of(values.begin(), values.end(), is_all)) return !values.empty();
   std::vector<std::string> quoted;
+  quoted.reserve(values.size());
   for (const std::string& value : values) quoted.push_back(api::detail::quote(value));
   causes.push_back(
       {"FieldValueNotSupported",
