@@ -10,9 +10,7 @@ namespace lookout::apiserver {
 std::string content_hash(std::string_view text) {
   std::array<unsigned char, SHA512_DIGEST_LENGTH> digest{};
   SHA512(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  std::string out;
-  for (const unsigned char byte : digest) out += fmt::format("{:02X}", byte);
-  return out;
+  return fmt::format("{:02X}", fmt::join(digest, ""));
 }
 
 }  // namespace lookout::apiserver

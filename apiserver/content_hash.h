@@ -1,4 +1,4 @@
-// The hash by which clients know a document again.
+// The hash that identifies the content of a document.
 #pragma once
 
 #include <string>

@@ -34,7 +34,7 @@ using std::chrono::steady_clock;
 
 /// A storage may need a while for each object.
 constexpr std::size_t kAtOnce = 16;
-/// For what another server is about to create.
+/// How long to wait for an object that another server creates.
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::milliseconds kPause{50};
 
@@ -79,8 +79,8 @@ Awaitable<bool> create_once(const controllers::Context& context, Target target, 
   co_return false;
 }
 
-/// The same for an object that takes something which only one can have: another server may have
-/// taken it for the same object, and be about to create that.
+/// The same for an object with an exclusive claim, such as a cluster IP: another server may have
+/// claimed it for the same object, which it creates next.
 Awaitable<void> create_once_somewhere(const controllers::Context& context, Target target,
                                       Object object) {
   const auto until = steady_clock::now() + kPatience;
@@ -115,7 +115,7 @@ Awaitable<void> reconcile(const controllers::Context& context, const Entry& entr
   co_await context.store.update(target, std::move(change));
 }
 
-/// The certificates in a file, each in PEM, without anything else that is there: keys, say.
+/// The certificates in a file, each in PEM. Other content of the file, such as keys, is left out.
 std::vector<std::string> certificates_in(const std::string& file) {
   using lookout::detail::FreeWith;
   const std::unique_ptr<BIO, FreeWith<BIO_free_all>> in(BIO_new_file(file.c_str(), "r"));
@@ -130,7 +130,7 @@ std::vector<std::string> certificates_in(const std::string& file) {
     const long size = BIO_get_mem_data(text.get(), &begin);
     out.emplace_back(begin, static_cast<std::size_t>(size));
   }
-  // (The end of the file is an error for it.)
+  // (OpenSSL reports the end of the file as an error.)
   ERR_clear_error();
   if (out.empty()) throw Error(fmt::format("{}: expected certificates in PEM", file));
   return out;

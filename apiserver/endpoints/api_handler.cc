@@ -38,7 +38,7 @@ bool is_public(const Request& request) {
 
 constexpr int kOk = 200;
 
-/// What the client calls the request, or a new name.
+/// The Audit-Id of the request, or a new one.
 std::string audit_id(const Request& request) {
   const std::string_view given = request.header("audit-id");
   return given.empty() ? resources::new_uid() : std::string(given);
@@ -81,7 +81,7 @@ Response version_response() {
 
 Response not_found() { return Response::text(404, "404 page not found\n"); }
 
-/// An unknown version, of a group that may be unknown, too.
+/// The answer for an unknown version: a Status if the group is built in, otherwise plain text.
 Response unknown_version(const resources::ResourceTable& table, const std::string& group) {
   for (const auto& resource : table.resources()) {
     if (resource->type.group == group && !resource->custom)

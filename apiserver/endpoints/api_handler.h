@@ -77,7 +77,7 @@ class ApiHandler {
 
     const auth::User& acting() const { return impersonated ? *impersonated : *user; }
   };
-  /// When a request came, and its name in the audit log.
+  /// When a request was received, and its Audit-Id.
   struct Receipt {
     api::Time time;
     std::string id;

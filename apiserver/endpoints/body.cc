@@ -43,7 +43,7 @@ std::string summary_of(std::string_view body) {
   return out;
 }
 
-/// Whether the values of dryRun ask for one. What they may not be is a cause.
+/// Whether the values of dryRun ask for a dry run. Values that are not allowed become a cause.
 bool is_dry_run(const std::vector<std::string>& values, std::vector<api::StatusCause>& causes) {
   const auto is_all = [](const std::string& value) { return value == "All"; };
   if (std::all_of(values.begin(), values.end(), is_all)) return !values.empty();
@@ -312,19 +312,20 @@ WriteOptions parse_write_options(const http::Request& request, std::string_view 
 
 namespace {
 
-/// What DeleteOptions say of dependents, and of a trial, before it is known whether they may.
-struct DeletionWishes {
+/// Fields of DeleteOptions that are not validated yet.
+struct UncheckedOptions {
   std::string policy;
   std::optional<bool> orphan;
   std::vector<std::string> dry_run;
 };
 
-/// Puts the wishes into the options.
-void grant(const DeletionWishes& wishes, std::vector<api::StatusCause> causes,
-           resources::DeleteOptions& options) {
+/// Sets them in `options`. `causes` are the errors so far. Throws api::StatusError (422) if there are
+/// any, or if a field has a value that is not allowed.
+void set_checked(const UncheckedOptions& unchecked, std::vector<api::StatusCause> causes,
+                 resources::DeleteOptions& options) {
   constexpr std::array<std::string_view, 4> kPolicies = {"Foreground", "Background", "Orphan",
                                                          "nil"};
-  const auto& [policy, orphan, dry_run] = wishes;
+  const auto& [policy, orphan, dry_run] = unchecked;
   if (!policy.empty() &&
       std::find(kPolicies.begin(), kPolicies.end() - 1, policy) == kPolicies.end() - 1)
     causes.push_back(rules::not_supported("propagationPolicy", policy, kPolicies));
@@ -357,7 +358,7 @@ resources::DeleteOptions delete_options_of(const Value& body, std::string_view p
                     go_type(value), owner, path, field, type));
   };
   resources::DeleteOptions options;
-  DeletionWishes wishes;
+  UncheckedOptions unchecked;
   const Value grace = body["gracePeriodSeconds"];
   const std::string_view owner = "DeleteOptions";
   options.grace_period_seconds =
@@ -371,23 +372,23 @@ resources::DeleteOptions delete_options_of(const Value& body, std::string_view p
   options.preconditions.resource_version = text_of(checked(
       version, version.is_string(), "Preconditions", "preconditions.resourceVersion", "string"));
   const Value orphan = body["orphanDependents"];
-  wishes.orphan =
+  unchecked.orphan =
       checked(orphan, orphan.to_bool().has_value(), owner, "orphanDependents", "bool").to_bool();
   const Value policy = body["propagationPolicy"];
-  wishes.policy =
+  unchecked.policy =
       checked(policy, policy.is_string(), owner, "propagationPolicy", "v1.DeletionPropagation")
           .as_string();
   const Value dry_run = body["dryRun"];
   for (const Value value :
        checked(dry_run, dry_run.is_array(), owner, "dryRun", "[]string").elements())
-    wishes.dry_run.emplace_back(
+    unchecked.dry_run.emplace_back(
         checked(value, value.is_string(), owner, "dryRun", "string").as_string());
   std::vector<api::StatusCause> causes;
-  if (!wishes.policy.empty() && wishes.orphan) {
-    causes.push_back(rules::invalid("propagationPolicy", wishes.policy,
+  if (!unchecked.policy.empty() && unchecked.orphan) {
+    causes.push_back(rules::invalid("propagationPolicy", unchecked.policy,
                                     "orphanDependents and deletionPropagation cannot be both set"));
   }
-  grant(wishes, std::move(causes), options);
+  set_checked(unchecked, std::move(causes), options);
   return options;
 }
 
@@ -404,7 +405,7 @@ resources::DeleteOptions parse_delete_options(const http::Request& request) {
     return delete_options_of(body.body());
   }
   resources::DeleteOptions options;
-  DeletionWishes wishes;
+  UncheckedOptions unchecked;
   const auto text = [&](std::string_view name) -> std::optional<std::string> {
     const auto value = request.parameter(name);
     if (!value || value->empty()) return std::nullopt;
@@ -419,10 +420,10 @@ resources::DeleteOptions parse_delete_options(const http::Request& request) {
   }
   options.preconditions.uid = text("uid");
   options.preconditions.resource_version = text("resourceVersion");
-  wishes.policy = text("propagationPolicy").value_or("");
-  if (const auto value = text("orphanDependents")) wishes.orphan = is_true(*value);
-  wishes.dry_run = dry_run_parameters(request);
-  grant(wishes, {}, options);
+  unchecked.policy = text("propagationPolicy").value_or("");
+  if (const auto value = text("orphanDependents")) unchecked.orphan = is_true(*value);
+  unchecked.dry_run = dry_run_parameters(request);
+  set_checked(unchecked, {}, options);
   return options;
 }
 

@@ -38,9 +38,9 @@ struct WriteOptions {
 /// api::StatusError (422) for values that are not allowed.
 WriteOptions parse_write_options(const http::Request& request, std::string_view kind);
 
-/// The options that `body` has. `path` is where they are in what the client has sent
-/// ("deleteOptions."), `prefix` what a message about it begins with. Throws api::StatusError (400,
-/// 422) for values that are not of their type, or not allowed.
+/// The DeleteOptions in `body`. `path` is their place in the request's body ("deleteOptions."), with
+/// which errors name a field; messages about a field's type begin with `prefix`. Throws
+/// api::StatusError: 400 for a value of the wrong type, 422 for one that is not allowed.
 resources::DeleteOptions delete_options_of(const api::Value& body, std::string_view path = "",
                                            std::string_view prefix = "");
 

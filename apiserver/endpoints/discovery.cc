@@ -44,7 +44,7 @@ std::string group_version(std::string_view group, std::string_view version) {
   return group.empty() ? std::string(version) : fmt::format("{}/{}", group, version);
 }
 
-/// Kubernetes 1.36 keeps these in an older version than any that is served here.
+/// Kubernetes 1.36 stores these in v1beta1, which this server does not serve.
 bool is_kept_as_beta(const ServedResource& resource) {
   const std::string_view plural = resource.type.plural;
   return !resource.custom &&

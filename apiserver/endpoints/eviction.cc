@@ -25,23 +25,24 @@ using resources::DeleteOptions;
 using resources::Store;
 using resources::Target;
 
-/// How often a pod that changes meanwhile is looked at again.
+/// How often an eviction is tried if the pod changes meanwhile.
 constexpr int kAttempts = 20;
-/// Pods that a budget waits for to go.
+/// Limit of status.disruptedPods.
 constexpr std::size_t kMaxDisruptedPods = 2000;
-/// Seconds until it is worth while to try again.
+/// Seconds; for Retry-After.
 constexpr std::int32_t kPatience = 10;
 constexpr std::string_view kUnreadable =
     "Eviction in version \"v1\" cannot be handled as a Eviction: ";
 
-/// The pods that a budget may keep are those that have begun and have not ended.
-bool is_free_to_go(const Object& pod) {
+/// Whether no budget applies: the pod has not started, has ended, or is being deleted.
+bool ignores_budgets(const Object& pod) {
   const std::string_view phase = pod["status"]["phase"].as_string();
   return phase == "Pending" || phase == "Succeeded" || phase == "Failed" ||
          resources::is_deleting(pod);
 }
 
-bool may_begin(const Object& pod) {
+/// It may become ready at any time.
+bool is_pending(const Object& pod) {
   return pod["status"]["phase"].as_string() == "Pending" && !resources::is_deleting(pod);
 }
 
@@ -61,7 +62,7 @@ StatusError not_seen_yet(const Object& budget) {
       kPatience);
 }
 
-/// Why a budget has no disruption left.
+/// Why the budget allows no disruption.
 std::string reason_of(const Object& budget) {
   const std::string_view name = budget.name();
   const api::Value status = budget["status"];
@@ -121,7 +122,7 @@ Object count_disruption(const Object& budget, const std::string& pod) {
   return Object::from(document);
 }
 
-/// The budgets that a pod is under.
+/// The budgets that select the pod.
 Awaitable<std::vector<Object>> budgets_of(resources::ServedResourcePtr budgets, Object pod) {
   storage::ListOptions options;
   storage::ListResult list =
@@ -145,15 +146,15 @@ Awaitable<std::vector<Object>> budgets_of(resources::ServedResourcePtr budgets, 
   co_return found;
 }
 
-/// Whether a pod may go although its budget has no disruption left: it does not help anyway.
-bool is_no_loss(const Object& pod, const Object& budget) {
+/// Whether the budget lets the pod go without a disruption, because it is not ready.
+bool may_go_unready(const Object& pod, const Object& budget) {
   if (resources::is_condition_true(pod, "Ready")) return false;
   if (budget["spec"]["unhealthyPodEvictionPolicy"].as_string() == "AlwaysAllow") return true;
   const std::int64_t desired = budget["status"]["desiredHealthy"].as_int();
   return desired > 0 && budget["status"]["currentHealthy"].as_int() >= desired;
 }
 
-/// Says in the pod why it goes, and deletes it.
+/// Sets the condition DisruptionTarget, and deletes the pod.
 Awaitable<void> mark_and_remove(const Store& store, Target pod, DeleteOptions options) {
   if (!options.dry_run) {
     Target marked = pod;
@@ -174,14 +175,14 @@ Awaitable<void> mark_and_remove(const Store& store, Target pod, DeleteOptions op
   co_await store.remove(std::move(pod), std::move(options));
 }
 
-/// Deletes a pod that no budget keeps; the pod as it is, if it is not (or no longer) one.
-Awaitable<Object> remove_if_free(const Store& store, Target pod, DeleteOptions asked) {
+/// Deletes the pod if no budget applies; otherwise returns it.
+Awaitable<Object> remove_without_budget(const Store& store, Target pod, DeleteOptions asked) {
   for (int attempt = 1;; ++attempt) {
     const Object present = co_await store.get(pod);
-    if (!is_free_to_go(present)) co_return present;
+    if (!ignores_budgets(present)) co_return present;
     DeleteOptions options = asked;
-    const bool is_own = may_begin(present) && !asked.preconditions.resource_version;
-    // It could have become ready.
+    const bool is_own = is_pending(present) && !asked.preconditions.resource_version;
+    // Not if it has become ready meanwhile.
     if (is_own) options.preconditions.resource_version = std::string(present.resource_version());
     try {
       co_await mark_and_remove(store, pod, std::move(options));
@@ -227,7 +228,7 @@ Awaitable<void> evict_pod(const Store& store, Target pod, resources::ServedResou
   if (eviction.name() != pod.name)
     throw StatusError::bad_request("name in URL does not match name in Eviction object");
   DeleteOptions options = options_of(eviction, dry_run);
-  const Object present = co_await remove_if_free(store, pod, options);
+  const Object present = co_await remove_without_budget(store, pod, options);
   if (!present) co_return;
   const std::vector<Object> found = co_await budgets_of(budgets, present);
   if (found.size() > 1) {
@@ -239,8 +240,8 @@ Awaitable<void> evict_pod(const Store& store, Target pod, resources::ServedResou
     throw StatusError(std::move(status));
   }
   bool is_own = false;
-  if (!found.empty() && is_no_loss(present, found.front())) {
-    // It could have become ready.
+  if (!found.empty() && may_go_unready(present, found.front())) {
+    // Not if it has become ready meanwhile.
     is_own = !options.preconditions.resource_version;
     options.preconditions.resource_version = std::string(present.resource_version());
   } else if (!found.empty()) {
@@ -255,7 +256,7 @@ Awaitable<void> evict_pod(const Store& store, Target pod, resources::ServedResou
   try {
     co_await mark_and_remove(store, std::move(pod), std::move(options));
   } catch (const StatusError& e) {
-    // The client is to try again, with the budget as it is then.
+    // The client tries again, and sees the new state of the budget.
     if (is_own && api::is_conflict(e)) throw not_seen_yet(found.front());
     throw;
   }

@@ -44,8 +44,8 @@ using resources::Target;
 StatusError no_such_route() { return StatusError::generic(404, "", "", "", "", "", 0, false); }
 StatusError no_such_method() { return StatusError::generic(405, "", "", "", "", "", 0, false); }
 
-/// Whether the resource has objects (a collection) that something can be done with: for the other
-/// paths there is no route at all.
+/// Whether the resource has a verb for its objects, or for its collection. The API server has no
+/// route for a path without verbs.
 bool has_path(const resources::ServedResource& resource, bool of_object) {
   const auto& verbs = resource.verbs;
   return std::any_of(verbs.begin(), verbs.end(), [&](std::string_view verb) {
@@ -85,7 +85,7 @@ std::string go_name(const resources::ServedResource& resource) {
   return fmt::format("*{}.{}", package, type.kind);
 }
 
-/// What a client may not expect of a deletion.
+/// Warnings about the effect of a deletion.
 std::vector<std::string> deletion_warnings(const Target& target,
                                            const resources::DeleteOptions& options) {
   if (!is(target, "batch", "jobs") || options.propagation != resources::Propagation::kDefault)

@@ -1,4 +1,4 @@
-// How others verify the tokens of service accounts: OpenID Connect Discovery.
+// OpenID Connect Discovery, with which others verify the tokens of service accounts.
 #pragma once
 
 #include <optional>

@@ -28,7 +28,7 @@ void check_preemption(const Field& policy) {
   if (policy.exists()) policy.check_required_word({"PreemptLowerPriority", "Never"});
 }
 
-/// Texts that are at most so long.
+/// The text has at most `most` bytes.
 void check_length(const Field& text, std::size_t most) {
   if (text.text().size() > most) {
     text.causes().push_back(
@@ -36,8 +36,8 @@ void check_length(const Field& text, std::size_t most) {
   }
 }
 
-/// What has always been asked of events. `controller` names the one field that groups call
-/// differently.
+/// The rules of both groups of events. `controller` is the name of the field reportingComponent in
+/// the group of the request.
 void check_event(const Field& event, std::string_view ns, const char* controller) {
   constexpr std::size_t kMost = 128;
   constexpr std::size_t kMostOfNote = 1024;
@@ -141,7 +141,7 @@ void check_finalizer(const Field& finalizer) {
 
 void validate_new_namespace(const Object& ns, Causes& causes) {
   const Field finalizers(ns["spec"]["finalizers"], "spec.finalizers", causes);
-  // (Here the API server names the list, elsewhere the element.)
+  // (For a new namespace, errors of the API server name the list, not the element.)
   finalizers.each(
       [&](const Field& finalizer) { check_finalizer(finalizer.named(finalizers.path())); });
 }
@@ -344,7 +344,7 @@ void validate_event(const Object& event, Causes& causes) {
   check_event(Field(event.body(), "", causes), event.ns(), "reportingComponent");
 }
 
-/// Through events.k8s.io, where more is asked. Events are kept as those of the core group.
+/// The stricter rules of events.k8s.io. Events are stored as those of the core group.
 void validate_strict_event(const Object& event, Causes& causes) {
   check_event(Field(event.body(), "", causes), event.ns(), "reportingController");
 }

@@ -357,7 +357,7 @@ constexpr std::array<std::string_view, 20> kStandardResources = {
     "cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory",
     "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage",
     "storage", "requests.storage",
-    // What can be counted.
+    // From here on: resources that are counted.
     "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
     "persistentvolumeclaims", "services.nodeports", "services.loadbalancers"};
 constexpr std::size_t kCounted = 11;

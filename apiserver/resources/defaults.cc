@@ -210,7 +210,7 @@ void default_policy_match(Value& object, const char* name, Allocator& allocator)
   });
 }
 
-/// How fast an autoscaler scales, where it says something about that.
+/// The scaling rules of an autoscaler, where they are set.
 void default_behavior(Value& behavior, Allocator& allocator) {
   constexpr int kPeriod = 15;
   for (const bool up : {true, false}) {
@@ -233,7 +233,7 @@ void default_behavior(Value& behavior, Allocator& allocator) {
   }
 }
 
-/// Without another word, a request is for one device.
+/// A request is for one device by default.
 void default_device_requests(Value& spec, Allocator& allocator) {
   const auto one = [&](Value& request) {
     if (!request.IsObject()) return;
@@ -341,7 +341,7 @@ void default_daemon_set(Value& set, Allocator& allocator) {
     json::set_default(rolling, "maxSurge", Value(0), allocator);
   }
   json::set_default(*spec, "revisionHistoryLimit", Value(10), allocator);
-  // Whoever does not say how often the template has changed owns the annotation all the same.
+  // The default is set before field ownership is computed, so the client owns the annotation.
   Value& metadata = json::child(set, "metadata", allocator);
   json::set_default(json::child(metadata, "annotations", allocator), kTemplateGeneration, "0",
                     allocator);

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "apiserver/resources/conditions.h"
+#include "apiserver/resources/field.h"
 #include "apiserver/resources/patterns.h"
 #include "apiserver/resources/schema_rules.h"
 #include "apiserver/resources/strategies.h"
@@ -38,9 +39,6 @@ void validate_columns(Value columns, const std::string& path, Causes& causes) {
                                                       "string"};
   constexpr std::array<std::string_view, 8> kFormats = {"byte",  "date",  "date-time", "double",
                                                         "float", "int32", "int64",     "password"};
-  const auto is_one_of = [](const auto& list, std::string_view text) {
-    return std::find(list.begin(), list.end(), text) != list.end();
-  };
   std::size_t index = 0;
   for (const Value column : columns.elements()) {
     const std::string here = fmt::format("{}.additionalPrinterColumns[{}]", path, index++);
@@ -49,11 +47,11 @@ void validate_columns(Value columns, const std::string& path, Causes& causes) {
     const std::string_view type = column["type"].as_string();
     if (type.empty()) {
       causes.push_back(rules::required(here + ".type", types));
-    } else if (!is_one_of(kTypes, type)) {
+    } else if (!is_one_of(type, kTypes)) {
       causes.push_back(rules::invalid(here + ".type", type, types));
     }
     const std::string_view format = column["format"].as_string();
-    if (!format.empty() && !is_one_of(kFormats, format)) {
+    if (!format.empty() && !is_one_of(format, kFormats)) {
       causes.push_back(rules::invalid(here + ".format", format,
                                       fmt::format("must be one of {}", fmt::join(kFormats, ","))));
     }
@@ -139,7 +137,7 @@ std::string versions_in_go(Value versions) {
   return "[" + out + "]";
 }
 
-/// Objects may be stored in any version that one was once.
+/// Every version that was ever the storage version may still be stored.
 void validate_stored_versions(Value stored, Value versions, Causes& causes) {
   const std::string field = "status.storedVersions";
   const auto refuse_all = [&](const std::string& why) {

@@ -47,7 +47,7 @@ void check_exact(const Field& request) {
 
 void check_devices(const Field& devices) {
   constexpr const char* kOne = "exactly one of `exactly` or `firstAvailable` is required";
-  // Requests, and those that one is about alternatively.
+  // Requests, and the alternatives in firstAvailable.
   std::set<std::string> names;
   std::set<std::string_view> requests;
   devices["requests"].each([&](const Field& request) {

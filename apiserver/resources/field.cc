@@ -33,7 +33,7 @@ std::optional<std::int64_t> share_of(std::string_view text) {
   return api::detail::parse_int(digits);
 }
 
-/// 4 or 6, or 0 if it is no address.
+/// The family, 4 or 6, of an IP address; 0 if the text is none.
 int family_of(const std::string& address) {
   std::array<unsigned char, 16> bytes{};
   if (inet_pton(AF_INET, address.c_str(), bytes.data()) == 1) return 4;

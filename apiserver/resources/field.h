@@ -1,6 +1,7 @@
 // Field: a part of an object that is validated.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -11,9 +12,9 @@
 
 namespace lookout::apiserver::resources {
 
-/// A value (null is none), the path that errors name it by, and the list that takes the errors (the words and the
-/// order are those of k8s.io/apimachinery/pkg/util/validation/field). The value may be absent. A
-/// Field does not own the list.
+/// A value, its path in error messages, and the list that receives the errors. The value may be
+/// absent; null counts as absent. Words and order of errors are those of
+/// k8s.io/apimachinery/pkg/util/validation/field. A Field does not own the list.
 class Field {
  public:
   using Words = std::initializer_list<std::string_view>;
@@ -45,22 +46,23 @@ class Field {
   const std::string& path() const { return path_; }
   Causes& causes() const { return *causes_; }
   bool exists() const { return value_.exists(); }
-  /// Nothing, an empty text, list or object.
+  /// Absent, or an empty text, list or object.
   bool empty() const { return value_.is_string() ? text().empty() : value_.empty(); }
   std::string_view text() const { return value_.as_string(); }
   std::int64_t number() const { return value_.as_int(); }
   bool is_true() const { return value_.as_bool(); }
-  /// Whether it is the same as another value, null again being none.
+  /// Whether it equals another value; null counts as absent.
   bool is(api::Value other) const { return value_ == (other.is_null() ? api::Value() : other); }
 
-  /// What is wrong with it.
+  // Each adds one error about the value.
   void required(std::string_view why = "") const;
   void forbidden(std::string_view why) const;
   void duplicate() const;
   void not_found() const;
   void not_supported(Words words) const;
   void too_many(std::size_t most) const;
-  /// Shown as JSON; null if it is absent. The other two are for what is "" or 0 if it is absent.
+  /// The message shows the value as JSON, null if it is absent. The other two show an absent value as
+  /// "" or 0.
   void invalid(std::string_view why) const;
   void invalid_text(std::string_view why) const;
   void invalid_number(std::string_view why) const;
@@ -75,10 +77,10 @@ class Field {
   }
   bool check_range(std::int64_t least, std::int64_t most, std::string_view why = "") const;
   bool check_port() const;
-  /// One of the words. What is absent is "".
+  /// One of the words. An absent value counts as "".
   bool check_word(Words words) const;
   bool check_word_if_present(Words words) const { return !exists() || check_word(words); }
-  /// Says that it is required if it is empty.
+  /// If it is empty, the error is that it is required.
   bool check_required_word(Words words) const;
   /// One of the checks in api/validation.h.
   bool check_form(api::validation::Messages (*check)(std::string_view)) const;
@@ -102,7 +104,7 @@ class Field {
   /// A path below a directory: no absolute one, and none that leads out of it.
   void check_descending_path() const;
   void check_no_backsteps() const;
-  /// The labels of an object, or what selects by them.
+  /// The labels of an object, or matchLabels.
   void check_labels() const;
   void check_annotations() const;
   bool check_label_selector() const;
@@ -120,9 +122,15 @@ class Field {
   Causes* causes_;
 };
 
+/// Whether the list has the text.
+template <class List>
+bool is_one_of(std::string_view text, const List& list) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
 /// The name of a port (IANA_SVC_NAME of RFC 6335).
 api::validation::Messages check_port_name(std::string_view name);
-/// A label key whose letters may be large.
+/// The form of a label key, with upper-case letters anywhere.
 api::validation::Messages check_annotation_key(std::string_view key);
 /// example.com/name.
 void check_domain_path(const Field& path);

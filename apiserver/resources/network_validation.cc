@@ -67,7 +67,7 @@ bool contains(const Range& range, const Address& address) {
   return true;
 }
 
-/// An address to which something can be sent from elsewhere.
+/// An address that other hosts can send to.
 void check_endpoint_address(const Field& address) {
   const auto parsed = parse_address(address.text());
   if (!parsed) return address.invalid_text("must be a valid IP address");
@@ -245,7 +245,7 @@ void check_service_port(const Field& port, bool several, std::set<std::string_vi
   if (!name.empty() && !names.insert(name.text()).second) name.duplicate();
   port["port"].check_port();
   check_protocol(port);
-  // (What is not said is the port itself.)
+  // (The default is the port itself.)
   const Field target = port["targetPort"];
   (target.exists() ? target : port["port"].named(target.path())).check_port_or_name();
   check_app_protocol(port);

@@ -14,7 +14,7 @@ namespace lookout::apiserver::resources {
 void validate_metadata(const ServedResource& resource, const api::Object& object, Causes& causes);
 /// The part of it that is about labels, annotations, owners and finalizers.
 void validate_metadata_details(const api::Object& object, Causes& causes);
-/// Finalizers without a domain are known ones in most kinds.
+/// In most kinds, a finalizer without a domain must be one of Kubernetes' own.
 void validate_finalizer_names(const ServedResource& resource, const api::Object& object,
                               Causes& causes);
 /// ... and, beyond that, for a change.

@@ -8,7 +8,7 @@
 
 namespace lookout::apiserver::resources {
 
-/// What a pod's spec is part of.
+/// The object that has a pod spec: a pod, or a template.
 struct PodContext {
   /// Its name; empty in a template.
   std::string_view name = {};
@@ -28,7 +28,7 @@ void check_toleration(const Field& toleration);
 void check_node_selector(const Field& selector);
 
 // container_validation.cc
-/// What containers share with the rest of their pod.
+/// The parts of a pod that the validation of its containers needs.
 struct ContainerContext {
   const PodContext& pod;
   const Volumes& volumes;
@@ -49,7 +49,7 @@ bool check_resource_name(const Field& amount, std::string_view name);
 void check_container_resource_name(const Field& amount, std::string_view name);
 /// Whether a quota knows the resource.
 bool is_quota_resource(std::string_view name);
-/// Not negative, and whole for what can be counted only.
+/// Not negative, and an integer for resources that have integers only.
 void check_amount(const Field& amount, std::string_view name);
 
 // storage_validation.cc

@@ -277,7 +277,7 @@ void check_image_padding(const Field& containers) {
   });
 }
 
-/// Names of gates are said to be wrong at the gate.
+/// Errors of names are reported at the scheduling gate.
 void check_gates(const Field& gates) {
   std::set<std::string_view> names;
   gates.each([&](const Field& gate) {
@@ -287,7 +287,7 @@ void check_gates(const Field& gates) {
   });
 }
 
-/// The parts of a pod that may change once it is there, taken out.
+/// The pod without the parts that an update may change.
 json::Document without_changeable_parts(const Object& pod, bool is_gated) {
   json::Document document = pod.to_document();
   json::erase(document, "metadata");

@@ -24,7 +24,7 @@ using api::Object;
 using api::Value;
 using api::detail::quote;
 
-/// A name and what is said of it.
+/// A field or label, and the warning about it.
 using Deprecated = std::pair<std::string_view, std::string_view>;
 
 constexpr std::array<Deprecated, 7> kLabels = {{
@@ -156,7 +156,7 @@ class Reviewer {
     });
   }
 
-  /// An element that another one stands for already.
+  /// Elements with the same key.
   void check_repeated(const Field& list, std::string_view name) {
     std::set<std::string_view> seen;
     list.each([&](const Field& element) {
@@ -177,7 +177,7 @@ class Reviewer {
     }
   }
 
-  /// A variable that hides another one, unless it is made of it.
+  /// A variable with the name of an earlier one, unless its value refers to that.
   void check_variables(const Field& variables) {
     std::set<std::string_view> seen;
     variables.each([&](const Field& variable) {

@@ -116,7 +116,7 @@ void add_stored_version(Value& definition, Allocator& allocator) {
   if (!stored.empty()) versions.PushBack(json::copy_text(stored, allocator), allocator);
 }
 
-/// An address that is given alone is the first of all.
+/// A clusterIP without clusterIPs becomes the first of clusterIPs.
 void list_address(Value& spec, Allocator& allocator) {
   const std::string_view address = json::text(spec, "clusterIP");
   const Value* present = json::find(spec, "clusterIPs");
@@ -179,7 +179,7 @@ void prepare_pod_update(Value& pod, const Value& old, Allocator& allocator) {
   }
 }
 
-/// A limit range has a name even if nobody gives it one.
+/// A limit range without a name gets a random one.
 void prepare_limit_range(Value& range, Allocator& allocator) {
   Value& metadata = json::child(range, "metadata", allocator);
   if (json::text(metadata, "name").empty()) json::set(metadata, "name", new_uid(), allocator);

@@ -22,11 +22,6 @@ using api::Value;
 
 using Names = std::initializer_list<std::string_view>;
 
-template <class List>
-bool is_one_of(std::string_view name, const List& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 void check_quota_amounts(const Field& amounts) {
   amounts.each_entry([](std::string_view name, const Field& amount) {
     check_resource_name(amount, name);

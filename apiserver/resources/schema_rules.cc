@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "apiserver/resources/field.h"
 #include "apiserver/resources/structural_schema.h"
 
 namespace lookout::apiserver::resources {
@@ -26,11 +27,6 @@ constexpr const char* kMapType = "x-kubernetes-map-type";
 constexpr const char* kEmbedded = "x-kubernetes-embedded-resource";
 constexpr const char* kIntOrString = "x-kubernetes-int-or-string";
 constexpr const char* kPreserve = "x-kubernetes-preserve-unknown-fields";
-
-template <class List>
-bool is_one_of(std::string_view text, const List& list) {
-  return std::find(list.begin(), list.end(), text) != list.end();
-}
 
 /// Calls `each(part, path)` for the schemas of properties, items and other members.
 template <class Each>

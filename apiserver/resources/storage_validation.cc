@@ -34,7 +34,7 @@ void check_access_modes(const Field& modes) {
   if (once && other) modes.forbidden("may not use ReadWriteOncePod with other access modes");
 }
 
-/// Whether it is more than nothing.
+/// Whether the amount is positive.
 bool check_positive_quantity(const Field& amount) {
   const auto quantity = Quantity::parse(amount.text());
   if (!quantity || *quantity > Quantity()) return true;

@@ -105,7 +105,7 @@ class Store {
   struct Updated {
     api::Object object;
     bool created = false;
-    /// What it was; empty if it has been created.
+    /// The stored object before the update; empty if the update created it.
     api::Object before = {};
   };
   /// From the present object to the one that is wanted. An empty object stands for none.

@@ -36,7 +36,7 @@ struct Strategy {
   bool unconditional_update = true;
   /// The answer to a deletion is the object instead of a Status.
   bool returns_deleted_object = false;
-  /// A deletion that does not say what becomes of the dependents orphans them.
+  /// A deletion without a propagation policy orphans the dependents.
   bool orphans_dependents = false;
   /// The creator may set the status (a node's kubelet).
   bool keeps_status_on_create = false;
@@ -45,7 +45,7 @@ struct Strategy {
   bool status_update_keeps_labels = false;
   /// A changed object is also validated as a new one, which reports errors in its metadata twice.
   bool validates_metadata_again = false;
-  /// Finalizers may have any qualified name; of other kinds, those without a domain are known.
+  /// Finalizers without a domain may have any name, not only Kubernetes' own.
   bool takes_any_finalizer = false;
   /// The change is validated before the changed object.
   bool validates_change_first = false;

@@ -273,7 +273,7 @@ rules::Messages check_variable(std::string_view name) {
   return valid ? rules::Messages() : rules::Messages{"must be a valid CEL identifier"};
 }
 
-/// What policies of both kinds have.
+/// The parts that both kinds of policies have.
 void check_policy(const Field& spec) {
   check_failure_policy(spec["failurePolicy"]);
   check_param_kind(spec["paramKind"]);

@@ -160,7 +160,7 @@ void check_counts(const Field& status, std::initializer_list<const char*> counts
   for (const char* count : counts) status[count].check_not_negative();
 }
 
-/// Counts of some among all replicas.
+/// Counts of replicas in a status that may not exceed their total.
 void check_parts(const Field& status, std::initializer_list<const char*> counts,
                  const char* of_ready) {
   for (const char* count : counts) {

@@ -181,12 +181,10 @@ bool asks(const Target& target, Write::Operation operation) {
 
 void throw_if_invalid(const ServedResource& resource, std::string_view name, Causes causes) {
   if (causes.empty()) return;
-  // (Where several groups share objects, they are called by the group that keeps them.)
-  const std::string& version = resource.storage_version;
-  const std::size_t slash = version.find('/');
-  const std::string group = version.empty()              ? resource.type.group
-                            : slash == std::string::npos ? std::string()
-                                                         : version.substr(0, slash);
+  // (For events, the API server names the group of the stored version.)
+  const std::string& stored = resource.storage_version;
+  const std::string group =
+      stored.empty() ? resource.type.group : api::GroupVersionKind::from(stored, {}).group;
   throw StatusError::invalid(group, resource.type.kind, name, std::move(causes));
 }
 

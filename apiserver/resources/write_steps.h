@@ -22,8 +22,8 @@ Document typed_document(const ServedResource& resource, const Object& object);
 /// Go they are not pointers.
 void add_parts(const ServedResource& resource, Document& document, Allocator& allocator);
 
-/// Adds what is written of built-in kinds even if it is unset. Prunes a custom resource and sets its
-/// defaults, as its schema says.
+/// Built-in kinds: adds the unset fields that Go writes. Custom resources: prunes and sets defaults by
+/// the schema.
 void complete(const ServedResource& resource, Document& document, Allocator& allocator);
 
 /// The object after Go's decoder. Removes server-side fields from a new object.
@@ -33,7 +33,7 @@ Object decoded(const Target& target, const Object& object, bool is_new);
 /// is empty for a new object.
 Object owned(const Target& target, const Object& object, const Object& present);
 
-/// Throws what the API server answers if the object is not the one of the request's path.
+/// Throws api::StatusError (400) if name or namespace are not those of the request's path.
 void check_identity(const Target& target, const Object& wanted);
 
 /// True if admission must be asked about this operation.

@@ -1,4 +1,4 @@
-// What keeps a pod from being evicted, and what an eviction leaves behind. The answers are those of
+// Evictions: when a budget refuses them, and what they write. The answers are those of
 // kube-apiserver 1.36.
 #include <gtest/gtest.h>
 
@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "The disruption budget b does not allow evicting pods currently (Other): why"}),
     [](const auto& test) { return test.param.name; });
 
-struct Pardon {
+struct Uncounted {
   const char* name;
   const char* phase;
   bool ready;
@@ -216,11 +216,11 @@ struct Pardon {
   const char* spec;
   int code;
 };
-void PrintTo(const Pardon& pardon, std::ostream* out) { *out << pardon.name; }
+void PrintTo(const Uncounted& pod, std::ostream* out) { *out << pod.name; }
 
-class PardonedPods : public Evictions, public testing::WithParamInterface<Pardon> {};
+class UncountedPods : public Evictions, public testing::WithParamInterface<Uncounted> {};
 
-TEST_P(PardonedPods, GoWithoutBeingCounted) {
+TEST_P(UncountedPods, GoOrStay) {
   const auto& [name, phase, ready, status, spec, code] = GetParam();
   run_pod(ready, phase);
   set_budget(R"("disruptionsAllowed":0,)" + status, spec);
@@ -233,16 +233,16 @@ TEST_P(PardonedPods, GoWithoutBeingCounted) {
 const char* const kEnough = R"("currentHealthy":1,"desiredHealthy":1)";
 const char* const kTooFew = R"("currentHealthy":0,"desiredHealthy":1)";
 INSTANTIATE_TEST_SUITE_P(
-    Server, PardonedPods,
-    testing::Values(Pardon{"Pending", "Pending", false, kTooFew, "", 201},
-                    Pardon{"Succeeded", "Succeeded", false, kTooFew, "", 201},
-                    Pardon{"Failed", "Failed", false, kTooFew, "", 201},
-                    Pardon{"UnreadyOfAHealthySet", "Running", false, kEnough, "", 201},
-                    Pardon{"UnreadyOfASickSet", "Running", false, kTooFew, "", 429},
-                    Pardon{"UnreadyThatMayAlwaysGo", "Running", false, kTooFew,
-                           R"(,"unhealthyPodEvictionPolicy":"AlwaysAllow")", 201},
-                    Pardon{"ReadyOfAHealthySet", "Running", true, kEnough,
-                           R"(,"unhealthyPodEvictionPolicy":"AlwaysAllow")", 429}),
+    Server, UncountedPods,
+    testing::Values(Uncounted{"Pending", "Pending", false, kTooFew, "", 201},
+                    Uncounted{"Succeeded", "Succeeded", false, kTooFew, "", 201},
+                    Uncounted{"Failed", "Failed", false, kTooFew, "", 201},
+                    Uncounted{"UnreadyOfAHealthySet", "Running", false, kEnough, "", 201},
+                    Uncounted{"UnreadyOfASickSet", "Running", false, kTooFew, "", 429},
+                    Uncounted{"UnreadyThatMayAlwaysGo", "Running", false, kTooFew,
+                              R"(,"unhealthyPodEvictionPolicy":"AlwaysAllow")", 201},
+                    Uncounted{"ReadyOfAHealthySet", "Running", true, kEnough,
+                              R"(,"unhealthyPodEvictionPolicy":"AlwaysAllow")", 429}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
