@@ -104,5 +104,9 @@ void for_each(Value& object, std::string_view name, Visit visit) {
   if (array == nullptr || !array->IsArray()) return;
   for (Value& element : array->GetArray()) visit(element);
 }
+template <class Visit>
+void for_each(const Value& object, std::string_view name, Visit visit) {
+  for_each(const_cast<Value&>(object), name, [&](const Value& element) { visit(element); });
+}
 
 }  // namespace lookout::apiserver::json

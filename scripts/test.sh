@@ -5,9 +5,8 @@
 # usage: scripts/test.sh [STAGE...]
 #
 #   style    formatting, shell scripts, the architecture (includes only point to lower floors), uses of co_await that GCC 12
-#            miscompiles, unbounded waits in tests, and the code in the docs
-#   plain    GCC, warnings as errors; all tests, including end-to-end tests against real servers; checks that the tests
-#            named in docs/*-conformance.md exist
+#            miscompiles, unbounded waits in tests, the code in the docs, and the tests that docs/*-conformance.md name
+#   plain    GCC, warnings as errors; all tests, including end-to-end tests against real servers
 #   install  cmake --install and the Debian packages; separate projects that use each component of both through CMake and
 #            pkg-config; the project of `lookout new` with its tests; a project that includes Lookout as a subproject
 #   bench    GCC; compares instructions and heap bytes of a few small jobs with bench/guard.json
@@ -183,6 +182,7 @@ stage_style() {
   scripts/check-coroutines.sh
   scripts/check-waits.sh
   scripts/check-docs.sh
+  scripts/check-conformance.sh
 }
 
 stage_plain() {

@@ -118,6 +118,9 @@ class TableWriter {
       if (type.gvk)
         types_of_kinds.emplace(std::tuple(type.gvk->kind, type.gvk->group, type.gvk->version),
                                number);
+      // (It has a version in every group, and no resource.)
+      if (name.ends_with(".meta.v1.DeleteOptions"))
+        types_of_kinds.emplace(std::tuple("DeleteOptions", "", "v1"), number);
       for (const Field* field : sorted_fields(type)) {
         fields += row(*field, name);
         ++field_count;

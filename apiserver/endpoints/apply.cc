@@ -71,33 +71,36 @@ void check_applied(const Object& applied, const Object& present, const resources
 }
 
 /// The types of fields are known by now; this is about values that Go's types cannot hold.
-void check_decodes(const Object& applied, const resources::ServedResource& resource) {
-  if (applied.kind() != resource.type.kind) return;  // a scale
-  const DecodingProblems problems = find_decoding_problems(applied.to_json(), resource);
+void check_decodes(const Object& applied, const ExpectedKind& expected) {
+  const DecodingProblems problems = find_decoding_problems(applied.to_json(), expected);
   if (!problems.error) return;
   api::Status status;
   status.code = 500;
+  const api::GroupVersionKind& type = expected.type;
   status.message = fmt::format(
-      "failed to convert new object ({}/{}; {}, Kind={}) to proper version: {}", applied.ns(),
-      applied.name(), resource.type.api_version(), resource.type.kind, *problems.error);
+      "failed to convert new object ({}/{}; {}/{}, Kind={}) to proper version: unable to convert "
+      "unstructured object to {}/{}, Kind={}: {}",
+      applied.ns(), applied.name(), type.group, type.version, type.kind, type.group, type.version,
+      type.kind, problems.converter_error);
   throw StatusError(std::move(status));
 }
 
 }  // namespace
 
 resources::Store::Change parse_apply(const http::Request& request, const resources::Target& target,
+                                     const ExpectedKind& expected,
                                      std::shared_ptr<const fields::FieldManager> manager,
                                      bool force) {
   // Changes are copied about; the configuration need not be.
   auto config = std::make_shared<const Document>(parse_config(request.body));
-  return [config, manager = std::move(manager), target, force](const Object& present) {
+  return [config, manager = std::move(manager), target, expected, force](const Object& present) {
     std::optional<Document> live;
     if (present) live = present.to_document();
     try {
       const Document document = manager->apply(live ? &*live : nullptr, *config, force);
       Object applied = Object::from(document);
       check_applied(applied, present, target);
-      check_decodes(applied, *target.resource);
+      check_decodes(applied, expected);
       return applied;
     } catch (const api::DecodeError& e) {
       throw StatusError::bad_request(e.what());

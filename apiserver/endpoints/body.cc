@@ -87,6 +87,16 @@ std::string_view kind_of_json(std::string_view body) {
   return {};
 }
 
+/// Go's name for the JSON type of a value.
+std::string_view go_name_of(const Value& value) {
+  static constexpr auto kNames = base::enum_names<Value::Kind>({{Value::Kind::kBool, "bool"},
+                                                                {Value::Kind::kNumber, "number"},
+                                                                {Value::Kind::kString, "string"},
+                                                                {Value::Kind::kObject, "object"},
+                                                                {Value::Kind::kArray, "array"}});
+  return kNames.name_of(value.kind(), "null");
+}
+
 Object parse_protobuf(std::string_view body, std::string& error) {
   if (!api::is_protobuf(body)) {
     error =
@@ -108,9 +118,18 @@ Object parse(const http::Request& request, std::string& error) {
   api::JsonDecoder decoder;
   std::string copy = body;
   Object object = decoder.decode(copy);
-  if (object) return object;
-  const std::string_view kind = kind_of_json(body);
   error = "couldn't get version/kind; json parse error: ";
+  if (object) {
+    for (const char* field : {"apiVersion", "kind"}) {
+      const Value value = object[field];
+      if (!value.exists() || value.is_null() || value.is_string()) continue;
+      error += fmt::format("json: cannot unmarshal {} into Go struct field .{} of type string",
+                           go_name_of(value), field);
+      return {};
+    }
+    return object;
+  }
+  const std::string_view kind = kind_of_json(body);
   if (kind.empty()) {
     error += decoder.error();
   } else {
@@ -134,117 +153,56 @@ std::string_view package_of(std::string_view group) {
   return group.empty() ? "core" : group.substr(0, group.find('.'));
 }
 
-/// Go's name for the JSON type of a value.
-std::string_view go_type(Value value) {
-  static constexpr auto kNames = base::enum_names<Value::Kind>({{Value::Kind::kBool, "bool"},
-                                                                {Value::Kind::kNumber, "number"},
-                                                                {Value::Kind::kString, "string"},
-                                                                {Value::Kind::kObject, "object"},
-                                                                {Value::Kind::kArray, "array"}});
-  return kNames.name_of(value.kind(), "null");
-}
-
 }  // namespace
 
-void check_metadata(const Object& object, const resources::ServedResource& resource) {
-  const auto fail = [&](Value value, std::string_view field, std::string_view type) {
-    return StatusError::bad_request(fmt::format(
-        "{0} in version \"{1}\" cannot be handled as a {0}: json: cannot unmarshal {2} into Go "
-        "struct field {3} of type {4}",
-        resource.type.kind, resource.type.version, go_type(value), field, type));
-  };
-  const auto is_or_null = [](Value value, Value::Kind kind) {
-    return !value.exists() || value.is_null() || value.kind() == kind;
-  };
-  const Value metadata = object["metadata"];
-  if (!is_or_null(metadata, Value::Kind::kObject))
-    throw fail(metadata, resource.type.kind + ".metadata", "v1.ObjectMeta");
-  for (const char* field :
-       {"name", "namespace", "generateName", "resourceVersion", "uid", "selfLink"}) {
-    if (!is_or_null(metadata[field], Value::Kind::kString))
-      throw fail(metadata[field], fmt::format("ObjectMeta.metadata.{}", field), "string");
-  }
-  for (const char* field : {"labels", "annotations"}) {
-    if (!is_or_null(metadata[field], Value::Kind::kObject))
-      throw fail(metadata[field], fmt::format("ObjectMeta.metadata.{}", field),
-                 "map[string]string");
-    for (const auto& [key, value] : metadata[field].members()) {
-      if (!is_or_null(value, Value::Kind::kString))
-        throw fail(value, fmt::format("ObjectMeta.metadata.{}", field), "string");
-    }
-  }
-  if (!is_or_null(metadata["finalizers"], Value::Kind::kArray))
-    throw fail(metadata["finalizers"], "ObjectMeta.metadata.finalizers", "[]string");
-  for (const Value finalizer : metadata["finalizers"].elements()) {
-    if (!finalizer.is_string()) throw fail(finalizer, "ObjectMeta.metadata.finalizers", "string");
-  }
-  if (!is_or_null(metadata["ownerReferences"], Value::Kind::kArray))
-    throw fail(metadata["ownerReferences"], "ObjectMeta.metadata.ownerReferences",
-               "[]v1.OwnerReference");
-  for (const Value owner : metadata["ownerReferences"].elements()) {
-    if (!owner.is_object())
-      throw fail(owner, "ObjectMeta.metadata.ownerReferences", "v1.OwnerReference");
-  }
-  for (const char* part : {"spec", "status"}) {
-    if (!resource.custom && !is_or_null(object[part], Value::Kind::kObject))
-      throw fail(object[part], fmt::format("{}.{}", resource.type.kind, part),
-                 fmt::format("{}.{}{}", resource.type.version, resource.type.kind,
-                             part == std::string_view("spec") ? "Spec" : "Status"));
-  }
-}
-
-Object decode_object(const http::Request& request, const resources::ServedResource& resource) {
+DecodedBody decode_object(const http::Request& request, const ExpectedKind& expected,
+                          FieldValidation validation) {
   const std::string& body = request.body;
   std::string error;
   Object object = parse(request, error);
-  if (!object) throw unrecognized(resource.type.kind, error, body);
-  const std::string expected = resource.type.api_version();
+  if (!object) throw unrecognized(expected.type.kind, error, body);
+  const std::string expected_version = expected.type.api_version();
   std::string api_version(object.api_version());
   std::string kind(object.kind());
-  if (resource.custom) {
+  if (expected.custom) {
     if (kind.empty())
-      throw unrecognized(resource.type.kind, fmt::format("Object 'Kind' is missing in '{}'", body),
+      throw unrecognized(expected.type.kind, fmt::format("Object 'Kind' is missing in '{}'", body),
                          body);
     if (api_version.empty())
-      throw unrecognized(resource.type.kind,
+      throw unrecognized(expected.type.kind,
                          fmt::format("Object 'apiVersion' is missing in '{}'", body), body);
   }
-  if (api_version.empty()) api_version = expected;
-  if (kind.empty()) kind = resource.type.kind;
+  const bool older = !expected.older_version.empty() &&
+                     api_version == expected.type.group + "/" + expected.older_version;
+  if (api_version.empty() || older) api_version = expected_version;
+  if (kind.empty()) kind = expected.type.kind;
   if (std::count(api_version.begin(), api_version.end(), '/') > 1) {
-    throw unrecognized(resource.type.kind, "unexpected GroupVersion string: " + api_version, body);
+    throw unrecognized(expected.type.kind, "unexpected GroupVersion string: " + api_version, body);
   }
   const auto gvk = api::GroupVersionKind::from(api_version, kind);
-  const bool known = is_known_kind(gvk);
-  if (!resource.custom && (kind != resource.type.kind || !known)) {
+  const bool known = gvk == expected.type || is_known_kind(gvk);
+  if (!expected.custom && (kind != expected.type.kind || !known)) {
     const std::string why =
         known ? fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", gvk.version,
-                            gvk.kind, package_of(resource.type.group), resource.type.kind)
+                            gvk.kind, package_of(expected.type.group), expected.type.kind)
               : fmt::format("no kind {} is registered for version {}", api::detail::quote(kind),
                             api::detail::quote(api_version));
     throw StatusError::bad_request(fmt::format("{} in version {} cannot be handled as a {}: {}",
                                                kind, api::detail::quote(gvk.version),
-                                               resource.type.kind, why));
+                                               expected.type.kind, why));
   }
-  if (api_version != expected) {
+  if (api_version != expected_version) {
     throw StatusError::bad_request(
         fmt::format("the API version in the data ({}) does not match the expected API version ({})",
-                    api_version, expected));
+                    api_version, expected_version));
   }
-  if (kind != resource.type.kind) {
+  if (kind != expected.type.kind) {
     throw StatusError::invalid(
-        resource.type.group, resource.type.kind, object.name(),
-        {rules::invalid("kind", kind, fmt::format("must be {}", resource.type.kind))});
+        expected.type.group, expected.type.kind, object.name(),
+        {rules::invalid("kind", kind, fmt::format("must be {}", expected.type.kind))});
   }
-  check_metadata(object, resource);
-  return api::with_type(object, expected, resource.type.kind);
-}
-
-Object decode_any_object(const http::Request& request, std::string_view kind) {
-  std::string error;
-  Object object = parse(request, error);
-  if (!object) throw unrecognized(kind, error, request.body);
-  return object;
+  std::vector<std::string> warnings = check_fields(request, expected, validation);
+  return {api::with_type(object, expected_version, expected.type.kind), std::move(warnings)};
 }
 
 json::Document decode_json(const std::string& body, std::string_view prefix) {
@@ -348,41 +306,16 @@ std::optional<std::string> text_of(const Value& value) {
 
 }  // namespace
 
-resources::DeleteOptions delete_options_of(const Value& body, std::string_view path,
-                                           std::string_view prefix) {
-  const auto checked = [&](const Value& value, bool fits, std::string_view owner,
-                           std::string_view field, std::string_view type) {
-    if (fits || !value.exists() || value.is_null()) return value;
-    throw StatusError::bad_request(
-        fmt::format("{}json: cannot unmarshal {} into Go struct field {}.{}{} of type {}", prefix,
-                    go_type(value), owner, path, field, type));
-  };
+resources::DeleteOptions delete_options_of(const Value& body) {
   resources::DeleteOptions options;
   UncheckedOptions unchecked;
-  const Value grace = body["gracePeriodSeconds"];
-  const std::string_view owner = "DeleteOptions";
-  options.grace_period_seconds =
-      checked(grace, grace.to_int().has_value(), owner, "gracePeriodSeconds", "int64").to_int();
-  const Value preconditions = body["preconditions"];
-  checked(preconditions, preconditions.is_object(), owner, "preconditions", "v1.Preconditions");
-  const Value uid = preconditions["uid"];
-  options.preconditions.uid =
-      text_of(checked(uid, uid.is_string(), "Preconditions", "preconditions.uid", "types.UID"));
-  const Value version = preconditions["resourceVersion"];
-  options.preconditions.resource_version = text_of(checked(
-      version, version.is_string(), "Preconditions", "preconditions.resourceVersion", "string"));
-  const Value orphan = body["orphanDependents"];
-  unchecked.orphan =
-      checked(orphan, orphan.to_bool().has_value(), owner, "orphanDependents", "bool").to_bool();
-  const Value policy = body["propagationPolicy"];
-  unchecked.policy =
-      checked(policy, policy.is_string(), owner, "propagationPolicy", "v1.DeletionPropagation")
-          .as_string();
-  const Value dry_run = body["dryRun"];
-  for (const Value value :
-       checked(dry_run, dry_run.is_array(), owner, "dryRun", "[]string").elements())
-    unchecked.dry_run.emplace_back(
-        checked(value, value.is_string(), owner, "dryRun", "string").as_string());
+  options.grace_period_seconds = body["gracePeriodSeconds"].to_int();
+  options.preconditions.uid = text_of(body["preconditions"]["uid"]);
+  options.preconditions.resource_version = text_of(body["preconditions"]["resourceVersion"]);
+  unchecked.orphan = body["orphanDependents"].to_bool();
+  unchecked.policy = body["propagationPolicy"].as_string();
+  for (const Value value : body["dryRun"].elements())
+    unchecked.dry_run.emplace_back(value.as_string());
   std::vector<api::StatusCause> causes;
   if (!unchecked.policy.empty() && unchecked.orphan) {
     causes.push_back(rules::invalid("propagationPolicy", unchecked.policy,
@@ -401,6 +334,11 @@ resources::DeleteOptions parse_delete_options(const http::Request& request) {
       throw StatusError::bad_request(fmt::format("no kind {} is registered for version {}",
                                                  api::detail::quote(body.kind()),
                                                  api::detail::quote(body.api_version())));
+    }
+    if (!sends_protobuf(request)) {
+      const ExpectedKind expected({"", "v1", "DeleteOptions"});
+      const DecodingProblems problems = find_decoding_problems(request.body, expected);
+      if (problems.error) throw StatusError::bad_request(*problems.error);
     }
     return delete_options_of(body.body());
   }

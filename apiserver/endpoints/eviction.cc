@@ -31,8 +31,6 @@ constexpr int kAttempts = 20;
 constexpr std::size_t kMaxDisruptedPods = 2000;
 /// Seconds; for Retry-After.
 constexpr std::int32_t kPatience = 10;
-constexpr std::string_view kUnreadable =
-    "Eviction in version \"v1\" cannot be handled as a Eviction: ";
 
 /// Whether no budget applies: the pod has not started, has ended, or is being deleted.
 bool ignores_budgets(const Object& pod) {
@@ -193,20 +191,8 @@ Awaitable<Object> remove_without_budget(const Store& store, Target pod, DeleteOp
   }
 }
 
-void check_type(const Object& eviction) {
-  const std::string_view version = eviction.api_version();
-  if (version.empty() || version == "policy/v1" || version == "policy/v1beta1") return;
-  throw StatusError::bad_request(fmt::format("{}no kind \"Eviction\" is registered for version {}",
-                                             kUnreadable, api::detail::quote(version)));
-}
-
 DeleteOptions options_of(const Object& eviction, bool dry_run) {
   const auto& wanted = eviction["deleteOptions"];
-  if (wanted.exists() && !wanted.is_null() && !wanted.is_object()) {
-    throw StatusError::bad_request(std::string(kUnreadable) +
-                                   "json: cannot unmarshal into Go struct field "
-                                   "Eviction.deleteOptions of type v1.DeleteOptions");
-  }
   constexpr const char* kUnsafe = "ignoreStoreReadErrorWithClusterBreakingPotential";
   if (wanted[kUnsafe].as_bool()) {
     std::vector<api::StatusCause> causes = {
@@ -215,7 +201,7 @@ DeleteOptions options_of(const Object& eviction, bool dry_run) {
          fmt::format("deleteOptions.{}", kUnsafe)}};
     throw StatusError::invalid("policy", "Eviction", eviction.name(), std::move(causes));
   }
-  DeleteOptions options = delete_options_of(wanted, "deleteOptions.", kUnreadable);
+  DeleteOptions options = delete_options_of(wanted);
   options.dry_run = options.dry_run || dry_run;
   return options;
 }
@@ -224,7 +210,6 @@ DeleteOptions options_of(const Object& eviction, bool dry_run) {
 
 Awaitable<void> evict_pod(const Store& store, Target pod, resources::ServedResourcePtr budgets,
                           Object eviction, bool dry_run) {
-  check_type(eviction);
   if (eviction.name() != pod.name)
     throw StatusError::bad_request("name in URL does not match name in Eviction object");
   DeleteOptions options = options_of(eviction, dry_run);

@@ -86,68 +86,41 @@ std::string go_text(const json::Value& value) {
   return value.IsInt64() ? std::to_string(value.GetInt64()) : fmt::format("{}", value.GetDouble());
 }
 
-/// The error of Go's JSON decoder in the words of the converter that the API server uses for
-/// strategic merge patches (runtime.DefaultUnstructuredConverter).
-std::string in_words_of_converter(const std::string& error) {
-  static const std::string kBegin = "json: cannot unmarshal ";
-  const std::size_t field = error.find(" into Go struct field ");
-  const std::string_view of_type = " of type ";
-  const std::size_t end = error.rfind(of_type);
-  if (!error.starts_with(kBegin) || field == std::string::npos || end == std::string::npos)
-    return error;
-  const std::string value = error.substr(kBegin.size(), field - kBegin.size());
-  const std::string type = error.substr(end + of_type.size());
-  const bool is_number = value.starts_with("number");
-  const std::string given = value == "array"    ? "slice"
-                            : value == "object" ? "map"
-                            : value == "number" ? "int64"
-                            : is_number         ? "float64"
-                                                : value;
-  // These have decoders of their own.
-  if (type == "intstr.IntOrString" || type == "resource.Quantity") return error;
-  if (type.starts_with("map[")) return "cannot restore map from " + given;
-  if (type.starts_with("[]")) return "cannot restore slice from " + given;
-  if (type.find('.') != std::string::npos) return "cannot restore struct from: " + given;
-  // (In Go, numbers can be converted to each other, and to text.)
-  if (is_number && type != "bool") return fmt::format("cannot convert {} to {}", given, type);
-  return "unrecognized type: " + type;
-}
-
 /// The decoding errors in the result of a patch.
 class OutcomeCheck {
  public:
-  OutcomeCheck(resources::ServedResourcePtr resource, FieldValidation validation,
-               std::shared_ptr<std::vector<std::string>> warnings)
-      : resource_(std::move(resource)), validation_(validation), warnings_(std::move(warnings)) {}
+  OutcomeCheck(resources::ServedResourcePtr resource, ExpectedKind expected,
+               FieldValidation validation, std::shared_ptr<std::vector<std::string>> warnings)
+      : resource_(std::move(resource)),
+        expected_(std::move(expected)),
+        validation_(validation),
+        warnings_(std::move(warnings)) {}
 
   /// `blamed` is what the error shows: a strategic merge patch. Empty: the result.
   void operator()(const Object& present, const Object& patched, const std::string& blamed) const {
-    // A scale is no object of the resource.
-    if (present && present.kind() != resource_->type.kind) return;
     const std::string json = patched.to_json();
-    const std::string expected = resource_->type.api_version();
-    if (patched.kind() != resource_->type.kind || patched.api_version() != expected) {
-      const bool known = patched.kind() == resource_->type.kind ||
-                         api::find_builtin("", "v1", patched.kind()) != nullptr;
-      throw refuse(
-          blamed.empty() ? json : blamed,
-          known && patched.api_version() == expected
-              ? fmt::format("{} in version {} cannot be handled as a {}", patched.kind(),
-                            api::detail::quote(resource_->type.version), resource_->type.kind)
-              : fmt::format("no kind {} is registered for version {}",
-                            api::detail::quote(patched.kind()),
-                            api::detail::quote(patched.api_version())));
+    const api::GroupVersionKind& type = expected_.type;
+    const auto is_or_unset = [](std::string_view text, std::string_view wanted) {
+      return text.empty() || text == wanted;
+    };
+    // (A strategic merge patch does not change them.)
+    if (blamed.empty() && (!is_or_unset(patched.kind(), type.kind) ||
+                           !is_or_unset(patched.api_version(), type.api_version()))) {
+      const bool known =
+          patched.kind() == type.kind || api::find_builtin("", "v1", patched.kind()) != nullptr;
+      throw refuse(json,
+                   known && patched.api_version() == type.api_version()
+                       ? fmt::format("{} in version {} cannot be handled as a {}", patched.kind(),
+                                     api::detail::quote(type.version), type.kind)
+                       : fmt::format("no kind {} is registered for version {}",
+                                     api::detail::quote(patched.kind()),
+                                     api::detail::quote(patched.api_version())));
     }
-    DecodingProblems problems = find_decoding_problems(json, *resource_);
-    if (problems.error && !blamed.empty())
-      throw refuse(blamed, in_words_of_converter(*problems.error));
-    if (problems.error) {
-      throw refuse(json, fmt::format("{0} in version {1} cannot be handled as a {0}: {2}",
-                                     resource_->type.kind,
-                                     api::detail::quote(resource_->type.version), *problems.error));
-    }
+    DecodingProblems problems = find_decoding_problems(json, expected_);
+    if (problems.error && !blamed.empty()) throw refuse(blamed, problems.converter_error);
+    if (problems.error) throw refuse(json, *problems.error);
     if (validation_ == FieldValidation::kIgnore || problems.strict.empty()) return;
-    const auto before = find_decoding_problems(present.to_json(), *resource_).strict;
+    const auto before = find_decoding_problems(present.to_json(), expected_).strict;
     std::erase_if(problems.strict, [&](const std::string& problem) {
       return std::find(before.begin(), before.end(), problem) != before.end();
     });
@@ -163,24 +136,23 @@ class OutcomeCheck {
     return StatusError::invalid("", "", "", {api::validation::invalid("patch", value, why)});
   }
 
-  resources::ServedResourcePtr resource_;
+  resources::ServedResourcePtr resource_;  // holds the schema
+  ExpectedKind expected_;
   FieldValidation validation_;
   std::shared_ptr<std::vector<std::string>> warnings_;
 };
 
-resources::Store::Change make_change(Document patch, Apply apply,
-                                     const resources::ServedResourcePtr& resource,
-                                     const OutcomeCheck& check, bool strategic) {
+resources::Store::Change make_change(Document patch, Apply apply, const OutcomeCheck& check,
+                                     bool strategic) {
   // Changes are copied about; the patch need not be.
   auto shared = std::make_shared<const Document>(std::move(patch));
   const std::string blamed = strategic ? go_text(*shared) : std::string();
-  return [shared, apply = std::move(apply), resource, check, blamed](const Object& present) {
+  return [shared, apply = std::move(apply), check, blamed](const Object& present) {
     Document document = present.to_document();
     apply(document, *shared);
     try {
       Object patched = Object::from(document);
       check(present, patched, blamed);
-      check_metadata(patched, *resource);
       if (!present.ns().empty()) resources::check_same_namespace(patched.ns(), present.ns());
       return patched;
     } catch (const api::DecodeError& e) {
@@ -193,9 +165,9 @@ resources::Store::Change make_change(Document patch, Apply apply,
 
 resources::Store::Change parse_patch(const http::Request& request,
                                      const resources::ServedResourcePtr& resource,
-                                     FieldValidation validation,
+                                     const ExpectedKind& expected, FieldValidation validation,
                                      std::shared_ptr<std::vector<std::string>> warnings) {
-  const OutcomeCheck check(resource, validation, std::move(warnings));
+  const OutcomeCheck check(resource, expected, validation, std::move(warnings));
   const std::string type = media_type(request.header("content-type"));
   if (type == kJsonPatch) {
     Document patch = decode_json(request.body, "error decoding patch: ");
@@ -210,10 +182,11 @@ resources::Store::Change parse_patch(const http::Request& request,
           fmt::format("The allowed maximum operations in a JSON patch is {}, got {}",
                       kMaxOperations, patch.Size()));
     }
-    return make_change(std::move(patch), apply_json, resource, check, false);
+    return make_change(std::move(patch), apply_json, check, false);
   }
-  const api::GroupVersionKind kind = resource->type.gvk();
-  const bool strategic = type == kStrategicPatch && api::supports_strategic_merge_patch(kind);
+  const api::GroupVersionKind& kind = expected.type;
+  const bool strategic =
+      type == kStrategicPatch && !resource->custom && api::supports_strategic_merge_patch(kind);
   if (type == kMergePatch || strategic) {
     Document patch = decode_json(request.body, "error decoding patch: ");
     if (!patch.IsObject()) {
@@ -222,8 +195,8 @@ resources::Store::Change parse_patch(const http::Request& request,
                       "map[string]interface {{}}",
                       go_type_of(patch)));
     }
-    return make_change(std::move(patch), strategic ? apply_strategic(kind) : apply_merge, resource,
-                       check, strategic);
+    return make_change(std::move(patch), strategic ? apply_strategic(kind) : apply_merge, check,
+                       strategic);
   }
   if (type == kApplyPatch) {
     api::Status status;

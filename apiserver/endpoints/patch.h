@@ -11,14 +11,15 @@
 
 namespace lookout::apiserver::endpoints {
 
-/// The change that the patch in a request makes. Throws api::StatusError: 415 for an unknown kind
+/// The change that the patch in a request makes to an object of the expected kind: that of the
+/// resource, or that of its subresource. Throws api::StatusError: 415 for an unknown kind
 /// of patch, 400 for a patch that is none. What the change throws: 422 for a patch that does not
 /// fit the object.
 ///
 /// New errors of strict decoding in the result are refused (422) or added to `warnings`.
 resources::Store::Change parse_patch(const http::Request& request,
                                      const resources::ServedResourcePtr& resource,
-                                     FieldValidation validation,
+                                     const ExpectedKind& expected, FieldValidation validation,
                                      std::shared_ptr<std::vector<std::string>> warnings);
 
 }  // namespace lookout::apiserver::endpoints

@@ -29,6 +29,8 @@ void merge_texts(Document& pod, const Object& binding, const char* field, Alloca
 
 Awaitable<void> bind_pod(const resources::Store& store, resources::Target pod, Object binding,
                          bool dry_run) {
+  if (binding.name() != pod.name)
+    throw StatusError::bad_request("name in URL does not match name in Binding object");
   const std::string node(binding["target"]["name"].as_string());
   const std::string_view kind = binding["target"]["kind"].as_string();
   std::vector<api::StatusCause> causes;
@@ -37,12 +39,6 @@ Awaitable<void> bind_pod(const resources::Store& store, resources::Target pod, O
     causes.push_back(api::validation::not_supported("target.kind", kind, kKinds));
   }
   if (node.empty()) causes.push_back(api::validation::required("target.name", ""));
-  if (!binding.kind().empty() && binding.kind() != "Binding") {
-    throw StatusError::bad_request(
-        fmt::format("{0} in version \"v1\" cannot be handled as a Binding: converting (v1.{0}) to "
-                    "(core.Binding): unknown conversion",
-                    binding.kind()));
-  }
   if (!causes.empty()) {
     // (The API server has no Status of its own for it.)
     api::Status status;

@@ -85,6 +85,15 @@ std::string go_name(const resources::ServedResource& resource) {
   return fmt::format("*{}.{}", package, type.kind);
 }
 
+/// The part of an object that a subresource changes.
+Part part_of(std::string_view subresource) {
+  if (subresource == "status" || subresource == "approval") return Part::kStatus;
+  if (subresource == "finalize") return Part::kFinalizers;
+  if (subresource == "ephemeralcontainers") return Part::kEphemeralContainers;
+  if (subresource == "resize") return Part::kResources;
+  return Part::kMain;
+}
+
 /// Warnings about the effect of a deletion.
 std::vector<std::string> deletion_warnings(const Target& target,
                                            const resources::DeleteOptions& options) {
@@ -315,12 +324,13 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   const OutputFormat format = negotiate_output(call.request, false, false);
   negotiate_input(call.request, !resource.custom);
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
-  Object object = decode_object(call.request, resource);
+  auto [object, warnings] = decode_object(call.request, resource, options.field_validation);
+  add_warnings(warnings, call);
   if (resource.type.namespaced) resources::check_same_namespace(object.ns(), call.target.ns);
-  add_warnings(check_fields(call.request, resource, options.field_validation), call);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
   if (resource.storage == nullptr) {
+    object = Object::from(resources::typed_document(resource, object));
     object = co_await admission.admit(std::move(object));
     if (resource.type.plural == "bindings") {
       Target pod = call.target;
@@ -356,22 +366,25 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
   const OutputFormat format = negotiate_output(call.request, false, false);
   negotiate_input(call.request, true);
   const std::string& name = call.info.subresource;
-  if (name == "token") {
-    Target account = call.target;
-    Object request = decode_any_object(call.request, call.subresource->kind.kind);
-    const Object answer =
-        co_await request_token(store_, std::move(account), std::move(request), authenticator_);
-    co_return object_response(201, answer, format);
-  }
-  if (name != "binding" && name != "eviction") {
+  if (name != "binding" && name != "eviction" && name != "token") {
     const Object present = co_await store_.get(call.target);
     check_has_host(call.target, name, present);
     throw StatusError::bad_request(
         fmt::format("{}/{} is not served by this server", call.target.resource->type.plural, name));
   }
   const WriteOptions options = parse_write_options(call.request, "CreateOptions");
-  Object body = decode_any_object(call.request, call.subresource->kind.kind);
+  ExpectedKind expected(call.subresource->kind);
+  if (name == "eviction") expected.older_version = "v1beta1";
+  auto [body, warnings] = decode_object(call.request, expected, options.field_validation);
+  add_warnings(warnings, call);
+  body = Object::from(resources::typed_document(expected.type, body));
   resources::check_same_namespace(body.ns(), call.target.ns);
+  if (name == "token") {
+    Target account = call.target;
+    const Object answer =
+        co_await request_token(store_, std::move(account), std::move(body), authenticator_);
+    co_return object_response(201, answer, format);
+  }
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
   body = co_await admission.admit(std::move(body));
@@ -406,12 +419,15 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   }
   const bool applying = owner != nullptr && patching &&
                         media_type(call.request.header("content-type")) == kApplyPatch;
+  const ExpectedKind expected =
+      scaling ? ExpectedKind(call.subresource->kind) : ExpectedKind(*call.target.resource);
   Store::Change wish;
   storage::Preconditions preconditions;
   if (applying) {
-    wish = parse_apply(call.request, call.target, owner, options.force);
+    wish = parse_apply(call.request, call.target, expected, owner, options.force);
   } else if (patching) {
-    wish = parse_patch(call.request, call.target.resource, options.field_validation, warnings);
+    wish = parse_patch(call.request, call.target.resource, expected, options.field_validation,
+                       warnings);
     // A patch creates nothing, not even where an update would.
     wish = [patch = std::move(wish), target = call.target](const Object& present) {
       if (present) return patch(present);
@@ -419,26 +435,18 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
       throw StatusError::not_found(type.group, type.plural, target.name);
     };
   } else {
-    Object object = scaling ? decode_any_object(call.request, "Scale")
-                            : decode_object(call.request, *call.target.resource);
-    if (!scaling) {
-      add_warnings(check_fields(call.request, *call.target.resource, options.field_validation),
-                   call);
-    }
-    resources::check_identity(call.target, object);
-    if (!object.uid().empty()) preconditions.uid = std::string(object.uid());
-    wish = [object = std::move(object)](const Object& /*present*/) { return object; };
+    DecodedBody body = decode_object(call.request, expected, options.field_validation);
+    add_warnings(body.warnings, call);
+    resources::check_identity(call.target, body.object);
+    if (!body.object.uid().empty()) preconditions.uid = std::string(body.object.uid());
+    wish = [object = std::move(body.object)](const Object& /*present*/) { return object; };
   }
   if (scaling) wish = scale_change(call.target.resource, std::move(wish), owner, applying);
   if (subresource == "proxy") {
     throw StatusError::bad_request(
         fmt::format("{}/proxy is not served by this server", call.target.resource->type.plural));
   }
-  const Part part =
-      subresource == "status" || subresource == "approval" ? Part::kStatus
-      : subresource == "finalize" || subresource == "ephemeralcontainers" || subresource == "resize"
-          ? Part::kWhole
-          : Part::kMain;
+  const Part part = part_of(subresource);
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
   admission::UserAdmission user_admission = user_admission_of(call, admission);

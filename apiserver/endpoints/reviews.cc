@@ -10,16 +10,19 @@
 
 #include "apiserver/auth/user_json.h"
 #include "apiserver/json.h"
+#include "apiserver/resources/field.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/texts.h"
 #include "lookout/api/status.h"
 #include "lookout/api/time.h"
+#include "lookout/api/validation.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
 
 using json::Allocator;
 using json::Value;
+using resources::Field;
 
 using Strings = std::vector<std::string>;
 
@@ -76,42 +79,63 @@ void review_rules(const auth::Authorizer::Rules& found, Value& status, Allocator
   if (!found.error.empty()) json::set(status, "evaluationError", found.error, allocator);
 }
 
-/// Throws 422 unless the specification names exactly one action
+/// A selector of a resource's attributes; `check_key` is the rule for the key of a requirement.
+template <class CheckKey>
+void check_selector(const Field& selector, CheckKey check_key) {
+  if (!selector.exists()) return;
+  const Field raw = selector["rawSelector"];
+  const Field requirements = selector["requirements"];
+  if (!raw.empty() && !requirements.empty())
+    raw.invalid_text("may not specified at the same time as requirements");
+  if (raw.empty()) {
+    requirements.check_present(fmt::format(
+        "when {} is specified, requirements or rawSelector is required", selector.path()));
+  }
+  // (Newer clients may know more operators.)
+  requirements.each([&](const Field& requirement) { check_key(requirement); });
+}
+
+void check_label_requirement(const Field& requirement) {
+  requirement.check_requirement_values();
+  requirement["key"].check_form(api::validation::check_qualified_name);
+  requirement["values"].each(
+      [](const Field& value) { value.check_form(api::validation::check_label_value); });
+}
+
+void check_field_requirement(const Field& requirement) {
+  requirement["key"].check_present("must be specified");
+  requirement.check_requirement_values();
+}
+
+/// Throws 422 unless the review names exactly one action
 /// (k8s.io/kubernetes/pkg/apis/authorization/validation).
-void check_access_review(const resources::Target& target, api::Value spec) {
-  constexpr const char* kInvalid = "FieldValueInvalid";
+void check_access_review(const resources::Target& target, const api::Object& review) {
   const std::string& plural = target.resource->type.plural;
-  const bool resource_named = spec["resourceAttributes"].is_object();
-  const bool path_named = spec["nonResourceAttributes"].is_object();
+  const bool local = plural == "localsubjectaccessreviews";
   std::vector<api::StatusCause> causes;
-  if (resource_named == path_named) {
-    causes.push_back(
-        {kInvalid,
-         resource_named
-             ? "Invalid value: {}: cannot be specified in combination with resourceAttributes"
-             : "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes "
-               "must be specified",
-         resource_named ? "spec.nonResourceAttributes" : "spec.resourceAttributes"});
+  const Field spec(review["spec"], "spec", causes);
+  const Field resource = spec["resourceAttributes"];
+  const Field path = spec["nonResourceAttributes"];
+  if (resource.exists() && path.exists())
+    path.invalid("cannot be specified in combination with resourceAttributes");
+  if (!resource.exists() && !path.exists()) {
+    resource.invalid(
+        "exactly one of nonResourceAttributes or resourceAttributes must be specified");
   }
-  if (plural != "selfsubjectaccessreviews" && spec["user"].as_string().empty() &&
-      spec["groups"].empty()) {
-    causes.push_back({kInvalid,
-                      "Invalid value: \"\": at least one of user or group must be specified",
-                      "spec.user"});
-  }
-  if (plural == "localsubjectaccessreviews") {
-    const std::string_view ns = spec["resourceAttributes"]["namespace"].as_string();
-    if (resource_named && ns != target.ns) {
-      causes.push_back(
-          {kInvalid,
-           fmt::format("Invalid value: {}: must match metadata.namespace", api::detail::quote(ns)),
-           "spec.resourceAttributes.namespace"});
-    }
-    if (path_named) {
-      causes.push_back({kInvalid, "Invalid value: {}: disallowed on this kind of request",
-                        "spec.nonResourceAttributes"});
-    }
-  }
+  if (plural != "selfsubjectaccessreviews" && spec["user"].empty() && spec["groups"].empty())
+    spec["user"].invalid_text("at least one of user or group must be specified");
+  check_selector(resource["fieldSelector"], check_field_requirement);
+  check_selector(resource["labelSelector"], check_label_requirement);
+  const Field metadata(review["metadata"], "metadata", causes);
+  bool is_empty = true;
+  metadata.each_entry([&](std::string_view name, const Field& value) {
+    const bool may_be = name == "managedFields" || (local && name == "namespace");
+    if (!may_be && !value.empty()) is_empty = false;
+  });
+  if (!is_empty) metadata.invalid(local ? "must be empty except for namespace" : "must be empty");
+  if (local && resource.exists() && resource["namespace"].text() != target.ns)
+    resource["namespace"].invalid_text("must match metadata.namespace");
+  if (local && path.exists()) path.invalid("disallowed on this kind of request");
   if (!causes.empty())
     throw api::StatusError::invalid("authorization.k8s.io", "", "", std::move(causes));
 }
@@ -171,7 +195,7 @@ Awaitable<api::Object> answer_review(resources::Target target, api::Object revie
     if (ns.empty()) throw api::StatusError::bad_request("no namespace on request");
     review_rules(authorizer.rules_for(user, ns), status, allocator);
   } else {
-    check_access_review(target, spec);
+    check_access_review(target, review);
     const bool of_oneself = plural == "selfsubjectaccessreviews";
     const auth::User subject = of_oneself ? user : subject_of(spec);
     const auth::Decision decision = authorizer.authorize(subject, action_of(spec));

@@ -19,12 +19,6 @@ using api::Object;
 using api::StatusError;
 using api::Value;
 
-Value at(const Object& object, const std::vector<std::string>& path) {
-  Value value = object.body();
-  for (const std::string& name : path) value = value[name];
-  return value;
-}
-
 /// A selector as text, from whatever form the resource has it in.
 std::string selector_text(Value selector) {
   if (selector.is_string()) return std::string(selector.as_string());
@@ -151,12 +145,15 @@ Object scale_of(const resources::ServedResource& resource, const Object& object)
   }
   const resources::ScalePaths& paths = *resource.scale;
   json::Value& spec = json::child(scale, "spec", allocator);
-  if (const auto replicas = at(object, paths.spec_replicas).to_int())
-    json::set(spec, "replicas", json::Value(*replicas), allocator);
+  // (Go leaves out a zero here.)
+  if (const std::int64_t replicas = resources::value_at(object, paths.spec_replicas).as_int();
+      replicas != 0)
+    json::set(spec, "replicas", json::Value(replicas), allocator);
   json::Value& status = json::child(scale, "status", allocator);
-  json::set(status, "replicas", json::Value(at(object, paths.status_replicas).as_int()), allocator);
+  json::set(status, "replicas",
+            json::Value(resources::value_at(object, paths.status_replicas).as_int()), allocator);
   if (!paths.selector.empty()) {
-    const std::string selector = selector_text(at(object, paths.selector));
+    const std::string selector = selector_text(resources::value_at(object, paths.selector));
     if (!selector.empty()) json::set(status, "selector", selector, allocator);
   }
   return Object::from(scale);
@@ -164,16 +161,16 @@ Object scale_of(const resources::ServedResource& resource, const Object& object)
 
 Object scaled(const resources::ServedResource& resource, const Object& object,
               const Object& scale) {
-  if (!scale.kind().empty() && scale.kind() != "Scale") {
-    throw StatusError::bad_request(
-        fmt::format("{0} in version \"{1}\" cannot be handled as a Scale: converting ({1}.{0}) to "
-                    "(autoscaling.Scale): unknown conversion",
-                    scale.kind(), scale.gvk().version));
-  }
   if (scale.name() != object.name()) {
     throw StatusError::bad_request(
         fmt::format("the name of the object ({}) does not match the name on the URL ({})",
                     scale.name(), object.name()));
+  }
+  if (!scale.uid().empty() && scale.uid() != object.uid()) {
+    throw StatusError::conflict(
+        resource.type.group, resource.type.plural + "/scale", object.name(),
+        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                    scale.uid(), object.uid()));
   }
   const std::int64_t replicas = scale["spec"]["replicas"].as_int();
   if (replicas < 0) {

@@ -9,7 +9,9 @@
 #include "apiserver/names.h"
 #include "apiserver/resources/object_meta.h"
 #include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/unset_fields.h"
 #include "lookout/api/time.h"
+#include "lookout/api/validation.h"
 
 namespace lookout::apiserver::endpoints {
 namespace {
@@ -34,6 +36,22 @@ std::int64_t duration_of(api::Value spec) {
           "spec.expirationSeconds"}});
   }
   return seconds;
+}
+
+/// A request names the account that it is for, or none.
+void check_account(const Object& request, const Target& account) {
+  std::vector<api::StatusCause> causes;
+  const auto check = [&](const char* field, std::string_view given, std::string_view expected,
+                         std::string_view what) {
+    if (given.empty() || given == expected) return;
+    causes.push_back(api::validation::invalid(
+        field, given, fmt::format("must match the service account {} if specified", what)));
+  };
+  check("metadata.name", request.name(), account.name, "name");
+  check("metadata.namespace", request.ns(), account.ns, "namespace");
+  if (causes.empty()) return;
+  throw StatusError::invalid("authentication.k8s.io", "TokenRequest", account.name,
+                             std::move(causes));
 }
 
 /// Fills in the object that the token is bound to.
@@ -81,9 +99,18 @@ Awaitable<void> bind(const resources::Store& store, const Target& account, api::
 
 Awaitable<Object> request_token(const resources::Store& store, Target target, Object request,
                                 const auth::Authenticator& authenticator) {
+  check_account(request, target);
   const api::Value spec = request["spec"];
   const std::int64_t duration = duration_of(spec);
   const Object account = co_await store.get(target);
+  if (!request.uid().empty() && request.uid() != account.uid()) {
+    throw StatusError::conflict(
+        "authentication.k8s.io", "TokenRequest", target.name,
+        fmt::format(
+            "the UID in the token request ({}) does not match the UID of the service account "
+            "({})",
+            request.uid(), account.uid()));
+  }
   auth::TokenClaims claims{target.ns, target.name, std::string(account.uid())};
   for (const api::Value audience : spec["audiences"].elements())
     claims.audiences.emplace_back(audience.as_string());
@@ -103,6 +130,7 @@ Awaitable<Object> request_token(const resources::Store& store, Target target, Ob
   const auto micros = [](std::int64_t seconds) {
     return api::Time(std::chrono::duration_cast<api::Time::duration>(Seconds(seconds)));
   };
+  json::set(metadata, "uid", resources::new_uid(), allocator);
   json::set(metadata, "creationTimestamp", api::format_time(micros(claims.issued)), allocator);
   json::Value& shown = json::child(document, "spec", allocator);
   json::set(shown, "expirationSeconds", json::Value(duration), allocator);
@@ -113,6 +141,7 @@ Awaitable<Object> request_token(const resources::Store& store, Target target, Ob
   json::Value& status = json::child(document, "status", allocator);
   json::set(status, "token", authenticator.signer().sign(claims), allocator);
   json::set(status, "expirationTimestamp", api::format_time(micros(claims.expires)), allocator);
+  api::detail::add_unset_fields(document, "authentication.k8s.io/v1", "TokenRequest", allocator);
   co_return Object::from(document);
 }
 

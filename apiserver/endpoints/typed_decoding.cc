@@ -87,14 +87,19 @@ std::optional<std::size_t> bad_base64(std::string_view text) {
   return std::nullopt;
 }
 
+constexpr const char* kNoQuantity =
+    "quantities must match the regular expression "
+    "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+bool is_quantity(Type type) { return type.name().ends_with(".resource.Quantity"); }
+
 /// Follows a body from its beginning to its end.
 class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower> {
  public:
-  explicit Follower(const resources::ServedResource& resource) {
-    const auto& type = resource.type;
+  explicit Follower(const ExpectedKind& expected) {
+    const api::GroupVersionKind& type = expected.type;
     root_.type = Type::of_kind(type.group, type.version, type.kind);
-    if (resource.custom) {
-      root_.schema = resource.schema.body();
+    if (expected.custom) {
+      root_.schema = expected.schema;
       metadata_ = Type::of_kind("", "v1", "Pod")->field("metadata")->type();
     }
   }
@@ -155,7 +160,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
           frame.unknown = true;
         }
       }
-    } else if (frame.place.schema.exists()) {
+    } else if (frame.place.schema.exists() || (metadata_ && frames_.size() == 1)) {
       enter_schema(frame, name);
     }
     if (frame.unknown) problem("unknown field");
@@ -226,13 +231,16 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
 
   void enter_schema(Frame& frame, std::string_view name) {
     const bool at_root = frames_.size() == 1;
-    if (at_root && (name == "apiVersion" || name == "kind")) return;
+    if (at_root && (name == "apiVersion" || name == "kind")) {
+      frame.next.type = metadata_->field("name")->type();  // text
+      return;
+    }
     if (at_root && name == "metadata") {
       frame.next.type = metadata_;
-      fields_ = name;
       return;
     }
     const Value schema = frame.place.schema;
+    if (!schema.exists()) return;
     if (schema["x-kubernetes-embedded-resource"].as_bool() &&
         (name == "apiVersion" || name == "kind" || name == "metadata"))
       return;
@@ -252,35 +260,73 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
       problems_.strict.push_back(fmt::format("{} {}", what, api::detail::quote(path_)));
   }
 
-  void fail(std::string error) {
-    if (!problems_.error) problems_.error = std::move(error);
+  void fail(const std::string& error, const std::string& converter_error) {
+    if (problems_.error) return;
+    problems_.error = error;
+    problems_.converter_error = converter_error;
   }
+  void fail(const std::string& error) { fail(error, error); }
+
+  /// `value` is "array", "number", or "number 1.5" for one that does not fit.
   void mismatch(Type type, std::string_view value) {
+    const std::string name = go_type(type);
+    fail(decoder_error(value, named_type(name)), conversion_error(value, name));
+  }
+  /// Where we are is for the decoder to say; a type that reads its values itself does not know.
+  std::string decoder_error(std::string_view value, std::string_view type) const {
     const Type* owner = nullptr;
     for (auto frame = frames_.rbegin(); frame != frames_.rend() && owner == nullptr; ++frame) {
       if (frame->place.type && frame->place.type->shape() == Shape::kStruct)
         owner = &*frame->place.type;
     }
-    if (owner == nullptr || fields_.empty()) {
-      fail(fmt::format("json: cannot unmarshal {} into Go value of type {}", value, go_type(type)));
-      return;
-    }
-    fail(fmt::format("json: cannot unmarshal {} into Go struct field {}.{} of type {}", value,
-                     owner->short_name(), fields_, go_type(type)));
+    if (owner == nullptr || fields_.empty())
+      return fmt::format("json: cannot unmarshal {} into Go value of type {}", value, type);
+    return fmt::format("json: cannot unmarshal {} into Go struct field {}.{} of type {}", value,
+                       owner->short_name(), fields_, type);
+  }
+  static std::string conversion_error(std::string_view value, const std::string& type) {
+    const std::string_view given = value == "array"               ? "slice"
+                                   : value == "object"            ? "map"
+                                   : value == "number"            ? "int64"
+                                   : value.starts_with("number ") ? "float64"
+                                                                  : value;
+    if (type.starts_with("map[")) return fmt::format("cannot restore map from {}", given);
+    if (type.starts_with("[]")) return fmt::format("cannot restore slice from {}", given);
+    if (type.find('.') != std::string::npos)
+      return fmt::format("cannot restore struct from: {}", given);
+    // (In Go, numbers can be converted to each other, and to text.)
+    if (value.starts_with("number") && type != "bool")
+      return fmt::format("cannot convert {} to {}", given, type);
+    return "unrecognized type: " + type;
+  }
+  /// Go's names for texts, of which the schema knows none: those that every object may have.
+  std::string named_type(const std::string& type) const {
+    const std::string_view fields = fields_;
+    const std::string_view field = fields.substr(fields.rfind('.') + 1);
+    if (field == "uid") return "types.UID";
+    if (field == "propagationPolicy") return "v1.DeletionPropagation";
+    return type;
   }
   /// Types that read their values themselves.
   bool reads_itself(Type type, std::string_view value) {
     if (type.shape() != Shape::kScalar) return false;
+    if (is_quantity(type)) {
+      fail(kNoQuantity);
+      return true;
+    }
+    const auto refuse = [&](std::string_view inner) {
+      fail(decoder_error(value, inner),
+           fmt::format("json: cannot unmarshal {} into Go value of type {}", value, inner));
+      return true;
+    };
     switch (type.scalar()) {
       case Scalar::kAny:
       case Scalar::kObject:
         return true;
       case Scalar::kIntOrString:
-        fail(fmt::format("json: cannot unmarshal {} into Go value of type int32", value));
-        return true;
+        return refuse("int32");
       case Scalar::kDateTime:
-        fail(fmt::format("json: cannot unmarshal {} into Go value of type string", value));
-        return true;
+        return refuse("string");
       default:
         return false;
     }
@@ -295,14 +341,15 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
   void check_number(Type type, std::string_view text) {
     if (type.shape() == Shape::kScalar) {
       const Scalar scalar = type.scalar();
-      if (scalar == Scalar::kDouble || type.name().ends_with(".resource.Quantity")) return;
+      if (scalar == Scalar::kDouble || is_quantity(type)) return;
       const bool small = scalar == Scalar::kInt32 || scalar == Scalar::kIntOrString;
       if (small || scalar == Scalar::kInt64) {
         std::int64_t number = 0;
         const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
         const bool fits = failure == std::errc() && end == text.data() + text.size() &&
                           (!small || std::in_range<std::int32_t>(number));
-        if (!fits) mismatch(type, fmt::format("number {}", text));
+        const std::string value = fmt::format("number {}", text);
+        if (!fits && !reads_itself(type, value)) mismatch(type, value);
         return;
       }
     }
@@ -333,11 +380,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     }
     switch (type.scalar()) {
       case Scalar::kString:
-        if (type.name().ends_with(".resource.Quantity") && !api::Quantity::parse(text)) {
-          fail(
-              "quantities must match the regular expression "
-              "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
-        }
+        if (is_quantity(type) && !api::Quantity::parse(text)) fail(kNoQuantity);
         return;
       case Scalar::kBytes:
         if (const auto at = bad_base64(text))
@@ -376,9 +419,13 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
 
 }  // namespace
 
-DecodingProblems find_decoding_problems(std::string_view json,
-                                        const resources::ServedResource& resource) {
-  Follower follower(resource);
+ExpectedKind::ExpectedKind(const resources::ServedResource& resource)
+    : type(resource.type.gvk()), custom(resource.custom), schema(resource.schema.body()) {}
+
+ExpectedKind::ExpectedKind(api::GroupVersionKind kind) : type(std::move(kind)) {}
+
+DecodingProblems find_decoding_problems(std::string_view json, const ExpectedKind& expected) {
+  Follower follower(expected);
   rapidjson::MemoryStream stream(json.data(), json.size());
   rapidjson::Reader reader;
   reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream,
@@ -386,15 +433,14 @@ DecodingProblems find_decoding_problems(std::string_view json,
   return follower.take();
 }
 
-std::vector<std::string> check_fields(const http::Request& request,
-                                      const resources::ServedResource& resource,
+std::vector<std::string> check_fields(const http::Request& request, const ExpectedKind& expected,
                                       FieldValidation validation) {
   if (sends_protobuf(request)) return {};
-  DecodingProblems problems = find_decoding_problems(request.body, resource);
+  DecodingProblems problems = find_decoding_problems(request.body, expected);
   const auto refuse = [&](const std::string& why) {
     return api::StatusError::bad_request(
-        fmt::format("{0} in version {1} cannot be handled as a {0}: {2}", resource.type.kind,
-                    api::detail::quote(resource.type.version), why));
+        fmt::format("{0} in version {1} cannot be handled as a {0}: {2}", expected.type.kind,
+                    api::detail::quote(expected.type.version), why));
   };
   if (problems.error) throw refuse(*problems.error);
   if (validation == FieldValidation::kIgnore) return {};

@@ -11,18 +11,35 @@
 
 namespace lookout::apiserver::endpoints {
 
+/// The kind that a body is to be of: a resource's, or one that belongs to a subresource, such as
+/// Scale.
+struct ExpectedKind {
+  /// The resource must outlive it.
+  ExpectedKind(const resources::ServedResource& resource);  // NOLINT(google-explicit-constructor)
+  explicit ExpectedKind(api::GroupVersionKind kind);
+
+  api::GroupVersionKind type;
+  /// Another version of the group that has the same fields.
+  std::string older_version;
+  bool custom = false;
+  /// Of a custom resource.
+  api::Value schema;
+};
+
 /// The errors in a body.
 struct DecodingProblems {
-  /// A value that is not of its field's type, in Go's words. Nothing else counts then.
+  /// A value that is not of its field's type, in the words of Go's decoder. Nothing else counts then.
   std::optional<std::string> error;
+  /// The same in the words of the converter that the API server uses for strategic merge patches and
+  /// server-side apply (runtime.DefaultUnstructuredConverter).
+  std::string converter_error;
   /// `unknown field "spec.foo"`, `duplicate field "spec.replicas"`: what a strict decoder refuses.
   std::vector<std::string> strict;
 };
 
-/// Compares a body, which must be valid JSON, with the type of the resource: the built-in one, or
-/// the schema of the custom resource.
-DecodingProblems find_decoding_problems(std::string_view json,
-                                        const resources::ServedResource& resource);
+/// Compares a body, which must be valid JSON, with its type: the built-in one, or the schema of the
+/// custom resource.
+DecodingProblems find_decoding_problems(std::string_view json, const ExpectedKind& expected);
 
 /// fieldValidation: what becomes of what a strict decoder refuses.
 enum class FieldValidation { kIgnore, kWarn, kStrict };
@@ -30,8 +47,7 @@ enum class FieldValidation { kIgnore, kWarn, kStrict };
 /// Throws api::StatusError (400) for a body that does not fit its type, and, if validation is
 /// strict, for fields that are unknown or there twice; warnings about these otherwise. (Bodies in
 /// protobuf have no such fields.)
-std::vector<std::string> check_fields(const http::Request& request,
-                                      const resources::ServedResource& resource,
+std::vector<std::string> check_fields(const http::Request& request, const ExpectedKind& expected,
                                       FieldValidation validation);
 
 /// `strict decoding error: unknown field "a", duplicate field "b"`.

@@ -575,4 +575,39 @@ void validate_init_containers(const Field& containers, const ContainerContext& c
   });
 }
 
+void check_image_padding(const Field& container) {
+  constexpr std::string_view kSpaces = " \t\n\v\f\r";
+  const std::string_view image = container["image"].text();
+  if (!image.empty() && (kSpaces.find(image.front()) != std::string_view::npos ||
+                         kSpaces.find(image.back()) != std::string_view::npos))
+    container["image"].invalid_text("must not have leading or trailing whitespace");
+}
+
+void validate_ephemeral_containers(const Field& containers, const ContainerContext& context) {
+  constexpr const char* kNotAllowed = "cannot be set for an Ephemeral Container";
+  std::set<std::string_view> others;
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const Value container : context.spec[list].elements())
+      others.insert(container["name"].as_string());
+  }
+  std::set<std::string_view> names = others;
+  containers.each([&](const Field& container) {
+    check_common(container, context);
+    check_image_padding(container);
+    if (!names.insert(container["name"].text()).second) container["name"].duplicate();
+    const Field target = container["targetContainerName"];
+    if (!target.empty() && !others.contains(target.text())) target.not_found();
+    for (const char* field :
+         {"ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules",
+          "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"}) {
+      if (!container[field].empty()) container[field].forbidden(kNotAllowed);
+    }
+    container["volumeMounts"].each([&](const Field& mount) {
+      for (const char* field : {"subPath", "subPathExpr"}) {
+        if (!mount[field].empty()) mount[field].forbidden(kNotAllowed);
+      }
+    });
+  });
+}
+
 }  // namespace lookout::apiserver::resources

@@ -210,20 +210,26 @@ bool Field::check_label_selector() const {
   const std::size_t before = causes_->size();
   (*this)["matchLabels"].check_labels();
   (*this)["matchExpressions"].each([](const Field& expression) {
-    const Field values = expression["values"];
-    const std::string_view relation = expression["operator"].text();
-    if (relation == "In" || relation == "NotIn") {
-      values.check_present("must be specified when `operator` is 'In' or 'NotIn'");
-    } else if (relation == "Exists" || relation == "DoesNotExist") {
-      if (!values.empty())
-        values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-    } else {
+    if (!expression.check_requirement_values())
       expression["operator"].invalid_text("not a valid selector operator");
-    }
     expression["key"].check_form(rules::check_qualified_name);
-    values.each([](const Field& value) { value.check_form(rules::check_label_value); });
+    expression["values"].each(
+        [](const Field& value) { value.check_form(rules::check_label_value); });
   });
   return causes_->size() == before;
+}
+
+bool Field::check_requirement_values() const {
+  const Field values = (*this)["values"];
+  const std::string_view relation = (*this)["operator"].text();
+  if (relation == "In" || relation == "NotIn") {
+    values.check_present("must be specified when `operator` is 'In' or 'NotIn'");
+    return true;
+  }
+  if (relation != "Exists" && relation != "DoesNotExist") return false;
+  if (!values.empty())
+    values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+  return true;
 }
 
 bool Field::selects(Value labels) const {

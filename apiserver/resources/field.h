@@ -108,6 +108,8 @@ class Field {
   void check_labels() const;
   void check_annotations() const;
   bool check_label_selector() const;
+  /// The values of a selector's requirement, as its operator wants them. False if it is none.
+  bool check_requirement_values() const;
   /// Whether the selector selects by these labels. Nothing is selected without one; one that is not
   /// valid (which is said elsewhere) selects everything.
   bool selects(api::Value labels) const;

@@ -36,6 +36,8 @@ struct ContainerContext {
 };
 void validate_containers(const Field& containers, const ContainerContext& context);
 void validate_init_containers(const Field& containers, const ContainerContext& context);
+void validate_ephemeral_containers(const Field& containers, const ContainerContext& context);
+void check_image_padding(const Field& container);
 void check_pull_policy(const Field& policy);
 /// metadata.name and the like, one of `fields`.
 void check_field_reference(const Field& reference, Field::Words fields);

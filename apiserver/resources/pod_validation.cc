@@ -267,16 +267,6 @@ void check_host_network(const Field& spec, bool is_pod) {
   });
 }
 
-void check_image_padding(const Field& containers) {
-  constexpr std::string_view kSpaces = " \t\n\v\f\r";
-  containers.each([&](const Field& container) {
-    const std::string_view image = container["image"].text();
-    if (!image.empty() && (kSpaces.find(image.front()) != std::string_view::npos ||
-                           kSpaces.find(image.back()) != std::string_view::npos))
-      container["image"].invalid_text("must not have leading or trailing whitespace");
-  });
-}
-
 /// Errors of names are reported at the scheduling gate.
 void check_gates(const Field& gates) {
   std::set<std::string_view> names;
@@ -430,6 +420,7 @@ void validate_pod_spec(const Field& spec, const PodContext& context) {
   const ContainerContext containers{context, volumes, *spec};
   validate_containers(spec["containers"], containers);
   validate_init_containers(spec["initContainers"], containers);
+  validate_ephemeral_containers(spec["ephemeralContainers"], containers);
   check_resources(spec["resources"], true);
   check_host_network(spec, context.is_pod);
   spec["restartPolicy"].check_required_word({"Always", "OnFailure", "Never"});
@@ -466,6 +457,8 @@ void validate_pod_template(const Field& pod, Value claims) {
   pod["metadata"]["labels"].named(pod.path() + ".labels").check_labels();
   pod["metadata"]["annotations"].named(pod.path() + ".annotations").check_annotations();
   validate_pod_spec(pod["spec"], {.claims = claims});
+  const Field ephemeral = pod["spec"]["ephemeralContainers"];
+  if (!ephemeral.empty()) ephemeral.forbidden("ephemeral containers not allowed in pod template");
 }
 
 void validate_pod(const Object& pod, Causes& causes) {
@@ -479,8 +472,8 @@ void validate_pod(const Object& pod, Causes& causes) {
       });
     });
   }
-  check_image_padding(spec["containers"]);
-  check_image_padding(spec["initContainers"]);
+  spec["containers"].each(check_image_padding);
+  spec["initContainers"].each(check_image_padding);
 }
 
 void validate_new_pod(const Object& pod, Causes& causes) {
@@ -498,7 +491,7 @@ void validate_pod_update(const Object& pod, const Object& old, Causes& causes) {
     if ((*spec[list]).size() != before[list].size())
       return spec[list].forbidden("pod updates may not add or remove containers");
     spec[list].each([](const Field& container) { container["image"].check_present(); });
-    check_image_padding(spec[list]);
+    spec[list].each(check_image_padding);
   }
   if (!check_new_deadline(spec["activeDeadlineSeconds"], before["activeDeadlineSeconds"])) return;
   if (keeps_tolerations(before["tolerations"], *spec["tolerations"])) {

@@ -53,7 +53,7 @@ void protect(Value& object, std::string_view finalizer, Allocator& allocator) {
   add_finalizer(json::child(object, "metadata", allocator), finalizer, allocator);
 }
 
-bool has_resources(Value& container) {
+bool has_resources(const Value& container) {
   const Value* resources = json::find(container, "resources");
   if (resources == nullptr || !resources->IsObject()) return false;
   for (const char* kind : {"requests", "limits"}) {
@@ -64,7 +64,7 @@ bool has_resources(Value& container) {
 }
 
 /// Whether the limits of a container cover CPU and memory and its requests are no other.
-bool is_guaranteed(Value& container) {
+bool is_guaranteed(const Value& container) {
   const Value* resources = json::find(container, "resources");
   const Value* limits = resources == nullptr ? nullptr : json::find(*resources, "limits");
   if (limits == nullptr) return false;
@@ -76,19 +76,6 @@ bool is_guaranteed(Value& container) {
     if (request != nullptr && *request != *limit) return false;
   }
   return true;
-}
-
-/// The class that decides who is evicted first.
-std::string_view quality_of_service(Value& spec) {
-  bool guaranteed = true;
-  bool best_effort = true;
-  const auto look = [&](Value& container) {
-    if (has_resources(container)) best_effort = false;
-    if (!is_guaranteed(container)) guaranteed = false;
-  };
-  json::for_each(spec, "containers", look);
-  json::for_each(spec, "initContainers", look);
-  return best_effort ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
 }
 
 /// The version that objects are stored in.
@@ -148,6 +135,20 @@ void unite_sources(Value& spec, Allocator& allocator) {
 }
 
 }  // namespace
+
+std::string_view quality_of_service(const Value& spec) {
+  // What is said of the whole pod counts more.
+  if (has_resources(spec)) return is_guaranteed(spec) ? "Guaranteed" : "Burstable";
+  bool guaranteed = true;
+  bool best_effort = true;
+  for (const char* list : {"containers", "initContainers"}) {
+    json::for_each(spec, list, [&](const Value& container) {
+      if (has_resources(container)) best_effort = false;
+      if (!is_guaranteed(container)) guaranteed = false;
+    });
+  }
+  return best_effort ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
+}
 
 void prepare_pod(Value& pod, Allocator& allocator) {
   Value& status = json::child(pod, "status", allocator);

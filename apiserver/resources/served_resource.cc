@@ -127,6 +127,12 @@ std::string deprecation_of(std::string_view plural) {
 
 }  // namespace
 
+api::Value value_at(const api::Object& object, const std::vector<std::string>& path) {
+  api::Value value = object.body();
+  for (const std::string& name : path) value = value[name];
+  return value;
+}
+
 std::string_view place_of(const api::ResourceInfo& info) {
   const auto place = std::find_if(kPlaces.begin(), kPlaces.end(), [&](const Place& p) {
     return p.group == info.group && p.plural == info.plural;

@@ -32,6 +32,9 @@ struct ScalePaths {
   std::vector<std::string> selector;
 };
 
+/// What an object has at a path.
+api::Value value_at(const api::Object& object, const std::vector<std::string>& path);
+
 struct Subresource {
   std::string name;
   /// The kind of the answer, which may be of another group.

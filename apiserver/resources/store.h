@@ -48,9 +48,12 @@ struct Target {
 
 /// Which part of an object a request may change.
 enum class Part {
-  kMain,    ///< everything but the status
-  kStatus,  ///< the status, and some metadata
-  kWhole    ///< everything
+  kMain,                 ///< everything but the status
+  kStatus,               ///< the status, and some metadata
+  kFinalizers,           ///< of a namespace: everything but the status
+  kEphemeralContainers,  ///< of a pod
+  kResources,            ///< of a pod: its processors and memory
+  kWhole                 ///< everything
 };
 
 /// The treatment of an object's dependents.

@@ -65,8 +65,6 @@ struct Strategy {
   void (*validate_new)(const api::Object& object, Causes& causes) = nullptr;
   void (*validate_update)(const api::Object& object, const api::Object& old,
                           Causes& causes) = nullptr;
-  /// Validates what only a subresource changes, such as a namespace's finalizers.
-  void (*validate_whole)(const api::Object& object, Causes& causes) = nullptr;
   /// Validates a changed status.
   void (*validate_status)(const api::Object& object, Causes& causes) = nullptr;
 };

@@ -16,6 +16,7 @@
 
 #include "apiserver/resources/patterns.h"
 #include "lookout/api/detail/go_text.h"
+#include "lookout/api/detail/go_values.h"
 #include "lookout/api/time.h"
 #include "lookout/api/validation.h"
 #include "lookout/base/base64.h"
@@ -153,7 +154,9 @@ bool has_format(std::string_view text, std::string_view format, Patterns& patter
 
 class Validator {
  public:
-  Validator(Causes& causes, Patterns& patterns) : causes_(causes), patterns_(patterns) {}
+  /// `base` is the path of what is validated: messages name values from there.
+  Validator(Causes& causes, Patterns& patterns, std::string base = "")
+      : causes_(causes), patterns_(patterns), base_(std::move(base)) {}
 
   /// A default may repeat elements of a list that is a set or a map: only objects may not.
   void allow_repetition() { may_repeat_ = true; }
@@ -180,11 +183,15 @@ class Validator {
 
  private:
   static std::string here(const std::string& path) { return path.empty() ? "<nil>" : path; }
+  std::string below_base(const std::string& path) const {
+    if (base_.empty()) return path;
+    return path.size() == base_.size() ? "" : path.substr(base_.size() + 1);
+  }
 
   /// The errors of a value under a schema.
   Causes find_causes(Value value, Value schema, const std::string& path, bool is_object) const {
     Causes causes;
-    Validator(causes, patterns_).check(value, schema, path, is_object);
+    Validator(causes, patterns_, base_).check(value, schema, path, is_object);
     return causes;
   }
 
@@ -265,7 +272,7 @@ class Validator {
     if (format.empty() || has_format(text, format, patterns_)) return;
     causes_.push_back({"FieldValueTypeInvalid",
                        fmt::format("Invalid value: {0}: {1} in body must be of type {2}: {0}",
-                                   api::detail::quote(text), path, format),
+                                   api::detail::quote(text), below_base(path), format),
                        here(path)});
   }
 
@@ -273,15 +280,16 @@ class Validator {
     const std::string actual = api::detail::quote(type_of(value));
     causes_.push_back({"FieldValueTypeInvalid",
                        fmt::format("Invalid value: {0}: {1} in body must be of type {2}: {0}",
-                                   actual, path, wanted),
+                                   actual, below_base(path), wanted),
                        here(path)});
   }
 
   /// An invalid value as Kubernetes shows it.
   void refuse(Value value, const std::string& path, const std::string& why) {
-    causes_.push_back({"FieldValueInvalid",
-                       fmt::format("Invalid value: {}: {} in body {}", value.to_json(), path, why),
-                       here(path)});
+    causes_.push_back(
+        {"FieldValueInvalid",
+         fmt::format("Invalid value: {}: {} in body {}", value.to_json(), below_base(path), why),
+         here(path)});
   }
 
   void check_enumeration(Value value, Value schema, const std::string& path) {
@@ -332,7 +340,8 @@ class Validator {
     const auto size = static_cast<std::int64_t>(value.size());
     if (const auto least = schema["minItems"].to_int(); least && size < *least) {
       causes_.push_back(rules::invalid(
-          here(path), size, fmt::format("{} in body should have at least {} items", path, *least)));
+          here(path), size,
+          fmt::format("{} in body should have at least {} items", below_base(path), *least)));
     }
     if (const auto most = schema["maxItems"].to_int(); most && size > *most)
       too_many(size, *most, path);
@@ -356,7 +365,8 @@ class Validator {
     if (const auto most = schema["maxLength"].to_int(); most && length > *most)
       causes_.push_back(rules::too_long(here(path), static_cast<int>(*most)));
     const auto refuse_text = [&](const std::string& why) {
-      causes_.push_back(rules::invalid(here(path), text, fmt::format("{} in body {}", path, why)));
+      causes_.push_back(
+          rules::invalid(here(path), text, fmt::format("{} in body {}", below_base(path), why)));
     };
     if (const auto least = schema["minLength"].to_int(); least && length < *least)
       refuse_text(fmt::format("should be at least {} chars long", *least));
@@ -410,8 +420,21 @@ class Validator {
 
   Causes& causes_;
   Patterns& patterns_;
+  const std::string base_;
   bool may_repeat_ = false;
 };
+
+constexpr std::int64_t kMostReplicas = std::numeric_limits<std::int32_t>::max();
+
+/// In the words of k8s.io/apimachinery's unstructured.NestedInt64.
+std::string not_of_type(std::string_view path, Value value, std::string_view type) {
+  json::Document document;
+  const std::string text = value.to_json();
+  document.Parse(text.data(), text.size());
+  return fmt::format("{} accessor error: {} is of the type {}, expected {}", path,
+                     api::detail::print_value(document),
+                     api::detail::go_type_name(api::detail::go_type(document)), type);
+}
 
 }  // namespace
 
@@ -425,6 +448,39 @@ void set_schema_defaults(json::Value& object, Value schema, Allocator& allocator
 void validate_schema(const Object& object, Value schema, Causes& causes) {
   Patterns patterns;
   Validator(causes, patterns).check(object.body(), schema, "", true);
+}
+
+void validate_status(const Object& object, Value schema, Causes& causes) {
+  const Value status = object["status"];
+  const Value wanted = schema["properties"]["status"];
+  if (!status.exists() || !wanted.exists()) return;
+  Patterns patterns;
+  Validator(causes, patterns, "status").check(status, wanted, "status", false);
+}
+
+void validate_scale(const Object& object, const ScalePaths& paths, bool spec, Causes& causes) {
+  const auto check_replicas = [&](const std::vector<std::string>& path) {
+    const Value value = value_at(object, path);
+    if (!value.exists() || value.is_null()) return;
+    const std::string name = fmt::format(".{}", fmt::join(path, "."));
+    const auto replicas = value.to_int();
+    if (!replicas) {
+      causes.push_back(api::validation::invalid(name, 0, not_of_type(name, value, "int64")));
+    } else if (*replicas < 0) {
+      causes.push_back(
+          api::validation::invalid(name, *replicas, "should be a non-negative integer"));
+    } else if (*replicas > kMostReplicas) {
+      causes.push_back(api::validation::invalid(
+          name, *replicas, fmt::format("should be less than or equal to {}", kMostReplicas)));
+    }
+  };
+  if (spec) check_replicas(paths.spec_replicas);
+  check_replicas(paths.status_replicas);
+  if (paths.selector.empty()) return;
+  const Value selector = value_at(object, paths.selector);
+  if (!selector.exists() || selector.is_null() || selector.is_string()) return;
+  const std::string name = fmt::format(".{}", fmt::join(paths.selector, "."));
+  causes.push_back(api::validation::invalid(name, "", not_of_type(name, selector, "string")));
 }
 
 void validate_default(Value value, Value schema, Causes& causes) {

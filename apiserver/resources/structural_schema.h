@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apiserver/json.h"
+#include "apiserver/resources/served_resource.h"
 #include "apiserver/resources/strategy.h"
 #include "lookout/api/object.h"
 
@@ -18,6 +19,13 @@ void set_schema_defaults(json::Value& object, api::Value schema, json::Allocator
 /// patterns, formats, combinations such as oneOf, and what the list types say, with the API
 /// server's messages. (Rules in CEL are not looked at.)
 void validate_schema(const api::Object& object, api::Value schema, Causes& causes);
+
+/// The same for the status alone.
+void validate_status(const api::Object& object, api::Value schema, Causes& causes);
+
+/// Compares the numbers in the fields of the scale subresource with their bounds. `spec`: also those
+/// of the specification.
+void validate_scale(const api::Object& object, const ScalePaths& paths, bool spec, Causes& causes);
 
 /// The same for a default, which is a part of an object.
 void prune_default(json::Value& value, api::Value schema);

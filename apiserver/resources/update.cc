@@ -11,6 +11,7 @@
 #include "apiserver/quota/namespace_limits.h"
 #include "apiserver/resources/admission.h"
 #include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/part_rules.h"
 #include "apiserver/resources/service_allocator.h"
 #include "apiserver/resources/structural_schema.h"
 #include "apiserver/resources/write_steps.h"
@@ -158,6 +159,8 @@ class Store::ChangeOfObject {
     if (part_ != Part::kStatus && strategy.set_defaults != nullptr)
       strategy.set_defaults(document, allocator);
     complete(resource_, document, allocator);
+    if (const PartRules* rules = part_rules(part_); rules != nullptr)
+      rules->keep_rest(document, before, allocator);
     if (target_.fields != nullptr) target_.fields->update(document, &before, allocator);
     if (part_ == Part::kMain && strategy.prepare_for_update != nullptr)
       strategy.prepare_for_update(document, before, allocator);
@@ -199,7 +202,13 @@ class Store::ChangeOfObject {
       append(details);
       validate_finalizer_names(resource_, object, causes);
     }
-    if (resource_.schema) validate_schema(object, resource_.schema.body(), causes);
+    if (resource_.schema) {
+      // (What was valid before its definition changed must not keep anybody from writing a status.)
+      const auto rule = part_ == Part::kStatus ? validate_status : validate_schema;
+      rule(object, resource_.schema.body(), causes);
+    }
+    if (resource_.custom && resource_.scale)
+      validate_scale(object, *resource_.scale, part_ != Part::kStatus, causes);
     if (part_ == Part::kMain) {
       const auto validate_change = [&] {
         if (strategy.validate_update != nullptr)
@@ -212,8 +221,9 @@ class Store::ChangeOfObject {
       }
       if (strategy.validate != nullptr) strategy.validate(stored, causes);
       if (!strategy.validates_change_first) validate_change();
-    } else if (part_ == Part::kWhole && strategy.validate_whole != nullptr) {
-      strategy.validate_whole(stored, causes);
+    } else if (const PartRules* rules = part_rules(part_); rules != nullptr) {
+      if (strategy.validate != nullptr) strategy.validate(stored, causes);
+      rules->validate_change(stored, present_stored, causes);
     } else if (part_ == Part::kStatus && strategy.validate_status != nullptr) {
       strategy.validate_status(stored, causes);
     }

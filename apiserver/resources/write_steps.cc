@@ -121,11 +121,21 @@ Document decoded_document(const Target& target, const Object& object, bool is_ne
 Document typed_document(const ServedResource& resource, const Object& object) {
   Document document = object.to_document();
   Allocator& allocator = document.GetAllocator();
-  if (!resource.custom) {
+  if (resource.custom) {
+    if (Value* metadata = json::find(document, "metadata")) strip_nulls(*metadata);
+  } else {
     strip_nulls(document);
     if (const auto type = type_of(resource)) write_values(document, *type, allocator);
   }
   set_type(document, resource, allocator);
+  return document;
+}
+
+Document typed_document(const api::GroupVersionKind& kind, const Object& object) {
+  Document document = object.to_document();
+  strip_nulls(document);
+  if (const auto type = api::detail::Type::of_kind(kind.group, kind.version, kind.kind))
+    write_values(document, *type, document.GetAllocator());
   return document;
 }
 

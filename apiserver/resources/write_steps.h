@@ -18,6 +18,9 @@ inline constexpr int kWriteAttempts = 8;
 /// The mutable form of an object of this resource, decoded into Go's types.
 Document typed_document(const ServedResource& resource, const Object& object);
 
+/// The same for the body of a subresource, which is of a built-in kind.
+Document typed_document(const api::GroupVersionKind& kind, const Object& object);
+
 /// Built-in kinds that have a spec and a status always show them, even if they are empty, because in
 /// Go they are not pointers.
 void add_parts(const ServedResource& resource, Document& document, Allocator& allocator);

@@ -350,6 +350,39 @@ TEST_F(CustomResources, CanBeScaled) {
             404);
 }
 
+TEST_F(CustomResources, HaveNumbersOfReplicas) {
+  const auto message = [&](const std::string& spec) {
+    return status_of([&] { in(kTabs).create(tab("a", spec)); }).message;
+  };
+  const std::string begin = "CronTab.stable.example.com \"a\" is invalid: .spec.replicas: ";
+  EXPECT_EQ(message(R"("replicas":-1)"),
+            begin + "Invalid value: -1: should be a non-negative integer");
+  EXPECT_EQ(message(R"("replicas":3000000000)"),
+            begin + "Invalid value: 3000000000: should be less than or equal to 2147483647");
+  EXPECT_EQ(message(R"("replicas":"x")"),
+            begin +
+                "Invalid value: 0: .spec.replicas accessor error: x is of the type string, "
+                "expected int64");
+}
+
+/// What was valid before the definition changed must not keep a controller from writing a status.
+TEST_F(CustomResources, HaveAStatusThatDoesNotDependOnTheirSpec) {
+  in(kTabs).create(tab("a", R"("color":"red")"));
+  all(kDefinitions)
+      .patch("crontabs.stable.example.com", rest::PatchType::kJson,
+             R"([{"op":"replace","path":"/spec/versions/1/schema/openAPIV3Schema/properties/spec/)"
+             R"(properties/color/type","value":"integer"}])");
+  const std::string path = "/apis/stable.example.com/v1/namespaces/default/crontabs/a";
+  const auto patch = [&](const std::string& where, const char* body) {
+    return http(server_.port(), "PATCH", where, body,
+                {{"Content-Type", "application/merge-patch+json"}})
+        .code;
+  };
+  EXPECT_EQ(patch(path, R"({"spec":{"x":1}})"), 422);
+  EXPECT_EQ(patch(path + "/status", R"({"status":{"replicas":2}})"), 200);
+  EXPECT_EQ(patch(path + "/status", R"({"status":{"replicas":-2}})"), 422);
+}
+
 TEST_F(CustomResources, KnowJsonAndMergePatchesOnly) {
   in(kTabs).create(tab("a"));
   const Object patched = in(kTabs).patch("a", rest::PatchType::kMerge, R"({"spec":{"x":[1]}})");

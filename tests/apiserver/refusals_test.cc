@@ -8,6 +8,7 @@
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/files.h"
+#include "tests/support/held.h"
 
 namespace lookout::apiserver {
 namespace {
@@ -54,6 +55,37 @@ TEST_F(Refusals, AreThoseOfARealServer) {
     }
   }
   EXPECT_GT(compared, 500u);
+}
+
+class RefusedBodies : public ClientTest {};
+
+/// Bodies for subresources, reviews and deletions, and patches, that do not fit their types, and
+/// changes that a subresource does not make. A case without a message repeats the object.
+TEST_F(RefusedBodies, AreThoseOfARealServer) {
+  const Object recorded = Object::parse(
+      lookout::test::read_file(lookout::test::testdata("kube-1.36/refused_bodies.json")));
+  for (const api::Value setup : recorded["objects"].elements()) {
+    const HttpAnswer made = http(server_.port(), "POST", std::string(setup["path"].as_string()),
+                                 setup["object"].to_json(), {{"Content-Type", "application/json"}});
+    EXPECT_EQ(made.code, 201) << made.body;
+  }
+  std::size_t compared = 0;
+  for (const api::Value one : recorded["requests"].elements()) {
+    SCOPED_TRACE(one.to_json());
+    const api::Value type = one["type"];
+    const HttpAnswer answer = http(
+        server_.port(), std::string(one["method"].as_string()),
+        std::string(one["path"].as_string()), std::string(one["body"].as_string()),
+        {{"Content-Type", std::string(type.exists() ? type.as_string() : "application/json")}});
+    EXPECT_EQ(answer.code, one["code"].as_int()) << answer.body;
+    const api::Value message = one["message"];
+    if (message.exists()) {
+      EXPECT_EQ(lookout::test::held(Object::parse(answer.body))["message"].as_string(),
+                message.as_string());
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, 900u);
 }
 
 }  // namespace

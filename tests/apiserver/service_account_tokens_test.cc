@@ -257,6 +257,17 @@ TEST_F(ServiceAccountTokens, AreForTheirAudience) {
   EXPECT_FALSE(lookout::test::held(review("others"))["status"]["authenticated"].as_bool());
 }
 
+TEST_F(ServiceAccountTokens, AreOfAccountsThatAreThere) {
+  const auto post = [&](const char* account, const char* body) {
+    return http(server_.port(), "POST",
+                fmt::format("/api/v1/namespaces/default/serviceaccounts/{}/token", account), body)
+        .code;
+  };
+  EXPECT_EQ(post("nobody", "{}"), 404);
+  EXPECT_EQ(post("cart", R"({"kind":"Pod","apiVersion":"v1"})"), 400);
+  EXPECT_EQ(post("cart", "{}"), 201);
+}
+
 TEST_F(ServiceAccountTokens, LastAtLeastTenMinutes) {
   const api::Status status = status_of([&] { request(R"("expirationSeconds":599)"); });
   EXPECT_EQ(status.code, 422);

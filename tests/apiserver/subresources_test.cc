@@ -103,6 +103,64 @@ TEST_F(Subresources, ScaleShowsAndSetsTheReplicas) {
             422);
 }
 
+TEST_F(Subresources, EphemeralContainersAreAddedToAPod) {
+  pods().create(pod("p"));
+  const std::string path = "/api/v1/namespaces/default/pods/p/ephemeralcontainers";
+  const std::string merge = "application/merge-patch+json";
+  const auto added = call("PATCH", path,
+                          R"({"metadata":{"labels":{"a":"b"}},"status":{"phase":"Running"},)"
+                          R"("spec":{"activeDeadlineSeconds":5,)"
+                          R"("ephemeralContainers":[{"name":"debug","image":"busybox"}]}})",
+                          merge);
+  EXPECT_EQ(added.code, 200) << added.body;
+  const Object changed = pods().get("p");
+  EXPECT_EQ(changed["spec"]["ephemeralContainers"][0]["name"].as_string(), "debug");
+  EXPECT_EQ(changed["metadata"]["generation"].as_int(), 2);
+  // And nothing else.
+  EXPECT_FALSE(changed["metadata"]["labels"].exists());
+  EXPECT_FALSE(changed["spec"]["activeDeadlineSeconds"].exists());
+  EXPECT_EQ(changed["status"]["phase"].as_string(), "Pending");
+  const auto message = [&](const char* containers) {
+    const auto answer = call("PATCH", path, containers, merge);
+    EXPECT_EQ(answer.code, 422);
+    return std::string(lookout::test::held(Object::parse(answer.body))["message"].as_string());
+  };
+  const std::string begin =
+      "Pod \"p\" is invalid: spec.ephemeralContainers: Forbidden: existing ephemeral containers "
+      "\"debug\" may not be ";
+  EXPECT_EQ(message(R"({"spec":{"ephemeralContainers":null}})"), begin + "removed\n");
+  EXPECT_EQ(message(R"({"spec":{"ephemeralContainers":[{"name":"debug","image":"other"}]}})"),
+            begin + "changed\n");
+}
+
+TEST_F(Subresources, AResizeChangesProcessorsAndMemory) {
+  pods().create(
+      json(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"main","image":"nginx:1",)"
+           R"("resources":{"requests":{"cpu":"1"}}}]}})"));
+  const auto resized = call("PATCH", "/api/v1/namespaces/default/pods/p/resize",
+                            R"({"metadata":{"labels":{"a":"b"}},"spec":{"containers":[)"
+                            R"({"name":"main","image":"other","resources":{"requests":)"
+                            R"({"cpu":"2"}}}]}})",
+                            "application/strategic-merge-patch+json");
+  EXPECT_EQ(resized.code, 200) << resized.body;
+  const Object changed = pods().get("p");
+  const api::Value container = changed["spec"]["containers"][0];
+  EXPECT_EQ(container["resources"]["requests"].to_json(), R"({"cpu":"2"})");
+  EXPECT_EQ(container["image"].as_string(), "nginx:1");
+  EXPECT_FALSE(changed["metadata"]["labels"].exists());
+  EXPECT_EQ(changed["metadata"]["generation"].as_int(), 2);
+}
+
+TEST_F(Subresources, FinalizersOfANamespaceChangeWithoutItsStatus) {
+  all(kNamespaces).create(json(R"({"metadata":{"name":"n"}})"));
+  const auto answer = call("PUT", "/api/v1/namespaces/n/finalize",
+                           R"({"metadata":{"name":"n"},"spec":{"finalizers":["example.com/a"]}})");
+  EXPECT_EQ(answer.code, 200) << answer.body;
+  const Object changed = all(kNamespaces).get("n");
+  EXPECT_EQ(changed["spec"]["finalizers"].to_json(), R"(["example.com/a"])");
+  EXPECT_EQ(changed["status"]["phase"].as_string(), "Active");
+}
+
 TEST_F(Subresources, ABindingPutsAPodOnANode) {
   pods().create(pod("p"));
   const std::string path = "/api/v1/namespaces/default/pods/p/binding";

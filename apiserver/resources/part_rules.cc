@@ -1,0 +1,269 @@
+#include "apiserver/resources/part_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "apiserver/resources/field.h"
+#include "apiserver/resources/strategies.h"
+#include "lookout/api/detail/go_text.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+using api::Object;
+using json::Allocator;
+using json::Value;
+
+/// As Kubernetes names the object itself.
+constexpr const char* kWhole = "[]";
+constexpr const char* kContainerLists[] = {"containers", "initContainers"};
+
+/// Takes over all of the old pod but its managedFields and this field of the specification.
+void keep_pod(Value& pod, const Value& old, const char* field, Allocator& allocator) {
+  for (const char* kept :
+       {"labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp"})
+    json::take(json::child(pod, "metadata", allocator), *json::find(old, "metadata"), kept,
+               allocator);
+  json::take(pod, old, "status", allocator);
+  const Value wanted = std::move(json::child(pod, "spec", allocator));
+  json::take(pod, old, "spec", allocator);
+  json::take(json::child(pod, "spec", allocator), wanted, field, allocator);
+}
+
+void keep_status(Value& ns, const Value& old, Allocator& allocator) {
+  json::take(ns, old, "status", allocator);
+}
+
+void validate_finalizers(const Object& ns, const Object& /*old*/, Causes& causes) {
+  validate_finalized_namespace(ns, causes);
+}
+
+// --- ephemeral containers
+
+void keep_all_but_ephemeral_containers(Value& pod, const Value& old, Allocator& allocator) {
+  keep_pod(pod, old, "ephemeralContainers", allocator);
+}
+
+bool is_static(const Object& pod) {
+  return pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].exists();
+}
+
+/// They may be added, and nothing else (ValidatePodEphemeralContainersUpdate).
+void validate_ephemeral_containers_change(const Object& pod, const Object& old, Causes& causes) {
+  if (is_static(old)) {
+    causes.clear();
+    return Field({}, kWhole, causes).forbidden("static pods do not support ephemeral containers");
+  }
+  const Field now(pod["spec"]["ephemeralContainers"], "spec.ephemeralContainers", causes);
+  for (const api::Value before : old["spec"]["ephemeralContainers"].elements()) {
+    const auto elements = (*now).elements();
+    const auto kept = std::find_if(elements.begin(), elements.end(), [&](api::Value container) {
+      return container["name"] == before["name"];
+    });
+    const std::string name = api::detail::quote(before["name"].as_string());
+    if (kept == elements.end()) {
+      now.forbidden(fmt::format("existing ephemeral containers {} may not be removed\n", name));
+    } else if (*kept != before) {
+      // (A comparison in Go's syntax follows there.)
+      now.forbidden(fmt::format("existing ephemeral containers {} may not be changed\n", name));
+    }
+  }
+}
+
+// --- resources
+
+/// True if both lists have containers with the same names in the same order.
+bool has_same_names(const Value& now, const Value& before) {
+  const auto same = [](const Value& a, const Value& b) {
+    return json::text(a, "name") == json::text(b, "name");
+  };
+  return now.Size() == before.Size() && std::equal(now.Begin(), now.End(), before.Begin(), same);
+}
+
+/// Of a pod whose containers have other names nothing is undone: it is refused later.
+void keep_all_but_resources(Value& pod, const Value& old, Allocator& allocator) {
+  Value& spec = json::child(pod, "spec", allocator);
+  const Value* const old_spec = json::find(old, "spec");
+  if (old_spec == nullptr) return;
+  const Value none(rapidjson::kArrayType);
+  const auto list_of = [&](const Value& of, const char* name) -> const Value& {
+    const Value* list = json::find(of, name);
+    return list != nullptr && list->IsArray() ? *list : none;
+  };
+  for (const char* name : kContainerLists) {
+    if (list_of(spec, name).Size() != list_of(*old_spec, name).Size()) return;
+  }
+  const Value wanted = json::deep_copy(spec, allocator);
+  keep_pod(pod, old, "resources", allocator);
+  Value& kept = json::child(pod, "spec", allocator);
+  for (const char* name : kContainerLists) {
+    const Value& containers = list_of(wanted, name);
+    if (!has_same_names(containers, list_of(*old_spec, name))) {
+      json::take(kept, wanted, name, allocator);
+      continue;
+    }
+    auto next = containers.Begin();
+    json::for_each(kept, name, [&](Value& container) {
+      json::take(container, *next, "resources", allocator);
+      json::take(container, *next, "resizePolicy", allocator);
+      ++next;
+    });
+  }
+}
+
+/// What a resize may not change: everything but processors and memory.
+Value fixed_part(const Value& container, Allocator& allocator) {
+  Value fixed = json::deep_copy(container, allocator);
+  Value* resources = json::find(fixed, "resources");
+  if (resources == nullptr || !resources->IsObject()) return fixed;
+  for (const char* name : {"limits", "requests"}) {
+    Value* amounts = json::find(*resources, name);
+    if (amounts == nullptr) continue;
+    json::erase(*amounts, "cpu");
+    json::erase(*amounts, "memory");
+    if (amounts->IsObject() && amounts->ObjectEmpty()) json::erase(*resources, name);
+  }
+  if (resources->ObjectEmpty()) json::erase(fixed, "resources");
+  return fixed;
+}
+
+bool is_without_one_of(api::Value now, api::Value before) {
+  for (const auto& [name, amount] : before.members()) {
+    if (!now[name].exists()) return true;
+  }
+  return false;
+}
+
+void check_nothing_removed(const Field& resources, api::Value before, const std::string& what) {
+  for (const char* name : {"requests", "limits"}) {
+    if (is_without_one_of(*resources[name], before[name]))
+      resources[name].forbidden(fmt::format("{} {} cannot be removed", what, name));
+  }
+}
+
+/// False if the containers are not those of before.
+bool check_same_containers(const Field& spec, api::Value before) {
+  const std::size_t errors = spec.causes().size();
+  for (const std::string list : kContainerLists) {
+    const Field containers = spec[list];
+    if ((*containers).size() != before[list].size()) {
+      containers.forbidden(list + " may not be added or removed on resize");
+      continue;
+    }
+    std::size_t index = 0;
+    containers.each([&](const Field& container) {
+      if (!container["name"].is(before[list][index++]["name"]))
+        container["name"].forbidden(list + " may not be renamed or reordered on resize");
+    });
+  }
+  return spec.causes().size() == errors;
+}
+
+/// A node that runs containers and says nothing about their resources cannot change them.
+bool can_resize(const Object& pod) {
+  for (const api::Value container : pod["status"]["containerStatuses"].elements()) {
+    if (container["state"]["running"].exists()) return container["resources"].exists();
+  }
+  return true;
+}
+
+/// Processors and memory may change, and nothing else (ValidatePodResize).
+void validate_resize(const Object& pod, const Object& old, Causes& causes) {
+  const Field whole({}, kWhole, causes);
+  if (is_static(old)) {
+    causes.clear();
+    return whole.forbidden("static pods cannot be resized");
+  }
+  if (old["spec"]["os"]["name"].as_string() == "windows") {
+    causes.clear();
+    return whole.forbidden("windows pods cannot be resized");
+  }
+  const Field spec(pod["spec"], "spec", causes);
+  const api::Value before = old["spec"];
+  json::Document now = pod.to_document();
+  const json::Document then = old.to_document();
+  Allocator& allocator = now.GetAllocator();
+  const Value& now_spec = *json::find(now, "spec");
+  const Value& then_spec = *json::find(then, "spec");
+  const std::string_view quality = old["status"]["qosClass"].as_string();
+  if (quality_of_service(now_spec) != (quality.empty() ? quality_of_service(then_spec) : quality)) {
+    Field(pod["status"]["qosClass"], spec.path(), causes)
+        .invalid_text("Pod QOS Class may not change as a result of resizing");
+  }
+  if (!can_resize(old)) spec.forbidden("Pod running on node without support for resize");
+  if (before["resources"].exists() && !spec["resources"].exists()) {
+    spec["resources"].forbidden("pod-level resources cannot be removed");
+  } else {
+    check_nothing_removed(spec["resources"], before["resources"], "pod-level resource");
+    const auto of_pod = [&](const Value& of) {
+      Value only(rapidjson::kObjectType);
+      json::take(only, of, "resources", allocator);
+      return fixed_part(only, allocator);
+    };
+    if (of_pod(now_spec) != of_pod(then_spec))
+      spec.forbidden("only cpu and memory resources are mutable at pod-level");
+  }
+  if (!old["status"]["nodeAllocatableResourceClaimStatuses"].empty())
+    spec.forbidden("pods with node allocatable resource claims cannot be resized");
+  if (!check_same_containers(spec, before)) return;
+  for (const char* list : {"initContainers", "containers"}) {
+    std::size_t index = 0;
+    spec[list].each([&](const Field& container) {
+      check_nothing_removed(container["resources"], before[list][index++]["resources"], "resource");
+    });
+  }
+  for (const char* list : kContainerLists) {
+    const bool init = list == kContainerLists[1];
+    const Value* const of_now = json::find(now_spec, list);
+    const Value* const of_then = json::find(then_spec, list);
+    rapidjson::SizeType index = 0;
+    spec[list].each([&](const Field& container) {
+      const Value& one = (*of_now)[index];
+      const Value& other = (*of_then)[index++];
+      if (one == other) return;
+      if (fixed_part(one, allocator) != fixed_part(other, allocator)) {
+        (init ? container : spec)
+            .forbidden(init ? "only cpu and memory resources for init or sidecar containers are "
+                              "mutable"
+                            : "only cpu and memory resources are mutable");
+      }
+      if (!init || container["restartPolicy"].text() == "Always") return;
+      container["resizePolicy"].each([&](const Field& policy) {
+        if (policy["restartPolicy"].text() == "RestartContainer") {
+          container.forbidden(
+              "non-sidecar init containers with a resize policy of RestartContainer cannot be "
+              "resized");
+        }
+      });
+    });
+  }
+}
+
+constexpr PartRules kFinalizers = {keep_status, validate_finalizers};
+constexpr PartRules kEphemeralContainers = {keep_all_but_ephemeral_containers,
+                                            validate_ephemeral_containers_change};
+constexpr PartRules kResources = {keep_all_but_resources, validate_resize};
+
+}  // namespace
+
+const PartRules* part_rules(Part part) {
+  switch (part) {
+    case Part::kFinalizers:
+      return &kFinalizers;
+    case Part::kEphemeralContainers:
+      return &kEphemeralContainers;
+    case Part::kResources:
+      return &kResources;
+    case Part::kMain:
+    case Part::kStatus:
+    case Part::kWhole:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace lookout::apiserver::resources

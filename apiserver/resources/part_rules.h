@@ -1,0 +1,21 @@
+// Subresources that change a part of an object.
+#pragma once
+
+#include "apiserver/json.h"
+#include "apiserver/resources/store.h"
+#include "lookout/api/object.h"
+
+namespace lookout::apiserver::resources {
+
+/// What a subresource changes of an object, and the rules for the change.
+struct PartRules {
+  /// Undoes every other change.
+  void (*keep_rest)(json::Value& object, const json::Value& old, json::Allocator& allocator);
+  /// Called with the stored forms, after the object has been validated.
+  void (*validate_change)(const api::Object& object, const api::Object& old, Causes& causes);
+};
+
+/// The rules for a part; null for the main part, the status and the whole.
+const PartRules* part_rules(Part part);
+
+}  // namespace lookout::apiserver::resources
