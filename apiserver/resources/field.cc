@@ -42,19 +42,43 @@ int family_of(const std::string& address) {
 
 }  // namespace
 
-Field Field::operator[](std::string_view name) const {
-  std::string path = path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name);
-  return {value_[name], std::move(path), *causes_};
+Field::Field(const Field& parent, api::Value value, Step step)
+    : value_(value.is_null() ? api::Value() : value), causes_(parent.causes_) {
+  if (parent.depth_ == kMaxSteps) {
+    root_ = parent.path();
+  } else {
+    root_ = parent.root_;
+    depth_ = parent.depth_;
+    std::copy_n(parent.steps_.begin(), depth_, steps_.begin());
+  }
+  steps_[depth_++] = step;
 }
 
-Field Field::key(std::string_view name) const { return {value_[name], keyed(name), *causes_}; }
+std::string Field::path() const {
+  std::string out = root_;
+  for (std::size_t i = 0; i < depth_; ++i) {
+    const Step& step = steps_[i];
+    if (step.kind == Step::kIndex) {
+      out += fmt::format("[{}]", step.size_or_index);
+      continue;
+    }
+    const std::string_view name(step.name, step.size_or_index);
+    if (step.kind == Step::kKey) {
+      out += fmt::format("[{}]", name);
+    } else {
+      if (!out.empty()) out += '.';
+      out += name;
+    }
+  }
+  return out;
+}
 
 void Field::required(std::string_view why) const {
-  causes_->push_back(rules::required(path_, why));
+  causes_->push_back(rules::required(path(), why));
 }
 
 void Field::forbidden(std::string_view why) const {
-  causes_->push_back(rules::forbidden(path_, why));
+  causes_->push_back(rules::forbidden(path(), why));
 }
 
 void Field::duplicate() const {
@@ -62,37 +86,37 @@ void Field::duplicate() const {
       {"FieldValueDuplicate",
        fmt::format("Duplicate value: {}",
                    value_.is_string() || !exists() ? api::detail::quote(text()) : value_.to_json()),
-       path_});
+       path()});
 }
 
 void Field::not_found() const {
   causes_->push_back(
-      {"FieldValueNotFound", fmt::format("Not found: {}", api::detail::quote(text())), path_});
+      {"FieldValueNotFound", fmt::format("Not found: {}", api::detail::quote(text())), path()});
 }
 
 void Field::not_supported(Words words) const {
-  causes_->push_back(rules::not_supported(path_, text(), span_of(words)));
+  causes_->push_back(rules::not_supported(path(), text(), span_of(words)));
 }
 
 void Field::too_many(std::size_t most) const {
   causes_->push_back({"FieldValueTooMany",
                       fmt::format("Too many: {}: must have at most {} items", value_.size(), most),
-                      path_});
+                      path()});
 }
 
 void Field::invalid(std::string_view why) const {
   if (value_.is_string()) return invalid_text(why);
   std::string message = "Invalid value: " + (exists() ? value_.to_json() : "null");
   if (!why.empty()) message.append(": ").append(why);
-  causes_->push_back({"FieldValueInvalid", std::move(message), path_});
+  causes_->push_back({"FieldValueInvalid", std::move(message), path()});
 }
 
 void Field::invalid_text(std::string_view why) const {
-  causes_->push_back(rules::invalid(path_, text(), why));
+  causes_->push_back(rules::invalid(path(), text(), why));
 }
 
 void Field::invalid_number(std::string_view why) const {
-  causes_->push_back(rules::invalid(path_, number(), why));
+  causes_->push_back(rules::invalid(path(), number(), why));
 }
 
 bool Field::check_present(std::string_view why) const {
@@ -189,9 +213,9 @@ void Field::check_descending_path() const {
 void Field::check_labels() const {
   for (const auto& [name, value] : value_.members()) {
     for (const auto& message : rules::check_qualified_name(name))
-      causes_->push_back(rules::invalid(path_, name, message));
+      causes_->push_back(rules::invalid(path(), name, message));
     for (const auto& message : rules::check_label_value(value.as_string()))
-      causes_->push_back(rules::invalid(path_, value.as_string(), message));
+      causes_->push_back(rules::invalid(path(), value.as_string(), message));
   }
 }
 
@@ -200,10 +224,10 @@ void Field::check_annotations() const {
   std::size_t size = 0;
   for (const auto& [name, value] : value_.members()) {
     for (const auto& message : check_annotation_key(name))
-      causes_->push_back(rules::invalid(path_, name, message));
+      causes_->push_back(rules::invalid(path(), name, message));
     size += name.size() + value.as_string().size();
   }
-  if (size > kMost) causes_->push_back(rules::too_long(path_, static_cast<int>(kMost)));
+  if (size > kMost) causes_->push_back(rules::too_long(path(), static_cast<int>(kMost)));
 }
 
 bool Field::check_label_selector() const {

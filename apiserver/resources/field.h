@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -14,36 +17,44 @@ namespace lookout::apiserver::resources {
 
 /// A value, its path in error messages, and the list that receives the errors. The value may be
 /// absent; null counts as absent. Words and order of errors are those of
-/// k8s.io/apimachinery/pkg/util/validation/field. A Field does not own the list.
+/// k8s.io/apimachinery/pkg/util/validation/field. A Field does not own the list, nor the names of
+/// members: its path becomes a text only when there is an error.
 class Field {
  public:
   using Words = std::initializer_list<std::string_view>;
 
   Field(api::Value value, std::string path, Causes& causes)
-      : value_(value.is_null() ? api::Value() : value), path_(std::move(path)), causes_(&causes) {}
+      : value_(value.is_null() ? api::Value() : value), root_(std::move(path)), causes_(&causes) {}
 
   /// A member; the path of a root is empty.
-  Field operator[](std::string_view name) const;
+  Field operator[](std::string_view name) const {
+    return {*this, value_[name], {name.data(), narrow(name.size()), Step::kMember}};
+  }
+  template <std::same_as<std::string> Temporary>
+  Field operator[](Temporary&& name) const = delete;
   /// The entry of a map.
-  Field key(std::string_view name) const;
+  Field key(std::string_view name) const {
+    return {*this, value_[name], {name.data(), narrow(name.size()), Step::kKey}};
+  }
   /// The same value, named by another path.
   Field named(std::string path) const { return {value_, std::move(path), *causes_}; }
 
   /// Calls `visit(element)` for the elements of a list.
   template <class Visit>
   void each(Visit visit) const {
-    std::size_t index = 0;
+    std::uint32_t index = 0;
     for (const api::Value one : value_.elements())
-      visit(Field(one, path_ + "[" + std::to_string(index++) + "]", *causes_));
+      visit(Field(*this, one, {nullptr, index++, Step::kIndex}));
   }
   /// Calls `visit(name, entry)` for the entries of a map.
   template <class Visit>
   void each_entry(Visit visit) const {
-    for (const auto& [name, one] : value_.members()) visit(name, Field(one, keyed(name), *causes_));
+    for (const auto& [name, one] : value_.members())
+      visit(name, Field(*this, one, {name.data(), narrow(name.size()), Step::kKey}));
   }
 
   api::Value operator*() const { return value_; }
-  const std::string& path() const { return path_; }
+  std::string path() const;
   Causes& causes() const { return *causes_; }
   bool exists() const { return value_.exists(); }
   /// Absent, or an empty text, list or object.
@@ -117,10 +128,24 @@ class Field {
   void check_template_metadata() const;
 
  private:
-  std::string keyed(std::string_view name) const { return path_ + "[" + std::string(name) + "]"; }
+  /// ".name", "[name]" or "[3]".
+  struct Step {
+    enum Kind : std::uint8_t { kMember, kKey, kIndex };
+    const char* name;
+    std::uint32_t size_or_index;
+    Kind kind;
+  };
+  /// More than that are made a text.
+  static constexpr std::size_t kMaxSteps = 16;
+
+  Field(const Field& parent, api::Value value, Step step);
+  static std::uint32_t narrow(std::size_t size) { return static_cast<std::uint32_t>(size); }
 
   api::Value value_;
-  std::string path_;
+  /// The path of the field that the steps begin at.
+  std::string root_;
+  std::size_t depth_ = 0;
+  std::array<Step, kMaxSteps> steps_;  // the first `depth_` are set
   Causes* causes_;
 };
 
