@@ -1,5 +1,7 @@
 #include "lookout/api/detail/unset_fields.h"
 
+#include <algorithm>
+
 #include "api/wire_table.h"
 #include "lookout/api/detail/json_values.h"
 #include "lookout/api/detail/symbol_table.h"
@@ -68,7 +70,54 @@ void complete(JsonValue& object, std::uint16_t message, Allocator& allocator) {
   }
 }
 
+/// Whether Go takes the value for an unset one.
+bool is_unset(const JsonValue& value, const WireSlot& slot) {
+  if (slot.has(wire_flag::kList)) return value.IsArray() && value.Empty();
+  if (slot.has(wire_flag::kMap)) return value.IsObject() && value.ObjectEmpty();
+  if (slot.has(wire_flag::kPointer)) return false;
+  switch (slot.kind) {
+    case WireKind::kString:
+    case WireKind::kBytes:
+      return value.IsString() && value.GetStringLength() == 0;
+    case WireKind::kInt:
+    case WireKind::kDouble:
+      return value.IsNumber() && value.GetDouble() == 0;
+    case WireKind::kBool:
+      return value.IsFalse();
+    default:
+      return false;
+  }
+}
+
+void reduce(JsonValue& object, std::uint16_t message) {
+  if (!object.IsObject()) return;
+  const auto slots = wire_slots(message);
+  for (auto member = object.MemberBegin(); member != object.MemberEnd();) {
+    const std::uint16_t symbol = find_symbol(text_of(member->name));
+    const auto slot = std::find_if(slots.begin(), slots.end(),
+                                   [&](const WireSlot& one) { return one.symbol == symbol; });
+    JsonValue& value = member->value;
+    if (slot != slots.end() && !slot->has(wire_flag::kAlways) && is_unset(value, *slot)) {
+      member = object.EraseMember(member);
+      continue;
+    }
+    ++member;
+    if (slot == slots.end() || slot->kind != WireKind::kMessage) continue;
+    if (value.IsArray()) {
+      for (JsonValue& element : value.GetArray()) reduce(element, slot->message);
+    } else if (slot->has(wire_flag::kMap) && value.IsObject()) {
+      for (auto& entry : value.GetObject()) reduce(entry.value, slot->message);
+    } else {
+      reduce(value, slot->message);
+    }
+  }
+}
+
 }  // namespace
+
+void drop_unset_fields(JsonValue& object, std::string_view api_version, std::string_view kind) {
+  if (const auto message = wire_message_of_type(api_version, kind)) reduce(object, *message);
+}
 
 void add_unset_fields(JsonValue& object, std::string_view api_version, std::string_view kind,
                       Allocator& allocator) {

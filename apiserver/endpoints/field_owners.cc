@@ -43,20 +43,13 @@ fields::FieldManager field_manager(const http::Request& request,
     return group == resource->type.group &&
            table->find(group, version, resource->type.plural) != nullptr;
   };
-  std::function<json::Document(const json::Value&)> as_typed;
-  if (!resource->custom) {
-    as_typed = [resource](const json::Value& object) {
-      return resource->from_storage(resource->to_storage(api::Object::from(object))).to_document();
-    };
-  }
   return manager(request,
                  {.kind = type.gvk(),
                   .schema = schema_of(*resource),
                   .ownable = fields::OwnableFields::of(type.group, type.plural, subresource,
                                                        resource->custom, resource->has_status()),
                   .subresource = std::string(subresource),
-                  .serves = std::move(serves),
-                  .as_typed = std::move(as_typed)});
+                  .serves = std::move(serves)});
 }
 
 fields::FieldManager scale_field_manager(const http::Request& request) {
@@ -66,8 +59,7 @@ fields::FieldManager scale_field_manager(const http::Request& request) {
                            .schema = FieldSchema::of(*type),
                            .ownable = {},
                            .subresource = "scale",
-                           .serves = nullptr,
-                           .as_typed = nullptr});
+                           .serves = nullptr});
 }
 
 }  // namespace lookout::apiserver::endpoints

@@ -102,8 +102,6 @@ class Comparer {
       } else if (!equal(*left, *right)) {
         out.modified = true;
       }
-      if ((out.added || out.modified) && schema.may_be_omitted(*right))
-        out.below.has_omissible = true;
       return true;
     }
     if (form == Form::kMap) {
@@ -118,7 +116,6 @@ class Comparer {
   }
 
   static void put(PathElement element, Difference found, Comparison& out) {
-    out.has_omissible = out.has_omissible || found.below.has_omissible;
     out.removed.append(element, found.removed, std::move(found.below.removed));
     out.modified.append(element, found.modified, std::move(found.below.modified));
     out.added.append(std::move(element), found.added, std::move(found.below.added));

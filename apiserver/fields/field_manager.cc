@@ -125,8 +125,6 @@ void FieldManager::track(const Value* live, const Value& object, const std::stri
     live = &empty;
   }
   Comparison changes = compare(*live, object, type_.schema);
-  if (changes.has_omissible && type_.as_typed != nullptr)
-    changes = compare(*live, type_.as_typed(object), type_.schema);
   changes = type_.ownable.filtered(std::move(changes));
   take_away(changes, nullptr, managed);
   const FieldSet set = changes.modified.united(changes.added).without(unowned_metadata());

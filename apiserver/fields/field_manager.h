@@ -26,13 +26,10 @@ struct ObjectType {
   /// Whether objects of this resource are also served in another version ("apps/v1"). Owners of
   /// fields in versions that are not served any more are forgotten.
   std::function<bool(std::string_view api_version)> serves;
-  /// Leaves out of an object what Go's encoder leaves out of it. Null for custom resources, which
-  /// have no types in Go.
-  std::function<json::Document(const json::Value& object)> as_typed;
 };
 
 /// Looks after the fields of one type of objects on behalf of one client. Objects are in their
-/// mutable form, with apiVersion and kind.
+/// mutable form, with apiVersion and kind, and without what Go's encoder leaves out of them.
 ///
 /// Fields that an owner has in another version of the resource are taken to have the same path in
 /// this one.

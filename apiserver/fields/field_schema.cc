@@ -132,14 +132,6 @@ FieldSchema::Form FieldSchema::form_of(const json::Value& value) const {
   return value.IsObject() || value.IsNull() ? Form::kMap : Form::kScalar;
 }
 
-bool FieldSchema::may_be_omitted(const json::Value& value) const {
-  if (source_ != Source::kBuiltin) return false;
-  if (value.IsObject()) return value.ObjectEmpty() && type_->shape() == Shape::kMap;
-  if (value.IsArray()) return value.Empty();
-  if (value.IsString()) return value.GetStringLength() == 0;
-  return value.IsNull() || value.IsFalse() || (value.IsNumber() && value.GetDouble() == 0);
-}
-
 bool FieldSchema::is_atomic(Form form) const {
   if (form == Form::kScalar || source_ == Source::kAtomic) return true;
   if (takes_any_form()) return form == Form::kList;

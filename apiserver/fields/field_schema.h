@@ -33,9 +33,6 @@ class FieldSchema {
 
   /// The form that a value is treated as: its own, if the type allows it, and else the type's.
   Form form_of(const json::Value& value) const;
-  /// Whether Go's encoder may leave the value out: an empty text, list or map, a zero or a false, in
-  /// a built-in type.
-  bool may_be_omitted(const json::Value& value) const;
   /// Whether content of this form is owned as a whole.
   bool is_atomic(Form form) const;
   Scalar scalar() const;

@@ -106,8 +106,7 @@ FieldSet OwnableFields::filtered(const FieldSet& set) const {
 
 Comparison OwnableFields::filtered(Comparison comparison) const {
   if (only_.empty() && reset_.empty()) return comparison;
-  return {filtered(comparison.removed), filtered(comparison.modified), filtered(comparison.added),
-          comparison.has_omissible};
+  return {filtered(comparison.removed), filtered(comparison.modified), filtered(comparison.added)};
 }
 
 const FieldSet& unowned_metadata() {

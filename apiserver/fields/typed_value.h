@@ -27,8 +27,6 @@ struct Comparison {
   FieldSet removed;
   FieldSet modified;
   FieldSet added;
-  /// Something was set to a value that Go's encoder may leave out.
-  bool has_omissible = false;
 
   bool same() const { return removed.empty() && modified.empty() && added.empty(); }
 };

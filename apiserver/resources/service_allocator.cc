@@ -12,6 +12,7 @@
 #include "apiserver/names.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/error.h"
+#include "lookout/api/validation.h"
 #include "lookout/base/base64.h"
 #include "lookout/base/detail/log.h"
 
@@ -52,6 +53,33 @@ std::uint32_t random_number(std::uint32_t below) {
 
 StatusError invalid(std::string_view name, const std::string& field, const std::string& message) {
   return StatusError::invalid("", "Service", name, {{"FieldValueInvalid", message, field}});
+}
+
+/// There is one family of addresses, IPv4.
+void check_families(std::string_view name, std::string_view policy, const Value* families) {
+  std::vector<api::StatusCause> causes;
+  const rapidjson::SizeType size =
+      families != nullptr && families->IsArray() ? families->Size() : 0;
+  if (policy == "SingleStack" && size > 1) {
+    throw StatusError::invalid(
+        "", "Service", name,
+        {api::validation::invalid(
+            "spec.ipFamilyPolicy", policy,
+            "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP "
+            "families are specified")});
+  }
+  if (policy == "RequireDualStack") {
+    causes.push_back(api::validation::invalid(
+        "spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services"));
+  }
+  for (rapidjson::SizeType i = 0; i < size; ++i) {
+    const Value& family = (*families)[i];
+    if (!family.IsString() || json::text_of(family) == "IPv4") continue;
+    causes.push_back(api::validation::invalid(fmt::format("spec.ipFamilies[{}]", i),
+                                              json::text_of(family),
+                                              "not configured on this cluster"));
+  }
+  if (!causes.empty()) throw StatusError::invalid("", "Service", name, std::move(causes));
 }
 
 Value strings(const std::vector<std::string>& texts, Allocator& allocator) {
@@ -247,20 +275,14 @@ Awaitable<Object> ServiceAllocator::complete(Object service, ServiceClaims had, 
   }
   const bool both = headless && !has_elements(spec, "selector");
   const std::string policy(json::text(spec, "ipFamilyPolicy"));
-  if (policy == "RequireDualStack" && !both) {
-    throw invalid(name, "spec.ipFamilyPolicy",
-                  "Invalid value: \"RequireDualStack\": this cluster is not configured for "
-                  "dual-stack services");
-  }
+  if (!both) check_families(name, policy, json::find(spec, "ipFamilies"));
   json::set_default(spec, "ipFamilyPolicy", both ? "RequireDualStack" : "SingleStack", allocator);
-  if (!has_elements(spec, "ipFamilies")) {
-    std::vector<std::string> families{"IPv4"};
-    if (both && json::text(spec, "ipFamilyPolicy") != "SingleStack") families.emplace_back("IPv6");
-    json::set(spec, "ipFamilies", strings(families, allocator), allocator);
-  } else if (const Value& first = (*json::find(spec, "ipFamilies"))[0];
-             !headless && first.IsString() && json::text_of(first) == "IPv6") {
-    throw invalid(name, "spec.ipFamilies[0]",
-                  "Invalid value: \"IPv6\": not configured on this cluster");
+  if (!has_elements(spec, "ipFamilies"))
+    json::set(spec, "ipFamilies", strings({"IPv4"}, allocator), allocator);
+  Value& families = *json::find(spec, "ipFamilies");
+  if (both && json::text(spec, "ipFamilyPolicy") != "SingleStack" && families.Size() == 1) {
+    const bool first_is_4 = families[0].IsString() && json::text_of(families[0]) == "IPv4";
+    families.PushBack(json::copy_text(first_is_4 ? "IPv6" : "IPv4", allocator), allocator);
   }
   if (!headless) {
     if (address.empty()) {

@@ -126,6 +126,7 @@ Document typed_document(const ServedResource& resource, const Object& object) {
   } else {
     strip_nulls(document);
     if (const auto type = type_of(resource)) write_values(document, *type, allocator);
+    api::detail::drop_unset_fields(document, resource.type.api_version(), resource.type.kind);
   }
   set_type(document, resource, allocator);
   return document;
@@ -136,6 +137,7 @@ Document typed_document(const api::GroupVersionKind& kind, const Object& object)
   strip_nulls(document);
   if (const auto type = api::detail::Type::of_kind(kind.group, kind.version, kind.kind))
     write_values(document, *type, document.GetAllocator());
+  api::detail::drop_unset_fields(document, kind.api_version(), kind.kind);
   return document;
 }
 

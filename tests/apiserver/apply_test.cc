@@ -181,6 +181,24 @@ TEST_F(ManagedFields, OfANewObjectHaveItsDefaultsButNotWhatTheServerAllocates) {
   EXPECT_FALSE(made["metadata"]["managedFields"][0]["fieldsV1"].contains("f:status"));
 }
 
+/// In Go an empty list is not written, except in fields without "omitempty".
+TEST_F(ManagedFields, AreNotOfWhatIsUnset) {
+  const auto fields_of = [&](const std::string& path, const char* body) {
+    const HttpAnswer made = http(server_.port(), "POST", path, body);
+    EXPECT_EQ(made.code, 201) << made.body;
+    return lookout::test::held(json(made.body))["metadata"]["managedFields"][0]["fieldsV1"]
+        .to_json();
+  };
+  EXPECT_EQ(fields_of("/api/v1/namespaces/default/serviceaccounts",
+                      R"({"metadata":{"name":"a","labels":{"l":"1"},"finalizers":[]},)"
+                      R"("secrets":[],"automountServiceAccountToken":false})"),
+            R"({"f:automountServiceAccountToken":{},)"
+            R"("f:metadata":{"f:labels":{".":{},"f:l":{}}}})");
+  EXPECT_EQ(fields_of("/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+                      R"({"metadata":{"name":"r"},"rules":[]})"),
+            R"({"f:rules":{}})");
+}
+
 TEST_F(ManagedFields, OfAStatusAreTheSubresources) {
   in(kDeployments).create(deployment("web", kTemplate));
   const HttpAnswer answer = patch(std::string(kWeb) + "/status?fieldManager=kubelet",

@@ -76,6 +76,24 @@ TEST_F(Services, WithoutAnAddressNeedNone) {
   EXPECT_THAT(taken(), IsEmpty());
 }
 
+TEST_F(Services, HaveAddressesOfOneFamily) {
+  const auto message = [&](const char* spec) {
+    const std::string text = refused(service("a", spec)).message;
+    return text.substr(text.find(": ") + 2);
+  };
+  const std::string unknown = "Invalid value: \"IPv6\": not configured on this cluster";
+  EXPECT_EQ(message(R"(,"ipFamilies":["IPv6"])"), "spec.ipFamilies[0]: " + unknown);
+  EXPECT_EQ(message(R"(,"clusterIP":"None","ipFamilies":["IPv6"])"),
+            "spec.ipFamilies[0]: " + unknown);
+  EXPECT_EQ(message(R"(,"ipFamilyPolicy":"RequireDualStack","ipFamilies":["IPv4","IPv6"])"),
+            "[spec.ipFamilyPolicy: Invalid value: \"RequireDualStack\": this cluster is not "
+            "configured for dual-stack services, spec.ipFamilies[1]: " +
+                unknown + "]");
+  EXPECT_EQ(message(R"(,"ipFamilyPolicy":"SingleStack","ipFamilies":["IPv4","IPv6"])"),
+            "spec.ipFamilyPolicy: Invalid value: \"SingleStack\": must be 'RequireDualStack' or "
+            "'PreferDualStack' when multiple IP families are specified");
+}
+
 TEST_F(Services, GetTheAddressTheyAskForIfItIsFree) {
   EXPECT_EQ(address_of(services().create(service("a", R"(,"clusterIP":"10.9.0.5")"))), "10.9.0.5");
   EXPECT_THAT(refused(service("b", R"(,"clusterIP":"10.9.0.5")")).message,

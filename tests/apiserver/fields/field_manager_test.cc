@@ -27,8 +27,7 @@ FieldManager manager(const std::string& name, const char* time = "2026-01-01T00:
                   FieldSchema::of(*api::detail::Type::of_kind("", "v1", "ConfigMap")),
                   OwnableFields::of("", "configmaps", "", false, false),
                   "",
-                  [](std::string_view version) { return version == "v1" || version == "v0"; },
-                  nullptr};
+                  [](std::string_view version) { return version == "v1" || version == "v0"; }};
   return {std::move(type), name, at(time)};
 }
 

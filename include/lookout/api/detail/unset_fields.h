@@ -1,4 +1,4 @@
-// Fields that are written even if they are unset.
+// Fields that are unset in Go, and written or not.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -12,5 +12,10 @@ namespace lookout::api::detail {
 /// nothing with other kinds.
 void add_unset_fields(rapidjson::Value& object, std::string_view api_version, std::string_view kind,
                       rapidjson::Document::AllocatorType& allocator);
+
+/// The opposite: takes out what counts as unset in Go and is not written: an empty list, map or text,
+/// zero or false in a field that is no pointer and has "omitempty".
+void drop_unset_fields(rapidjson::Value& object, std::string_view api_version,
+                       std::string_view kind);
 
 }  // namespace lookout::api::detail
