@@ -26,7 +26,7 @@
 #include "apiserver/endpoints/watch_stream.h"
 #include "apiserver/names.h"
 #include "apiserver/resources/object_meta.h"
-#include "apiserver/resources/pod_warnings.h"
+#include "apiserver/resources/warnings.h"
 #include "apiserver/resources/write_steps.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
@@ -357,7 +357,7 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   target.fields = owner ? &*owner : nullptr;
   Object created = co_await store_.create(std::move(target), object, options.dry_run);
   if (!options.dry_run) created = co_await after_write(call, created, false);
-  add_warnings(resources::pod_warnings(resource, created, Object()), call);
+  add_warnings(resources::warnings_about(resource, created, Object()), call);
   add_warnings(unenforced(resource, created), call);
   co_return respond(call, 201, created, format);
 }
@@ -467,7 +467,7 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   const Object shown = scaling ? scale_of(*call.target.resource, updated.object) : updated.object;
   if (part == Part::kMain) {
     const resources::ServedResource& resource = *call.target.resource;
-    add_warnings(resources::pod_warnings(resource, shown, updated.before), call);
+    add_warnings(resources::warnings_about(resource, shown, updated.before), call);
     add_warnings(unenforced(resource, shown), call);
   }
   co_return respond(call, updated.created ? 201 : 200, shown, format);

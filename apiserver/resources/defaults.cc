@@ -1,3 +1,4 @@
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,6 +63,34 @@ void default_hook(Value& container, std::string_view name, Allocator& allocator)
   json::set_default(*get, "scheme", "HTTP", allocator);
 }
 
+/// The source of a volume, in a pod or a persistent volume.
+void default_volume_source(Value& holder, Allocator& allocator) {
+  struct Default {
+    const char* source;
+    const char* field;
+    const char* value;
+  };
+  constexpr std::array<Default, 9> kDefaults = {{
+      {"rbd", "pool", "rbd"},
+      {"rbd", "user", "admin"},
+      {"rbd", "keyring", "/etc/ceph/keyring"},
+      {"iscsi", "iscsiInterface", "default"},
+      {"azureDisk", "cachingMode", "ReadWrite"},
+      {"azureDisk", "fsType", "ext4"},
+      {"azureDisk", "kind", "Shared"},
+      {"scaleIO", "storageMode", "ThinProvisioned"},
+      {"scaleIO", "fsType", "xfs"},
+  }};
+  for (const auto& [source, field, value] : kDefaults) {
+    Value* found = json::find(holder, source);
+    if (found != nullptr && found->IsObject()) json::set_default(*found, field, value, allocator);
+  }
+  if (Value* disk = json::find(holder, "azureDisk"); disk != nullptr && disk->IsObject())
+    json::set_default(*disk, "readOnly", Value(false), allocator);
+  if (Value* path = json::find(holder, "hostPath"); path != nullptr && path->IsObject())
+    json::set_default(*path, "type", Value(""), allocator);
+}
+
 void default_volume(Value& volume, Allocator& allocator) {
   if (!volume.IsObject()) return;
   if (volume.MemberCount() == (json::find(volume, "name") == nullptr ? 0u : 1u))
@@ -85,8 +114,7 @@ void default_volume(Value& volume, Allocator& allocator) {
   if (Value* image = json::find(volume, "image"); image != nullptr && image->IsObject())
     json::set_default(*image, "pullPolicy", pull_policy(json::text(*image, "reference")),
                       allocator);
-  if (Value* path = json::find(volume, "hostPath"); path != nullptr && path->IsObject())
-    json::set_default(*path, "type", Value(""), allocator);
+  default_volume_source(volume, allocator);
   Value* ephemeral = json::find(volume, "ephemeral");
   Value* claim = ephemeral == nullptr ? nullptr : json::find(*ephemeral, "volumeClaimTemplate");
   Value* claim_spec = claim == nullptr ? nullptr : json::find(*claim, "spec");
@@ -674,8 +702,7 @@ void default_persistent_volume(Value& volume, Allocator& allocator) {
   if (spec == nullptr || !spec->IsObject()) return;
   json::set_default(*spec, "persistentVolumeReclaimPolicy", "Retain", allocator);
   json::set_default(*spec, "volumeMode", "Filesystem", allocator);
-  if (Value* path = json::find(*spec, "hostPath"); path != nullptr && path->IsObject())
-    json::set_default(*path, "type", Value(""), allocator);
+  default_volume_source(*spec, allocator);
 }
 
 void default_persistent_volume_claim(Value& claim, Allocator& allocator) {

@@ -1,6 +1,5 @@
 #include "apiserver/resources/field.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "apiserver/resources/ip_address.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/labels.h"
 #include "lookout/base/ascii.h"
@@ -31,13 +31,6 @@ std::optional<std::int64_t> share_of(std::string_view text) {
       digits.find_first_not_of("0123456789") != std::string_view::npos)
     return std::nullopt;
   return api::detail::parse_int(digits);
-}
-
-/// The family, 4 or 6, of an IP address; 0 if the text is none.
-int family_of(const std::string& address) {
-  std::array<unsigned char, 16> bytes{};
-  if (inet_pton(AF_INET, address.c_str(), bytes.data()) == 1) return 4;
-  return inet_pton(AF_INET6, address.c_str(), bytes.data()) == 1 ? 6 : 0;
 }
 
 }  // namespace
@@ -158,21 +151,32 @@ bool Field::check_form(rules::Messages (*check)(std::string_view)) const {
 }
 
 bool Field::check_ip() const {
-  if (family_of(std::string(text())) != 0) return true;
-  invalid_text("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+  const auto address = IpAddress::parse(text());
+  if (address && !address->is_mapped()) return true;
+  if (address) {
+    invalid_text("must not be an IPv4-mapped IPv6 address");
+  } else if (IpAddress::parse(without_leading_zeros(text()))) {
+    invalid_text("must not have leading 0s");
+  } else {
+    invalid_text("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+  }
   return false;
 }
 
 bool Field::check_cidr() const {
-  constexpr std::int64_t kBits4 = 32;
-  constexpr std::int64_t kBits6 = 128;
-  const std::size_t slash = text().find('/');
-  const int family = family_of(std::string(text().substr(0, slash)));
-  if (family != 0 && slash != std::string_view::npos) {
-    const auto bits = api::detail::parse_int(text().substr(slash + 1));
-    if (bits && *bits >= 0 && *bits <= (family == 4 ? kBits4 : kBits6)) return true;
+  const std::string plain = without_leading_zeros(text());
+  const auto range = IpRange::parse(plain);
+  if (!range) {
+    invalid_text("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+  } else if (plain != text() && range->address.family == 4) {
+    invalid_text("must not have leading 0s in IP or prefix length");
+  } else if (range->address.is_mapped()) {
+    invalid_text("must not have an IPv4-mapped IPv6 address");
+  } else if (range->address != range->address.masked(range->length)) {
+    invalid_text("must not have bits set beyond the prefix length");
+  } else {
+    return true;
   }
-  invalid_text("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
   return false;
 }
 

@@ -1,5 +1,4 @@
 // Validation of services and their endpoints, ingresses, network policies and addresses.
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <string_view>
 
 #include "apiserver/resources/field.h"
+#include "apiserver/resources/ip_address.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
 
@@ -24,52 +24,9 @@ using api::Value;
 
 constexpr const char* kImmutable = "field is immutable";
 
-struct Address {
-  int family = 0;
-  std::array<unsigned char, 16> bytes{};
-};
-
-std::optional<Address> parse_address(std::string_view text) {
-  const std::string address(text);
-  Address out;
-  if (inet_pton(AF_INET, address.c_str(), out.bytes.data()) == 1) {
-    out.family = 4;
-  } else if (inet_pton(AF_INET6, address.c_str(), out.bytes.data()) == 1) {
-    out.family = 6;
-  } else {
-    return std::nullopt;
-  }
-  return out;
-}
-
-/// An address range, its bits before the length counted.
-struct Range {
-  Address address;
-  int length = 0;
-};
-
-std::optional<Range> parse_range(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  if (slash == std::string_view::npos) return std::nullopt;
-  const auto address = parse_address(text.substr(0, slash));
-  const auto length = api::detail::parse_int(text.substr(slash + 1));
-  if (!address || !length) return std::nullopt;
-  return Range{*address, static_cast<int>(*length)};
-}
-
-bool contains(const Range& range, const Address& address) {
-  if (range.address.family != address.family) return false;
-  for (int bit = 0; bit < range.length; ++bit) {
-    const auto byte = static_cast<std::size_t>(bit / 8);
-    const int mask = 0x80 >> (bit % 8);
-    if (((range.address.bytes[byte] ^ address.bytes[byte]) & mask) != 0) return false;
-  }
-  return true;
-}
-
 /// An address that other hosts can send to.
 void check_endpoint_address(const Field& address) {
-  const auto parsed = parse_address(address.text());
+  const auto parsed = IpAddress::parse(address.text());
   if (!parsed) return address.invalid_text("must be a valid IP address");
   const auto& bytes = parsed->bytes;
   const bool is_old = parsed->family == 4;
@@ -114,7 +71,7 @@ void check_host(const Field& host) {
 }
 
 void check_no_address(const Field& host) {
-  if (parse_address(host.text())) host.invalid_text("must be a DNS name, not an IP address");
+  if (IpAddress::parse(host.text())) host.invalid_text("must be a DNS name, not an IP address");
 }
 
 /// A reference to an object of any kind.
@@ -199,11 +156,11 @@ void check_policy_port(const Field& rule) {
 
 void check_block(const Field& block) {
   if (!block["cidr"].check_present() || !block["cidr"].check_cidr()) return;
-  const auto range = parse_range(block["cidr"].text());
+  const auto range = IpRange::parse(block["cidr"].text());
   block["except"].each([&](const Field& except) {
     if (!except.check_cidr()) return;
-    const auto part = parse_range(except.text());
-    if (!contains(*range, part->address) || part->length <= range->length)
+    const auto part = IpRange::parse(except.text());
+    if (!range->contains(part->address) || part->length <= range->length)
       except.invalid_text("must be a strict subset of `cidr`");
   });
 }
@@ -327,7 +284,7 @@ void check_addresses(const Field& spec) {
   if (list.size() > 2) addresses.invalid("may only hold up to 2 values");
   if (!valid) return;
   const auto family_of = [&](std::size_t index) {
-    const auto parsed = parse_address(list[index].as_string());
+    const auto parsed = IpAddress::parse(list[index].as_string());
     return parsed ? parsed->family : 0;
   };
   if (list.size() > 1 && (list.size() > 2 || family_of(0) == family_of(1)))
@@ -412,7 +369,13 @@ void check_slice_address(const Field& address, const Field& list, std::string_vi
   }
   if (type != "IPv4" && type != "IPv6") return;
   if (!address.check_ip()) return;
-  if (parse_address(address.text())->family != (type == "IPv4" ? 4 : 6))
+  const IpAddress parsed = *IpAddress::parse(address.text());
+  const std::string canonical = parsed.to_string();
+  if (type == "IPv6" && address.text() != canonical) {
+    return address.invalid_text(
+        fmt::format("must be in canonical form ({})", api::detail::quote(canonical)));
+  }
+  if (parsed.family != (type == "IPv4" ? 4 : 6))
     address.named(list.path()).invalid_text(fmt::format("must be an {} address", type));
   if (!is_own) check_endpoint_address(address);
 }
@@ -668,8 +631,8 @@ void validate_new_service_cidr(const Object& object, Causes& causes) {
   if (!ranges.check_present("at least one CIDR required")) return;
   if ((*ranges).size() > 2) return ranges.invalid("may only hold up to 2 values");
   ranges.each([](const Field& range) { range.check_cidr(); });
-  const auto first = parse_range((*ranges)[0].as_string());
-  const auto second = parse_range((*ranges)[1].as_string());
+  const auto first = IpRange::parse((*ranges)[0].as_string());
+  const auto second = IpRange::parse((*ranges)[1].as_string());
   if (first && second && first->address.family == second->address.family) {
     ranges.invalid(
         "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64");
@@ -701,7 +664,7 @@ void validate_ip_address(const Object& address, Causes& causes) {
 }
 
 rules::Messages check_ip_name(std::string_view name) {
-  if (parse_address(name)) return {};
+  if (IpAddress::parse(name)) return {};
   return {"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"};
 }
 

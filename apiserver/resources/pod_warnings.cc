@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -59,13 +58,6 @@ constexpr std::array<Deprecated, 9> kVolumes = {{
     {"cephfs", "deprecated in v1.28, non-functional in v1.31+"},
     {"rbd", "deprecated in v1.28, non-functional in v1.31+"},
 }};
-
-std::optional<std::string_view> deprecation_of(std::string_view label) {
-  for (const auto& [name, message] : kLabels) {
-    if (name == label) return message;
-  }
-  return std::nullopt;
-}
 
 /// Looks at one pod, or one template.
 class Reviewer {
@@ -129,10 +121,10 @@ class Reviewer {
   void check_placement() {
     const Field selector = spec_["nodeSelector"];
     for (const auto& [label, value] : (*selector).members()) {
-      if (const auto message = deprecation_of(label)) warn(selector.key(label), *message);
+      if (const auto message = deprecation_of_label(label)) warn(selector.key(label), *message);
     }
     const auto check_key = [&](const Field& key) {
-      if (const auto message = deprecation_of(key.text()))
+      if (const auto message = deprecation_of_label(key.text()))
         warn(key, fmt::format("{} is {}", key.text(), *message));
     };
     const Field affinity = spec_["affinity"]["nodeAffinity"];
@@ -271,6 +263,13 @@ Value at(Value value, std::string_view path) {
 }
 
 }  // namespace
+
+std::optional<std::string_view> deprecation_of_label(std::string_view label) {
+  for (const auto& [name, message] : kLabels) {
+    if (name == label) return message;
+  }
+  return std::nullopt;
+}
 
 std::vector<std::string> pod_warnings(const ServedResource& resource, const Object& object,
                                       const Object& before) {

@@ -1,7 +1,9 @@
 // Warnings about pods that are valid.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apiserver/resources/served_resource.h"
@@ -13,5 +15,8 @@ namespace lookout::apiserver::resources {
 /// like. `before` is empty for a new object; a change warns if it makes a new generation.
 std::vector<std::string> pod_warnings(const ServedResource& resource, const api::Object& object,
                                       const api::Object& before);
+
+/// Why a label of nodes should not be used any more.
+std::optional<std::string_view> deprecation_of_label(std::string_view label);
 
 }  // namespace lookout::apiserver::resources

@@ -190,6 +190,7 @@ void prepare_limit_range(Value& range, Allocator& allocator) {
 void prepare_node(Value& node, Allocator& allocator) {
   constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
   Value& spec = json::child(node, "spec", allocator);
+  json::erase(spec, "configSource");  // removed from Kubernetes
   const Value* present = json::find(spec, "taints");
   if (present == nullptr || !present->IsArray()) json::set(spec, "taints", array(), allocator);
   Value& taints = *json::find(spec, "taints");

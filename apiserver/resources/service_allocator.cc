@@ -1,6 +1,5 @@
 #include "apiserver/resources/service_allocator.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <openssl/rand.h>
 
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "apiserver/names.h"
+#include "apiserver/resources/ip_address.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/error.h"
 #include "lookout/api/validation.h"
@@ -29,14 +29,16 @@ constexpr const char* kPortsKey = "servicenodeports";
 constexpr int kRandomTries = 16;
 
 std::optional<std::uint32_t> parse_ipv4(const std::string& text) {
-  in_addr address{};
-  if (inet_pton(AF_INET, text.c_str(), &address) != 1) return std::nullopt;
-  return ntohl(address.s_addr);
+  const auto address = IpAddress::parse(text);
+  if (!address || address->family != 4) return std::nullopt;
+  std::uint32_t out = 0;
+  for (std::size_t i = 0; i < 4; ++i) out = out << 8 | address->bytes[i];
+  return out;
 }
 
 bool is_ipv6(const std::string& text) {
-  in6_addr address{};
-  return inet_pton(AF_INET6, text.c_str(), &address) == 1;
+  const auto address = IpAddress::parse(text);
+  return address && address->family == 6;
 }
 
 std::string ipv4_text(std::uint32_t address) {

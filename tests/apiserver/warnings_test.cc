@@ -1,14 +1,19 @@
-// Warnings about valid pods. The texts are those of a kube-apiserver 1.36.2.
+// Warnings about valid objects. The texts are those of a kube-apiserver 1.36.2.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
+#include "tests/support/files.h"
 
 namespace lookout::apiserver {
 namespace {
+
+using api::Object;
 
 constexpr const char* kPods = "/api/v1/namespaces/default/pods?dryRun=All";
 constexpr const char* kDeployments = "/apis/apps/v1/namespaces/default/deployments";
@@ -108,6 +113,30 @@ TEST_F(PodWarnings, AreAboutNamesThatAreNoHostnames) {
       warning_of(answer),
       "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
       "a DNS label is recommended: [must not contain dots]");
+}
+
+class DoubtfulObjects : public ClientTest {};
+
+/// Other kinds.
+TEST_F(DoubtfulObjects, AreAccepted) {
+  const Object recorded =
+      Object::parse(lookout::test::read_file(lookout::test::testdata("kube-1.36/warnings.json")));
+  std::size_t compared = 0;
+  for (const api::Value one : recorded["requests"].elements()) {
+    SCOPED_TRACE(one.to_json());
+    const HttpAnswer answer = http(server_.port(), "POST", std::string(one["path"].as_string()),
+                                   one["body"].to_json(), {{"Content-Type", "application/json"}});
+    EXPECT_EQ(answer.code, 201) << answer.body;
+    // (The client keeps one of several headers.)
+    std::vector<std::string> expected;
+    for (const api::Value warning : one["warnings"].elements())
+      expected.emplace_back(warning.as_string());
+    if (expected.empty()) expected.emplace_back();
+    const auto told = answer.headers.find("warning");
+    EXPECT_THAT(expected, testing::Contains(told == answer.headers.end() ? "" : told->second));
+    ++compared;
+  }
+  EXPECT_GT(compared, 20u);
 }
 
 }  // namespace
