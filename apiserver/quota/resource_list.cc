@@ -31,7 +31,7 @@ void add(ResourceList& to, const ResourceList& more) {
   }
 }
 
-ResourceList pod_resources(api::Value spec, std::string_view part) {
+ResourceList resources_of_containers(api::Value spec, std::string_view part) {
   ResourceList out;
   for (const api::Value container : spec["containers"].elements())
     add(out, resource_list(container["resources"][part]));
@@ -50,6 +50,11 @@ ResourceList pod_resources(api::Value spec, std::string_view part) {
     raise(init, needed);
   }
   raise(out, init);
+  return out;
+}
+
+ResourceList pod_resources(api::Value spec, std::string_view part) {
+  ResourceList out = resources_of_containers(spec, part);
   for (auto& [name, amount] : resource_list(spec["resources"][part]))
     out.insert_or_assign(name, amount);
   return out;

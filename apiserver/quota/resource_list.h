@@ -20,8 +20,11 @@ ResourceList resource_list(api::Value amounts);
 /// Adds each amount to the one of the same name.
 void add(ResourceList& to, const ResourceList& more);
 
-/// The whole pod's `part` ("requests" or "limits"): the sum of its containers, or what its init
-/// containers need if that is more; what the pod says itself comes first.
+/// What the containers of a pod need together: of `part` ("requests" or "limits") the sum, or what
+/// its init containers need if that is more.
+ResourceList resources_of_containers(api::Value spec, std::string_view part);
+
+/// The whole pod's `part`: that of its containers; what the pod says itself comes first.
 ResourceList pod_resources(api::Value spec, std::string_view part);
 
 }  // namespace lookout::apiserver::quota

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "apiserver/quota/resource_list.h"
 #include "apiserver/resources/pod_parts.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/quantity.h"
@@ -524,6 +525,42 @@ void check_resources(const Field& resources, bool of_pod) {
     } else if (*most < *wanted) {
       refuse("less than or equal");
     }
+  });
+}
+
+void check_pod_resources(const Field& spec) {
+  const Field resources = spec["resources"];
+  if (!resources.exists()) return;
+  if (spec["os"]["name"].text() == "windows")
+    return resources.forbidden("may not be set for a windows pod");
+  if (resources["claims"].exists())
+    resources["claims"].forbidden("claims may not be set for Resources at pod-level");
+  check_resources(resources, true);
+  const auto check_covers = [&](const Field& whole, std::string_view part,
+                                bool (*is_meant)(std::string_view)) {
+    for (const auto& [name, needed] : quota::resources_of_containers(*spec, part)) {
+      const Field amount = whole.key(name);
+      const auto said = Quantity::parse(amount.text());
+      if (!is_meant(name) || !said || !(*said < needed)) continue;
+      amount.invalid_text(
+          fmt::format("must be greater than or equal to aggregate container {} of {}", part,
+                      needed.to_string()));
+    }
+  };
+  check_covers(resources["requests"], "requests", [](std::string_view) { return true; });
+  check_covers(resources["limits"], "limits",
+               [](std::string_view name) { return name.starts_with("hugepages-"); });
+  std::size_t index = 0;
+  spec["containers"].each([&](const Field& container) {
+    const std::string path = fmt::format("{}.containers[{}]", resources.path(), index++);
+    container["resources"]["limits"].each_entry([&](std::string_view name, const Field& limit) {
+      const auto most = Quantity::parse((*resources["limits"])[name].as_string());
+      const auto own = Quantity::parse(limit.text());
+      if (!most || !own || !(*most < *own)) return;
+      limit.named(fmt::format("{}[{}].limits", path, name))
+          .invalid_text(
+              fmt::format("must be less than or equal to pod limits of {}", most->to_string()));
+    });
   });
 }
 

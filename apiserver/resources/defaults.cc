@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apiserver/quota/resource_list.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/base/base64.h"
 
@@ -280,6 +281,36 @@ void default_device_requests(Value& spec, Allocator& allocator) {
 
 }  // namespace
 
+/// A pod that says something of its resources as a whole: its requests are those of its containers,
+/// or else its limits.
+void default_pod_resources(Value& spec, Allocator& allocator) {
+  Value* resources = json::find(spec, "resources");
+  if (resources == nullptr || !resources->IsObject()) return;
+  const auto is_huge = [](std::string_view name) { return name.starts_with("hugepages-"); };
+  const auto has_any = [&](const char* part) {
+    const Value* amounts = json::find(*resources, part);
+    return amounts != nullptr && amounts->IsObject() && !amounts->ObjectEmpty();
+  };
+  if (!has_any("limits") && !has_any("requests")) return;
+  const api::Object containers = api::Object::from(spec);
+  const auto set_missing = [&](const char* part, const std::string& name, std::string_view amount) {
+    json::set_default(json::child(*resources, part, allocator), name, amount, allocator);
+  };
+  for (const auto& [name, amount] : quota::resources_of_containers(containers.body(), "limits")) {
+    const bool is_asked_for = containers["resources"]["requests"][name].exists();
+    if (is_huge(name) && !is_asked_for) set_missing("limits", name, amount.to_string());
+  }
+  if (!has_any("limits")) return;
+  for (const auto& [name, amount] : quota::resources_of_containers(containers.body(), "requests")) {
+    if (name == "cpu" || name == "memory") set_missing("requests", name, amount.to_string());
+  }
+  for (const auto& limit : json::find(*resources, "limits")->GetObject()) {
+    const std::string name(json::text_of(limit.name));
+    if ((name == "cpu" || name == "memory" || is_huge(name)) && limit.value.IsString())
+      set_missing("requests", name, json::text_of(limit.value));
+  }
+}
+
 void default_pod(Value& pod, Allocator& allocator) {
   Value* spec = json::find(pod, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
@@ -291,6 +322,7 @@ void default_pod(Value& pod, Allocator& allocator) {
   const auto visit = [&](Value& container) { default_requests(container, allocator); };
   json::for_each(*spec, "containers", visit);
   json::for_each(*spec, "initContainers", visit);
+  default_pod_resources(*spec, allocator);
 }
 
 void default_pod_template(Value& object_, Allocator& allocator) {

@@ -45,6 +45,8 @@ void check_field_reference(const Field& reference, Field::Words fields);
 void check_resource_reference(const Field& reference, bool in_volume);
 /// Requests and limits of a container or a pod.
 void check_resources(const Field& resources, bool of_pod);
+/// Those of a pod as a whole, beside those of its containers.
+void check_pod_resources(const Field& spec);
 /// The name of a resource: cpu, example.com/gpu.
 bool check_resource_name(const Field& amount, std::string_view name);
 /// The name of a resource that containers can have.

@@ -421,7 +421,7 @@ void validate_pod_spec(const Field& spec, const PodContext& context) {
   validate_containers(spec["containers"], containers);
   validate_init_containers(spec["initContainers"], containers);
   validate_ephemeral_containers(spec["ephemeralContainers"], containers);
-  check_resources(spec["resources"], true);
+  check_pod_resources(spec);
   check_host_network(spec, context.is_pod);
   spec["restartPolicy"].check_required_word({"Always", "OnFailure", "Never"});
   spec["dnsPolicy"].check_required_word(

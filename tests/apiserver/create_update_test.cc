@@ -1,4 +1,5 @@
 // Creating and changing objects.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -255,6 +256,34 @@ TEST_F(CreateAndUpdate, AmountsAreWrittenInOneForm) {
   EXPECT_EQ(created["spec"]["containers"][0]["resources"]["limits"].to_json(),
             R"({"cpu":"500m","example.com/x":"2","memory":"1Gi"})");
   EXPECT_EQ(created["spec"]["containers"][0]["resources"]["requests"]["memory"].as_string(), "1Gi");
+}
+
+TEST_F(CreateAndUpdate, APodMaySayWhatItNeedsAsAWhole) {
+  const auto create = [&](const char* whole, const char* container) {
+    return http(server_.port(), "POST", "/api/v1/namespaces/default/pods?dryRun=All",
+                fmt::format(R"({{"metadata":{{"name":"p"}},"spec":{{"resources":{},)"
+                            R"("containers":[{{"name":"c","image":"i","resources":{}}}]}}}})",
+                            whole, container));
+  };
+  // What its containers need, or else its limits.
+  const Object pod = Object::parse(
+      create(R"({"limits":{"cpu":"2","memory":"1Gi"}})", R"({"limits":{"cpu":"1"}})").body);
+  EXPECT_EQ(pod["spec"]["resources"]["requests"].to_json(), R"({"cpu":"1","memory":"1Gi"})");
+  const auto message = [&](const char* whole, const char* container) {
+    const HttpAnswer answer = create(whole, container);
+    EXPECT_EQ(answer.code, 422) << answer.body;
+    return std::string(lookout::test::held(Object::parse(answer.body))["message"].as_string());
+  };
+  const std::string begin = "Pod \"p\" is invalid: spec.resources.";
+  EXPECT_EQ(message(R"({"requests":{"cpu":"1"}})", R"({"requests":{"cpu":"2"}})"),
+            begin +
+                "requests[cpu]: Invalid value: \"1\": must be greater than or equal to "
+                "aggregate container requests of 2");
+  EXPECT_EQ(
+      message(R"({"limits":{"cpu":"1"}})", R"({"limits":{"cpu":"3"},"requests":{"cpu":"1"}})"),
+      begin +
+          "containers[0][cpu].limits: Invalid value: \"3\": must be less than or equal to "
+          "pod limits of 1");
 }
 
 TEST_F(CreateAndUpdate, APodKeepsItsContainers) {
