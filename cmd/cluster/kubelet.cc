@@ -62,6 +62,49 @@ void set_condition(const PodDraft& change, std::string_view type, bool holds) {
   condition.set_status(status).set_last_transition_time(now());
 }
 
+/// True if a running pod's status says nothing of what has been resized, or of a container that was
+/// added for debugging.
+bool has_news(const Pod& pod) {
+  const api::Value spec = pod["spec"];
+  const api::Value status = pod["status"];
+  if (spec["ephemeralContainers"].size() != status["ephemeralContainerStatuses"].size())
+    return true;
+  const api::Value containers = spec["containers"];
+  const api::Value statuses = status["containerStatuses"];
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    if (statuses[i]["resources"] != containers[i]["resources"]) return true;
+  }
+  return false;
+}
+
+/// The node gives each container what it asks for.
+void set_resources(const PodDraft& change, const Pod& pod) {
+  const api::Value containers = pod["spec"]["containers"];
+  const auto statuses = change["status"]["containerStatuses"];
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    const api::Value resources = containers[i]["resources"];
+    statuses[i]["resources"].set(resources);
+    if (const api::Value requests = resources["requests"]; requests.exists())
+      statuses[i]["allocatedResources"].set(requests);
+  }
+}
+
+/// Containers for debugging begin at once, and run as long as the pod.
+void set_ephemeral_containers(const PodDraft& change, const Pod& pod) {
+  const api::Value containers = pod["spec"]["ephemeralContainers"];
+  const std::size_t present = pod["status"]["ephemeralContainerStatuses"].size();
+  for (std::size_t i = present; i < containers.size(); ++i) {
+    const auto status = change["status"]["ephemeralContainerStatuses"].append();
+    const api::Value image = containers[i]["image"];
+    status["name"].set(containers[i]["name"]);
+    status["image"].set(image);
+    status["imageID"].set(fmt::format("simulated://{}", image.as_string()));
+    status["ready"].set(false);
+    status["restartCount"].set(0);
+    status["state"]["running"]["startedAt"].set(api::format_time(now()));
+  }
+}
+
 /// Sets the state of all containers; `next` is the phase that begins.
 void set_containers(const PodDraft& change, const Pod& pod, Phase next) {
   std::int32_t restarts = 0;
@@ -88,6 +131,7 @@ void set_containers(const PodDraft& change, const Pod& pod, Phase next) {
                                                              : "ContainerCreating");
     }
   }
+  if (runs) set_resources(change, pod);
 }
 
 }  // namespace
@@ -104,6 +148,12 @@ Result Kubelet::reconcile(const Request& request, Context& context) {
     return {};
   }
   const Phase phase = phase_of(*pod);
+  if (phase == Phase::kRunning && has_news(*pod)) {
+    const auto change = pod->edit();
+    set_resources(change, *pod);
+    set_ephemeral_containers(change, *pod);
+    context.patch_status(change);
+  }
   const Duration lasts = duration_of(*pod);
   if (lasts == Duration::zero() && phase != Phase::kNew) return {};
   const auto now = std::chrono::steady_clock::now();

@@ -381,6 +381,25 @@ TEST_F(SimulatedClusterTest, APodThatNoNodeAdmitsSaysSo) {
   EXPECT_EQ(held(in<Pod>().get("picky")).spec().node_name(), "node-2");
 }
 
+TEST_F(SimulatedClusterTest, ARunningPodIsResizedAndDebugged) {
+  create<Pod>("p",
+              R"({"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]})");
+  const auto status = [&] { return std::string(held(in<Pod>().get("p"))["status"].to_json()); };
+  const auto shows = [&](const char* text) {
+    return eventually([&] { return status().find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(shows(R"("resources":{"requests":{"cpu":"1"}})")) << status();
+  const auto patch = [&](const char* subresource, const char* body) {
+    in<Pod>().patch("p", rest::PatchType::kStrategicMerge, body, {}, subresource);
+  };
+  patch("resize", R"({"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"2"}}}]}})");
+  EXPECT_TRUE(shows(R"("allocatedResources":{"cpu":"2"})")) << status();
+  EXPECT_TRUE(shows(R"("resources":{"requests":{"cpu":"2"}})")) << status();
+  patch("ephemeralcontainers",
+        R"({"spec":{"ephemeralContainers":[{"name":"debug","image":"busybox"}]}})");
+  EXPECT_TRUE(shows(R"("ephemeralContainerStatuses":[{"name":"debug")")) << status();
+}
+
 TEST_F(SimulatedClusterTest, ANamespaceHasAServiceAccount) {
   client_.resource<k8s::core::v1::Namespace>().create(k8s::core::v1::Namespace::draft("shop"));
   EXPECT_TRUE(eventually(
