@@ -19,7 +19,9 @@ JsonValue* find(JsonValue& object, std::string_view name) {
   return nullptr;
 }
 
-void complete(JsonValue& object, std::uint16_t message, Allocator& allocator);
+enum class EmptyLists { kStay, kBecomeNull };
+
+void complete(JsonValue& object, std::uint16_t message, EmptyLists lists, Allocator& allocator);
 
 /// What Go writes of a field that is unset.
 JsonValue unset(const WireSlot& slot, Allocator& allocator) {
@@ -39,14 +41,14 @@ JsonValue unset(const WireSlot& slot, Allocator& allocator) {
       return std::move(out.SetBool(false));
     case WireKind::kMessage:
       out.SetObject();
-      complete(out, slot.message, allocator);
+      complete(out, slot.message, EmptyLists::kStay, allocator);
       return out;
     default:
       return out;
   }
 }
 
-void complete(JsonValue& object, std::uint16_t message, Allocator& allocator) {
+void complete(JsonValue& object, std::uint16_t message, EmptyLists lists, Allocator& allocator) {
   if (!object.IsObject()) return;
   for (const WireSlot& slot : wire_slots(message)) {
     const bool always = slot.has(wire_flag::kAlways);
@@ -56,16 +58,23 @@ void complete(JsonValue& object, std::uint16_t message, Allocator& allocator) {
     JsonValue* value = find(object, name);
     if (value == nullptr) {
       if (always) object.AddMember(copy_text(name, allocator), unset(slot, allocator), allocator);
-    } else if (!structure) {
       continue;
-    } else if (slot.has(wire_flag::kList)) {
+    }
+    if (always && lists == EmptyLists::kBecomeNull && value->IsArray() && value->Empty()) {
+      *value = unset(slot, allocator);
+      continue;
+    }
+    if (!structure) continue;
+    if (slot.has(wire_flag::kList)) {
       if (!value->IsArray()) continue;
-      for (JsonValue& element : value->GetArray()) complete(element, slot.message, allocator);
+      for (JsonValue& element : value->GetArray())
+        complete(element, slot.message, lists, allocator);
     } else if (slot.has(wire_flag::kMap)) {
       if (!value->IsObject()) continue;
-      for (auto& member : value->GetObject()) complete(member.value, slot.message, allocator);
+      for (auto& member : value->GetObject())
+        complete(member.value, slot.message, lists, allocator);
     } else {
-      complete(*value, slot.message, allocator);
+      complete(*value, slot.message, lists, allocator);
     }
   }
 }
@@ -122,7 +131,13 @@ void drop_unset_fields(JsonValue& object, std::string_view api_version, std::str
 void add_unset_fields(JsonValue& object, std::string_view api_version, std::string_view kind,
                       Allocator& allocator) {
   if (const auto message = wire_message_of_type(api_version, kind))
-    complete(object, *message, allocator);
+    complete(object, *message, EmptyLists::kStay, allocator);
+}
+
+void settle_unset_fields(JsonValue& object, std::string_view api_version, std::string_view kind,
+                         Allocator& allocator) {
+  if (const auto message = wire_message_of_type(api_version, kind))
+    complete(object, *message, EmptyLists::kBecomeNull, allocator);
 }
 
 }  // namespace lookout::api::detail

@@ -106,9 +106,8 @@ Strings categories_of(const api::ResourceInfo& info) {
   return {};
 }
 
-/// The object after decoding into Go's types: empty structures are present; nulls and empty texts
-/// are absent. This makes it independent of the encoding. An object with fields that the types do
-/// not have is not changed.
+/// A converted object after decoding into Go's types: empty structures are present; nulls and empty
+/// texts are absent. An object with fields that the types do not have is not changed.
 api::Object as_typed(api::Object object) {
   std::string bytes;
   api::ProtobufEncoder encoder;
@@ -152,10 +151,8 @@ const Subresource* ServedResource::find_subresource(std::string_view name) const
 
 api::Object ServedResource::to_storage(const api::Object& object) const {
   if (converting_storage != nullptr) return object;
-  api::Object stored = convert_to_storage != nullptr
-                           ? convert_to_storage(object)
-                           : api::with_type(object, storage_version, type.kind);
-  return custom ? stored : as_typed(std::move(stored));
+  if (convert_to_storage != nullptr) return as_typed(convert_to_storage(object));
+  return api::with_type(object, storage_version, type.kind);
 }
 
 api::Object ServedResource::from_storage(const api::Object& stored) const {

@@ -100,6 +100,7 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
   complete(resource, document, allocator);
   if (target.fields != nullptr) target.fields->update(document, nullptr, allocator);
   if (strategy.prepare_for_create != nullptr) strategy.prepare_for_create(document, allocator);
+  settle(resource, document, allocator);
   return Object::from(document);
 }
 

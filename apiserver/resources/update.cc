@@ -95,9 +95,9 @@ class Store::ChangeOfObject {
       stored = resource_.to_storage(object);
     }
     if (part_ != Part::kStatus && is_new_generation(strategy.generation, object, present)) {
-      object = api::with_metadata(
-          object, {{api::sym::kGeneration, present["metadata"]["generation"].as_int() + 1}});
-      stored = resource_.to_storage(object);
+      const std::int64_t next = present["metadata"]["generation"].as_int() + 1;
+      object = api::with_metadata(object, {{api::sym::kGeneration, next}});
+      stored = api::with_metadata(stored, {{api::sym::kGeneration, next}});
     }
     validate(object, stored, present, present_stored);
     if (is_deleting(present) && object["metadata"]["finalizers"].empty() &&
@@ -164,6 +164,7 @@ class Store::ChangeOfObject {
     if (target_.fields != nullptr) target_.fields->update(document, &before, allocator);
     if (part_ == Part::kMain && strategy.prepare_for_update != nullptr)
       strategy.prepare_for_update(document, before, allocator);
+    settle(resource_, document, allocator);
   }
 
   /// Keeps metadata that an update cannot change.

@@ -11,6 +11,8 @@
 #include "lookout/api/detail/type_table.h"
 #include "lookout/api/detail/unset_fields.h"
 #include "lookout/api/quantity.h"
+#include "lookout/api/time.h"
+#include "lookout/base/base64.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -41,8 +43,39 @@ bool is_empty_map(const Value& value, api::detail::Type type) {
   return type.shape() == api::detail::Shape::kMap && value.IsObject() && value.ObjectEmpty();
 }
 
-/// Amounts in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is "1". Fields
-/// that the type does not have, and maps without a member, are not written at all.
+void write_text(Value& value, const std::string& text, Allocator& allocator) {
+  if (!value.IsString() || json::text_of(value) != text) value = json::copy_text(text, allocator);
+}
+
+void write_quantity(Value& value, Allocator& allocator) {
+  std::string text;
+  if (value.IsString()) {
+    text = json::text_of(value);
+  } else if (value.IsInt64()) {
+    text = std::to_string(value.GetInt64());
+  } else if (value.IsDouble()) {
+    text = fmt::format("{}", value.GetDouble());
+  } else {
+    return;
+  }
+  if (const auto quantity = api::Quantity::parse(text))
+    write_text(value, quantity->to_string(), allocator);
+}
+
+void write_time(Value& value, bool micro, Allocator& allocator) {
+  if (!value.IsString()) return;
+  if (const auto time = api::parse_time(json::text_of(value)))
+    write_text(value, micro ? api::format_micro_time(*time) : api::format_time(*time), allocator);
+}
+
+void write_bytes(Value& value, Allocator& allocator) {
+  if (!value.IsString()) return;
+  if (const auto bytes = decode_base64(json::text_of(value)))
+    write_text(value, encode_base64(*bytes), allocator);
+}
+
+/// Amounts, times and bytes in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is
+/// "1". Fields that the type does not have, and maps without a member, are not written at all.
 void write_values(Value& value, api::detail::Type type, Allocator& allocator) {
   switch (type.shape()) {
     case api::detail::Shape::kStruct:
@@ -68,20 +101,12 @@ void write_values(Value& value, api::detail::Type type, Allocator& allocator) {
     case api::detail::Shape::kScalar:
       break;
   }
-  if (type.short_name() != "Quantity") return;
-  std::string text;
-  if (value.IsString()) {
-    text = json::text_of(value);
-  } else if (value.IsInt64()) {
-    text = std::to_string(value.GetInt64());
-  } else if (value.IsDouble()) {
-    text = fmt::format("{}", value.GetDouble());
-  } else {
-    return;
-  }
-  if (const auto quantity = api::Quantity::parse(text)) {
-    const std::string canonical = quantity->to_string();
-    if (!value.IsString() || canonical != text) value = json::copy_text(canonical, allocator);
+  if (type.short_name() == "Quantity") {
+    write_quantity(value, allocator);
+  } else if (type.scalar() == api::detail::Scalar::kDateTime) {
+    write_time(value, type.short_name() == "MicroTime", allocator);
+  } else if (type.scalar() == api::detail::Scalar::kBytes) {
+    write_bytes(value, allocator);
   }
 }
 
@@ -158,6 +183,12 @@ void complete(const ServedResource& resource, Document& document, Allocator& all
   if (!resource.schema) return;
   prune(document, resource.schema.body());
   set_schema_defaults(document, resource.schema.body(), allocator);
+}
+
+void settle(const ServedResource& resource, Document& document, Allocator& allocator) {
+  if (resource.custom) return;
+  api::detail::settle_unset_fields(document, resource.type.api_version(), resource.type.kind,
+                                   allocator);
 }
 
 Object decoded(const Target& target, const Object& object, bool is_new) {

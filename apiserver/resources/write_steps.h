@@ -29,6 +29,9 @@ void add_parts(const ServedResource& resource, Document& document, Allocator& al
 /// the schema.
 void complete(const ServedResource& resource, Document& document, Allocator& allocator);
 
+/// The last step: the object as it is after it has been stored.
+void settle(const ServedResource& resource, Document& document, Allocator& allocator);
+
 /// The object after Go's decoder. Removes server-side fields from a new object.
 Object decoded(const Target& target, const Object& object, bool is_new);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lookout/api/json_patch.h"
+#include "lookout/api/protobuf.h"
 #include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/files.h"
@@ -55,6 +56,38 @@ TEST_F(Refusals, AreThoseOfARealServer) {
     }
   }
   EXPECT_GT(compared, 500u);
+}
+
+/// Objects in memory are compared with those that clients send, whatever form these come in, so they
+/// have to be what a storage that keeps protobuf gives back.
+TEST_F(Refusals, AreOfObjectsThatStayTheSameInProtobuf) {
+  const Object recorded =
+      Object::parse(lookout::test::read_file(lookout::test::testdata("kube-1.36/refusals.json")));
+  const auto create = [&](const std::string& path, const std::string& object) {
+    const HttpAnswer answer =
+        http(server_.port(), "POST", path, object, {{"Content-Type", "application/json"}});
+    EXPECT_EQ(answer.code, 201) << answer.body;
+    const Object created = Object::parse(answer.body);
+    std::string bytes;
+    api::ProtobufEncoder encoder;
+    EXPECT_TRUE(encoder.encode(created, bytes)) << path;
+    EXPECT_EQ(api::ProtobufDecoder().decode(bytes), created) << created.to_json();
+  };
+  for (const api::Value kind : recorded["kinds"].elements())
+    create(std::string(kind["path"].as_string()), kind["object"].to_json());
+  const std::string core = "/api/v1/namespaces/default/";
+  create(core + "secrets", R"({"metadata":{"name":"a"},"data":{"a":"YR==","b":"Y\nQ==","c":""}})");
+  create(core + "serviceaccounts", R"({"metadata":{"name":"a","finalizers":[]},"secrets":[]})");
+  create(core + "pods",
+         R"({"metadata":{"name":"a"},"spec":{"hostNetwork":false,"hostname":"",)"
+         R"("volumes":[{"name":"v","emptyDir":{"sizeLimit":"0.5Gi"}}],)"
+         R"("containers":[{"name":"c","image":"i","command":[],)"
+         R"("livenessProbe":{"exec":{"command":["a"]},"initialDelaySeconds":0}}]}})");
+  create("/apis/coordination.k8s.io/v1/namespaces/default/leases",
+         R"({"metadata":{"name":"a"},"spec":{"renewTime":"2026-01-02T03:04:05.000006+02:00",)"
+         R"("leaseTransitions":0}})");
+  create("/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+         R"({"metadata":{"name":"a"},"rules":[]})");
 }
 
 class RefusedBodies : public ClientTest {};

@@ -13,6 +13,10 @@ namespace lookout::api::detail {
 void add_unset_fields(rapidjson::Value& object, std::string_view api_version, std::string_view kind,
                       rapidjson::Document::AllocatorType& allocator);
 
+/// The same, and makes an empty list what it is after it was stored: null.
+void settle_unset_fields(rapidjson::Value& object, std::string_view api_version,
+                         std::string_view kind, rapidjson::Document::AllocatorType& allocator);
+
 /// The opposite: takes out what counts as unset in Go and is not written: an empty list, map or text,
 /// zero or false in a field that is no pointer and has "omitempty".
 void drop_unset_fields(rapidjson::Value& object, std::string_view api_version,
