@@ -4,6 +4,7 @@
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <set>
@@ -144,22 +145,22 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     if (skipped_ > 0) return true;
     if (!path_.empty()) path_ += '.';
     path_ += name;
-    if (!is_opaque(frame.place) && !frame.names.emplace(name).second) problem("duplicate field");
     frame.next = {};
     frame.unknown = false;
-    if (const auto& type = frame.place.type) {
-      if (type->shape() == Shape::kMap) {
-        frame.next.type = type->element();
-      } else if (type->shape() == Shape::kStruct) {
-        const auto field = type->field(name);
-        if (field) {
-          frame.next.type = field->type();
-          if (!fields_.empty()) fields_ += '.';
-          fields_ += name;
-        } else {
-          frame.unknown = true;
-        }
-      }
+    const std::optional<Type>& type = frame.place.type;
+    const bool in_structure = type && type->shape() == Shape::kStruct;
+    const auto field = in_structure ? type->field(name) : std::nullopt;
+    const bool is_new =
+        field ? frame.is_new(field->symbol()) : is_opaque(frame.place) || frame.is_new(name);
+    if (!is_new) problem("duplicate field");
+    if (field) {
+      frame.next.type = field->type();
+      if (!fields_.empty()) fields_ += '.';
+      fields_ += name;
+    } else if (in_structure) {
+      frame.unknown = true;
+    } else if (type) {
+      if (type->shape() == Shape::kMap) frame.next.type = type->element();
     } else if (frame.place.schema.exists() || (metadata_ && frames_.size() == 1)) {
       enter_schema(frame, name);
     }
@@ -195,9 +196,20 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     std::size_t index = 0;
     std::size_t path_size = 0;
     std::size_t fields_size = 0;
-    std::set<std::string, std::less<>> names;
     Place next;
     bool unknown = false;
+
+    /// Whether a member is there for the first time.
+    bool is_new(std::uint16_t symbol) {
+      if (std::find(symbols.begin(), symbols.end(), symbol) != symbols.end()) return false;
+      symbols.push_back(symbol);
+      return true;
+    }
+    bool is_new(std::string_view name) { return names.emplace(name).second; }
+
+   private:
+    std::vector<std::uint16_t> symbols;  // of fields that the type has
+    std::set<std::string, std::less<>> names;
   };
 
   static bool is_opaque(const Place& place) {
