@@ -201,15 +201,15 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
 
     /// Whether a member is there for the first time.
     bool is_new(std::uint16_t symbol) {
-      if (std::find(symbols.begin(), symbols.end(), symbol) != symbols.end()) return false;
-      symbols.push_back(symbol);
+      if (std::find(symbols_.begin(), symbols_.end(), symbol) != symbols_.end()) return false;
+      symbols_.push_back(symbol);
       return true;
     }
-    bool is_new(std::string_view name) { return names.emplace(name).second; }
+    bool is_new(std::string_view name) { return names_.emplace(name).second; }
 
    private:
-    std::vector<std::uint16_t> symbols;  // of fields that the type has
-    std::set<std::string, std::less<>> names;
+    std::vector<std::uint16_t> symbols_;  // of fields that the type has
+    std::set<std::string, std::less<>> names_;
   };
 
   static bool is_opaque(const Place& place) {
