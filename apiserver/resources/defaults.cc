@@ -679,7 +679,8 @@ void default_csi_driver(Value& driver, Allocator& allocator) {
   Value* spec = json::find(driver, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
   set_if_absent(*spec, "attachRequired", true, allocator);
-  for (const char* field : {"podInfoOnMount", "storageCapacity", "requiresRepublish"})
+  for (const char* field :
+       {"podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"})
     set_if_absent(*spec, field, false, allocator);
   json::set_default(*spec, "fsGroupPolicy", "ReadWriteOnceWithFSType", allocator);
   const Value* modes = json::find(*spec, "volumeLifecycleModes");
