@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "apiserver/resources/ip_address.h"
@@ -31,6 +32,26 @@ std::optional<std::int64_t> share_of(std::string_view text) {
       digits.find_first_not_of("0123456789") != std::string_view::npos)
     return std::nullopt;
   return api::detail::parse_int(digits);
+}
+
+/// What begins with a letter, and goes on with letters, digits, '_', ',' and ':'.
+rules::Messages check_condition_reason(std::string_view reason) {
+  const auto is_letter = [](char c) {
+    const char lower = base::lower_case(c);
+    return lower >= 'a' && lower <= 'z';
+  };
+  const auto is_part = [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == ',' || c == ':';
+  };
+  const bool is_valid = !reason.empty() && is_letter(reason.front()) &&
+                        std::all_of(reason.begin(), reason.end(), is_part) &&
+                        reason.back() != ',' && reason.back() != ':';
+  if (is_valid) return {};
+  return {
+      "a condition reason must start with alphabetic character, optionally followed by a string of "
+      "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. "
+      "'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex "
+      "used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')"};
 }
 
 }  // namespace
@@ -294,6 +315,30 @@ rules::Messages check_port_name(std::string_view name) {
 
 rules::Messages check_annotation_key(std::string_view key) {
   return rules::check_qualified_name(base::lower_case(key));
+}
+
+void check_conditions(const Field& conditions) {
+  constexpr std::size_t kLongestReason = 1024;
+  constexpr std::size_t kLongestMessage = 32 * 1024;
+  std::set<std::string_view> types;
+  conditions.each([&](const Field& condition) {
+    const Field type = condition["type"];
+    if (!types.insert(type.text()).second) type.duplicate();
+    type.check_form(rules::check_qualified_name);
+    condition["status"].check_word({"False", "True", "Unknown"});
+    condition["observedGeneration"].check_range(0, INT64_MAX,
+                                                "must be greater than or equal to zero");
+    condition["lastTransitionTime"].check_present();
+    const Field reason = condition["reason"];
+    if (reason.check_present()) {
+      reason.check_form(check_condition_reason);
+      if (reason.text().size() > kLongestReason)
+        reason.causes().push_back(rules::too_long(reason.path(), kLongestReason));
+    }
+    const Field message = condition["message"];
+    if (message.text().size() > kLongestMessage)
+      message.causes().push_back(rules::too_long(message.path(), kLongestMessage));
+  });
 }
 
 void check_domain_path(const Field& path) {

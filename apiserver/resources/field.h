@@ -159,6 +159,8 @@ bool is_one_of(std::string_view text, const List& list) {
 api::validation::Messages check_port_name(std::string_view name);
 /// The form of a label key, with upper-case letters anywhere.
 api::validation::Messages check_annotation_key(std::string_view key);
+/// metav1.Conditions.
+void check_conditions(const Field& conditions);
 /// example.com/name.
 void check_domain_path(const Field& path);
 /// The name of a CSI driver.

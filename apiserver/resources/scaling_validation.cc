@@ -222,6 +222,7 @@ void validate_disruption_budget(const Object& budget, Causes& causes) {
 
 void validate_disruption_budget_status(const Object& budget, Causes& causes) {
   const Field status(budget["status"], "status", causes);
+  check_conditions(status["conditions"]);
   for (const char* field :
        {"disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"})
     status[field].check_not_negative();

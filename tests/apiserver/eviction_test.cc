@@ -1,5 +1,6 @@
 // Evictions: when a budget refuses them, and what they write. The answers are those of
 // kube-apiserver 1.36.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -161,6 +162,29 @@ TEST_F(Evictions, OfTooManyPodsAtOnceAreForbidden) {
   EXPECT_EQ(message_of(evict()),
             "poddisruptionbudget.policy \"b\" is forbidden: DisruptedPods map too big - too many "
             "evictions not confirmed by PDB controller");
+}
+
+TEST_F(Evictions, FollowBudgetsWhoseConditionsSayWhy) {
+  in(kBudgets).create(json(R"({"metadata":{"name":"c"},"spec":{"minAvailable":1}})"));
+  const auto write = [&](const std::string& condition) {
+    return in(kBudgets).patch("c", rest::PatchType::kMerge,
+                              R"({"status":{"conditions":[)" + condition + "]}}", {}, "status");
+  };
+  const auto message = [&](const std::string& condition) {
+    return status_of([&] { write(condition); }).message;
+  };
+  const std::string begin = "PodDisruptionBudget.policy \"c\" is invalid: ";
+  EXPECT_EQ(message(R"({"type":"Ready","status":"True"})"),
+            begin +
+                "[status.conditions[0].lastTransitionTime: Required value, "
+                "status.conditions[0].reason: Required value]");
+  const std::string rest = R"("status":"True","lastTransitionTime":"2026-01-01T00:00:00Z",)";
+  EXPECT_THAT(
+      message(R"({"type":"Ready",)" + rest + R"("reason":"Not so"})"),
+      testing::StartsWith(begin + "status.conditions[0].reason: Invalid value: \"Not so\": a "
+                                  "condition reason must start with"));
+  const Object written = write(R"({"type":"Ready",)" + rest + R"("reason":"A:b,C_1"})");
+  EXPECT_EQ(written["status"]["conditions"].size(), 1u);
 }
 
 TEST_F(Evictions, UnderTwoBudgetsAreRefused) {
