@@ -29,10 +29,14 @@ void check_api_version(const Field& version, bool needs_group) {
   }
 }
 
-void check_reference(const Field& reference, bool needs_group) {
+void check_reference(const Field& reference) {
   reference["kind"].check_required_form(rules::check_path_segment_name);
   reference["name"].check_required_form(rules::check_path_segment_name);
-  check_api_version(reference["apiVersion"], needs_group);
+}
+
+/// Of the core group, replication controllers alone can be scaled.
+void check_target_version(const Field& target) {
+  check_api_version(target["apiVersion"], target["kind"].text() != "ReplicationController");
 }
 
 void check_metric(const Field& metric) {
@@ -79,7 +83,8 @@ struct MetricSource {
 constexpr std::array<MetricSource, 5> kSources = {{
     {"Object", "object",
      [](const Field& source) {
-       check_reference(source["describedObject"], false);
+       check_reference(source["describedObject"]);
+       check_api_version(source["describedObject"]["apiVersion"], false);
        check_metric(source["metric"]);
        const Field target = source["target"];
        check_target(target);
@@ -186,7 +191,7 @@ void validate_autoscaler(const Object& object, Causes& causes) {
   }
   if (least.exists() && most.number() < least.number())
     most.invalid_number("must be greater than or equal to `minReplicas`");
-  check_reference(spec["scaleTargetRef"], true);
+  check_reference(spec["scaleTargetRef"]);
   bool can_wake = false;
   spec["metrics"].each([&](const Field& metric) {
     check_metric_spec(metric);
@@ -198,6 +203,18 @@ void validate_autoscaler(const Object& object, Causes& causes) {
   }
   check_scaling(spec["behavior"]["scaleUp"]);
   check_scaling(spec["behavior"]["scaleDown"]);
+}
+
+void validate_new_autoscaler(const Object& object, Causes& causes) {
+  check_target_version(Field(object["spec"]["scaleTargetRef"], "spec.scaleTargetRef", causes));
+}
+
+/// (What was written before there was this rule may stay.)
+void validate_autoscaler_update(const Object& object, const Object& old, Causes& causes) {
+  const Value target = object["spec"]["scaleTargetRef"];
+  const Value before = old["spec"]["scaleTargetRef"];
+  if (target["apiVersion"] == before["apiVersion"] && target["kind"] == before["kind"]) return;
+  validate_new_autoscaler(object, causes);
 }
 
 void validate_autoscaler_status(const Object& object, Causes& causes) {

@@ -208,6 +208,8 @@ void validate_resource_quota_update(const api::Object& object, const api::Object
 
 // scaling_validation.cc
 void validate_autoscaler(const api::Object& object, Causes& causes);
+void validate_new_autoscaler(const api::Object& object, Causes& causes);
+void validate_autoscaler_update(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_autoscaler_status(const api::Object& object, Causes& causes);
 void validate_disruption_budget(const api::Object& object, Causes& causes);
 void validate_disruption_budget_status(const api::Object& object, Causes& causes);

@@ -186,6 +186,8 @@ constexpr Entry kEntries[] = {
      "horizontalpodautoscalers",
      {.set_defaults = default_autoscaler,
       .validate = validate_autoscaler,
+      .validate_new = validate_new_autoscaler,
+      .validate_update = validate_autoscaler_update,
       .validate_status = validate_autoscaler_status}},
     {"storage.k8s.io",
      "csinodes",

@@ -542,6 +542,20 @@ TEST_F(CreateAndUpdate, TheParametersOfAnIngressClassAreOfTheCluster) {
   EXPECT_EQ(created["spec"]["parameters"]["scope"].as_string(), "Cluster");
 }
 
+TEST_F(CreateAndUpdate, AutoscalersNameTheGroupOfWhatTheyScale) {
+  const auto create = [&](const char* version, const char* kind) {
+    return http(server_.port(), "POST",
+                "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers?dryRun=All",
+                fmt::format(R"({{"metadata":{{"name":"a"}},"spec":{{"maxReplicas":2,)"
+                            R"("scaleTargetRef":{{"apiVersion":"{}","kind":"{}","name":"x"}}}}}})",
+                            version, kind))
+        .code;
+  };
+  EXPECT_EQ(create("apps/v1", "Deployment"), 201);
+  EXPECT_EQ(create("v1", "Deployment"), 422);
+  EXPECT_EQ(create("v1", "ReplicationController"), 201);
+}
+
 TEST_F(CreateAndUpdate, AutoscalersSpeakBothVersions) {
   const api::Resource v1{"autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
                          true};
