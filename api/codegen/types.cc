@@ -118,7 +118,7 @@ class TableWriter {
       if (type.gvk)
         types_of_kinds.emplace(std::tuple(type.gvk->kind, type.gvk->group, type.gvk->version),
                                number);
-      // (It has a version in every group, and no resource.)
+      // DeleteOptions is a kind without a resource: the body of a deletion.
       if (name.ends_with(".meta.v1.DeleteOptions"))
         types_of_kinds.emplace(std::tuple("DeleteOptions", "", "v1"), number);
       for (const Field* field : sorted_fields(type)) {

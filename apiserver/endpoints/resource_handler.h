@@ -70,9 +70,9 @@ class ResourceHandler {
   Awaitable<http::Response> change(const Call& call) const;
   Awaitable<http::Response> remove(const Call& call) const;
   Awaitable<http::Response> remove_collection(const Call& call) const;
-  /// The object in the form that the client wants it in.
   /// Clients show warnings to their users.
   static void add_warnings(const std::vector<std::string>& warnings, const Call& call);
+  /// The object in the form that the client accepts.
   static http::Response respond(const Call& call, int code, const api::Object& object,
                                 const OutputFormat& format);
   /// Decides whether the request may write.

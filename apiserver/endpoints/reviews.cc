@@ -79,9 +79,8 @@ void review_rules(const auth::Authorizer::Rules& found, Value& status, Allocator
   if (!found.error.empty()) json::set(status, "evaluationError", found.error, allocator);
 }
 
-/// A selector of a resource's attributes; `check_key` is the rule for the key of a requirement.
-template <class CheckKey>
-void check_selector(const Field& selector, CheckKey check_key) {
+/// A selector of a resource's attributes, whose requirements follow a rule.
+void check_selector(const Field& selector, void (*check_requirement)(const Field&)) {
   if (!selector.exists()) return;
   const Field raw = selector["rawSelector"];
   const Field requirements = selector["requirements"];
@@ -92,7 +91,7 @@ void check_selector(const Field& selector, CheckKey check_key) {
         "when {} is specified, requirements or rawSelector is required", selector.path()));
   }
   // (Newer clients may know more operators.)
-  requirements.each([&](const Field& requirement) { check_key(requirement); });
+  requirements.each(check_requirement);
 }
 
 void check_label_requirement(const Field& requirement) {

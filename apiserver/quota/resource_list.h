@@ -20,8 +20,8 @@ ResourceList resource_list(api::Value amounts);
 /// Adds each amount to the one of the same name.
 void add(ResourceList& to, const ResourceList& more);
 
-/// What the containers of a pod need together: of `part` ("requests" or "limits") the sum, or what
-/// its init containers need if that is more.
+/// The `part` ("requests" or "limits") of all containers of a pod: their sum, or the amount that the
+/// init containers need, whichever is larger.
 ResourceList resources_of_containers(api::Value spec, std::string_view part);
 
 /// The whole pod's `part`: that of its containers; what the pod says itself comes first.

@@ -281,7 +281,7 @@ void default_device_requests(Value& spec, Allocator& allocator) {
 
 }  // namespace
 
-/// A pod that says something of its resources as a whole: its requests are those of its containers,
+/// The resources of the pod as a whole, if it has any: missing requests are those of its containers,
 /// or else its limits.
 void default_pod_resources(Value& spec, Allocator& allocator) {
   Value* resources = json::find(spec, "resources");
@@ -304,7 +304,9 @@ void default_pod_resources(Value& spec, Allocator& allocator) {
   for (const auto& [name, amount] : quota::resources_of_containers(containers.body(), "requests")) {
     if (name == "cpu" || name == "memory") set_missing("requests", name, amount.to_string());
   }
-  for (const auto& limit : json::find(*resources, "limits")->GetObject()) {
+  // (A new member moves the others.)
+  const Value limits = json::deep_copy(*json::find(*resources, "limits"), allocator);
+  for (const auto& limit : limits.GetObject()) {
     const std::string name(json::text_of(limit.name));
     if ((name == "cpu" || name == "memory" || is_huge(name)) && limit.value.IsString())
       set_missing("requests", name, json::text_of(limit.value));

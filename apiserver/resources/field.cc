@@ -34,7 +34,8 @@ std::optional<std::int64_t> share_of(std::string_view text) {
   return api::detail::parse_int(digits);
 }
 
-/// What begins with a letter, and goes on with letters, digits, '_', ',' and ':'.
+/// A reason begins with a letter. Letters, digits, '_', ',' and ':' follow; the last one is no ',' or
+/// ':'.
 rules::Messages check_condition_reason(std::string_view reason) {
   const auto is_letter = [](char c) {
     const char lower = base::lower_case(c);

@@ -17,8 +17,8 @@ namespace lookout::apiserver::resources {
 
 /// A value, its path in error messages, and the list that receives the errors. The value may be
 /// absent; null counts as absent. Words and order of errors are those of
-/// k8s.io/apimachinery/pkg/util/validation/field. A Field does not own the list, nor the names of
-/// members: its path becomes a text only when there is an error.
+/// k8s.io/apimachinery/pkg/util/validation/field. A Field owns neither the list nor the
+/// names of members. It builds its path only for an error.
 class Field {
  public:
   using Words = std::initializer_list<std::string_view>;

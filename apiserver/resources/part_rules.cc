@@ -18,8 +18,8 @@ using api::Object;
 using json::Allocator;
 using json::Value;
 
-/// As Kubernetes names the object itself.
-constexpr const char* kWhole = "[]";
+/// Kubernetes' path of the object itself.
+constexpr const char* kRootPath = "[]";
 constexpr const char* kContainerLists[] = {"containers", "initContainers"};
 
 /// Takes over all of the old pod but its managedFields and this field of the specification.
@@ -52,11 +52,12 @@ bool is_static(const Object& pod) {
   return pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].exists();
 }
 
-/// They may be added, and nothing else (ValidatePodEphemeralContainersUpdate).
+/// Refuses other changes than additions (ValidatePodEphemeralContainersUpdate).
 void validate_ephemeral_containers_change(const Object& pod, const Object& old, Causes& causes) {
   if (is_static(old)) {
     causes.clear();
-    return Field({}, kWhole, causes).forbidden("static pods do not support ephemeral containers");
+    return Field({}, kRootPath, causes)
+        .forbidden("static pods do not support ephemeral containers");
   }
   const Field now(pod["spec"]["ephemeralContainers"], "spec.ephemeralContainers", causes);
   for (const api::Value before : old["spec"]["ephemeralContainers"].elements()) {
@@ -115,7 +116,7 @@ void keep_all_but_resources(Value& pod, const Value& old, Allocator& allocator) 
   }
 }
 
-/// What a resize may not change: everything but processors and memory.
+/// The container without its CPU and memory: a resize must not change the rest.
 Value fixed_part(const Value& container, Allocator& allocator) {
   Value fixed = json::deep_copy(container, allocator);
   Value* resources = json::find(fixed, "resources");
@@ -171,9 +172,53 @@ bool can_resize(const Object& pod) {
   return true;
 }
 
-/// Processors and memory may change, and nothing else (ValidatePodResize).
+/// Calls `visit(container, fixed)` for each container that changes; `fixed` is true if only its CPU
+/// and memory do.
+template <class Visit>
+void each_changed(const Field& containers, const Value& now, const Value& before,
+                  Allocator& allocator, Visit visit) {
+  rapidjson::SizeType index = 0;
+  containers.each([&](const Field& container) {
+    const Value& one = now[index];
+    const Value& other = before[index++];
+    if (one != other) visit(container, fixed_part(one, allocator) == fixed_part(other, allocator));
+  });
+}
+
+void check_fixed_parts(const Field& spec, const Value& now, const Value& before,
+                       Allocator& allocator) {
+  const Field containers = spec["containers"];
+  if (containers.empty()) return;
+  each_changed(containers, *json::find(now, "containers"), *json::find(before, "containers"),
+               allocator, [&](const Field& /*container*/, bool fixed) {
+                 if (!fixed) spec.forbidden("only cpu and memory resources are mutable");
+               });
+}
+
+void check_fixed_init_parts(const Field& spec, const Value& now, const Value& before,
+                            Allocator& allocator) {
+  const Field containers = spec["initContainers"];
+  if (containers.empty()) return;
+  each_changed(
+      containers, *json::find(now, "initContainers"), *json::find(before, "initContainers"),
+      allocator, [&](const Field& container, bool fixed) {
+        if (!fixed) {
+          container.forbidden(
+              "only cpu and memory resources for init or sidecar containers are mutable");
+        }
+        if (container["restartPolicy"].text() == "Always") return;
+        container["resizePolicy"].each([&](const Field& policy) {
+          if (policy["restartPolicy"].text() != "RestartContainer") return;
+          container.forbidden(
+              "non-sidecar init containers with a resize policy of RestartContainer cannot be "
+              "resized");
+        });
+      });
+}
+
+/// Refuses other changes than those of CPU and memory (ValidatePodResize).
 void validate_resize(const Object& pod, const Object& old, Causes& causes) {
-  const Field whole({}, kWhole, causes);
+  const Field whole({}, kRootPath, causes);
   if (is_static(old)) {
     causes.clear();
     return whole.forbidden("static pods cannot be resized");
@@ -216,31 +261,8 @@ void validate_resize(const Object& pod, const Object& old, Causes& causes) {
       check_nothing_removed(container["resources"], before[list][index++]["resources"], "resource");
     });
   }
-  for (const char* list : kContainerLists) {
-    const bool init = list == kContainerLists[1];
-    const Value* const of_now = json::find(now_spec, list);
-    const Value* const of_then = json::find(then_spec, list);
-    rapidjson::SizeType index = 0;
-    spec[list].each([&](const Field& container) {
-      const Value& one = (*of_now)[index];
-      const Value& other = (*of_then)[index++];
-      if (one == other) return;
-      if (fixed_part(one, allocator) != fixed_part(other, allocator)) {
-        (init ? container : spec)
-            .forbidden(init ? "only cpu and memory resources for init or sidecar containers are "
-                              "mutable"
-                            : "only cpu and memory resources are mutable");
-      }
-      if (!init || container["restartPolicy"].text() == "Always") return;
-      container["resizePolicy"].each([&](const Field& policy) {
-        if (policy["restartPolicy"].text() == "RestartContainer") {
-          container.forbidden(
-              "non-sidecar init containers with a resize policy of RestartContainer cannot be "
-              "resized");
-        }
-      });
-    });
-  }
+  check_fixed_parts(spec, now_spec, then_spec, allocator);
+  check_fixed_init_parts(spec, now_spec, then_spec, allocator);
 }
 
 constexpr PartRules kFinalizers = {keep_status, validate_finalizers};

@@ -7,7 +7,7 @@
 
 namespace lookout::apiserver::resources {
 
-/// What a subresource changes of an object, and the rules for the change.
+/// The rules for a subresource that changes one part of an object.
 struct PartRules {
   /// Undoes every other change.
   void (*keep_rest)(json::Value& object, const json::Value& old, json::Allocator& allocator);

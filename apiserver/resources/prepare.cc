@@ -137,7 +137,7 @@ void unite_sources(Value& spec, Allocator& allocator) {
 }  // namespace
 
 std::string_view quality_of_service(const Value& spec) {
-  // What is said of the whole pod counts more.
+  // The resources of the pod as a whole override those of its containers.
   if (has_resources(spec)) return is_guaranteed(spec) ? "Guaranteed" : "Burstable";
   bool guaranteed = true;
   bool best_effort = true;

@@ -32,7 +32,7 @@ struct ScalePaths {
   std::vector<std::string> selector;
 };
 
-/// What an object has at a path.
+/// The value at a path of an object.
 api::Value value_at(const api::Object& object, const std::vector<std::string>& path);
 
 struct Subresource {

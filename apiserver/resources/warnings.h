@@ -8,10 +8,10 @@
 
 namespace lookout::apiserver::resources {
 
-/// What kube-apiserver warns the author of an object about: of pods and templates of pods what
-/// pod_warnings.h says; of other built-in kinds deprecated fields, labels and annotations, fields
-/// without an effect, unusual forms of IP addresses, and the like. `before` is empty for a new
-/// object. (A change of the status is another matter.)
+/// The warnings of kube-apiserver about an object. For pods and templates of pods these are
+/// pod_warnings(). Other built-in kinds have warnings about deprecated fields, labels and annotations,
+/// about fields without an effect, and about unusual forms of IP addresses. `before` is empty for a
+/// new object. Changes of the status have no warnings here.
 std::vector<std::string> warnings_about(const ServedResource& resource, const api::Object& object,
                                         const api::Object& before);
 

@@ -39,10 +39,6 @@ void strip_nulls(Value& value) {
   }
 }
 
-bool is_empty_map(const Value& value, api::detail::Type type) {
-  return type.shape() == api::detail::Shape::kMap && value.IsObject() && value.ObjectEmpty();
-}
-
 void write_text(Value& value, const std::string& text, Allocator& allocator) {
   if (!value.IsString() || json::text_of(value) != text) value = json::copy_text(text, allocator);
 }
@@ -74,15 +70,15 @@ void write_bytes(Value& value, Allocator& allocator) {
     write_text(value, encode_base64(*bytes), allocator);
 }
 
-/// Amounts, times and bytes in the one form that Kubernetes writes them in: "0.5" is "500m", and 1 is
-/// "1". Fields that the type does not have, and maps without a member, are not written at all.
+/// Writes quantities, times and bytes in Kubernetes' canonical form: "0.5" becomes "500m", and 1
+/// becomes "1". Removes fields that the type does not have.
 void write_values(Value& value, api::detail::Type type, Allocator& allocator) {
   switch (type.shape()) {
     case api::detail::Shape::kStruct:
       if (!value.IsObject()) return;
       for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
         const auto field = type.field(json::text_of(member->name));
-        if (!field || is_empty_map(member->value, field->type())) {
+        if (!field) {
           member = value.EraseMember(member);
           continue;
         }
@@ -144,16 +140,11 @@ Document decoded_document(const Target& target, const Object& object, bool is_ne
 }  // namespace
 
 Document typed_document(const ServedResource& resource, const Object& object) {
-  Document document = object.to_document();
-  Allocator& allocator = document.GetAllocator();
-  if (resource.custom) {
-    if (Value* metadata = json::find(document, "metadata")) strip_nulls(*metadata);
-  } else {
-    strip_nulls(document);
-    if (const auto type = type_of(resource)) write_values(document, *type, allocator);
-    api::detail::drop_unset_fields(document, resource.type.api_version(), resource.type.kind);
-  }
-  set_type(document, resource, allocator);
+  Document document =
+      resource.custom ? object.to_document() : typed_document(resource.type.gvk(), object);
+  Value* metadata = json::find(document, "metadata");
+  if (resource.custom && metadata != nullptr) strip_nulls(*metadata);
+  set_type(document, resource, document.GetAllocator());
   return document;
 }
 

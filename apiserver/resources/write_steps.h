@@ -29,7 +29,8 @@ void add_parts(const ServedResource& resource, Document& document, Allocator& al
 /// the schema.
 void complete(const ServedResource& resource, Document& document, Allocator& allocator);
 
-/// The last step: the object as it is after it has been stored.
+/// The last step of a write: gives unset fields the form that they have when the object is read from
+/// the storage again.
 void settle(const ServedResource& resource, Document& document, Allocator& allocator);
 
 /// The object after Go's decoder. Removes server-side fields from a new object.

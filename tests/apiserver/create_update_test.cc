@@ -265,7 +265,7 @@ TEST_F(CreateAndUpdate, APodMaySayWhatItNeedsAsAWhole) {
                             R"("containers":[{{"name":"c","image":"i","resources":{}}}]}}}})",
                             whole, container));
   };
-  // What its containers need, or else its limits.
+  // Missing requests are those of the containers, or else the limits.
   const Object pod = Object::parse(
       create(R"({"limits":{"cpu":"2","memory":"1Gi"}})", R"({"limits":{"cpu":"1"}})").body);
   EXPECT_EQ(pod["spec"]["resources"]["requests"].to_json(), R"({"cpu":"1","memory":"1Gi"})");
