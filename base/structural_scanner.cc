@@ -2,15 +2,21 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "lookout/base/popcount.h"
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
 #endif
 
 namespace lookout {
 namespace {
+
+constexpr std::size_t kBlock = 64;
+// How far ahead memory is asked for.
+constexpr std::size_t kAhead = 1024;
+constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
 /// One bit for each byte of a 64-byte block.
 struct BlockMasks {
@@ -20,7 +26,7 @@ struct BlockMasks {
   std::uint64_t close = 0;
 };
 
-#if defined(__SSE2__)
+#if defined(__x86_64__)
 BlockMasks classify(const char* block) {
   const __m128i backslash = _mm_set1_epi8('\\');
   const __m128i quote = _mm_set1_epi8('"');
@@ -44,7 +50,7 @@ BlockMasks classify(const char* block) {
 #else
 BlockMasks classify(const char* block) {
   BlockMasks out;
-  for (unsigned i = 0; i < 64; ++i) {
+  for (unsigned i = 0; i < kBlock; ++i) {
     const std::uint64_t bit = std::uint64_t{1} << i;
     switch (block[i]) {
       case '\\':
@@ -103,43 +109,127 @@ std::uint64_t find_escaped(std::uint64_t backslash, bool& carry) {
   return escaped;
 }
 
+/// The offset after the bracket of a block that closes the last of `depth` containers, or 0.
+std::size_t find_end(std::uint64_t open, std::uint64_t close, std::size_t depth) {
+  for (std::size_t closed = 1; close != 0; close &= close - 1, ++closed) {
+    const auto i = static_cast<unsigned>(std::countr_zero(close));
+    const std::uint64_t before = (std::uint64_t{1} << i) - 1;
+    if (depth + popcount(open & before) == closed) return i + 1;
+  }
+  return 0;
+}
+
+/// Scans as many whole blocks as there are, or up to the one in which the value ends: `end` is then
+/// the offset after it in that block. Returns the size of those before.
+std::size_t scan_blocks(std::string_view text, StructuralScanner::State& state, std::size_t& end) {
+  std::size_t at = 0;
+  for (; text.size() - at >= kBlock; at += kBlock) {
+    __builtin_prefetch(text.data() + at + kAhead);
+    const BlockMasks masks = classify(text.data() + at);
+    const std::uint64_t quotes = masks.quote & ~find_escaped(masks.backslash, state.escaped);
+    const std::uint64_t strings = prefix_xor(quotes) ^ (state.in_string ? kAll : 0);
+    state.in_string = strings >> 63 != 0;
+    const std::uint64_t open = masks.open & ~strings;
+    const std::uint64_t close = masks.close & ~strings;
+    const std::size_t closes = popcount(close);
+    if (closes >= state.depth) {
+      end = find_end(open, close, state.depth);
+      if (end != 0) break;
+    }
+    state.depth += popcount(open) - closes;
+  }
+  return at;
+}
+
+#if defined(__x86_64__)
+
+// A block takes half as many instructions with those that processors have had since 2013.
+#define LOOKOUT_WITH_AVX2 __attribute__((target("avx2,pclmul,popcnt")))
+
+bool has_avx2() {
+  static const bool kHasThem = __builtin_cpu_supports("avx2") != 0 &&
+                               __builtin_cpu_supports("pclmul") != 0 &&
+                               __builtin_cpu_supports("popcnt") != 0;
+  return kHasThem;
+}
+
+LOOKOUT_WITH_AVX2 inline std::uint64_t equal_bytes(__m256i low, __m256i high, __m256i wanted) {
+  const auto low_mask =
+      static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, wanted)));
+  const auto high_mask =
+      static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, wanted)));
+  return low_mask | std::uint64_t{high_mask} << 32;
+}
+
+/// scan_blocks() with them.
+LOOKOUT_WITH_AVX2 std::size_t scan_blocks_with_avx2(std::string_view text,
+                                                    StructuralScanner::State& state,
+                                                    std::size_t& end) {
+  const __m256i backslash = _mm256_set1_epi8('\\');
+  const __m256i quote = _mm256_set1_epi8('"');
+  const __m256i open_bracket = _mm256_set1_epi8('{');
+  const __m256i close_bracket = _mm256_set1_epi8('}');
+  const __m256i fold = _mm256_set1_epi8(0x20);
+  const __m128i ones = _mm_set1_epi8(-1);
+  std::size_t at = 0;
+  for (; text.size() - at >= kBlock; at += kBlock) {
+    const auto* const block = reinterpret_cast<const __m256i*>(text.data() + at);
+    __builtin_prefetch(text.data() + at + kAhead);
+    const __m256i low = _mm256_loadu_si256(block);
+    const __m256i high = _mm256_loadu_si256(block + 1);
+    const __m256i folded_low = _mm256_or_si256(low, fold);
+    const __m256i folded_high = _mm256_or_si256(high, fold);
+    const std::uint64_t quotes = equal_bytes(low, high, quote) &
+                                 ~find_escaped(equal_bytes(low, high, backslash), state.escaped);
+    // (A product without carries with ones: each bit is the parity of those up to it.)
+    const __m128i parities =
+        _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(quotes)), ones, 0);
+    const std::uint64_t strings =
+        static_cast<std::uint64_t>(_mm_cvtsi128_si64(parities)) ^ (state.in_string ? kAll : 0);
+    state.in_string = strings >> 63 != 0;
+    const std::uint64_t open = equal_bytes(folded_low, folded_high, open_bracket) & ~strings;
+    const std::uint64_t close = equal_bytes(folded_low, folded_high, close_bracket) & ~strings;
+    const auto closes = static_cast<std::size_t>(__builtin_popcountll(close));
+    if (closes >= state.depth) {
+      end = find_end(open, close, state.depth);
+      if (end != 0) break;
+    }
+    state.depth += static_cast<std::size_t>(__builtin_popcountll(open)) - closes;
+  }
+  return at;
+}
+#endif
+
 }  // namespace
 
 std::size_t StructuralScanner::scan(std::string_view text) {
-  std::size_t at = 0;
-  for (; text.size() - at >= 64; at += 64) {
-    const BlockMasks masks = classify(text.data() + at);
-    const std::uint64_t escaped = find_escaped(masks.backslash, escaped_);
-    const std::uint64_t quotes = masks.quote & ~escaped;
-    const std::uint64_t strings = prefix_xor(quotes) ^ (in_string_ ? ~std::uint64_t{0} : 0);
-    in_string_ = (strings >> 63) != 0;
-    const std::uint64_t open = masks.open & ~strings;
-    std::uint64_t close = masks.close & ~strings;
-    const auto closes = static_cast<std::size_t>(popcount(close));
-    if (closes < depth_) {
-      depth_ += static_cast<std::size_t>(popcount(open)) - closes;
-      continue;
-    }
-    // The value may end in this block: look at its closing brackets one by one.
-    for (std::size_t closed = 0; close != 0; close &= close - 1) {
-      const auto i = static_cast<unsigned>(std::countr_zero(close));
-      const std::uint64_t before = (std::uint64_t{1} << i) - 1;
-      ++closed;
-      if (depth_ + static_cast<std::size_t>(popcount(open & before)) == closed) return at + i + 1;
-    }
-    depth_ += static_cast<std::size_t>(popcount(open)) - closes;
+#if defined(__x86_64__)
+  if (has_avx2()) {
+    std::size_t end = 0;
+    const std::size_t at = scan_blocks_with_avx2(text, state_, end);
+    return end != 0 ? at + end : scan_bytes(text, at);
   }
+#endif
+  return scan_portably(text);
+}
+
+std::size_t StructuralScanner::scan_portably(std::string_view text) {
+  std::size_t end = 0;
+  const std::size_t at = scan_blocks(text, state_, end);
+  return end != 0 ? at + end : scan_bytes(text, at);
+}
+
+std::size_t StructuralScanner::scan_bytes(std::string_view text, std::size_t at) {
   for (; at < text.size(); ++at) {
     const char c = text[at];
-    const bool escaped = escaped_;
-    escaped_ = false;
+    const bool escaped = std::exchange(state_.escaped, false);
     if (c == '\\') {
-      escaped_ = !escaped;
+      state_.escaped = !escaped;
     } else if (c == '"') {
-      if (!escaped) in_string_ = !in_string_;
-    } else if (!in_string_) {
-      if (c == '{' || c == '[') ++depth_;
-      if ((c == '}' || c == ']') && --depth_ == 0) return at + 1;
+      if (!escaped) state_.in_string = !state_.in_string;
+    } else if (!state_.in_string) {
+      if (c == '{' || c == '[') ++state_.depth;
+      if ((c == '}' || c == ']') && --state_.depth == 0) return at + 1;
     }
   }
   return npos;

@@ -71,6 +71,7 @@ TEST(StructuralScannerTest, AnswersTheSameHoweverTheTextIsCut) {
     }
     const std::size_t expected = plain_scan(text);
     ASSERT_EQ(StructuralScanner().scan(text), expected) << text;
+    ASSERT_EQ(StructuralScanner().scan_portably(text), expected) << text;
     ASSERT_EQ(scan_in_pieces(text, random), expected) << text;
   }
 }

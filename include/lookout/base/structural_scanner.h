@@ -17,13 +17,22 @@ class StructuralScanner {
   /// Continues with `text`. Returns the offset after the closing bracket of the value, or npos if
   /// the value continues.
   std::size_t scan(std::string_view text);
+  /// The same with instructions that every processor has; scan() uses AVX2 where there is AVX2.
+  std::size_t scan_portably(std::string_view text);
 
   static constexpr std::size_t npos = std::string_view::npos;
 
+  /// For the implementation.
+  struct State {
+    std::size_t depth = 0;
+    bool in_string = false;
+    bool escaped = false;  // the last byte was a backslash that escapes the next one
+  };
+
  private:
-  std::size_t depth_ = 0;
-  bool in_string_ = false;
-  bool escaped_ = false;  // the last byte was a backslash that escapes the next one
+  std::size_t scan_bytes(std::string_view text, std::size_t at);
+
+  State state_;
 };
 
 /// The offset of the first byte that is not valid UTF-8, or npos.
