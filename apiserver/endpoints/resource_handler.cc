@@ -87,7 +87,8 @@ std::string go_name(const resources::ServedResource& resource) {
 
 /// The part of an object that a subresource changes.
 Part part_of(std::string_view subresource) {
-  if (subresource == "status" || subresource == "approval") return Part::kStatus;
+  if (subresource == "status") return Part::kStatus;
+  if (subresource == "approval") return Part::kApproval;
   if (subresource == "finalize") return Part::kFinalizers;
   if (subresource == "ephemeralcontainers") return Part::kEphemeralContainers;
   if (subresource == "resize") return Part::kResources;

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/resources/job_indexes.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
@@ -31,8 +32,17 @@ std::string_view take_part(std::string_view& text, char separator) {
   return part;
 }
 
-/// How many indexes "0-2,5" names; throws std::invalid_argument.
-std::int64_t count_indexes(std::string_view text, std::int64_t completions) {
+using Interval = std::pair<std::int64_t, std::int64_t>;
+
+void check_order(std::int64_t before, std::int64_t index) {
+  if (before >= index) {
+    throw std::invalid_argument(
+        fmt::format("non-increasing order, previous: {}, current: {}", before, index));
+  }
+}
+
+/// "3", or "3-5".
+Interval parse_interval(std::string_view interval, std::int64_t completions) {
   const auto parse = [&](std::string_view part) {
     const auto number = api::detail::parse_int(part);
     if (!number) {
@@ -43,32 +53,26 @@ std::int64_t count_indexes(std::string_view text, std::int64_t completions) {
       throw std::invalid_argument(fmt::format("too large index: {}", quote(part)));
     return *number;
   };
-  const auto check_order = [](std::int64_t before, std::int64_t index) {
-    if (before >= index) {
-      throw std::invalid_argument(
-          fmt::format("non-increasing order, previous: {}, current: {}", before, index));
-    }
-  };
-  std::int64_t count = 0;
-  std::optional<std::int64_t> last;
+  if (std::count(interval.begin(), interval.end(), '-') > 1) {
+    throw std::invalid_argument(
+        fmt::format("the fragment {} violates the requirement that an index interval can have at "
+                    "most two parts separated by '-'",
+                    quote(interval)));
+  }
+  const bool has_end = interval.find('-') != std::string_view::npos;
+  const std::int64_t first = parse(take_part(interval, '-'));
+  const std::int64_t end = has_end ? parse(interval) : first;
+  if (has_end) check_order(first, end);
+  return {first, end};
+}
+
+/// Calls `visit(text)` for each interval.
+template <class Visit>
+void each_interval(std::string_view text, Visit visit) {
   for (bool more = !text.empty(); more;) {
     more = text.find(',') != std::string_view::npos;
-    std::string_view interval = take_part(text, ',');
-    if (std::count(interval.begin(), interval.end(), '-') > 1) {
-      throw std::invalid_argument(
-          fmt::format("the fragment {} violates the requirement that an index interval can have at "
-                      "most two parts separated by '-'",
-                      quote(interval)));
-    }
-    const bool has_end = interval.find('-') != std::string_view::npos;
-    const std::int64_t first = parse(take_part(interval, '-'));
-    const std::int64_t end = has_end ? parse(interval) : first;
-    if (has_end) check_order(first, end);
-    if (last) check_order(*last, first);
-    count += end - first + 1;
-    last = end;
+    visit(take_part(text, ','));
   }
-  return count;
 }
 
 void check_exit_codes(const Field& codes, Value pod) {
@@ -337,6 +341,29 @@ json::Document template_for_comparison(const Object& job, bool may_move) {
 }
 
 }  // namespace
+
+std::int64_t count_indexes(std::string_view text, std::int64_t completions) {
+  std::int64_t count = 0;
+  std::optional<std::int64_t> last;
+  each_interval(text, [&](std::string_view interval) {
+    const auto [first, end] = parse_interval(interval, completions);
+    if (last) check_order(*last, first);
+    count += end - first + 1;
+    last = end;
+  });
+  return count;
+}
+
+std::vector<Interval> valid_intervals(std::string_view text, std::int64_t completions) {
+  std::vector<Interval> out;
+  each_interval(text, [&](std::string_view interval) {
+    try {
+      out.push_back(parse_interval(interval, completions));
+    } catch (const std::invalid_argument&) {
+    }
+  });
+  return out;
+}
 
 void validate_job(const Object& job, Causes& causes) {
   const Field spec(job["spec"], "spec", causes);

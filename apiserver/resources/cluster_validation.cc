@@ -93,6 +93,45 @@ void check_node_amounts(const Field& status) {
   }
 }
 
+/// Names of features, in order: "Feature", or "Feature/part".
+void check_declared_features(const Field& features) {
+  constexpr std::size_t kLongest = 253;
+  const auto is_name = [](std::string_view text) {
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    char before = '\0';
+    for (const char c : text) {
+      const bool begins = before == '\0' || before == '/';
+      if (c == '/' ? begins : begins ? !is_letter(c) : !is_letter(c) && (c < '0' || c > '9'))
+        return false;
+      before = c;
+    }
+    return !text.empty() && text[0] >= 'A' && text[0] <= 'Z' && before != '/';
+  };
+  std::string_view last;
+  bool is_first = true;
+  features.each([&](const Field& feature) {
+    const std::string_view name = feature.text();
+    if (!is_first && name == last) {
+      feature.duplicate();
+    } else if (!is_first && name < last) {
+      feature.invalid_text("list must be sorted alphabetically");
+    }
+    if (name.size() > kLongest) {
+      feature.invalid_text(
+          fmt::format("invalid feature name {}: must be no more than {} characters",
+                      api::detail::quote(name), kLongest));
+    } else if (!is_name(name)) {
+      feature.invalid_text(fmt::format(
+          "invalid feature name {}: must start with an UpperCamelCase segment, with subsequent "
+          "segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only "
+          "alphanumeric characters and slashes",
+          api::detail::quote(name)));
+    }
+    last = name;
+    is_first = false;
+  });
+}
+
 /// The first part between dots that has no such form. What is shown is the whole.
 void check_parts(const Field& field, std::string_view whole,
                  rules::Messages (*check)(std::string_view)) {
@@ -149,6 +188,14 @@ void validate_new_namespace(const Object& ns, Causes& causes) {
 void validate_finalized_namespace(const Object& ns, Causes& causes) {
   const Field finalizers(ns["spec"]["finalizers"], "spec.finalizers", causes);
   finalizers.each(check_finalizer);
+}
+
+void validate_namespace_status(const Object& ns, const Object& /*old*/, Causes& causes) {
+  const Field phase(ns["status"]["phase"], "status.Phase", causes);
+  const bool ends = ns["metadata"]["deletionTimestamp"].is_string();
+  if (phase.text() == (ends ? "Terminating" : "Active")) return;
+  phase.invalid_text(ends ? "may only be 'Terminating' if `deletionTimestamp` is not empty"
+                          : "may only be 'Active' if `deletionTimestamp` is empty");
 }
 
 void validate_new_priority_class(const Object& object, Causes& causes) {
@@ -220,6 +267,7 @@ void validate_node(const Object& node, Causes& causes) {
   const Field root(node.body(), "", causes);
   check_taints(root["spec"]["taints"].named("metadata.taints"));
   check_node_amounts(root["status"]);
+  check_declared_features(root["status"]["declaredFeatures"]);
   const Field ranges = root["spec"]["podCIDRs"];
   ranges.each([](const Field& range) { range.check_cidr(); });
   const auto is_new = [&](std::size_t index) {
@@ -234,6 +282,7 @@ void validate_node_update(const Object& node, const Object& old, Causes& causes)
   const Field ranges = root["spec"]["podCIDRs"];
   const Value before = old["spec"]["podCIDRs"];
   check_node_amounts(root["status"]);
+  check_declared_features(root["status"]["declaredFeatures"]);
   std::set<std::string> addresses;
   root["status"]["addresses"].each([&](const Field& address) {
     const std::string text = fmt::format(R"({{"Type":"{}","Address":"{}"}})",
@@ -294,6 +343,13 @@ void validate_signing_request(const Object& request, Causes& causes) {
   }
   spec["expirationSeconds"].check_range(
       kShortest, INT64_MAX, "may not specify a duration less than 600 seconds (10 minutes)");
+}
+
+void validate_api_service_status(const Object& service, const Object& /*old*/, Causes& causes) {
+  Field(service["status"]["conditions"], "status.conditions", causes)
+      .each([](const Field& condition) {
+        condition["status"].check_word({"True", "False", "Unknown"});
+      });
 }
 
 void validate_api_service(const Object& service, Causes& causes) {

@@ -416,7 +416,10 @@ void default_job(Value& job, Allocator& allocator) {
       json::find(*spec, "completions") != nullptr || json::find(*spec, "parallelism") != nullptr;
   if (!sized) json::set(*spec, "completions", Value(1), allocator);
   json::set_default(*spec, "parallelism", Value(1), allocator);
-  json::set_default(*spec, "backoffLimit", Value(6), allocator);
+  // (A limit for each index is the limit.)
+  constexpr int kNoLimit = 2147483647;
+  const bool limits_indexes = json::find(*spec, "backoffLimitPerIndex") != nullptr;
+  json::set_default(*spec, "backoffLimit", Value(limits_indexes ? kNoLimit : 6), allocator);
   json::set_default(*spec, "completionMode", "NonIndexed", allocator);
   json::set_default(*spec, "suspend", Value(false), allocator);
   json::set_default(*spec, "manualSelector", Value(false), allocator);
@@ -484,6 +487,32 @@ void default_service(Value& service, Allocator& allocator) {
         json::set(port, "targetPort", Value(number->GetInt()), allocator);
     }
   });
+}
+
+/// An address of a load balancer is that of packets, unless it is said to be a proxy's.
+void default_service_status(Value& service, Allocator& allocator) {
+  Value* spec = json::find(service, "spec");
+  Value* status = json::find(service, "status");
+  if (spec == nullptr || json::text(*spec, "type") != "LoadBalancer" || status == nullptr ||
+      !status->IsObject())
+    return;
+  Value* balancer = json::find(*status, "loadBalancer");
+  if (balancer == nullptr || !balancer->IsObject()) return;
+  json::for_each(*balancer, "ingress", [&](Value& one) {
+    if (one.IsObject() && !json::text(one, "ip").empty())
+      json::set_default(one, "ipMode", "VIP", allocator);
+  });
+}
+
+void default_namespace_status(Value& ns, Allocator& allocator) {
+  Value& status = json::child(ns, "status", allocator);
+  if (json::text(status, "phase").empty()) json::set(status, "phase", "Active", allocator);
+}
+
+/// Of a volume, or a claim.
+void default_volume_status(Value& volume, Allocator& allocator) {
+  Value& status = json::child(volume, "status", allocator);
+  if (json::text(status, "phase").empty()) json::set(status, "phase", "Pending", allocator);
 }
 
 void default_namespace(Value& ns, Allocator& allocator) {
@@ -580,6 +609,16 @@ void default_priority_level(Value& level, Allocator& allocator) {
   number("queueLengthLimit", 50);
 }
 
+void default_node_status(Value& node, Allocator& allocator) {
+  Value* status = json::find(node, "status");
+  const Value* capacity = status == nullptr ? nullptr : json::find(*status, "capacity");
+  if (capacity == nullptr || !capacity->IsObject()) return;
+  Value all = json::deep_copy(*capacity, allocator);
+  const Value* allocatable = json::find(*status, "allocatable");
+  if (allocatable == nullptr || !allocatable->IsObject() || allocatable->ObjectEmpty())
+    json::set(*status, "allocatable", std::move(all), allocator);
+}
+
 void default_node(Value& node, Allocator& allocator) {
   if (Value* spec = json::find(node, "spec"); spec != nullptr && spec->IsObject()) {
     // One address range, and all of them: the first is the one.
@@ -594,13 +633,7 @@ void default_node(Value& node, Allocator& allocator) {
       json::set(*spec, "podCIDR", std::string(json::text_of((*ranges)[0])), allocator);
     }
   }
-  Value* status = json::find(node, "status");
-  const Value* capacity = status == nullptr ? nullptr : json::find(*status, "capacity");
-  if (capacity == nullptr || !capacity->IsObject()) return;
-  Value all = json::deep_copy(*capacity, allocator);
-  const Value* allocatable = json::find(*status, "allocatable");
-  if (allocatable == nullptr || !allocatable->IsObject() || allocatable->ObjectEmpty())
-    json::set(*status, "allocatable", std::move(all), allocator);
+  default_node_status(node, allocator);
 }
 
 void default_endpoints(Value& endpoints, Allocator& allocator) {

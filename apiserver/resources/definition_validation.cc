@@ -216,6 +216,43 @@ void validate_conversion(Value conversion, Causes& causes) {
   validate_review_versions(versions, kVersions, "", causes);
 }
 
+/// The names of a definition; the accepted ones may be empty.
+void validate_names(Value names, const std::string& path, bool are_required, Causes& causes) {
+  const auto is_missing = [&](std::string_view value, const std::string& field) {
+    if (value.empty() && are_required) causes.push_back(rules::required(field, ""));
+    return value.empty();
+  };
+  for (const char* name : {"plural", "singular"}) {
+    const std::string_view value = names[name].as_string();
+    const std::string field = fmt::format("{}.{}", path, name);
+    if (is_missing(value, field)) continue;
+    for (const auto& message : rules::check_dns1035_label(value))
+      causes.push_back(rules::invalid(field, value, message));
+  }
+  for (const char* name : {"kind", "listKind"}) {
+    const std::string_view value = names[name].as_string();
+    const std::string field = fmt::format("{}.{}", path, name);
+    if (is_missing(value, field)) continue;
+    for (const auto& message : rules::check_dns1035_label(base::lower_case(value))) {
+      causes.push_back(rules::invalid(
+          field, value, "may have mixed case, but should otherwise match: " + message));
+    }
+  }
+  if (const auto kind = names["kind"].as_string();
+      !kind.empty() && kind == names["listKind"].as_string()) {
+    causes.push_back(
+        rules::invalid(path + ".listKind", kind, "kind and listKind may not be the same"));
+  }
+  for (const char* name : {"shortNames", "categories"}) {
+    std::size_t at = 0;
+    for (const Value one : names[name].elements()) {
+      const std::string field = fmt::format("{}.{}[{}]", path, name, at++);
+      for (const auto& message : rules::check_dns1035_label(one.as_string()))
+        causes.push_back(rules::invalid(field, one.as_string(), message));
+    }
+  }
+}
+
 }  // namespace
 
 void validate_custom_resource_definition(const Object& definition, Causes& causes) {
@@ -318,42 +355,12 @@ void validate_custom_resource_definition(const Object& definition, Causes& cause
       causes.push_back(rules::invalid("spec.version", first, message));
   }
   validate_conversion(spec["conversion"], causes);
-  for (const char* name : {"plural", "singular"}) {
-    const std::string_view value = names[name].as_string();
-    const std::string field = std::string("spec.names.") + name;
-    if (value.empty()) {
-      causes.push_back(rules::required(field, ""));
-      continue;
-    }
-    for (const auto& message : rules::check_dns1035_label(value))
-      causes.push_back(rules::invalid(field, value, message));
-  }
-  for (const char* name : {"kind", "listKind"}) {
-    const std::string_view value = names[name].as_string();
-    const std::string field = std::string("spec.names.") + name;
-    if (value.empty()) {
-      causes.push_back(rules::required(field, ""));
-      continue;
-    }
-    for (const auto& message : rules::check_dns1035_label(base::lower_case(value))) {
-      causes.push_back(rules::invalid(
-          field, value, "may have mixed case, but should otherwise match: " + message));
-    }
-  }
-  if (const auto kind = names["kind"].as_string();
-      !kind.empty() && kind == names["listKind"].as_string()) {
-    causes.push_back(
-        rules::invalid("spec.names.listKind", kind, "kind and listKind may not be the same"));
-  }
-  for (const char* name : {"shortNames", "categories"}) {
-    std::size_t at = 0;
-    for (const Value one : names[name].elements()) {
-      const std::string field = fmt::format("spec.names.{}[{}]", name, at++);
-      for (const auto& message : rules::check_dns1035_label(one.as_string()))
-        causes.push_back(rules::invalid(field, one.as_string(), message));
-    }
-  }
+  validate_names(names, "spec.names", true, causes);
   validate_stored_versions(definition["status"]["storedVersions"], spec["versions"], causes);
+}
+
+void validate_definition_status(const Object& definition, const Object& /*old*/, Causes& causes) {
+  validate_names(definition["status"]["acceptedNames"], "status.acceptedNames", false, causes);
 }
 
 void validate_custom_resource_definition_update(const Object& definition, const Object& old,

@@ -97,21 +97,6 @@ void check_taint(const Field& taint) {
 }
 
 /// Parts between slashes.
-void check_pool_name(const Field& name) {
-  constexpr int kLongest = 253;
-  if (!name.check_present()) return;
-  if (name.text().size() > kLongest)
-    name.causes().push_back(rules::too_long(name.path(), kLongest));
-  for (std::string_view rest = name.text();;) {
-    const std::size_t end = std::min(rest.find('/'), rest.size());
-    const std::string_view part = rest.substr(0, end);
-    for (const auto& message : rules::check_dns1123_subdomain(part))
-      name.causes().push_back(rules::invalid(name.path(), part, message));
-    if (end == rest.size()) return;
-    rest.remove_prefix(end + 1);
-  }
-}
-
 void check_device(const Field& device) {
   constexpr int kLongestText = 64;
   device["name"].check_form(rules::check_dns1123_label);
@@ -136,6 +121,21 @@ void stays(const Object& object, const Object& old, Causes& causes) {
 }
 
 }  // namespace
+
+void check_pool_name(const Field& name) {
+  constexpr int kLongest = 253;
+  if (!name.check_present()) return;
+  if (name.text().size() > kLongest)
+    name.causes().push_back(rules::too_long(name.path(), kLongest));
+  for (std::string_view rest = name.text();;) {
+    const std::size_t end = std::min(rest.find('/'), rest.size());
+    const std::string_view part = rest.substr(0, end);
+    for (const auto& message : rules::check_dns1123_subdomain(part))
+      name.causes().push_back(rules::invalid(name.path(), part, message));
+    if (end == rest.size()) return;
+    rest.remove_prefix(end + 1);
+  }
+}
 
 void validate_device_class(const Object& object, Causes& causes) {
   const Field spec(object["spec"], "spec", causes);

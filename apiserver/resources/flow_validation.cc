@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -219,6 +220,16 @@ void validate_priority_level(const Object& level, Causes& causes) {
   if (!spec["limited"].exists())
     return spec["limited"].required("must not be empty when type is Limited");
   check_shares(spec["limited"]);
+}
+
+void validate_flow_status(const Object& object, const Object& /*old*/, Causes& causes) {
+  std::set<std::string_view> types;
+  Field(object["status"]["conditions"], "status.conditions", causes)
+      .each([&](const Field& condition) {
+        const Field type = condition["type"];
+        if (!types.insert(type.text()).second) type.duplicate();
+        type.check_present();
+      });
 }
 
 }  // namespace lookout::apiserver::resources

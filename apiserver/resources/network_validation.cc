@@ -126,8 +126,13 @@ void check_ingress_path(const Field& path) {
   check_backend(path["backend"]);
 }
 
-void check_balancer_address(const Field& address) {
-  if (!address["ip"].empty()) address["ip"].check_ip();
+/// An address of before may stay as it is.
+void check_balancer_address(const Field& address, Value before) {
+  const Field ip = address["ip"];
+  const auto old = before.elements();
+  if (!ip.empty() &&
+      std::none_of(old.begin(), old.end(), [&](Value one) { return ip.is(one["ip"]); }))
+    ip.check_ip();
 }
 
 void check_balancer_host(const Field& host) {
@@ -415,10 +420,11 @@ void validate_new_ingress(const Object& ingress, Causes& causes) {
     annotation.invalid_text("must match `ingressClassName` when both are specified");
 }
 
-void validate_ingress_status(const Object& ingress, Causes& causes) {
+void validate_ingress_status(const Object& ingress, const Object& old, Causes& causes) {
+  const Value before = old["status"]["loadBalancer"]["ingress"];
   Field(ingress["status"]["loadBalancer"]["ingress"], "status.loadBalancer.ingress", causes)
-      .each([](const Field& one) {
-        check_balancer_address(one);
+      .each([&](const Field& one) {
+        check_balancer_address(one, before);
         check_balancer_host(one["hostname"]);
       });
 }
@@ -607,13 +613,14 @@ void validate_service_update(const Object& service, const Object& old, Causes& c
     spec["healthCheckNodePort"].forbidden(kImmutable);
 }
 
-void validate_service_status(const Object& service, Causes& causes) {
+void validate_service_status(const Object& service, const Object& old, Causes& causes) {
+  const Value before = old["status"]["loadBalancer"]["ingress"];
   const Field balancers(service["status"]["loadBalancer"]["ingress"], "status.loadBalancer.ingress",
                         causes);
   if (service["spec"]["type"].as_string() != "LoadBalancer" && !balancers.empty())
     return balancers.forbidden("may only be used when `spec.type` is 'LoadBalancer'");
-  balancers.each([](const Field& one) {
-    check_balancer_address(one);
+  balancers.each([&](const Field& one) {
+    check_balancer_address(one, before);
     const Field mode = one["ipMode"];
     if (mode.exists()) {
       if (one["ip"].empty()) {
@@ -621,6 +628,8 @@ void validate_service_status(const Object& service, Causes& causes) {
       } else {
         mode.check_word({"Proxy", "VIP"});
       }
+    } else if (!one["ip"].empty()) {
+      mode.required("must be specified when `ip` is set");
     }
     check_balancer_host(one["hostname"]);
   });

@@ -280,6 +280,8 @@ const PartRules* part_rules(Part part) {
       return &kEphemeralContainers;
     case Part::kResources:
       return &kResources;
+    case Part::kApproval:
+      return &kApprovalRules;
     case Part::kMain:
     case Part::kStatus:
     case Part::kWhole:

@@ -15,6 +15,9 @@ struct PartRules {
   void (*validate_change)(const api::Object& object, const api::Object& old, Causes& causes);
 };
 
+/// signing_request_status.cc: the approval of a certificate signing request.
+extern const PartRules kApprovalRules;
+
 /// The rules for a part; null for the main part, the status and the whole.
 const PartRules* part_rules(Part part);
 

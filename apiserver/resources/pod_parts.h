@@ -27,6 +27,11 @@ void check_toleration(const Field& toleration);
 /// A v1.NodeSelector.
 void check_node_selector(const Field& selector);
 
+// pod_status.cc
+/// Annotations that mean something, of a pod or a template. `before` are those of the old object.
+void check_pod_annotations(const Field& annotations, api::Value spec, api::Value before = {});
+void check_pod_annotations_update(const api::Object& pod, const api::Object& old, Causes& causes);
+
 // container_validation.cc
 /// The parts of a pod that the validation of its containers needs.
 struct ContainerContext {
@@ -55,6 +60,10 @@ void check_container_resource_name(const Field& amount, std::string_view name);
 bool is_quota_resource(std::string_view name);
 /// Not negative, and an integer for resources that have integers only.
 void check_amount(const Field& amount, std::string_view name);
+
+// device_validation.cc
+/// The name of a pool of devices.
+void check_pool_name(const Field& name);
 
 // storage_validation.cc
 void validate_claim_spec(const Field& spec);

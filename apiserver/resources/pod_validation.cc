@@ -455,7 +455,9 @@ void validate_pod_spec(const Field& spec, const PodContext& context) {
 
 void validate_pod_template(const Field& pod, Value claims) {
   pod["metadata"]["labels"].named(pod.path() + ".labels").check_labels();
-  pod["metadata"]["annotations"].named(pod.path() + ".annotations").check_annotations();
+  const Field annotations = pod["metadata"]["annotations"].named(pod.path() + ".annotations");
+  annotations.check_annotations();
+  check_pod_annotations(annotations, *pod["spec"]);
   validate_pod_spec(pod["spec"], {.claims = claims});
   const Field ephemeral = pod["spec"]["ephemeralContainers"];
   if (!ephemeral.empty()) ephemeral.forbidden("ephemeral containers not allowed in pod template");
@@ -463,6 +465,8 @@ void validate_pod_template(const Field& pod, Value claims) {
 
 void validate_pod(const Object& pod, Causes& causes) {
   const Field spec(pod["spec"], "spec", causes);
+  check_pod_annotations(Field(pod["metadata"]["annotations"], "metadata.annotations", causes),
+                        *spec);
   validate_pod_spec(spec, {.name = pod.name(), .is_pod = true});
   if (spec["serviceAccountName"].empty()) {
     spec["volumes"].each([](const Field& volume) {
@@ -485,6 +489,7 @@ void validate_new_pod(const Object& pod, Causes& causes) {
 }
 
 void validate_pod_update(const Object& pod, const Object& old, Causes& causes) {
+  check_pod_annotations_update(pod, old, causes);
   const Field spec(pod["spec"], "spec", causes);
   const Value before = old["spec"];
   for (const char* list : {"containers", "initContainers"}) {

@@ -286,6 +286,33 @@ void prepare_persistent_volume(Value& volume, Allocator& allocator) {
       allocator);
   protect(volume, "kubernetes.io/pv-protection", allocator);
 }
+
+/// Its phase changes now, unless the client says when.
+void prepare_persistent_volume_status(Value& volume, const Value& old, Allocator& allocator) {
+  constexpr const char* kTime = "lastPhaseTransitionTime";
+  Value& status = json::child(volume, "status", allocator);
+  const Value none(rapidjson::kObjectType);
+  const Value* found = json::find(old, "status");
+  const Value& before = found == nullptr ? none : *found;
+  const std::string_view time = json::text(status, kTime);
+  if (json::text(status, "phase") == json::text(before, "phase")) {
+    if (time.empty()) json::take(status, before, kTime, allocator);
+  } else if (time.empty() || time == json::text(before, kTime)) {
+    json::set(status, kTime,
+              api::format_time(
+                  std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())),
+              allocator);
+  }
+}
+
+/// Nodes have not been configured by the API server for long.
+void prepare_node_status(Value& node, const Value& old, Allocator& /*allocator*/) {
+  const Value* before = json::find(old, "status");
+  if (before != nullptr && json::find(*before, "config") != nullptr) return;
+  if (Value* status = json::find(node, "status"); status != nullptr && status->IsObject())
+    json::erase(*status, "config");
+}
+
 void prepare_persistent_volume_claim(Value& claim, Allocator& allocator) {
   if (Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
     unite_sources(*spec, allocator);
@@ -394,6 +421,13 @@ void prepare_custom_resource_definition(Value& definition, Allocator& allocator)
   json::set(status, "acceptedNames", std::move(names), allocator);
   json::set(definition, "status", std::move(status), allocator);
   add_stored_version(definition, allocator);
+}
+
+void default_definition_status(Value& definition, Allocator& allocator) {
+  const Value& status = json::child(definition, "status", allocator);
+  const Value* versions = json::find(status, "storedVersions");
+  if (versions == nullptr || !versions->IsArray() || versions->Empty())
+    add_stored_version(definition, allocator);
 }
 
 void prepare_custom_resource_definition_update(Value& definition, const Value& /*old*/,

@@ -191,7 +191,7 @@ void validate_resource_quota_update(const Object& quota, const Object& old, Caus
     Field(quota["spec"]["scopes"], "spec.scopes", causes).invalid("field is immutable");
 }
 
-void validate_resource_quota_status(const Object& quota, Causes& causes) {
+void validate_resource_quota_status(const Object& quota, const Object& /*old*/, Causes& causes) {
   check_quota_amounts(Field(quota["status"]["hard"], "status.hard", causes));
   check_quota_amounts(Field(quota["status"]["used"], "status.used", causes));
 }

@@ -217,7 +217,7 @@ void validate_autoscaler_update(const Object& object, const Object& old, Causes&
   validate_new_autoscaler(object, causes);
 }
 
-void validate_autoscaler_status(const Object& object, Causes& causes) {
+void validate_autoscaler_status(const Object& object, const Object& /*old*/, Causes& causes) {
   const Field status(object["status"], "status", causes);
   status["currentReplicas"].check_not_negative();
   status["desiredReplicas"].check_not_negative();
@@ -237,7 +237,8 @@ void validate_disruption_budget(const Object& budget, Causes& causes) {
   spec["unhealthyPodEvictionPolicy"].check_word_if_present({"AlwaysAllow", "IfHealthyBudget"});
 }
 
-void validate_disruption_budget_status(const Object& budget, Causes& causes) {
+void validate_disruption_budget_status(const Object& budget, const Object& /*old*/,
+                                       Causes& causes) {
   const Field status(budget["status"], "status", causes);
   check_conditions(status["conditions"]);
   for (const char* field :

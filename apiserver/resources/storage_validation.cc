@@ -42,6 +42,28 @@ bool check_positive_quantity(const Field& amount) {
   return false;
 }
 
+bool check_claimed(const Field& amount) {
+  const auto quantity = Quantity::parse(amount.text());
+  if (!quantity || quantity->value() >= 0) return true;
+  amount.causes().push_back(
+      rules::invalid(amount.path(), quantity->value(), "must be a valid resource quantity"));
+  return false;
+}
+
+/// Of Kubernetes' own resources a claim can have storage only.
+bool check_claimed_name(const Field& amounts, std::string_view name) {
+  const rules::Messages messages = rules::check_qualified_name(name);
+  for (const auto& message : messages)
+    amounts.causes().push_back(rules::invalid(amounts.path(), name, message));
+  if (!messages.empty()) return false;
+  const bool is_native = name.find('/') == std::string_view::npos ||
+                         name.find("kubernetes.io/") != std::string_view::npos;
+  if (!is_native || name == "storage") return true;
+  amounts.causes().push_back(
+      rules::not_supported(amounts.path(), name, std::array<std::string_view, 1>{"storage"}));
+  return false;
+}
+
 void check_volume_mode(const Field& mode) { mode.check_word_if_present({"Block", "Filesystem"}); }
 
 void check_data_source(const Field& source) {
@@ -253,6 +275,27 @@ void validate_claim_update(const Object& claim, const Object& old, Causes& cause
     spec["volumeMode"].named("volumeMode").invalid(kImmutable);
 }
 
+void validate_claim_status(const Object& claim, const Object& /*old*/, Causes& causes) {
+  constexpr std::array<std::string_view, 5> kSteps = {
+      "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress",
+      "NodeResizeInfeasible", "NodeResizePending"};
+  const Field status(claim["status"], "status", causes);
+  if (claim["spec"]["accessModes"].empty())
+    causes.push_back(rules::required("Spec.accessModes", ""));
+  status["capacity"].each_entry(
+      [](std::string_view /*name*/, const Field& amount) { check_claimed(amount); });
+  const Field steps = status["allocatedResourceStatuses"];
+  steps.each_entry([&](std::string_view name, const Field& step) {
+    check_claimed_name(steps, name);
+    if (!is_one_of(step.text(), kSteps))
+      causes.push_back(rules::not_supported(steps.path(), name, kSteps));
+  });
+  const Field amounts = status["allocatedResources"];
+  amounts.each_entry([&](std::string_view name, const Field& amount) {
+    if (check_claimed_name(amounts, name) && check_claimed(amount)) check_amount(amount, "storage");
+  });
+}
+
 void validate_persistent_volume(const Object& volume, Causes& causes) {
   const Field spec(volume["spec"], "spec", causes);
   const Field capacity = spec["capacity"];
@@ -451,6 +494,27 @@ void validate_volume_attachment_update(const Object& attachment, const Object& o
                    spec["attacher"].as_string(), volume.exists() ? volume.to_json() : "null",
                    spec["nodeName"].as_string()),
        "spec"});
+}
+
+void validate_volume_attachment_status(const Object& attachment, const Object& old,
+                                       Causes& causes) {
+  constexpr int kMostMetadata = 256 * 1024;
+  constexpr std::size_t kLongestMessage = 1024;
+  constexpr std::int64_t kMostCode = 2147483647;
+  validate_volume_attachment(attachment, causes);
+  const Field status(attachment["status"], "status", causes);
+  std::size_t size = 0;
+  for (const auto& [name, value] : (*status)["attachmentMetadata"].members())
+    size += name.size() + value.as_string().size();
+  if (size > static_cast<std::size_t>(kMostMetadata))
+    causes.push_back(rules::too_long("status.attachmentMetadata", kMostMetadata));
+  for (const char* field : {"attachError", "detachError"}) {
+    const Field message = status[field]["message"];
+    if (message.text().size() > kLongestMessage)
+      causes.push_back(rules::too_long(message.path(), kMostMetadata));
+    status[field]["errorCode"].check_range(0, kMostCode);
+  }
+  validate_volume_attachment_update(attachment, old, causes);
 }
 
 void validate_attributes_class(const Object& object, Causes& causes) {

@@ -50,6 +50,7 @@ struct Target {
 enum class Part {
   kMain,                 ///< everything but the status
   kStatus,               ///< the status, and some metadata
+  kApproval,             ///< of a signing request: the conditions in its status
   kFinalizers,           ///< of a namespace: everything but the status
   kEphemeralContainers,  ///< of a pod
   kResources,            ///< of a pod: its processors and memory

@@ -26,6 +26,10 @@ void default_autoscaler(json::Value& object, json::Allocator& allocator);
 void default_persistent_volume(json::Value& object, json::Allocator& allocator);
 void default_persistent_volume_claim(json::Value& object, json::Allocator& allocator);
 void default_node(json::Value& object, json::Allocator& allocator);
+void default_node_status(json::Value& object, json::Allocator& allocator);
+void default_service_status(json::Value& object, json::Allocator& allocator);
+void default_namespace_status(json::Value& object, json::Allocator& allocator);
+void default_volume_status(json::Value& object, json::Allocator& allocator);
 void default_endpoints(json::Value& object, json::Allocator& allocator);
 void default_endpoint_slice(json::Value& object, json::Allocator& allocator);
 void default_ingress_class(json::Value& object, json::Allocator& allocator);
@@ -70,8 +74,12 @@ void prepare_service(json::Value& object, json::Allocator& allocator);
 void prepare_service_update(json::Value& object, const json::Value& old,
                             json::Allocator& allocator);
 void prepare_custom_resource_definition(json::Value& object, json::Allocator& allocator);
+void default_definition_status(json::Value& object, json::Allocator& allocator);
 void prepare_signing_request_update(json::Value& object, const json::Value& old,
                                     json::Allocator& allocator);
+void prepare_node_status(json::Value& object, const json::Value& old, json::Allocator& allocator);
+void prepare_persistent_volume_status(json::Value& object, const json::Value& old,
+                                      json::Allocator& allocator);
 void prepare_namespace_update(json::Value& object, const json::Value& old,
                               json::Allocator& allocator);
 void prepare_custom_resource_definition_update(json::Value& object, const json::Value& old,
@@ -81,6 +89,11 @@ void prepare_custom_resource_definition_update(json::Value& object, const json::
 void validate_pod(const api::Object& object, Causes& causes);
 void validate_pod_update(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_new_pod(const api::Object& object, Causes& causes);
+
+// pod_status.cc
+void default_pod_status(json::Value& object, json::Allocator& allocator);
+void prepare_pod_status(json::Value& object, const json::Value& old, json::Allocator& allocator);
+void validate_pod_status(const api::Object& object, const api::Object& old, Causes& causes);
 
 // workload_validation.cc
 void validate_deployment(const api::Object& object, Causes& causes);
@@ -98,15 +111,20 @@ void validate_stateful_set_update(const api::Object& object, const api::Object& 
 void validate_controller_revision_update(const api::Object& object, const api::Object& old,
                                          Causes& causes);
 /// Counts in the status of a workload.
-void validate_replicas_status(const api::Object& object, Causes& causes);
-void validate_stateful_set_status(const api::Object& object, Causes& causes);
-void validate_daemon_set_status(const api::Object& object, Causes& causes);
+void validate_deployment_status(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_replicas_status(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_stateful_set_status(const api::Object& object, const api::Object& old,
+                                  Causes& causes);
+void validate_daemon_set_status(const api::Object& object, const api::Object& old, Causes& causes);
 
 // batch_validation.cc
 void validate_job(const api::Object& object, Causes& causes);
 void validate_cron_job(const api::Object& object, Causes& causes);
 void validate_new_cron_job(const api::Object& object, Causes& causes);
 void validate_job_update(const api::Object& object, const api::Object& old, Causes& causes);
+
+// job_status.cc
+void validate_job_status(const api::Object& object, const api::Object& old, Causes& causes);
 
 // rbac_validation.cc
 void validate_role(const api::Object& object, Causes& causes);
@@ -128,6 +146,9 @@ void validate_attributes_class(const api::Object& object, Causes& causes);
 void validate_persistent_volume_update(const api::Object& object, const api::Object& old,
                                        Causes& causes);
 void validate_claim_update(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_claim_status(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_volume_attachment_status(const api::Object& object, const api::Object& old,
+                                       Causes& causes);
 void validate_storage_class_update(const api::Object& object, const api::Object& old,
                                    Causes& causes);
 void validate_csi_driver_update(const api::Object& object, const api::Object& old, Causes& causes);
@@ -141,12 +162,12 @@ void validate_attributes_class_update(const api::Object& object, const api::Obje
 
 // network_validation.cc
 void validate_service(const api::Object& object, Causes& causes);
-void validate_service_status(const api::Object& object, Causes& causes);
+void validate_service_status(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_endpoints(const api::Object& object, Causes& causes);
 void validate_endpoint_slice(const api::Object& object, Causes& causes);
 void validate_ingress(const api::Object& object, Causes& causes);
 void validate_new_ingress(const api::Object& object, Causes& causes);
-void validate_ingress_status(const api::Object& object, Causes& causes);
+void validate_ingress_status(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_ingress_class(const api::Object& object, Causes& causes);
 void validate_network_policy(const api::Object& object, Causes& causes);
 void validate_new_service_cidr(const api::Object& object, Causes& causes);
@@ -177,6 +198,8 @@ void validate_new_namespace(const api::Object& object, Causes& causes);
 void validate_finalized_namespace(const api::Object& object, Causes& causes);
 void validate_runtime_class(const api::Object& object, Causes& causes);
 void validate_signing_request(const api::Object& object, Causes& causes);
+void validate_namespace_status(const api::Object& object, const api::Object& old, Causes& causes);
+void validate_api_service_status(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_lease(const api::Object& object, Causes& causes);
 void validate_api_service(const api::Object& object, Causes& causes);
 void validate_strict_event_update(const api::Object& object, const api::Object& old,
@@ -197,11 +220,13 @@ void validate_resource_claim_update(const api::Object& object, const api::Object
 
 // flow_validation.cc
 void validate_flow_schema(const api::Object& object, Causes& causes);
+void validate_flow_status(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_priority_level(const api::Object& object, Causes& causes);
 
 // quota_validation.cc
 void validate_resource_quota(const api::Object& object, Causes& causes);
-void validate_resource_quota_status(const api::Object& object, Causes& causes);
+void validate_resource_quota_status(const api::Object& object, const api::Object& old,
+                                    Causes& causes);
 void validate_limit_range(const api::Object& object, Causes& causes);
 void validate_resource_quota_update(const api::Object& object, const api::Object& old,
                                     Causes& causes);
@@ -210,13 +235,16 @@ void validate_resource_quota_update(const api::Object& object, const api::Object
 void validate_autoscaler(const api::Object& object, Causes& causes);
 void validate_new_autoscaler(const api::Object& object, Causes& causes);
 void validate_autoscaler_update(const api::Object& object, const api::Object& old, Causes& causes);
-void validate_autoscaler_status(const api::Object& object, Causes& causes);
+void validate_autoscaler_status(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_disruption_budget(const api::Object& object, Causes& causes);
-void validate_disruption_budget_status(const api::Object& object, Causes& causes);
+void validate_disruption_budget_status(const api::Object& object, const api::Object& old,
+                                       Causes& causes);
 
 // webhook_validation.cc
 void validate_webhook_configuration(const api::Object& object, Causes& causes);
 void validate_admission_policy(const api::Object& object, Causes& causes);
+void validate_admission_policy_status(const api::Object& object, const api::Object& old,
+                                      Causes& causes);
 void validate_admission_policy_binding(const api::Object& object, Causes& causes);
 void validate_mutating_policy(const api::Object& object, Causes& causes);
 void validate_mutating_policy_binding(const api::Object& object, Causes& causes);
@@ -227,7 +255,20 @@ void validate_review_versions(api::Value versions, const std::string& here,
 
 // definition_validation.cc
 void validate_custom_resource_definition(const api::Object& object, Causes& causes);
+void validate_definition_status(const api::Object& object, const api::Object& old, Causes& causes);
 void validate_custom_resource_definition_update(const api::Object& object, const api::Object& old,
                                                 Causes& causes);
+
+// signing_request_status.cc
+void prepare_signing_request_status(json::Value& object, const json::Value& old,
+                                    json::Allocator& allocator);
+void validate_signing_request_status(const api::Object& object, const api::Object& old,
+                                     Causes& causes);
+
+// claim_status.cc
+void prepare_resource_claim_status(json::Value& object, const json::Value& old,
+                                   json::Allocator& allocator);
+void validate_resource_claim_status(const api::Object& object, const api::Object& old,
+                                    Causes& causes);
 
 }  // namespace lookout::apiserver::resources

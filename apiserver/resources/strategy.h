@@ -43,6 +43,8 @@ struct Strategy {
   /// A status update changes the status only, not the metadata, or not the labels.
   bool status_update_keeps_metadata = false;
   bool status_update_keeps_labels = false;
+  /// A status update reports errors in metadata once less.
+  bool status_validates_metadata_once = false;
   /// A changed object is also validated as a new one, which reports errors in its metadata twice.
   bool validates_metadata_again = false;
   /// Finalizers without a domain may have any name, not only Kubernetes' own.
@@ -57,6 +59,10 @@ struct Strategy {
   /// Called after the status of `old` has been inserted.
   void (*prepare_for_update)(json::Value& object, const json::Value& old,
                              json::Allocator& allocator) = nullptr;
+  /// Set defaults of a status that a client sends, and undo changes of it.
+  void (*set_status_defaults)(json::Value& object, json::Allocator& allocator) = nullptr;
+  void (*prepare_for_status_update)(json::Value& object, const json::Value& old,
+                                    json::Allocator& allocator) = nullptr;
   /// Called with the final object: applies the consequences of the change.
   api::Object (*finish_update)(const api::Object& object, const api::Object& old) = nullptr;
   /// Validate everything except metadata, for a new object and for a changed one.
@@ -66,7 +72,8 @@ struct Strategy {
   void (*validate_update)(const api::Object& object, const api::Object& old,
                           Causes& causes) = nullptr;
   /// Validates a changed status.
-  void (*validate_status)(const api::Object& object, Causes& causes) = nullptr;
+  void (*validate_status)(const api::Object& object, const api::Object& old,
+                          Causes& causes) = nullptr;
 };
 
 /// The strategy of a built-in resource, and the strategy of custom resources.

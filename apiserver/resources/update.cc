@@ -94,7 +94,7 @@ class Store::ChangeOfObject {
       object = strategy.finish_update(object, present);
       stored = resource_.to_storage(object);
     }
-    if (part_ != Part::kStatus && is_new_generation(strategy.generation, object, present)) {
+    if (!is_status() && is_new_generation(strategy.generation, object, present)) {
       const std::int64_t next = present["metadata"]["generation"].as_int() + 1;
       object = api::with_metadata(object, {{api::sym::kGeneration, next}});
       stored = api::with_metadata(stored, {{api::sym::kGeneration, next}});
@@ -107,6 +107,8 @@ class Store::ChangeOfObject {
   }
 
  private:
+  bool is_status() const { return part_ == Part::kStatus || part_ == Part::kApproval; }
+
   void check_version(const Object& wanted, const Object& present) const {
     const std::string_view version = wanted.resource_version();
     if (version.empty() || version == "0") {
@@ -128,7 +130,7 @@ class Store::ChangeOfObject {
 
   void prepare(Document& document, const Document& before, Allocator& allocator) const {
     const Strategy& strategy = *resource_.strategy;
-    if (part_ == Part::kStatus) {
+    if (is_status()) {
       // The status of the new object, and everything else of the old one.
       Value status;
       if (Value* wanted = json::find(document, "status")) status = std::move(*wanted);
@@ -155,15 +157,19 @@ class Store::ChangeOfObject {
       json::take(document, before, "status", allocator);
     }
     keep_metadata(document, before, allocator);
-    if (part_ != Part::kStatus && !resource_.custom) add_parts(resource_, document, allocator);
-    if (part_ != Part::kStatus && strategy.set_defaults != nullptr)
+    if (!is_status() && !resource_.custom) add_parts(resource_, document, allocator);
+    if (!is_status() && strategy.set_defaults != nullptr)
       strategy.set_defaults(document, allocator);
+    if (part_ == Part::kStatus && strategy.set_status_defaults != nullptr)
+      strategy.set_status_defaults(document, allocator);
     complete(resource_, document, allocator);
     if (const PartRules* rules = part_rules(part_); rules != nullptr)
       rules->keep_rest(document, before, allocator);
     if (target_.fields != nullptr) target_.fields->update(document, &before, allocator);
     if (part_ == Part::kMain && strategy.prepare_for_update != nullptr)
       strategy.prepare_for_update(document, before, allocator);
+    if (part_ == Part::kStatus && strategy.prepare_for_status_update != nullptr)
+      strategy.prepare_for_status_update(document, before, allocator);
     settle(resource_, document, allocator);
   }
 
@@ -176,11 +182,10 @@ class Store::ChangeOfObject {
       json::take(metadata, old, field, allocator);
     // Once there, these stay. That they come by a change is refused later.
     for (const char* field : {"deletionTimestamp", "deletionGracePeriodSeconds"}) {
-      if (part_ == Part::kStatus || json::find(old, field) != nullptr)
+      if (is_status() || json::find(old, field) != nullptr)
         json::take(metadata, old, field, allocator);
     }
     if (json::text(metadata, "uid").empty()) json::take(metadata, old, "uid", allocator);
-    if (part_ == Part::kStatus) json::take(metadata, old, "ownerReferences", allocator);
     drop_empty_metadata(metadata);
   }
 
@@ -198,7 +203,7 @@ class Store::ChangeOfObject {
     validate_metadata(resource_, object, causes);
     validate_metadata_update(object, present, causes);
     append(details);
-    if (part_ != Part::kStatus || !resource_.custom) {
+    if (part_ != Part::kStatus || (!resource_.custom && !strategy.status_validates_metadata_once)) {
       validate_metadata_update(object, present, causes);
       append(details);
       validate_finalizer_names(resource_, object, causes);
@@ -226,7 +231,7 @@ class Store::ChangeOfObject {
       if (strategy.validate != nullptr) strategy.validate(stored, causes);
       rules->validate_change(stored, present_stored, causes);
     } else if (part_ == Part::kStatus && strategy.validate_status != nullptr) {
-      strategy.validate_status(stored, causes);
+      strategy.validate_status(stored, present_stored, causes);
     }
     throw_if_invalid(resource_, target_.name, std::move(causes));
   }

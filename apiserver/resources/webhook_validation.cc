@@ -436,4 +436,13 @@ void validate_mutating_policy_binding(const Object& binding, Causes& causes) {
   check_policy_binding(Field(binding["spec"], "spec", causes));
 }
 
+void validate_admission_policy_status(const Object& policy, const Object& /*old*/, Causes& causes) {
+  const Field status(policy["status"], "status", causes);
+  status["typeChecking"]["expressionWarnings"].each([](const Field& warning) {
+    warning["warning"].check_present();
+    warning["fieldRef"].check_present();
+  });
+  check_conditions(status["conditions"]);
+}
+
 }  // namespace lookout::apiserver::resources

@@ -160,6 +160,16 @@ void check_counts(const Field& status, std::initializer_list<const char*> counts
   for (const char* count : counts) status[count].check_not_negative();
 }
 
+constexpr const char* kCollisions = "collisionCount";
+
+/// Names are made of it, so it only grows.
+void check_collisions(const Field& status, const Object& old) {
+  const Value before = old["status"][kCollisions];
+  const Field now = status[kCollisions];
+  if (before.exists() && (!now.exists() || now.number() < before.as_int()))
+    now.invalid_number("cannot be decremented");
+}
+
 /// Counts of replicas in a status that may not exceed their total.
 void check_parts(const Field& status, std::initializer_list<const char*> counts,
                  const char* of_ready) {
@@ -248,29 +258,39 @@ void validate_stateful_set_update(const Object& object, const Object& old, Cause
       "'minReadySeconds' are forbidden"));
 }
 
-void validate_replicas_status(const Object& object, Causes& causes) {
+void validate_deployment_status(const Object& object, const Object& old, Causes& causes) {
   const Field status(object["status"], "status", causes);
-  check_counts(status, {"observedGeneration", "replicas", "fullyLabeledReplicas", "updatedReplicas",
-                        "readyReplicas", "availableReplicas", "unavailableReplicas",
-                        "terminatingReplicas", "collisionCount"});
-  check_parts(status,
-              {"fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "availableReplicas"},
+  check_counts(status,
+               {"observedGeneration", "replicas", "updatedReplicas", "readyReplicas",
+                "availableReplicas", "unavailableReplicas", "terminatingReplicas", kCollisions});
+  check_parts(status, {"updatedReplicas", "readyReplicas", "availableReplicas"},
+              "cannot be greater than readyReplicas");
+  check_collisions(status, old);
+}
+
+void validate_replicas_status(const Object& object, const Object& /*old*/, Causes& causes) {
+  const Field status(object["status"], "status", causes);
+  check_counts(status, {"replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas",
+                        "observedGeneration", "terminatingReplicas"});
+  check_parts(status, {"fullyLabeledReplicas", "readyReplicas", "availableReplicas"},
               "cannot be greater than readyReplicas");
 }
 
-void validate_stateful_set_status(const Object& object, Causes& causes) {
+void validate_stateful_set_status(const Object& object, const Object& old, Causes& causes) {
   const Field status(object["status"], "status", causes);
   check_counts(status, {"replicas", "readyReplicas", "currentReplicas", "updatedReplicas",
-                        "availableReplicas", "observedGeneration", "collisionCount"});
+                        "availableReplicas", "observedGeneration", kCollisions});
   check_parts(status, {"readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"},
               "cannot be greater than status.readyReplicas");
+  check_collisions(status, old);
 }
 
-void validate_daemon_set_status(const Object& object, Causes& causes) {
-  check_counts(Field(object["status"], "status", causes),
-               {"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled",
-                "numberReady", "observedGeneration", "updatedNumberScheduled", "numberAvailable",
-                "numberUnavailable", "collisionCount"});
+void validate_daemon_set_status(const Object& object, const Object& old, Causes& causes) {
+  const Field status(object["status"], "status", causes);
+  check_counts(status, {"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled",
+                        "numberReady", "observedGeneration", "updatedNumberScheduled",
+                        "numberAvailable", "numberUnavailable", kCollisions});
+  check_collisions(status, old);
 }
 
 void validate_replication_controller(const Object& object, Causes& causes) {

@@ -1,6 +1,7 @@
 // What built-in kinds have to be, beside the answers of a real kube-apiserver 1.36.2.
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -119,6 +120,75 @@ TEST_F(RefusedBodies, AreThoseOfARealServer) {
     ++compared;
   }
   EXPECT_GT(compared, 900u);
+}
+
+class StatusWrites : public ClientTest {};
+
+/// What a write left: the status, and the metadata that a client can set. Times are the recorded
+/// ones, or now.
+Object outcome(const Object& written, bool with_metadata) {
+  rapidjson::Document out(rapidjson::kObjectType);
+  rapidjson::Document whole = written.to_document();
+  const auto move = [&](const char* name, rapidjson::Value& from) {
+    if (const auto member = from.FindMember(name); member != from.MemberEnd()) {
+      out.AddMember(rapidjson::StringRef(name), rapidjson::Value(member->value, out.GetAllocator()),
+                    out.GetAllocator());
+    }
+  };
+  move("status", whole);
+  for (const char* name : {"labels", "annotations", "finalizers", "ownerReferences"}) {
+    if (with_metadata) move(name, whole["metadata"]);
+  }
+  static const std::regex kTimes(R"re("(\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\dZ")re");
+  const std::string text = Object::from(out).to_json();
+  std::string shown;
+  std::size_t end = 0;
+  for (std::sregex_iterator one(text.begin(), text.end(), kTimes), last; one != last; ++one) {
+    shown += text.substr(end, static_cast<std::size_t>(one->position()) - end);
+    const bool is_recorded = (*one)[1] == "2025-01-01" || (*one)[1] == "2026-01-01";
+    shown += is_recorded ? one->str() : "\"NOW\"";
+    end = static_cast<std::size_t>(one->position() + one->length());
+  }
+  return Object::parse(shown + text.substr(end));
+}
+
+/// Each object gets one write after the other, valid ones and others.
+TEST_F(StatusWrites, AreAnsweredAsByARealServer) {
+  const Object recorded = Object::parse(
+      lookout::test::read_file(lookout::test::testdata("kube-1.36/status_writes.json")));
+  std::size_t compared = 0;
+  for (const api::Value group : recorded["groups"].elements()) {
+    const std::string list(group["path"].as_string());
+    const std::string path =
+        list + "/" + std::string(group["object"]["metadata"]["name"].as_string());
+    const HttpAnswer made = http(server_.port(), "POST", list, group["object"].to_json(),
+                                 {{"Content-Type", "application/json"}});
+    EXPECT_EQ(made.code, 201) << made.body;
+    for (const api::Value one : group["writes"].elements()) {
+      SCOPED_TRACE(path + " " + one.to_json());
+      const bool replaces = one["method"].as_string() == "PUT";
+      const api::Value type = one["type"];
+      const HttpAnswer answer =
+          http(server_.port(), replaces ? "PUT" : "PATCH",
+               path + std::string(one["on"].exists() ? one["on"].as_string() : "/status"),
+               one["body"].to_json(),
+               {{"Content-Type", replaces        ? "application/json"
+                                 : type.exists() ? std::string(type.as_string())
+                                                 : "application/merge-patch+json"}});
+      const Object told = Object::parse(answer.body);
+      if (one["causes"].exists()) {
+        EXPECT_EQ(answer.code, 422) << answer.body;
+        EXPECT_EQ(causes_in(told["details"]["causes"]), causes_in(one["causes"]));
+      } else {
+        EXPECT_EQ(answer.code, 200) << answer.body;
+        const Object left = outcome(told, one["body"]["metadata"].exists());
+        EXPECT_TRUE(left.to_document() == Object::parse(one["left"].to_json()).to_document())
+            << left.to_json();
+      }
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 600u);
 }
 
 }  // namespace
