@@ -136,7 +136,7 @@ Awaitable<Object> Store::create(Target target, Object object, bool dry_run) cons
     Object stored = resource.to_storage(prepared);
     if (resource.strategy->validate != nullptr) resource.strategy->validate(stored, causes);
     if (resource.strategy->validate_new != nullptr) resource.strategy->validate_new(stored, causes);
-    if (resource.schema) validate_schema(prepared, resource.schema.body(), causes);
+    if (resource.schema) validate_schema(prepared, Object(), resource.schema.body(), causes);
     if (resource.custom && resource.scale) validate_scale(prepared, *resource.scale, true, causes);
     throw_if_invalid(resource, prepared.name(), std::move(causes));
     ServiceClaims taken;

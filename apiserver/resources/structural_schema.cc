@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <set>
 #include <string>
@@ -152,16 +153,67 @@ bool has_format(std::string_view text, std::string_view format, Patterns& patter
   return true;
 }
 
+/// The element of the old list with the same keys. Only elements of lists that are maps have keys.
+Value old_element(Value element, Value old, Value schema) {
+  if (!old.is_array() || schema["x-kubernetes-list-type"].as_string() != "map") return {};
+  const Value keys = schema["x-kubernetes-list-map-keys"];
+  for (const Value one : old.elements()) {
+    const auto names = keys.elements();
+    if (std::all_of(names.begin(), names.end(),
+                    [&](Value key) { return one[key.as_string()] == element[key.as_string()]; }))
+      return one;
+  }
+  return {};
+}
+
+/// Whether a part of an object has not changed. A part that the schema does not know counts as
+/// changed, and the order of a list that is a map does not matter, as in Kubernetes.
+bool is_same(Value value, Value old, Value schema) {
+  if (value.is_array() && old.is_array()) {
+    if (value.size() != old.size()) return false;
+    if (schema["x-kubernetes-list-type"].as_string() != "map") return value == old;
+    const auto elements = value.elements();
+    return std::all_of(elements.begin(), elements.end(), [&](Value one) {
+      const Value other = old_element(one, old, schema);
+      return other.exists() && is_same(one, other, schema["items"]);
+    });
+  }
+  if (!value.is_object() || !old.is_object()) return value == old;
+  if (value.size() != old.size()) return false;
+  const auto members = value.members();
+  return std::all_of(members.begin(), members.end(), [&](const auto& member) {
+    const Value property = schema["properties"][member.name];
+    const Value of_member = property.exists() ? property : schema["additionalProperties"];
+    return of_member.is_object() && old[member.name].exists() &&
+           is_same(member.value, old[member.name], of_member);
+  });
+}
+
 class Validator {
  public:
   /// `base` is the path of what is validated: messages name values from there.
   Validator(Causes& causes, Patterns& patterns, std::string base = "")
       : causes_(causes), patterns_(patterns), base_(std::move(base)) {}
 
-  /// A default may repeat elements of a list that is a set or a map: only objects may not.
+  /// A default, or a part of a combination, may repeat elements of a list that is a set or a map: only
+  /// objects may not.
   void allow_repetition() { may_repeat_ = true; }
 
-  void check(Value value, Value schema, const std::string& path, bool is_object) {
+  /// The value at the same place in the object of before, if there is one, makes errors of values that
+  /// are still the same go away (KEP-4008).
+  void check(Value value, Value schema, const std::string& path, bool is_object, Value old = {}) {
+    const std::size_t errors = causes_.size();
+    check_all(value, schema, path, is_object, old);
+    if (causes_.size() > errors && !is_object && old.exists() && is_same(value, old, schema))
+      causes_.resize(errors);
+  }
+
+  /// What is said about lists that are sets or maps, and about embedded objects, comes after the rest.
+  const Causes& repetitions() const { return repetitions_; }
+  const Causes& embedded() const { return embedded_; }
+
+ private:
+  void check_all(Value value, Value schema, const std::string& path, bool is_object, Value old) {
     if (value.is_null() && schema["nullable"].as_bool()) return;
     if (schema["x-kubernetes-int-or-string"].as_bool() && !value.is_string() &&
         !is_of_type(value, "integer")) {
@@ -174,24 +226,26 @@ class Validator {
       return;
     }
     check_enumeration(value, schema, path);
-    if (value.is_object()) check_object(value, schema, path, is_object);
-    if (value.is_array()) check_array(value, schema, path);
+    if (value.is_object()) check_object(value, schema, path, is_object, old);
+    if (value.is_array()) check_array(value, schema, path, old);
     if (value.is_string()) check_string(value.as_string(), schema, path);
     if (value.is_number()) check_number(value, schema, path);
     check_combinations(value, schema, path, is_object);
   }
 
- private:
   static std::string here(const std::string& path) { return path.empty() ? "<nil>" : path; }
   std::string below_base(const std::string& path) const {
     if (base_.empty()) return path;
     return path.size() == base_.size() ? "" : path.substr(base_.size() + 1);
   }
 
-  /// The errors of a value under a schema.
+  /// The errors of a value under a schema in a combination. They do not go away if parts of the value
+  /// are the same.
   Causes find_causes(Value value, Value schema, const std::string& path, bool is_object) const {
     Causes causes;
-    Validator(causes, patterns_, base_).check(value, schema, path, is_object);
+    Validator validator(causes, patterns_, base_);
+    validator.allow_repetition();
+    validator.check_all(value, schema, path, is_object, {});
     return causes;
   }
 
@@ -199,7 +253,7 @@ class Validator {
     const auto refuse_all = [&](const std::string& why) {
       causes_.push_back({"FieldValueInvalid",
                          fmt::format("Invalid value: \"\": {} {}", api::detail::quote(path), why),
-                         here(path)});
+                         here("")});
     };
     const auto append = [&](const Causes& more) {
       causes_.insert(causes_.end(), more.begin(), more.end());
@@ -262,7 +316,7 @@ class Validator {
       }
       const std::size_t at = index++;
       if (seen.insert(text).second) continue;
-      causes_.push_back(
+      repetitions_.push_back(
           {"FieldValueDuplicate", "Duplicate value: " + text, fmt::format("{}[{}]", path, at)});
     }
   }
@@ -305,7 +359,7 @@ class Validator {
     causes_.push_back(rules::not_supported(path, text, views));
   }
 
-  void check_object(Value value, Value schema, const std::string& path, bool is_object) {
+  void check_object(Value value, Value schema, const std::string& path, bool is_object, Value old) {
     const auto member_path = [&](std::string_view name) {
       return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
     };
@@ -315,8 +369,16 @@ class Validator {
     }
     if (schema["x-kubernetes-embedded-resource"].as_bool()) {
       for (const char* name : {"apiVersion", "kind"}) {
-        if (value[name].as_string().empty())
-          causes_.push_back(rules::required(member_path(name), "must not be empty"));
+        const Value part = value[name];
+        if (!part.exists()) {
+          embedded_.push_back(rules::required(member_path(name), ""));
+        } else if (!part.is_string()) {
+          embedded_.push_back({"FieldValueInvalid",
+                               fmt::format("Invalid value: {}: must be a string", part.to_json()),
+                               member_path(name)});
+        } else if (part.as_string().empty()) {
+          embedded_.push_back(rules::invalid(member_path(name), "", "must not be empty"));
+        }
       }
     }
     const Value properties = schema["properties"];
@@ -324,9 +386,9 @@ class Validator {
     for (const auto& [name, member] : value.members()) {
       if (is_object && is_type_or_metadata(name)) continue;
       if (const Value property = properties[name]; property.exists()) {
-        check(member, property, member_path(name), false);
+        check(member, property, member_path(name), false, old[name]);
       } else if (others.is_object()) {
-        check(member, others, member_path(name), false);
+        check(member, others, member_path(name), false, old[name]);
       }
     }
     const auto size = static_cast<std::int64_t>(value.size());
@@ -336,7 +398,7 @@ class Validator {
       too_many(size, *most, path);
   }
 
-  void check_array(Value value, Value schema, const std::string& path) {
+  void check_array(Value value, Value schema, const std::string& path, Value old) {
     const auto size = static_cast<std::int64_t>(value.size());
     if (const auto least = schema["minItems"].to_int(); least && size < *least) {
       causes_.push_back(rules::invalid(
@@ -350,7 +412,8 @@ class Validator {
     if (!items.is_object()) return;
     std::size_t index = 0;
     for (const Value element : value.elements())
-      check(element, items, fmt::format("{}[{}]", path, index++), false);
+      check(element, items, fmt::format("{}[{}]", path, index++), false,
+            old_element(element, old, schema));
   }
 
   void too_many(std::int64_t size, std::int64_t most, const std::string& path) {
@@ -419,6 +482,8 @@ class Validator {
   }
 
   Causes& causes_;
+  Causes repetitions_;
+  Causes embedded_;
   Patterns& patterns_;
   const std::string base_;
   bool may_repeat_ = false;
@@ -445,17 +510,54 @@ void set_schema_defaults(json::Value& object, Value schema, Allocator& allocator
   set_defaults(object, schema, true, allocator);
 }
 
-void validate_schema(const Object& object, Value schema, Causes& causes) {
+namespace {
+
+void append(const Causes& from, Causes& to) { to.insert(to.end(), from.begin(), from.end()); }
+
+/// Whether a list of the object repeats elements.
+bool repeats(const Object& object, Value schema) {
+  Causes causes;
   Patterns patterns;
-  Validator(causes, patterns).check(object.body(), schema, "", true);
+  Validator validator(causes, patterns);
+  validator.check(object.body(), schema, "", true);
+  return !validator.repetitions().empty();
 }
 
-void validate_status(const Object& object, Value schema, Causes& causes) {
+/// Validates the value at a path. `repeated()`: elements may be repeated, since they were before.
+void validate_part(Value value, Value old, Value schema, const std::string& path,
+                   const std::function<bool()>& repeated, Causes& causes) {
+  const bool is_object = path.empty();
+  Patterns patterns;
+  const auto find = [&](Value before, Causes& found) {
+    Validator validator(found, patterns, path);
+    validator.check(value, schema, path, is_object, before);
+    // Those of the status are not looked at.
+    if (is_object) append(validator.embedded(), found);
+    if (!validator.repetitions().empty() && !repeated()) append(validator.repetitions(), found);
+  };
+  Causes found;
+  find({}, found);
+  if (!found.empty() && old.exists()) {
+    found.clear();
+    find(old, found);
+  }
+  append(found, causes);
+}
+
+}  // namespace
+
+void validate_schema(const Object& object, const Object& old, Value schema, Causes& causes) {
+  validate_part(
+      object.body(), old ? old.body() : Value(), schema, "",
+      [&] { return old && repeats(old, schema); }, causes);
+}
+
+void validate_status(const Object& object, const Object& old, Value schema, Causes& causes) {
   const Value status = object["status"];
   const Value wanted = schema["properties"]["status"];
   if (!status.exists() || !wanted.exists()) return;
-  Patterns patterns;
-  Validator(causes, patterns, "status").check(status, wanted, "status", false);
+  validate_part(
+      status, old["status"], wanted, "status", [&] { return repeats(old, schema); }, causes);
 }
 
 void validate_scale(const Object& object, const ScalePaths& paths, bool spec, Causes& causes) {
@@ -488,6 +590,7 @@ void validate_default(Value value, Value schema, Causes& causes) {
   Validator validator(causes, patterns);
   validator.allow_repetition();
   validator.check(value, schema, "", false);
+  append(validator.embedded(), causes);
 }
 
 }  // namespace lookout::apiserver::resources

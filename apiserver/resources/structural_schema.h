@@ -17,11 +17,14 @@ void set_schema_defaults(json::Value& object, api::Value schema, json::Allocator
 
 /// Compares an object with its schema: types, required fields, enumerations, bounds, lengths,
 /// patterns, formats, combinations such as oneOf, and what the list types say, with the API
-/// server's messages. (Rules in CEL are not looked at.)
-void validate_schema(const api::Object& object, api::Value schema, Causes& causes);
+/// server's messages. (Rules in CEL are not looked at.) What was so in the old object may stay as it
+/// is; a new object has none.
+void validate_schema(const api::Object& object, const api::Object& old, api::Value schema,
+                     Causes& causes);
 
 /// The same for the status alone.
-void validate_status(const api::Object& object, api::Value schema, Causes& causes);
+void validate_status(const api::Object& object, const api::Object& old, api::Value schema,
+                     Causes& causes);
 
 /// Compares the numbers in the fields of the scale subresource with their bounds. `spec`: also those
 /// of the specification.

@@ -211,7 +211,7 @@ class Store::ChangeOfObject {
     if (resource_.schema) {
       // (What was valid before its definition changed must not keep anybody from writing a status.)
       const auto rule = part_ == Part::kStatus ? validate_status : validate_schema;
-      rule(object, resource_.schema.body(), causes);
+      rule(object, present, resource_.schema.body(), causes);
     }
     if (resource_.custom && resource_.scale)
       validate_scale(object, *resource_.scale, part_ != Part::kStatus, causes);

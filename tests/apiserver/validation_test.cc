@@ -104,22 +104,21 @@ TEST_F(CombinedSchema, TakesWhatFits) {
 
 TEST_F(CombinedSchema, RefusesCombinationsInTheWordsOfKubernetes) {
   EXPECT_EQ(refused("{}"),
-            R"([spec: Invalid value: "": "spec" must validate one and only one schema (oneOf). )"
+            R"([<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). )"
             R"(Found none valid, spec.one: Required value])");
   EXPECT_EQ(refused(R"({"one":"1","other":"2"})"),
-            R"(spec: Invalid value: "": "spec" must validate one and only one schema (oneOf). )"
+            R"(<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). )"
             R"(Found 2 valid alternatives)");
   EXPECT_EQ(refused(R"({"one":"1","even":4})"),
-            R"(spec.even: Invalid value: "": "spec.even" must not validate the schema (not))");
+            R"(<nil>: Invalid value: "": "spec.even" must not validate the schema (not))");
   EXPECT_EQ(refused(R"({"one":"1","even":3})"),
             "spec.even: Invalid value: 3: spec.even in body should be a multiple of 2");
   EXPECT_EQ(refused(R"({"one":"1","both":"x"})"),
             R"([spec.both: Invalid value: "x": spec.both in body should be at least 2 chars long, )"
-            R"(spec.both: Invalid value: "": "spec.both" must validate all the schemas (allOf)])");
-  EXPECT_EQ(
-      refused(R"({"one":"1","any":"z"})"),
-      R"([spec.any: Invalid value: "": "spec.any" must validate at least one schema (anyOf), )"
-      R"(spec.any: Unsupported value: "z": supported values: "x"])");
+            R"(<nil>: Invalid value: "": "spec.both" must validate all the schemas (allOf)])");
+  EXPECT_EQ(refused(R"({"one":"1","any":"z"})"),
+            R"([<nil>: Invalid value: "": "spec.any" must validate at least one schema (anyOf), )"
+            R"(spec.any: Unsupported value: "z": supported values: "x"])");
 }
 
 TEST_F(CombinedSchema, RefusesFormatsAndLists) {
@@ -138,7 +137,9 @@ TEST_F(CombinedSchema, RefusesFormatsAndLists) {
   EXPECT_EQ(refused(R"({"one":"1","map":[{"k":"a","v":1},{"k":"a","v":2}]})"),
             R"(spec.map[1]: Duplicate value: {"k":"a"})");
   EXPECT_EQ(refused(R"({"one":"1","object":{"kind":"Pod"}})"),
-            "spec.object.apiVersion: Required value: must not be empty");
+            "spec.object.apiVersion: Required value");
+  EXPECT_EQ(refused(R"({"one":"1","object":{"apiVersion":"v1","kind":""}})"),
+            R"(spec.object.kind: Invalid value: "": must not be empty)");
 }
 
 TEST_F(Definitions, HaveToBeStructural) {
