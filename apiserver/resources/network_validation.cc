@@ -26,7 +26,7 @@ constexpr const char* kImmutable = "field is immutable";
 
 /// An address that other hosts can send to.
 void check_endpoint_address(const Field& address) {
-  const auto parsed = IpAddress::parse(address.text());
+  const auto parsed = IpAddress::parse(without_leading_zeros(address.text()));
   if (!parsed) return address.invalid_text("must be a valid IP address");
   const auto& bytes = parsed->bytes;
   const bool is_old = parsed->family == 4;
@@ -160,11 +160,14 @@ void check_policy_port(const Field& rule) {
 }
 
 void check_block(const Field& block) {
-  if (!block["cidr"].check_present() || !block["cidr"].check_cidr()) return;
-  const auto range = IpRange::parse(block["cidr"].text());
+  if (!block["cidr"].check_present()) return;
+  block["cidr"].check_cidr();
+  const auto range = IpRange::parse(without_leading_zeros(block["cidr"].text()));
+  if (!range) return;
   block["except"].each([&](const Field& except) {
-    if (!except.check_cidr()) return;
-    const auto part = IpRange::parse(except.text());
+    except.check_cidr();
+    const auto part = IpRange::parse(without_leading_zeros(except.text()));
+    if (!part) return;
     if (!range->contains(part->address) || part->length <= range->length)
       except.invalid_text("must be a strict subset of `cidr`");
   });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "apiserver/resources/admission.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/part_rules.h"
+#include "apiserver/resources/ratcheting.h"
 #include "apiserver/resources/service_allocator.h"
 #include "apiserver/resources/structural_schema.h"
 #include "apiserver/resources/write_steps.h"
@@ -216,24 +218,60 @@ class Store::ChangeOfObject {
     if (resource_.custom && resource_.scale)
       validate_scale(object, *resource_.scale, part_ != Part::kStatus, causes);
     if (part_ == Part::kMain) {
-      const auto validate_change = [&] {
-        if (strategy.validate_update != nullptr)
-          strategy.validate_update(stored, present_stored, causes);
-      };
-      if (strategy.validates_change_first) validate_change();
+      Causes of_change = change_causes(stored, present, present_stored);
+      Causes of_object = object_causes(stored);
+      tolerate(stored, present_stored, {&of_object, &of_change});
+      if (strategy.validates_change_first) append(of_change);
       if (strategy.validates_metadata_again) {
         append(details);
         validate_finalizer_names(resource_, object, causes);
       }
-      if (strategy.validate != nullptr) strategy.validate(stored, causes);
-      if (!strategy.validates_change_first) validate_change();
+      append(of_object);
+      if (!strategy.validates_change_first) append(of_change);
     } else if (const PartRules* rules = part_rules(part_); rules != nullptr) {
-      if (strategy.validate != nullptr) strategy.validate(stored, causes);
+      Causes of_object = object_causes(stored);
+      tolerate(stored, present_stored, {&of_object});
+      append(of_object);
       rules->validate_change(stored, present_stored, causes);
     } else if (part_ == Part::kStatus && strategy.validate_status != nullptr) {
       strategy.validate_status(stored, present_stored, causes);
     }
     throw_if_invalid(resource_, target_.name, std::move(causes));
+  }
+
+  Causes object_causes(const Object& stored) const {
+    Causes causes;
+    if (resource_.strategy->validate != nullptr) resource_.strategy->validate(stored, causes);
+    return causes;
+  }
+
+  /// An object may have been stored before there was a default. That it has come is no change.
+  Causes change_causes(const Object& stored, const Object& present,
+                       const Object& present_stored) const {
+    const Strategy& strategy = *resource_.strategy;
+    Causes causes;
+    if (strategy.validate_update == nullptr) return causes;
+    strategy.validate_update(stored, present_stored, causes);
+    if (causes.empty() || strategy.set_defaults == nullptr) return causes;
+    Document document = typed_document(resource_, present);
+    Allocator& allocator = document.GetAllocator();
+    strategy.set_defaults(document, allocator);
+    complete(resource_, document, allocator);
+    settle(resource_, document, allocator);
+    causes.clear();
+    strategy.validate_update(stored, resource_.to_storage(Object::from(document)), causes);
+    return causes;
+  }
+
+  /// What is old may stay, though a new object could not have it.
+  void tolerate(const Object& stored, const Object& present_stored,
+                std::initializer_list<Causes*> all) const {
+    if (std::all_of(all.begin(), all.end(), [](const Causes* one) { return one->empty(); })) return;
+    const Causes old = object_causes(present_stored);
+    for (Causes* causes : all) {
+      tolerate_old_values({resource_.type.group, resource_.type.plural, stored, present_stored},
+                          old, *causes);
+    }
   }
 
   /// A namespace has finalizers of its own.

@@ -1,0 +1,176 @@
+#include "apiserver/resources/ratcheting.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "apiserver/resources/field.h"
+
+namespace lookout::apiserver::resources {
+namespace {
+
+using api::Object;
+using api::StatusCause;
+
+/// What the old object must have had.
+enum class Needs {
+  kNothing,    ///< an update cannot change it, so it is not looked at
+  kOne,        ///< an error of the same rule
+  kSameValue,  ///< the same error, at any place
+};
+
+/// An error that is tolerated: by its resource, parts of its field, and a part of its message.
+struct Rule {
+  std::string_view plural;
+  std::string_view part;
+  std::string_view last;
+  std::string_view message;
+  Needs needs;
+
+  bool covers(const StatusCause& cause) const {
+    const auto has = [](std::string_view text, std::string_view wanted) {
+      return text.find(wanted) != std::string_view::npos;
+    };
+    const std::size_t at = cause.field.find(part);
+    return at != std::string::npos && has(std::string_view(cause.field).substr(at), last) &&
+           has(cause.message, message);
+  }
+};
+
+/// Of pods, wherever they or their templates are.
+constexpr Rule kPodRules[] = {
+    {"", "odAffinity.", "].values[", "", Needs::kOne},
+    {"", "odAntiAffinity.", "].values[", "", Needs::kOne},
+    {"", "nodeAffinity.required", "].values[", "", Needs::kOne},
+    {"", "topologySpreadConstraints[", ".labelSelector.", "", Needs::kOne},
+    {"", "volumes[", ".projected.path", "'..'", Needs::kOne},
+    {"", "initContainers[", ".restartPolicy", "non-sidecar initContainers", Needs::kOne},
+    {"", "[controller.kubernetes.io/pod-deletion-cost]", "", "", Needs::kOne},
+    {"", "tolerations[", ".operator", "Unsupported value: \"Lt\"", Needs::kOne},
+    {"", "tolerations[", ".operator", "Unsupported value: \"Gt\"", Needs::kOne},
+};
+
+constexpr Rule kRules[] = {
+    {"statefulsets", "spec.serviceName", "", "", Needs::kNothing},
+    {"statefulsets", "spec.volumeClaimTemplates", "", "", Needs::kNothing},
+    {"daemonsets", "spec.selector.", "].values[", "", Needs::kOne},
+    {"cronjobs", "spec.timeZone", "", "unknown time zone", Needs::kSameValue},
+    {"horizontalpodautoscalers", "spec.metrics[", ".describedObject.apiVersion", "", Needs::kOne},
+    {"poddisruptionbudgets", "spec.selector.", "].values[", "", Needs::kOne},
+    {"networkpolicies", "ipBlock.cidr", "", "", Needs::kSameValue},
+    {"networkpolicies", "ipBlock.except[", "", "", Needs::kSameValue},
+    {"ingresses", "spec.tls[", "].secretName", "", Needs::kOne},
+    {"services", "spec.externalIPs[", "", "", Needs::kSameValue},
+    {"services", "spec.LoadBalancerSourceRanges[", "", "", Needs::kSameValue},
+    {"persistentvolumes", "nodeAffinity.required", "].values[", "", Needs::kOne},
+    {"persistentvolumeclaims", "spec.dataSource", ".apiGroup", "", Needs::kOne},
+    {"persistentvolumeclaims", "spec.selector.", "].values[", "", Needs::kOne},
+    {"clusterroles", "aggregationRule.", "].values[", "", Needs::kOne},
+    {"csistoragecapacities", "nodeTopology.", "].values[", "", Needs::kOne},
+    {"validatingwebhookconfigurations", "Selector.", "].values[", "", Needs::kOne},
+    {"validatingwebhookconfigurations", ".admissionReviewVersions", "", "at least one of",
+     Needs::kOne},
+    {"validatingwebhookconfigurations", ".sideEffects", "", "Unsupported value", Needs::kOne},
+    {"validatingwebhookconfigurations", "].name", "", "Duplicate value", Needs::kOne},
+    {"mutatingwebhookconfigurations", "Selector.", "].values[", "", Needs::kOne},
+    {"mutatingwebhookconfigurations", ".admissionReviewVersions", "", "at least one of",
+     Needs::kOne},
+    {"mutatingwebhookconfigurations", ".sideEffects", "", "Unsupported value", Needs::kOne},
+    {"mutatingwebhookconfigurations", "].name", "", "Duplicate value", Needs::kOne},
+    {"certificatesigningrequests", "spec.signerName", "", "legacy signerName", Needs::kOne},
+    {"certificatesigningrequests", "spec.usages[", "", "Duplicate value", Needs::kOne},
+    {"certificatesigningrequests", "spec.usages[", "", "Unsupported value", Needs::kOne},
+    {"customresourcedefinitions", "metadata.name", "", "must be spec.names.plural",
+     Needs::kNothing},
+    {"customresourcedefinitions", "metadata.annotations[api-approved", "", "", Needs::kOne},
+    {"customresourcedefinitions", "spec.preserveUnknownFields", "", "", Needs::kOne},
+    {"customresourcedefinitions", ".conversionReviewVersions", "", "at least one of", Needs::kOne},
+    {"customresourcedefinitions", ".default", "", "x-kubernetes-list-map-keys", Needs::kOne},
+};
+
+constexpr std::array<std::string_view, 9> kOfPods = {
+    "pods",         "podtemplates", "replicationcontrollers",
+    "deployments",  "replicasets",  "daemonsets",
+    "statefulsets", "jobs",         "cronjobs"};
+
+void apply(const Rule& rule, const Causes& old_causes, Causes& causes) {
+  const auto covered = [&](const StatusCause& cause) { return rule.covers(cause); };
+  if (rule.needs == Needs::kOne && std::none_of(old_causes.begin(), old_causes.end(), covered))
+    return;
+  std::erase_if(causes, [&](const StatusCause& cause) {
+    return covered(cause) &&
+           (rule.needs != Needs::kSameValue ||
+            std::any_of(old_causes.begin(), old_causes.end(), [&](const StatusCause& old) {
+              return covered(old) && old.message == cause.message;
+            }));
+  });
+}
+
+void drop_below(std::string_view field, Causes& causes) {
+  std::erase_if(causes, [&](const StatusCause& cause) { return cause.field.starts_with(field); });
+}
+
+/// A schedule that had a time zone in it may have one. Not beside the field, of course.
+void tolerate_zone_in_schedule(const UpdateOf& update, Causes& causes) {
+  if (update.old["spec"]["schedule"].as_string().find("TZ") == std::string_view::npos) return;
+  const auto found = std::find_if(causes.begin(), causes.end(), [](const StatusCause& cause) {
+    return cause.field == "spec.schedule" &&
+           cause.message.find("cannot use TZ or CRON_TZ") != std::string::npos;
+  });
+  if (found == causes.end()) return;
+  if (update.object["spec"]["timeZone"].exists()) {
+    found->message =
+        api::validation::invalid("", update.object["spec"]["schedule"].as_string(),
+                                 "cannot use both timeZone field and TZ or CRON_TZ in schedule")
+            .message;
+  } else {
+    causes.erase(found);
+  }
+}
+
+/// What is a whole to Kubernetes: a list that has not changed is not looked at.
+void tolerate_unchanged(const UpdateOf& update, Causes& causes) {
+  const auto stays = [&](std::string_view plural, std::string_view part, std::string_view field) {
+    if (update.plural == plural && update.object[part] == update.old[part])
+      drop_below(field, causes);
+  };
+  stays("endpoints", "subsets", "subsets[");
+  stays("endpointslices", "endpoints", "endpoints[");
+  stays("resourceclaims", "spec", "spec.");
+}
+
+}  // namespace
+
+void tolerate_old_values(const UpdateOf& update, const Causes& old_causes, Causes& causes) {
+  if (is_one_of(update.plural, kOfPods)) {
+    // Selectors of workloads are as strict as those of affinities.
+    const bool lax = std::any_of(old_causes.begin(), old_causes.end(), [](const StatusCause& old) {
+      return kPodRules[0].covers(old) || kPodRules[1].covers(old);
+    });
+    if (lax) apply({"", "spec.selector.", "].values[", "", Needs::kNothing}, old_causes, causes);
+    for (const Rule& rule : kPodRules) apply(rule, old_causes, causes);
+  }
+  for (const Rule& rule : kRules) {
+    if (rule.plural == update.plural) apply(rule, old_causes, causes);
+  }
+  if (update.plural == "statefulsets") {
+    Causes others = old_causes;
+    drop_below("spec.serviceName", others);
+    drop_below("spec.volumeClaimTemplates", others);
+    if (!others.empty()) drop_below("spec.template.spec.", causes);
+  }
+  // A selector that had any error may have labels in any form.
+  for (const std::string_view of : {"poddisruptionbudgets", "networkpolicies"}) {
+    const std::string_view selector =
+        of == "networkpolicies" ? "spec.podSelector." : "spec.selector.";
+    if (update.plural == of &&
+        std::any_of(old_causes.begin(), old_causes.end(),
+                    [&](const StatusCause& old) { return old.field.starts_with(selector); }))
+      apply({"", "elector.", "].values[", "", Needs::kNothing}, old_causes, causes);
+  }
+  if (update.plural == "cronjobs") tolerate_zone_in_schedule(update, causes);
+  tolerate_unchanged(update, causes);
+}
+
+}  // namespace lookout::apiserver::resources
