@@ -32,8 +32,10 @@ bool may_use_less(const api::Resource& type, const Object& object) {
   if (quota::NamespaceLimits::concerns_updates(type)) return true;
   if (!type.group.empty() || type.plural != "pods") return false;
   const std::string_view phase = object["status"]["phase"].as_string();
-  return phase == "Succeeded" || phase == "Failed" ||
-         object["spec"]["activeDeadlineSeconds"].exists();
+  if (phase == "Succeeded" || phase == "Failed" || object["spec"]["activeDeadlineSeconds"].exists())
+    return true;
+  // It may have been resized.
+  return object["metadata"]["generation"].as_int() > 1;
 }
 
 }  // namespace

@@ -216,9 +216,11 @@ Object with_default_resources(const std::vector<Object>& ranges, const Object& p
 void check_limit_ranges(const std::vector<Object>& ranges, const api::Resource& type,
                         const Object& object, const Object& old) {
   if (!type.group.empty()) return;
-  const bool is_pod = type.plural == "pods" && !old;
+  // (Of pods, only resizes come here.)
+  const bool is_pod = type.plural == "pods";
   const bool is_claim = type.plural == "persistentvolumeclaims";
   if (!is_pod && !is_claim) return;
+  if (old && old["metadata"]["deletionTimestamp"].is_string()) return;
   // A request that a claim has already is not looked at again.
   if (is_claim && old && object["spec"]["resources"] == old["spec"]["resources"]) return;
   for (const Object& range : ranges) {

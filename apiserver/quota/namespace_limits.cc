@@ -207,12 +207,19 @@ Awaitable<NamespaceLimits::Charge> NamespaceLimits::charge(ServedResourcePtr res
     concerned.push_back(quota);
   }
   if (concerned.empty()) co_return charge;
-  const ResourceList before = old ? usage_of(type, old) : ResourceList();
-  const ResourceList delta = increase(usage_of(type, object), before);
-  if (delta.empty()) co_return charge;
+  const ResourceList whole = usage_of(type, object);
+  const ResourceList grown = increase(whole, old ? usage_of(type, old) : ResourceList());
+  // A quota that did not count the old object counts all of the new one.
+  const auto delta_for = [&](const Object& quota) -> const ResourceList& {
+    return old && !is_in_scope(type, quota, old) ? whole : grown;
+  };
+  std::erase_if(concerned, [&](const Object& quota) { return delta_for(quota).empty(); });
+  if (concerned.empty()) co_return charge;
   if (dry_run) {
-    for (const Object& quota : concerned)
-      check_fits(type, object, quota, masked(delta, resource_list(quota["status"]["hard"])));
+    for (const Object& quota : concerned) {
+      check_fits(type, object, quota,
+                 masked(delta_for(quota), resource_list(quota["status"]["hard"])));
+    }
     co_return charge;
   }
   charge.limits_ = this;
@@ -221,7 +228,7 @@ Awaitable<NamespaceLimits::Charge> NamespaceLimits::charge(ServedResourcePtr res
   for (const Object& quota : concerned) {
     ResourceList taken;
     storage::Interface::Update update = [&](const Object& present) {
-      taken = masked(delta, resource_list(present["status"]["hard"]));
+      taken = masked(delta_for(quota), resource_list(present["status"]["hard"]));
       check_fits(type, object, present, taken);
       return taken.empty() ? present : with_delta(present, taken, true);
     };

@@ -31,7 +31,7 @@ class NamespaceLimits {
   /// it before the first request.
   void on_stale(std::function<void(const std::string& ns)> stale) { stale_ = std::move(stale); }
 
-  /// A new pod with the default requests and limits of its namespace.
+  /// A new or resized pod with the default requests and limits of its namespace.
   Awaitable<api::Object> complete_pod(std::string ns, api::Object pod);
 
   /// Throws if an object is outside of the namespace's LimitRanges. `old` is empty for a new one.

@@ -12,6 +12,30 @@ void raise(ResourceList& to, const ResourceList& more) {
   }
 }
 
+bool is_infeasible(api::Value status) {
+  for (const api::Value condition : status["conditions"].elements()) {
+    if (condition["type"].as_string() == "PodResizePending")
+      return condition["reason"].as_string() == "Infeasible";
+  }
+  return false;
+}
+
+/// What a container asks for, and what it has: while it is resized, the larger of them.
+ResourceList amounts_of(api::Value container, std::string_view part, api::Value status) {
+  ResourceList wanted = resource_list(container["resources"][part]);
+  for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
+    for (const api::Value one : status[list].elements()) {
+      if (one["name"] != container["name"] || !one["resources"].exists()) continue;
+      // (What a node cannot give is not counted.)
+      if (is_infeasible(status)) wanted.clear();
+      raise(wanted, resource_list(one["resources"][part]));
+      if (part == "requests") raise(wanted, resource_list(one["allocatedResources"]));
+      return wanted;
+    }
+  }
+  return wanted;
+}
+
 }  // namespace
 
 ResourceList resource_list(api::Value amounts) {
@@ -31,16 +55,17 @@ void add(ResourceList& to, const ResourceList& more) {
   }
 }
 
-ResourceList resources_of_containers(api::Value spec, std::string_view part) {
+ResourceList resources_of_containers(api::Value spec, std::string_view part, api::Value status) {
   ResourceList out;
   for (const api::Value container : spec["containers"].elements())
-    add(out, resource_list(container["resources"][part]));
+    add(out, amounts_of(container, part, status));
   // An init container that goes on runs beside all that begin after it.
   ResourceList beside;
   ResourceList init;
   for (const api::Value container : spec["initContainers"].elements()) {
-    ResourceList needed = resource_list(container["resources"][part]);
-    if (container["restartPolicy"].as_string() == "Always") {
+    const bool goes_on = container["restartPolicy"].as_string() == "Always";
+    ResourceList needed = amounts_of(container, part, goes_on ? status : api::Value());
+    if (goes_on) {
       add(out, needed);
       add(beside, needed);
       needed = beside;
@@ -53,8 +78,8 @@ ResourceList resources_of_containers(api::Value spec, std::string_view part) {
   return out;
 }
 
-ResourceList pod_resources(api::Value spec, std::string_view part) {
-  ResourceList out = resources_of_containers(spec, part);
+ResourceList pod_resources(api::Value spec, std::string_view part, api::Value status) {
+  ResourceList out = resources_of_containers(spec, part, status);
   for (auto& [name, amount] : resource_list(spec["resources"][part]))
     out.insert_or_assign(name, amount);
   return out;

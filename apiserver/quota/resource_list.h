@@ -21,10 +21,12 @@ ResourceList resource_list(api::Value amounts);
 void add(ResourceList& to, const ResourceList& more);
 
 /// The `part` ("requests" or "limits") of all containers of a pod: their sum, or the amount that the
-/// init containers need, whichever is larger.
-ResourceList resources_of_containers(api::Value spec, std::string_view part);
+/// init containers need, whichever is larger. With the pod's status, a container that is being
+/// resized counts for the larger of what it asks for and what it has.
+ResourceList resources_of_containers(api::Value spec, std::string_view part,
+                                     api::Value status = {});
 
 /// The whole pod's `part`: that of its containers; what the pod says itself comes first.
-ResourceList pod_resources(api::Value spec, std::string_view part);
+ResourceList pod_resources(api::Value spec, std::string_view part, api::Value status = {});
 
 }  // namespace lookout::apiserver::quota

@@ -78,8 +78,8 @@ void add_pod(const Object& pod, ResourceList& usage) {
   // One that has ended uses nothing but its place in the storage.
   if (is_finished(pod)) return;
   const api::Value spec = pod["spec"];
-  ResourceList requests = pod_resources(spec, "requests");
-  ResourceList limits = pod_resources(spec, "limits");
+  ResourceList requests = pod_resources(spec, "requests", pod["status"]);
+  ResourceList limits = pod_resources(spec, "limits", pod["status"]);
   const ResourceList overhead = resource_list(spec["overhead"]);
   add(requests, overhead);
   for (auto& [name, amount] : limits) {

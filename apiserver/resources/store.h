@@ -167,7 +167,7 @@ class Store {
   Awaitable<Updated> update_object(Target target, Change change, Part part,
                                    storage::Preconditions preconditions, bool dry_run) const;
   /// An update that a LimitRange or a quota may refuse.
-  Awaitable<Updated> update_limited(Target target, Change change,
+  Awaitable<Updated> update_limited(Target target, Change change, Part part,
                                     storage::Preconditions preconditions, bool dry_run) const;
   Awaitable<Updated> write_change(Target target, Change change, Part part,
                                   storage::Preconditions preconditions, bool dry_run) const;

@@ -428,9 +428,12 @@ Awaitable<Store::Updated> Store::update_service(Target target, Change change,
 Awaitable<Store::Updated> Store::update_object(Target target, Change change, Part part,
                                                storage::Preconditions preconditions,
                                                bool dry_run) const {
-  if (part == Part::kMain && is_limited(target) &&
-      quota::NamespaceLimits::concerns_updates(target.resource->type)) {
-    return update_limited(std::move(target), std::move(change), std::move(preconditions), dry_run);
+  const bool concerned =
+      part == Part::kResources ||
+      (part == Part::kMain && quota::NamespaceLimits::concerns_updates(target.resource->type));
+  if (concerned && is_limited(target)) {
+    return update_limited(std::move(target), std::move(change), part, std::move(preconditions),
+                          dry_run);
   }
   return write_change(std::move(target), std::move(change), part, std::move(preconditions),
                       dry_run);
@@ -438,17 +441,24 @@ Awaitable<Store::Updated> Store::update_object(Target target, Change change, Par
 
 /// As with admission, the object is looked at first and written afterwards, provided that it is
 /// still the same.
-Awaitable<Store::Updated> Store::update_limited(Target target, Change change,
+Awaitable<Store::Updated> Store::update_limited(Target target, Change change, Part part,
                                                 storage::Preconditions preconditions,
                                                 bool dry_run) const {
   const ServedResource& resource = *target.resource;
   for (;;) {
     const Object stored = co_await resource.objects().get(target.key());
     if (!stored) {
-      co_return co_await write_change(target, change, Part::kMain, preconditions, dry_run);
+      co_return co_await write_change(target, change, part, preconditions, dry_run);
     }
     const Object present = resource.from_storage(stored);
-    const ChangeOfObject change_of_object(target, change, Part::kMain);
+    Change settled = change;
+    if (part == Part::kResources) {
+      const ChangeOfObject asked(target, change, part);
+      Object pod = asked.wish(present);
+      pod = co_await complete_pod(target, std::move(pod));
+      settled = [pod](const Object& /*present*/) { return pod; };
+    }
+    const ChangeOfObject change_of_object(target, settled, part);
     bool goes = false;
     Object wanted;
     try {
@@ -470,8 +480,7 @@ Awaitable<Store::Updated> Store::update_limited(Target target, Change change,
     std::exception_ptr failure;
     bool conflict = false;
     try {
-      Updated updated =
-          co_await write_change(target, change, Part::kMain, std::move(same), dry_run);
+      Updated updated = co_await write_change(target, settled, part, std::move(same), dry_run);
       if (charge) charge->keep();
       co_return updated;
     } catch (const StatusError& e) {

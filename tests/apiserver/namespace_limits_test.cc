@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+#include "tests/support/files.h"
 #include "tests/support/held.h"
 
 namespace lookout::apiserver {
@@ -379,6 +381,53 @@ TEST_F(Quotas, AreNeverOverrun) {
   EXPECT_GT(created, kHard);
   EXPECT_EQ(created + refused, kThreads * kRounds);
   EXPECT_TRUE(eventually([&] { return used("configmaps") == "0"; }));
+}
+
+/// Quotas count resizes, and limit ranges bound them, beside the answers of a real kube-apiserver
+/// 1.36.2.
+TEST_F(NamespaceLimitsTest, ResizesAreThoseOfARealServer) {
+  const Object recorded =
+      Object::parse(lookout::test::read_file(lookout::test::testdata("kube-1.36/resizes.json")));
+  const auto send = [&](api::Value one) {
+    const bool patches = one["method"].as_string() == "PATCH";
+    const api::Value type = one["type"];
+    return http(server_.port(), std::string(one["method"].as_string()),
+                std::string(one["path"].as_string()),
+                one["body"].exists() ? one["body"].to_json() : "",
+                {{"Content-Type", type.exists() ? std::string(type.as_string())
+                                  : patches     ? "application/merge-patch+json"
+                                                : "application/json"}});
+  };
+  for (const api::Value one : recorded["requests"].elements()) {
+    SCOPED_TRACE(one.to_json());
+    if (one["used"].exists()) {
+      EXPECT_TRUE(eventually(
+          [&] { return held(Object::parse(send(one).body))["status"]["used"] == one["used"]; }));
+      continue;
+    }
+    const HttpAnswer answer = send(one);
+    EXPECT_EQ(answer.code, one["code"].as_int()) << answer.body;
+    const Object told = Object::parse(answer.body);
+    if (one["message"].exists()) {
+      EXPECT_EQ(told["message"].as_string(), one["message"].as_string());
+    }
+    std::size_t index = 0;
+    for (const api::Value resources : one["resources"].elements()) {
+      const api::Value container = told["spec"]["containers"][index++];
+      EXPECT_TRUE(Object::parse(container["resources"].to_json()).to_document() ==
+                  Object::parse(resources.to_json()).to_document())
+          << answer.body;
+    }
+    // Until the quota is counted, it admits nothing.
+    if (told.kind() == "ResourceQuota" && one["method"].as_string() == "POST") {
+      EXPECT_TRUE(eventually([&] {
+        const HttpAnswer quota =
+            http(server_.port(), "GET",
+                 std::string(one["path"].as_string()) + "/" + std::string(told.name()));
+        return held(Object::parse(quota.body))["status"]["used"]["pods"].exists();
+      }));
+    }
+  }
 }
 
 }  // namespace
