@@ -208,8 +208,7 @@ void validate_resource_claim_status(const Object& claim, const Object& old, Caus
     };
     if (!allocation.exists()) {
       users.forbidden("may not be specified when `allocated` is not set");
-    } else if (!claim["metadata"]["deletionTimestamp"].is_null() &&
-               claim["metadata"]["deletionTimestamp"].exists()) {
+    } else if (claim["metadata"]["deletionTimestamp"].is_string()) {
       for (const Value user : (*users).elements()) {
         if (is_old(user)) continue;
         users.forbidden(

@@ -164,12 +164,10 @@ void check_health(const Field& resource) {
   std::set<std::string_view> ids;
   resource["resources"].each([&](const Field& one) {
     one["health"].check_word({"Healthy", "Unhealthy", "Unknown"});
-    if (const Field message = one["message"]; message.exists()) {
-      if (!message.check_present("must be non-empty if specified")) {
-      } else if (message.text().size() > kLongestMessage) {
-        message.causes().push_back(rules::too_long(message.path(), kLongestMessage));
-      }
-    }
+    if (const Field message = one["message"];
+        message.exists() && message.check_present("must be non-empty if specified") &&
+        message.text().size() > kLongestMessage)
+      message.causes().push_back(rules::too_long(message.path(), kLongestMessage));
     if (!ids.insert(one["resourceID"].text()).second) one["resourceID"].duplicate();
   });
 }

@@ -10,7 +10,6 @@ namespace lookout::apiserver::resources {
 
 /// The objects of an update, and their resource.
 struct UpdateOf {
-  std::string_view group;
   std::string_view plural;
   const api::Object& object;
   const api::Object& old;

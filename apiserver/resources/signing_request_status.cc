@@ -89,11 +89,12 @@ void check_signing_conditions(const Field& conditions, Value before) {
     const Field type = condition["type"];
     const Field status = condition["status"];
     if (!may_be_empty) type.check_present();
-    if (!status.check_present()) {
-    } else if (is_one_of(type.text(), kFinal)) {
-      status.check_word({"True"});
-    } else {
-      status.check_word({"False", "True", "Unknown"});
+    if (status.check_present()) {
+      if (is_one_of(type.text(), kFinal)) {
+        status.check_word({"True"});
+      } else {
+        status.check_word({"False", "True", "Unknown"});
+      }
     }
     if (!may_be_both && is_one_of(type.text(), kDecisions) &&
         seen.contains(type.text() == "Approved" ? "Denied" : "Approved")) {

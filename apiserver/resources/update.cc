@@ -269,8 +269,7 @@ class Store::ChangeOfObject {
     if (std::all_of(all.begin(), all.end(), [](const Causes* one) { return one->empty(); })) return;
     const Causes old = object_causes(present_stored);
     for (Causes* causes : all) {
-      tolerate_old_values({resource_.type.group, resource_.type.plural, stored, present_stored},
-                          old, *causes);
+      tolerate_old_values({resource_.type.plural, stored, present_stored}, old, *causes);
     }
   }
 
