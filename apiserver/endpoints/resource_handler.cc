@@ -470,6 +470,8 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
     const resources::ServedResource& resource = *call.target.resource;
     add_warnings(resources::warnings_about(resource, shown, updated.before), call);
     add_warnings(unenforced(resource, shown), call);
+  } else if (part == Part::kStatus) {
+    add_warnings(resources::warnings_about_status(*call.target.resource, shown), call);
   }
   co_return respond(call, updated.created ? 201 : 200, shown, format);
 }

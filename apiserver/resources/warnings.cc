@@ -329,4 +329,20 @@ std::vector<std::string> warnings_about(const ServedResource& resource, const Ob
   return out;
 }
 
+std::vector<std::string> warnings_about_status(const ServedResource& resource,
+                                               const Object& object) {
+  std::vector<std::string> out;
+  if (resource.custom) return out;
+  Causes none;
+  const Field status(object["status"], "status", none);
+  if (object.kind() == "Pod") {
+    for (const char* list : {"podIPs", "hostIPs"})
+      status[list].each([&](const Field& one) { check_ip(one["ip"], out); });
+  } else if (object.kind() == "Service" || object.kind() == "Ingress") {
+    status["loadBalancer"]["ingress"].each(
+        [&](const Field& one) { check_ip(one["ip"].named(one.path()), out); });
+  }
+  return out;
+}
+
 }  // namespace lookout::apiserver::resources

@@ -139,5 +139,26 @@ TEST_F(DoubtfulObjects, AreAccepted) {
   EXPECT_GT(compared, 20u);
 }
 
+class DoubtfulStatus : public ClientTest {};
+
+TEST_F(DoubtfulStatus, IsAccepted) {
+  pods().create(pod("p"));
+  in(kServices).create(
+      json(R"({"metadata":{"name":"s"},"spec":{"type":"LoadBalancer","ports":[{"port":80}]}})"));
+  const auto warning = [&](const std::string& path, const std::string& status) {
+    const HttpAnswer answer =
+        http(server_.port(), "PATCH", "/api/v1/namespaces/default/" + path + "/status",
+             R"({"status":)" + status + "}", {{"Content-Type", "application/merge-patch+json"}});
+    EXPECT_EQ(answer.code, 200) << answer.body;
+    return warning_of(answer);
+  };
+  EXPECT_EQ(warning("pods/p", R"({"podIPs":[{"ip":"fd00:0::1"}]})"),
+            R"(status.podIPs[0].ip: IPv6 address "fd00:0::1" should be in RFC 5952 canonical )"
+            R"(format ("fd00::1"))");
+  EXPECT_EQ(warning("services/s", R"({"loadBalancer":{"ingress":[{"ip":"fd00:0::2"}]}})"),
+            R"(status.loadBalancer.ingress[0]: IPv6 address "fd00:0::2" should be in RFC 5952 )"
+            R"(canonical format ("fd00::2"))");
+}
+
 }  // namespace
 }  // namespace lookout::apiserver
