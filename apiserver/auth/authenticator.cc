@@ -185,8 +185,8 @@ Awaitable<bool> Authenticator::confirm(TokenClaims claims) const {
   co_return object&& object.uid() == bound.uid;
 }
 
-Awaitable<std::optional<User>> Authenticator::review(std::string token,
-                                                     std::vector<std::string> audiences) const {
+Awaitable<std::optional<Reviewed>> Authenticator::review(std::string token,
+                                                         std::vector<std::string> audiences) const {
   if (audiences.empty()) audiences.push_back(signer_.issuer());
   auto found = find(token, audiences);
   if (!found) co_return std::nullopt;
@@ -194,7 +194,14 @@ Awaitable<std::optional<User>> Authenticator::review(std::string token,
     const bool exists = co_await confirm(*found->claims);
     if (!exists) co_return std::nullopt;
   }
-  co_return std::move(found->user);
+  // (A token that says nothing of audiences is for this server.)
+  std::vector<std::string> own = {signer_.issuer()};
+  if (found->claims) own = found->claims->audiences;
+  std::erase_if(audiences, [&](const std::string& audience) {
+    return std::find(own.begin(), own.end(), audience) == own.end();
+  });
+  if (audiences.empty()) co_return std::nullopt;
+  co_return Reviewed{std::move(found->user), std::move(audiences)};
 }
 
 }  // namespace lookout::apiserver::auth

@@ -65,6 +65,12 @@ struct AuthenticatorOptions {
   bool refuses_unknown_tokens = false;
 };
 
+/// The user of a token, and for which of the audiences in question it is.
+struct Reviewed {
+  User user;
+  std::vector<std::string> audiences;
+};
+
 /// By client certificate (common name and organizations are user and groups) and by bearer token.
 /// Safe to use from many threads.
 class Authenticator {
@@ -83,10 +89,10 @@ class Authenticator {
   /// Whether the service account of a token and the object that it is bound to still exist.
   Awaitable<bool> confirm(TokenClaims claims) const;
 
-  /// The user of a token, for token reviews. The token must be for one of `audiences`, or for this
+  /// Whose token it is, for token reviews. The token must be for one of `audiences`, or for this
   /// server if there are none.
-  Awaitable<std::optional<User>> review(std::string token,
-                                        std::vector<std::string> audiences) const;
+  Awaitable<std::optional<Reviewed>> review(std::string token,
+                                            std::vector<std::string> audiences) const;
 
   const TokenSigner& signer() const { return signer_; }
   const TokenObjects& objects() const { return objects_; }

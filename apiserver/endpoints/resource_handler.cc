@@ -12,7 +12,6 @@
 #include "apiserver/endpoints/body.h"
 #include "apiserver/endpoints/enforcement.h"
 #include "apiserver/endpoints/eviction.h"
-#include "apiserver/endpoints/field_owners.h"
 #include "apiserver/endpoints/list_options.h"
 #include "apiserver/endpoints/negotiation.h"
 #include "apiserver/endpoints/output.h"
@@ -25,6 +24,7 @@
 #include "apiserver/endpoints/token_request.h"
 #include "apiserver/endpoints/watch_stream.h"
 #include "apiserver/names.h"
+#include "apiserver/resources/field_owners.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/warnings.h"
 #include "apiserver/resources/write_steps.h"
@@ -122,6 +122,12 @@ storage::Revision revision_parameter(const Request& request) {
     status.message = e.what();
     throw StatusError(std::move(status));
   }
+}
+
+/// Who the client is in managedFields.
+std::string manager_of(const Request& request) {
+  const std::string_view name = request.parameter("fieldManager").value_or("");
+  return fields::manager_of(name, request.header("user-agent"));
 }
 
 /// Between `least` and twice as much, so that watches that began together do not end together.
@@ -320,6 +326,19 @@ Awaitable<Response> ResourceHandler::watch(const Call& call) const {
   co_return response;
 }
 
+Object ResourceHandler::owned_review(const Call& call, const Object& review) const {
+  const resources::ServedResource& resource = *call.target.resource;
+  Document document = resources::typed_document(resource, review);
+  Allocator& allocator = document.GetAllocator();
+  resources::ensure_namespace(json::child(document, "metadata", allocator),
+                              resource.type.namespaced ? call.target.ns : std::string(), allocator);
+  if (managed_fields_) {
+    resources::field_manager(manager_of(call.request), resources_.table(), call.target.resource, {})
+        .update(document, nullptr, allocator);
+  }
+  return Object::from(document);
+}
+
 Awaitable<Response> ResourceHandler::create(const Call& call) const {
   const resources::ServedResource& resource = *call.target.resource;
   const OutputFormat format = negotiate_output(call.request, false, false);
@@ -331,7 +350,7 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   admission::WebhookAdmission admission =
       admission_of(call, admission_options(call.request, options));
   if (resource.storage == nullptr) {
-    object = Object::from(resources::typed_document(resource, object));
+    object = owned_review(call, object);
     object = co_await admission.admit(std::move(object));
     if (resource.type.plural == "bindings") {
       Target pod = call.target;
@@ -351,7 +370,8 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   }
   std::optional<fields::FieldManager> owner;
   if (managed_fields_)
-    owner = field_manager(call.request, resources_.table(), call.target.resource, {});
+    owner = resources::field_manager(manager_of(call.request), resources_.table(),
+                                     call.target.resource, {});
   admission::UserAdmission user_admission = user_admission_of(call, admission);
   Target target = call.target;
   target.admission = &user_admission;
@@ -382,8 +402,12 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
   resources::check_same_namespace(body.ns(), call.target.ns);
   if (name == "token") {
     Target account = call.target;
+    std::optional<fields::FieldManager> owner;
+    if (managed_fields_)
+      owner = resources::field_manager(manager_of(call.request), call.subresource->kind, name);
+    const fields::FieldManager* fields = owner ? &*owner : nullptr;
     const Object answer =
-        co_await request_token(store_, std::move(account), std::move(body), authenticator_);
+        co_await request_token(store_, std::move(account), std::move(body), authenticator_, fields);
     co_return object_response(201, answer, format);
   }
   admission::WebhookAdmission admission =
@@ -413,10 +437,11 @@ Awaitable<Response> ResourceHandler::change(const Call& call) const {
   const auto warnings = std::make_shared<std::vector<std::string>>();
   std::shared_ptr<const fields::FieldManager> owner;
   if (managed_fields_) {
+    const std::string manager = manager_of(call.request);
     owner = std::make_shared<const fields::FieldManager>(
-        scaling
-            ? scale_field_manager(call.request)
-            : field_manager(call.request, resources_.table(), call.target.resource, subresource));
+        scaling ? resources::field_manager(manager, call.subresource->kind, subresource)
+                : resources::field_manager(manager, resources_.table(), call.target.resource,
+                                           subresource));
   }
   const bool applying = owner != nullptr && patching &&
                         media_type(call.request.header("content-type")) == kApplyPatch;

@@ -66,6 +66,8 @@ class ResourceHandler {
   Awaitable<http::Response> list(const Call& call) const;
   Awaitable<http::Response> watch(const Call& call) const;
   Awaitable<http::Response> create(const Call& call) const;
+  /// A review with the fields that the client has set in managedFields.
+  api::Object owned_review(const Call& call, const api::Object& review) const;
   Awaitable<http::Response> create_subresource(const Call& call) const;
   Awaitable<http::Response> change(const Call& call) const;
   Awaitable<http::Response> remove(const Call& call) const;

@@ -38,16 +38,15 @@ Awaitable<void> review_token(api::Object review, const auth::Authenticator& auth
   if (token.empty())
     throw api::StatusError::bad_request("token is required for TokenReview in authentication");
   Strings audiences = api::detail::texts_of(review["spec"]["audiences"]);
-  const Strings wanted = audiences;
-  const auto user = co_await authenticator.review(std::move(token), std::move(audiences));
-  if (!user) {
+  const auto found = co_await authenticator.review(std::move(token), std::move(audiences));
+  if (!found) {
     json::set(status, "user", Value(rapidjson::kObjectType), allocator);
     json::set(status, "error", "invalid bearer token", allocator);
     co_return;
   }
   json::set(status, "authenticated", Value(true), allocator);
-  json::set(status, "user", auth::user_json(*user, allocator), allocator);
-  if (!wanted.empty()) json::set(status, "audiences", array_of(wanted, allocator), allocator);
+  json::set(status, "user", auth::user_json(found->user, allocator), allocator);
+  json::set(status, "audiences", array_of(found->audiences, allocator), allocator);
 }
 
 void review_rules(const auth::Authorizer::Rules& found, Value& status, Allocator& allocator) {
@@ -193,6 +192,9 @@ Awaitable<api::Object> answer_review(resources::Target target, api::Object revie
     const std::string ns(spec["namespace"].as_string());
     if (ns.empty()) throw api::StatusError::bad_request("no namespace on request");
     review_rules(authorizer.rules_for(user, ns), status, allocator);
+    // (It, too, has nothing of the request.)
+    for (const char* part : {"metadata", "spec"})
+      json::set(document, part, Value(rapidjson::kObjectType), allocator);
   } else {
     check_access_review(target, review);
     const bool of_oneself = plural == "selfsubjectaccessreviews";

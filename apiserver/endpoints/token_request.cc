@@ -98,7 +98,8 @@ Awaitable<void> bind(const resources::Store& store, const Target& account, api::
 }  // namespace
 
 Awaitable<Object> request_token(const resources::Store& store, Target target, Object request,
-                                const auth::Authenticator& authenticator) {
+                                const auth::Authenticator& authenticator,
+                                const fields::FieldManager* owner) {
   check_account(request, target);
   const api::Value spec = request["spec"];
   const std::int64_t duration = duration_of(spec);
@@ -124,6 +125,9 @@ Awaitable<Object> request_token(const resources::Store& store, Target target, Ob
 
   json::Document document = request.to_document();
   Allocator& allocator = document.GetAllocator();
+  json::set(json::child(document, "spec", allocator), "expirationSeconds", json::Value(duration),
+            allocator);
+  if (owner != nullptr) owner->update(document, nullptr, allocator);
   json::Value& metadata = json::child(document, "metadata", allocator);
   json::set(metadata, "name", target.name, allocator);
   json::set(metadata, "namespace", target.ns, allocator);
@@ -132,12 +136,10 @@ Awaitable<Object> request_token(const resources::Store& store, Target target, Ob
   };
   json::set(metadata, "uid", resources::new_uid(), allocator);
   json::set(metadata, "creationTimestamp", api::format_time(micros(claims.issued)), allocator);
-  json::Value& shown = json::child(document, "spec", allocator);
-  json::set(shown, "expirationSeconds", json::Value(duration), allocator);
   json::Value audiences(rapidjson::kArrayType);
   for (const std::string& audience : claims.audiences)
     audiences.PushBack(json::copy_text(audience, allocator), allocator);
-  json::set(shown, "audiences", std::move(audiences), allocator);
+  json::set(*json::find(document, "spec"), "audiences", std::move(audiences), allocator);
   json::Value& status = json::child(document, "status", allocator);
   json::set(status, "token", authenticator.signer().sign(claims), allocator);
   json::set(status, "expirationTimestamp", api::format_time(micros(claims.expires)), allocator);

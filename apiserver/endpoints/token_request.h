@@ -2,14 +2,17 @@
 #pragma once
 
 #include "apiserver/auth/authenticator.h"
+#include "apiserver/fields/field_manager.h"
 #include "apiserver/resources/store.h"
 #include "lookout/api/object.h"
 
 namespace lookout::apiserver::endpoints {
 
 /// Answers a TokenRequest for the service account `target`
-/// (k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage). Throws api::StatusError.
+/// (k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage), whose fields belong to `owner`, if
+/// there is one. Throws api::StatusError.
 Awaitable<api::Object> request_token(const resources::Store& store, resources::Target target,
-                                     api::Object request, const auth::Authenticator& authenticator);
+                                     api::Object request, const auth::Authenticator& authenticator,
+                                     const fields::FieldManager* owner);
 
 }  // namespace lookout::apiserver::endpoints

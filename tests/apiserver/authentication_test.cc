@@ -1,6 +1,8 @@
 // Authentication: tokens, client certificates, and anonymous requests.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "apiserver/json.h"
 #include "lookout/api/status.h"
 #include "lookout/apiserver/server.h"
 #include "lookout/rest/client.h"
@@ -228,6 +230,58 @@ TEST_F(Authentication, CertificatesAreOfUsers) {
   EXPECT_EQ(code_for(with_certificate(authority_.issue({.common_name = "bob", .expired = true}))),
             401);
   EXPECT_EQ(code_for(rest::Client(server_->client_config())), 200);
+}
+
+// Conversations with a kube-apiserver 1.36; the answers are without times and decisions.
+TEST_F(Authentication, ReviewsSayWhoHasSetTheirFields) {
+  ServerOptions options;
+  options.token_file = file("tokens", "SECRET,admin,admin,system:masters\n");
+  options.service_account_issuer = "https://kubernetes.default.svc";
+  server_ = std::make_unique<Server>(options);
+  rest::Client(server_->client_config())
+      .resource({"", "v1", "ServiceAccount", "serviceaccounts", true}, "default")
+      .create(api::Object::parse(R"({"metadata":{"name":"default"}})"));
+  const std::string text = test::read_file(test::testdata("kube-1.36/reviews.jsonl"));
+  for (const std::string& line : test::lines(text)) {
+    SCOPED_TRACE(line);
+    const api::Object recorded = api::Object::parse(line);
+    const std::string path(recorded["path"].as_string());
+    const HttpAnswer answer = http(server_->port(), "POST", path, recorded["request"].to_json(),
+                                   {{"Content-Type", "application/json"},
+                                    {"User-Agent", "probe/1"},
+                                    {"Authorization", "Bearer SECRET"}});
+    EXPECT_EQ(answer.code, 201);
+    json::Document ours = api::Object::parse(answer.body).to_document();
+    json::Value& metadata = *json::find(ours, "metadata");
+    for (const char* field : {"uid", "creationTimestamp"}) json::erase(metadata, field);
+    json::for_each(metadata, "managedFields", [](json::Value& one) { json::erase(one, "time"); });
+    if (path.ends_with("tokenreviews")) {
+      json::erase(*json::find(ours, "status"), "user");
+    } else {
+      json::erase(ours, "status");
+    }
+    const std::string theirs = recorded["answer"].to_json();
+    EXPECT_TRUE(ours == api::Object::parse(theirs).to_document()) << answer.body;
+  }
+}
+
+TEST_F(Authentication, AReviewSaysForWhichAudiencesATokenIs) {
+  ServerOptions options;
+  options.token_file = file("tokens", "SECRET,admin,admin,system:masters\n");
+  options.service_account_issuer = "https://here";
+  server_ = std::make_unique<Server>(options);
+  const rest::Client client(server_->client_config());
+  const auto review = [&](const std::string& audiences) {
+    const api::Object answer =
+        client.resource({"authentication.k8s.io", "v1", "TokenReview", "tokenreviews", false})
+            .create(api::Object::parse(
+                fmt::format(R"({{"spec":{{"token":"SECRET","audiences":{}}}}})", audiences)));
+    return answer["status"].to_json();
+  };
+  EXPECT_THAT(review("[]"), HasSubstr(R"("audiences":["https://here"])"));
+  EXPECT_THAT(review(R"(["elsewhere","https://here"])"),
+              HasSubstr(R"("audiences":["https://here"])"));
+  EXPECT_EQ(review(R"(["elsewhere"])"), R"({"user":{},"error":"invalid bearer token"})");
 }
 
 TEST_F(Authentication, TheAuthorityOfClientsIsPublishedWithoutItsKey) {
