@@ -76,6 +76,14 @@ Object success(const Target& target, const Object& object) {
   return status.to_object();
 }
 
+/// The answer to what creates something that is no object.
+Object created_status() {
+  api::Status status;
+  status.status = "Success";
+  status.code = 201;
+  return status.to_object();
+}
+
 /// The Go type of an object in the API server: "*core.Pod".
 std::string go_name(const resources::ServedResource& resource) {
   const api::Resource& type = resource.type;
@@ -357,7 +365,7 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
       pod.resource = resources_.table()->find("", "v1", "pods");
       pod.name = object.name();
       co_await bind_pod(store_, std::move(pod), object, options.dry_run);
-      co_return object_response(201, success(call.target, object), format);
+      co_return object_response(201, created_status(), format);
     }
     Target review = call.target;
     auth::User user = call.user;
@@ -420,10 +428,7 @@ Awaitable<Response> ResourceHandler::create_subresource(const Call& call) const 
         resources_.table()->find("policy", "v1", "poddisruptionbudgets");
     co_await evict_pod(store_, call.target, std::move(budgets), body, options.dry_run);
   }
-  api::Status status;
-  status.status = "Success";
-  status.code = 201;
-  co_return object_response(201, status.to_object(), format);
+  co_return object_response(201, created_status(), format);
 }
 
 Awaitable<Response> ResourceHandler::change(const Call& call) const {

@@ -54,7 +54,7 @@ enum class Part {
   kFinalizers,           ///< of a namespace: everything but the status
   kEphemeralContainers,  ///< of a pod
   kResources,            ///< of a pod: its processors and memory
-  kWhole                 ///< everything
+  kWhole                 ///< everything, which is no new generation
 };
 
 /// The treatment of an object's dependents.

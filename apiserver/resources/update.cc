@@ -96,7 +96,8 @@ class Store::ChangeOfObject {
       object = strategy.finish_update(object, present);
       stored = resource_.to_storage(object);
     }
-    if (!is_status() && is_new_generation(strategy.generation, object, present)) {
+    if (!is_status() && part_ != Part::kWhole &&
+        is_new_generation(strategy.generation, object, present)) {
       const std::int64_t next = present["metadata"]["generation"].as_int() + 1;
       object = api::with_metadata(object, {{api::sym::kGeneration, next}});
       stored = api::with_metadata(stored, {{api::sym::kGeneration, next}});

@@ -176,6 +176,8 @@ TEST_F(Subresources, ABindingPutsAPodOnANode) {
   const Object bound = pods().get("p");
   EXPECT_EQ(bound["spec"]["nodeName"].as_string(), "n1");
   EXPECT_EQ(bound.annotations()["by"].as_string(), "me");
+  // Nobody has to act on another spec.
+  EXPECT_EQ(bound["metadata"]["generation"].as_int(), 1);
   EXPECT_EQ(bound["status"]["conditions"][0]["type"].as_string(), "PodScheduled");
   const auto again = call("POST", path, binding);
   EXPECT_EQ(again.code, 409);
@@ -183,6 +185,15 @@ TEST_F(Subresources, ABindingPutsAPodOnANode) {
       lookout::test::held(Object::parse(again.body))["message"].as_string(),
       "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node "
       "\"n1\"");
+}
+
+TEST_F(Subresources, ABindingMayAlsoBeCreated) {
+  pods().create(pod("p"));
+  const auto answer = call("POST", "/api/v1/namespaces/default/bindings",
+                           R"({"metadata":{"name":"p"},"target":{"name":"n1"}})");
+  EXPECT_EQ(answer.code, 201);
+  EXPECT_EQ(lookout::test::held(Object::parse(answer.body)).to_json(),
+            R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201})");
 }
 
 TEST_F(Subresources, WhatNeedsANodeSaysSo) {
