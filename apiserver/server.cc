@@ -31,6 +31,7 @@
 #include "apiserver/bootstrap/bootstrap.h"
 #include "apiserver/controllers/controllers.h"
 #include "apiserver/controllers/definition_names.h"
+#include "apiserver/controllers/own_writes.h"
 #include "apiserver/controllers/quota_controller.h"
 #include "apiserver/controllers/role_aggregation.h"
 #include "apiserver/endpoints/api_handler.h"
@@ -147,16 +148,17 @@ class Server::Impl {
         resources_(*backend_),
         store_(resources_.table()->find("", "v1", "namespaces")),
         services_(store_, resources_.table()->find("networking.k8s.io", "v1", "ipaddresses"),
-                  backend_->resource("ranges"), options_.service_cluster_ip_range),
+                  backend_->resource("ranges"), options_.service_cluster_ip_range,
+                  options_.managed_fields),
         limits_(resources_),
-        quotas_({resources_, store_, spawn_}, limits_),
-        names_({resources_, store_, spawn_}),
+        quotas_(context_, limits_),
+        names_(context_),
         signer_(options_.service_account_key_file, options_.service_account_issuer),
         authenticator_(authenticator_options(options_, own_token_), signer_,
                        token_objects(*resources_.table())),
         roles_(resources_, rbac_),
         aggregation_(
-            {resources_, store_, spawn_},
+            context_,
             [this](const api::Object& role) { rbac_.put(auth::RbacKind::kClusterRole, role); }),
         hooks_(resources_),
         webhook_client_({resources_.table()->find("", "v1", "services"),
@@ -188,18 +190,17 @@ class Server::Impl {
     limits_.on_stale([this](const std::string& ns) { quotas_.mark(ns); });
     resources_.convert_with(&webhook_client_);
     run(prepare());
-    const controllers::Context context{resources_, store_, spawn_};
     spawn("custom resources",
           [this] { return resources_.follow([this] { return names_.settle(); }); });
     spawn("mutating webhooks", [this] { return hooks_.follow_mutating(); });
     spawn("validating webhooks", [this] { return hooks_.follow_validating(); });
-    controllers::begin_namespace_controller(context);
-    controllers::begin_definition_controller(context);
-    spawn("pods", [context] { return controllers::run_pod_reaper(context); });
-    spawn("claims", [context] { return controllers::run_claim_protection(context); });
-    spawn("volumes", [context] { return controllers::run_volume_protection(context); });
+    controllers::begin_namespace_controller(context_);
+    controllers::begin_definition_controller(context_);
+    spawn("pods", [this] { return controllers::run_pod_reaper(context_); });
+    spawn("claims", [this] { return controllers::run_claim_protection(context_); });
+    spawn("volumes", [this] { return controllers::run_volume_protection(context_); });
     quotas_.begin();
-    spawn("owners", [context] { return controllers::run_garbage_collector(context); });
+    spawn("owners", [this] { return controllers::run_garbage_collector(context_); });
     spawn("maintenance", [this] { return maintain(); });
     spawn("counts of objects", [this] { return count_objects(); });
     follow_roles();
@@ -258,6 +259,7 @@ class Server::Impl {
                          R"({"metadata":{"name":"system-node-critical"},"value":2000001000,)"
                          R"("description":"Used for system critical pods that must not be moved )"
                          R"(from their current node."})");
+    co_await bootstrap::settle_service_range(context_);
     if (has_bootstrap()) co_await bootstrap();
     if (is_rbac()) co_await roles_.load();
   }
@@ -271,7 +273,7 @@ class Server::Impl {
   }
 
   Awaitable<void> bootstrap() {
-    const controllers::Context context{resources_, store_, spawn_};
+    const controllers::Context& context = context_;
     co_await bootstrap::reconcile_policy(context);
     if (!options_.client_ca_file.empty())
       co_await bootstrap::publish_client_ca(context, options_.client_ca_file);
@@ -345,11 +347,9 @@ class Server::Impl {
     resources::Target target;
     target.resource = resources_.table()->find(group, version, plural);
     api::Object object = api::Object::parse(json);
-    try {
-      co_await store_.create(std::move(target), std::move(object));
-    } catch (const api::StatusError& e) {
-      if (!api::is_already_exists(e)) throw;
-    }
+    target.name = object.name();
+    co_await controllers::create_once(context_, std::move(target), std::move(object),
+                                      controllers::kServerManager);
   }
 
   Awaitable<void> maintain() {
@@ -441,6 +441,7 @@ class Server::Impl {
   const controllers::Spawn spawn_ = [this](std::string name, controllers::MakeTask make) {
     if (!ending_) spawn(std::move(name), std::move(make));
   };
+  const controllers::Context context_{resources_, store_, spawn_, options_.managed_fields};
   quota::NamespaceLimits limits_;
   controllers::QuotaController quotas_;
   const controllers::DefinitionNames names_;

@@ -7,6 +7,7 @@
 #include <openssl/x509.h>
 
 #include <algorithm>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <chrono>
 #include <cstddef>
@@ -18,7 +19,10 @@
 
 #include "apiserver/bootstrap/policy.h"
 #include "apiserver/controllers/beside.h"
+#include "apiserver/controllers/own_writes.h"
 #include "apiserver/json.h"
+#include "apiserver/resources/conditions.h"
+#include "apiserver/resources/object_meta.h"
 #include "lookout/api/error.h"
 #include "lookout/api/status.h"
 #include "lookout/base/async_event.h"
@@ -27,7 +31,12 @@
 namespace lookout::apiserver::bootstrap {
 namespace {
 
+namespace asio = boost::asio;
+
 using api::Object;
+using controllers::create_once;
+using controllers::create_or_update;
+using controllers::kServerManager;
 using json::Value;
 using resources::Target;
 using std::chrono::steady_clock;
@@ -66,28 +75,15 @@ Object reconciled(const Object& present, const Object& wanted) {
   return with_missing(with_missing(present, wanted, "rules"), wanted, "subjects");
 }
 
-/// Whether the object had to be created; false if it is there.
-Awaitable<bool> create_once(const controllers::Context& context, Target target, Object object) {
-  const Object present = co_await target.resource->objects().get(target.key());
-  if (present) co_return false;
-  try {
-    co_await context.store.create(std::move(target), std::move(object));
-    co_return true;
-  } catch (const api::StatusError& e) {
-    if (!api::is_already_exists(e)) throw;
-  }
-  co_return false;
-}
-
 /// The same for an object with an exclusive claim, such as a cluster IP: another server may have
 /// claimed it for the same object, which it creates next.
 Awaitable<void> create_once_somewhere(const controllers::Context& context, Target target,
                                       Object object) {
   const auto until = steady_clock::now() + kPatience;
-  AsyncEvent bell(co_await boost::asio::this_coro::executor);
+  AsyncEvent bell(co_await asio::this_coro::executor);
   for (;;) {
     try {
-      co_await create_once(context, target, object);
+      co_await create_once(context, target, object, kServerManager);
       co_return;
     } catch (const api::StatusError& e) {
       if (!api::is_invalid(e) || steady_clock::now() >= until) throw;
@@ -107,12 +103,23 @@ Target target_of(const controllers::Context& context, std::string_view group,
 
 Awaitable<void> reconcile(const controllers::Context& context, const Entry& entry) {
   const Target target = target_of(context, entry.group, entry.plural, entry.object);
-  const bool created = co_await create_once(context, target, entry.object);
-  if (created) co_return;
   resources::Store::Change change = [wanted = entry.object](const Object& present) {
     return reconciled(present, wanted);
   };
-  co_await context.store.update(target, std::move(change));
+  co_await create_or_update(context, target, entry.object, std::move(change), kServerManager);
+}
+
+/// Creates an object that says where this server is. It may be somewhere else than the last one:
+/// the object then gets the `parts` that say so.
+Awaitable<void> publish_address(const controllers::Context& context, Target target, Object object,
+                                std::vector<const char*> parts) {
+  resources::Store::Change change = [object, parts](const Object& present) {
+    json::Document document = present.to_document();
+    const json::Document wanted = object.to_document();
+    for (const char* part : parts) json::take(document, wanted, part, document.GetAllocator());
+    return Object::from(document);
+  };
+  co_await create_or_update(context, target, object, std::move(change), kServerManager);
 }
 
 /// The certificates in a file, each in PEM. Other content of the file, such as keys, is left out.
@@ -159,10 +166,25 @@ Awaitable<void> publish_client_ca(const controllers::Context& context, std::stri
   const Object wanted = published(Object::parse(
       R"({"metadata":{"name":"extension-apiserver-authentication","namespace":"kube-system"}})"));
   const Target target = target_of(context, "", "configmaps", wanted);
-  const bool created = co_await create_once(context, target, wanted);
-  if (created) co_return;
   resources::Store::Change change = published;
-  co_await context.store.update(target, std::move(change));
+  co_await create_or_update(context, target, wanted, std::move(change), kServerManager);
+}
+
+Awaitable<void> settle_service_range(const controllers::Context& context) {
+  const Object range = Object::parse(R"({"apiVersion":"networking.k8s.io/v1",)"
+                                     R"("kind":"ServiceCIDR","metadata":{"name":"kubernetes"}})");
+  Target target = target_of(context, "networking.k8s.io", "servicecidrs", range);
+  const Object present = co_await context.store.get(target);
+  if (!resources::is_deleting(present) && !resources::is_condition_true(present, "Ready")) {
+    json::Document document = range.to_document();
+    auto& allocator = document.GetAllocator();
+    resources::set_condition(json::child(document, "status", allocator),
+                             {"Ready", true, "", "Kubernetes default Service CIDR is ready"},
+                             allocator);
+    Object config = Object::from(document);
+    co_await controllers::apply(context, std::move(target), std::move(config),
+                                resources::Part::kStatus, "kubernetes-service-cidr-controller");
+  }
 }
 
 Awaitable<void> reconcile_policy(const controllers::Context& context) {
@@ -180,6 +202,7 @@ Awaitable<void> create_kubernetes_service(const controllers::Context& context, s
       fmt::format(R"({{"metadata":{{"name":"kubernetes","namespace":"default",)"
                   R"("labels":{{"component":"apiserver","provider":"kubernetes"}}}},)"
                   R"("spec":{{"type":"ClusterIP","clusterIP":"{}","sessionAffinity":"None",)"
+                  R"("ipFamilyPolicy":"SingleStack",)"
                   R"("ports":[{{"name":"{}","protocol":"TCP","port":{},"targetPort":{}}}]}}}})",
                   ip, name, tls ? 443 : 80, port));
   co_await create_once_somewhere(context, target_of(context, "", "services", service), service);
@@ -189,18 +212,21 @@ Awaitable<void> create_kubernetes_service(const controllers::Context& context, s
                   R"("endpoints":[{{"addresses":["{}"],"conditions":{{"ready":true}}}}],)"
                   R"("ports":[{{"name":"{}","protocol":"TCP","port":{}}}]}})",
                   address.find(':') == std::string::npos ? "IPv4" : "IPv6", address, name, port));
-  const Target target = target_of(context, "discovery.k8s.io", "endpointslices", slice);
-  const bool created = co_await create_once(context, target, slice);
-  if (created) co_return;
-  // This server may have another address than the last one.
-  resources::Store::Change change = [slice](const Object& present) {
-    json::Document document = present.to_document();
-    const json::Document wanted = slice.to_document();
-    for (const char* part : {"endpoints", "ports"})
-      json::take(document, wanted, part, document.GetAllocator());
-    return Object::from(document);
-  };
-  co_await context.store.update(target, std::move(change));
+  const Target slices = target_of(context, "discovery.k8s.io", "endpointslices", slice);
+  std::vector<const char*> parts = {"endpoints", "ports"};
+  co_await publish_address(context, slices, slice, std::move(parts));
+  // Loopback addresses are not valid; only in this slice they are.
+  const asio::ip::address parsed = asio::ip::make_address(address);
+  if (parsed.is_loopback()) co_return;
+  const Object endpoints = Object::parse(
+      fmt::format(R"({{"metadata":{{"name":"kubernetes","namespace":"default",)"
+                  R"("labels":{{"endpointslice.kubernetes.io/skip-mirror":"true"}}}},)"
+                  R"("subsets":[{{"addresses":[{{"ip":"{}"}}],)"
+                  R"("ports":[{{"name":"{}","protocol":"TCP","port":{}}}]}}]}})",
+                  address, name, port));
+  const Target target = target_of(context, "", "endpoints", endpoints);
+  parts = {"subsets"};
+  co_await publish_address(context, target, endpoints, std::move(parts));
 }
 
 }  // namespace lookout::apiserver::bootstrap

@@ -24,6 +24,8 @@ struct Context {
   const resources::Store& store;
   /// Begins another coroutine, which ends with the server; on the controllers' own thread only.
   const Spawn& spawn;
+  /// Whether managedFields record who writes.
+  bool managed_fields = true;
 };
 
 /// Empties namespaces that are being deleted, and lets them go when they are empty.

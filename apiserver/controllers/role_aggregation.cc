@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "apiserver/controllers/own_writes.h"
 #include "apiserver/json.h"
 #include "lookout/api/labels.h"
 #include "lookout/api/status.h"
@@ -19,6 +20,8 @@ using json::Value;
 /// All roles are computed at most so often: roles may aggregate aggregated roles, even in a
 /// circle.
 constexpr int kRounds = 10;
+
+constexpr std::string_view kManager = "clusterrole-aggregation-controller";
 
 std::vector<api::labels::Selector> selectors_of(const Object& role) {
   std::vector<api::labels::Selector> out;
@@ -46,15 +49,21 @@ json::Document aggregated_rules(const Object& role, const std::vector<Object>& r
   return rules;
 }
 
-/// The role with those rules; nothing if it has them.
-std::optional<Object> changed(const Object& role, const Value& rules) {
-  json::Document document = role.to_document();
-  const Value* present = json::find(document, "rules");
+/// What makes a role have those rules; nothing if it has them.
+std::optional<Object> change_to(const Object& role, const Value& rules) {
+  const json::Document before = role.to_document();
+  const Value* present = json::find(before, "rules");
   const bool has_none = present == nullptr || !present->IsArray() || present->Empty();
   if (has_none ? rules.Empty() : *present == rules) return std::nullopt;
-  auto& allocator = document.GetAllocator();
-  json::set(document, "rules", json::deep_copy(rules, allocator), allocator);
-  return Object::from(document);
+  json::Document config(rapidjson::kObjectType);
+  auto& allocator = config.GetAllocator();
+  for (const char* field : {"apiVersion", "kind"}) json::take(config, before, field, allocator);
+  Value& metadata = json::child(config, "metadata", allocator);
+  json::set(metadata, "name", role.name(), allocator);
+  // Not if somebody has changed the role meanwhile.
+  json::set(metadata, "resourceVersion", role.resource_version(), allocator);
+  json::set(config, "rules", json::deep_copy(rules, allocator), allocator);
+  return Object::from(config);
 }
 
 }  // namespace
@@ -72,9 +81,7 @@ Awaitable<void> RoleAggregation::settle() const {
 }
 
 Awaitable<bool> RoleAggregation::settle_once() const {
-  storage::ListOptions options;
-  storage::ListResult list = co_await roles_->storage->list("", true, std::move(options));
-  std::vector<Object> roles = co_await storage::read_all(std::move(list));
+  std::vector<Object> roles = co_await list_all(roles_);
   std::sort(roles.begin(), roles.end(),
             [](const Object& a, const Object& b) { return a.name() < b.name(); });
   bool any = false;
@@ -82,7 +89,7 @@ Awaitable<bool> RoleAggregation::settle_once() const {
     if (!role["aggregationRule"].is_object()) continue;
     std::optional<Object> wanted;
     try {
-      wanted = changed(role, aggregated_rules(role, roles));
+      wanted = change_to(role, aggregated_rules(role, roles));
     } catch (const api::SelectorError&) {
       continue;  // it selects nothing that could be found
     }
@@ -90,11 +97,9 @@ Awaitable<bool> RoleAggregation::settle_once() const {
     resources::Target target;
     target.resource = roles_;
     target.name = role.name();
-    resources::Store::Change change = [object = *wanted](const Object& /*present*/) {
-      return object;
-    };
     try {
-      const auto updated = co_await context_.store.update(std::move(target), std::move(change));
+      const auto updated = co_await apply(context_, std::move(target), std::move(*wanted),
+                                          resources::Part::kMain, kManager);
       written_(updated.object);
       any = true;
     } catch (const api::StatusError& e) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apiserver/names.h"
+#include "apiserver/resources/field_owners.h"
 #include "apiserver/resources/ip_address.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/error.h"
@@ -152,8 +153,13 @@ ServiceClaims claims_of(const Object& service) {
 }
 
 ServiceAllocator::ServiceAllocator(const Store& store, ServedResourcePtr addresses,
-                                   storage::Interface& ranges, const std::string& range)
-    : store_(store), addresses_(std::move(addresses)), ranges_(ranges), range_(range) {
+                                   storage::Interface& ranges, const std::string& range,
+                                   bool managed_fields)
+    : store_(store),
+      addresses_(std::move(addresses)),
+      ranges_(ranges),
+      range_(range),
+      managed_fields_(managed_fields) {
   const std::size_t slash = range.find('/');
   const auto base = parse_ipv4(range.substr(0, slash));
   const std::int64_t bits =
@@ -184,6 +190,8 @@ Awaitable<bool> ServiceAllocator::take_address(std::string address, std::string 
       address, ns, name));
   Target target;
   target.resource = addresses_;
+  const fields::FieldManager owner = field_manager("kube-apiserver", addresses_->type.gvk(), {});
+  if (managed_fields_) target.fields = &owner;
   try {
     co_await store_.create(std::move(target), std::move(object));
   } catch (const StatusError& e) {

@@ -28,7 +28,7 @@ class ServiceAllocator {
  public:
   /// `range` is an IPv4 range such as "10.0.0.0/16"; throws InvalidArgument. All must outlive it.
   ServiceAllocator(const Store& store, ServedResourcePtr addresses, storage::Interface& ranges,
-                   const std::string& range);
+                   const std::string& range, bool managed_fields);
 
   /// The service with all that it needs, what it `had` before included; what has been taken for it
   /// comes in `taken`, also when an api::StatusError is thrown. A dry run takes nothing.
@@ -50,6 +50,8 @@ class ServiceAllocator {
   const ServedResourcePtr addresses_;
   storage::Interface& ranges_;
   const std::string range_;
+  /// Whether addresses say who has written them.
+  const bool managed_fields_;
   std::uint32_t base_ = 0;
   std::uint32_t size_ = 0;
 };
