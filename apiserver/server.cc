@@ -28,7 +28,9 @@
 #include "apiserver/auth/impersonation.h"
 #include "apiserver/auth/rbac_authorizer.h"
 #include "apiserver/auth/role_follower.h"
+#include "apiserver/bootstrap/api_services.h"
 #include "apiserver/bootstrap/bootstrap.h"
+#include "apiserver/bootstrap/flow_control.h"
 #include "apiserver/controllers/controllers.h"
 #include "apiserver/controllers/definition_names.h"
 #include "apiserver/controllers/own_writes.h"
@@ -204,6 +206,7 @@ class Server::Impl {
     spawn("maintenance", [this] { return maintain(); });
     spawn("counts of objects", [this] { return count_objects(); });
     follow_roles();
+    follow_bootstrap();
     http_.start();
     log::debug("API server listens on {}", url());
   }
@@ -260,7 +263,11 @@ class Server::Impl {
                          R"("description":"Used for system critical pods that must not be moved )"
                          R"(from their current node."})");
     co_await bootstrap::settle_service_range(context_);
-    if (has_bootstrap()) co_await bootstrap();
+    if (has_bootstrap()) {
+      api_services_.emplace(context_);
+      flow_control_.emplace(context_);
+      co_await bootstrap();
+    }
     if (is_rbac()) co_await roles_.load();
   }
 
@@ -275,6 +282,8 @@ class Server::Impl {
   Awaitable<void> bootstrap() {
     const controllers::Context& context = context_;
     co_await bootstrap::reconcile_policy(context);
+    co_await api_services_->settle_builtin();
+    co_await flow_control_->settle();
     if (!options_.client_ca_file.empty())
       co_await bootstrap::publish_client_ca(context, options_.client_ca_file);
     co_await aggregation_.settle();
@@ -295,6 +304,14 @@ class Server::Impl {
           std::pair("role bindings", auth::RbacKind::kRoleBinding),
           std::pair("cluster role bindings", auth::RbacKind::kClusterRoleBinding)})
       spawn(name, [this, kind = kind] { return roles_.follow(kind); });
+  }
+
+  void follow_bootstrap() {
+    if (!has_bootstrap()) return;
+    spawn("flow schemas", [this] { return flow_control_->follow_schemas(); });
+    spawn("priority levels", [this] { return flow_control_->follow_levels(); });
+    spawn("API services", [this] { return api_services_->follow_services(); });
+    spawn("API services of definitions", [this] { return api_services_->follow_definitions(); });
   }
 
   endpoints::Consequences consequences() {
@@ -451,6 +468,9 @@ class Server::Impl {
   auth::RbacAuthorizer rbac_;
   auth::RoleFollower roles_;
   const controllers::RoleAggregation aggregation_;
+  /// Only with the bootstrap objects.
+  std::optional<bootstrap::ApiServices> api_services_;
+  std::optional<bootstrap::FlowControl> flow_control_;
   admission::HookRegistry hooks_;
   webhooks::WebhookClient webhook_client_;
   const admission::Webhooks webhooks_;

@@ -155,8 +155,8 @@ void add_authorization(CLI::App& command, ServeFlags& flags) {
       ->group(group);
   command
       .add_flag("--bootstrap,!--no-bootstrap", flags.bootstrap,
-                "Create the bootstrap roles and bindings and the Service default/kubernetes "
-                "(--bootstrap=false: do not)")
+                "Create the bootstrap roles and bindings, flow schemas, priority levels, API "
+                "services and the Service default/kubernetes (--bootstrap=false: do not)")
       ->default_str("true")
       ->group(group);
   command

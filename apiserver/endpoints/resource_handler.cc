@@ -84,6 +84,16 @@ Object created_status() {
   return status.to_object();
 }
 
+/// Flow schemas as a table has them: a request belongs to the first one that matches.
+std::vector<Object> in_order_of_trial(std::vector<Object> schemas) {
+  const auto precedence = [](const Object& schema) {
+    return schema["spec"]["matchingPrecedence"].as_int();
+  };
+  std::stable_sort(schemas.begin(), schemas.end(),
+                   [&](const Object& a, const Object& b) { return precedence(a) < precedence(b); });
+  return schemas;
+}
+
 /// The Go type of an object in the API server: "*core.Pod".
 std::string go_name(const resources::ServedResource& resource) {
   const api::Resource& type = resource.type;
@@ -297,6 +307,11 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
   if (!result.continue_key.empty()) {
     head.continue_token =
         encode_continue(result.continue_key, range.key, static_cast<std::int64_t>(result.revision));
+  }
+  if (format.transform == Transform::kTable &&
+      is(call.target, "flowcontrol.apiserver.k8s.io", "flowschemas")) {
+    std::vector<Object> schemas = co_await storage::read_all(std::move(result));
+    result.objects = objects_source(in_order_of_trial(std::move(schemas)));
   }
   Response response;
   response.headers.emplace_back("Cache-Control", "no-cache, private");

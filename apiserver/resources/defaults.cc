@@ -577,6 +577,13 @@ void default_resource_claim_template(Value& of_claims, Allocator& allocator) {
     default_resource_claim(*spec, allocator);
 }
 
+void default_api_service(Value& service, Allocator& allocator) {
+  Value* spec = json::find(service, "spec");
+  Value* reference = spec == nullptr ? nullptr : json::find(*spec, "service");
+  if (reference != nullptr && reference->IsObject())
+    json::set_default(*reference, "port", Value(443), allocator);
+}
+
 void default_flow_schema(Value& schema, Allocator& allocator) {
   constexpr int kPrecedence = 1000;
   Value& spec = json::child(schema, "spec", allocator);

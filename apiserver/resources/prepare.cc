@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/resources/conditions.h"
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/time.h"
@@ -255,6 +256,15 @@ api::Object finish_daemon_set_update(const api::Object& set, const api::Object& 
   json::set(*json::find(*json::find(document, "metadata"), "annotations"), kTemplateGeneration,
             std::to_string(generation + 1), document.GetAllocator());
   return api::Object::from(document);
+}
+
+/// What the server serves itself is available.
+void prepare_api_service(Value& service, Allocator& allocator) {
+  const Value& spec = *json::find(service, "spec");
+  const Value* reference = json::find(spec, "service");
+  if (reference != nullptr && reference->IsObject()) return;
+  set_condition(json::child(service, "status", allocator),
+                {"Available", true, "Local", "Local APIServices are always available"}, allocator);
 }
 
 void prepare_namespace(Value& ns, Allocator& allocator) {

@@ -39,6 +39,7 @@ void default_priority_class(json::Value& object, json::Allocator& allocator);
 void default_storage_class(json::Value& object, json::Allocator& allocator);
 void default_resource_claim(json::Value& object, json::Allocator& allocator);
 void default_resource_claim_template(json::Value& object, json::Allocator& allocator);
+void default_api_service(json::Value& object, json::Allocator& allocator);
 void default_flow_schema(json::Value& object, json::Allocator& allocator);
 void default_priority_level(json::Value& object, json::Allocator& allocator);
 void default_csi_driver(json::Value& object, json::Allocator& allocator);
@@ -65,6 +66,7 @@ void prepare_daemon_set(json::Value& object, json::Allocator& allocator);
 void prepare_daemon_set_update(json::Value& object, const json::Value& old,
                                json::Allocator& allocator);
 api::Object finish_daemon_set_update(const api::Object& set, const api::Object& old);
+void prepare_api_service(json::Value& object, json::Allocator& allocator);
 void prepare_namespace(json::Value& object, json::Allocator& allocator);
 void prepare_persistent_volume(json::Value& object, json::Allocator& allocator);
 void prepare_persistent_volume_claim(json::Value& object, json::Allocator& allocator);

@@ -425,6 +425,8 @@ constexpr Entry kEntries[] = {
      {.check_name = rules::check_path_segment_name,
       .status_update_keeps_metadata = true,
       .takes_any_finalizer = true,
+      .set_defaults = default_api_service,
+      .prepare_for_create = prepare_api_service,
       .validate = validate_api_service,
       .validate_status = validate_api_service_status}},
 };

@@ -1,0 +1,204 @@
+#include "apiserver/bootstrap/flow_control.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "apiserver/controllers/beside.h"
+#include "apiserver/controllers/own_writes.h"
+#include "apiserver/json.h"
+#include "apiserver/names.h"
+#include "lookout/api/detail/go_text.h"
+#include "lookout/api/time.h"
+#include "lookout/base/yaml_tree.h"
+
+namespace lookout::apiserver::bootstrap {
+namespace {
+
+using json::Value;
+using resources::ServedResourcePtr;
+using resources::Target;
+
+constexpr const char* kGroup = "flowcontrol.apiserver.k8s.io";
+constexpr std::string_view kProducer = "api-priority-and-fairness-config-producer-v1";
+constexpr std::string_view kConsumer = "api-priority-and-fairness-config-consumer-v1";
+/// Whether the server keeps the spec of an object as it wants it.
+constexpr const char* kAutoUpdate = "apf.kubernetes.io/autoupdate-spec";
+constexpr std::chrono::minutes kOften{1};
+/// A storage may need a while for each object.
+constexpr std::size_t kAtOnce = 16;
+
+std::vector<Object> wanted_objects() {
+  const YamlTree tree{std::string(flow_control_text())};
+  std::vector<Object> out;
+  for (const YamlNode* node : tree.root().items) {
+    Document document = Object::parse(to_json(*node)).to_document();
+    Allocator& allocator = document.GetAllocator();
+    json::set(document, "apiVersion", fmt::format("{}/v1", kGroup), allocator);
+    Value& metadata = *json::find(document, "metadata");
+    json::set(json::child(metadata, "annotations", allocator), kAutoUpdate, "true", allocator);
+    out.push_back(Object::from(document));
+  }
+  return out;
+}
+
+bool is_mandatory(const Object& object) {
+  return object.name() == "exempt" || object.name() == "catch-all";
+}
+
+/// What the annotation says, if it says anything.
+std::optional<bool> auto_update_of(const Object& object) {
+  const std::string_view text = object["metadata"]["annotations"][kAutoUpdate].as_string();
+  for (const char* yes : {"1", "t", "T", "TRUE", "true", "True"})
+    if (text == yes) return true;
+  for (const char* no : {"0", "f", "F", "FALSE", "false", "False"})
+    if (text == no) return false;
+  return std::nullopt;
+}
+
+/// `present` as it should be; `present` itself if it is so.
+Object revised(const Object& present, const Object& wanted) {
+  const std::optional<bool> said = auto_update_of(present);
+  // Without a word about it, an object that has never been changed is still the server's.
+  const bool updates =
+      is_mandatory(wanted) || said.value_or(present["metadata"]["generation"].as_int() == 1);
+  Document document = present.to_document();
+  const Document other = wanted.to_document();
+  const Value* spec = json::find(document, "spec");
+  const bool differs = updates && (spec == nullptr || *spec != *json::find(other, "spec"));
+  if (!differs && said == updates) return present;
+  Allocator& allocator = document.GetAllocator();
+  if (differs) json::take(document, other, "spec", allocator);
+  Value& metadata = *json::find(document, "metadata");
+  json::set(json::child(metadata, "annotations", allocator), kAutoUpdate,
+            updates ? "true" : "false", allocator);
+  return Object::from(document);
+}
+
+/// What makes a flow schema say whether its level exists; nothing if it says so.
+std::optional<Object> status_of(const Object& schema, bool dangling) {
+  constexpr const char* kType = "Dangling";
+  const std::string_view level = schema["spec"]["priorityLevelConfiguration"]["name"].as_string();
+  const char* status = dangling ? "True" : "False";
+  const char* reason = dangling ? "NotFound" : "Found";
+  const std::string message = fmt::format(
+      "This FlowSchema references the PriorityLevelConfiguration object named {} {}",
+      api::detail::quote(level), dangling ? "but there is no such object" : "and it exists");
+  for (const api::Value condition : schema["status"]["conditions"].elements()) {
+    if (condition["type"].as_string() == kType && condition["status"].as_string() == status &&
+        condition["reason"].as_string() == reason && condition["message"].as_string() == message)
+      return std::nullopt;
+  }
+  Document config(rapidjson::kObjectType);
+  Allocator& allocator = config.GetAllocator();
+  json::set(config, "apiVersion", fmt::format("{}/v1", kGroup), allocator);
+  json::set(config, "kind", "FlowSchema", allocator);
+  json::set(json::child(config, "metadata", allocator), "name", schema.name(), allocator);
+  Value condition(rapidjson::kObjectType);
+  json::set(condition, "type", kType, allocator);
+  json::set(condition, "status", status, allocator);
+  json::set(condition, "reason", reason, allocator);
+  json::set(condition, "message", message, allocator);
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  json::set(condition, "lastTransitionTime", api::format_time(now), allocator);
+  Value conditions(rapidjson::kArrayType);
+  conditions.PushBack(condition, allocator);
+  json::set(json::child(config, "status", allocator), "conditions", std::move(conditions),
+            allocator);
+  return Object::from(config);
+}
+
+Target target_of(const ServedResourcePtr& resource, const Object& object) {
+  Target target;
+  target.resource = resource;
+  target.name = object.name();
+  return target;
+}
+
+}  // namespace
+
+FlowControl::FlowControl(const controllers::Context& context)
+    : context_(context),
+      schemas_(context_.resources.table()->find(kGroup, "v1", "flowschemas")),
+      levels_(context_.resources.table()->find(kGroup, "v1", "prioritylevelconfigurations")),
+      wanted_(wanted_objects()) {}
+
+Awaitable<void> FlowControl::settle() const {
+  co_await keep(levels_);
+  co_await keep(schemas_);
+  co_await settle_statuses();
+}
+
+Awaitable<void> FlowControl::keep(ServedResourcePtr resource) const {
+  std::vector<Object> wanted;
+  std::copy_if(wanted_.begin(), wanted_.end(), std::back_inserter(wanted),
+               [&](const Object& object) { return object.kind() == resource->type.kind; });
+  std::function<Awaitable<void>(std::size_t)> work = [&](std::size_t index) {
+    resources::Store::Change change = [object = wanted[index]](const Object& present) {
+      return revised(present, object);
+    };
+    return controllers::create_or_update(context_, target_of(resource, wanted[index]),
+                                         wanted[index], std::move(change), kProducer);
+  };
+  co_await controllers::run_beside(wanted.size(), kAtOnce, std::move(work));
+  const std::vector<Object> present = co_await controllers::list_all(resource);
+  for (const Object& object : present) {
+    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const Object& other) {
+      return other.name() == object.name();
+    });
+    // With the annotation, it is one of another version of the server.
+    if (is_wanted || auto_update_of(object) != true) continue;
+    co_await controllers::remove(context_, target_of(resource, object));
+  }
+}
+
+Awaitable<void> FlowControl::settle_statuses() const {
+  const std::vector<Object> levels = co_await controllers::list_all(levels_);
+  const std::vector<Object> schemas = co_await controllers::list_all(schemas_);
+  std::set<std::string_view> names;
+  for (const Object& level : levels) names.insert(level.name());
+  std::vector<Object> statuses;
+  for (const Object& schema : schemas) {
+    const bool dangling =
+        !names.contains(schema["spec"]["priorityLevelConfiguration"]["name"].as_string());
+    if (auto status = status_of(schema, dangling)) statuses.push_back(std::move(*status));
+  }
+  std::function<Awaitable<void>(std::size_t)> work = [&](std::size_t index) {
+    return say(statuses[index]);
+  };
+  co_await controllers::run_beside(statuses.size(), kAtOnce, std::move(work));
+}
+
+Awaitable<void> FlowControl::say(Object status) const {
+  try {
+    co_await controllers::apply(context_, target_of(schemas_, status), status,
+                                resources::Part::kStatus, kConsumer);
+  } catch (const StatusError& e) {
+    if (!api::is_not_found(e)) throw;
+  }
+}
+
+Awaitable<void> FlowControl::follow(ServedResourcePtr resource) const {
+  storage::WatchOptions options;
+  const auto watch = co_await resource->storage->watch("", true, std::move(options));
+  auto due = storage::Watch::TimePoint::clock::now() + kOften;
+  std::vector<storage::Event> events;
+  for (bool more = true; more;) {
+    more = co_await watch->next(events, due);
+    if (storage::Watch::TimePoint::clock::now() >= due) {
+      co_await keep(resource);
+      due = storage::Watch::TimePoint::clock::now() + kOften;
+    }
+    if (!events.empty()) co_await settle_statuses();
+  }
+}
+
+}  // namespace lookout::apiserver::bootstrap

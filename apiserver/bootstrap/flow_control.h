@@ -1,0 +1,44 @@
+// FlowControl: the objects of API priority and fairness that every cluster has.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "apiserver/controllers/controllers.h"
+#include "lookout/api/object.h"
+
+namespace lookout::apiserver::bootstrap {
+
+/// Keeps the flow schemas and priority levels of flow_control.yaml
+/// (k8s.io/kubernetes/pkg/registry/flowcontrol/ensurer), and says in the status of all flow schemas
+/// whether their priority level exists. Nothing else is done with them: the server does not
+/// classify requests.
+class FlowControl {
+ public:
+  /// `context` as for controllers.
+  explicit FlowControl(const controllers::Context& context);
+
+  /// Creates what is missing, and brings the rest up to date.
+  Awaitable<void> settle() const;
+  /// Settles after changes, and once a minute. Return when the storage's watch ends.
+  Awaitable<void> follow_schemas() const { return follow(schemas_); }
+  Awaitable<void> follow_levels() const { return follow(levels_); }
+
+ private:
+  Awaitable<void> follow(resources::ServedResourcePtr resource) const;
+  /// The objects of flow_control.yaml of one resource.
+  Awaitable<void> keep(resources::ServedResourcePtr resource) const;
+  Awaitable<void> settle_statuses() const;
+  Awaitable<void> say(api::Object status) const;
+
+  const controllers::Context context_;
+  const resources::ServedResourcePtr schemas_;
+  const resources::ServedResourcePtr levels_;
+  /// Of both resources.
+  const std::vector<api::Object> wanted_;
+};
+
+/// The text of apiserver/bootstrap/flow_control.yaml.
+std::string_view flow_control_text();
+
+}  // namespace lookout::apiserver::bootstrap
