@@ -1,12 +1,13 @@
 #include "lookout/api/detail/json_writer.h"
 
 #include <rapidjson/prettywriter.h>
-#include <rapidjson/writer.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "lookout/api/detail/encoding.h"
@@ -20,6 +21,134 @@ struct StringStream {
   std::string& out;
   void Put(char c) { out.push_back(c); }
   void Flush() {}
+};
+
+bool must_be_escaped(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\';
+}
+
+/// Whether one of eight bytes must be escaped.
+bool any_must_be_escaped(std::uint64_t bytes) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101u;
+  // A byte that is less than n, and has no highest bit, borrows its highest bit when n is subtracted.
+  // (What a borrow does to the bytes behind it does not matter.)
+  const auto any_below = [](std::uint64_t of, std::uint64_t n) {
+    return (of - n * kOnes) & ~of & (0x80 * kOnes);
+  };
+  return (any_below(bytes, 0x20) | any_below(bytes ^ '"' * kOnes, 1) |
+          any_below(bytes ^ '\\' * kOnes, 1)) != 0;
+}
+
+/// How many bytes at the beginning of a text need no escape; perhaps less than all of them.
+std::size_t plain_prefix(std::string_view text) {
+  std::size_t at = 0;
+  for (std::uint64_t word = 0; text.size() - at >= sizeof word; at += sizeof word) {
+    std::memcpy(&word, text.data() + at, sizeof word);
+    if (any_must_be_escaped(word)) break;
+  }
+  while (at < text.size() && !must_be_escaped(text[at])) ++at;
+  return at;
+}
+
+/// Compact JSON, with the interface of RapidJSON's writer.
+class CompactWriter {
+ public:
+  explicit CompactWriter(std::string& out) : out_(out) {}
+  ~CompactWriter() { flush(); }
+  CompactWriter(const CompactWriter&) = delete;
+  CompactWriter& operator=(const CompactWriter&) = delete;
+
+  void Null() { RawValue("null", 4); }
+  void Bool(bool value) { value ? RawValue("true", 4) : RawValue("false", 5); }
+  void Int64(std::int64_t value) { integer(value); }
+  void Uint64(std::uint64_t value) { integer(value); }
+  void RawValue(const char* text, std::size_t size, rapidjson::Type = rapidjson::kNumberType) {
+    begin_value();
+    append({text, size});
+  }
+  void String(const char* text, rapidjson::SizeType size) {
+    begin_value();
+    string({text, size});
+  }
+  void Key(const char* text, rapidjson::SizeType size) {
+    String(text, size);
+    put(':');
+    comma_ = false;
+  }
+  void StartObject() { open('{'); }
+  void EndObject() { close('}'); }
+  void StartArray() { open('['); }
+  void EndArray() { close(']'); }
+
+ private:
+  void begin_value() {
+    if (comma_) put(',');
+    comma_ = true;
+  }
+  void open(char bracket) {
+    begin_value();
+    put(bracket);
+    comma_ = false;
+  }
+  void close(char bracket) {
+    put(bracket);
+    comma_ = true;
+  }
+  template <class Integer>
+  void integer(Integer value) {
+    char text[32];
+    const char* const end = std::to_chars(text, text + sizeof text, value).ptr;
+    RawValue(text, static_cast<std::size_t>(end - text));
+  }
+  void string(std::string_view text) {
+    put('"');
+    for (;;) {
+      const std::size_t plain = plain_prefix(text);
+      append(text.substr(0, plain));
+      if (plain == text.size()) break;
+      escape(text[plain]);
+      text.remove_prefix(plain + 1);
+    }
+    put('"');
+  }
+  void escape(char c) {
+    constexpr std::string_view kShort = "\"\\\b\f\n\r\t";
+    constexpr std::string_view kLetters = "\"\\bfnrt";
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
+    put('\\');
+    if (const std::size_t at = kShort.find(c); at != std::string_view::npos) {
+      put(kLetters[at]);
+    } else {
+      append("u00");
+      put(kDigits[static_cast<unsigned char>(c) >> 4]);
+      put(kDigits[c & 0xF]);
+    }
+  }
+
+  void put(char c) {
+    if (size_ == piece_.size()) flush();
+    piece_[size_++] = c;
+  }
+  void append(std::string_view text) {
+    if (text.size() > piece_.size() - size_) {
+      flush();
+      if (text.size() > piece_.size()) {
+        out_.append(text);
+        return;
+      }
+    }
+    std::memcpy(piece_.data() + size_, text.data(), text.size());
+    size_ += text.size();
+  }
+  void flush() {
+    out_.append(piece_.data(), size_);
+    size_ = 0;
+  }
+
+  std::string& out_;
+  bool comma_ = false;  // before the next value
+  std::size_t size_ = 0;
+  std::array<char, 2048> piece_;  // NOLINT: written before it is read
 };
 
 template <class Writer>
@@ -135,21 +264,11 @@ void write(Value value, Writer& writer) {
 }  // namespace
 
 void write_json_string(std::string_view text, std::string& out) {
-  const auto plain = [](char c) {
-    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
-  };
-  if (std::all_of(text.begin(), text.end(), plain)) {
-    out.append(1, '"').append(text).append(1, '"');
-    return;
-  }
-  StringStream stream{out};
-  rapidjson::Writer<StringStream> writer(stream);
-  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
+  CompactWriter(out).String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
 }
 
 void write_json(Value value, std::string& out) {
-  StringStream stream{out};
-  rapidjson::Writer<StringStream> writer(stream);
+  CompactWriter writer(out);
   write(value, writer);
 }
 
