@@ -197,6 +197,21 @@ bool is_deleting(const api::Object& object) {
   return object["metadata"]["deletionTimestamp"].exists();
 }
 
+bool equal_but_for(std::initializer_list<std::string_view> names, api::Value a, api::Value b) {
+  const auto others_of = [&](api::Value value) {
+    std::vector<api::Members::Member> out;
+    for (const auto& member : value.members()) {
+      if (std::find(names.begin(), names.end(), member.name) == names.end()) out.push_back(member);
+    }
+    return out;
+  };
+  const auto one = others_of(a);
+  const auto other = others_of(b);
+  return std::equal(
+      one.begin(), one.end(), other.begin(), other.end(),
+      [](const auto& x, const auto& y) { return x.name == y.name && x.value == y.value; });
+}
+
 void initialize_metadata(json::Value& metadata, json::Allocator& allocator) {
   for (const char* field : {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"})
     json::erase(metadata, field);

@@ -1,6 +1,7 @@
 // Metadata of incoming objects.
 #pragma once
 
+#include <initializer_list>
 #include <string_view>
 
 #include "apiserver/json.h"
@@ -23,6 +24,9 @@ void validate_metadata_update(const api::Object& object, const api::Object& old,
 /// Whether the object's deletion has begun: it is there only until its finalizers, dependents or
 /// grace period let it go.
 bool is_deleting(const api::Object& object);
+
+/// Whether two objects differ in nothing but the named members.
+bool equal_but_for(std::initializer_list<std::string_view> names, api::Value a, api::Value b);
 
 /// Takes out what only the server sets, and gives the object a UID and its time of creation.
 void initialize_metadata(json::Value& metadata, json::Allocator& allocator);

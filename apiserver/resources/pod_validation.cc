@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/pod_parts.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
@@ -529,6 +530,7 @@ void validate_pod_update(const Object& pod, const Object& old, Causes& causes) {
       "`spec.tolerations` (only additions to existing tolerations),"
       "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously "
       "negative)";
+  if (equal_but_for({"metadata", "status"}, pod.body(), old.body())) return;
   const bool same = Object::from(without_changeable_parts(pod, is_gated)) ==
                         Object::from(without_changeable_parts(old, is_gated)) &&
                     same_grace_period(*spec["terminationGracePeriodSeconds"],

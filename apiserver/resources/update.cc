@@ -32,22 +32,8 @@ bool differ_in_times_only(const Object& object, const Object& present) {
   constexpr std::string_view kMetadata = "metadata";
   constexpr std::string_view kManagedFields = "managedFields";
   if (object[kMetadata][kManagedFields] == present[kMetadata][kManagedFields]) return false;
-  const auto equal_but_for = [](api::Value a, api::Value b, std::string_view skipped) {
-    const auto members_of = [&](api::Value value) {
-      std::vector<api::Members::Member> out;
-      for (const auto& member : value.members()) {
-        if (member.name != skipped) out.push_back(member);
-      }
-      return out;
-    };
-    const auto now = members_of(a);
-    const auto then = members_of(b);
-    return std::equal(
-        now.begin(), now.end(), then.begin(), then.end(),
-        [](const auto& x, const auto& y) { return x.name == y.name && x.value == y.value; });
-  };
-  if (!equal_but_for(object.body(), present.body(), kMetadata) ||
-      !equal_but_for(object[kMetadata], present[kMetadata], kManagedFields))
+  if (!equal_but_for({kMetadata}, object.body(), present.body()) ||
+      !equal_but_for({kManagedFields}, object[kMetadata], present[kMetadata]))
     return false;
   const Document now = object.to_document();
   const Document then = present.to_document();
