@@ -241,11 +241,15 @@ std::string new_uid() {
   auto bytes = random_bytes<16>();
   bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0F) | 0x40);  // version 4
   bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3F) | 0x80);
-  const auto part = [&](std::size_t begin, std::size_t end) {
-    return fmt::join(bytes.begin() + begin, bytes.begin() + end, "");
-  };
-  return fmt::format("{:02x}-{:02x}-{:02x}-{:02x}-{:02x}", part(0, 4), part(4, 6), part(6, 8),
-                     part(8, 10), part(10, 16));
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  out.reserve(36);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    out += kDigits[bytes[i] >> 4];
+    out += kDigits[bytes[i] & 0xF];
+  }
+  return out;
 }
 
 void ensure_namespace(json::Value& metadata, std::string_view ns, json::Allocator& allocator) {
