@@ -52,6 +52,7 @@ std::shared_ptr<const Codec> json_codec() {
 
 api::Object at_revision(const api::Object& object, Revision revision) {
   const std::string text = std::to_string(revision);
+  if (object.resource_version() == text) return object;
   return api::with_metadata(object, {{api::sym::kResourceVersion, std::string_view(text)}});
 }
 
