@@ -17,11 +17,11 @@
 #include <string_view>
 #include <vector>
 
-#include "api/fast_json.h"
 #include "api/field_set_parser.h"
 #include "api/object_key.h"
 #include "api/projection_node.h"
 #include "api/repeated_values.h"
+#include "lookout/api/detail/fast_json.h"
 #include "lookout/api/detail/flat_writer.h"
 #include "lookout/api/detail/limits.h"
 #include "lookout/base/json_strings.h"

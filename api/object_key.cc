@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "api/fast_json.h"
+#include "lookout/api/detail/fast_json.h"
 #include "lookout/api/detail/wire_reader.h"
 
 namespace lookout::api::detail {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "apiserver/endpoints/negotiation.h"
+#include "lookout/api/detail/fast_json.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/detail/go_values.h"
 #include "lookout/api/detail/type_table.h"
@@ -107,6 +108,12 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
 
   DecodingProblems take() { return std::move(problems_); }
 
+  /// Behind a key: whether nobody looks at the value.
+  bool skips_next() const {
+    const Frame& frame = frames_.back();
+    return skipped_ > 0 || frame.unknown || is_opaque(frame.place);
+  }
+
   bool Null() {
     next();
     return after();
@@ -134,6 +141,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     frame.place = place;
     frame.path_size = path_.size();
     frame.fields_size = fields_.size();
+    frame.symbols = symbols_.size();
     frames_.push_back(std::move(frame));
     return true;
   }
@@ -142,7 +150,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     Frame& frame = frames_.back();
     path_.resize(frame.path_size);
     fields_.resize(frame.fields_size);
-    if (skipped_ > 0) return true;
+    if (skipped_ > 0 || is_opaque(frame.place)) return true;
     if (!path_.empty()) path_ += '.';
     path_ += name;
     frame.next = {};
@@ -150,8 +158,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     const std::optional<Type>& type = frame.place.type;
     const bool in_structure = type && type->shape() == Shape::kStruct;
     const auto field = in_structure ? type->field(name) : std::nullopt;
-    const bool is_new =
-        field ? frame.is_new(field->symbol()) : is_opaque(frame.place) || frame.is_new(name);
+    const bool is_new = field ? is_new_in(frame, field->symbol()) : frame.is_new(name);
     if (!is_new) problem("duplicate field");
     if (field) {
       frame.next.type = field->type();
@@ -196,37 +203,44 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     std::size_t index = 0;
     std::size_t path_size = 0;
     std::size_t fields_size = 0;
+    std::size_t symbols = 0;  // where its own begin
     Place next;
     bool unknown = false;
 
-    /// Whether a member is there for the first time.
-    bool is_new(std::uint16_t symbol) {
-      if (std::find(symbols_.begin(), symbols_.end(), symbol) != symbols_.end()) return false;
-      symbols_.push_back(symbol);
-      return true;
-    }
+    /// Whether a member that the type does not have is there for the first time.
     bool is_new(std::string_view name) { return names_.emplace(name).second; }
 
    private:
-    std::vector<std::uint16_t> symbols_;  // of fields that the type has
     std::set<std::string, std::less<>> names_;
   };
 
-  static bool is_opaque(const Place& place) {
-    return place.type && place.type->shape() == Shape::kScalar;
+  /// The same for a field of the type of the innermost frame.
+  bool is_new_in(const Frame& innermost, std::uint16_t symbol) {
+    const auto begin = symbols_.begin() + static_cast<std::ptrdiff_t>(innermost.symbols);
+    if (std::find(begin, symbols_.end(), symbol) != symbols_.end()) return false;
+    symbols_.push_back(symbol);
+    return true;
+  }
+
+  /// Whether a type reads the value itself, and what is in it stays unknown. (A custom resource is
+  /// read without types.)
+  bool is_opaque(const Place& place) const {
+    return !metadata_ && place.type && place.type->shape() == Shape::kScalar;
   }
 
   /// The place of the value that begins now.
   Place next() {
     if (frames_.empty()) return root_;
-    Frame& frame = frames_.back();
-    if (skipped_ > 0 || frame.unknown) {
+    if (skips_next()) {
       ++skipped_;
       return {};
     }
+    Frame& frame = frames_.back();
     if (frame.array) {
       path_.resize(frame.path_size);
-      path_ += fmt::format("[{}]", frame.index++);
+      path_ += '[';
+      path_ += std::to_string(frame.index++);
+      path_ += ']';
     }
     return frame.next;
   }
@@ -236,6 +250,7 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
     return true;
   }
   void leave() {
+    if (!frames_.back().array) symbols_.resize(frames_.back().symbols);
     path_.resize(frames_.back().path_size);
     fields_.resize(frames_.back().fields_size);
     frames_.pop_back();
@@ -421,12 +436,51 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
   Place root_;
   std::optional<Type> metadata_;
   std::vector<Frame> frames_;
+  /// Of the fields that were in the open objects so far.
+  std::vector<std::uint16_t> symbols_;
   /// Where we are, with indexes, and the names of the fields on the way, without.
   std::string path_;
   std::string fields_;
   /// How deep inside of a value that nobody looks at.
   std::size_t skipped_ = 0;
   DecodingProblems problems_;
+};
+
+/// Follows usual JSON, as the fast parser takes it apart.
+class FastFollower {
+ public:
+  explicit FastFollower(const ExpectedKind& expected) : follower_(expected) {}
+
+  /// False if the text is not of that kind: another follower has to begin again then.
+  bool follow(std::string_view json) {
+    constexpr std::size_t kReadBehind = 16;
+    std::string text;
+    text.reserve(json.size() + kReadBehind);
+    text.append(json).append(kReadBehind, '\0');
+    return api::detail::FastJson<FastFollower>(*this).parse({text.data(), json.size()});
+  }
+  DecodingProblems take() { return follower_.take(); }
+
+  bool Null() { return follower_.Null(); }
+  bool Bool(bool value) { return follower_.Bool(value); }
+  bool RawNumber(const char* end, unsigned size, bool) {
+    return follower_.RawNumber(end - size, size, true);
+  }
+  bool String(const char* text, unsigned size, bool) { return follower_.String(text, size, true); }
+  bool Key(const char* text, unsigned size, bool) { return follower_.Key(text, size, true); }
+  bool StartObject() { return follower_.StartObject(); }
+  bool EndObject(unsigned) { return follower_.EndObject(0); }
+  bool StartArray() { return follower_.StartArray(); }
+  bool EndArray(unsigned) { return follower_.EndArray(0); }
+  bool empty_object() { return StartObject() && EndObject(0); }
+  bool skipping() const { return follower_.skips_next(); }
+  static void skipped() {}
+  // Nothing is known from before.
+  static std::size_t recall(std::string_view, std::size_t&) { return 0; }
+  static void remember(std::string_view, std::size_t) {}
+
+ private:
+  Follower follower_;
 };
 
 }  // namespace
@@ -437,6 +491,8 @@ ExpectedKind::ExpectedKind(const resources::ServedResource& resource)
 ExpectedKind::ExpectedKind(api::GroupVersionKind kind) : type(std::move(kind)) {}
 
 DecodingProblems find_decoding_problems(std::string_view json, const ExpectedKind& expected) {
+  FastFollower fast(expected);
+  if (fast.follow(json)) return fast.take();
   Follower follower(expected);
   rapidjson::MemoryStream stream(json.data(), json.size());
   rapidjson::Reader reader;

@@ -1,6 +1,6 @@
 // The usual JSON is taken apart by a parser of our own, what is unusual in it by RapidJSON: both
 // must make the same of the same text.
-#include "api/fast_json.h"
+#include "lookout/api/detail/fast_json.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // Bodies that do not fit the types of the API.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -93,6 +94,37 @@ TEST_F(FieldValidation, LetsMapsHaveAnyNames) {
   EXPECT_EQ(message(twice),
             R"(ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: )"
             R"(duplicate field "data.a")");
+}
+
+TEST_F(FieldValidation, DoesNotLookIntoWhatATypeReadsItself) {
+  constexpr const char* kManaged =
+      R"([{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1",)"
+      R"("fieldsV1":{"f:data":{"f:x":{},"f:x":{}},"f:data":{"a":["b\"}]","c"]}}}])";
+  const auto answer =
+      http(server_.port(), "POST", "/api/v1/namespaces/default/configmaps?fieldValidation=Strict",
+           fmt::format(R"({{"metadata":{{"name":"c","managedFields":{}}},"data":{{"x":"1"}}}})",
+                       kManaged));
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  const auto behind =
+      http(server_.port(), "POST", "/api/v1/namespaces/default/configmaps?fieldValidation=Strict",
+           fmt::format(R"({{"metadata":{{"managedFields":{},"name":"d","nam":"x"}},"data":{{}}}})",
+                       kManaged));
+  EXPECT_EQ(message(behind),
+            R"(ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: )"
+            R"(unknown field "metadata.nam")");
+}
+
+TEST_F(FieldValidation, FindsTheSameInUnusualJson) {
+  for (const char* number : {"1", "1.0e0"}) {
+    const auto answer = post(
+        deployment(fmt::format(R"("replicass":{{"x":{}}},"paused":true,"paused":false,)", number)),
+        "Strict");
+    EXPECT_EQ(
+        message(answer),
+        R"(Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: )"
+        R"(unknown field "spec.replicass", duplicate field "spec.paused")")
+        << number;
+  }
 }
 
 TEST_F(FieldValidation, HoldsForPatches) {
