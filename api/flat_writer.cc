@@ -90,6 +90,12 @@ inline void FlatWriter::put(const void* data, std::size_t n) {
   size_ += n;
 }
 
+FlatWriter& FlatWriter::of_this_thread() {
+  thread_local FlatWriter writer;
+  writer.clear();  // an exception may have left something
+  return writer;
+}
+
 void FlatWriter::restart() {
   size_ = 0;
   moved_ = 0;

@@ -246,7 +246,7 @@ Object Object::parse(std::string_view json) {
 
 Object Object::from(const rapidjson::Value& document) {
   if (!document.IsObject()) throw DecodeError("expected a JSON object");
-  detail::FlatWriter writer;
+  detail::FlatWriter& writer = detail::FlatWriter::of_this_thread();
   write_document(document, writer);
   return writer.finish();
 }

@@ -47,7 +47,7 @@ void write_type(detail::FlatWriter& writer, std::string_view api_version, std::s
 }  // namespace
 
 Object with_metadata(const Object& object, std::initializer_list<MetadataChange> changes) {
-  detail::FlatWriter writer;
+  detail::FlatWriter& writer = detail::FlatWriter::of_this_thread();
   const std::string_view metadata = sym::kMetadata.text();
   bool found = false;
   writer.begin_object();
@@ -70,7 +70,7 @@ Object with_metadata(const Object& object, std::initializer_list<MetadataChange>
 
 Object with_type(const Object& object, std::string_view api_version, std::string_view kind) {
   if (object.api_version() == api_version && object.kind() == kind) return object;
-  detail::FlatWriter writer;
+  detail::FlatWriter& writer = detail::FlatWriter::of_this_thread();
   writer.begin_object();
   write_type(writer, api_version, kind);
   for (const auto& [name, member] : object.body().members()) {
@@ -83,7 +83,7 @@ Object with_type(const Object& object, std::string_view api_version, std::string
 }
 
 Object partial_metadata(const Object& object) {
-  detail::FlatWriter writer;
+  detail::FlatWriter& writer = detail::FlatWriter::of_this_thread();
   writer.begin_object();
   write_type(writer, "meta.k8s.io/v1", "PartialObjectMetadata");
   if (const Value metadata = object[sym::kMetadata]; metadata.exists()) {

@@ -115,7 +115,7 @@ Object parse(const http::Request& request, std::string& error) {
   if (sends_protobuf(request)) return parse_protobuf(body, error);
   // To Go, null is an object without members.
   if (base::trim(body) == "null") return Object::parse("{}");
-  api::JsonDecoder decoder;
+  thread_local api::JsonDecoder decoder;
   std::string copy = body;
   Object object = decoder.decode(copy);
   error = "couldn't get version/kind; json parse error: ";

@@ -24,6 +24,9 @@ namespace lookout::api::detail {
 /// with one object value at the root.
 class FlatWriter {
  public:
+  /// The empty one of this thread, for whoever writes one object and needs no other meanwhile.
+  static FlatWriter& of_this_thread();
+
   /// Discards everything written since the last finish().
   void clear();
 
