@@ -62,29 +62,42 @@ Metrics::Request::~Request() { in_flight_.Decrement(); }
 void Metrics::Request::finish(const endpoints::RequestInfo& info,
                               const resources::ServedResource* resource, int code) {
   // Nothing that a client makes up becomes a label.
-  prometheus::Labels labels = {{"component", "apiserver"},
-                               {"verb", resource == nullptr ? "other" : verb_label(info)},
-                               {"dry_run", dry_run_ ? "All" : ""},
-                               {"group", ""},
-                               {"version", ""},
-                               {"resource", ""},
-                               {"subresource", ""},
-                               {"scope", ""}};
+  Series labels;
+  labels.dry_run = dry_run_;
+  labels.is_watch = info.verb == "watch";
+  labels.code = code;
   if (resource != nullptr) {
-    labels["group"] = resource->type.group;
-    labels["version"] = resource->type.version;
-    labels["resource"] = resource->type.plural;
+    labels.verb = verb_label(info);
+    labels.group = resource->type.group;
+    labels.version = resource->type.version;
+    labels.resource = resource->type.plural;
     if (resource->find_subresource(info.subresource) != nullptr)
-      labels["subresource"] = info.subresource;
-    labels["scope"] = scope_label(info);
+      labels.subresource = info.subresource;
+    labels.scope = scope_label(info);
   }
+  const Counts counts = metrics_.counts_of(labels);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin_;
+  if (counts.durations != nullptr) counts.durations->Observe(taken.count());
+  counts.requests->Increment();
+}
+
+Metrics::Counts Metrics::counts_of(const Series& series) {
+  const std::lock_guard lock(mutex_);
+  Counts& known = counts_[series];
+  if (known.requests != nullptr) return known;
+  prometheus::Labels labels = {{"component", "apiserver"},
+                               {"verb", series.verb},
+                               {"dry_run", series.dry_run ? "All" : ""},
+                               {"group", series.group},
+                               {"version", series.version},
+                               {"resource", series.resource},
+                               {"subresource", series.subresource},
+                               {"scope", series.scope}};
   // A watch has only begun.
-  if (info.verb != "watch") {
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin_;
-    metrics_.durations_.Add(labels, duration_buckets()).Observe(taken.count());
-  }
-  labels["code"] = std::to_string(code);
-  metrics_.requests_.Add(labels).Increment();
+  if (!series.is_watch) known.durations = &durations_.Add(labels, duration_buckets());
+  labels["code"] = std::to_string(series.code);
+  known.requests = &requests_.Add(labels);
+  return known;
 }
 
 std::shared_ptr<WatcherMetrics> Metrics::watcher(const resources::ServedResource& resource) {

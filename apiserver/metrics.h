@@ -8,7 +8,10 @@
 #include <prometheus/registry.h>
 
 #include <chrono>
+#include <compare>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -69,6 +72,26 @@ class Metrics {
   std::string text() const;
 
  private:
+  /// What the labels of a request tell.
+  struct Series {
+    bool dry_run = false;
+    bool is_watch = false;
+    int code = 0;
+    std::string verb = "other";
+    std::string group = {};
+    std::string version = {};
+    std::string resource = {};
+    std::string subresource = {};
+    std::string scope = {};
+
+    auto operator<=>(const Series&) const = default;
+  };
+  struct Counts {
+    prometheus::Counter* requests = nullptr;
+    prometheus::Histogram* durations = nullptr;  // null: they are not measured
+  };
+  Counts counts_of(const Series& series);
+
   prometheus::Registry registry_;
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Family<prometheus::Histogram>& durations_;
@@ -80,6 +103,9 @@ class Metrics {
   prometheus::Gauge& reading_;
   prometheus::Gauge& changing_;
   admission::WebhookMetrics webhooks_{registry_};
+  std::mutex mutex_;
+  /// Those that there are: looking for labels in a family takes much longer.
+  std::map<Series, Counts> counts_;  // guarded by mutex_
 };
 
 }  // namespace lookout::apiserver

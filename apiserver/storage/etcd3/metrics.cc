@@ -66,12 +66,26 @@ ResourceMetrics::ResourceMetrics(Metrics& metrics, std::string_view group_resour
 
 void ResourceMetrics::request(const char* operation, std::chrono::steady_clock::duration taken,
                               bool failed) {
+  const Operation counts = counts_of(operation);
+  counts.requests->Increment();
+  if (failed) {
+    prometheus::Labels labels = labels_;
+    labels["operation"] = operation;
+    all_.request_errors.Add(labels).Increment();
+  }
+  counts.durations->Observe(std::chrono::duration<double>(taken).count());
+}
+
+ResourceMetrics::Operation ResourceMetrics::counts_of(std::string_view operation) {
+  const std::lock_guard lock(mutex_);
+  const auto known = operations_.find(operation);
+  if (known != operations_.end()) return known->second;
   prometheus::Labels labels = labels_;
   labels["operation"] = operation;
-  all_.requests.Add(labels).Increment();
-  if (failed) all_.request_errors.Add(labels).Increment();
-  all_.request_durations.Add(labels, duration_buckets())
-      .Observe(std::chrono::duration<double>(taken).count());
+  const Operation counts{&all_.requests.Add(labels),
+                         &all_.request_durations.Add(labels, duration_buckets())};
+  operations_.emplace(operation, counts);
+  return counts;
 }
 
 void ResourceMetrics::list(std::size_t fetched, std::size_t evaluated, std::size_t returned) {

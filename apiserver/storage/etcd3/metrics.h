@@ -9,7 +9,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -66,12 +69,20 @@ class ResourceMetrics {
   void cache_list();
 
  private:
+  struct Operation {
+    prometheus::Counter* requests;
+    prometheus::Histogram* durations;
+  };
+  Operation counts_of(std::string_view operation);
+
   Metrics& all_;
   const prometheus::Labels labels_;
   prometheus::Counter& bookmarks_;
   prometheus::Counter& events_;
   prometheus::Counter& decode_errors_;
   prometheus::Gauge& cache_revision_;
+  std::mutex mutex_;
+  std::map<std::string, Operation, std::less<>> operations_;  // guarded by mutex_
 };
 
 }  // namespace lookout::apiserver::storage::etcd3
