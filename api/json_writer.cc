@@ -39,15 +39,28 @@ bool any_must_be_escaped(std::uint64_t bytes) {
           any_below(bytes ^ '\\' * kOnes, 1)) != 0;
 }
 
-/// How many bytes at the beginning of a text need no escape; perhaps less than all of them.
-std::size_t plain_prefix(std::string_view text) {
-  std::size_t at = 0;
-  for (std::uint64_t word = 0; text.size() - at >= sizeof word; at += sizeof word) {
-    std::memcpy(&word, text.data() + at, sizeof word);
-    if (any_must_be_escaped(word)) break;
+/// Whether nothing in the text must be escaped.
+bool is_plain(std::string_view text) {
+  const char* const p = text.data();
+  const std::size_t n = text.size();
+  std::uint64_t word = 0;
+  if (n >= sizeof word) {
+    for (std::size_t at = 0; at + sizeof word < n; at += sizeof word) {
+      std::memcpy(&word, p + at, sizeof word);
+      if (any_must_be_escaped(word)) return false;
+    }
+    // The last ones, some of which may have been looked at.
+    std::memcpy(&word, p + n - sizeof word, sizeof word);
+    return !any_must_be_escaped(word);
   }
-  while (at < text.size() && !must_be_escaped(text[at])) ++at;
-  return at;
+  if (n >= 4) {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    std::memcpy(&first, p, sizeof first);
+    std::memcpy(&last, p + n - sizeof last, sizeof last);
+    return !any_must_be_escaped(std::uint64_t{first} << 32 | last);
+  }
+  return std::none_of(text.begin(), text.end(), must_be_escaped);
 }
 
 /// Compact JSON, with the interface of RapidJSON's writer.
@@ -101,12 +114,21 @@ class CompactWriter {
     RawValue(text, static_cast<std::size_t>(end - text));
   }
   void string(std::string_view text) {
+    if (text.size() + 2 <= piece_.size() - size_ && is_plain(text)) {
+      char* const out = piece_.data() + size_;
+      out[0] = '"';
+      std::memcpy(out + 1, text.data(), text.size());
+      out[1 + text.size()] = '"';
+      size_ += text.size() + 2;
+      return;
+    }
     put('"');
-    for (;;) {
-      const std::size_t plain = plain_prefix(text);
+    while (!text.empty()) {
+      const auto special = std::find_if(text.begin(), text.end(), must_be_escaped);
+      const auto plain = static_cast<std::size_t>(special - text.begin());
       append(text.substr(0, plain));
-      if (plain == text.size()) break;
-      escape(text[plain]);
+      if (special == text.end()) break;
+      escape(*special);
       text.remove_prefix(plain + 1);
     }
     put('"');
