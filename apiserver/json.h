@@ -22,6 +22,9 @@ using api::detail::parse_json;
 using api::detail::text_of;
 using api::detail::to_json;
 
+/// An empty object.
+inline Value object() { return Value(rapidjson::kObjectType); }
+
 /// The member of an object; null if there is none, or `object` is none.
 inline Value* find(Value& object, std::string_view name) {
   if (!object.IsObject()) return nullptr;

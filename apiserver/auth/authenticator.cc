@@ -18,8 +18,6 @@
 namespace lookout::apiserver::auth {
 namespace {
 
-constexpr const char* kAuthenticated = "system:authenticated";
-
 User with_group(User user) {
   user.groups.emplace_back(kAuthenticated);
   return user;

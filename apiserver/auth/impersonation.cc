@@ -16,7 +16,6 @@ namespace {
 constexpr std::string_view kExtra = "impersonate-extra-";
 constexpr std::string_view kServiceAccount = "system:serviceaccount:";
 constexpr const char* kAnonymous = "system:anonymous";
-constexpr const char* kAuthenticated = "system:authenticated";
 constexpr const char* kUnauthenticated = "system:unauthenticated";
 
 struct Account {

@@ -11,8 +11,6 @@
 namespace lookout::apiserver::auth {
 namespace {
 
-constexpr const char* kGroup = "rbac.authorization.k8s.io";
-
 std::string key_of(const resources::ServedResource& resource, const api::Object& object) {
   const std::string name(object.name());
   return resource.type.namespaced ? std::string(object.ns()) + "/" + name : name;
@@ -21,11 +19,13 @@ std::string key_of(const resources::ServedResource& resource, const api::Object&
 }  // namespace
 
 RoleFollower::RoleFollower(const resources::ResourceRegistry& resources, RbacAuthorizer& authorizer)
-    : followed_{{{RbacKind::kRole, resources.table()->find(kGroup, "v1", "roles")},
-                 {RbacKind::kClusterRole, resources.table()->find(kGroup, "v1", "clusterroles")},
-                 {RbacKind::kRoleBinding, resources.table()->find(kGroup, "v1", "rolebindings")},
+    : followed_{{{RbacKind::kRole, resources.table()->find(kRbacGroup, "v1", "roles")},
+                 {RbacKind::kClusterRole,
+                  resources.table()->find(kRbacGroup, "v1", "clusterroles")},
+                 {RbacKind::kRoleBinding,
+                  resources.table()->find(kRbacGroup, "v1", "rolebindings")},
                  {RbacKind::kClusterRoleBinding,
-                  resources.table()->find(kGroup, "v1", "clusterrolebindings")}}},
+                  resources.table()->find(kRbacGroup, "v1", "clusterrolebindings")}}},
       authorizer_(authorizer) {}
 
 Awaitable<void> RoleFollower::load() {
@@ -64,7 +64,7 @@ Awaitable<void> RoleFollower::follow(RbacKind kind) {
 }
 
 const RoleFollower::Followed* RoleFollower::find(const resources::ServedResource& resource) const {
-  if (resource.type.group != kGroup) return nullptr;
+  if (resource.type.group != kRbacGroup) return nullptr;
   const auto found = std::find_if(followed_.begin(), followed_.end(), [&](const Followed& one) {
     return one.resource->type.plural == resource.type.plural;
   });

@@ -20,8 +20,6 @@ using api::StatusError;
 using api::detail::quote;
 using resources::Target;
 
-constexpr const char* kGroup = "rbac.authorization.k8s.io";
-
 /// True for a change that only lets the garbage collector do its work.
 bool changes_owners_only(const Object& object, const Object& old) {
   if (!old) return false;
@@ -37,7 +35,7 @@ bool changes_owners_only(const Object& object, const Object& old) {
 bool may(const Authorizer& authorizer, const User& user, const char* verb, const Target& target,
          std::string resource, std::string name) {
   Attributes action{verb};
-  action.group = kGroup;
+  action.group = kRbacGroup;
   action.resource = std::move(resource);
   action.ns = target.ns;
   action.name = std::move(name);
@@ -60,7 +58,7 @@ std::string excess_of(const Authorizer& authorizer, const User& user, const std:
 }
 
 void refuse(const Target& target, const Object& object, const std::string& why) {
-  throw StatusError::forbidden(kGroup, target.resource->type.plural, object.name(), why);
+  throw StatusError::forbidden(kRbacGroup, target.resource->type.plural, object.name(), why);
 }
 
 void check_role(const Authorizer& authorizer, const User& user, const Target& target,
@@ -82,14 +80,16 @@ void check_binding(const Authorizer& authorizer, const User& user, const Target&
   const char* plural = in_namespace ? "roles" : "clusterroles";
   if (may(authorizer, user, "bind", target, plural, name)) return;
   const auto rules = authorizer.role(in_namespace ? target.ns : std::string(), name);
-  if (!rules) throw StatusError::not_found(kGroup, plural, name);
+  if (!rules) throw StatusError::not_found(kRbacGroup, plural, name);
   const std::string excess = excess_of(authorizer, user, target.ns, *rules);
   if (!excess.empty()) refuse(target, object, excess);
 }
 
 }  // namespace
 
-bool is_guarded(const resources::ServedResource& resource) { return resource.type.group == kGroup; }
+bool is_guarded(const resources::ServedResource& resource) {
+  return resource.type.group == kRbacGroup;
+}
 
 void check_escalation(const Authorizer& authorizer, const User& user, const Target& target,
                       const Object& object, const Object& old) {

@@ -7,6 +7,9 @@
 
 namespace lookout::apiserver::auth {
 
+/// The group of all users who have shown credentials.
+inline constexpr const char* kAuthenticated = "system:authenticated";
+
 /// k8s.io/apiserver/pkg/authentication/user.Info.
 struct User {
   std::string name;

@@ -37,7 +37,7 @@ struct Doomed {
 /// A client that deletes a pod without grace period removes it itself, unless that client fails.
 constexpr std::chrono::seconds kPatience{2};
 /// How soon it is tried again if the storage refuses.
-constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::seconds kRemoveAgain{1};
 /// A deletionTimestamp has whole seconds: the grace period ends up to a second later.
 constexpr std::chrono::seconds kCutOff{1};
 
@@ -94,7 +94,7 @@ Awaitable<bool> reap(Context context, resources::ServedResourcePtr pods) {
       doomed.erase(doomed.begin());
       Doomed same = pod;
       const bool removed = co_await remove(context, pods, std::move(same));
-      if (!removed) doomed.emplace(std::chrono::steady_clock::now() + kRetry, std::move(pod));
+      if (!removed) doomed.emplace(std::chrono::steady_clock::now() + kRemoveAgain, std::move(pod));
     }
   }
   co_return !events.empty() && events.back().type == api::EventType::kError;

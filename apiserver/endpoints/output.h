@@ -16,6 +16,11 @@
 
 namespace lookout::apiserver::endpoints {
 
+/// About the size of a piece of an answer: what is sent at once.
+inline constexpr std::size_t kPieceBytes = 128 * 1024;
+/// How many objects are taken from a list at once.
+inline constexpr std::size_t kObjectsAtOnce = 64;
+
 /// A Status with its code, and the headers that go with it.
 http::Response status_response(const api::Status& status, bool protobuf = false);
 

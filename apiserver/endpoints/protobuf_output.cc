@@ -13,8 +13,6 @@ namespace lookout::apiserver::endpoints {
 namespace {
 
 /// About how much of a list is encoded before it goes to the socket.
-constexpr std::size_t kPieceBytes = 128 * 1024;
-constexpr std::size_t kObjectsAtOnce = 64;
 
 class ProtobufListStream final : public http::BodyStream {
  public:

@@ -12,11 +12,7 @@
 #include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::endpoints {
-namespace {
-
-constexpr std::size_t kPieceBytes = 128 * 1024;
-
-}  // namespace
+namespace {}  // namespace
 
 WatchStream::WatchStream(resources::ServedResourcePtr resource,
                          std::unique_ptr<storage::Watch> watch, WatchStreamOptions options,

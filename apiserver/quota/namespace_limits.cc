@@ -101,10 +101,6 @@ ResourceList increase(const ResourceList& now, const ResourceList& before) {
   return out;
 }
 
-bool is_core(const api::Resource& type, std::string_view plural) {
-  return type.group.empty() && type.plural == plural;
-}
-
 }  // namespace
 
 NamespaceLimits::Charge::Charge(Charge&& other) noexcept

@@ -30,10 +30,6 @@ bool has(const List& list, std::string_view name) {
 
 Quantity whole(std::int64_t number) { return *Quantity::parse(std::to_string(number)); }
 
-bool is_core(const api::Resource& type, std::string_view plural) {
-  return type.group.empty() && type.plural == plural;
-}
-
 std::string count_name(const api::Resource& type) {
   return type.group.empty() ? "count/" + type.plural
                             : fmt::format("count/{}.{}", type.plural, type.group);

@@ -11,6 +11,11 @@
 
 namespace lookout::apiserver::quota {
 
+/// Whether it is a resource of the core group, such as "pods".
+inline bool is_core(const api::Resource& type, std::string_view plural) {
+  return type.group.empty() && type.plural == plural;
+}
+
 /// Whether quotas count the objects of a resource at all.
 bool is_counted(const api::Resource& type);
 

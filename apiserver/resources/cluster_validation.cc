@@ -22,8 +22,6 @@ using api::Value;
 
 namespace {
 
-constexpr const char* kImmutable = "field is immutable";
-
 void check_preemption(const Field& policy) {
   if (policy.exists()) policy.check_required_word({"PreemptLowerPriority", "Never"});
 }

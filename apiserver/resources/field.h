@@ -15,6 +15,8 @@
 
 namespace lookout::apiserver::resources {
 
+inline constexpr const char* kImmutable = "field is immutable";
+
 /// A value, its path in error messages, and the list that receives the errors. The value may be
 /// absent; null counts as absent. Words and order of errors are those of
 /// k8s.io/apimachinery/pkg/util/validation/field. A Field owns neither the list nor the

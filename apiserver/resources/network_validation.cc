@@ -22,8 +22,6 @@ namespace rules = api::validation;
 using api::Object;
 using api::Value;
 
-constexpr const char* kImmutable = "field is immutable";
-
 /// An address that other hosts can send to.
 void check_endpoint_address(const Field& address) {
   const auto parsed = IpAddress::parse(without_leading_zeros(address.text()));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "apiserver/resources/field.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/error.h"
 #include "lookout/api/time.h"
@@ -25,7 +26,6 @@ using api::Value;
 constexpr std::size_t kMaxAnnotations = 256u << 10;
 /// The maximum length of the client's part of a generated name.
 constexpr std::size_t kMaxGeneratedPrefix = 58;
-constexpr std::string_view kImmutable = "field is immutable";
 
 template <std::size_t N>
 std::array<unsigned char, N> random_bytes() {

@@ -20,8 +20,6 @@ using api::Object;
 using api::Quantity;
 using api::Value;
 
-constexpr const char* kImmutable = "field is immutable";
-
 void check_access_modes(const Field& modes) {
   bool once = false;
   bool other = false;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "lookout/api/object.h"
+#include "lookout/api/status.h"
 #include "lookout/apiserver/storage/error.h"
 
 namespace lookout::apiserver::storage {
@@ -15,6 +16,13 @@ inline Revision revision_of(const api::Object& object) {
   Revision revision = 0;
   std::from_chars(text.data(), text.data() + text.size(), revision);
   return revision;
+}
+
+/// What is answered if the storage does not reach a revision in time. Clients try again after a
+/// second, as Kubernetes tells them.
+inline api::StatusError too_large(Revision asked, Revision newest) {
+  constexpr int kRetryAfterSeconds = 1;
+  return api::StatusError::too_large_resource_version(asked, newest, kRetryAfterSeconds);
 }
 
 }  // namespace lookout::apiserver::storage

@@ -33,7 +33,9 @@ using Time = CronSchedule::Time;
 
 constexpr const char* kScheduledAt = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-Time now() { return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()); }
+Time second_now() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
 
 std::vector<Job> jobs_of(const CronJob& cron_job, Context& context) {
   auto jobs = context.list<Job>(cron_job.ns());
@@ -206,7 +208,7 @@ void run(const CronJob& cron_job, Time due, std::vector<Job> active, const CronJ
   change.status().set_last_schedule_time(due);
 }
 
-Result reconcile(const Request& request, Context& context) {
+Result reconcile_cron_job(const Request& request, Context& context) {
   const auto cron_job = context.find<CronJob>(request);
   if (!cron_job) return {};
   const auto spec = cron_job->spec();
@@ -220,7 +222,7 @@ Result reconcile(const Request& request, Context& context) {
   Result next;
   const bool rests = controller::is_being_deleted(*cron_job) || spec.suspend().value_or(false);
   if (const auto schedule = rests ? std::nullopt : schedule_of(*cron_job, context)) {
-    const Time time = now();
+    const Time time = second_now();
     if (const auto then = schedule->next(time)) next = controller::requeue_after(*then - time);
     if (const auto due = missed(*cron_job, *schedule, time))
       run(*cron_job, *due, active, change, context);
@@ -232,7 +234,10 @@ Result reconcile(const Request& request, Context& context) {
 }  // namespace
 
 void add_cron_job_controller(controller::Manager& manager) {
-  controller::Builder<CronJob>(manager).owns<Job>().options(expect_bursts).reconcile(reconcile);
+  controller::Builder<CronJob>(manager)
+      .owns<Job>()
+      .options(expect_bursts)
+      .reconcile(reconcile_cron_job);
 }
 
 }  // namespace lookout::cmd::cluster

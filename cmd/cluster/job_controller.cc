@@ -24,10 +24,6 @@ using controller::Result;
 using k8s::batch::v1::Job;
 using k8s::core::v1::Pod;
 
-api::Time now() {
-  return std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
-}
-
 void add_condition(const k8s::batch::v1::JobDraft& change, std::string_view type,
                    std::string_view reason, std::string_view message) {
   const auto condition = change.status().conditions().get_or_append(type);
@@ -105,7 +101,7 @@ Result give_up(const Job& job, const Pods& pods, const Failure& failure, Context
   return {};
 }
 
-Result reconcile(const Request& request, Context& context) {
+Result reconcile_job(const Request& request, Context& context) {
   const auto job = context.find<Job>(request);
   if (!job || controller::is_being_deleted(*job) || !how_ended(*job).empty()) return {};
   const Pods pods = look_at(pods_of(*job, context));
@@ -147,7 +143,7 @@ Result reconcile(const Request& request, Context& context) {
 }  // namespace
 
 void add_job_controller(controller::Manager& manager) {
-  controller::Builder<Job>(manager).owns<Pod>().options(expect_bursts).reconcile(reconcile);
+  controller::Builder<Job>(manager).owns<Pod>().options(expect_bursts).reconcile(reconcile_job);
 }
 
 }  // namespace lookout::cmd::cluster

@@ -51,10 +51,6 @@ bool restarts(const Pod& pod) {
   return runs_for_ever(pod) || (pod.spec().restart_policy() == "OnFailure" && exit_code(pod) != 0);
 }
 
-api::Time now() {
-  return std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
-}
-
 void set_condition(const PodDraft& change, std::string_view type, bool holds) {
   const auto condition = change.status().conditions().get_or_append(type);
   const std::string_view status = holds ? "True" : "False";

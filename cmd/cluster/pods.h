@@ -6,12 +6,18 @@
 #include <string_view>
 #include <vector>
 
+#include "lookout/api/time.h"
 #include "lookout/api/value.h"
 #include "lookout/controller/context.h"
 #include "lookout/controller/result.h"
 #include "lookout/k8s/core/v1_draft.h"
 
 namespace lookout::cmd::cluster {
+
+/// The time of day as objects have it.
+inline api::Time now() {
+  return std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
+}
 
 inline constexpr const char* kTemplateHash = "pod-template-hash";
 inline constexpr const char* kRevisionHash = "controller-revision-hash";

@@ -36,7 +36,6 @@ constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLongestLook{300};
 constexpr std::chrono::milliseconds kPoll{5};
 constexpr std::chrono::milliseconds kReadyPoll{10};
-constexpr int kRetryAfterSeconds = 1;
 /// Looking whether anything has changed is as much work for etcd as reading so much of a resource.
 constexpr std::size_t kShare = 10;
 /// How many times in a row a watch is silent until it is looked at whether it may be.
@@ -465,10 +464,6 @@ void expect_readable(const Moment& moment, const std::string& key, bool recursiv
   const api::Object* const why = moment.unreadable_in(key, recursive, start);
   if (why == nullptr) return;
   throw api::StatusError(api::Status::from(*why).value());
-}
-
-api::StatusError too_large(Revision asked, Revision newest) {
-  return api::StatusError::too_large_resource_version(asked, newest, kRetryAfterSeconds);
 }
 
 }  // namespace

@@ -23,7 +23,6 @@ constexpr std::size_t kPage = 500;
 constexpr std::size_t kPageBytes = 8u << 20;
 constexpr std::size_t kMaxPage = 10000;
 constexpr std::chrono::milliseconds kPoll{50};
-constexpr int kRetryAfterSeconds = 1;
 // How often a list begins again that etcd forgets while it is read.
 constexpr int kListTries = 5;
 
@@ -319,7 +318,7 @@ Awaitable<Revision> Store::wait_for(Revision revision) {
     if (current >= revision) co_return current;
     const auto now = steady_clock::now();
     if (now >= deadline) {
-      throw api::StatusError::too_large_resource_version(revision, current, kRetryAfterSeconds);
+      throw too_large(revision, current);
     }
     co_await bell.wait(std::min(deadline, now + kPoll));
   }

@@ -5,6 +5,7 @@
 
 #include "apiserver/storage/memory/memory_watch.h"
 #include "apiserver/storage/memory/object_source.h"
+#include "apiserver/storage/revision.h"
 #include "lookout/api/status.h"
 #include "lookout/base/async_event.h"
 
@@ -12,7 +13,6 @@ namespace lookout::apiserver::storage::memory {
 namespace {
 
 constexpr std::chrono::milliseconds kPoll{10};
-constexpr int kRetryAfterSeconds = 1;
 
 }  // namespace
 
@@ -24,8 +24,7 @@ Awaitable<void> MemoryResource::wait_for(Revision revision) {
   while (revision > table_->current_revision()) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= deadline) {
-      throw api::StatusError::too_large_resource_version(revision, table_->current_revision(),
-                                                         kRetryAfterSeconds);
+      throw too_large(revision, table_->current_revision());
     }
     co_await bell.wait(std::min(deadline, now + kPoll));
   }

@@ -14,7 +14,6 @@ namespace {
 
 /// So much is read at once: enough to write many events in one go, little enough to let others in.
 constexpr std::size_t kBatch = 100;
-constexpr int kRetryAfterSeconds = 1;
 
 }  // namespace
 
@@ -94,9 +93,7 @@ Awaitable<bool> MemoryWatch::has_begun(std::vector<Event>& events) {
   if (asked_ <= newest) co_return true;
   ended_ = true;
   Event& error = events.emplace_back();
-  error.object = api::StatusError::too_large_resource_version(asked_, newest, kRetryAfterSeconds)
-                     .status()
-                     .to_object();
+  error.object = too_large(asked_, newest).status().to_object();
   co_return false;
 }
 
