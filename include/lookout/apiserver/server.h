@@ -60,9 +60,10 @@ struct ServerOptions {
   /// without credentials if there is neither a token file nor a client CA.
   Authorization authorization = Authorization::kAlwaysAllow;
   /// Creates at the start what every cluster has: the bootstrap ClusterRoles and bindings (missing
-  /// rules and subjects are added to those that exist), the Service default/kubernetes, and with a
-  /// client CA the ConfigMap kube-system/extension-apiserver-authentication. Also fills in the rules
-  /// of aggregated ClusterRoles. Unset: only with kRbac.
+  /// rules and subjects are added to those that exist), FlowSchemas, PriorityLevelConfigurations,
+  /// APIServices, the Service default/kubernetes, and with a client CA the ConfigMap
+  /// kube-system/extension-apiserver-authentication. Also fills in the rules of aggregated
+  /// ClusterRoles and the status of FlowSchemas. Unset: only with kRbac.
   std::optional<bool> bootstrap = {};
   /// A PEM file with the private key that signs service account tokens: RSA, or EC on P-256. Empty:
   /// a new key, so that tokens end with this server.
