@@ -23,32 +23,24 @@ void CallState::opened() {
 }
 
 void CallState::receive(std::string_view bytes) {
-  bool ring = false;
-  {
-    const std::lock_guard lock(mutex_);
-    // A reader waits only while the buffer is empty.
-    ring = buffer_.empty();
-    buffer_.append(bytes);
-  }
-  if (ring) event_.ring_next();
+  const std::lock_guard lock(mutex_);
+  // A reader waits only while the buffer is empty.
+  if (buffer_.empty()) ring_reader();
+  buffer_.append(bytes);
 }
 
 void CallState::finish(Status status) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(finished_, true)) return;
-    status_ = std::move(status);
-  }
-  event_.ring_next();
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(finished_, true)) return;
+  status_ = std::move(status);
+  ring_reader();
 }
 
 void CallState::fail(TransportError::Kind kind, std::string_view why) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(finished_, true)) return;
-    error_.emplace(kind, what + ": " + std::string(why));
-  }
-  event_.ring_next();
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(finished_, true)) return;
+  error_.emplace(kind, what + ": " + std::string(why));
+  ring_reader();
 }
 
 bool CallState::is_cancelled() const {
@@ -79,12 +71,15 @@ CallState::Taken CallState::take(std::string& bytes) {
 }
 
 bool CallState::cancel() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (finished_ || std::exchange(cancelled_, true)) return false;
-  }
-  event_.ring();
+  const std::lock_guard lock(mutex_);
+  if (finished_ || std::exchange(cancelled_, true)) return false;
+  if (event_) event_->ring();
   return true;
+}
+
+void CallState::leave() {
+  const std::lock_guard lock(mutex_);
+  event_.reset();
 }
 
 Status CallState::status() const {

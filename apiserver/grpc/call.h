@@ -43,7 +43,8 @@ std::string framed(std::string_view message);
 class Connection;
 
 /// The state of one call. The connection writes the answer into it, on its strand; the coroutine
-/// that reads the answer takes it out, on another executor. Thread-safe where both sides may call.
+/// that reads the answer takes it out, on another executor, which may end before the call does.
+/// Thread-safe where both sides may call.
 class CallState {
  public:
   CallState(CallRequest asked, std::string name, boost::asio::any_io_executor reader)
@@ -75,17 +76,25 @@ class CallState {
   /// Moves the bytes that have been received into `bytes`; it is empty if there are none. Throws
   /// TransportError.
   Taken take(std::string& bytes);
-  Awaitable<void> wait(std::chrono::steady_clock::time_point until) { return event_.wait(until); }
+  Awaitable<void> wait(std::chrono::steady_clock::time_point until) { return event_->wait(until); }
   /// False if the call has ended or has been cancelled before.
   bool cancel();
   Status status() const;
+  /// The last one: nobody reads any more, and the reader's executor may go.
+  void leave();
   /// The error of a call whose deadline has passed.
   rest::TransportError timeout() const;
 
  private:
-  AsyncEvent event_;
+  /// With the mutex locked: else the reader's executor might end meanwhile.
+  void ring_reader() {
+    if (event_) event_->ring_next();
+  }
+
   mutable std::mutex mutex_;
-  std::string buffer_;  // guarded by mutex_, as are those below
+  std::optional<AsyncEvent>
+      event_;  // guarded by mutex_, as are those below; only leave() resets it
+  std::string buffer_;
   std::size_t consumed_ = 0;
   bool opened_ = false;
   bool finished_ = false;

@@ -108,7 +108,10 @@ void Channel::shutdown() {
 Call::Call(std::shared_ptr<Channel> channel, std::shared_ptr<CallState> state)
     : channel_(std::move(channel)), state_(std::move(state)) {}
 
-Call::~Call() { cancel(); }
+Call::~Call() {
+  cancel();
+  state_->leave();
+}
 
 Awaitable<std::string> Call::read(std::string reuse, std::chrono::steady_clock::time_point until) {
   until = std::min(until, state_->request.deadline);

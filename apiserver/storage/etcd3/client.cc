@@ -259,62 +259,7 @@ Awaitable<Client::Answer> Client::attempt(Member member, const Request& request,
   co_return Answer{std::move(*message), std::move(kvs)};
 }
 
-/// Between a request on the loop and who waits for it on another executor.
-struct Client::Slot {
-  explicit Slot(boost::asio::any_io_executor executor) : bell(std::move(executor)) {}
-
-  void put(std::optional<Answer> got, std::exception_ptr why) {
-    const std::lock_guard lock(mutex);
-    answer = std::move(got);
-    failure = std::move(why);
-    done = true;
-    if (bell) bell->ring();
-  }
-  bool is_done() {
-    const std::lock_guard lock(mutex);
-    return done;
-  }
-  void leave() {
-    const std::lock_guard lock(mutex);
-    bell.reset();
-  }
-
-  std::mutex mutex;
-  std::optional<AsyncEvent> bell;  // guarded by mutex, as are those below
-  std::optional<Answer> answer;
-  std::exception_ptr failure;
-  bool done = false;
-};
-
 Awaitable<Client::Answer> Client::call(Request request) {
-  const auto executor = co_await boost::asio::this_coro::executor;
-  AsyncEvent bell(executor);
-  const auto slot = std::make_shared<Slot>(executor);
-  slot->bell = bell;
-  // Whatever becomes of this coroutine, nobody rings it any more when it has gone.
-  struct Leave {
-    Slot& slot;
-    ~Leave() { slot.leave(); }
-  };
-  const Leave leave{*slot};
-  spawn(boost::asio::make_strand(context_), run(std::move(request), slot));
-  while (!slot->is_done()) co_await bell.wait();
-  if (slot->failure) std::rethrow_exception(slot->failure);
-  co_return std::move(*slot->answer);
-}
-
-Awaitable<void> Client::run(Request request, std::shared_ptr<Slot> slot) {
-  std::optional<Answer> answer;
-  std::exception_ptr failure;
-  try {
-    answer = co_await carry_out(request);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  slot->put(std::move(answer), std::move(failure));
-}
-
-Awaitable<Client::Answer> Client::carry_out(const Request& request) {
   const auto timeout = request.timeout.count() != 0 ? request.timeout : options_.request_timeout;
   const auto deadline = steady_clock::now() + timeout;
   const bool reads = request.kind == Kind::kRead;

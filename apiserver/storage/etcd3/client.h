@@ -108,8 +108,9 @@ class WatchConnection {
 };
 
 /// All members of a cluster as one. It stays with a member as long as that answers, and goes on to
-/// the next one when it does not. Thread-safe; coroutines run on their caller's executor, which may
-/// go away together with them: requests themselves run on the loop.
+/// the next one when it does not. Thread-safe. Coroutines run on their caller's executor, which may
+/// go away together with them; only the connections are on the loop. A request whose coroutine goes
+/// before the answer comes is cancelled.
 ///
 /// Read requests are retried, on other members, until the timeout. Write requests are retried only
 /// if the member has not begun them: otherwise they may have been executed.
@@ -190,12 +191,9 @@ class Client : public std::enable_shared_from_this<Client> {
     Message message;
     std::vector<KeyValue> kvs;
   };
-  struct Slot;
 
   static Request write(const char* method, AnswerKind answer, std::string message);
   Awaitable<Answer> call(Request request);
-  Awaitable<void> run(Request request, std::shared_ptr<Slot> slot);
-  Awaitable<Answer> carry_out(const Request& request);
   Awaitable<Answer> attempt(Member member, const Request& request, std::string token,
                             std::chrono::steady_clock::time_point deadline);
   /// Throws EtcdError if the message is larger than EtcdOptions::max_send_bytes.

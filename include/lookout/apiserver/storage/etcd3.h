@@ -78,7 +78,7 @@ struct EtcdOptions {
   LOOKOUT_OPTION std::shared_ptr<grpc::CarrierFactory> network = nullptr;
 
   /// Threads for the connections to etcd and for the caches. 0: one per processor.
-  unsigned threads = 2;
+  unsigned threads = 1;
 };
 
 /// Stores objects in etcd v3 as kube-apiserver does: the same keys, values in JSON

@@ -2,6 +2,9 @@
 #include "apiserver/storage/etcd3/client.h"
 
 #include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
 #include <mutex>
 #include <thread>
 
@@ -185,6 +188,22 @@ TEST(EtcdClientTest, GivesUpWhenTheTimeIsOver) {
   EXPECT_EQ(e.kind(), rest::TransportError::Kind::kTimeout);
   EXPECT_THAT(e.what(), HasSubstr(kRangePath));
   EXPECT_TRUE(test::eventually([&] { return silent.open_calls() == 0; })) << "and says so";
+}
+
+TEST(EtcdClientTest, ARequestWhoseCallerGoesIsCancelled) {
+  GrpcServer silent([](GrpcCall& call) { call.wait_for_end(); });
+  EtcdClient client(options_for({silent.url()}));
+  {
+    boost::asio::io_context caller(1);
+    RangeRequest request;
+    request.key = "/a";
+    boost::asio::co_spawn(caller, client->range(std::move(request)), boost::asio::detached);
+    EXPECT_TRUE(test::eventually([&] {
+      caller.poll();
+      return silent.open_calls() == 1;
+    }));
+  }
+  EXPECT_TRUE(test::eventually([&] { return silent.open_calls() == 0; }));
 }
 
 TEST(EtcdClientTest, WithNobodyThereSaysSo) {
