@@ -101,6 +101,8 @@ void FieldSet::append(PathElement element, bool member, FieldSet below) {
   nodes_.push_back({std::move(element), member, std::move(below)});
 }
 
+void FieldSet::reserve(std::size_t elements) { nodes_.reserve(elements); }
+
 void FieldSet::finish() {
   const auto not_after = [](const Node& a, const Node& b) { return a.element >= b.element; };
   if (std::adjacent_find(nodes_.begin(), nodes_.end(), not_after) == nodes_.end()) return;

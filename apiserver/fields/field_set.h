@@ -53,6 +53,8 @@ class FieldSet {
   /// in order and makes one of elements that are equal, only append() may be called.
   void append(PathElement element, bool member, FieldSet below);
   void finish();
+  /// Makes room for so many elements.
+  void reserve(std::size_t elements);
 
   FieldSet united(const FieldSet& other) const;
   FieldSet intersected(const FieldSet& other) const;

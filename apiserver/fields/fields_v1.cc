@@ -91,6 +91,7 @@ int parse_element(std::string_view name, PathElement& out) {
 std::optional<FieldSet> parse(const Value& value, bool& self, int depth) {
   if (!value.IsObject() || depth > kMaxFieldDepth) return std::nullopt;
   FieldSet out;
+  out.reserve(value.MemberCount());
   for (const auto& member : value.GetObject()) {
     const std::string_view name = json::text_of(member.name);
     if (name == kSelf) {

@@ -198,18 +198,23 @@ bool is_deleting(const api::Object& object) {
 }
 
 bool equal_but_for(std::initializer_list<std::string_view> names, api::Value a, api::Value b) {
-  const auto others_of = [&](api::Value value) {
-    std::vector<api::Members::Member> out;
-    for (const auto& member : value.members()) {
-      if (std::find(names.begin(), names.end(), member.name) == names.end()) out.push_back(member);
-    }
-    return out;
+  const api::Members one = a.members();
+  const api::Members other = b.members();
+  const auto next = [&](auto at, const api::Members& members) {
+    while (at != members.end() && std::find(names.begin(), names.end(), (*at).name) != names.end())
+      ++at;
+    return at;
   };
-  const auto one = others_of(a);
-  const auto other = others_of(b);
-  return std::equal(
-      one.begin(), one.end(), other.begin(), other.end(),
-      [](const auto& x, const auto& y) { return x.name == y.name && x.value == y.value; });
+  // Equal members come in the same order.
+  auto x = next(one.begin(), one);
+  auto y = next(other.begin(), other);
+  while (x != one.end() && y != other.end()) {
+    const auto [name, value] = *x;
+    if (name != (*y).name || value != (*y).value) return false;
+    x = next(++x, one);
+    y = next(++y, other);
+  }
+  return x == one.end() && y == other.end();
 }
 
 void initialize_metadata(json::Value& metadata, json::Allocator& allocator) {
