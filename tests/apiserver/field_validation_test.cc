@@ -114,6 +114,26 @@ TEST_F(FieldValidation, DoesNotLookIntoWhatATypeReadsItself) {
             R"(unknown field "metadata.nam")");
 }
 
+TEST_F(FieldValidation, LooksEverywhereInACustomResource) {
+  const auto defined =
+      http(server_.port(), "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+           R"({"metadata":{"name":"foos.ex.io"},"spec":{"group":"ex.io","scope":"Namespaced",)"
+           R"("names":{"plural":"foos","kind":"Foo"},"versions":[{"name":"v1","served":true,)"
+           R"("storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":)"
+           R"({"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}})");
+  EXPECT_EQ(defined.code, 201) << defined.body;
+  const auto answer =
+      http(server_.port(), "POST", "/apis/ex.io/v1/namespaces/default/foos?fieldValidation=Strict",
+           R"({"apiVersion":"ex.io/v1","kind":"Foo","metadata":{"name":"a","managedFields":[)"
+           R"({"manager":"m","operation":"Update","apiVersion":"ex.io/v1","fieldsType":"FieldsV1",)"
+           R"("fieldsV1":{"f:a":{"f:x":{},"f:x":{}},"f:a":{}}}]},"spec":{"q":{"x":"1","x":"2"}}})");
+  EXPECT_EQ(message(answer),
+            R"(Foo in version "v1" cannot be handled as a Foo: strict decoding error: )"
+            R"(duplicate field "metadata.managedFields[0].fieldsV1.f:a.f:x", )"
+            R"(duplicate field "metadata.managedFields[0].fieldsV1.f:a", )"
+            R"(duplicate field "spec.q.x")");
+}
+
 TEST_F(FieldValidation, FindsTheSameInUnusualJson) {
   for (const char* number : {"1", "1.0e0"}) {
     const auto answer = post(
