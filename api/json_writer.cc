@@ -63,11 +63,10 @@ bool is_plain(std::string_view text) {
   return std::none_of(text.begin(), text.end(), must_be_escaped);
 }
 
-/// Compact JSON, with the interface of RapidJSON's writer.
+/// Compact JSON, with the interface of RapidJSON's writer. finish() comes last.
 class CompactWriter {
  public:
   explicit CompactWriter(std::string& out) : out_(out) {}
-  ~CompactWriter() { flush(); }
   CompactWriter(const CompactWriter&) = delete;
   CompactWriter& operator=(const CompactWriter&) = delete;
 
@@ -92,6 +91,7 @@ class CompactWriter {
   void EndObject() { close('}'); }
   void StartArray() { open('['); }
   void EndArray() { close(']'); }
+  void finish() { flush(); }
 
  private:
   void begin_value() {
@@ -286,12 +286,15 @@ void write(Value value, Writer& writer) {
 }  // namespace
 
 void write_json_string(std::string_view text, std::string& out) {
-  CompactWriter(out).String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
+  CompactWriter writer(out);
+  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
+  writer.finish();
 }
 
 void write_json(Value value, std::string& out) {
   CompactWriter writer(out);
   write(value, writer);
+  writer.finish();
 }
 
 void write_pretty_json(Value value, unsigned indent, std::string& out) {
