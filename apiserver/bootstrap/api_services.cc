@@ -56,8 +56,6 @@ constexpr GroupVersion kBuiltin[] = {
 };
 constexpr int kCustomGroupPriority = 1000;
 constexpr int kCustomVersionPriority = 100;
-/// A storage may need a while for each object.
-constexpr std::size_t kAtOnce = 16;
 
 Object service_of(const GroupVersion& served, std::string_view label) {
   Document document(rapidjson::kObjectType);
@@ -81,7 +79,7 @@ std::string_view label_of(const Object& service) {
 
 /// `present` with the label and the spec of `wanted`; `present` itself if it has them, or if it is
 /// not the server's.
-Object revised(const Object& present, const Object& wanted) {
+Object revised_service(const Object& present, const Object& wanted) {
   if (label_of(present).empty()) return present;
   Document document = present.to_document();
   const Document other = wanted.to_document();
@@ -127,12 +125,12 @@ Awaitable<void> ApiServices::settle_custom() const {
 Awaitable<void> ApiServices::settle(std::vector<Object> wanted, std::string_view label) const {
   std::function<Awaitable<void>(std::size_t)> work = [&](std::size_t index) {
     resources::Store::Change change = [object = wanted[index]](const Object& present) {
-      return revised(present, object);
+      return revised_service(present, object);
     };
     return controllers::create_or_update(context_, target_of(wanted[index]), wanted[index],
                                          std::move(change), controllers::kServerManager);
   };
-  co_await controllers::run_beside(wanted.size(), kAtOnce, std::move(work));
+  co_await controllers::run_beside(wanted.size(), controllers::kWritesAtOnce, std::move(work));
   const std::vector<Object> present = co_await controllers::list_all(services_);
   for (const Object& service : present) {
     const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const Object& other) {

@@ -41,8 +41,6 @@ using json::Value;
 using resources::Target;
 using std::chrono::steady_clock;
 
-/// A storage may need a while for each object.
-constexpr std::size_t kAtOnce = 16;
 /// How long to wait for an object that another server creates.
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::milliseconds kPause{50};
@@ -192,7 +190,7 @@ Awaitable<void> reconcile_policy(const controllers::Context& context) {
   std::function<Awaitable<void>(std::size_t)> work = [&](std::size_t index) {
     return reconcile(context, entries[index]);
   };
-  co_await controllers::run_beside(entries.size(), kAtOnce, std::move(work));
+  co_await controllers::run_beside(entries.size(), controllers::kWritesAtOnce, std::move(work));
 }
 
 Awaitable<void> create_kubernetes_service(const controllers::Context& context, std::string ip,

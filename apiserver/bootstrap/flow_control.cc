@@ -27,14 +27,12 @@ using json::Value;
 using resources::ServedResourcePtr;
 using resources::Target;
 
-constexpr const char* kGroup = "flowcontrol.apiserver.k8s.io";
+constexpr const char* kFlowControl = "flowcontrol.apiserver.k8s.io";
 constexpr std::string_view kProducer = "api-priority-and-fairness-config-producer-v1";
 constexpr std::string_view kConsumer = "api-priority-and-fairness-config-consumer-v1";
 /// Whether the server keeps the spec of an object as it wants it.
 constexpr const char* kAutoUpdate = "apf.kubernetes.io/autoupdate-spec";
 constexpr std::chrono::minutes kOften{1};
-/// A storage may need a while for each object.
-constexpr std::size_t kAtOnce = 16;
 
 std::vector<Object> wanted_objects() {
   const YamlTree tree{std::string(flow_control_text())};
@@ -42,7 +40,7 @@ std::vector<Object> wanted_objects() {
   for (const YamlNode* node : tree.root().items) {
     Document document = Object::parse(to_json(*node)).to_document();
     Allocator& allocator = document.GetAllocator();
-    json::set(document, "apiVersion", fmt::format("{}/v1", kGroup), allocator);
+    json::set(document, "apiVersion", fmt::format("{}/v1", kFlowControl), allocator);
     Value& metadata = *json::find(document, "metadata");
     json::set(json::child(metadata, "annotations", allocator), kAutoUpdate, "true", allocator);
     out.push_back(Object::from(document));
@@ -65,7 +63,7 @@ std::optional<bool> auto_update_of(const Object& object) {
 }
 
 /// `present` as it should be; `present` itself if it is so.
-Object revised(const Object& present, const Object& wanted) {
+Object revised_flow_object(const Object& present, const Object& wanted) {
   const std::optional<bool> said = auto_update_of(present);
   // Without a word about it, an object that has never been changed is still the server's.
   const bool updates =
@@ -99,7 +97,7 @@ std::optional<Object> status_of(const Object& schema, bool dangling) {
   }
   Document config(rapidjson::kObjectType);
   Allocator& allocator = config.GetAllocator();
-  json::set(config, "apiVersion", fmt::format("{}/v1", kGroup), allocator);
+  json::set(config, "apiVersion", fmt::format("{}/v1", kFlowControl), allocator);
   json::set(config, "kind", "FlowSchema", allocator);
   json::set(json::child(config, "metadata", allocator), "name", schema.name(), allocator);
   Value condition(rapidjson::kObjectType);
@@ -127,8 +125,8 @@ Target target_of(const ServedResourcePtr& resource, const Object& object) {
 
 FlowControl::FlowControl(const controllers::Context& context)
     : context_(context),
-      schemas_(context_.resources.table()->find(kGroup, "v1", "flowschemas")),
-      levels_(context_.resources.table()->find(kGroup, "v1", "prioritylevelconfigurations")),
+      schemas_(context_.resources.table()->find(kFlowControl, "v1", "flowschemas")),
+      levels_(context_.resources.table()->find(kFlowControl, "v1", "prioritylevelconfigurations")),
       wanted_(wanted_objects()) {}
 
 Awaitable<void> FlowControl::settle() const {
@@ -143,12 +141,12 @@ Awaitable<void> FlowControl::keep(ServedResourcePtr resource) const {
                [&](const Object& object) { return object.kind() == resource->type.kind; });
   std::function<Awaitable<void>(std::size_t)> work = [&](std::size_t index) {
     resources::Store::Change change = [object = wanted[index]](const Object& present) {
-      return revised(present, object);
+      return revised_flow_object(present, object);
     };
     return controllers::create_or_update(context_, target_of(resource, wanted[index]),
                                          wanted[index], std::move(change), kProducer);
   };
-  co_await controllers::run_beside(wanted.size(), kAtOnce, std::move(work));
+  co_await controllers::run_beside(wanted.size(), controllers::kWritesAtOnce, std::move(work));
   const std::vector<Object> present = co_await controllers::list_all(resource);
   for (const Object& object : present) {
     const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const Object& other) {
@@ -174,7 +172,7 @@ Awaitable<void> FlowControl::settle_statuses() const {
   std::function<Awaitable<void>(std::size_t)> work = [&](std::size_t index) {
     return say(statuses[index]);
   };
-  co_await controllers::run_beside(statuses.size(), kAtOnce, std::move(work));
+  co_await controllers::run_beside(statuses.size(), controllers::kWritesAtOnce, std::move(work));
 }
 
 Awaitable<void> FlowControl::say(Object status) const {

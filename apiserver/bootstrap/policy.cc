@@ -17,7 +17,7 @@ using json::Allocator;
 using json::Value;
 using Words = std::vector<std::string>;
 
-constexpr const char* kGroup = "rbac.authorization.k8s.io";
+constexpr const char* kRbac = "rbac.authorization.k8s.io";
 
 Words split(std::string_view list, char separator) {
   Words out;
@@ -66,7 +66,7 @@ class Draft {
  public:
   Draft(std::string kind, std::string plural, std::string ns, const std::string& name)
       : plural_(std::move(plural)) {
-    json::set(document_, "apiVersion", fmt::format("{}/v1", kGroup), allocator());
+    json::set(document_, "apiVersion", fmt::format("{}/v1", kRbac), allocator());
     json::set(document_, "kind", kind, allocator());
     Value& metadata = json::child(document_, "metadata", allocator());
     json::set(metadata, "name", name, allocator());
@@ -79,7 +79,7 @@ class Draft {
 
   void bind(std::string_view kind, const std::string& role) {
     Value& reference = json::child(document_, "roleRef", allocator());
-    json::set(reference, "apiGroup", kGroup, allocator());
+    json::set(reference, "apiGroup", kRbac, allocator());
     json::set(reference, "kind", kind, allocator());
     json::set(reference, "name", role, allocator());
   }
@@ -93,7 +93,7 @@ class Draft {
       json::set(subject, "namespace", parts[0], allocator());
       json::set(subject, "name", parts[1], allocator());
     } else {
-      json::set(subject, "apiGroup", kGroup, allocator());
+      json::set(subject, "apiGroup", kRbac, allocator());
       json::set(subject, "name", name, allocator());
     }
     list("subjects").PushBack(subject, allocator());
@@ -121,7 +121,7 @@ class Draft {
     return add_rule(words);
   }
 
-  Entry entry() const { return {kGroup, plural_, api::Object::from(document_)}; }
+  Entry entry() const { return {kRbac, plural_, api::Object::from(document_)}; }
 
  private:
   bool add_rule(const Words& words) {

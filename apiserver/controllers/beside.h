@@ -18,6 +18,9 @@
 
 namespace lookout::apiserver::controllers {
 
+/// A `limit` for many writes: a storage may need a while for each.
+inline constexpr std::size_t kWritesAtOnce = 16;
+
 /// Runs what is made for each of `count` items, at most `limit` at a time, on this coroutine's
 /// executor. Ends when all have ended, by the first exception if there was any: then nothing more
 /// is begun. Who is told to end tells them.
