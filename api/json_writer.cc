@@ -152,6 +152,7 @@ class CompactWriter {
     piece_[size_++] = c;
   }
   void append(std::string_view text) {
+    if (text.empty()) return;  // then it may have no address
     if (text.size() > piece_.size() - size_) {
       flush();
       if (text.size() > piece_.size()) {
