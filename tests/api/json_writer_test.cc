@@ -48,6 +48,10 @@ TEST(JsonWriterTest, EscapesWhatJsonDoesNotAllow) {
   EXPECT_EQ(json_string("/ <>&'\x7F\xC3\xA4\xE2\x80\xA8"), "\"/ <>&'\x7F\xC3\xA4\xE2\x80\xA8\"");
 }
 
+TEST(JsonWriterTest, AnEmptyTextMayHaveNoAddress) {
+  EXPECT_EQ(json_string(std::string_view()), R"("")");
+}
+
 TEST(JsonWriterTest, FindsWhatIsToBeEscapedAnywhere) {
   for (int c = 0; c < 256; ++c) {
     const std::string one(1, static_cast<char>(c));
