@@ -80,7 +80,8 @@ class CompactWriter {
   }
   void String(const char* text, rapidjson::SizeType size) {
     begin_value();
-    string({text, size});
+    // (An empty text may have no address.)
+    string(size == 0 ? std::string_view("") : std::string_view(text, size));
   }
   void Key(const char* text, rapidjson::SizeType size) {
     String(text, size);
@@ -152,7 +153,6 @@ class CompactWriter {
     piece_[size_++] = c;
   }
   void append(std::string_view text) {
-    if (text.empty()) return;  // then it may have no address
     if (text.size() > piece_.size() - size_) {
       flush();
       if (text.size() > piece_.size()) {
