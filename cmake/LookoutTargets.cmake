@@ -58,7 +58,6 @@ function(lookout_add_library name)
     set_property(TARGET lookout_${name} APPEND PROPERTY LINK_DEPENDS ${LOOKOUT_EXPORTS})
   endif()
   lookout_precompile(lookout_${name})
-  lookout_unite(lookout_${name})
   lookout_install_library(${name})
 endfunction()
 
@@ -69,17 +68,6 @@ function(lookout_has_coroutines target)
     target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)
   elseif(NOT LOOKOUT_PCH)
     target_compile_options(${target} PRIVATE "SHELL:-include ${lookout_SOURCE_DIR}/include/lookout/base/detail/asio.h")
-  endif()
-endfunction()
-
-# lookout_unite(TARGET): TARGET's sources are compiled eight at a time, as one (LOOKOUT_UNITY). What they have in common, above
-# all Asio's coroutines, is compiled once then. So what is local to a source must have a name that its neighbours do not use;
-# a source for which that is no use has SKIP_UNITY_BUILD_INCLUSION.
-function(lookout_unite target)
-  if(LOOKOUT_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    # For GCC, what is local to an included file is local to a header.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 
