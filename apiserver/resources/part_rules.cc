@@ -281,7 +281,7 @@ const PartRules* part_rules(Part part) {
     case Part::kResources:
       return &kResources;
     case Part::kApproval:
-      return &kApprovalRules;
+      return &approval_rules;
     case Part::kMain:
     case Part::kStatus:
     case Part::kWhole:

@@ -16,7 +16,7 @@ struct PartRules {
 };
 
 /// signing_request_status.cc: the approval of a certificate signing request.
-extern const PartRules kApprovalRules;
+extern const PartRules approval_rules;
 
 /// The rules for a part; null for the main part, the status and the whole.
 const PartRules* part_rules(Part part);

@@ -186,7 +186,7 @@ void validate_approval(const Object& request, const Object& old, Causes& causes)
 
 }  // namespace
 
-const PartRules kApprovalRules = {keep_all_but_conditions, validate_approval};
+const PartRules approval_rules = {keep_all_but_conditions, validate_approval};
 
 /// The status does not decide: conditions that do stay as they are.
 void prepare_signing_request_status(json::Value& request, const json::Value& old,
