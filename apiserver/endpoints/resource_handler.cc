@@ -311,6 +311,7 @@ Awaitable<Response> ResourceHandler::list(const Call& call) const {
   if (format.transform == Transform::kTable &&
       is(call.target, "flowcontrol.apiserver.k8s.io", "flowschemas")) {
     std::vector<Object> schemas = co_await storage::read_all(std::move(result));
+    result = storage::ListResult();
     result.objects = objects_source(in_order_of_trial(std::move(schemas)));
   }
   Response response;
