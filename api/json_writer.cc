@@ -156,13 +156,15 @@ class CompactWriter {
     if (text.size() > piece_.size() - size_) {
       flush();
       if (text.size() > piece_.size()) {
-        out_.append(text);
+        append_large(text);
         return;
       }
     }
     std::memcpy(piece_.data() + size_, text.data(), text.size());
     size_ += text.size();
   }
+  // Inlined, GCC 12 warns that a number would be read behind its end.
+  [[gnu::noinline]] void append_large(std::string_view text) { out_.append(text); }
   void flush() {
     out_.append(piece_.data(), size_);
     size_ = 0;
