@@ -58,7 +58,7 @@ std::size_t size_of(const JsonValue& value) {
 
 /// Equal as JSON, whatever the order of members. In time that grows with the size only, which
 /// RapidJSON's own comparison does not promise.
-bool are_equal(const JsonValue& a, const JsonValue& b) {
+bool equal(const JsonValue& a, const JsonValue& b) {
   const auto flat = [](const JsonValue& value) {
     rapidjson::Document holder(rapidjson::kObjectType);
     holder.AddMember("value", detail::deep_copy(value, holder.GetAllocator()),
@@ -161,7 +161,7 @@ class Patcher {
       const JsonValue* at = find(path);
       const bool absent = at == nullptr || at->IsNull();
       const bool expects_absent = expected == nullptr || expected->IsNull();
-      if (absent || expects_absent ? absent != expects_absent : !are_equal(*at, *expected))
+      if (absent || expects_absent ? absent != expects_absent : !equal(*at, *expected))
         throw PatchError(fmt::format("testing value {} failed", path));
     }
   }

@@ -27,7 +27,7 @@ using resources::Store;
 using resources::Target;
 
 /// How soon it is tried again to empty what is not empty yet.
-constexpr std::chrono::milliseconds kDeleteAgain{100};
+constexpr std::chrono::milliseconds kRetry{100};
 /// How many namespaces (or definitions) are emptied beside each other, and how many resources of
 /// each: as many as kube-controller-manager works on at once.
 constexpr std::size_t kAtOnce = 10;
@@ -183,7 +183,7 @@ Awaitable<void> finish_deletions(Context context, ServedResourcePtr resource, Fi
 }
 
 void begin(const Context& context, const ServedResourcePtr& resource, Finalize finalize) {
-  const auto queue = std::make_shared<DeletionQueue>(kDeleteAgain);
+  const auto queue = std::make_shared<DeletionQueue>(kRetry);
   context.spawn("deleted " + resource->type.plural,
                 [=] { return look_for_deletions(resource, queue); });
   for (std::size_t i = 0; i < kAtOnce; ++i) {

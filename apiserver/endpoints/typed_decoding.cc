@@ -446,12 +446,11 @@ class Follower : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Follower
   DecodingProblems problems_;
 };
 
-/// Follows usual JSON, as the fast parser takes it apart.
-class FastFollower {
+/// A Follower for FastJson, which gives up on unusual JSON: another one has to begin again then.
+class FastFollower : public Follower {
  public:
-  explicit FastFollower(const ExpectedKind& expected) : follower_(expected) {}
+  using Follower::Follower;
 
-  /// False if the text is not of that kind: another follower has to begin again then.
   bool follow(std::string_view json) {
     constexpr std::size_t kReadBehind = 16;
     std::string text;
@@ -459,28 +458,16 @@ class FastFollower {
     text.append(json).append(kReadBehind, '\0');
     return api::detail::FastJson<FastFollower>(*this).parse({text.data(), json.size()});
   }
-  DecodingProblems take() { return follower_.take(); }
 
-  bool Null() { return follower_.Null(); }
-  bool Bool(bool value) { return follower_.Bool(value); }
-  bool RawNumber(const char* end, unsigned size, bool) {
-    return follower_.RawNumber(end - size, size, true);
+  bool RawNumber(const char* end, unsigned size, bool copy) {
+    return Follower::RawNumber(end - size, size, copy);
   }
-  bool String(const char* text, unsigned size, bool) { return follower_.String(text, size, true); }
-  bool Key(const char* text, unsigned size, bool) { return follower_.Key(text, size, true); }
-  bool StartObject() { return follower_.StartObject(); }
-  bool EndObject(unsigned) { return follower_.EndObject(0); }
-  bool StartArray() { return follower_.StartArray(); }
-  bool EndArray(unsigned) { return follower_.EndArray(0); }
   bool empty_object() { return StartObject() && EndObject(0); }
-  bool skipping() const { return follower_.skips_next(); }
+  bool skipping() const { return skips_next(); }
   static void skipped() {}
   // Nothing is known from before.
   static std::size_t recall(std::string_view, std::size_t&) { return 0; }
   static void remember(std::string_view, std::size_t) {}
-
- private:
-  Follower follower_;
 };
 
 }  // namespace

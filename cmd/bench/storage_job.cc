@@ -46,9 +46,9 @@ using Awaitable = asio::awaitable<T>;
 constexpr std::size_t kReadBytes = 256u << 10;
 constexpr std::size_t kStampDigits = lookout::bench::marker::kSent.size();
 /// For what has been written to reach the last watcher.
-constexpr std::chrono::seconds kDeliveryPatience{30};
+constexpr std::chrono::seconds kPatience{30};
 
-std::int64_t time_of_day_us() {
+std::int64_t now_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
@@ -79,7 +79,7 @@ class Servers {
                                         "--etcd-endpoints",
                                         boost::algorithm::join(endpoints, ","),
                                         "--etcd-prefix",
-                                        fmt::format("/lookout-bench-{}", time_of_day_us())};
+                                        fmt::format("/lookout-bench-{}", now_us())};
     server_.emplace(command, folder_.file("server.log"));
     wait_until_it_serves();
   }
@@ -141,7 +141,7 @@ class Watcher {
           asio::buffer(buffer_.data() + kept, buffer_.size() - kept),
           asio::as_tuple(use_awaitable));
       if (error) co_return;
-      const std::int64_t now = time_of_day_us();
+      const std::int64_t now = now_us();
       const std::string_view text(buffer_.data(), kept + size);
       std::size_t read = 0;
       std::uint64_t found = 0;
@@ -262,7 +262,7 @@ class Writers {
         co_await timer.async_wait(use_awaitable);
       }
       Written& object = objects_[at];
-      const std::int64_t sent = time_of_day_us();
+      const std::int64_t sent = now_us();
       fmt::format_to(object.body.begin() + static_cast<std::ptrdiff_t>(object.stamp), "{:0>{}}",
                      sent, kStampDigits);
       const std::string request = fmt::format(
@@ -272,7 +272,7 @@ class Writers {
       co_await asio::async_write(socket, asio::buffer(request), use_awaitable);
       beast::http::response<beast::http::string_body> response;
       co_await beast::http::async_read(socket, buffer, response, use_awaitable);
-      times_.add(time_of_day_us() - sent);
+      times_.add(now_us() - sent);
       if (response.result_int() == 200) {
         ++acknowledged_;
       } else {
@@ -343,7 +343,7 @@ Result storage_job(const JobOptions& options, std::stop_token stop) {
     failure = std::current_exception();
   }
   const std::uint64_t wanted = writers.acknowledged() * options.watchers;
-  const auto patience = Clock::now() + kDeliveryPatience;
+  const auto patience = Clock::now() + kPatience;
   while (!failure && events < wanted && Clock::now() < patience && !stop.stop_requested())
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   done = true;

@@ -33,9 +33,7 @@ using Time = CronSchedule::Time;
 
 constexpr const char* kScheduledAt = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-Time second_now() {
-  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-}
+Time now() { return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()); }
 
 std::vector<Job> jobs_of(const CronJob& cron_job, Context& context) {
   auto jobs = context.list<Job>(cron_job.ns());
@@ -208,7 +206,7 @@ void run(const CronJob& cron_job, Time due, std::vector<Job> active, const CronJ
   change.status().set_last_schedule_time(due);
 }
 
-Result reconcile_cron_job(const Request& request, Context& context) {
+Result reconcile(const Request& request, Context& context) {
   const auto cron_job = context.find<CronJob>(request);
   if (!cron_job) return {};
   const auto spec = cron_job->spec();
@@ -222,7 +220,7 @@ Result reconcile_cron_job(const Request& request, Context& context) {
   Result next;
   const bool rests = controller::is_being_deleted(*cron_job) || spec.suspend().value_or(false);
   if (const auto schedule = rests ? std::nullopt : schedule_of(*cron_job, context)) {
-    const Time time = second_now();
+    const Time time = now();
     if (const auto then = schedule->next(time)) next = controller::requeue_after(*then - time);
     if (const auto due = missed(*cron_job, *schedule, time))
       run(*cron_job, *due, active, change, context);
@@ -234,10 +232,7 @@ Result reconcile_cron_job(const Request& request, Context& context) {
 }  // namespace
 
 void add_cron_job_controller(controller::Manager& manager) {
-  controller::Builder<CronJob>(manager)
-      .owns<Job>()
-      .options(expect_bursts)
-      .reconcile(reconcile_cron_job);
+  controller::Builder<CronJob>(manager).owns<Job>().options(expect_bursts).reconcile(reconcile);
 }
 
 }  // namespace lookout::cmd::cluster
