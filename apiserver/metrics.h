@@ -72,7 +72,7 @@ class Metrics {
   std::string text() const;
 
  private:
-  /// What the labels of a request tell.
+  /// The labels of a request.
   struct Series {
     bool dry_run = false;
     bool is_watch = false;

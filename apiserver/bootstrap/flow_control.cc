@@ -52,7 +52,7 @@ bool is_mandatory(const Object& object) {
   return object.name() == "exempt" || object.name() == "catch-all";
 }
 
-/// What the annotation says, if it says anything.
+/// The value of the annotation; nothing if it is absent or no boolean.
 std::optional<bool> auto_update_of(const Object& object) {
   const std::string_view text = object["metadata"]["annotations"][kAutoUpdate].as_string();
   for (const char* yes : {"1", "t", "T", "TRUE", "true", "True"})
@@ -64,15 +64,15 @@ std::optional<bool> auto_update_of(const Object& object) {
 
 /// `present` as it should be; `present` itself if it is so.
 Object revised_flow_object(const Object& present, const Object& wanted) {
-  const std::optional<bool> said = auto_update_of(present);
-  // Without a word about it, an object that has never been changed is still the server's.
+  const std::optional<bool> annotated = auto_update_of(present);
+  // Without the annotation, an object that has never been changed is still the server's.
   const bool updates =
-      is_mandatory(wanted) || said.value_or(present["metadata"]["generation"].as_int() == 1);
+      is_mandatory(wanted) || annotated.value_or(present["metadata"]["generation"].as_int() == 1);
   Document document = present.to_document();
   const Document other = wanted.to_document();
   const Value* spec = json::find(document, "spec");
   const bool differs = updates && (spec == nullptr || *spec != *json::find(other, "spec"));
-  if (!differs && said == updates) return present;
+  if (!differs && annotated == updates) return present;
   Allocator& allocator = document.GetAllocator();
   if (differs) json::take(document, other, "spec", allocator);
   Value& metadata = *json::find(document, "metadata");
@@ -81,7 +81,8 @@ Object revised_flow_object(const Object& present, const Object& wanted) {
   return Object::from(document);
 }
 
-/// What makes a flow schema say whether its level exists; nothing if it says so.
+/// The status with the condition Dangling, to be applied to a flow schema; nothing if it has that
+/// condition.
 std::optional<Object> status_of(const Object& schema, bool dangling) {
   constexpr const char* kType = "Dangling";
   const std::string_view level = schema["spec"]["priorityLevelConfiguration"]["name"].as_string();
@@ -170,12 +171,12 @@ Awaitable<void> FlowControl::settle_statuses() const {
     if (auto status = status_of(schema, dangling)) statuses.push_back(std::move(*status));
   }
   std::function<Awaitable<void>(std::size_t)> work = [&](std::size_t index) {
-    return say(statuses[index]);
+    return apply_status(statuses[index]);
   };
   co_await controllers::run_beside(statuses.size(), controllers::kWritesAtOnce, std::move(work));
 }
 
-Awaitable<void> FlowControl::say(Object status) const {
+Awaitable<void> FlowControl::apply_status(Object status) const {
   try {
     co_await controllers::apply(context_, target_of(schemas_, status), status,
                                 resources::Part::kStatus, kConsumer);

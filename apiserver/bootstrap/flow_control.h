@@ -29,7 +29,7 @@ class FlowControl {
   /// The objects of flow_control.yaml of one resource.
   Awaitable<void> keep(resources::ServedResourcePtr resource) const;
   Awaitable<void> settle_statuses() const;
-  Awaitable<void> say(api::Object status) const;
+  Awaitable<void> apply_status(api::Object status) const;
 
   const controllers::Context context_;
   const resources::ServedResourcePtr schemas_;

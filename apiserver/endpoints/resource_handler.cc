@@ -142,7 +142,7 @@ storage::Revision revision_parameter(const Request& request) {
   }
 }
 
-/// Who the client is in managedFields.
+/// The manager of a request in managedFields.
 std::string manager_of(const Request& request) {
   const std::string_view name = request.parameter("fieldManager").value_or("");
   return fields::manager_of(name, request.header("user-agent"));

@@ -20,7 +20,8 @@ bool is_infeasible(api::Value status) {
   return false;
 }
 
-/// What a container asks for, and what it has: while it is resized, the larger of them.
+/// The requests or limits (`part`) of a container. With the pod's status, while the container is being
+/// resized: the larger of what it requests and what it has.
 ResourceList amounts_of(api::Value container, std::string_view part, api::Value status) {
   ResourceList wanted = resource_list(container["resources"][part]);
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {

@@ -28,9 +28,9 @@ bool has_condition(Value status, std::string_view type, std::string_view wanted 
   return false;
 }
 
-/// What a status says.
-struct Outcome {
-  explicit Outcome(Value status)
+/// The conditions of a job.
+struct Conditions {
+  explicit Conditions(Value status)
       : complete(has_condition(status, "Complete")),
         failed(has_condition(status, "Failed")),
         failing(has_condition(status, "FailureTarget")),
@@ -58,8 +58,8 @@ class StatusChange {
     check_completion();
     check_end();
     check_indexes();
-    const bool finished_or = now_.finished() != then_.finished();
-    if ((finished_or || changed("terminating")) && count("terminating") > 0 && now_.finished())
+    const bool finished_changed = now_.finished() != then_.finished();
+    if ((finished_changed || changed("terminating")) && count("terminating") > 0 && now_.finished())
       status_["terminating"].invalid_number("terminating>0 is invalid for finished job");
     if ((changed("ready") || changed("active")) && status_["ready"].exists() &&
         count("ready") > count("active"))
@@ -101,13 +101,13 @@ class StatusChange {
   }
 
   void check_completion() const {
-    const bool complete_or = now_.complete != then_.complete;
+    const bool complete_changed = now_.complete != then_.complete;
     const Field time = status_["completionTime"];
-    if ((complete_or || now_.failed != then_.failed) && now_.complete && now_.failed)
+    if ((complete_changed || now_.failed != then_.failed) && now_.complete && now_.failed)
       refuse("cannot set Complete=True and Failed=true conditions");
-    if ((complete_or || now_.failing != then_.failing) && now_.complete && now_.failing)
+    if ((complete_changed || now_.failing != then_.failing) && now_.complete && now_.failing)
       refuse("cannot set Complete=True and FailureTarget=true conditions");
-    if (complete_or || changed("completionTime")) {
+    if (complete_changed || changed("completionTime")) {
       if (time.exists() && !now_.complete)
         time.invalid("cannot set completionTime when there is no Complete=True condition");
       if (!time.exists() && now_.complete)
@@ -127,16 +127,16 @@ class StatusChange {
     if ((now_.complete != then_.complete || now_.succeeding != then_.succeeding) && now_.complete &&
         !now_.succeeding)
       refuse("cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
-    const bool finished_or = now_.finished() != then_.finished();
+    const bool finished_changed = now_.finished() != then_.finished();
     if (!now_.finished()) return;
-    if ((finished_or || changed("active")) && count("active") > 0)
+    if ((finished_changed || changed("active")) && count("active") > 0)
       status_["active"].invalid_number("active>0 is invalid for finished job");
     const bool idle =
         spec_["suspend"].as_bool() && spec_["completions"].to_int() == std::int64_t{0};
-    if ((finished_or || changed("startTime")) && !idle && !status_["startTime"].exists())
+    if ((finished_changed || changed("startTime")) && !idle && !status_["startTime"].exists())
       status_["startTime"].required("startTime is required for finished job");
     const Field uncounted = status_["uncountedTerminatedPods"];
-    if ((finished_or || changed("uncountedTerminatedPods")) &&
+    if ((finished_changed || changed("uncountedTerminatedPods")) &&
         !(uncounted["succeeded"].empty() && uncounted["failed"].empty())) {
       const auto shown = [&](const char* list) {
         return uncounted[list].exists() ? (*uncounted[list]).to_json() : std::string("null");
@@ -153,8 +153,8 @@ class StatusChange {
   void check_indexes() const {
     const Field completed = status_["completedIndexes"];
     const Field failed = status_["failedIndexes"];
-    const bool completed_or = completed.text() != before_["completedIndexes"].as_string();
-    const bool failed_or = changed("failedIndexes");
+    const bool completed_changed = completed.text() != before_["completedIndexes"].as_string();
+    const bool failed_changed = changed("failedIndexes");
     const Value completions = spec_["completions"];
     const bool has_limit = spec_["backoffLimitPerIndex"].exists();
     const auto check_format = [&](const Field& indexes) {
@@ -166,14 +166,15 @@ class StatusChange {
                                          e.what()));
       }
     };
-    if (completed_or && completions.exists()) check_format(completed);
-    if (failed_or && completions.exists() && has_limit && failed.exists()) check_format(failed);
-    if (completed_or && !completed.empty() && spec_["completionMode"].as_string() != "Indexed")
+    if (completed_changed && completions.exists()) check_format(completed);
+    if (failed_changed && completions.exists() && has_limit && failed.exists())
+      check_format(failed);
+    if (completed_changed && !completed.empty() && spec_["completionMode"].as_string() != "Indexed")
       completed.invalid_text(
           "cannot set non-empty completedIndexes when non-indexed completion mode");
-    if (failed_or && !has_limit && failed.exists())
+    if (failed_changed && !has_limit && failed.exists())
       failed.invalid_text("cannot set non-null failedIndexes when backoffLimitPerIndex is null");
-    if ((failed_or || completed_or) && completions.exists() && failed.exists())
+    if ((failed_changed || completed_changed) && completions.exists() && failed.exists())
       check_overlap(failed, completed.text(), completions.as_int());
   }
 
@@ -221,8 +222,8 @@ class StatusChange {
   Value spec_;
   Field status_;
   Value before_;
-  Outcome now_;
-  Outcome then_;
+  Conditions now_;
+  Conditions then_;
 };
 
 }  // namespace

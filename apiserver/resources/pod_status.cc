@@ -281,7 +281,7 @@ void check_addresses(const Field& addresses, Value before) {
 
 // --- what is kept
 
-/// What a client leaves out was not unsaid.
+/// Keeps each observedGeneration that the client leaves out.
 void keep_generations(json::Value& status, const json::Value& before, Allocator& allocator) {
   if (json::integer(status, "observedGeneration", 0) == 0)
     json::take(status, before, "observedGeneration", allocator);
