@@ -20,6 +20,7 @@
 namespace lookout::apiserver::endpoints {
 namespace {
 
+using json::Value;
 using resources::ResourceTable;
 using resources::ServedGroup;
 using resources::ServedResource;
@@ -28,13 +29,13 @@ using resources::Subresource;
 
 std::string to_text(const Document& document) { return json::to_json(document) + "\n"; }
 
-json::Value array(const std::vector<std::string>& texts, Allocator& allocator) {
-  json::Value out(rapidjson::kArrayType);
+Value array(const std::vector<std::string>& texts, Allocator& allocator) {
+  Value out(rapidjson::kArrayType);
   for (const auto& text : texts) out.PushBack(json::copy_text(text, allocator), allocator);
   return out;
 }
 
-void set_if_any(json::Value& object, std::string_view name, const std::vector<std::string>& texts,
+void set_if_any(Value& object, std::string_view name, const std::vector<std::string>& texts,
                 Allocator& allocator) {
   if (!texts.empty()) json::set(object, name, array(texts, allocator), allocator);
 }
@@ -72,13 +73,13 @@ Document resource_list(const ResourceTable& table, std::string_view group,
   // The core group is older than this field.
   if (!group.empty()) json::set(out, "apiVersion", "v1", allocator);
   json::set(out, "groupVersion", group_version(group, version), allocator);
-  json::Value resources(rapidjson::kArrayType);
+  Value resources(rapidjson::kArrayType);
   for (const ServedResourcePtr& resource : table.resources()) {
     if (resource->type.group != group || resource->type.version != version) continue;
-    json::Value entry(rapidjson::kObjectType);
+    Value entry(rapidjson::kObjectType);
     json::set(entry, "name", resource->type.plural, allocator);
     json::set(entry, "singularName", resource->singular, allocator);
-    json::set(entry, "namespaced", json::Value(resource->type.namespaced), allocator);
+    json::set(entry, "namespaced", Value(resource->type.namespaced), allocator);
     json::set(entry, "kind", resource->type.kind, allocator);
     json::set(entry, "verbs", array(resource->verbs, allocator), allocator);
     set_if_any(entry, "shortNames", resource->short_names, allocator);
@@ -87,10 +88,10 @@ Document resource_list(const ResourceTable& table, std::string_view group,
       json::set(entry, "storageVersionHash", storage_version_hash(*resource), allocator);
     resources.PushBack(entry, allocator);
     for (const Subresource& subresource : resource->subresources) {
-      json::Value part(rapidjson::kObjectType);
+      Value part(rapidjson::kObjectType);
       json::set(part, "name", resource->type.plural + "/" + subresource.name, allocator);
       json::set(part, "singularName", "", allocator);
-      json::set(part, "namespaced", json::Value(resource->type.namespaced), allocator);
+      json::set(part, "namespaced", Value(resource->type.namespaced), allocator);
       if (subresource.kind.api_version() != resource->type.api_version()) {
         json::set(part, "group", subresource.kind.group, allocator);
         json::set(part, "version", subresource.kind.version, allocator);
@@ -104,16 +105,16 @@ Document resource_list(const ResourceTable& table, std::string_view group,
   return out;
 }
 
-json::Value group_entry(const ServedGroup& group, Allocator& allocator) {
+Value group_entry(const ServedGroup& group, Allocator& allocator) {
   const auto version_entry = [&](const std::string& version) {
-    json::Value out(rapidjson::kObjectType);
+    Value out(rapidjson::kObjectType);
     json::set(out, "groupVersion", group_version(group.name, version), allocator);
     json::set(out, "version", version, allocator);
     return out;
   };
-  json::Value out(rapidjson::kObjectType);
+  Value out(rapidjson::kObjectType);
   json::set(out, "name", group.name, allocator);
-  json::Value versions(rapidjson::kArrayType);
+  Value versions(rapidjson::kArrayType);
   for (const std::string& version : group.versions)
     versions.PushBack(version_entry(version), allocator);
   json::set(out, "versions", std::move(versions), allocator);
@@ -126,7 +127,7 @@ Document group_list(const ResourceTable& table) {
   auto& allocator = out.GetAllocator();
   json::set(out, "kind", "APIGroupList", allocator);
   json::set(out, "apiVersion", "v1", allocator);
-  json::Value groups(rapidjson::kArrayType);
+  Value groups(rapidjson::kArrayType);
   for (const ServedGroup& group : table.groups()) {
     if (!group.name.empty()) groups.PushBack(group_entry(group, allocator), allocator);
   }
@@ -137,7 +138,7 @@ Document group_list(const ResourceTable& table) {
 Document one_group(const ServedGroup& group) {
   Document out(rapidjson::kObjectType);
   auto& allocator = out.GetAllocator();
-  json::Value entry = group_entry(group, allocator);
+  Value entry = group_entry(group, allocator);
   json::set(out, "kind", "APIGroup", allocator);
   json::set(out, "apiVersion", "v1", allocator);
   for (auto& member : entry.GetObject())
@@ -150,10 +151,10 @@ Document legacy_versions(const std::string& server_address) {
   auto& allocator = out.GetAllocator();
   json::set(out, "kind", "APIVersions", allocator);
   json::set(out, "versions", array({"v1"}, allocator), allocator);
-  json::Value address(rapidjson::kObjectType);
+  Value address(rapidjson::kObjectType);
   json::set(address, "clientCIDR", "0.0.0.0/0", allocator);
   json::set(address, "serverAddress", server_address, allocator);
-  json::Value addresses(rapidjson::kArrayType);
+  Value addresses(rapidjson::kArrayType);
   addresses.PushBack(address, allocator);
   json::set(out, "serverAddressByClientCIDRs", std::move(addresses), allocator);
   return out;
@@ -161,19 +162,19 @@ Document legacy_versions(const std::string& server_address) {
 
 // --- the aggregated form: everything at once
 
-json::Value response_kind(const ServedResource& resource, const api::GroupVersionKind& kind,
-                          Allocator& allocator) {
+Value response_kind(const ServedResource& resource, const api::GroupVersionKind& kind,
+                    Allocator& allocator) {
   // Where it is the resource's own group and version, the API server leaves them empty.
   const bool own = !resource.custom && kind.api_version() == resource.type.api_version();
-  json::Value out(rapidjson::kObjectType);
+  Value out(rapidjson::kObjectType);
   json::set(out, "group", own ? std::string_view{} : std::string_view(kind.group), allocator);
   json::set(out, "version", own ? std::string_view{} : std::string_view(kind.version), allocator);
   json::set(out, "kind", kind.kind, allocator);
   return out;
 }
 
-json::Value aggregated_resource(const ServedResource& resource, Allocator& allocator) {
-  json::Value out(rapidjson::kObjectType);
+Value aggregated_resource(const ServedResource& resource, Allocator& allocator) {
+  Value out(rapidjson::kObjectType);
   json::set(out, "resource", resource.type.plural, allocator);
   json::set(out, "responseKind", response_kind(resource, resource.type.gvk(), allocator),
             allocator);
@@ -182,9 +183,9 @@ json::Value aggregated_resource(const ServedResource& resource, Allocator& alloc
   json::set(out, "verbs", array(resource.verbs, allocator), allocator);
   set_if_any(out, "shortNames", resource.short_names, allocator);
   set_if_any(out, "categories", resource.categories, allocator);
-  json::Value subresources(rapidjson::kArrayType);
+  Value subresources(rapidjson::kArrayType);
   for (const Subresource& subresource : resource.subresources) {
-    json::Value entry(rapidjson::kObjectType);
+    Value entry(rapidjson::kObjectType);
     json::set(entry, "subresource", subresource.name, allocator);
     json::set(entry, "responseKind", response_kind(resource, subresource.kind, allocator),
               allocator);
@@ -201,17 +202,17 @@ Document aggregated(const ResourceTable& table, bool core, const std::string& ap
   json::set(out, "kind", "APIGroupDiscoveryList", allocator);
   json::set(out, "apiVersion", "apidiscovery.k8s.io/" + api_version, allocator);
   json::child(out, "metadata", allocator);
-  json::Value items(rapidjson::kArrayType);
+  Value items(rapidjson::kArrayType);
   for (const ServedGroup& group : table.groups()) {
     if (group.name.empty() != core) continue;
-    json::Value item(rapidjson::kObjectType);
-    json::Value& metadata = json::child(item, "metadata", allocator);
+    Value item(rapidjson::kObjectType);
+    Value& metadata = json::child(item, "metadata", allocator);
     if (!core) json::set(metadata, "name", group.name, allocator);
-    json::Value versions(rapidjson::kArrayType);
+    Value versions(rapidjson::kArrayType);
     for (const std::string& version : group.versions) {
-      json::Value entry(rapidjson::kObjectType);
+      Value entry(rapidjson::kObjectType);
       json::set(entry, "version", version, allocator);
-      json::Value resources(rapidjson::kArrayType);
+      Value resources(rapidjson::kArrayType);
       for (const ServedResourcePtr& resource : table.resources()) {
         if (resource->type.group == group.name && resource->type.version == version)
           resources.PushBack(aggregated_resource(*resource, allocator), allocator);

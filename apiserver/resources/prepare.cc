@@ -12,112 +12,113 @@ namespace lookout::apiserver::resources {
 namespace {
 
 using json::Allocator;
+using json::Value;
 
-json::Value array() { return json::Value(rapidjson::kArrayType); }
+Value array() { return Value(rapidjson::kArrayType); }
 
 constexpr int kNodeCritical = 2000001000;
 constexpr int kClusterCritical = 2000000000;
 
 /// A pod stays for a while on a node that gets lost, unless it says what it wants to do then.
-void tolerate(json::Value& spec, std::string_view taint, Allocator& allocator) {
+void tolerate(Value& spec, std::string_view taint, Allocator& allocator) {
   constexpr int kSeconds = 300;
-  const json::Value* present = json::find(spec, "tolerations");
+  const Value* present = json::find(spec, "tolerations");
   if (present == nullptr || !present->IsArray()) json::set(spec, "tolerations", array(), allocator);
-  json::Value& tolerations = *json::find(spec, "tolerations");
-  for (const json::Value& toleration : tolerations.GetArray()) {
+  Value& tolerations = *json::find(spec, "tolerations");
+  for (const Value& toleration : tolerations.GetArray()) {
     const std::string_view key = json::text(toleration, "key");
     const std::string_view effect = json::text(toleration, "effect");
     if ((key == taint || key.empty()) && (effect == "NoExecute" || effect.empty())) return;
   }
-  json::Value toleration(rapidjson::kObjectType);
+  Value toleration(rapidjson::kObjectType);
   json::set(toleration, "key", taint, allocator);
   json::set(toleration, "operator", "Exists", allocator);
   json::set(toleration, "effect", "NoExecute", allocator);
-  json::set(toleration, "tolerationSeconds", json::Value(kSeconds), allocator);
+  json::set(toleration, "tolerationSeconds", Value(kSeconds), allocator);
   tolerations.PushBack(toleration, allocator);
 }
 
 /// `part`: the metadata, or the spec of a namespace.
-void add_finalizer(json::Value& part, std::string_view finalizer, Allocator& allocator) {
-  const json::Value* present = json::find(part, "finalizers");
+void add_finalizer(Value& part, std::string_view finalizer, Allocator& allocator) {
+  const Value* present = json::find(part, "finalizers");
   if (present == nullptr || !present->IsArray()) json::set(part, "finalizers", array(), allocator);
-  json::Value& finalizers = *json::find(part, "finalizers");
-  for (const json::Value& one : finalizers.GetArray()) {
+  Value& finalizers = *json::find(part, "finalizers");
+  for (const Value& one : finalizers.GetArray()) {
     if (one.IsString() && json::text_of(one) == finalizer) return;
   }
   finalizers.PushBack(json::copy_text(finalizer, allocator), allocator);
 }
 
 /// The finalizer of what may be in use (admission's StorageObjectInUseProtection).
-void protect(json::Value& object, std::string_view finalizer, Allocator& allocator) {
+void protect(Value& object, std::string_view finalizer, Allocator& allocator) {
   add_finalizer(json::child(object, "metadata", allocator), finalizer, allocator);
 }
 
-bool has_resources(const json::Value& container) {
-  const json::Value* resources = json::find(container, "resources");
+bool has_resources(const Value& container) {
+  const Value* resources = json::find(container, "resources");
   if (resources == nullptr || !resources->IsObject()) return false;
   for (const char* kind : {"requests", "limits"}) {
-    const json::Value* amounts = json::find(*resources, kind);
+    const Value* amounts = json::find(*resources, kind);
     if (amounts != nullptr && amounts->IsObject() && !amounts->ObjectEmpty()) return true;
   }
   return false;
 }
 
 /// Whether the limits of a container cover CPU and memory and its requests are no other.
-bool is_guaranteed(const json::Value& container) {
-  const json::Value* resources = json::find(container, "resources");
-  const json::Value* limits = resources == nullptr ? nullptr : json::find(*resources, "limits");
+bool is_guaranteed(const Value& container) {
+  const Value* resources = json::find(container, "resources");
+  const Value* limits = resources == nullptr ? nullptr : json::find(*resources, "limits");
   if (limits == nullptr) return false;
-  const json::Value* requests = json::find(*resources, "requests");
+  const Value* requests = json::find(*resources, "requests");
   for (const char* resource : {"cpu", "memory"}) {
-    const json::Value* limit = json::find(*limits, resource);
+    const Value* limit = json::find(*limits, resource);
     if (limit == nullptr) return false;
-    const json::Value* request = requests == nullptr ? nullptr : json::find(*requests, resource);
+    const Value* request = requests == nullptr ? nullptr : json::find(*requests, resource);
     if (request != nullptr && *request != *limit) return false;
   }
   return true;
 }
 
 /// The version that objects are stored in.
-std::string_view storage_version(const json::Value& spec) {
-  const json::Value* versions = json::find(spec, "versions");
+std::string_view storage_version(const Value& spec) {
+  const Value* versions = json::find(spec, "versions");
   if (versions == nullptr || !versions->IsArray()) return {};
-  for (const json::Value& version : versions->GetArray()) {
-    const json::Value* storage = json::find(version, "storage");
+  for (const Value& version : versions->GetArray()) {
+    const Value* storage = json::find(version, "storage");
     if (storage != nullptr && storage->IsTrue()) return json::text(version, "name");
   }
   return {};
 }
 
 /// Objects may be stored in the version that the definition names.
-void add_stored_version(json::Value& definition, Allocator& allocator) {
-  const json::Value* spec = json::find(definition, "spec");
+void add_stored_version(Value& definition, Allocator& allocator) {
+  const Value* spec = json::find(definition, "spec");
   if (spec == nullptr) return;
-  json::Value& status = json::child(definition, "status", allocator);
+  Value& status = json::child(definition, "status", allocator);
   const std::string_view stored = storage_version(*spec);
   json::set_default(status, "storedVersions", array(), allocator);
-  json::Value& versions = *json::find(status, "storedVersions");
-  for (const json::Value& version : versions.GetArray()) {
+  Value& versions = *json::find(status, "storedVersions");
+  for (const Value& version : versions.GetArray()) {
     if (version.IsString() && json::text_of(version) == stored) return;
   }
   if (!stored.empty()) versions.PushBack(json::copy_text(stored, allocator), allocator);
 }
 
 /// A clusterIP without clusterIPs becomes the first of clusterIPs.
-void list_address(json::Value& spec, Allocator& allocator) {
+void list_address(Value& spec, Allocator& allocator) {
   const std::string_view address = json::text(spec, "clusterIP");
-  const json::Value* present = json::find(spec, "clusterIPs");
+  const Value* present = json::find(spec, "clusterIPs");
   if (address.empty() || (present != nullptr && present->IsArray() && !present->Empty())) return;
-  json::Value addresses = array();
+  Value addresses = array();
   addresses.PushBack(json::copy_text(address, allocator), allocator);
   json::set(spec, "clusterIPs", std::move(addresses), allocator);
 }
 
 /// The two fields for the source of a claim say the same, unless both are given. The older one takes
 /// claims and snapshots alone.
-void unite_sources(json::Value& spec, Allocator& allocator) {
-  const json::Value* source = json::find(spec, "dataSource");
-  const json::Value* reference = json::find(spec, "dataSourceRef");
+void unite_sources(Value& spec, Allocator& allocator) {
+  const Value* source = json::find(spec, "dataSource");
+  const Value* reference = json::find(spec, "dataSourceRef");
   if (source != nullptr && source->IsObject() && reference == nullptr) {
     const std::string_view kind = json::text(*source, "kind");
     const std::string_view group = json::text(*source, "apiGroup");
@@ -136,13 +137,13 @@ void unite_sources(json::Value& spec, Allocator& allocator) {
 
 }  // namespace
 
-std::string_view quality_of_service(const json::Value& spec) {
+std::string_view quality_of_service(const Value& spec) {
   // The resources of the pod as a whole override those of its containers.
   if (has_resources(spec)) return is_guaranteed(spec) ? "Guaranteed" : "Burstable";
   bool guaranteed = true;
   bool best_effort = true;
   for (const char* list : {"containers", "initContainers"}) {
-    json::for_each(spec, list, [&](const json::Value& container) {
+    json::for_each(spec, list, [&](const Value& container) {
       if (has_resources(container)) best_effort = false;
       if (!is_guaranteed(container)) guaranteed = false;
     });
@@ -150,10 +151,10 @@ std::string_view quality_of_service(const json::Value& spec) {
   return best_effort ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
 }
 
-void prepare_pod(json::Value& pod, Allocator& allocator) {
-  json::Value& status = json::child(pod, "status", allocator);
+void prepare_pod(Value& pod, Allocator& allocator) {
+  Value& status = json::child(pod, "status", allocator);
   json::set(status, "phase", "Pending", allocator);
-  json::Value* spec = json::find(pod, "spec");
+  Value* spec = json::find(pod, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
   json::set(status, "qosClass", quality_of_service(*spec), allocator);
   // The effect of kube-apiserver's default admission plugins: DefaultTolerationSeconds, and
@@ -164,14 +165,14 @@ void prepare_pod(json::Value& pod, Allocator& allocator) {
   const int value = priority == "system-node-critical"      ? kNodeCritical
                     : priority == "system-cluster-critical" ? kClusterCritical
                                                             : 0;
-  json::set_default(*spec, "priority", json::Value(value), allocator);
+  json::set_default(*spec, "priority", Value(value), allocator);
   json::set_default(*spec, "preemptionPolicy", "PreemptLowerPriority", allocator);
 }
 
 /// Restores the plugins' defaults if a change omits them.
-void prepare_pod_update(json::Value& pod, const json::Value& old, Allocator& allocator) {
-  json::Value* spec = json::find(pod, "spec");
-  const json::Value* before = json::find(old, "spec");
+void prepare_pod_update(Value& pod, const Value& old, Allocator& allocator) {
+  Value* spec = json::find(pod, "spec");
+  const Value* before = json::find(old, "spec");
   if (spec == nullptr || !spec->IsObject() || before == nullptr) return;
   tolerate(*spec, "node.kubernetes.io/not-ready", allocator);
   tolerate(*spec, "node.kubernetes.io/unreachable", allocator);
@@ -181,68 +182,68 @@ void prepare_pod_update(json::Value& pod, const json::Value& old, Allocator& all
 }
 
 /// A limit range without a name gets a random one.
-void prepare_limit_range(json::Value& range, Allocator& allocator) {
-  json::Value& metadata = json::child(range, "metadata", allocator);
+void prepare_limit_range(Value& range, Allocator& allocator) {
+  Value& metadata = json::child(range, "metadata", allocator);
   if (json::text(metadata, "name").empty()) json::set(metadata, "name", new_uid(), allocator);
 }
 
 /// The taint of a node that has not said that it is ready (admission's TaintNodesByCondition).
-void prepare_node(json::Value& node, Allocator& allocator) {
+void prepare_node(Value& node, Allocator& allocator) {
   constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
-  json::Value& spec = json::child(node, "spec", allocator);
+  Value& spec = json::child(node, "spec", allocator);
   json::erase(spec, "configSource");  // removed from Kubernetes
-  const json::Value* present = json::find(spec, "taints");
+  const Value* present = json::find(spec, "taints");
   if (present == nullptr || !present->IsArray()) json::set(spec, "taints", array(), allocator);
-  json::Value& taints = *json::find(spec, "taints");
-  for (const json::Value& taint : taints.GetArray()) {
+  Value& taints = *json::find(spec, "taints");
+  for (const Value& taint : taints.GetArray()) {
     if (json::text(taint, "key") == kNotReady && json::text(taint, "effect") == "NoSchedule")
       return;
   }
-  json::Value taint(rapidjson::kObjectType);
+  Value taint(rapidjson::kObjectType);
   json::set(taint, "key", kNotReady, allocator);
   json::set(taint, "effect", "NoSchedule", allocator);
   taints.PushBack(taint, allocator);
 }
 
 /// A job finds its pods by its own uid, unless its creator wants to look after that.
-void prepare_job(json::Value& job, Allocator& allocator) {
-  json::Value* spec = json::find(job, "spec");
+void prepare_job(Value& job, Allocator& allocator) {
+  Value* spec = json::find(job, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
-  const json::Value* manual = json::find(*spec, "manualSelector");
+  const Value* manual = json::find(*spec, "manualSelector");
   if (manual != nullptr && manual->IsTrue()) return;
-  const json::Value& metadata = json::child(job, "metadata", allocator);
+  const Value& metadata = json::child(job, "metadata", allocator);
   const std::string uid(json::text(metadata, "uid"));
   const std::string name(json::text(metadata, "name"));
-  json::Value& pod = json::child(json::child(*json::find(job, "spec"), "template", allocator),
-                                 "metadata", allocator);
-  json::Value& labels = json::child(pod, "labels", allocator);
+  Value& pod = json::child(json::child(*json::find(job, "spec"), "template", allocator), "metadata",
+                           allocator);
+  Value& labels = json::child(pod, "labels", allocator);
   // A job without labels of its own has those of its template.
-  const json::Value* own = json::find(*json::find(job, "metadata"), "labels");
+  const Value* own = json::find(*json::find(job, "metadata"), "labels");
   const bool shares = own == nullptr || *own == labels;
   for (const char* key : {"batch.kubernetes.io/controller-uid", "controller-uid"})
     json::set(labels, key, uid, allocator);
   for (const char* key : {"batch.kubernetes.io/job-name", "job-name"})
     json::set(labels, key, name, allocator);
-  json::Value& selector = json::child(*json::find(job, "spec"), "selector", allocator);
+  Value& selector = json::child(*json::find(job, "spec"), "selector", allocator);
   json::set(json::child(selector, "matchLabels", allocator), "batch.kubernetes.io/controller-uid",
             uid, allocator);
   if (!shares) return;
-  const json::Value& of_template = *json::find(
+  const Value& of_template = *json::find(
       *json::find(*json::find(*json::find(job, "spec"), "template"), "metadata"), "labels");
   json::set(*json::find(job, "metadata"), "labels", json::deep_copy(of_template, allocator),
             allocator);
 }
 
 /// How often the template has changed, for controllers of long ago.
-void prepare_daemon_set(json::Value& set, Allocator& allocator) {
-  json::Value& metadata = json::child(set, "metadata", allocator);
+void prepare_daemon_set(Value& set, Allocator& allocator) {
+  Value& metadata = json::child(set, "metadata", allocator);
   json::set(json::child(metadata, "annotations", allocator), kTemplateGeneration, "1", allocator);
 }
 
-void prepare_daemon_set_update(json::Value& set, const json::Value& old, Allocator& allocator) {
-  const json::Value* before = json::find(*json::find(old, "metadata"), "annotations");
+void prepare_daemon_set_update(Value& set, const Value& old, Allocator& allocator) {
+  const Value* before = json::find(*json::find(old, "metadata"), "annotations");
   const std::string_view text = before == nullptr ? "" : json::text(*before, kTemplateGeneration);
-  json::Value& metadata = json::child(set, "metadata", allocator);
+  Value& metadata = json::child(set, "metadata", allocator);
   json::set(json::child(metadata, "annotations", allocator), kTemplateGeneration,
             text.empty() ? "1" : std::string(text), allocator);
 }
@@ -258,28 +259,27 @@ api::Object finish_daemon_set_update(const api::Object& set, const api::Object& 
 }
 
 /// What the server serves itself is available.
-void prepare_api_service(json::Value& service, Allocator& allocator) {
-  const json::Value& spec = *json::find(service, "spec");
-  const json::Value* reference = json::find(spec, "service");
+void prepare_api_service(Value& service, Allocator& allocator) {
+  const Value& spec = *json::find(service, "spec");
+  const Value* reference = json::find(spec, "service");
   if (reference != nullptr && reference->IsObject()) return;
   set_condition(json::child(service, "status", allocator),
                 {"Available", true, "Local", "Local APIServices are always available"}, allocator);
 }
 
-void prepare_namespace(json::Value& ns, Allocator& allocator) {
+void prepare_namespace(Value& ns, Allocator& allocator) {
   add_finalizer(json::child(ns, "spec", allocator), "kubernetes", allocator);
   json::set(json::child(ns, "status", allocator), "phase", "Active", allocator);
 }
 
 /// Does not change the request.
-void prepare_signing_request_update(json::Value& object, const json::Value& old,
-                                    Allocator& allocator) {
+void prepare_signing_request_update(Value& object, const Value& old, Allocator& allocator) {
   json::take(object, old, "spec", allocator);
 }
 
 /// Finalizers of the namespace have a subresource of their own.
-void prepare_namespace_update(json::Value& ns, const json::Value& old, Allocator& allocator) {
-  const json::Value* spec = json::find(old, "spec");
+void prepare_namespace_update(Value& ns, const Value& old, Allocator& allocator) {
+  const Value* spec = json::find(old, "spec");
   if (spec == nullptr) {
     json::erase(ns, "spec");
   } else {
@@ -287,8 +287,8 @@ void prepare_namespace_update(json::Value& ns, const json::Value& old, Allocator
   }
 }
 
-void prepare_persistent_volume(json::Value& volume, Allocator& allocator) {
-  json::Value& status = json::child(volume, "status", allocator);
+void prepare_persistent_volume(Value& volume, Allocator& allocator) {
+  Value& status = json::child(volume, "status", allocator);
   json::set(status, "phase", "Pending", allocator);
   json::set(
       status, "lastPhaseTransitionTime",
@@ -298,13 +298,12 @@ void prepare_persistent_volume(json::Value& volume, Allocator& allocator) {
 }
 
 /// Its phase changes now, unless the client says when.
-void prepare_persistent_volume_status(json::Value& volume, const json::Value& old,
-                                      Allocator& allocator) {
+void prepare_persistent_volume_status(Value& volume, const Value& old, Allocator& allocator) {
   constexpr const char* kTime = "lastPhaseTransitionTime";
-  json::Value& status = json::child(volume, "status", allocator);
-  const json::Value none(rapidjson::kObjectType);
-  const json::Value* found = json::find(old, "status");
-  const json::Value& before = found == nullptr ? none : *found;
+  Value& status = json::child(volume, "status", allocator);
+  const Value none(rapidjson::kObjectType);
+  const Value* found = json::find(old, "status");
+  const Value& before = found == nullptr ? none : *found;
   const std::string_view time = json::text(status, kTime);
   if (json::text(status, "phase") == json::text(before, "phase")) {
     if (time.empty()) json::take(status, before, kTime, allocator);
@@ -317,42 +316,41 @@ void prepare_persistent_volume_status(json::Value& volume, const json::Value& ol
 }
 
 /// Nodes have not been configured by the API server for long.
-void prepare_node_status(json::Value& node, const json::Value& old, Allocator& /*allocator*/) {
-  const json::Value* before = json::find(old, "status");
+void prepare_node_status(Value& node, const Value& old, Allocator& /*allocator*/) {
+  const Value* before = json::find(old, "status");
   if (before != nullptr && json::find(*before, "config") != nullptr) return;
-  if (json::Value* status = json::find(node, "status"); status != nullptr && status->IsObject())
+  if (Value* status = json::find(node, "status"); status != nullptr && status->IsObject())
     json::erase(*status, "config");
 }
 
-void prepare_persistent_volume_claim(json::Value& claim, Allocator& allocator) {
-  if (json::Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
+void prepare_persistent_volume_claim(Value& claim, Allocator& allocator) {
+  if (Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
     unite_sources(*spec, allocator);
   json::set(json::child(claim, "status", allocator), "phase", "Pending", allocator);
   protect(claim, "kubernetes.io/pvc-protection", allocator);
 }
-void prepare_persistent_volume_claim_update(json::Value& claim, const json::Value& /*old*/,
+void prepare_persistent_volume_claim_update(Value& claim, const Value& /*old*/,
                                             Allocator& allocator) {
-  if (json::Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
+  if (Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
     unite_sources(*spec, allocator);
 }
-void prepare_service(json::Value& service, Allocator& allocator) {
-  if (json::Value* spec = json::find(service, "spec"); spec != nullptr && spec->IsObject())
+void prepare_service(Value& service, Allocator& allocator) {
+  if (Value* spec = json::find(service, "spec"); spec != nullptr && spec->IsObject())
     list_address(*spec, allocator);
   json::child(json::child(service, "status", allocator), "loadBalancer", allocator);
 }
 
 /// Keeps allocated values that a client omits, and drops values that depend on the service's type
 /// (patchAllocatedValues and dropTypeDependentFields).
-void prepare_service_update(json::Value& service, const json::Value& old_service,
-                            Allocator& allocator) {
-  json::Value* now = json::find(service, "spec");
-  const json::Value* then = json::find(old_service, "spec");
+void prepare_service_update(Value& service, const Value& old_service, Allocator& allocator) {
+  Value* now = json::find(service, "spec");
+  const Value* then = json::find(old_service, "spec");
   if (now == nullptr || then == nullptr || !now->IsObject() || !then->IsObject()) return;
-  json::Value& spec = *now;
-  const json::Value& old = *then;
+  Value& spec = *now;
+  const Value& old = *then;
   const auto same = [&](const char* field) {
-    const json::Value* a = json::find(spec, field);
-    const json::Value* b = json::find(old, field);
+    const Value* a = json::find(spec, field);
+    const Value* b = json::find(old, field);
     return a != nullptr && b != nullptr ? *a == *b : a == b;
   };
   const std::string type(json::text(spec, "type"));
@@ -363,7 +361,7 @@ void prepare_service_update(json::Value& service, const json::Value& old_service
   };
   // One address, and all of them: whichever was changed counts.
   const auto empty = [&](const char* field) {
-    const json::Value* value = json::find(spec, field);
+    const Value* value = json::find(spec, field);
     return value == nullptr || (value->IsArray() && value->Empty()) ||
            (value->IsString() && value->GetStringLength() == 0);
   };
@@ -371,7 +369,7 @@ void prepare_service_update(json::Value& service, const json::Value& old_service
     json::erase(spec, "clusterIPs");
   } else if (same("clusterIP") && !same("clusterIPs") && !empty("clusterIPs") &&
              !empty("clusterIP")) {
-    const json::Value& first = (*json::find(spec, "clusterIPs"))[0];
+    const Value& first = (*json::find(spec, "clusterIPs"))[0];
     if (first.IsString())
       json::set(spec, "clusterIP", std::string(json::text_of(first)), allocator);
   }
@@ -391,22 +389,22 @@ void prepare_service_update(json::Value& service, const json::Value& old_service
     for (const char* field : {"ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"})
       json::erase(spec, field);
   }
-  const auto port_of_old = [&](const json::Value& port) -> std::int64_t {
-    const json::Value* ports = json::find(old, "ports");
+  const auto port_of_old = [&](const Value& port) -> std::int64_t {
+    const Value* ports = json::find(old, "ports");
     if (ports == nullptr || !ports->IsArray()) return 0;
-    for (const json::Value& one : ports->GetArray()) {
+    for (const Value& one : ports->GetArray()) {
       if (json::integer(one, "port", 0) == json::integer(port, "port", 0) &&
           json::text(one, "protocol") == json::text(port, "protocol"))
         return json::integer(one, "nodePort", 0);
     }
     return 0;
   };
-  json::for_each(spec, "ports", [&](json::Value& port) {
+  json::for_each(spec, "ports", [&](Value& port) {
     if (!port.IsObject() || !has_ports(old_type)) return;
     const std::int64_t before = port_of_old(port);
     const std::int64_t wanted = json::integer(port, "nodePort", 0);
     if (has_ports(type) && wanted == 0 && before != 0)
-      json::set(port, "nodePort", json::Value(before), allocator);
+      json::set(port, "nodePort", Value(before), allocator);
     if (!has_ports(type) && wanted == before) json::erase(port, "nodePort");
   });
   if (is_externally_accessible(old) && !is_externally_accessible(spec) &&
@@ -425,24 +423,24 @@ void prepare_service_update(json::Value& service, const json::Value& old_service
 }
 
 /// Its names are accepted later (controllers::DefinitionNames).
-void prepare_custom_resource_definition(json::Value& definition, Allocator& allocator) {
-  json::Value names(rapidjson::kObjectType);
+void prepare_custom_resource_definition(Value& definition, Allocator& allocator) {
+  Value names(rapidjson::kObjectType);
   json::set(names, "plural", "", allocator);
   json::set(names, "kind", "", allocator);
-  json::Value status(rapidjson::kObjectType);
+  Value status(rapidjson::kObjectType);
   json::set(status, "acceptedNames", std::move(names), allocator);
   json::set(definition, "status", std::move(status), allocator);
   add_stored_version(definition, allocator);
 }
 
-void default_definition_status(json::Value& definition, Allocator& allocator) {
-  const json::Value& status = json::child(definition, "status", allocator);
-  const json::Value* versions = json::find(status, "storedVersions");
+void default_definition_status(Value& definition, Allocator& allocator) {
+  const Value& status = json::child(definition, "status", allocator);
+  const Value* versions = json::find(status, "storedVersions");
   if (versions == nullptr || !versions->IsArray() || versions->Empty())
     add_stored_version(definition, allocator);
 }
 
-void prepare_custom_resource_definition_update(json::Value& definition, const json::Value& /*old*/,
+void prepare_custom_resource_definition_update(Value& definition, const Value& /*old*/,
                                                Allocator& allocator) {
   add_stored_version(definition, allocator);
 }
