@@ -32,6 +32,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION
   add_compile_options(-fdelayed-template-parsing -Wno-delayed-template-parsing-in-cxx20)
 endif()
 
+# Asio's own functions are in base/asio.cc. Whoever uses Lookout may have them in headers, as is Asio's default: both are the same.
+add_compile_definitions(BOOST_ASIO_SEPARATE_COMPILATION)
+
+# GCC collects its garbage less often: a tenth less time for half as much more memory.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(--param=ggc-min-expand=200 --param=ggc-min-heapsize=524288)
+endif()
+
 # What a shared library exports is said to the linker, so that its objects are those of the static one.
 include(CheckLinkerFlag)
 set(LOOKOUT_EXPORTS ${CMAKE_CURRENT_LIST_DIR}/exports.map)

@@ -1,0 +1,10 @@
+// Asio's functions, compiled once and not in each source that includes them (BOOST_ASIO_SEPARATE_COMPILATION, which
+// cmake/LookoutTargets.cmake defines for this project alone). Another part of a program may have them, too: they are weak, as
+// inline functions are.
+#if defined(__clang__)
+#define BOOST_ASIO_DECL __attribute__((weak))
+#else
+#define BOOST_ASIO_DECL inline __attribute__((used))  // which also lets GCC inline them here
+#endif
+#include <boost/asio/impl/src.hpp>
+#include <boost/asio/ssl/impl/src.hpp>
