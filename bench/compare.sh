@@ -42,7 +42,7 @@ mkdir -p "$out" build/peers
 lookout=${LOOKOUT:-}
 if [[ -z $lookout ]]; then
   cmake --preset release -DLOOKOUT_BUILD_BENCH=OFF >/dev/null
-  cmake --build --preset release --target lookout-cmd >/dev/null
+  cmake --build --preset release --target lookout-cmd lookout-bench >/dev/null
   lookout=build/release/cmd/lookout
 fi
 go=build/peers/client-go

@@ -1,4 +1,4 @@
-// The commands of `lookout`.
+// The commands of `lookout` that are no programs of their own (cmd/programs.h).
 #pragma once
 
 #include <string>
@@ -17,8 +17,6 @@ void add_watch(CLI::App& app, const ConnectionFlags& connection, const std::stri
                Action& action);
 void add_apply(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_delete(CLI::App& app, const ConnectionFlags& connection, Action& action);
-void add_registry(CLI::App& app, const CommonFlags& flags, Action& action);
-void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_new(CLI::App& app, Action& action);

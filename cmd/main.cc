@@ -1,5 +1,6 @@
 // lookout: a live view of a Kubernetes cluster, and a small API server to try it on.
 #include "cmd/commands.h"
+#include "cmd/programs.h"
 
 int main(int argc, char** argv) {
   using namespace lookout::cmd;
@@ -9,8 +10,8 @@ int main(int argc, char** argv) {
     add_watch(app, flags.connection, flags.metrics_listen, action);
     add_apply(app, flags.connection, action);
     add_delete(app, flags.connection, action);
-    add_registry(app, flags, action);
-    add_bench(app, flags.connection, action);
+    add_program(app, kRegistry, flags, action);
+    add_program(app, kBench, flags, action);
     add_generate(app, action);
     add_new(app, action);
     add_demo(app, action);

@@ -42,11 +42,12 @@ std::vector<SomeCommandsOption> some_commands_options() {
           {"--metrics-listen", {"watch"}}};
 }
 
-/// "bench sync": the command that was chosen.
+/// "bench sync": the command that was chosen. Empty if its program has to find out.
 std::string chosen_command(const CLI::App& app) {
   std::string out;
   for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
     at = at->get_subcommands().front();
+    if (at->get_prefix_command()) return {};
     out += (out.empty() ? "" : " ") + at->get_name();
   }
   return out;

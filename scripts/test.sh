@@ -250,7 +250,7 @@ stage_install() {
   # Shared libraries have the same objects, so that they are only linked, in the same build directory.
   configure_dev -DBUILD_SHARED_LIBS=ON
   rm -rf build/dev/*.deb build/dev/_CPack_Packages
-  cmake --build build/dev --target lookout-cmd lookout_controller lookout_registry lookout_apiserver lookout_testing lookout_sim
+  cmake --build build/dev --target lookout_programs lookout_controller lookout_registry lookout_apiserver lookout_testing lookout_sim
   scripts/check-exports.sh build/dev
   (cd build/dev && cpack -G DEB >/dev/null)
   configure_dev -DBUILD_SHARED_LIBS=OFF

@@ -1,4 +1,6 @@
 // lookout bench: the figures of docs/performance.md, to be measured again.
+#include "cmd/bench/bench_command.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,8 +12,8 @@
 #include "cmd/bench/fleet_command.h"
 #include "cmd/bench/jobs.h"
 #include "cmd/bench/load_child.h"
-#include "cmd/commands.h"
 #include "cmd/duration.h"
+#include "cmd/programs.h"
 #include "cmd/stop_signals.h"
 
 namespace lookout::cmd {
@@ -80,7 +82,7 @@ int serve(BenchFlags flags) {
 }  // namespace
 
 void add_bench(CLI::App& app, const ConnectionFlags& connection, Action& action) {
-  CLI::App* group = app.add_subcommand("bench", "Measure speed and size");
+  CLI::App* group = app.add_subcommand(kBench.command, kBench.description);
   group->require_subcommand(1);
   group->fallthrough();
   const auto flags = std::make_shared<BenchFlags>();

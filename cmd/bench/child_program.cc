@@ -7,14 +7,12 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include "cmd/bench/usage.h"
 #include "cmd/start_program.h"
-#include "lookout/api/error.h"
 
 namespace lookout::cmd::bench {
 
@@ -50,17 +48,6 @@ std::chrono::duration<double> ChildProgram::cpu() const {
   double system = 0;
   rest >> user >> system;
   return std::chrono::duration<double>((user + system) / static_cast<double>(sysconf(_SC_CLK_TCK)));
-}
-
-ScratchFolder::ScratchFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "lookout-bench-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw Error(fmt::format("{} cannot be made", name));
-  path_ = name;
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 std::uint16_t free_port() {

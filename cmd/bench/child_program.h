@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "lookout/base/pinned.h"
-
 namespace lookout::cmd::bench {
 
 /// A program that runs for as long as this object, or this process. What it prints goes to a file.
@@ -33,18 +31,6 @@ class ChildProgram {
  private:
   const std::string log_;
   pid_t child_ = -1;
-};
-
-/// A folder that goes with this object.
-class ScratchFolder : public base::Pinned {
- public:
-  ScratchFolder();
-  ~ScratchFolder();
-
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
 };
 
 /// A TCP port of 127.0.0.1 that nobody uses at this moment.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
@@ -21,6 +20,8 @@
 #include "cmd/bench/lag_histogram.h"
 #include "cmd/bench/usage.h"
 #include "cmd/duration.h"
+#include "cmd/programs.h"
+#include "cmd/scratch_folder.h"
 #include "lookout/base/numbers.h"
 #include "lookout/controller/builder.h"
 #include "lookout/controller/manager.h"
@@ -55,8 +56,7 @@ std::string name_of(std::size_t i) { return fmt::format("object-{:06}", i); }
 class Server {
  public:
   Server()
-      : program_({std::filesystem::read_symlink("/proc/self/exe").string(), "serve", "--listen",
-                  "127.0.0.1:0"},
+      : program_({program_path("lookout"), "serve", "--listen", "127.0.0.1:0"},
                  folder_.file("log")) {
     const std::string_view says = " at http://";
     for (;;) {

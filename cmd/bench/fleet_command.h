@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cmd/cli.h"
-#include "cmd/commands.h"
+#include "cmd/program.h"
 
 namespace lookout::cmd::bench {
 

@@ -18,7 +18,6 @@
 #include <boost/beast/http/string_body.hpp>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -28,6 +27,8 @@
 #include "cmd/bench/jobs.h"
 #include "cmd/bench/lag_histogram.h"
 #include "cmd/bench/usage.h"
+#include "cmd/programs.h"
+#include "cmd/scratch_folder.h"
 #include "lookout/api/object.h"
 #include "lookout/api/resource.h"
 #include "lookout/rest/client.h"
@@ -70,7 +71,7 @@ class Servers {
                                    "default=" + peer, "--log-level", "error"},
           folder_.file("etcd.log"));
     }
-    std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string(),
+    std::vector<std::string> command = {program_path("lookout"),
                                         "serve",
                                         "--listen",
                                         "127.0.0.1:0",

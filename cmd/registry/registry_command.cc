@@ -1,17 +1,18 @@
 // lookout registry: announcing and finding services by hand, and showing them.
+#include "cmd/registry/registry_command.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cmd/commands.h"
 #include "cmd/listen_address.h"
+#include "cmd/programs.h"
 #include "cmd/registry/dubbo_commands.h"
 #include "cmd/registry/flags.h"
 #include "cmd/registry/instance_commands.h"
 #include "cmd/registry/scope_flags.h"
 #include "cmd/registry/serve_command.h"
-#include "cmd/registry/start_xds.h"
 #include "cmd/registry/xds_flags.h"
 
 namespace lookout::cmd {
@@ -75,7 +76,7 @@ void refuse_for_a_key(const CLI::App& command) {
 }  // namespace
 
 void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
-  CLI::App* group = app.add_subcommand("registry", "Announce services, find them and show them");
+  CLI::App* group = app.add_subcommand(kRegistry.command, kRegistry.description);
   // The callback checks for a missing command: CLI11 would report a misspelt one as missing.
   group->require_subcommand(0, 1);
   group->fallthrough();
@@ -230,9 +231,8 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
     choose(registry_cmd::serve_page);
   });
 
-  add_xds(*group, flags, [&common, &action] {
-    action = [&common] { return registry_cmd::start_xds(common.arguments); };
-  });
+  add_xds(*group, flags,
+          [&common, &action] { action = [&common] { return start(kXds, common.arguments); }; });
 
   group->callback([group] {
     if (group->get_subcommands().empty()) {

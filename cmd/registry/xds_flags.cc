@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cmd/listen_address.h"
+#include "cmd/programs.h"
 #include "cmd/registry/scope_flags.h"
 
 namespace lookout::cmd::registry_cmd {
@@ -49,7 +50,7 @@ Examples:
 }  // namespace
 
 void add_xds(CLI::App& group, const std::shared_ptr<Flags>& flags, std::function<void()> chosen) {
-  CLI::App* xds = group.add_subcommand("xds", "Serve all services to gRPC clients and Envoy (xDS)");
+  CLI::App* xds = group.add_subcommand("xds", kXds.description);
   add_scope(*xds, *flags);
   xds->add_option("--listen", flags->xds_listen,
                   "The address to listen on; port 0: any free port. There is no TLS and there are\n"

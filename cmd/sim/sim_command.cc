@@ -10,9 +10,9 @@
 #include <memory>
 #include <string>
 
-#include "cmd/bench/child_program.h"
 #include "cmd/commands.h"
 #include "cmd/duration.h"
+#include "cmd/scratch_folder.h"
 #include "cmd/sim/explorer.h"
 #include "cmd/stop_signals.h"
 #include "cmd/terminal.h"
@@ -119,7 +119,7 @@ void print_summary(const Explorer& explorer, bool stopped) {
 
 int run(const ExplorerOptions& options) {
   const StopSignals signals;
-  const bench::ScratchFolder folder;
+  const ScratchFolder folder;
   Explorer explorer(options, folder.file(""));
   ProgressBar bar;
   explorer.on_progress = [&] { bar.show(explorer); };

@@ -64,6 +64,21 @@ TEST_F(Usage, EveryFlagIsThere) {
   }
 }
 
+// Whoever built only `lookout` learns what is missing.
+TEST_F(Usage, ACommandWhoseProgramIsNotThereSaysSo) {
+  const std::string alone = environment_.home() / "lookout";
+  std::filesystem::copy_file(test::lookout_program(), alone);
+  for (const char* const command : {"bench", "registry"}) {
+    const auto result = environment_.run(alone, {"-v", "info", command, "--help"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.output, "");
+    EXPECT_EQ(result.errors, "lookout: \"lookout " + std::string(command) +
+                                 "\" needs the program lookout-" + command +
+                                 ", which is not there: build all of Lookout (cmake --build " +
+                                 "build/release), or install it\n");
+  }
+}
+
 TEST_F(Usage, SaysItsVersion) {
   const auto result = lookout({"--version"});
   EXPECT_EQ(result.status, 0);

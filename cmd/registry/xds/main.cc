@@ -7,6 +7,7 @@
 
 #include "cmd/listen_address.h"
 #include "cmd/program.h"
+#include "cmd/programs.h"
 #include "cmd/registry/discovery.h"
 #include "cmd/registry/serving.h"
 #include "cmd/registry/xds/server.h"
@@ -35,7 +36,7 @@ int serve(const ConnectionFlags& connection, const Flags& flags) {
 }
 
 void add_command(CLI::App& app, const CommonFlags& common, Action& action) {
-  CLI::App* group = app.add_subcommand("registry", "Announce services, find them and show them");
+  CLI::App* group = app.add_subcommand(kRegistry.command, kRegistry.description);
   group->require_subcommand(1);
   group->fallthrough();
   const auto flags = std::make_shared<Flags>();
