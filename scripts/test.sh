@@ -149,12 +149,16 @@ await_ahead() {
   done
 }
 
-# finish_ahead STAGE: its outcome, or does it now.
+# finish_ahead STAGE: takes what was done ahead; does it now if it was not, or failed. (A compiler that runs beside all tests may
+# be killed for want of memory. What is wrong fails again.)
 finish_ahead() {
   local outcome=build/ahead/$1.outcome
   if [[ -n $ahead && -e $outcome ]]; then
     tail -n 200 "build/ahead/$1.log"
-    return "$(<"$outcome")"
+    (($(<"$outcome"))) || return 0
+    echo "*** $1: failed in the background; once more ***"
+    free -m
+    df -h . /tmp
   fi
   "ahead_$1"
 }
