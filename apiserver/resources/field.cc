@@ -185,21 +185,22 @@ bool Field::check_ip() const {
   return false;
 }
 
-bool Field::check_cidr() const {
-  const std::string plain = without_leading_zeros(text());
+const char* fault_of_cidr(std::string_view text) {
+  const std::string plain = without_leading_zeros(text);
   const auto range = IpRange::parse(plain);
-  if (!range) {
-    invalid_text("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
-  } else if (plain != text() && range->address.family == 4) {
-    invalid_text("must not have leading 0s in IP or prefix length");
-  } else if (range->address.is_mapped()) {
-    invalid_text("must not have an IPv4-mapped IPv6 address");
-  } else if (range->address != range->address.masked(range->length)) {
-    invalid_text("must not have bits set beyond the prefix length");
-  } else {
-    return true;
-  }
-  return false;
+  if (!range) return "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+  if (plain != text && range->address.family == 4)
+    return "must not have leading 0s in IP or prefix length";
+  if (range->address.is_mapped()) return "must not have an IPv4-mapped IPv6 address";
+  if (range->address != range->address.masked(range->length))
+    return "must not have bits set beyond the prefix length";
+  return nullptr;
+}
+
+bool Field::check_cidr() const {
+  const char* const fault = fault_of_cidr(text());
+  if (fault != nullptr) invalid_text(fault);
+  return fault == nullptr;
 }
 
 bool Field::check_port_or_name() const {

@@ -17,6 +17,9 @@ namespace lookout::apiserver::resources {
 
 inline constexpr const char* kImmutable = "field is immutable";
 
+/// What is wrong with an address range, null if nothing is.
+const char* fault_of_cidr(std::string_view range);
+
 /// A value, its path in error messages, and the list that receives the errors. The value may be
 /// absent; null counts as absent. Words and order of errors are those of
 /// k8s.io/apimachinery/pkg/util/validation/field. A Field owns neither the list nor the

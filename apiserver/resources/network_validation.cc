@@ -14,6 +14,7 @@
 #include "apiserver/resources/ip_address.h"
 #include "apiserver/resources/strategies.h"
 #include "lookout/api/detail/go_text.h"
+#include "lookout/base/ascii.h"
 
 namespace lookout::apiserver::resources {
 namespace {
@@ -308,6 +309,21 @@ void check_addresses(const Field& spec) {
   });
 }
 
+/// Of address ranges between commas.
+void check_listed_ranges(const Field& list) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  std::string_view rest = base::trim(list.text(), kSpace);
+  if (rest.empty()) return;
+  for (;;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view range = base::trim(rest.substr(0, comma), kSpace);
+    if (const char* const fault = fault_of_cidr(range); fault != nullptr)
+      list.causes().push_back(rules::invalid(list.path(), range, fault));
+    if (comma == std::string_view::npos) return;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
 void check_source_ranges(const Field& service, const Field& spec, bool is_balancer) {
   constexpr const char* kOnly = "may only be used when `type` is 'LoadBalancer'";
   constexpr const char* kAnnotation = "service.beta.kubernetes.io/load-balancer-source-ranges";
@@ -315,9 +331,10 @@ void check_source_ranges(const Field& service, const Field& spec, bool is_balanc
   if (!ranges.empty()) {
     if (!is_balancer) ranges.forbidden(kOnly);
     ranges.each([](const Field& range) { range.check_cidr(); });
-  } else if (const Field text = service["metadata"]["annotations"].key(kAnnotation);
-             text.exists() && !is_balancer) {
-    text.forbidden(kOnly);
+  } else if (const Field list = service["metadata"]["annotations"].key(kAnnotation);
+             list.exists()) {
+    if (!is_balancer) list.forbidden(kOnly);
+    check_listed_ranges(list);
   }
 }
 

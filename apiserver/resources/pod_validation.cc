@@ -118,6 +118,17 @@ void check_affinity(const Field& affinity) {
   }
 }
 
+/// A pod with users of its own has nothing else of its node's.
+void check_host_users(const Field& spec) {
+  if ((*spec["hostUsers"]).as_bool(true)) return;
+  for (const auto& [name, shown] :
+       {std::pair{"hostNetwork", "hostNetwork"}, std::pair{"hostPID", "HostPID"},
+        std::pair{"hostIPC", "HostIPC"}}) {
+    if (spec[name].is_true())
+      spec[name].named(spec.path() + "." + shown).forbidden("when `hostUsers` is false");
+  }
+}
+
 rules::Messages check_search_domain(std::string_view name) {
   std::string plain(name);
   std::replace(plain.begin(), plain.end(), '_', 'x');
@@ -435,6 +446,7 @@ void validate_pod_spec(const Field& spec, const PodContext& context) {
       [](const Field& gate) { gate["conditionType"].check_form(rules::check_qualified_name); });
   check_gates(spec["schedulingGates"]);
   check_spread(spec["topologySpreadConstraints"]);
+  check_host_users(spec);
   spec["serviceAccountName"].check_form_if_present(rules::check_dns1123_subdomain);
   spec["nodeName"].check_form_if_present(rules::check_dns1123_subdomain);
   spec["activeDeadlineSeconds"].check_range(1, kMostSeconds);

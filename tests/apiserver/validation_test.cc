@@ -308,7 +308,26 @@ INSTANTIATE_TEST_SUITE_P(
                 "Unsupported value: null: supported values: \"storage\", spec: Required value: "
                 "must specify a volume type]"},
         Lacking{"service", "/api/v1/namespaces/default/services", "{}",
-                "spec.ports: Required value"}),
+                "spec.ports: Required value"},
+        Lacking{
+            "source_ranges_in_an_annotation", "/api/v1/namespaces/default/services",
+            R"({"metadata":{"annotations":{"service.beta.kubernetes.io/load-balancer-source-ranges":
+                    " 10.0.0.0/8, 10.0.0.1 ,fd00::1/8,"}},
+                "spec":{"type":"LoadBalancer","ports":[{"port":80}]}})",
+            "[metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]: "
+            "Invalid value: \"10.0.0.1\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or "
+            "2001:db8::/64), "
+            "metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]: "
+            "Invalid value: \"fd00::1/8\": must not have bits set beyond the prefix length, "
+            "metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]: "
+            "Invalid value: \"\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or "
+            "2001:db8::/64)]"},
+        Lacking{"a_pod_with_its_own_users_in_namespaces_of_its_node",
+                "/api/v1/namespaces/default/pods",
+                R"({"spec":{"hostUsers":false,"hostNetwork":true,"hostPID":true,"hostIPC":true,
+                    "containers":[{"name":"m","image":"i"}]}})",
+                "[spec.hostNetwork: Forbidden: when `hostUsers` is false, spec.HostPID: Forbidden: "
+                "when `hostUsers` is false, spec.HostIPC: Forbidden: when `hostUsers` is false]"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 class Status : public ClientTest {};
