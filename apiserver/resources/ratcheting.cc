@@ -63,6 +63,8 @@ constexpr Rule kRules[] = {
     {"ingresses", "spec.tls[", "].secretName", "", Needs::kOne},
     {"services", "spec.externalIPs[", "", "", Needs::kSameValue},
     {"services", "spec.LoadBalancerSourceRanges[", "", "", Needs::kSameValue},
+    {"services", "[service.beta.kubernetes.io/load-balancer-source-ranges]", "", "Invalid value",
+     Needs::kSameValue},
     {"persistentvolumes", "nodeAffinity.required", "].values[", "", Needs::kOne},
     {"persistentvolumeclaims", "spec.dataSource", ".apiGroup", "", Needs::kOne},
     {"persistentvolumeclaims", "spec.selector.", "].values[", "", Needs::kOne},
