@@ -18,12 +18,12 @@ struct ProgramCommand {
   const char* advice;
 };
 
-inline constexpr ProgramCommand kBench{
-    "bench", "lookout-bench", "Measure speed and size",
-    "build all of Lookout (cmake --build build/release), or install it"};
-inline constexpr ProgramCommand kRegistry{
-    "registry", "lookout-registry", "Announce services, find them and show them",
-    "build all of Lookout (cmake --build build/release), or install it"};
+inline constexpr const char* kBuildAll =
+    "build all of Lookout (cmake --build build/release), or install it";
+inline constexpr ProgramCommand kBench{"bench", "lookout-bench", "Measure speed and size",
+                                       kBuildAll};
+inline constexpr ProgramCommand kRegistry{"registry", "lookout-registry",
+                                          "Announce services, find them and show them", kBuildAll};
 inline constexpr ProgramCommand kXds{
     "registry xds", "lookout-xds", "Serve all services to gRPC clients and Envoy (xDS)",
     "install libgrpc++-dev, libprotobuf-dev and protobuf-compiler-grpc, and build Lookout again "

@@ -1,8 +1,8 @@
 #include "cmd/scratch_folder.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "lookout/base/error.h"
