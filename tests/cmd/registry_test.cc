@@ -236,11 +236,12 @@ TEST_F(RegistryCmd, ServesXdsUntilItIsTold) {
 }
 
 TEST(RegistryWithoutXds, SaysWhatToInstall) {
-  // Alone in a folder, as where gRPC was not there.
+  // In a folder without the program for xDS, as where gRPC was not there.
   const test::TempDir folder;
-  const auto alone = folder / "lookout";
-  std::filesystem::copy_file(test::lookout_program(), alone);
-  const auto result = test::ProgramEnvironment().run(alone.string(), {"registry", "xds"});
+  const std::filesystem::path built = std::filesystem::path(test::lookout_program()).parent_path();
+  for (const char* const program : {"lookout", "lookout-registry"})
+    std::filesystem::copy_file(built / program, folder / program);
+  const auto result = test::ProgramEnvironment().run(folder / "lookout", {"registry", "xds"});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.errors, HasSubstr("install libgrpc++-dev"));
 }
