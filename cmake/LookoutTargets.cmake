@@ -32,10 +32,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION
   add_compile_options(-fdelayed-template-parsing -Wno-delayed-template-parsing-in-cxx20)
 endif()
 
-# Asio's own functions are in base/asio.cc. Whoever uses Lookout may have them in headers, as is Asio's default: both are the same.
+# Asio's own functions are compiled once, in base/asio.cc. Who uses Lookout may have them in headers, as is Asio's default.
 add_compile_definitions(BOOST_ASIO_SEPARATE_COMPILATION)
 
-# GCC collects its garbage less often: a tenth less time for half as much more memory.
+# GCC collects its garbage less often: up to a tenth less time for a quarter more memory.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(--param=ggc-min-expand=200 --param=ggc-min-heapsize=524288)
 endif()
