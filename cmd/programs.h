@@ -9,7 +9,7 @@
 
 namespace lookout::cmd {
 
-/// A command that is a program of its own, so that who does not need it need not build or load it.
+/// A command that is a program of its own: whoever does not use it need neither build nor load it.
 struct ProgramCommand {
   const char* command;
   const char* program;

@@ -10,7 +10,7 @@
 namespace lookout::cmd {
 
 ScratchFolder::ScratchFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "lookout-bench-XXXXXX").string();
+  std::string name = (std::filesystem::temp_directory_path() / "lookout-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw Error(fmt::format("{} cannot be made", name));
   path_ = name;
 }
