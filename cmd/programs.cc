@@ -21,7 +21,7 @@ std::string program_path(const std::string& name) {
   return (here / name).string();
 }
 
-int start(const ProgramCommand& command, std::vector<std::string> arguments) {
+void start(const ProgramCommand& command, std::vector<std::string> arguments) {
   const std::string program = program_path(command.program);
   arguments.insert(arguments.begin(), "lookout");
   std::vector<char*> pointers;
@@ -44,7 +44,7 @@ void add_program(CLI::App& app, const ProgramCommand& command, const CommonFlags
   added->fallthrough(false);
   added->prefix_command();
   added->callback([&command, &flags, &action] {
-    action = [&command, &flags] { return start(command, flags.arguments); };
+    action = [&command, &flags]() -> int { start(command, flags.arguments); };
   });
 }
 

@@ -9,12 +9,12 @@
 
 namespace lookout::cmd {
 
-/// A command that is a program of its own: whoever does not use it need neither build nor load it.
+/// A command of `lookout` that another executable implements. `lookout` runs without it.
 struct ProgramCommand {
   const char* command;
   const char* program;
   const char* description;
-  /// What to do if the program is not there.
+  /// How to get the executable; part of the error if it is missing.
   const char* advice;
 };
 
@@ -29,12 +29,13 @@ inline constexpr ProgramCommand kXds{
     "install libgrpc++-dev, libprotobuf-dev and protobuf-compiler-grpc, and build Lookout again "
     "with -DLOOKOUT_XDS=ON"};
 
-/// Where "lookout", "lookout-bench" or another one is: beside this program, where it is built, or
-/// where it is installed. If it is nowhere, a name beside this program.
+/// The path of "lookout", "lookout-bench" or another executable of Lookout: its installed path if it
+/// is there, else the folder of this executable (as in a build), whether it is there or not.
 std::string program_path(const std::string& name);
 
-/// Replaces this process by a command's program, with the same arguments. Throws Error if it cannot.
-int start(const ProgramCommand& command, std::vector<std::string> arguments);
+/// Replaces this process by the command's executable, with these arguments. Returns only by an
+/// exception: Error if the executable is missing or cannot be run.
+[[noreturn]] void start(const ProgramCommand& command, std::vector<std::string> arguments);
 
 /// Adds a command whose program parses all that follows it.
 void add_program(CLI::App& app, const ProgramCommand& command, const CommonFlags& flags,

@@ -17,7 +17,7 @@ namespace lookout::apiserver::resources {
 
 inline constexpr const char* kImmutable = "field is immutable";
 
-/// What is wrong with an address range, null if nothing is.
+/// The error message for a text that is no valid address range (CIDR); null for a valid one.
 const char* fault_of_cidr(std::string_view range);
 
 /// A value, its path in error messages, and the list that receives the errors. The value may be

@@ -232,7 +232,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   });
 
   add_xds(*group, flags,
-          [&common, &action] { action = [&common] { return start(kXds, common.arguments); }; });
+          [&common, &action] { action = [&common]() -> int { start(kXds, common.arguments); }; });
 
   group->callback([group] {
     if (group->get_subcommands().empty()) {

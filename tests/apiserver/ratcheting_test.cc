@@ -128,5 +128,31 @@ TEST(OldObjects, CanBeChangedAsOnARealServer) {
   EXPECT_GT(compared, 300u);
 }
 
+TEST(OldObjects, KeepTheirSourceRangesInAnAnnotation) {
+  const auto backend = std::make_shared<storage::MemoryBackend>();
+  store(backend->resource("services/specs"), "default/web", Object::parse(R"({
+      "apiVersion": "v1", "kind": "Service",
+      "metadata": {"name": "web", "namespace": "default", "uid": "1", "annotations":
+          {"service.beta.kubernetes.io/load-balancer-source-ranges": "10.0.0.1"}},
+      "spec": {"type": "LoadBalancer", "clusterIP": "10.0.0.9", "clusterIPs": ["10.0.0.9"],
+               "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
+               "internalTrafficPolicy": "Cluster", "externalTrafficPolicy": "Cluster",
+               "allocateLoadBalancerNodePorts": false,
+               "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}]}})"));
+  ServerOptions options;
+  options.storage = backend;
+  const Server server(std::move(options));
+  const auto annotate = [&](const std::string& name, const std::string& value) {
+    return http(server.port(), "PATCH", "/api/v1/namespaces/default/services/web",
+                R"({"metadata":{"annotations":{")" + name + R"(":")" + value + R"("}}})",
+                {{"Content-Type", "application/merge-patch+json"}});
+  };
+  const HttpAnswer unrelated = annotate("note", "x");
+  EXPECT_EQ(unrelated.code, 200) << unrelated.body;
+  const HttpAnswer changed =
+      annotate("service.beta.kubernetes.io/load-balancer-source-ranges", "10.0.0.2");
+  EXPECT_EQ(changed.code, 422) << changed.body;
+}
+
 }  // namespace
 }  // namespace lookout::apiserver

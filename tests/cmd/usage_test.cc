@@ -64,7 +64,7 @@ TEST_F(Usage, EveryFlagIsThere) {
   }
 }
 
-// Whoever built only `lookout` learns what is missing.
+// With only `lookout` built, the error names the missing executable.
 TEST_F(Usage, ACommandWhoseProgramIsNotThereSaysSo) {
   const std::string alone = environment_.home() / "lookout";
   std::filesystem::copy_file(test::lookout_program(), alone);
