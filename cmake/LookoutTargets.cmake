@@ -40,6 +40,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(--param=ggc-min-expand=200 --param=ggc-min-heapsize=524288)
 endif()
 
+separate_arguments(other_flags UNIX_COMMAND "${LOOKOUT_OTHER_FLAGS}")
+
 # What a shared library exports is said to the linker, so that its objects are those of the static one.
 include(CheckLinkerFlag)
 set(LOOKOUT_EXPORTS ${CMAKE_CURRENT_LIST_DIR}/exports.map)
@@ -66,6 +68,9 @@ function(lookout_add_library name)
     set_property(TARGET lookout_${name} APPEND PROPERTY LINK_DEPENDS ${LOOKOUT_EXPORTS})
   endif()
   lookout_precompile(lookout_${name})
+  if(NOT name IN_LIST LOOKOUT_core_LIBRARIES)
+    target_compile_options(lookout_${name} PRIVATE ${other_flags})
+  endif()
   lookout_install_library(${name})
 endfunction()
 
@@ -80,7 +85,7 @@ function(lookout_has_coroutines target)
 endfunction()
 
 # lookout_precompile(TARGET [PCH]): TARGET's sources find the headers of others already parsed (LOOKOUT_PCH). A file that
-# includes too little still compiles then, so one of CI's variants is built without.
+# includes too little still compiles then; clang-tidy, which does without, reports it.
 function(lookout_precompile target)
   if(LOOKOUT_PCH)
     if(NOT TARGET lookout_pch)
