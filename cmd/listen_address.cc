@@ -1,6 +1,6 @@
 #include "cmd/listen_address.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/Error.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
 

@@ -26,6 +26,7 @@
 #include "apiserver/names.h"
 #include "apiserver/resources/field_owners.h"
 #include "apiserver/resources/object_meta.h"
+#include "apiserver/resources/pod_warnings.h"
 #include "apiserver/resources/warnings.h"
 #include "apiserver/resources/write_steps.h"
 #include "lookout/api/status.h"
@@ -402,6 +403,7 @@ Awaitable<Response> ResourceHandler::create(const Call& call) const {
   target.fields = owner ? &*owner : nullptr;
   Object created = co_await store_.create(std::move(target), object, options.dry_run);
   if (!options.dry_run) created = co_await after_write(call, created, false);
+  add_warnings(resources::profile_warnings(resource, object), call);
   add_warnings(resources::warnings_about(resource, created, Object()), call);
   add_warnings(unenforced(resource, created), call);
   co_return respond(call, 201, created, format);

@@ -231,12 +231,7 @@ void validate_lease(const Object& lease, Causes& causes) {
 void validate_runtime_class(const Object& object, Causes& causes) {
   const Field root(object.body(), "", causes);
   root["handler"].check_required_form(rules::check_dns1123_label);
-  const Field overhead = root["overhead"];
-  overhead["podFixed"].each_entry([&](std::string_view name, const Field& said) {
-    const Field amount = said.named(fmt::format("overhead.limits[{}]", name));
-    check_container_resource_name(amount, name);
-    check_amount(amount, name);
-  });
+  check_overhead(root["overhead"]["podFixed"].named("overhead"));
   const Field scheduling = root["scheduling"];
   scheduling["nodeSelector"].check_labels();
   scheduling["tolerations"].each(check_toleration);

@@ -1,5 +1,6 @@
 // Validation of the containers of a pod.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -205,18 +206,6 @@ void check_resize_policies(const Field& policies, bool never_restarts) {
   });
 }
 
-void check_security_context(const Field& context, bool is_host_user) {
-  constexpr std::int64_t kMost = 2147483647;
-  context["runAsUser"].check_range(0, kMost);
-  context["runAsGroup"].check_range(0, kMost);
-  const Field proc = context["procMount"];
-  if (proc.check_word_if_present({"Default", "Unmasked"}) && is_host_user &&
-      proc.text() == "Unmasked")
-    proc.invalid_text("`hostUsers` must be false to use `Unmasked`");
-  check_seccomp_profile(context["seccompProfile"]);
-  check_app_armor_profile(context["appArmorProfile"]);
-}
-
 rules::Messages check_header_name(std::string_view name) {
   const auto fits = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
@@ -317,6 +306,48 @@ void check_restart_policy(const Field& container) {
   });
 }
 
+/// Claims of a container are the pod's, each once, as a whole or by its requests.
+void check_claims(const Field& claims, Value of_pod) {
+  std::set<std::string, std::less<>> known;
+  for (const Value claim : of_pod.elements()) {
+    if (!claim["name"].as_string().empty()) known.emplace(claim["name"].as_string());
+  }
+  std::set<std::string, std::less<>> seen;
+  claims.each([&](const Field& claim) {
+    const std::string_view name = claim["name"].text();
+    const Field request = claim["request"];
+    if (name.empty()) return claim.required();
+    const auto duplicate = [&](std::string_view what) {
+      claim.causes().push_back(rules::duplicate(claim.path(), what));
+    };
+    if (seen.contains(name)) {
+      duplicate(name);
+    } else {
+      std::string key(name);
+      if (!request.empty()) {
+        request.check_form(rules::check_dns1123_label);
+        key.append("/").append(request.text());
+      }
+      const std::string part = std::string(name) + "/";
+      if (seen.contains(key)) {
+        duplicate(key);
+      } else if (request.empty()) {
+        for (auto it = seen.lower_bound(part); it != seen.end() && it->starts_with(part); ++it)
+          duplicate(name);
+      }
+      seen.insert(std::move(key));
+    }
+    if (known.contains(name)) return;
+    claim.causes().push_back(
+        {"FieldValueNotFound",
+         fmt::format(
+             "Not found: {}: must be one of the names in pod.spec.resourceClaims{}",
+             api::detail::quote(name),
+             known.empty() ? " which is empty" : fmt::format(": {}", fmt::join(known, ", "))),
+         claim.path()});
+  });
+}
+
 void check_common(const Field& container, const ContainerContext& context) {
   container["name"].check_required_form(rules::check_dns1123_label);
   container["image"].check_present();
@@ -327,10 +358,42 @@ void check_common(const Field& container, const ContainerContext& context) {
   check_devices(container, context.volumes);
   check_pull_policy(container["imagePullPolicy"]);
   check_resources(container["resources"], false);
+  check_claims(container["resources"]["claims"], context.spec["resourceClaims"]);
   check_resize_policies(container["resizePolicy"],
                         context.spec["restartPolicy"].as_string() == "Never");
-  check_security_context(container["securityContext"], context.spec["hostUsers"].as_bool(true));
+  check_container_security(container["securityContext"], context.spec["hostUsers"].as_bool(true));
 }
+
+/// Huge pages are whole, and need something else beside them.
+class HugePages {
+ public:
+  void check(const Field& amounts) {
+    constexpr std::string_view kPrefix = "hugepages-";
+    amounts.each_entry([&](std::string_view name, const Field& amount) {
+      if (name == "cpu" || name == "memory") has_others_ = true;
+      if (!name.starts_with(kPrefix)) return;
+      has_pages_ = true;
+      const auto wanted = Quantity::parse(amount.text());
+      const auto page = Quantity::parse(name.substr(kPrefix.size()));
+      if (!wanted) return;
+      const bool is_whole = page && page->value() > 0 && page->milli_value() % 1000 == 0 &&
+                            wanted->value() % page->value() == 0;
+      if (!is_whole) {
+        amount.causes().push_back(rules::invalid(
+            amount.path(), wanted->to_string(),
+            fmt::format("{} is not positive integer multiple of {}", wanted->to_string(), name)));
+      }
+    });
+  }
+  /// After all amounts.
+  void check_others(const Field& resources) const {
+    if (has_pages_ && !has_others_) resources.forbidden("HugePages require cpu or memory");
+  }
+
+ private:
+  bool has_pages_ = false;
+  bool has_others_ = false;
+};
 
 /// Ports of the node are taken once by the containers that run at one time.
 void check_host_ports(const Field& container, const Field& said_of, std::set<std::string>& taken) {
@@ -435,22 +498,28 @@ void check_resource_reference(const Field& reference, bool in_volume) {
   constexpr std::array<std::string_view, 13> kSizes = {
       "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"};
   const std::string text = amount->to_string();
-  const auto refuse = [&](const char* why) {
+  const auto refuse = [&](std::string_view why) {
     reference.causes().push_back(rules::invalid(divisor.path(), name, why));
   };
   const bool is_size = std::find(kSizes.begin(), kSizes.end(), text) != kSizes.end();
   const auto kind = name.substr(std::min(name.find('.') + 1, name.size()));
+  const auto refuse_size = [&](const char* what) {
+    refuse(
+        fmt::format("only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, "
+                    "1Ei are supported with the {} resource",
+                    what));
+  };
   if (kind == "cpu") {
     if (text != "1m" && text != "1")
       refuse("only divisor's values 1m and 1 are supported with the cpu resource");
-  } else if (kind == "memory" && !is_size) {
-    refuse(
-        "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are "
-        "supported with the memory resource");
-  } else if (kind == "ephemeral-storage" && !is_size) {
-    refuse(
-        "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are "
-        "supported with the local ephemeral storage resource");
+  } else if (is_size) {
+    return;
+  } else if (kind == "memory") {
+    refuse_size("memory");
+  } else if (kind == "ephemeral-storage") {
+    refuse_size("local ephemeral storage");
+  } else if (kind.starts_with("hugepages-")) {
+    refuse_size("hugepages");
   }
 }
 
@@ -526,6 +595,21 @@ void check_resources(const Field& resources, bool of_pod) {
       refuse("less than or equal");
     }
   });
+  HugePages pages;
+  pages.check(limits);
+  pages.check(requests);
+  pages.check_others(resources);
+}
+
+void check_overhead(const Field& overhead) {
+  const Field limits = overhead.named(overhead.path() + ".limits");
+  limits.each_entry([](std::string_view name, const Field& amount) {
+    check_container_resource_name(amount, name);
+    check_amount(amount, name);
+  });
+  HugePages pages;
+  pages.check(limits);
+  pages.check_others(overhead);
 }
 
 void check_pod_resources(const Field& spec) {

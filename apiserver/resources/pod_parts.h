@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
 #include "apiserver/resources/field.h"
 #include "apiserver/resources/volume_validation.h"
@@ -21,11 +22,29 @@ struct PodContext {
 void validate_pod_spec(const Field& spec, const PodContext& context);
 /// Labels, annotations and spec of a template.
 void validate_pod_template(const Field& pod, api::Value claims = {});
-void check_seccomp_profile(const Field& profile);
-void check_app_armor_profile(const Field& profile);
 void check_toleration(const Field& toleration);
 /// A v1.NodeSelector.
 void check_node_selector(const Field& selector);
+
+// security_validation.cc
+/// Beginnings of annotations, which the name of a container follows, and the annotation for a whole pod.
+inline constexpr std::string_view kAppArmorAnnotation =
+    "container.apparmor.security.beta.kubernetes.io/";
+inline constexpr std::string_view kContainerSeccompAnnotation =
+    "container.seccomp.security.alpha.kubernetes.io/";
+inline constexpr std::string_view kSeccompAnnotation = "seccomp.security.alpha.kubernetes.io/pod";
+/// The type and the path of the AppArmor profile that an annotation names; empty if it names none.
+std::pair<std::string_view, std::string_view> profile_of_annotation(std::string_view annotation);
+void check_pod_security(const Field& spec);
+void check_container_security(const Field& context, bool is_host_user);
+/// Windows containers that are processes of their node.
+void check_host_process(const Field& spec);
+/// A pod with users of its own has nothing else of its node's.
+void check_host_users(const Field& spec);
+/// What pods of its operating system cannot have.
+void check_os(const Field& spec);
+/// Of a new pod: annotations and fields that name profiles name the same.
+void check_annotated_profiles(const api::Object& pod, Causes& causes);
 
 // pod_status.cc
 /// Annotations that mean something, of a pod or a template. `before` are those of the old object.
@@ -50,6 +69,8 @@ void check_field_reference(const Field& reference, Field::Words fields);
 void check_resource_reference(const Field& reference, bool in_volume);
 /// Requests and limits of a container or a pod.
 void check_resources(const Field& resources, bool of_pod);
+/// The resources that a pod takes besides those of its containers.
+void check_overhead(const Field& overhead);
 /// Those of a pod as a whole, beside those of its containers.
 void check_pod_resources(const Field& spec);
 /// The name of a resource: cpu, example.com/gpu.

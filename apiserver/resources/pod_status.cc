@@ -31,10 +31,7 @@ constexpr const char* kContainerStatuses[] = {"containerStatuses", "initContaine
 // --- annotations
 
 constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
-constexpr std::string_view kAppArmor = "container.apparmor.security.beta.kubernetes.io/";
 constexpr std::string_view kDeletionCost = "controller.kubernetes.io/pod-deletion-cost";
-constexpr std::string_view kSeccomp = "seccomp.security.alpha.kubernetes.io/pod";
-constexpr std::string_view kContainerSeccomp = "container.seccomp.security.alpha.kubernetes.io/";
 
 void check_seccomp_annotation(const Field& profile) {
   constexpr std::string_view kLocal = "localhost/";
@@ -49,7 +46,7 @@ void check_seccomp_annotation(const Field& profile) {
 }
 
 void check_app_armor_annotation(const Field& profile, std::string_view name, Value spec) {
-  const std::string_view container = name.substr(kAppArmor.size());
+  const std::string_view container = name.substr(kAppArmorAnnotation.size());
   const auto has = [&](const char* list) {
     const auto elements = spec[list].elements();
     return std::any_of(elements.begin(), elements.end(),
@@ -315,9 +312,9 @@ void check_pod_annotations(const Field& annotations, Value spec, Value before) {
       const Value old = before[name];
       if (!old.exists() || is_deletion_cost(old.as_string()))
         value.invalid_text("must be a 32bit integer");
-    } else if (name == kSeccomp || name.starts_with(kContainerSeccomp)) {
+    } else if (name == kSeccompAnnotation || name.starts_with(kContainerSeccompAnnotation)) {
       check_seccomp_annotation(as_member());
-    } else if (name.starts_with(kAppArmor)) {
+    } else if (name.starts_with(kAppArmorAnnotation)) {
       check_app_armor_annotation(value, name, spec);
     }
   });
@@ -331,12 +328,13 @@ void check_pod_annotations_update(const Object& pod, const Object& old, Causes& 
   };
   for (const auto& [name, value] : before.members()) {
     if ((*annotations)[name] == value) continue;
-    if (name.starts_with(kAppArmor)) refuse(name, "may not remove or update AppArmor annotations");
+    if (name.starts_with(kAppArmorAnnotation))
+      refuse(name, "may not remove or update AppArmor annotations");
     if (name == kMirror) refuse(name, "may not remove or update mirror pod annotation");
   }
   for (const auto& [name, value] : (*annotations).members()) {
     if (before[name].exists()) continue;
-    if (name.starts_with(kAppArmor)) refuse(name, "may not add AppArmor annotations");
+    if (name.starts_with(kAppArmorAnnotation)) refuse(name, "may not add AppArmor annotations");
     if (name == kMirror) refuse(name, "may not add mirror pod annotation");
   }
   check_pod_annotations(annotations, pod["spec"], before);

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "apiserver/resources/object_meta.h"
 #include "apiserver/resources/pod_parts.h"
@@ -63,6 +64,25 @@ void check_node_term(const Field& term, bool is_required) {
   term["matchFields"].each(check_node_field);
 }
 
+/// A key is listed, or in the selector, where the server has put it if it is listed.
+void check_listed_keys(const Field& term) {
+  const Value selector = *term["labelSelector"];
+  std::set<std::string_view> seen;
+  for (const auto& [key, value] : selector["matchLabels"].members()) seen.insert(key);
+  for (const Value requirement : selector["matchExpressions"].elements()) {
+    const std::string_view key = requirement["key"].as_string();
+    if (seen.insert(key).second) continue;
+    std::size_t index = 0;
+    for (const Value listed : (*term["matchLabelKeys"]).elements()) {
+      if (listed.as_string() == key) {
+        term.causes().push_back(rules::invalid(fmt::format("{}[{}]", term.path(), index), key,
+                                               "exists in both matchLabelKeys and labelSelector"));
+      }
+      ++index;
+    }
+  }
+}
+
 void check_label_keys(const Field& term) {
   const bool has_selector = term["labelSelector"].exists();
   for (const char* name : {"matchLabelKeys", "mismatchLabelKeys"}) {
@@ -74,6 +94,7 @@ void check_label_keys(const Field& term) {
     }
     keys.each([](const Field& key) { key.check_form(rules::check_qualified_name); });
   }
+  if (has_selector) check_listed_keys(term);
   term["matchLabelKeys"].each([&](const Field& key) {
     for (const Value other : (*term["mismatchLabelKeys"]).elements()) {
       if (other.as_string() == key.text())
@@ -118,17 +139,6 @@ void check_affinity(const Field& affinity) {
   }
 }
 
-/// A pod with users of its own has nothing else of its node's.
-void check_host_users(const Field& spec) {
-  if ((*spec["hostUsers"]).as_bool(true)) return;
-  for (const auto& [name, shown] :
-       {std::pair{"hostNetwork", "hostNetwork"}, std::pair{"hostPID", "HostPID"},
-        std::pair{"hostIPC", "HostIPC"}}) {
-    if (spec[name].is_true())
-      spec[name].named(spec.path() + "." + shown).forbidden("when `hostUsers` is false");
-  }
-}
-
 rules::Messages check_search_domain(std::string_view name) {
   std::string plain(name);
   std::replace(plain.begin(), plain.end(), '_', 'x');
@@ -149,6 +159,7 @@ void check_dns(const Field& config, bool is_all) {
   const Field servers = config["nameservers"];
   constexpr std::size_t kMostServers = 3;
   constexpr std::size_t kMostDomains = 32;
+  constexpr std::size_t kLongestSearch = 2048;
   if (is_all && !config.exists())
     return config.required("must provide `dnsConfig` when `dnsPolicy` is None");
   if (is_all && servers.empty()) {
@@ -158,6 +169,13 @@ void check_dns(const Field& config, bool is_all) {
   servers.each([](const Field& server) { server.check_ip(); });
   if ((*config["searches"]).size() > kMostDomains)
     config["searches"].invalid("must not have more than 32 search paths");
+  std::size_t size = 0;
+  for (const Value search : (*config["searches"]).elements()) size += search.as_string().size() + 1;
+  if (size > kLongestSearch + 1) {
+    config["searches"].invalid(
+        fmt::format("must not have more than {} characters (including spaces) in the search list",
+                    kLongestSearch));
+  }
   config["searches"].each([](const Field& search) {
     std::string_view name = search.text();
     if (name == ".") return;
@@ -203,54 +221,8 @@ void check_spread(const Field& constraints) {
   });
 }
 
-/// Names of kernel parameters: segments between dots or slashes.
-bool is_sysctl(std::string_view name) {
-  constexpr std::size_t kLongest = 253;
-  const auto is_alnum = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z'); };
-  if (name.size() > kLongest) return false;
-  for (;;) {
-    const std::size_t end = std::min(name.find_first_of("./"), name.size());
-    const std::string_view segment = name.substr(0, end);
-    if (segment.empty() || !is_alnum(segment.front()) || !is_alnum(segment.back()) ||
-        !std::all_of(segment.begin(), segment.end(),
-                     [&](char c) { return is_alnum(c) || c == '-' || c == '_'; }))
-      return false;
-    if (end == name.size()) return true;
-    name.remove_prefix(end + 1);
-  }
-}
-
-void check_security_context(const Field& context, const Field& spec) {
-  context["fsGroup"].check_range(0, kMostSeconds);
-  context["runAsUser"].check_range(0, kMostSeconds);
-  context["runAsGroup"].check_range(0, kMostSeconds);
-  context["supplementalGroups"].each(
-      [](const Field& group) { group.check_range(0, kMostSeconds); });
-  if (spec["hostPID"].is_true() && spec["shareProcessNamespace"].is_true()) {
-    spec["shareProcessNamespace"]
-        .named(context.path() + ".shareProcessNamespace")
-        .invalid("ShareProcessNamespace and HostPID cannot both be enabled");
-  }
-  std::set<std::string_view> names;
-  context["sysctls"].each([&](const Field& parameter) {
-    const Field name = parameter["name"];
-    if (!name.check_present()) return;
-    if (!is_sysctl(name.text())) {
-      name.invalid_text(
-          "must have at most 253 characters and match regex "
-          "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$");
-    } else if (!names.insert(name.text()).second) {
-      name.duplicate();
-    }
-  });
-  context["fsGroupChangePolicy"].check_word_if_present({"Always", "OnRootMismatch"});
-  check_seccomp_profile(context["seccompProfile"]);
-  check_app_armor_profile(context["appArmorProfile"]);
-  context["supplementalGroupsPolicy"].check_word_if_present({"Merge", "Strict"});
-  context["seLinuxChangePolicy"].check_word_if_present({"MountOption", "Recursive"});
-}
-
 void check_claims(const Field& claims) {
+  const auto shown = [](Value value) { return value.exists() ? value.to_json() : "null"; };
   std::set<std::string_view> names;
   claims.each([&](const Field& claim) {
     const Field name = claim["name"];
@@ -260,6 +232,21 @@ void check_claims(const Field& claims) {
       } else {
         name.duplicate();
       }
+    }
+    const bool is_named = claim["resourceClaimName"].exists();
+    if (is_named == claim["resourceClaimTemplateName"].exists()) {
+      claim.causes().push_back(
+          {"FieldValueInvalid",
+           fmt::format(
+               R"(Invalid value: {{"Name":{},"ResourceClaimName":{},)"
+               R"("ResourceClaimTemplateName":{}}}: {})",
+               api::detail::quote(name.text()), shown(*claim["resourceClaimName"]),
+               shown(*claim["resourceClaimTemplateName"]),
+               is_named
+                   ? "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be "
+                     "specified"
+                   : "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
+           claim.path()});
     }
     for (const char* source : {"resourceClaimName", "resourceClaimTemplateName"}) {
       if (claim[source].exists()) claim[source].check_form(rules::check_dns1123_subdomain);
@@ -302,8 +289,68 @@ json::Document without_changeable_parts(const Object& pod, bool is_gated) {
   for (const char* field :
        {"activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"})
     json::erase(*spec, field);
-  if (is_gated) json::erase(*spec, "nodeSelector");
+  if (!is_gated) return document;
+  json::erase(*spec, "nodeSelector");
+  // An affinity that is nothing but this is as good as none.
+  if (json::Value* affinity = json::find(*spec, "affinity"); affinity != nullptr) {
+    json::erase(*affinity, "nodeAffinity");
+    if (affinity->IsObject() && affinity->ObjectEmpty()) json::erase(*spec, "affinity");
+  }
   return document;
+}
+
+/// Whether a list begins with all that it had.
+bool keeps_beginning(Value now, Value before) {
+  if (now.size() < before.size()) return false;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (!(now[i] == before[i])) return false;
+  }
+  return true;
+}
+
+/// A term as Go shows its own type.
+std::string term_in_go(Value term) {
+  const auto list = [&](const char* name) {
+    std::string out;
+    for (const Value one : term[name].elements()) {
+      out.append(out.empty() ? "[" : ",")
+          .append(fmt::format(R"({{"Key":{},"Operator":{},"Values":{}}})",
+                              api::detail::quote(one["key"].as_string()),
+                              api::detail::quote(one["operator"].as_string()),
+                              one["values"].exists() ? one["values"].to_json() : "null"));
+    }
+    return out.empty() ? std::string("null") : out + "]";
+  };
+  return fmt::format(R"({{"MatchExpressions":{},"MatchFields":{}}})", list("matchExpressions"),
+                     list("matchFields"));
+}
+
+/// The nodes that a pod that waits may run on may become fewer.
+void check_new_node_affinity(const Field& affinity, Value before) {
+  constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  const Value old_terms = before[kRequired]["nodeSelectorTerms"];
+  if (old_terms.empty()) return;
+  const Field terms = affinity[kRequired]["nodeSelectorTerms"];
+  const auto refuse = [](const Field& field, const std::string& shown, const char* why) {
+    field.causes().push_back(
+        {"FieldValueInvalid", fmt::format("Invalid value: {}: {}", shown, why), field.path()});
+  };
+  if ((*terms).size() != old_terms.size()) {
+    std::vector<std::string> shown;
+    for (const Value term : (*terms).elements()) shown.push_back(term_in_go(term));
+    return refuse(terms, shown.empty() ? "null" : fmt::format("[{}]", fmt::join(shown, ",")),
+                  "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
+  }
+  std::size_t index = 0;
+  terms.each([&](const Field& term) {
+    const Value old = old_terms[index++];
+    const bool was_empty = old["matchExpressions"].empty() && old["matchFields"].empty();
+    const bool is_empty = term["matchExpressions"].empty() && term["matchFields"].empty();
+    if ((was_empty && !is_empty) ||
+        !keeps_beginning(*term["matchExpressions"], old["matchExpressions"]) ||
+        !keeps_beginning(*term["matchFields"], old["matchFields"]))
+      refuse(term, term_in_go(*term), "only additions are allowed (no mutations or deletions)");
+  });
 }
 
 /// Tolerations may be added, and may last longer or shorter.
@@ -336,48 +383,6 @@ bool same_grace_period(Value now, Value before) {
 }
 
 }  // namespace
-
-void check_seccomp_profile(const Field& profile) {
-  if (!profile.exists()) return;
-  const Field type = profile["type"];
-  const Field local = profile["localhostProfile"];
-  if (type.check_present("type is required when seccompProfile is set"))
-    type.check_word({"Localhost", "RuntimeDefault", "Unconfined"});
-  if (type.text() == "Localhost") {
-    if (!local.exists()) return local.required("must be set when seccomp type is Localhost");
-    local.check_descending_path();
-  } else if (local.exists()) {
-    // (What is shown is the profile as it is in Go.)
-    local.causes().push_back(
-        {"FieldValueInvalid",
-         fmt::format(R"(Invalid value: {{"Type":{},"LocalhostProfile":{}}}: )"
-                     "can only be set when seccomp type is Localhost",
-                     api::detail::quote(type.text()), api::detail::quote(local.text())),
-         local.path()});
-  }
-}
-
-void check_app_armor_profile(const Field& profile) {
-  if (!profile.exists()) return;
-  const Field type = profile["type"];
-  const Field local = profile["localhostProfile"];
-  constexpr const char* kMissing = "must be set when AppArmor type is Localhost";
-  constexpr int kLongest = 4095;
-  if (!type.check_present("type is required when appArmorProfile is set") ||
-      !type.check_word({"Localhost", "RuntimeDefault", "Unconfined"}))
-    return;
-  if (type.text() != "Localhost") {
-    if (local.exists()) local.invalid_text("can only be set when AppArmor type is Localhost");
-    return;
-  }
-  const std::string_view text = local.text();
-  if (!text.empty() && (text.front() == ' ' || text.back() == ' ')) {
-    local.invalid_text("must not be padded with whitespace");
-  } else {
-    local.check_present(kMissing);
-  }
-  if (text.size() > kLongest) local.causes().push_back(rules::too_long(local.path(), kLongest));
-}
 
 void check_toleration(const Field& toleration) {
   const Field key = toleration["key"];
@@ -425,7 +430,7 @@ void validate_pod_spec(const Field& spec, const PodContext& context) {
     name.check_required_form(rules::check_dns1123_label);
     ++claims;
   }
-  Volumes volumes = validate_volumes(spec["volumes"], context.name);
+  Volumes volumes = validate_volumes(spec["volumes"], context);
   for (const Value claim : context.claims.elements())
     volumes.emplace(claim["metadata"]["name"].as_string(), true);
   check_claims(spec["resourceClaims"]);
@@ -439,13 +444,14 @@ void validate_pod_spec(const Field& spec, const PodContext& context) {
   spec["dnsPolicy"].check_required_word(
       {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"});
   spec["nodeSelector"].check_labels();
-  check_security_context(spec["securityContext"], spec);
+  check_pod_security(spec);
   check_affinity(spec["affinity"]);
   check_dns(spec["dnsConfig"], spec["dnsPolicy"].text() == "None");
   spec["readinessGates"].each(
       [](const Field& gate) { gate["conditionType"].check_form(rules::check_qualified_name); });
   check_gates(spec["schedulingGates"]);
   check_spread(spec["topologySpreadConstraints"]);
+  check_host_process(spec);
   check_host_users(spec);
   spec["serviceAccountName"].check_form_if_present(rules::check_dns1123_subdomain);
   spec["nodeName"].check_form_if_present(rules::check_dns1123_subdomain);
@@ -463,7 +469,8 @@ void validate_pod_spec(const Field& spec, const PodContext& context) {
     spec["runtimeClassName"].check_form(rules::check_dns1123_subdomain);
   if (spec["preemptionPolicy"].exists())
     spec["preemptionPolicy"].check_required_word({"PreemptLowerPriority", "Never"});
-  if (spec["os"].exists()) spec["os"]["name"].check_required_word({"linux", "windows"});
+  check_overhead(spec["overhead"]);
+  check_os(spec);
 }
 
 void validate_pod_template(const Field& pod, Value claims) {
@@ -499,6 +506,7 @@ void validate_new_pod(const Object& pod, Causes& causes) {
     spec["ephemeralContainers"].forbidden("cannot be set on create");
   if (!spec["nodeName"].empty() && !spec["schedulingGates"].empty())
     spec["nodeName"].forbidden("cannot be set until all schedulingGates have been cleared");
+  check_annotated_profiles(pod, causes);
 }
 
 void validate_pod_update(const Object& pod, const Object& old, Causes& causes) {
@@ -534,6 +542,7 @@ void validate_pod_update(const Object& pod, const Object& old, Causes& causes) {
           "only additions to spec.nodeSelector are allowed (no mutations or deletions)");
       break;
     }
+    check_new_node_affinity(spec["affinity"]["nodeAffinity"], before["affinity"]["nodeAffinity"]);
   }
   // The API server adds a comparison of the two specs in Go's syntax, which nobody could repeat.
   constexpr std::string_view kOnly =

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "apiserver/resources/field.h"
+#include "apiserver/resources/pod_parts.h"
 #include "lookout/api/detail/go_text.h"
 #include "lookout/api/quantity.h"
 #include "lookout/api/validation.h"
@@ -47,23 +48,28 @@ constexpr std::array<Deprecated, 3> kAnnotations = {{
     {"security.alpha.kubernetes.io/unsafe-sysctls",
      R"(non-functional in v1.11+; use the "sysctls" field instead)"},
 }};
-constexpr std::array<Deprecated, 9> kVolumes = {{
+constexpr const char* kNoStorageOs = "deprecated in v1.22, non-functional in v1.25+";
+constexpr std::array<Deprecated, 8> kVolumes = {{
     {"photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"},
     {"gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"},
     {"scaleIO", "deprecated in v1.16, non-functional in v1.22+"},
     {"flocker", "deprecated in v1.22, non-functional in v1.25+"},
-    {"storageos", "deprecated in v1.22, non-functional in v1.25+"},
     {"quobyte", "deprecated in v1.22, non-functional in v1.25+"},
     {"glusterfs", "deprecated in v1.25, non-functional in v1.26+"},
     {"cephfs", "deprecated in v1.28, non-functional in v1.31+"},
     {"rbd", "deprecated in v1.28, non-functional in v1.31+"},
 }};
 
+constexpr const char* kSinceFields = "deprecated since v1.30";
+
 /// Looks at one pod, or one template.
 class Reviewer {
  public:
   Reviewer(Value pod, std::string path, std::vector<std::string>& out)
-      : pod_(pod, std::move(path), causes_), spec_(pod_["spec"]), out_(out) {}
+      : is_template_(!path.empty()),
+        pod_(pod, std::move(path), causes_),
+        spec_(pod_["spec"]),
+        out_(out) {}
 
   void review() {
     check_placement();
@@ -76,14 +82,30 @@ class Reviewer {
       for (const auto& [source, message] : kVolumes) {
         if (volume[source].exists()) warn(volume[source], message);
       }
+      if (const Field source = volume["storageos"]; source.exists())
+        warn(source.named(volume.path() + ".storageOS"), kNoStorageOs);
     });
+    spec_["volumes"].each([&](const Field& volume) { check_paths(volume); });
     check_repeated(spec_["hostAliases"], "ip");
     check_repeated(spec_["imagePullSecrets"], "name");
     spec_["imagePullSecrets"].each([&](const Field& secret) {
       if (secret["name"].text().empty()) warn(secret["name"], R"(invalid empty name "")");
     });
     check_bytes(spec_["overhead"]);
+    const Field context = spec_["securityContext"];
+    if (!context["seccompProfile"].exists())
+      check_annotation(kSeccompAnnotation, "non-functional in v1.27+", "seccompProfile");
     each_container([&](const Field& container) {
+      const std::string_view name = container["name"].text();
+      const Field own = container["securityContext"];
+      if (!own["seccompProfile"].exists()) {
+        check_annotation(std::string(kContainerSeccompAnnotation).append(name),
+                         "non-functional in v1.27+", "seccompProfile");
+      }
+      // (Those of pods have become fields: profile_warnings().)
+      if (is_template_ && !own["appArmorProfile"].exists() && !context["appArmorProfile"].exists())
+        check_annotation(std::string(kAppArmorAnnotation).append(name), kSinceFields,
+                         "appArmorProfile");
       for (const char* kind : {"limits", "requests"}) check_bytes(container["resources"][kind]);
       check_variables(container["env"]);
     });
@@ -111,6 +133,88 @@ class Reviewer {
   void each_container(Visit visit) {
     for (const char* list : {"initContainers", "containers", "ephemeralContainers"})
       spec_[list].each(visit);
+  }
+
+  /// An annotation that a field has replaced.
+  void check_annotation(std::string_view name, std::string_view since, std::string_view field) {
+    const Field annotation = pod_["metadata"]["annotations"].key(name);
+    if (annotation.exists())
+      warn(annotation, fmt::format("{}; use the \"{}\" field instead", since, field));
+  }
+
+  /// Files of a volume at one path, or one below the other.
+  void check_paths(const Field& volume) {
+    const auto paths_of = [](const Field& items) {
+      std::vector<std::string_view> paths;
+      items.each([&](const Field& item) { paths.push_back(item["path"].text()); });
+      return paths;
+    };
+    const auto prefix = [&](std::string_view kind) {
+      return fmt::format("volume {} ({}): overlapping paths", quote(volume["name"].text()), kind);
+    };
+    const auto named = [](std::string_view kind, const Field& name) {
+      return fmt::format("{} {}", kind, quote(name.text()));
+    };
+    const Field map = volume["configMap"];
+    const Field secret = volume["secret"];
+    check_overlap(paths_of(map["items"]), prefix(named("ConfigMap", map["name"])));
+    check_overlap(paths_of(secret["items"]), prefix(named("Secret", secret["secretName"])));
+    check_overlap(paths_of(volume["downwardAPI"]["items"]), prefix("DownwardAPI"));
+    std::set<std::string_view> all;
+    std::vector<std::string_view> paths;
+    std::string before;
+    volume["projected"]["sources"].each([&](const Field& source) {
+      if (source.empty()) {
+        out_.push_back(fmt::format("volume {} (Projected) has no sources provided",
+                                   quote(volume["name"].text())));
+        return;
+      }
+      const Field bundle = source["clusterTrustBundle"];
+      if (const Field part = source["configMap"]; part["items"].exists()) {
+        paths = paths_of(part["items"]);
+        before = prefix(named("Projected ConfigMap", part["name"]));
+      } else if (const Field keys = source["secret"]; keys["items"].exists()) {
+        paths = paths_of(keys["items"]);
+        before = prefix(named("Projected Secret", keys["name"]));
+      } else if (const Field files = source["downwardAPI"]; files["items"].exists()) {
+        paths = paths_of(files["items"]);
+        before = prefix("Projected DownwardAPI");
+      } else if (source["serviceAccountToken"].exists()) {
+        paths = {source["serviceAccountToken"]["path"].text()};
+        before = prefix("Projected ServiceAccountToken");
+      } else if (bundle.exists()) {
+        paths = {bundle["path"].text()};
+        before = prefix(named("Projected ClusterTrustBundle",
+                              bundle["name"].exists() ? bundle["name"] : bundle["signerName"]));
+      }
+      // (A source without paths counts as the one before it, as in Kubernetes.)
+      if (paths.empty()) return;
+      check_overlap(paths, before);
+      std::vector<std::string_view> together(all.begin(), all.end());
+      const std::set<std::string_view> own(paths.begin(), paths.end());
+      together.insert(together.end(), own.begin(), own.end());
+      std::sort(together.begin(), together.end());
+      check_overlap(together, before);
+      all.insert(own.begin(), own.end());
+    });
+  }
+
+  void check_overlap(const std::vector<std::string_view>& paths, std::string_view before) {
+    const auto overlap = [](std::string_view a, std::string_view b) {
+      return a == b || (std::string(a) + "/").starts_with(b) ||
+             (std::string(b) + "/").starts_with(a);
+    };
+    std::set<std::string_view> seen;
+    for (std::string_view path : paths) {
+      path = path.substr(0, path.find_last_not_of('/') + 1);
+      for (const std::string_view other : seen) {
+        if (other.empty() || path.empty()) break;
+        if (!overlap(other, path)) continue;
+        out_.push_back(fmt::format("{}: {} with {}", before, quote(path), quote(other)));
+        break;
+      }
+      seen.insert(path);
+    }
   }
 
   void check_selects(const Field& term) {
@@ -192,6 +296,13 @@ class Reviewer {
       container["ports"].each([&](const Field& port) {
         const std::string_view ip = port["hostIP"].text();
         const std::int64_t host = port["hostPort"].number();
+        if (!ip.empty() && host == 0) {
+          warn(port,
+               fmt::format("hostIP set without hostPort: {{Name:{} HostPort:0 ContainerPort:{} "
+                           "Protocol:{} HostIP:{}}}",
+                           port["name"].text(), port["containerPort"].number(),
+                           port["protocol"].text(), ip));
+        }
         auto& others = seen[{port["containerPort"].number(), port["protocol"].text()}];
         for (const Field& other : others) {
           const std::string_view other_ip = other["hostIP"].text();
@@ -228,6 +339,7 @@ class Reviewer {
     });
   }
 
+  const bool is_template_;
   Causes causes_;  // of the fields; nothing is invalid here
   const Field pod_;
   const Field spec_;
@@ -269,6 +381,32 @@ std::optional<std::string_view> deprecation_of_label(std::string_view label) {
     if (name == label) return message;
   }
   return std::nullopt;
+}
+
+std::vector<std::string> profile_warnings(const ServedResource& resource, const Object& written) {
+  std::vector<std::string> out;
+  const Value spec = written["spec"];
+  if (resource.custom || !resource.type.group.empty() || resource.type.plural != "pods" ||
+      spec["os"]["name"].as_string() == "windows")
+    return out;
+  const Value of_pod = spec["securityContext"]["appArmorProfile"];
+  for (const char* list : {"initContainers", "containers", "ephemeralContainers"}) {
+    for (const Value container : spec[list].elements()) {
+      const std::string key =
+          std::string(kAppArmorAnnotation).append(container["name"].as_string());
+      const Value annotation = written["metadata"]["annotations"][key];
+      if (!annotation.exists() || container["securityContext"]["appArmorProfile"].exists())
+        continue;
+      const auto [type, path] = profile_of_annotation(annotation.as_string());
+      if (!type.empty() && of_pod["type"].as_string() == type &&
+          of_pod["localhostProfile"].as_string() == path)
+        continue;
+      out.push_back(
+          fmt::format("metadata.annotations[{}]: {}; use the \"appArmorProfile\" field instead",
+                      key, kSinceFields));
+    }
+  }
+  return out;
 }
 
 std::vector<std::string> pod_warnings(const ServedResource& resource, const Object& object,

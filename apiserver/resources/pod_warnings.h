@@ -16,6 +16,11 @@ namespace lookout::apiserver::resources {
 std::vector<std::string> pod_warnings(const ServedResource& resource, const api::Object& object,
                                       const api::Object& before);
 
+/// What the author of a new pod is warned about before the pod is changed: annotations that become fields.
+/// `written` is the pod as it came.
+std::vector<std::string> profile_warnings(const ServedResource& resource,
+                                          const api::Object& written);
+
 /// Why a label of nodes should not be used any more.
 std::optional<std::string_view> deprecation_of_label(std::string_view label);
 

@@ -16,28 +16,6 @@ using json::Value;
 
 Value array() { return Value(rapidjson::kArrayType); }
 
-constexpr int kNodeCritical = 2000001000;
-constexpr int kClusterCritical = 2000000000;
-
-/// A pod stays for a while on a node that gets lost, unless it says what it wants to do then.
-void tolerate(Value& spec, std::string_view taint, Allocator& allocator) {
-  constexpr int kSeconds = 300;
-  const Value* present = json::find(spec, "tolerations");
-  if (present == nullptr || !present->IsArray()) json::set(spec, "tolerations", array(), allocator);
-  Value& tolerations = *json::find(spec, "tolerations");
-  for (const Value& toleration : tolerations.GetArray()) {
-    const std::string_view key = json::text(toleration, "key");
-    const std::string_view effect = json::text(toleration, "effect");
-    if ((key == taint || key.empty()) && (effect == "NoExecute" || effect.empty())) return;
-  }
-  Value toleration(rapidjson::kObjectType);
-  json::set(toleration, "key", taint, allocator);
-  json::set(toleration, "operator", "Exists", allocator);
-  json::set(toleration, "effect", "NoExecute", allocator);
-  json::set(toleration, "tolerationSeconds", Value(kSeconds), allocator);
-  tolerations.PushBack(toleration, allocator);
-}
-
 /// `part`: the metadata, or the spec of a namespace.
 void add_finalizer(Value& part, std::string_view finalizer, Allocator& allocator) {
   const Value* present = json::find(part, "finalizers");
@@ -52,31 +30,6 @@ void add_finalizer(Value& part, std::string_view finalizer, Allocator& allocator
 /// The finalizer of what may be in use (admission's StorageObjectInUseProtection).
 void protect(Value& object, std::string_view finalizer, Allocator& allocator) {
   add_finalizer(json::child(object, "metadata", allocator), finalizer, allocator);
-}
-
-bool has_resources(const Value& container) {
-  const Value* resources = json::find(container, "resources");
-  if (resources == nullptr || !resources->IsObject()) return false;
-  for (const char* kind : {"requests", "limits"}) {
-    const Value* amounts = json::find(*resources, kind);
-    if (amounts != nullptr && amounts->IsObject() && !amounts->ObjectEmpty()) return true;
-  }
-  return false;
-}
-
-/// Whether the limits of a container cover CPU and memory and its requests are no other.
-bool is_guaranteed(const Value& container) {
-  const Value* resources = json::find(container, "resources");
-  const Value* limits = resources == nullptr ? nullptr : json::find(*resources, "limits");
-  if (limits == nullptr) return false;
-  const Value* requests = json::find(*resources, "requests");
-  for (const char* resource : {"cpu", "memory"}) {
-    const Value* limit = json::find(*limits, resource);
-    if (limit == nullptr) return false;
-    const Value* request = requests == nullptr ? nullptr : json::find(*requests, resource);
-    if (request != nullptr && *request != *limit) return false;
-  }
-  return true;
 }
 
 /// The version that objects are stored in.
@@ -136,50 +89,6 @@ void unite_sources(Value& spec, Allocator& allocator) {
 }
 
 }  // namespace
-
-std::string_view quality_of_service(const Value& spec) {
-  // The resources of the pod as a whole override those of its containers.
-  if (has_resources(spec)) return is_guaranteed(spec) ? "Guaranteed" : "Burstable";
-  bool guaranteed = true;
-  bool best_effort = true;
-  for (const char* list : {"containers", "initContainers"}) {
-    json::for_each(spec, list, [&](const Value& container) {
-      if (has_resources(container)) best_effort = false;
-      if (!is_guaranteed(container)) guaranteed = false;
-    });
-  }
-  return best_effort ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
-}
-
-void prepare_pod(Value& pod, Allocator& allocator) {
-  Value& status = json::child(pod, "status", allocator);
-  json::set(status, "phase", "Pending", allocator);
-  Value* spec = json::find(pod, "spec");
-  if (spec == nullptr || !spec->IsObject()) return;
-  json::set(status, "qosClass", quality_of_service(*spec), allocator);
-  // The effect of kube-apiserver's default admission plugins: DefaultTolerationSeconds, and
-  // Priority (unless priority_admission.h has applied it).
-  tolerate(*spec, "node.kubernetes.io/not-ready", allocator);
-  tolerate(*spec, "node.kubernetes.io/unreachable", allocator);
-  const std::string_view priority = json::text(*spec, "priorityClassName");
-  const int value = priority == "system-node-critical"      ? kNodeCritical
-                    : priority == "system-cluster-critical" ? kClusterCritical
-                                                            : 0;
-  json::set_default(*spec, "priority", Value(value), allocator);
-  json::set_default(*spec, "preemptionPolicy", "PreemptLowerPriority", allocator);
-}
-
-/// Restores the plugins' defaults if a change omits them.
-void prepare_pod_update(Value& pod, const Value& old, Allocator& allocator) {
-  Value* spec = json::find(pod, "spec");
-  const Value* before = json::find(old, "spec");
-  if (spec == nullptr || !spec->IsObject() || before == nullptr) return;
-  tolerate(*spec, "node.kubernetes.io/not-ready", allocator);
-  tolerate(*spec, "node.kubernetes.io/unreachable", allocator);
-  for (const char* field : {"priority", "preemptionPolicy"}) {
-    if (json::find(*spec, field) == nullptr) json::take(*spec, *before, field, allocator);
-  }
-}
 
 /// A limit range without a name gets a random one.
 void prepare_limit_range(Value& range, Allocator& allocator) {

@@ -47,6 +47,8 @@ constexpr Rule kPodRules[] = {
     {"", "volumes[", ".projected.path", "'..'", Needs::kOne},
     {"", "initContainers[", ".restartPolicy", "non-sidecar initContainers", Needs::kOne},
     {"", "[controller.kubernetes.io/pod-deletion-cost]", "", "", Needs::kOne},
+    {"", ".sysctls[", ".name", "may not be specified when 'host", Needs::kOne},
+    {"", ".resources.", "[hugepages-", "is not positive integer multiple of", Needs::kOne},
     {"", "tolerations[", ".operator", "Unsupported value: \"Lt\"", Needs::kOne},
     {"", "tolerations[", ".operator", "Unsupported value: \"Gt\"", Needs::kOne},
 };

@@ -78,24 +78,6 @@ void check_data_source(const Field& source) {
   source["namespace"].check_form_if_present(rules::check_dns1123_label);
 }
 
-void check_secret_reference(const Field& reference) {
-  if (!reference.exists()) return;
-  reference["name"].check_required_form(rules::check_dns1123_subdomain);
-  reference["namespace"].check_required_form(rules::check_dns1123_label);
-}
-
-void check_csi_source(const Field& source) {
-  check_driver_name(source["driver"]);
-  source["volumeHandle"].check_present();
-  for (const char* secret : {"controllerPublishSecretRef", "controllerExpandSecretRef",
-                             "nodePublishSecretRef", "nodeExpandSecretRef"})
-    check_secret_reference(source[secret]);
-}
-
-void check_path(const Field& source) {
-  if (source["path"].check_present()) source["path"].check_no_backsteps();
-}
-
 /// Members of a volume's spec that are no source.
 constexpr std::array<std::string_view, 9> kNoSources = {
     "accessModes",      "capacity",     "claimRef",
@@ -104,36 +86,6 @@ constexpr std::array<std::string_view, 9> kNoSources = {
 
 bool is_source(std::string_view member) {
   return std::find(kNoSources.begin(), kNoSources.end(), member) == kNoSources.end();
-}
-
-void check_volume_source(const Field& spec) {
-  bool found = false;
-  for (const auto& [name, value] : (*spec).members()) {
-    const Field source = spec[name];
-    if (!is_source(name) || !source.exists()) continue;
-    if (found) {
-      source.forbidden("may not specify more than 1 volume type");
-      continue;
-    }
-    found = true;
-    if (name == "hostPath") {
-      check_path(source);
-      source["type"].check_word_if_present({"", "BlockDevice", "CharDevice", "Directory",
-                                            "DirectoryOrCreate", "File", "FileOrCreate", "Socket"});
-    } else if (name == "nfs") {
-      source["server"].check_present();
-      source["path"].check_present();
-      if (!source["path"].text().starts_with('/'))
-        source["path"].invalid_text("must be an absolute path");
-    } else if (name == "local") {
-      check_path(source);
-      if (!spec["nodeAffinity"].exists())
-        spec["nodeAffinity"].required("Local volume requires node affinity");
-    } else if (name == "csi") {
-      check_csi_source(source);
-    }
-  }
-  if (!found) spec.required("must specify a volume type");
 }
 
 /// The source alone.
@@ -322,7 +274,7 @@ void validate_persistent_volume(const Object& volume, Causes& causes) {
       affinity["required"].required("must specify required node constraints");
     }
   }
-  check_volume_source(spec);
+  check_persistent_source(spec, volume.name());
   if (spec["hostPath"]["path"].text() == "/" && policy.text() == "Recycle")
     policy.forbidden("may not be 'recycle' for a hostPath mount of '/'");
   spec["storageClassName"].check_form_if_present(rules::check_dns1123_subdomain);

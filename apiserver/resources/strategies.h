@@ -50,15 +50,16 @@ void default_admission_policy(json::Value& object, json::Allocator& allocator);
 void default_admission_policy_binding(json::Value& object, json::Allocator& allocator);
 void default_custom_resource_definition(json::Value& object, json::Allocator& allocator);
 
-/// The class of a pod that decides who is evicted first: "Guaranteed", "Burstable", "BestEffort".
-std::string_view quality_of_service(const json::Value& spec);
-
 /// Whether a service (its spec) can be reached from outside of the cluster.
 bool is_externally_accessible(const json::Value& spec);
 
-// prepare.cc
+// prepare_pod.cc
+/// The class of a pod that decides who is evicted first: "Guaranteed", "Burstable", "BestEffort".
+std::string_view quality_of_service(const json::Value& spec);
 void prepare_pod_update(json::Value& object, const json::Value& old, json::Allocator& allocator);
 void prepare_pod(json::Value& object, json::Allocator& allocator);
+
+// prepare.cc
 void prepare_limit_range(json::Value& object, json::Allocator& allocator);
 void prepare_node(json::Value& object, json::Allocator& allocator);
 void prepare_job(json::Value& object, json::Allocator& allocator);

@@ -33,61 +33,10 @@ void check_key_to_path(const Field& item) {
   check_mode(item["mode"]);
 }
 
-void check_host_path(const Field& source) {
-  if (!source["path"].check_present()) return;
-  source["path"].check_no_backsteps();
-  source["type"].check_word_if_present({"", "BlockDevice", "CharDevice", "Directory",
-                                        "DirectoryOrCreate", "File", "FileOrCreate", "Socket"});
-}
-
-void check_partition(const Field& partition) {
-  constexpr std::int64_t kMost = 255;
-  partition.check_range(0, kMost, "must be between 1 and 255, inclusive");
-}
-
 void check_keys(const Field& source, const char* name) {
   source[name].check_present();
   check_mode(source["defaultMode"]);
   source["items"].each(check_key_to_path);
-}
-
-void check_nfs(const Field& source) {
-  source["server"].check_present();
-  source["path"].check_present();
-  if (!source["path"].text().starts_with('/'))
-    source["path"].invalid_text("must be an absolute path");
-}
-
-void check_lun(const Field& lun) {
-  constexpr std::int64_t kMost = 255;
-  lun.check_range(0, kMost);
-}
-
-void check_iscsi(const Field& source) {
-  source["targetPortal"].check_present();
-  if (const Field name = source["iqn"]; name.check_present()) {
-    const std::string_view text = name.text();
-    if (!text.starts_with("iqn") && !text.starts_with("eui") && !text.starts_with("naa"))
-      name.invalid_text("must be valid format starting with iqn, eui, or naa");
-  }
-  check_lun(source["lun"]);
-  if ((source["chapAuthDiscovery"].is_true() || source["chapAuthSession"].is_true()) &&
-      !source["secretRef"].exists())
-    source["secretRef"].required();
-}
-
-void check_fibre_channel(const Field& source) {
-  const Field names = source["targetWWNs"];
-  if (names.empty() && source["wwids"].empty())
-    names.required("must specify either targetWWNs or wwids, but not both");
-  if (!names.empty() && !source["wwids"].empty())
-    names.invalid("targetWWNs and wwids can not be specified simultaneously");
-  if (names.empty()) return;
-  if (!source["lun"].exists()) {
-    source["lun"].required("lun is required if targetWWNs is specified");
-  } else {
-    check_lun(source["lun"]);
-  }
 }
 
 void check_downward_file(const Field& file) {
@@ -199,58 +148,39 @@ void check_empty_dir(const Field& source) {
 
 struct Source {
   const char* name;
+  /// Null: one that persistent volumes have, too.
   void (*check)(const Field& source);
 };
 
 /// The kinds of volumes, in the order in which they are looked at.
 constexpr std::array<Source, 30> kSources = {{
     {"emptyDir", check_empty_dir},
-    {"hostPath", check_host_path},
+    {"hostPath", nullptr},
     {"gitRepo",
      [](const Field& source) {
        source["repository"].check_present();
        source["directory"].check_descending_path();
      }},
-    {"gcePersistentDisk",
-     [](const Field& source) {
-       source["pdName"].check_present();
-       check_partition(source["partition"]);
-     }},
-    {"awsElasticBlockStore",
-     [](const Field& source) {
-       source["volumeID"].check_present();
-       check_partition(source["partition"]);
-     }},
+    {"gcePersistentDisk", nullptr},
+    {"awsElasticBlockStore", nullptr},
     {"secret", [](const Field& source) { check_keys(source, "secretName"); }},
-    {"nfs", check_nfs},
-    {"iscsi", check_iscsi},
-    {"glusterfs",
-     [](const Field& source) {
-       source["endpoints"].check_present();
-       source["path"].check_present();
-     }},
+    {"nfs", nullptr},
+    {"iscsi", nullptr},
+    {"glusterfs", nullptr},
     {"flocker", nullptr},
     {"persistentVolumeClaim", [](const Field& source) { source["claimName"].check_present(); }},
-    {"rbd",
-     [](const Field& source) {
-       source["monitors"].check_present();
-       source["image"].check_present();
-     }},
-    {"cinder", [](const Field& source) { source["volumeID"].check_present(); }},
-    {"cephfs", [](const Field& source) { source["monitors"].check_present(); }},
+    {"rbd", nullptr},
+    {"cinder", nullptr},
+    {"cephfs", nullptr},
     {"quobyte", nullptr},
     {"downwardAPI", check_downward},
-    {"fc", check_fibre_channel},
-    {"flexVolume", [](const Field& source) { source["driver"].check_present(); }},
+    {"fc", nullptr},
+    {"flexVolume", nullptr},
     {"configMap", [](const Field& source) { check_keys(source, "name"); }},
-    {"azureFile",
-     [](const Field& source) {
-       source["secretName"].check_present();
-       source["shareName"].check_present();
-     }},
-    {"vsphereVolume", [](const Field& source) { source["volumePath"].check_present(); }},
-    {"photonPersistentDisk", [](const Field& source) { source["pdID"].check_present(); }},
-    {"portworxVolume", [](const Field& source) { source["volumeID"].check_present(); }},
+    {"azureFile", nullptr},
+    {"vsphereVolume", nullptr},
+    {"photonPersistentDisk", nullptr},
+    {"portworxVolume", nullptr},
     {"azureDisk", nullptr},
     {"storageos", nullptr},
     {"projected", check_projected},
@@ -260,7 +190,7 @@ constexpr std::array<Source, 30> kSources = {{
     {"image", [](const Field& source) { check_pull_policy(source["pullPolicy"]); }},
 }};
 
-void check_source(const Field& volume, std::string_view pod) {
+void check_source(const Field& volume, const PodContext& pod) {
   bool found = false;
   for (const Source& kind : kSources) {
     const Field source = volume[kind.name];
@@ -270,11 +200,13 @@ void check_source(const Field& volume, std::string_view pod) {
       continue;
     }
     found = true;
-    if (kind.check != nullptr) kind.check(source);
+    kind.check != nullptr ? kind.check(source) : check_shared_source(kind.name, source);
   }
+  if (const Field image = volume["image"]; image.exists() && pod.is_pod)
+    image["reference"].check_present();
   const Field name = volume["name"];
-  if (volume["ephemeral"].exists() && !pod.empty() && !name.empty()) {
-    const std::string claim = fmt::format("{}-{}", pod, name.text());
+  if (volume["ephemeral"].exists() && !pod.name.empty() && !name.empty()) {
+    const std::string claim = fmt::format("{}-{}", pod.name, name.text());
     for (const auto& message : rules::check_dns1123_subdomain(claim))
       name.invalid_text(fmt::format("PVC name \"{}\": {}", claim, message));
   }
@@ -283,7 +215,7 @@ void check_source(const Field& volume, std::string_view pod) {
 
 }  // namespace
 
-Volumes validate_volumes(const Field& volumes, std::string_view pod) {
+Volumes validate_volumes(const Field& volumes, const PodContext& pod) {
   Volumes out;
   volumes.each([&](const Field& volume) {
     const std::size_t before = volume.causes().size();
@@ -295,10 +227,10 @@ Volumes validate_volumes(const Field& volumes, std::string_view pod) {
       out.emplace(name.text(),
                   volume["persistentVolumeClaim"].exists() || volume["ephemeral"].exists());
     const Field claim = volume["persistentVolumeClaim"]["claimName"];
-    const bool is_created = !pod.empty() && !claim.empty() && [&] {
+    const bool is_created = !pod.name.empty() && !claim.empty() && [&] {
       for (const api::Value one : (*volumes).elements()) {
         if (one["ephemeral"].exists() &&
-            claim.text() == fmt::format("{}-{}", pod, one["name"].as_string()))
+            claim.text() == fmt::format("{}-{}", pod.name, one["name"].as_string()))
           return true;
       }
       return false;

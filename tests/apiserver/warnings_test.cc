@@ -73,6 +73,20 @@ INSTANTIATE_TEST_SUITE_P(
         Doubtful{"", R"(,"nodeSelector":{"beta.kubernetes.io/os":"linux"})",
                  R"(spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use )"
                  R"("kubernetes.io/os" instead)"},
+        Doubtful{R"(,"ports":[{"name":"a","containerPort":80,"hostIP":"1.2.3.4"}])", "",
+                 "spec.containers[0].ports[0]: hostIP set without hostPort: {Name:a HostPort:0 "
+                 "ContainerPort:80 Protocol:TCP HostIP:1.2.3.4}"},
+        Doubtful{"",
+                 R"(,"volumes":[{"name":"v","configMap":{"name":"m","items":[{"key":"a",)"
+                 R"("path":"x"},{"key":"b","path":"x/y"}]}}])",
+                 R"(volume "v" (ConfigMap "m"): overlapping paths: "x/y" with "x")"},
+        Doubtful{"",
+                 R"(,"volumes":[{"name":"v","projected":{"sources":[{"secret":{"name":"s",)"
+                 R"("items":[{"key":"a","path":"x/y"}]}},{"downwardAPI":{"items":[{"path":"x",)"
+                 R"("fieldRef":{"fieldPath":"metadata.name"}}]}}]}}])",
+                 R"(volume "v" (Projected DownwardAPI): overlapping paths: "x/y" with "x")"},
+        Doubtful{"", R"(,"volumes":[{"name":"v","storageos":{"volumeName":"a"}}])",
+                 "spec.volumes[0].storageOS: deprecated in v1.22, non-functional in v1.25+"},
         Doubtful{"", R"(,"imagePullSecrets":[{"name":"a"},{"name":"a"}])",
                  R"(spec.imagePullSecrets[1].name: duplicate name "a")"},
         Doubtful{"", R"(,"terminationGracePeriodSeconds":-1)", ""},  // it is 1 by then

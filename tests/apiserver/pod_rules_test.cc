@@ -1,0 +1,392 @@
+// What pods have to be, and what the server makes of them: rules that the recorded answers of a real kube-apiserver do not
+// show. The texts and paths are those of k8s.io/kubernetes' validation and of its strategy for pods.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "lookout/api/json_patch.h"
+#include "tests/apiserver/client_fixture.h"
+#include "tests/apiserver/http_client.h"
+#include "tests/support/held.h"
+
+namespace lookout::apiserver {
+namespace {
+
+using api::Object;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kPods = "/api/v1/namespaces/default/pods";
+constexpr const char* kPod =
+    R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}})";
+
+/// "field: message" of each cause.
+std::vector<std::string> causes_of(const HttpAnswer& answer) {
+  std::vector<std::string> out;
+  const Object told = Object::parse(answer.body);
+  for (const api::Value cause : told["details"]["causes"].elements()) {
+    out.push_back(std::string(cause["field"].as_string()) + ": " +
+                  std::string(cause["message"].as_string()));
+  }
+  return out;
+}
+
+Object changed(const char* object, const std::string& changes) {
+  rapidjson::Document document = Object::parse(object).to_document();
+  const rapidjson::Document patch = Object::parse(R"({"patch":[)" + changes + "]}").to_document();
+  api::apply_json_patch(document, patch["patch"], document.GetAllocator());
+  return Object::from(document);
+}
+
+std::string add(const std::string& path, const std::string& value) {
+  return R"({"op":"add","path":"/spec)" + path + R"(","value":)" + value + "}";
+}
+
+class PodRules : public ClientTest {
+ protected:
+  HttpAnswer send(const std::string& method, const std::string& path, const std::string& body,
+                  const std::string& type = "application/json") {
+    return http(server_.port(), method, path, body, {{"Content-Type", type}});
+  }
+  Object create(const std::string& body) {
+    const HttpAnswer answer = send("POST", kPods, body);
+    EXPECT_EQ(answer.code, 201) << answer.body;
+    return Object::parse(answer.body);
+  }
+};
+
+struct Refused {
+  std::string changes;  // of a pod with one container
+  std::vector<std::string> causes;
+};
+void PrintTo(const Refused& one, std::ostream* out) { *out << one.changes; }
+
+class RefusedPods : public PodRules, public testing::WithParamInterface<Refused> {};
+
+TEST_P(RefusedPods, SayWhy) {
+  const HttpAnswer answer =
+      send("POST", std::string(kPods) + "?dryRun=All", changed(kPod, GetParam().changes).to_json());
+  EXPECT_EQ(answer.code, GetParam().causes.empty() ? 201 : 422) << answer.body;
+  EXPECT_EQ(causes_of(answer), GetParam().causes);
+}
+
+std::string windows_user(const std::string& name) {
+  return add("/securityContext", R"({"windowsOptions":{"runAsUserName":")" + name + R"("}})");
+}
+constexpr const char* kUser = "spec.securityContext.windowsOptions.runAsUserName: Invalid value: ";
+
+INSTANTIATE_TEST_SUITE_P(
+    Windows, RefusedPods,
+    testing::Values(
+        Refused{windows_user(R"(DOMAIN\\user)"), {}},
+        Refused{windows_user(R"(example.com\\user name)"), {}},
+        Refused{windows_user(""),
+                {kUser + std::string(R"("": runAsUserName cannot be an empty string)")}},
+        Refused{
+            windows_user(R"(a\tb)"),
+            {kUser + std::string(R"("a\tb": runAsUserName cannot contain control characters)")}},
+        Refused{
+            windows_user(R"(a\\b\\c)"),
+            {kUser +
+             std::string(R"("a\\b\\c": runAsUserName cannot contain more than one backslash)")}},
+        Refused{
+            windows_user(R"(.a*\\b)"),
+            {kUser + std::string(R"(".a*\\b": runAsUserName's Domain doesn't match the NetBios )"
+                                 "nor the DNS format")}},
+        Refused{windows_user(R"(A\\)"),
+                {kUser + std::string(R"("A\\": runAsUserName's User cannot be empty)")}},
+        Refused{
+            windows_user(". ."),
+            {kUser + std::string(R"(". .": runAsUserName's User cannot contain only periods or )"
+                                 "spaces")}},
+        Refused{windows_user("a@b"),
+                {kUser + std::string(R"("a@b": runAsUserName's User cannot contain the following )"
+                                     R"(characters: "/\:;|=,+*?<>@[])")}},
+        Refused{add("/containers/0/securityContext",
+                    R"({"windowsOptions":{"gmsaCredentialSpec":"","gmsaCredentialSpecName":"a"}})"),
+                {"spec.containers[0].securityContext.windowsOptions.gmsaCredentialSpec: Invalid "
+                 R"(value: "": gmsaCredentialSpec cannot be an empty string)"}},
+        Refused{add("/securityContext", R"({"windowsOptions":{"hostProcess":true}})"),
+                {"spec.hostNetwork: Invalid value: false: hostNetwork must be true if pod contains "
+                 "any hostProcess containers"}},
+        Refused{add("/hostNetwork", "true") + "," +
+                    add("/containers/-", R"({"name":"d","image":"i","securityContext":)"
+                                         R"({"windowsOptions":{"hostProcess":true}}})"),
+                {R"(spec: Invalid value: "": If pod contains any hostProcess containers then all )"
+                 "containers must be HostProcess containers"}},
+        Refused{
+            add("/hostNetwork", "true") + "," +
+                add("/securityContext", R"({"windowsOptions":{"hostProcess":true}})") + "," +
+                add("/containers/0/securityContext", R"({"windowsOptions":{"hostProcess":false}})"),
+            {"spec.containers[0].securityContext.windowsOptions.hostProcess: Invalid value: "
+             "false: pod hostProcess value must be identical if both are specified, was true"}},
+        Refused{add("/os", "{}"), {"spec.os.name: Required value: cannot be empty"}},
+        Refused{add("/os", R"({"name":"plan9"})"),
+                {R"(spec.os: Unsupported value: "plan9": supported values: "linux", "windows")"}},
+        Refused{
+            add("/os", R"({"name":"linux"})") + "," +
+                add("/securityContext", R"({"windowsOptions":{}})"),
+            {"spec.securityContext.windowsOptions: Forbidden: windows options cannot be set for "
+             "a linux pod"}},
+        Refused{add("/os", R"({"name":"windows"})") + "," +
+                    add("/securityContext", R"({"runAsUser":1,"fsGroup":2})") + "," +
+                    add("/hostPID", "true") + "," +
+                    add("/containers/0/securityContext", R"({"privileged":false})"),
+                {"spec.hostPID: Forbidden: cannot be set for a windows pod",
+                 "spec.securityContext.fsGroup: Forbidden: cannot be set for a windows pod",
+                 "spec.securityContext.runAsUser: Forbidden: cannot be set for a windows pod",
+                 "spec.containers[0].securityContext.privileged: Forbidden: cannot be set for a "
+                 "windows pod"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Security, RefusedPods,
+    testing::Values(
+        Refused{add("/containers/0/securityContext",
+                    R"({"allowPrivilegeEscalation":false,"privileged":true,"runAsUser":7,)"
+                    R"("capabilities":{"add":["CAP_SYS_ADMIN"]}})"),
+                {R"(spec.containers[0].securityContext: Invalid value: {"Capabilities":{"Add":)"
+                 R"(["CAP_SYS_ADMIN"],"Drop":null},"Privileged":true,"SELinuxOptions":null,)"
+                 R"("WindowsOptions":null,"RunAsUser":7,"RunAsGroup":null,"RunAsNonRoot":null,)"
+                 R"("ReadOnlyRootFilesystem":null,"AllowPrivilegeEscalation":false,"ProcMount":)"
+                 R"(null,"SeccompProfile":null,"AppArmorProfile":null}: cannot set )"
+                 "`allowPrivilegeEscalation` to false and `privileged` to true",
+                 R"(spec.containers[0].securityContext: Invalid value: {"Capabilities":{"Add":)"
+                 R"(["CAP_SYS_ADMIN"],"Drop":null},"Privileged":true,"SELinuxOptions":null,)"
+                 R"("WindowsOptions":null,"RunAsUser":7,"RunAsGroup":null,"RunAsNonRoot":null,)"
+                 R"("ReadOnlyRootFilesystem":null,"AllowPrivilegeEscalation":false,"ProcMount":)"
+                 R"(null,"SeccompProfile":null,"AppArmorProfile":null}: cannot set )"
+                 "`allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"}},
+        Refused{add("/hostNetwork", "true") + "," + add("/hostIPC", "true") + "," +
+                    add("/securityContext",
+                        R"({"sysctls":[{"name":"net.a","value":"1"},{"name":"net/b","value":"1"},)"
+                        R"({"name":"kernel.shmmax","value":"1"},{"name":"vm.a","value":"1"}]})"),
+                {R"(spec.securityContext.sysctls[0].name: Invalid value: "net.a": may not be )"
+                 "specified when 'hostNetwork' is true",
+                 R"(spec.securityContext.sysctls[1].name: Invalid value: "net/b": may not be )"
+                 "specified when 'hostNetwork' is true",
+                 R"(spec.securityContext.sysctls[2].name: Invalid value: "kernel.shmmax": may not )"
+                 "be specified when 'hostIPC' is true"}},
+        Refused{R"({"op":"add","path":"/metadata/annotations","value":)"
+                R"({"seccomp.security.alpha.kubernetes.io/pod":"unconfined",)"
+                R"("container.apparmor.security.beta.kubernetes.io/c":"localhost/a"}},)" +
+                    add("/securityContext", R"({"seccompProfile":{"type":"RuntimeDefault"}})") +
+                    "," +
+                    add("/containers/0/securityContext",
+                        R"({"appArmorProfile":{"type":"Localhost","localhostProfile":"b"}})"),
+                {"spec.securityContext.seccompProfile.type: Forbidden: seccomp type in annotation "
+                 "and field must match",
+                 "spec.containers[0].securityContext.appArmorProfile.localhostProfile: Forbidden: "
+                 "apparmor profile in annotation and field must match"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Resources, RefusedPods,
+    testing::Values(
+        Refused{add("/resourceClaims", R"([{"name":"a"}])"),
+                {R"(spec.resourceClaims[0]: Invalid value: {"Name":"a","ResourceClaimName":null,)"
+                 R"("ResourceClaimTemplateName":null}: must specify one of: `resourceClaimName`, )"
+                 "`resourceClaimTemplateName`"}},
+        Refused{
+            add("/containers/0/resources", R"({"claims":[{"name":"a"}]})"),
+            {R"(spec.containers[0].resources.claims[0]: Not found: "a": must be one of the names )"
+             "in pod.spec.resourceClaims which is empty"}},
+        Refused{
+            add("/resourceClaims", R"([{"name":"b","resourceClaimName":"x"}])") + "," +
+                add("/containers/0/resources",
+                    R"({"claims":[{"name":"a"},{"name":"b","request":"r"},{"name":"b"},)"
+                    R"({"name":"b","request":"s"},{}]})"),
+            {R"(spec.containers[0].resources.claims[0]: Not found: "a": must be one of the names )"
+             "in pod.spec.resourceClaims: b",
+             R"(spec.containers[0].resources.claims[2]: Duplicate value: "b")",
+             R"(spec.containers[0].resources.claims[3]: Duplicate value: "b")",
+             "spec.containers[0].resources.claims[4]: Required value"}},
+        Refused{add("/containers/0/resources", R"({"limits":{"hugepages-2Mi":"3Mi"}})"),
+                {R"(spec.containers[0].resources.limits[hugepages-2Mi]: Invalid value: "3Mi": 3Mi )"
+                 "is not positive integer multiple of hugepages-2Mi",
+                 R"(spec.containers[0].resources.requests[hugepages-2Mi]: Invalid value: "3Mi": )"
+                 "3Mi is not positive integer multiple of hugepages-2Mi",
+                 "spec.containers[0].resources: Forbidden: HugePages require cpu or memory"}},
+        Refused{add("/overhead", R"({"a":"1"})"),
+                {R"(spec.overhead.limits[a]: Invalid value: "a": must be a standard resource type )"
+                 "or fully qualified",
+                 R"(spec.overhead.limits[a]: Invalid value: "a": must be a standard resource for )"
+                 "containers"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Volumes, RefusedPods,
+    testing::Values(
+        Refused{add("/volumes", R"([{"name":"v","image":{}}])"),
+                {"spec.volumes[0].image.reference: Required value"}},
+        Refused{
+            add("/volumes", R"([{"name":"v","flocker":{"datasetName":"a/b"}}])"),
+            {R"(spec.volumes[0].flocker.datasetName: Invalid value: "a/b": must not contain '/')"}},
+        Refused{add("/volumes", R"([{"name":"v","quobyte":{"registry":"a:1,b","volume":"v"}}])"),
+                {R"(spec.volumes[0].quobyte.registry: Invalid value: "a:1,b": must be a host:port )"
+                 "pair or multiple pairs separated by commas"}},
+        Refused{add("/volumes", R"([{"name":"v","flexVolume":{"driver":"a/b",)"
+                                R"("options":{"Kubernetes.io/x":"1"}}}])"),
+                {"spec.volumes[0].flexVolume.options[Kubernetes.io/x]: Invalid value: "
+                 R"("Kubernetes.io/x": kubernetes.io and k8s.io namespaces are reserved)"}},
+        Refused{
+            add("/volumes",
+                R"([{"name":"v","azureDisk":{"diskName":"a","diskURI":"b","kind":"Managed"}}])"),
+            {R"(spec.volumes[0].azureDisk.diskURI: Unsupported value: "b": supported values: )"
+             R"("/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/)"
+             R"(microsoft.compute/disks/{disk-id}")"}},
+        Refused{
+            add("/volumes", R"([{"name":"v","iscsi":{"targetPortal":"a","iqn":"iqn.2001-4.x",)"
+                            R"("lun":0,"initiatorName":"x"}}])"),
+            {R"(spec.volumes[0].iscsi.iqn: Invalid value: "iqn.2001-4.x": must be valid format)",
+             R"(spec.volumes[0].iscsi.initiatorname: Invalid value: "x": must be valid format )"
+             "starting with iqn, eui, or naa"}},
+        Refused{add("/volumes", R"([{"name":"v","scaleIO":{}}])"),
+                {"spec.volumes[0].scaleIO.gateway: Required value",
+                 "spec.volumes[0].scaleIO.system: Required value",
+                 "spec.volumes[0].scaleIO.volumeName: Required value"}}));
+
+TEST_F(PodRules, SearchListsHaveALimit) {
+  std::string domains;
+  for (int i = 0; i < 11; ++i) {
+    if (i > 0) domains += ",";
+    domains += '"' + std::string(60, 'a') + "." + std::string(60, 'b') + "." +
+               std::string(60, 'c') + "." + std::to_string(i) + '"';
+  }
+  const auto causes = causes_of(
+      send("POST", std::string(kPods) + "?dryRun=All",
+           changed(kPod, add("/dnsConfig", R"({"searches":[)" + domains + "]}")).to_json()));
+  EXPECT_THAT(causes,
+              ElementsAre(HasSubstr("must not have more than 2048 characters (including spaces) in "
+                                    "the search list")));
+}
+
+TEST_F(PodRules, PersistentVolumesHaveSourcesOfTheirOwn) {
+  const auto volume = [&](const std::string& source) {
+    return causes_of(send("POST", "/api/v1/persistentvolumes?dryRun=All",
+                          R"({"metadata":{"name":"v"},"spec":{"accessModes":["ReadWriteOnce"],)"
+                          R"("capacity":{"storage":"1Gi"},)" +
+                              source + "}}"));
+  };
+  EXPECT_THAT(
+      volume(R"("gcePersistentDisk":{"partition":300})"),
+      ElementsAre("spec.persistentDisk.pdName: Required value",
+                  "spec.persistentDisk.partition: Invalid value: 300: must be between 1 and "
+                  "255, inclusive"));
+  EXPECT_THAT(volume(R"("cinder":{"volumeID":"a","secretRef":{"name":"b"}})"),
+              ElementsAre("spec.cinder.secretRef.namespace: Required value"));
+  EXPECT_THAT(volume(R"("glusterfs":{"endpoints":"a","path":"b","endpointsNamespace":""})"),
+              ElementsAre(R"(spec.glusterfs.endpointsNamespace: Invalid value: "": if the )"
+                          "endpointnamespace is set, it must be a valid namespace name"));
+  EXPECT_THAT(volume(R"("nfs":{"server":"a","path":"/b"},"hostPath":{"path":"/c"})"),
+              ElementsAre("spec.nfs: Forbidden: may not specify more than 1 volume type"));
+}
+
+TEST_F(PodRules, APodThatWaitsSaysSo) {
+  const Object pod =
+      create(changed(kPod, add("/schedulingGates", R"([{"name":"example.com/a"}])")).to_json());
+  const api::Value condition = pod["status"]["conditions"][0];
+  EXPECT_EQ(condition["type"].as_string(), "PodScheduled");
+  EXPECT_EQ(condition["status"].as_string(), "False");
+  EXPECT_EQ(condition["reason"].as_string(), "SchedulingGated");
+  EXPECT_EQ(condition["message"].as_string(),
+            "Scheduling is blocked due to non-empty scheduling gates");
+  EXPECT_FALSE(condition["lastTransitionTime"].as_string().empty());
+}
+
+TEST_F(PodRules, APodThatWaitsMayGetFewerNodes) {
+  const std::string affinity =
+      R"({"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":)"
+      R"([{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}})";
+  create(changed(kPod, add("/schedulingGates", R"([{"name":"example.com/a"}])") + "," +
+                           add("/affinity", affinity))
+             .to_json());
+  const std::string terms =
+      "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+  const auto patch = [&](const std::string& change) {
+    return send("PATCH", std::string(kPods) + "/p", "[" + change + "]",
+                "application/json-patch+json");
+  };
+  EXPECT_EQ(patch(add(terms + "/0/matchExpressions/-", R"({"key":"b","operator":"Exists"})")).code,
+            200);
+  EXPECT_EQ(patch(add("/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution",
+                      R"([{"weight":1,"preference":{}}])"))
+                .code,
+            200);
+  const auto more = causes_of(
+      patch(add(terms + "/-", R"({"matchExpressions":[{"key":"c","operator":"Exists"}]})")));
+  const std::string field =
+      "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+  const std::string first = R"({"MatchExpressions":[{"Key":"a","Operator":"Exists","Values":null},)"
+                            R"({"Key":"b","Operator":"Exists","Values":null}],"MatchFields":null})";
+  EXPECT_THAT(more,
+              ElementsAre(field + ": Invalid value: [" + first +
+                          R"(,{"MatchExpressions":[{"Key":"c","Operator":"Exists","Values":null}],)"
+                          R"("MatchFields":null}]: no additions/deletions to non-empty )"
+                          "NodeSelectorTerms list are allowed"));
+  const auto other = causes_of(patch(R"({"op":"replace","path":"/spec)" + terms +
+                                     R"(/0/matchExpressions/0/key","value":"z"})"));
+  ASSERT_EQ(other.size(), 1u);
+  EXPECT_THAT(other[0], HasSubstr(field + "[0]: Invalid value: {"));
+  EXPECT_THAT(other[0], HasSubstr("only additions are allowed (no mutations or deletions)"));
+}
+
+TEST_F(PodRules, LabelKeysBecomePartsOfSelectors) {
+  const std::string term = R"({"topologyKey":"zone","labelSelector":{"matchLabels":{"x":"y"}},)"
+                           R"("matchLabelKeys":["app","none"],"mismatchLabelKeys":["tenant"]})";
+  const Object pod = create(
+      changed(kPod,
+              R"({"op":"add","path":"/metadata/labels","value":{"app":"a","tenant":"t"}},)" +
+                  add("/affinity",
+                      R"({"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[)" +
+                          term + "]}}") +
+                  "," +
+                  add("/topologySpreadConstraints",
+                      R"([{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule",)"
+                      R"("labelSelector":{},"matchLabelKeys":["app"]}])"))
+          .to_json());
+  const api::Value required =
+      pod["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
+  EXPECT_EQ(required["labelSelector"]["matchExpressions"].to_json(),
+            R"([{"key":"app","operator":"In","values":["a"]},)"
+            R"({"key":"tenant","operator":"NotIn","values":["t"]}])");
+  EXPECT_EQ(pod["spec"]["topologySpreadConstraints"][0]["labelSelector"].to_json(),
+            R"({"matchExpressions":[{"key":"app","operator":"In","values":["a"]}]})");
+  // Nobody can say the same twice.
+  const auto causes = causes_of(
+      send("POST", std::string(kPods) + "?dryRun=All",
+           changed(kPod, R"({"op":"add","path":"/metadata/labels","value":{"app":"a"}},)" +
+                             add("/topologySpreadConstraints",
+                                 R"([{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":)"
+                                 R"("DoNotSchedule","labelSelector":{"matchLabels":{"app":"a"}},)"
+                                 R"("matchLabelKeys":["app"]}])"))
+               .to_json()));
+  EXPECT_THAT(causes, ElementsAre(R"(spec.topologySpreadConstraints[0][0]: Invalid value: "app": )"
+                                  "exists in both matchLabelKeys and labelSelector"));
+}
+
+TEST_F(PodRules, AnnotatedProfilesBecomeFields) {
+  const HttpAnswer answer =
+      send("POST", kPods,
+           changed(kPod,
+                   R"({"op":"add","path":"/metadata/annotations","value":)"
+                   R"({"container.apparmor.security.beta.kubernetes.io/c":"localhost/a",)"
+                   R"("container.apparmor.security.beta.kubernetes.io/d":"runtime/default"}},)" +
+                       add("/securityContext", R"({"appArmorProfile":{"type":"RuntimeDefault"}})") +
+                       "," + add("/containers/-", R"({"name":"d","image":"i"})"))
+               .to_json());
+  EXPECT_EQ(answer.code, 201) << answer.body;
+  const Object pod = Object::parse(answer.body);
+  EXPECT_EQ(pod["spec"]["containers"][0]["securityContext"].to_json(),
+            R"({"appArmorProfile":{"type":"Localhost","localhostProfile":"a"}})");
+  // It is the pod's already.
+  EXPECT_FALSE(pod["spec"]["containers"][1]["securityContext"].exists());
+  const auto warning = answer.headers.find("warning");
+  ASSERT_NE(warning, answer.headers.end());
+  EXPECT_THAT(warning->second,
+              HasSubstr("metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: "
+                        "deprecated since v1.30; use the \\\"appArmorProfile\\\" field instead"));
+}
+
+}  // namespace
+}  // namespace lookout::apiserver
