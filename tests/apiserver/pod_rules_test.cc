@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(PodRules, SearchListsHaveALimit) {
   std::string domains;
-  for (int i = 0; i < 11; ++i) {
+  for (int i = 0; i < 13; ++i) {
     if (i > 0) domains += ",";
     domains += '"' + std::string(60, 'a') + "." + std::string(60, 'b') + "." +
                std::string(60, 'c') + "." + std::to_string(i) + '"';

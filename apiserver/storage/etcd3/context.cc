@@ -43,6 +43,12 @@ Context::Decoded Context::decode(std::string_view whole_key, std::string value,
   throw StorageError(Code::kCorruptObject, std::string(whole_key), revision, why);
 }
 
+api::Object Context::decode_event(std::string_view whole_key, std::string value,
+                                  Revision revision) const {
+  if (api::Object own = recent->find(value, revision)) return own;
+  return decode(whole_key, std::move(value), revision).object;
+}
+
 std::string Context::encode(std::string_view whole_key, const api::Object& object) const {
   return transformer->to_storage(codec->encode(object), whole_key);
 }

@@ -10,6 +10,7 @@
 #include "apiserver/storage/etcd3/client.h"
 #include "apiserver/storage/etcd3/codec.h"
 #include "apiserver/storage/etcd3/metrics.h"
+#include "apiserver/storage/etcd3/recent_writes.h"
 #include "lookout/api/object.h"
 #include "lookout/apiserver/storage/transformer.h"
 
@@ -25,6 +26,9 @@ struct Context {
   /// Null where nobody counts.
   std::shared_ptr<ResourceMetrics> metrics = nullptr;
 
+  /// What the store writes, for its watchers.
+  std::shared_ptr<RecentWrites> recent = std::make_shared<RecentWrites>();
+
   std::string whole_key(std::string_view key) const { return prefix + "/" + std::string(key); }
   /// A whole key without the prefix.
   std::string relative(std::string_view whole) const {
@@ -38,6 +42,8 @@ struct Context {
   /// Decodes a value; its resourceVersion is `revision`. Throws StorageError (kCorruptObject),
   /// which names the key.
   Decoded decode(std::string_view whole_key, std::string value, Revision revision) const;
+  /// The object of an event. What the store has just encoded is not decoded.
+  api::Object decode_event(std::string_view whole_key, std::string value, Revision revision) const;
   std::string encode(std::string_view whole_key, const api::Object& object) const;
 };
 

@@ -327,10 +327,11 @@ Awaitable<Revision> Store::wait_for(Revision revision) {
 Awaitable<api::Object> Store::create(std::string key, api::Object object) {
   const std::string whole = checked_key(key);
   const std::int64_t id = co_await lease();
-  const TxnResponse answer =
-      co_await txn("create", optimistic_put(whole, context_->encode(whole, object), 0, id), whole);
+  const std::string value = context_->encode(whole, object);
+  const std::uint64_t write = context_->recent->begin(value, object);
+  const TxnResponse answer = co_await txn("create", optimistic_put(whole, value, 0, id), whole);
   if (!answer.succeeded) throw StorageError(Code::kKeyExists, whole);
-  co_return at_revision(object, answer.revision);
+  co_return context_->recent->written(write, answer.revision, object);
 }
 
 Awaitable<api::Object> Store::get(std::string key, Revision not_older_than) {
@@ -464,9 +465,11 @@ Awaitable<api::Object> Store::update_from(api::Object cached, std::string key,
       if (!state.stale) co_return state.object;
     }
     const std::int64_t id = co_await lease();
-    TxnResponse answer = co_await txn(
-        "update", optimistic_put(whole, context_->encode(whole, after), state.revision, id), whole);
-    if (answer.succeeded) co_return at_revision(after, answer.revision);
+    const std::string value = context_->encode(whole, after);
+    const std::uint64_t write = context_->recent->begin(value, after);
+    TxnResponse answer =
+        co_await txn("update", optimistic_put(whole, value, state.revision, id), whole);
+    if (answer.succeeded) co_return context_->recent->written(write, answer.revision, after);
     basis.replace(std::move(answer.kvs));
   }
 }

@@ -553,8 +553,7 @@ class EtcdWatch::Channel : public std::enable_shared_from_this<Channel> {
     const bool everything = spec_.predicate.accepts_everything();
     api::Object present;
     api::Object previous;
-    if (!raw.deleted)
-      present = context_->decode(raw.key, std::move(raw.value), raw.revision).object;
+    if (!raw.deleted) present = context_->decode_event(raw.key, std::move(raw.value), raw.revision);
     // Only where it is needed to find out what the event is, or to tell it.
     if (raw.deleted || (!raw.created && !everything)) previous = decode_previous(raw);
     const bool is_in = !raw.deleted && (everything || spec_.predicate.matches(present));

@@ -51,6 +51,24 @@ std::string failure_of(const std::function<void()>& operation) {
   return {};
 }
 
+// What a store writes is not decoded for its own watches.
+TEST_P(EtcdStoreTest, WatchesHaveTheObjectsThatWereWritten) {
+  constexpr int kWrites = 50;
+  WatchOptions options;
+  options.start = WatchOptions::Start::kNow;
+  auto watch = pods()->watch("", options);
+  for (int i = 0; i < kWrites; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    const api::Object written = pods()->create("n/" + name, pod(name));
+    const std::vector<Event> told = watch->take_events(1);
+    EXPECT_EQ(told[0].object, written);
+    EXPECT_EQ(told[0].object.name().data(), written.name().data());
+  }
+  const auto other = store();
+  const api::Object foreign = (*other)->create("n/other", pod("other"));
+  EXPECT_EQ(watch->take_events(1)[0].object, foreign);
+}
+
 TEST_P(EtcdStoreTest, KeepsObjectsAsAnApiServerDoes) {
   const api::Object created = pods()->create("n/web", pod("web"));
   const KeyValue stored = raw("n/web");
