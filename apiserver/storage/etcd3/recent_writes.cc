@@ -38,25 +38,25 @@ api::Object RecentWrites::find(std::string_view value, Revision revision) {
   return write == 0 ? api::Object() : settle(write, revision, object);
 }
 
-/// The first of two makes the object, the second takes it.
+/// The first of two leaves the object, the second takes it.
 api::Object RecentWrites::settle(std::uint64_t write, Revision revision,
                                  const api::Object& object) {
   Slot done;
+  const auto take = [&] {
+    Slot& slot = place_of(write);
+    if (slot.write != write || slot.revision != revision) return false;
+    std::swap(slot, done);
+    return true;
+  };
   {
     const std::lock_guard lock(mutex_);
-    Slot& slot = place_of(write);
-    if (slot.write == write && slot.revision == revision) {
-      std::swap(slot, done);
-      return std::move(done.object);
-    }
+    if (take()) return std::move(done.object);
   }
   api::Object out = at_revision(object, revision);
   const std::lock_guard lock(mutex_);
-  Slot& slot = place_of(write);
-  if (slot.write != write) return out;
-  if (slot.revision == revision) {
-    std::swap(slot, done);
-  } else {
+  // Meanwhile the other one may have come.
+  if (take()) return std::move(done.object);
+  if (Slot& slot = place_of(write); slot.write == write) {
     slot.revision = revision;
     slot.object = out;
   }
