@@ -54,13 +54,13 @@ void check_secret(const Field& reference, bool has_namespace) {
 
 /// The name of one end of iSCSI.
 bool is_iscsi_name(std::string_view name) {
-  static const re2::RE2 iqn(R"(iqn\.\d{4}-\d{2}\.([[:alnum:]-.]+)(:[^,;*&$|\s]+)$)");
-  static const re2::RE2 eui(R"(^eui.[[:alnum:]]{16}$)");
-  static const re2::RE2 naa(R"(^naa.[[:alnum:]]{32}$)");
+  static const re2::RE2 kIqn(R"(iqn\.\d{4}-\d{2}\.([[:alnum:]-.]+)(:[^,;*&$|\s]+)$)");
+  static const re2::RE2 kEui(R"(^eui.[[:alnum:]]{16}$)");
+  static const re2::RE2 kNaa(R"(^naa.[[:alnum:]]{32}$)");
   const re2::StringPiece text(name.data(), name.size());
-  return re2::RE2::PartialMatch(text, name.starts_with("iqn")   ? iqn
-                                      : name.starts_with("eui") ? eui
-                                                                : naa);
+  return re2::RE2::PartialMatch(text, name.starts_with("iqn")   ? kIqn
+                                      : name.starts_with("eui") ? kEui
+                                                                : kNaa);
 }
 
 /// The message of a persistent volume does not say how names begin.
