@@ -1,6 +1,7 @@
 // Asio's functions, compiled once and not in each source that includes them
 // (BOOST_ASIO_SEPARATE_COMPILATION, which cmake/LookoutTargets.cmake defines for this project
 // alone). Another part of a program may have them, too: they are weak, as inline functions are.
+#undef BOOST_ASIO_DECL  // Clang gets base/detail/asio.h before all of Asio.
 #if defined(__clang__)
 #define BOOST_ASIO_DECL __attribute__((weak))
 #else
