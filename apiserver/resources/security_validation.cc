@@ -255,13 +255,15 @@ std::string with_dots(std::string_view name) {
 
 /// What belongs to a namespace of the kernel cannot be set where that is the node's.
 void check_host_sysctl(const Field& name, const Field& spec) {
-  constexpr std::array<std::string_view, 9> kIpc = {
-      "kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced",
-      "kernel.shm", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni"};
+  constexpr std::array<std::string_view, 10> kIpc = {"kernel.sem",    "kernel.shm",
+                                                     "kernel.shmall", "kernel.shmmax",
+                                                     "kernel.shmmni", "kernel.shm_rmid_forced",
+                                                     "kernel.msg",    "kernel.msgmax",
+                                                     "kernel.msgmnb", "kernel.msgmni"};
   const std::string text = with_dots(name.text());
   if (text.starts_with("net.") && spec["hostNetwork"].is_true()) {
     name.invalid_text("may not be specified when 'hostNetwork' is true");
-  } else if ((text.starts_with("fs.mqueue.") || text == "kernel.msg" || is_one_of(text, kIpc)) &&
+  } else if ((text.starts_with("fs.mqueue.") || is_one_of(text, kIpc)) &&
              spec["hostIPC"].is_true()) {
     name.invalid_text("may not be specified when 'hostIPC' is true");
   }
