@@ -76,9 +76,11 @@ left_out() {
 # run_tests PRESET [CTEST-OPTION...]: runs the tests, more at once than there are processors, because most of them wait more
 # than they compute.
 run_tests() {
-  local preset=$1 log=build/$1/tests.log outcome=0 skipped
+  local preset=$1 log=build/$1/tests.log outcome=0 at_once=2 skipped
   shift
-  ctest --preset "$preset" -j $((3 * $(nproc))) "$@" 2>&1 | tee "$log" || outcome=1
+  # Those of plain wait for servers.
+  [[ $preset != dev ]] || at_once=3
+  ctest --preset "$preset" -j $((at_once * $(nproc))) "$@" 2>&1 | tee "$log" || outcome=1
   local found='ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|: runtime error: '
   local why=': Failure$|^\[  FAILED  \] [^0-9]|^The following tests FAILED'
   if grep -Eq "$found" "$log"; then
@@ -139,12 +141,15 @@ begin_ahead() {
   trap 'kill -- -"$ahead" 2>/dev/null || true' EXIT
 }
 
+# not_begun STAGE: whether nothing is done ahead, for want of time, and the stage is left out.
+not_begun() {
+  [[ -n $all_stages && -z $ahead ]] || return 1
+  left_out "$1"
+}
+
 # await_ahead STAGE: until it is done, or cannot be ahead. False if time is out first, or there is none for it.
 await_ahead() {
-  if [[ -n $all_stages && -z $ahead ]]; then
-    left_out "$1"
-    return 1
-  fi
+  not_begun "$1" && return 1
   while [[ -n $ahead && ! -e build/ahead/$1.outcome ]] && kill -0 "$ahead" 2>/dev/null; do
     if out_of_time; then
       left_out "$1"
@@ -286,7 +291,10 @@ stage_tsan() {
   TSAN_OPTIONS="halt_on_error=1 external_symbolizer_path=$symbolizer" run_tests tsan
 }
 
-stage_fuzz() { scripts/fuzz.sh "${LOOKOUT_FUZZ_SECONDS:-15}"; }
+stage_fuzz() {
+  # The fuzzers are part of the build for asan.
+  not_begun fuzz || scripts/fuzz.sh "${LOOKOUT_FUZZ_SECONDS:-15}"
+}
 
 stage_tidy() {
   await_ahead tidy || return 0
