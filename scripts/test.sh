@@ -16,8 +16,8 @@
 #   tidy     clang-tidy on every source file, until 40 minutes after the start; it also finds missing includes
 #
 # The default is all stages, in this order. They end within an hour, so on a slow machine some of it is left out, with a
-# message: install, if it cannot start within 30 minutes; tidy, within 40; bench and fuzz, within 50; tests of asan and tsan
-# that cannot start within 53. The builds for asan, tsan and tidy start in the background with the lowest priority once plain
+# message: install, if it cannot start within 30 minutes; bench and fuzz, within 50; tests of asan and tsan that cannot start
+# within 53. The builds for asan, tsan and tidy start in the background with the lowest priority once plain
 # has built, because tests wait more than they compute, but not if that took 30 minutes: they would not be done in time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -303,7 +303,7 @@ stage_tidy() {
 
 chosen=" $* "
 mkdir -p build
-declare -A latest=([install]=30 [bench]=50 [asan]=53 [tsan]=53 [fuzz]=50 [tidy]=40) # minutes
+declare -A latest=([install]=30 [bench]=50 [asan]=53 [tsan]=53 [fuzz]=50) # minutes
 for stage in "$@"; do
   declare -F "stage_$stage" >/dev/null || {
     echo "$0: no stage \"$stage\"; there are: ${stages[*]}" >&2

@@ -37,13 +37,13 @@ inline constexpr std::string_view kSeccompAnnotation = "seccomp.security.alpha.k
 std::pair<std::string_view, std::string_view> profile_of_annotation(std::string_view annotation);
 void check_pod_security(const Field& spec);
 void check_container_security(const Field& context, bool is_host_user);
-/// Windows containers that are processes of their node.
+/// Windows HostProcess containers.
 void check_host_process(const Field& spec);
 /// A pod with users of its own has nothing else of its node's.
 void check_host_users(const Field& spec);
-/// What pods of its operating system cannot have.
+/// Fields that may not be set for the pod's operating system.
 void check_os(const Field& spec);
-/// Of a new pod: annotations and fields that name profiles name the same.
+/// A new pod's annotations and fields for seccomp and AppArmor name the same profiles.
 void check_annotated_profiles(const api::Object& pod, Causes& causes);
 
 // pod_status.cc

@@ -16,8 +16,8 @@ namespace lookout::apiserver::resources {
 std::vector<std::string> pod_warnings(const ServedResource& resource, const api::Object& object,
                                       const api::Object& before);
 
-/// What the author of a new pod is warned about before the pod is changed: annotations that become fields.
-/// `written` is the pod as it came.
+/// Warnings about AppArmor annotations of a new pod, which prepare_pod() turns into fields. `written` is the pod
+/// as the client sent it.
 std::vector<std::string> profile_warnings(const ServedResource& resource,
                                           const api::Object& written);
 

@@ -1,5 +1,5 @@
-// What the server makes of pods before they are stored: the effects of admission, and what kube-apiserver's strategy
-// for pods does (k8s.io/kubernetes/pkg/registry/core/pod).
+// Changes that the server makes to a pod before it stores it: those of kube-apiserver's default admission plugins and of
+// its pod strategy (k8s.io/kubernetes/pkg/registry/core/pod).
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -70,7 +70,7 @@ void each_container(Value& spec, Visit visit) {
     json::for_each(spec, list, visit);
 }
 
-/// A pod that waits for somebody to let it go is not scheduled, and says so.
+/// Sets the condition PodScheduled to False if the pod has scheduling gates.
 void say_that_it_waits(const Value& spec, Value& status, Allocator& allocator) {
   const Value* gates = json::find(spec, "schedulingGates");
   if (gates == nullptr || !gates->IsArray() || gates->Empty()) return;
@@ -80,7 +80,7 @@ void say_that_it_waits(const Value& spec, Value& status, Allocator& allocator) {
                 allocator);
 }
 
-/// Adds to the selector of `term` what the pod's own labels are, for the keys in a list of its.
+/// Adds a requirement to the label selector of `term` for each key in its list `keys`, with the value of the pod's label.
 void select_own_labels(Value& term, const char* keys, std::string_view relation,
                        const Value& labels, Allocator& allocator) {
   Value* selector = json::find(term, "labelSelector");

@@ -253,7 +253,7 @@ std::string with_dots(std::string_view name) {
   return out;
 }
 
-/// What belongs to a namespace of the kernel cannot be set where that is the node's.
+/// Network parameters may not be set with hostNetwork, and IPC parameters not with hostIPC.
 void check_host_sysctl(const Field& name, const Field& spec) {
   constexpr std::array<std::string_view, 10> kIpc = {"kernel.sem",    "kernel.shm",
                                                      "kernel.shmall", "kernel.shmmax",

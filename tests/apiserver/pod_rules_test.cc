@@ -1,5 +1,5 @@
-// What pods have to be, and what the server makes of them: rules that the recorded answers of a real kube-apiserver do not
-// show. The texts and paths are those of k8s.io/kubernetes' validation and of its strategy for pods.
+// Validation of pods, and changes that the server makes to new pods, where there is no recorded answer of a real
+// kube-apiserver. The texts and paths are those of k8s.io/kubernetes' validation and of its strategy for pods.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -26,7 +26,7 @@ struct Context {
   /// Null where nobody counts.
   std::shared_ptr<ResourceMetrics> metrics = nullptr;
 
-  /// What the store writes, for its watchers.
+  /// The objects of the store's last writes. Its watchers take them instead of decoding events.
   std::shared_ptr<RecentWrites> recent = std::make_shared<RecentWrites>();
 
   std::string whole_key(std::string_view key) const { return prefix + "/" + std::string(key); }

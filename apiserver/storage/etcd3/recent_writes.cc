@@ -12,7 +12,7 @@ std::uint64_t RecentWrites::begin(const std::string& value, api::Object object) 
   const std::lock_guard lock(mutex_);
   if (slots_.empty()) slots_.resize(kSlots);
   slot.write = ++last_;
-  // What was there is freed without the lock.
+  // The slot's old content is destroyed after the lock is released.
   std::swap(place_of(last_), slot);
   return last_;
 }

@@ -1,4 +1,4 @@
-// RecentWrites: what this process writes, for its own watchers.
+// RecentWrites: the objects of a store's last writes.
 #pragma once
 
 #include <cstddef>

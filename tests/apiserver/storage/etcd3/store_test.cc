@@ -51,7 +51,7 @@ std::string failure_of(const std::function<void()>& operation) {
   return {};
 }
 
-// What a store writes is not decoded for its own watches.
+// A store's watch takes the object of the store's own write instead of decoding the event.
 TEST_P(EtcdStoreTest, WatchesHaveTheObjectsThatWereWritten) {
   constexpr int kWrites = 50;
   WatchOptions options;
