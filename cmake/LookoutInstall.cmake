@@ -53,7 +53,7 @@ install(FILES ${PROJECT_BINARY_DIR}/lookout-config.cmake ${PROJECT_BINARY_DIR}/l
   DESTINATION ${package} COMPONENT development)
 install(FILES cmake/LookoutAddCrd.cmake DESTINATION ${package} COMPONENT development)
 
-# --- pkg-config: lookout-COMPONENT.pc each, and lookout.pc for what lookout::lookout has
+# --- pkg-config: lookout-COMPONENT.pc each, and lookout.pc for what lookout::lookout has; only where the libraries were built
 
 file(RELATIVE_PATH LOOKOUT_PC_TO_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 function(lookout_pkg_config name description libraries requires)
@@ -70,7 +70,29 @@ function(lookout_pkg_config name description libraries requires)
   list(JOIN requires ", " LOOKOUT_PC_REQUIRES)
   list(JOIN ARGN ", " LOOKOUT_PC_REQUIRES_PRIVATE)
   configure_file(cmake/lookout.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+endfunction()
+
+# lookout_install_pkg_config(NAME COMPONENT...): installs NAME.pc if the libraries of each COMPONENT were built.
+function(lookout_install_pkg_config name)
+  set(files)
+  foreach(component IN LISTS ARGN)
+    foreach(library IN LISTS LOOKOUT_${component}_LIBRARIES)
+      if(TARGET lookout_${library})
+        list(APPEND files $<TARGET_FILE:lookout_${library}>)
+      endif()
+    endforeach()
+  endforeach()
+  list(JOIN files " " files)
+  install(CODE "
+    set(built TRUE)
+    foreach(file IN ITEMS ${files})
+      if(NOT EXISTS \"\${file}\")
+        set(built FALSE)
+      endif()
+    endforeach()
+    if(built)
+      file(INSTALL \"${PROJECT_BINARY_DIR}/${name}.pc\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig\")
+    endif()" COMPONENT development)
 endfunction()
 foreach(component IN LISTS LOOKOUT_COMPONENTS)
   if(component STREQUAL core OR TARGET lookout_${component})
@@ -88,8 +110,10 @@ foreach(component IN LISTS LOOKOUT_COMPONENTS)
       lookout_pkg_config(lookout-${component} "${PROJECT_DESCRIPTION}: ${component}" "${LOOKOUT_${component}_LIBRARIES}"
         "${others};${LOOKOUT_${component}_PC_REQUIRES}")
     endif()
+    lookout_install_pkg_config(lookout-${component} ${component} ${LOOKOUT_${component}_COMPONENTS})
   endif()
 endforeach()
 lookout_pkg_config(lookout "${PROJECT_DESCRIPTION}" "" "lookout-registry;lookout-controller;lookout-core")
+lookout_install_pkg_config(lookout registry controller core)
 
 include(LookoutPackages)
