@@ -41,6 +41,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 separate_arguments(other_flags UNIX_COMMAND "${LOOKOUT_OTHER_FLAGS}")
+separate_arguments(test_flags UNIX_COMMAND "${LOOKOUT_TEST_FLAGS}")
 
 # What a shared library exports is said to the linker, so that its objects are those of the static one.
 include(CheckLinkerFlag)
@@ -70,6 +71,7 @@ function(lookout_add_library name)
   lookout_precompile(lookout_${name})
   if(NOT name IN_LIST LOOKOUT_core_LIBRARIES)
     target_compile_options(lookout_${name} PRIVATE ${other_flags})
+    lookout_unite(lookout_${name})
   endif()
   lookout_install_library(${name})
 endfunction()
@@ -81,6 +83,16 @@ function(lookout_has_coroutines target)
     target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)
   elseif(NOT LOOKOUT_PCH)
     target_compile_options(${target} PRIVATE "SHELL:-include ${lookout_SOURCE_DIR}/include/lookout/base/detail/asio.h")
+  endif()
+endfunction()
+
+# lookout_unite(TARGET): LOOKOUT_UNITY of TARGET's sources are compiled as one. What is local to a source must then have a name
+# that no other source of the target uses for something else (scripts/check-local-names.py).
+function(lookout_unite target)
+  if(LOOKOUT_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${LOOKOUT_UNITY})
+    # GCC takes what is local to an included source for a header's.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 

@@ -16,7 +16,7 @@ namespace {
 using api::StatusError;
 using api::Value;
 
-constexpr std::string_view kApiVersion = "apiextensions.k8s.io/v1";
+constexpr std::string_view kReviewVersion = "apiextensions.k8s.io/v1";
 
 std::string key_of(const std::string& group, const std::string& kind) { return kind + "." + group; }
 
@@ -105,7 +105,7 @@ api::Object Conversions::convert(const api::Object& from,
 
 std::string Conversions::answer(std::string_view body) {
   const api::Object review = review_in(body);
-  if (review.api_version() != kApiVersion || review.kind() != "ConversionReview") {
+  if (review.api_version() != kReviewVersion || review.kind() != "ConversionReview") {
     throw StatusError::bad_request(
         "the request's body is not a ConversionReview of apiextensions.k8s.io/v1: add v1 to the "
         "conversionReviewVersions of the CustomResourceDefinition");
@@ -117,7 +117,7 @@ std::string Conversions::answer(std::string_view body) {
   const std::string_view desired = request["desiredAPIVersion"].as_string();
 
   const api::ObjectDraft out;
-  out["apiVersion"].set(kApiVersion);
+  out["apiVersion"].set(kReviewVersion);
   out["kind"].set("ConversionReview");
   const api::DraftPart response = out["response"];
   response["uid"].set(uid);

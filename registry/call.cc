@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 /// How long a call that waits for an instance waits before it looks again, at most.
 constexpr milliseconds kLook{20};
 
-const char* to_string(CallError::Reason reason) {
+const char* text_of_reason(CallError::Reason reason) {
   static constexpr auto kNames = base::enum_names<CallError::Reason>(
       {{CallError::Reason::kNoInstance, "there is no other instance"},
        {CallError::Reason::kAttempts, "no attempts are left"},
@@ -156,8 +156,8 @@ void CallRun::fail() const {
   give_up();
   const std::string& service = balancer_.state_->service;
   if (tries_.empty()) {
-    const char* why =
-        reason_ == CallError::Reason::kNoInstance ? "there is no instance" : to_string(reason_);
+    const char* why = reason_ == CallError::Reason::kNoInstance ? "there is no instance"
+                                                                : text_of_reason(reason_);
     const auto set = balancer_.load();
     const Freshness fresh = set->freshness();
     throw CallError(reason_,
@@ -168,7 +168,7 @@ void CallRun::fail() const {
   }
   throw CallError(reason_,
                   fmt::format("call of {}: {} of {} attempts failed, {}: {}", service,
-                              tries_.size(), policy_.attempts, to_string(reason_), failures_),
+                              tries_.size(), policy_.attempts, text_of_reason(reason_), failures_),
                   last_error_);
 }
 

@@ -23,7 +23,6 @@ namespace {
 
 using api::Object;
 using json::Allocator;
-using json::Value;
 using resources::Condition;
 using resources::is_condition_true;
 using resources::set_condition;
@@ -62,10 +61,10 @@ class Decision {
   Condition condition() const { return condition_; }
 
   /// Puts the accepted names into a definition's status.
-  void put(Value& document, Allocator& allocator) const {
-    Value& accepted =
+  void put(json::Value& document, Allocator& allocator) const {
+    json::Value& accepted =
         json::child(json::child(document, "status", allocator), "acceptedNames", allocator);
-    const Value& names = *json::find(*json::find(document, "spec"), "names");
+    const json::Value& names = *json::find(*json::find(document, "spec"), "names");
     for (const char* field :
          {"plural", "singular", "shortNames", "kind", "listKind", "categories"}) {
       if (!refused_.contains(field)) json::take(accepted, names, field, allocator);
@@ -119,7 +118,7 @@ std::optional<Object> decided(const Object& definition, const Taken& taken) {
   json::Document document = definition.to_document();
   Allocator& allocator = document.GetAllocator();
   decision.put(document, allocator);
-  Value& status = *json::find(document, "status");
+  json::Value& status = *json::find(document, "status");
   set_condition(status, accepted, allocator);
   if (!is_condition_true(definition, "Established")) {
     set_condition(status,

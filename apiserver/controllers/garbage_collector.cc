@@ -30,7 +30,7 @@ using resources::Target;
 using std::chrono::steady_clock;
 
 /// How soon something is tried again that did not work.
-constexpr std::chrono::milliseconds kRetry{200};
+constexpr std::chrono::milliseconds kRetryLook{200};
 
 class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
  public:
@@ -66,7 +66,7 @@ class GarbageCollector : public std::enable_shared_from_this<GarbageCollector> {
         // Its watch may have been down when it went.
         if (!again) forget(work.reference.uid);
       }
-      if (again) add(work.reference, steady_clock::now() + kRetry);
+      if (again) add(work.reference, steady_clock::now() + kRetryLook);
     }
   }
 

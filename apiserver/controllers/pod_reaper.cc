@@ -28,7 +28,7 @@ storage::Predicate being_deleted() {
   return predicate;
 }
 
-struct Doomed {
+struct DoomedPod {
   std::string ns;
   std::string name;
   std::string uid;
@@ -37,7 +37,7 @@ struct Doomed {
 /// A client that deletes a pod without grace period removes it itself, unless that client fails.
 constexpr std::chrono::seconds kPatience{2};
 /// How soon it is tried again if the storage refuses.
-constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::seconds kRetryRemoval{1};
 /// A deletionTimestamp has whole seconds: the grace period ends up to a second later.
 constexpr std::chrono::seconds kCutOff{1};
 
@@ -53,7 +53,7 @@ std::chrono::steady_clock::time_point end_of(const Object& pod) {
 }
 
 /// False if it may be there still.
-Awaitable<bool> remove(Context context, resources::ServedResourcePtr pods, Doomed pod) {
+Awaitable<bool> remove(Context context, resources::ServedResourcePtr pods, DoomedPod pod) {
   resources::DeleteOptions options;
   options.grace_period_seconds = 0;
   options.preconditions.uid = pod.uid;
@@ -74,7 +74,7 @@ Awaitable<bool> reap(Context context, resources::ServedResourcePtr pods) {
   storage::WatchOptions options;
   options.predicate = being_deleted();
   const auto watch = co_await pods->storage->watch("", true, std::move(options));
-  std::multimap<std::chrono::steady_clock::time_point, Doomed> doomed;
+  std::multimap<std::chrono::steady_clock::time_point, DoomedPod> doomed;
   std::vector<storage::Event> events;
   const auto next = [&] {
     return doomed.empty() ? storage::Watch::TimePoint::max() : doomed.begin()->first;
@@ -85,16 +85,17 @@ Awaitable<bool> reap(Context context, resources::ServedResourcePtr pods) {
     if (!events.empty() && events.back().type == api::EventType::kError) co_return true;
     for (const storage::Event& event : events) {
       if (event.type == api::EventType::kDeleted) continue;
-      Doomed pod{std::string(event.object.ns()), std::string(event.object.name()),
-                 std::string(event.object.uid())};
+      DoomedPod pod{std::string(event.object.ns()), std::string(event.object.name()),
+                    std::string(event.object.uid())};
       doomed.emplace(end_of(event.object), std::move(pod));
     }
     while (!doomed.empty() && doomed.begin()->first <= std::chrono::steady_clock::now()) {
-      Doomed pod = std::move(doomed.begin()->second);
+      DoomedPod pod = std::move(doomed.begin()->second);
       doomed.erase(doomed.begin());
-      Doomed same = pod;
+      DoomedPod same = pod;
       const bool removed = co_await remove(context, pods, std::move(same));
-      if (!removed) doomed.emplace(std::chrono::steady_clock::now() + kRetry, std::move(pod));
+      if (!removed)
+        doomed.emplace(std::chrono::steady_clock::now() + kRetryRemoval, std::move(pod));
     }
   }
   co_return !events.empty() && events.back().type == api::EventType::kError;

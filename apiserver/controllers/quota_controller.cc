@@ -17,7 +17,7 @@ namespace lookout::apiserver::controllers {
 namespace {
 
 using api::Object;
-using Clock = std::chrono::steady_clock;
+using Steady = std::chrono::steady_clock;
 
 /// Deletions that come together are counted together.
 constexpr std::chrono::milliseconds kDelay{20};
@@ -74,7 +74,7 @@ Awaitable<bool> QuotaController::watch_quotas() {
   const auto watch = co_await resource->storage->watch("", true, std::move(options));
   std::vector<storage::Event> events;
   for (bool more = true; more;) {
-    more = co_await watch->next(events, Clock::time_point::max());
+    more = co_await watch->next(events, Steady::time_point::max());
     for (const storage::Event& event : events) {
       if (event.type == api::EventType::kError) co_return false;
       const Object& quota = event.object;
@@ -140,7 +140,7 @@ Awaitable<bool> QuotaController::watch_objects(resources::ServedResourcePtr reso
   mark_all();
   std::vector<storage::Event> events;
   for (bool more = true; more;) {
-    more = co_await watch->next(events, Clock::time_point::max());
+    more = co_await watch->next(events, Steady::time_point::max());
     for (const storage::Event& event : events) {
       if (event.type == api::EventType::kError) co_return false;
       const bool less =
@@ -175,7 +175,7 @@ Awaitable<void> QuotaController::settle() {
   }
   // It must not outlive the executor.
   const BellRemoval removal(*this);
-  Clock::time_point resync = Clock::now() + kResync;
+  Steady::time_point resync = Steady::now() + kResync;
   for (;;) {
     const bool complete = watch_counted();
     std::set<std::string> marked;
@@ -184,12 +184,12 @@ Awaitable<void> QuotaController::settle() {
       marked = std::exchange(marked_, {});
     }
     if (marked.empty()) {
-      Clock::time_point until = resync;
-      if (!complete) until = std::min(until, Clock::now() + kUnserved);
+      Steady::time_point until = resync;
+      if (!complete) until = std::min(until, Steady::now() + kUnserved);
       co_await bell.wait(until);
-      if (Clock::now() >= resync) {
+      if (Steady::now() >= resync) {
         mark_all();
-        resync = Clock::now() + kResync;
+        resync = Steady::now() + kResync;
       }
       continue;
     }
@@ -208,8 +208,8 @@ Awaitable<void> QuotaController::settle() {
       for (const std::string& one : marked) mark(one);
       std::rethrow_exception(failure);
     }
-    const Clock::time_point later = Clock::now() + kDelay;
-    while (Clock::now() < later) co_await bell.wait(later);
+    const Steady::time_point later = Steady::now() + kDelay;
+    while (Steady::now() < later) co_await bell.wait(later);
   }
 }
 

@@ -15,7 +15,6 @@ namespace lookout::apiserver::controllers {
 namespace {
 
 using api::Object;
-using json::Value;
 
 /// All roles are computed at most so often: roles may aggregate aggregated roles, even in a
 /// circle.
@@ -38,9 +37,9 @@ json::Document aggregated_rules(const Object& role, const std::vector<Object>& r
     for (const Object& other : roles) {
       if (other.name() == role.name() || !selector.matches(other["metadata"]["labels"])) continue;
       const json::Document parts = other.to_document();
-      const Value* list = json::find(parts, "rules");
+      const json::Value* list = json::find(parts, "rules");
       if (list == nullptr || !list->IsArray()) continue;
-      for (const Value& rule : list->GetArray()) {
+      for (const json::Value& rule : list->GetArray()) {
         if (std::find(rules.Begin(), rules.End(), rule) == rules.End())
           rules.PushBack(json::deep_copy(rule, allocator), allocator);
       }
@@ -50,15 +49,15 @@ json::Document aggregated_rules(const Object& role, const std::vector<Object>& r
 }
 
 /// The configuration that gives a role its rules; nothing if it has them.
-std::optional<Object> change_to(const Object& role, const Value& rules) {
+std::optional<Object> change_to(const Object& role, const json::Value& rules) {
   const json::Document before = role.to_document();
-  const Value* present = json::find(before, "rules");
+  const json::Value* present = json::find(before, "rules");
   const bool has_none = present == nullptr || !present->IsArray() || present->Empty();
   if (has_none ? rules.Empty() : *present == rules) return std::nullopt;
   json::Document config(rapidjson::kObjectType);
   auto& allocator = config.GetAllocator();
   for (const char* field : {"apiVersion", "kind"}) json::take(config, before, field, allocator);
-  Value& metadata = json::child(config, "metadata", allocator);
+  json::Value& metadata = json::child(config, "metadata", allocator);
   json::set(metadata, "name", role.name(), allocator);
   // Not if somebody has changed the role meanwhile.
   json::set(metadata, "resourceVersion", role.resource_version(), allocator);

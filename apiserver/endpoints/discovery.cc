@@ -20,7 +20,6 @@
 namespace lookout::apiserver::endpoints {
 namespace {
 
-using json::Value;
 using resources::ResourceTable;
 using resources::ServedGroup;
 using resources::ServedResource;
@@ -29,13 +28,13 @@ using resources::Subresource;
 
 std::string to_text(const Document& document) { return json::to_json(document) + "\n"; }
 
-Value array(const std::vector<std::string>& texts, Allocator& allocator) {
-  Value out(rapidjson::kArrayType);
+json::Value array(const std::vector<std::string>& texts, Allocator& allocator) {
+  json::Value out(rapidjson::kArrayType);
   for (const auto& text : texts) out.PushBack(json::copy_text(text, allocator), allocator);
   return out;
 }
 
-void set_if_any(Value& object, std::string_view name, const std::vector<std::string>& texts,
+void set_if_any(json::Value& object, std::string_view name, const std::vector<std::string>& texts,
                 Allocator& allocator) {
   if (!texts.empty()) json::set(object, name, array(texts, allocator), allocator);
 }
@@ -73,13 +72,13 @@ Document resource_list(const ResourceTable& table, std::string_view group,
   // The core group is older than this field.
   if (!group.empty()) json::set(out, "apiVersion", "v1", allocator);
   json::set(out, "groupVersion", group_version(group, version), allocator);
-  Value resources(rapidjson::kArrayType);
+  json::Value resources(rapidjson::kArrayType);
   for (const ServedResourcePtr& resource : table.resources()) {
     if (resource->type.group != group || resource->type.version != version) continue;
-    Value entry(rapidjson::kObjectType);
+    json::Value entry(rapidjson::kObjectType);
     json::set(entry, "name", resource->type.plural, allocator);
     json::set(entry, "singularName", resource->singular, allocator);
-    json::set(entry, "namespaced", Value(resource->type.namespaced), allocator);
+    json::set(entry, "namespaced", json::Value(resource->type.namespaced), allocator);
     json::set(entry, "kind", resource->type.kind, allocator);
     json::set(entry, "verbs", array(resource->verbs, allocator), allocator);
     set_if_any(entry, "shortNames", resource->short_names, allocator);
@@ -88,10 +87,10 @@ Document resource_list(const ResourceTable& table, std::string_view group,
       json::set(entry, "storageVersionHash", storage_version_hash(*resource), allocator);
     resources.PushBack(entry, allocator);
     for (const Subresource& subresource : resource->subresources) {
-      Value part(rapidjson::kObjectType);
+      json::Value part(rapidjson::kObjectType);
       json::set(part, "name", resource->type.plural + "/" + subresource.name, allocator);
       json::set(part, "singularName", "", allocator);
-      json::set(part, "namespaced", Value(resource->type.namespaced), allocator);
+      json::set(part, "namespaced", json::Value(resource->type.namespaced), allocator);
       if (subresource.kind.api_version() != resource->type.api_version()) {
         json::set(part, "group", subresource.kind.group, allocator);
         json::set(part, "version", subresource.kind.version, allocator);
@@ -105,16 +104,16 @@ Document resource_list(const ResourceTable& table, std::string_view group,
   return out;
 }
 
-Value group_entry(const ServedGroup& group, Allocator& allocator) {
+json::Value group_entry(const ServedGroup& group, Allocator& allocator) {
   const auto version_entry = [&](const std::string& version) {
-    Value out(rapidjson::kObjectType);
+    json::Value out(rapidjson::kObjectType);
     json::set(out, "groupVersion", group_version(group.name, version), allocator);
     json::set(out, "version", version, allocator);
     return out;
   };
-  Value out(rapidjson::kObjectType);
+  json::Value out(rapidjson::kObjectType);
   json::set(out, "name", group.name, allocator);
-  Value versions(rapidjson::kArrayType);
+  json::Value versions(rapidjson::kArrayType);
   for (const std::string& version : group.versions)
     versions.PushBack(version_entry(version), allocator);
   json::set(out, "versions", std::move(versions), allocator);
@@ -127,7 +126,7 @@ Document group_list(const ResourceTable& table) {
   auto& allocator = out.GetAllocator();
   json::set(out, "kind", "APIGroupList", allocator);
   json::set(out, "apiVersion", "v1", allocator);
-  Value groups(rapidjson::kArrayType);
+  json::Value groups(rapidjson::kArrayType);
   for (const ServedGroup& group : table.groups()) {
     if (!group.name.empty()) groups.PushBack(group_entry(group, allocator), allocator);
   }
@@ -138,7 +137,7 @@ Document group_list(const ResourceTable& table) {
 Document one_group(const ServedGroup& group) {
   Document out(rapidjson::kObjectType);
   auto& allocator = out.GetAllocator();
-  Value entry = group_entry(group, allocator);
+  json::Value entry = group_entry(group, allocator);
   json::set(out, "kind", "APIGroup", allocator);
   json::set(out, "apiVersion", "v1", allocator);
   for (auto& member : entry.GetObject())
@@ -151,10 +150,10 @@ Document legacy_versions(const std::string& server_address) {
   auto& allocator = out.GetAllocator();
   json::set(out, "kind", "APIVersions", allocator);
   json::set(out, "versions", array({"v1"}, allocator), allocator);
-  Value address(rapidjson::kObjectType);
+  json::Value address(rapidjson::kObjectType);
   json::set(address, "clientCIDR", "0.0.0.0/0", allocator);
   json::set(address, "serverAddress", server_address, allocator);
-  Value addresses(rapidjson::kArrayType);
+  json::Value addresses(rapidjson::kArrayType);
   addresses.PushBack(address, allocator);
   json::set(out, "serverAddressByClientCIDRs", std::move(addresses), allocator);
   return out;
@@ -162,19 +161,19 @@ Document legacy_versions(const std::string& server_address) {
 
 // --- the aggregated form: everything at once
 
-Value response_kind(const ServedResource& resource, const api::GroupVersionKind& kind,
-                    Allocator& allocator) {
+json::Value response_kind(const ServedResource& resource, const api::GroupVersionKind& kind,
+                          Allocator& allocator) {
   // Where it is the resource's own group and version, the API server leaves them empty.
   const bool own = !resource.custom && kind.api_version() == resource.type.api_version();
-  Value out(rapidjson::kObjectType);
+  json::Value out(rapidjson::kObjectType);
   json::set(out, "group", own ? std::string_view{} : std::string_view(kind.group), allocator);
   json::set(out, "version", own ? std::string_view{} : std::string_view(kind.version), allocator);
   json::set(out, "kind", kind.kind, allocator);
   return out;
 }
 
-Value aggregated_resource(const ServedResource& resource, Allocator& allocator) {
-  Value out(rapidjson::kObjectType);
+json::Value aggregated_resource(const ServedResource& resource, Allocator& allocator) {
+  json::Value out(rapidjson::kObjectType);
   json::set(out, "resource", resource.type.plural, allocator);
   json::set(out, "responseKind", response_kind(resource, resource.type.gvk(), allocator),
             allocator);
@@ -183,9 +182,9 @@ Value aggregated_resource(const ServedResource& resource, Allocator& allocator) 
   json::set(out, "verbs", array(resource.verbs, allocator), allocator);
   set_if_any(out, "shortNames", resource.short_names, allocator);
   set_if_any(out, "categories", resource.categories, allocator);
-  Value subresources(rapidjson::kArrayType);
+  json::Value subresources(rapidjson::kArrayType);
   for (const Subresource& subresource : resource.subresources) {
-    Value entry(rapidjson::kObjectType);
+    json::Value entry(rapidjson::kObjectType);
     json::set(entry, "subresource", subresource.name, allocator);
     json::set(entry, "responseKind", response_kind(resource, subresource.kind, allocator),
               allocator);
@@ -202,17 +201,17 @@ Document aggregated(const ResourceTable& table, bool core, const std::string& ap
   json::set(out, "kind", "APIGroupDiscoveryList", allocator);
   json::set(out, "apiVersion", "apidiscovery.k8s.io/" + api_version, allocator);
   json::child(out, "metadata", allocator);
-  Value items(rapidjson::kArrayType);
+  json::Value items(rapidjson::kArrayType);
   for (const ServedGroup& group : table.groups()) {
     if (group.name.empty() != core) continue;
-    Value item(rapidjson::kObjectType);
-    Value& metadata = json::child(item, "metadata", allocator);
+    json::Value item(rapidjson::kObjectType);
+    json::Value& metadata = json::child(item, "metadata", allocator);
     if (!core) json::set(metadata, "name", group.name, allocator);
-    Value versions(rapidjson::kArrayType);
+    json::Value versions(rapidjson::kArrayType);
     for (const std::string& version : group.versions) {
-      Value entry(rapidjson::kObjectType);
+      json::Value entry(rapidjson::kObjectType);
       json::set(entry, "version", version, allocator);
-      Value resources(rapidjson::kArrayType);
+      json::Value resources(rapidjson::kArrayType);
       for (const ServedResourcePtr& resource : table.resources()) {
         if (resource->type.group == group.name && resource->type.version == version)
           resources.PushBack(aggregated_resource(*resource, allocator), allocator);

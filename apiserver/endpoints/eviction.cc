@@ -20,7 +20,6 @@ namespace lookout::apiserver::endpoints {
 namespace {
 
 using api::StatusError;
-using json::Value;
 using resources::DeleteOptions;
 using resources::Store;
 using resources::Target;
@@ -107,12 +106,12 @@ Object count_disruption(const Object& budget, const std::string& pod) {
   if (allowed == 0) throw too_disturbing(reason_of(budget), 0);
   Document document = budget.to_document();
   Allocator& allocator = document.GetAllocator();
-  Value& counts = json::child(document, "status", allocator);
-  json::set(counts, "disruptionsAllowed", Value(allowed - 1), allocator);
+  json::Value& counts = json::child(document, "status", allocator);
+  json::set(counts, "disruptionsAllowed", json::Value(allowed - 1), allocator);
   if (allowed == 1) {
-    Value& condition = resources::set_condition(
+    json::Value& condition = resources::set_condition(
         counts, {"DisruptionAllowed", false, "InsufficientPods"}, allocator);
-    json::set(condition, "observedGeneration", Value(status["observedGeneration"].as_int()),
+    json::set(condition, "observedGeneration", json::Value(status["observedGeneration"].as_int()),
               allocator);
   }
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());

@@ -14,7 +14,7 @@
 namespace lookout::apiserver::endpoints {
 namespace {
 
-constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kJsonType = "application/json";
 
 /// Calls `visit` with the parts between separators that are not in quotes.
 template <class Visit>
@@ -52,13 +52,13 @@ api::StatusError not_in_this_form(std::string message) {
 
 /// Whether a route has what a client accepts. go-restful, which decides it, knows exact types only.
 bool is_produced(std::string_view type) {
-  return type == "*/*" || type == kJson || type == "application/yaml" ||
+  return type == "*/*" || type == kJsonType || type == "application/yaml" ||
          type == api::kProtobufMediaType;
 }
 
 /// Whether the type of a clause covers JSON.
 bool covers_json(const std::string& type) {
-  return type == kJson || type == "application/*" || type == "*/*";
+  return type == kJsonType || type == "application/*" || type == "*/*";
 }
 
 /// Tools in the hands of people get what people can read.
@@ -186,7 +186,7 @@ bool sends_protobuf(const http::Request& request) {
 
 void negotiate_input(const http::Request& request, bool protobuf) {
   const std::string_view header = request.header("content-type");
-  if (header.empty() || media_type(header) == kJson) return;
+  if (header.empty() || media_type(header) == kJsonType) return;
   if (protobuf && sends_protobuf(request)) return;
   api::Status status;
   status.code = 415;

@@ -13,8 +13,6 @@
 namespace lookout::apiserver::endpoints {
 namespace {
 
-/// About how much of a list is encoded before it goes to the socket.
-
 /// Items of built-in lists come without a type: the list has it.
 void append_without_type(const api::Object& object, std::string& out) {
   out += '{';

@@ -16,8 +16,6 @@
 namespace lookout::apiserver::endpoints {
 namespace {
 
-using json::Value;
-
 void merge_texts(Document& pod, const Object& binding, const char* field, Allocator& allocator) {
   for (const auto& [key, value] : binding["metadata"][field].members()) {
     json::set(json::child(json::child(pod, "metadata", allocator), field, allocator), key,

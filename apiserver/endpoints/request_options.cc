@@ -8,11 +8,10 @@ namespace {
 
 using json::Allocator;
 using json::Document;
-using json::Value;
 
 void add_dry_run(Document& document, Allocator& allocator) {
-  Value all(rapidjson::kArrayType);
-  all.PushBack(Value("All"), allocator);
+  json::Value all(rapidjson::kArrayType);
+  all.PushBack(json::Value("All"), allocator);
   json::set(document, "dryRun", std::move(all), allocator);
 }
 
@@ -48,10 +47,11 @@ admission::RequestOptions admission_options(const resources::DeleteOptions& opti
   Document document(rapidjson::kObjectType);
   Allocator& allocator = document.GetAllocator();
   if (options.grace_period_seconds)
-    json::set(document, "gracePeriodSeconds", Value(*options.grace_period_seconds), allocator);
+    json::set(document, "gracePeriodSeconds", json::Value(*options.grace_period_seconds),
+              allocator);
   const storage::Preconditions& wanted = options.preconditions;
   if (wanted.uid || wanted.resource_version) {
-    Value& preconditions = json::child(document, "preconditions", allocator);
+    json::Value& preconditions = json::child(document, "preconditions", allocator);
     if (wanted.uid) json::set(preconditions, "uid", *wanted.uid, allocator);
     if (wanted.resource_version)
       json::set(preconditions, "resourceVersion", *wanted.resource_version, allocator);

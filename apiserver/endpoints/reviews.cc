@@ -21,45 +21,44 @@ namespace lookout::apiserver::endpoints {
 namespace {
 
 using json::Allocator;
-using json::Value;
 using resources::Field;
 
 using Strings = std::vector<std::string>;
 
-Value array_of(const Strings& texts, Allocator& allocator) {
-  Value out(rapidjson::kArrayType);
+json::Value array_of(const Strings& texts, Allocator& allocator) {
+  json::Value out(rapidjson::kArrayType);
   for (const std::string& text : texts) out.PushBack(json::copy_text(text, allocator), allocator);
   return out;
 }
 
 Awaitable<void> review_token(api::Object review, const auth::Authenticator& authenticator,
-                             Value& status, Allocator& allocator) {
+                             json::Value& status, Allocator& allocator) {
   std::string token(review["spec"]["token"].as_string());
   if (token.empty())
     throw api::StatusError::bad_request("token is required for TokenReview in authentication");
   Strings audiences = api::detail::texts_of(review["spec"]["audiences"]);
   const auto found = co_await authenticator.review(std::move(token), std::move(audiences));
   if (!found) {
-    json::set(status, "user", Value(rapidjson::kObjectType), allocator);
+    json::set(status, "user", json::Value(rapidjson::kObjectType), allocator);
     json::set(status, "error", "invalid bearer token", allocator);
     co_return;
   }
-  json::set(status, "authenticated", Value(true), allocator);
+  json::set(status, "authenticated", json::Value(true), allocator);
   json::set(status, "user", auth::user_json(found->user, allocator), allocator);
   json::set(status, "audiences", array_of(found->audiences, allocator), allocator);
 }
 
-void review_rules(const auth::Authorizer::Rules& found, Value& status, Allocator& allocator) {
-  Value of_resources(rapidjson::kArrayType);
-  Value of_urls(rapidjson::kArrayType);
+void review_rules(const auth::Authorizer::Rules& found, json::Value& status, Allocator& allocator) {
+  json::Value of_resources(rapidjson::kArrayType);
+  json::Value of_urls(rapidjson::kArrayType);
   for (const auth::PolicyRule& rule : found.rules) {
     const auto make = [&] {
-      Value out(rapidjson::kObjectType);
+      json::Value out(rapidjson::kObjectType);
       json::set(out, "verbs", array_of(rule.verbs, allocator), allocator);
       return out;
     };
     if (!rule.resources.empty()) {
-      Value out = make();
+      json::Value out = make();
       json::set(out, "apiGroups", array_of(rule.groups, allocator), allocator);
       json::set(out, "resources", array_of(rule.resources, allocator), allocator);
       if (!rule.names.empty())
@@ -67,14 +66,14 @@ void review_rules(const auth::Authorizer::Rules& found, Value& status, Allocator
       of_resources.PushBack(out, allocator);
     }
     if (!rule.urls.empty()) {
-      Value out = make();
+      json::Value out = make();
       json::set(out, "nonResourceURLs", array_of(rule.urls, allocator), allocator);
       of_urls.PushBack(out, allocator);
     }
   }
   json::set(status, "resourceRules", std::move(of_resources), allocator);
   json::set(status, "nonResourceRules", std::move(of_urls), allocator);
-  json::set(status, "incomplete", Value(false), allocator);
+  json::set(status, "incomplete", json::Value(false), allocator);
   if (!found.error.empty()) json::set(status, "evaluationError", found.error, allocator);
 }
 
@@ -174,7 +173,7 @@ Awaitable<api::Object> answer_review(resources::Target target, api::Object revie
   auto& allocator = document.GetAllocator();
   json::child(document, "metadata", allocator);
   json::erase(document, "status");
-  Value& status = json::child(document, "status", allocator);
+  json::Value& status = json::child(document, "status", allocator);
   const std::string& plural = target.resource->type.plural;
   const api::Value spec = review["spec"];
   if (plural == "tokenreviews") {
@@ -182,7 +181,7 @@ Awaitable<api::Object> answer_review(resources::Target target, api::Object revie
   } else if (plural == "selfsubjectreviews") {
     json::set(status, "userInfo", auth::user_json(user, allocator), allocator);
     // (It is made anew, with nothing of the request.)
-    Value metadata(rapidjson::kObjectType);
+    json::Value metadata(rapidjson::kObjectType);
     json::set(metadata, "creationTimestamp",
               api::format_time(
                   std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())),
@@ -194,13 +193,13 @@ Awaitable<api::Object> answer_review(resources::Target target, api::Object revie
     review_rules(authorizer.rules_for(user, ns), status, allocator);
     // (It, too, has nothing of the request.)
     for (const char* part : {"metadata", "spec"})
-      json::set(document, part, Value(rapidjson::kObjectType), allocator);
+      json::set(document, part, json::Value(rapidjson::kObjectType), allocator);
   } else {
     check_access_review(target, review);
     const bool of_oneself = plural == "selfsubjectaccessreviews";
     const auth::User subject = of_oneself ? user : subject_of(spec);
     const auth::Decision decision = authorizer.authorize(subject, action_of(spec));
-    json::set(status, "allowed", Value(decision.allowed), allocator);
+    json::set(status, "allowed", json::Value(decision.allowed), allocator);
     if (!decision.reason.empty()) json::set(status, "reason", decision.reason, allocator);
   }
   co_return api::Object::from(document);

@@ -12,7 +12,6 @@
 #include "lookout/base/detail/log.h"
 
 namespace lookout::apiserver::endpoints {
-namespace {}  // namespace
 
 WatchStream::WatchStream(resources::ServedResourcePtr resource,
                          std::unique_ptr<storage::Watch> watch, WatchStreamOptions options,

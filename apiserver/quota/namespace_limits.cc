@@ -25,7 +25,7 @@ using storage::StorageError;
 constexpr int kAttempts = 20;
 constexpr std::size_t kBatch = 500;
 
-json::Value to_json(const ResourceList& list, json::Allocator& allocator) {
+json::Value json_of(const ResourceList& list, json::Allocator& allocator) {
   json::Value out(rapidjson::kObjectType);
   for (const auto& [name, amount] : list) json::set(out, name, amount.to_string(), allocator);
   return out;
@@ -75,7 +75,7 @@ Object with_delta(const Object& quota, const ResourceList& delta, bool taken) {
   }
   json::Document document = quota.to_document();
   auto& allocator = document.GetAllocator();
-  json::set(json::child(document, "status", allocator), "used", to_json(used, allocator),
+  json::set(json::child(document, "status", allocator), "used", json_of(used, allocator),
             allocator);
   return Object::from(document);
 }
@@ -84,8 +84,8 @@ Object with_status(const Object& quota, const ResourceList& hard, const Resource
   json::Document document = quota.to_document();
   auto& allocator = document.GetAllocator();
   json::Value status(rapidjson::kObjectType);
-  if (!hard.empty()) json::set(status, "hard", to_json(hard, allocator), allocator);
-  if (!used.empty()) json::set(status, "used", to_json(used, allocator), allocator);
+  if (!hard.empty()) json::set(status, "hard", json_of(hard, allocator), allocator);
+  if (!used.empty()) json::set(status, "used", json_of(used, allocator), allocator);
   json::set(document, "status", std::move(status), allocator);
   return Object::from(document);
 }

@@ -124,10 +124,7 @@ void check_device_status(const Field& device, const std::set<std::string>& alloc
   constexpr int kLongestData = 10 * 1024;
   check_device_of(device);
   if (const std::string name = identity(*device); !allocated.contains(name)) {
-    device.causes().push_back(
-        {"FieldValueInvalid",
-         fmt::format("Invalid value: {}: must be an allocated device in the claim", name),
-         device.path()});
+    device.invalid_as(name, "must be an allocated device in the claim");
   }
   const Field conditions = device["conditions"];
   if ((*conditions).size() > kMostConditions) conditions.too_many(kMostConditions);

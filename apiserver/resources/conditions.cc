@@ -8,9 +8,8 @@ namespace lookout::apiserver::resources {
 namespace {
 
 using json::Allocator;
-using json::Value;
 
-void set_or_leave_out(Value& condition, std::string_view field, const std::string& text,
+void set_or_leave_out(json::Value& condition, std::string_view field, const std::string& text,
                       Allocator& allocator) {
   if (text.empty()) {
     json::erase(condition, field);
@@ -28,16 +27,16 @@ bool is_condition_true(const api::Object& object, std::string_view type) {
   return false;
 }
 
-Value& set_condition(Value& status, const Condition& condition, Allocator& allocator) {
+json::Value& set_condition(json::Value& status, const Condition& condition, Allocator& allocator) {
   // (They may be null.)
-  json::set_default(status, "conditions", Value(rapidjson::kArrayType), allocator);
-  Value& conditions = *json::find(status, "conditions");
-  Value* entry = nullptr;
-  for (Value& one : conditions.GetArray()) {
+  json::set_default(status, "conditions", json::Value(rapidjson::kArrayType), allocator);
+  json::Value& conditions = *json::find(status, "conditions");
+  json::Value* entry = nullptr;
+  for (json::Value& one : conditions.GetArray()) {
     if (json::text(one, "type") == condition.type) entry = &one;
   }
   if (entry == nullptr) {
-    Value added(rapidjson::kObjectType);
+    json::Value added(rapidjson::kObjectType);
     json::set(added, "type", condition.type, allocator);
     conditions.PushBack(added, allocator);
     entry = &conditions[conditions.Size() - 1];

@@ -11,7 +11,6 @@ namespace {
 
 using json::Allocator;
 using json::Document;
-using json::Value;
 
 struct Renaming {
   std::string_view core;
@@ -26,10 +25,10 @@ constexpr std::array<Renaming, 7> kEventFields = {{{"involvedObject", "regarding
                                                    {"count", "deprecatedCount"},
                                                    {"reportingComponent", "reportingController"}}};
 
-void rename(Value& object, std::string_view from, std::string_view to, Allocator& allocator) {
-  Value* value = json::find(object, from);
+void rename(json::Value& object, std::string_view from, std::string_view to, Allocator& allocator) {
+  json::Value* value = json::find(object, from);
   if (value == nullptr) return;
-  Value taken = std::move(*value);
+  json::Value taken = std::move(*value);
   json::erase(object, from);
   json::set(object, to, std::move(taken), allocator);
 }
@@ -59,31 +58,31 @@ api::Object autoscaler_v2(const api::Object& autoscaler) {
   Document document = autoscaler.to_document();
   auto& allocator = document.GetAllocator();
   json::set(document, "apiVersion", "autoscaling/v2", allocator);
-  const auto cpu_metric = [&](std::string_view part, std::string_view holder, Value percent) {
-    Value value = json::object();
+  const auto cpu_metric = [&](std::string_view part, std::string_view holder, json::Value percent) {
+    json::Value value = json::object();
     if (holder == "target") json::set(value, "type", "Utilization", allocator);
     json::set(value, "averageUtilization", std::move(percent), allocator);
-    Value resource = json::object();
+    json::Value resource = json::object();
     json::set(resource, "name", "cpu", allocator);
     json::set(resource, holder, std::move(value), allocator);
-    Value metric = json::object();
+    json::Value metric = json::object();
     json::set(metric, "type", "Resource", allocator);
     json::set(metric, "resource", std::move(resource), allocator);
-    Value metrics(rapidjson::kArrayType);
+    json::Value metrics(rapidjson::kArrayType);
     metrics.PushBack(metric, allocator);
     json::set(json::child(document, part, allocator), part == "spec" ? "metrics" : "currentMetrics",
               std::move(metrics), allocator);
   };
-  if (Value* spec = json::find(document, "spec")) {
-    if (Value* percent = json::find(*spec, "targetCPUUtilizationPercentage")) {
-      Value taken = std::move(*percent);
+  if (json::Value* spec = json::find(document, "spec")) {
+    if (json::Value* percent = json::find(*spec, "targetCPUUtilizationPercentage")) {
+      json::Value taken = std::move(*percent);
       json::erase(*spec, "targetCPUUtilizationPercentage");
       cpu_metric("spec", "target", std::move(taken));
     }
   }
-  if (Value* status = json::find(document, "status")) {
-    if (Value* percent = json::find(*status, "currentCPUUtilizationPercentage")) {
-      Value taken = std::move(*percent);
+  if (json::Value* status = json::find(document, "status")) {
+    if (json::Value* percent = json::find(*status, "currentCPUUtilizationPercentage")) {
+      json::Value taken = std::move(*percent);
       json::erase(*status, "currentCPUUtilizationPercentage");
       cpu_metric("status", "current", std::move(taken));
     }
@@ -98,14 +97,15 @@ api::Object autoscaler_v1(const api::Object& autoscaler) {
   json::set(document, "apiVersion", "autoscaling/v1", allocator);
   const auto cpu_percent = [&](std::string_view part, std::string_view list,
                                std::string_view holder, std::string_view field) {
-    Value* where = json::find(document, part);
+    json::Value* where = json::find(document, part);
     if (where == nullptr) return;
-    Value percent;
-    json::for_each(*where, list, [&](Value& metric) {
-      const Value* resource = json::find(metric, "resource");
+    json::Value percent;
+    json::for_each(*where, list, [&](json::Value& metric) {
+      const json::Value* resource = json::find(metric, "resource");
       if (resource == nullptr || json::text(*resource, "name") != "cpu") return;
-      const Value* value = json::find(*resource, holder);
-      const Value* number = value == nullptr ? nullptr : json::find(*value, "averageUtilization");
+      const json::Value* value = json::find(*resource, holder);
+      const json::Value* number =
+          value == nullptr ? nullptr : json::find(*value, "averageUtilization");
       if (number != nullptr) percent = json::deep_copy(*number, allocator);
     });
     json::erase(*where, list);
@@ -113,8 +113,8 @@ api::Object autoscaler_v1(const api::Object& autoscaler) {
   };
   cpu_percent("spec", "metrics", "target", "targetCPUUtilizationPercentage");
   cpu_percent("status", "currentMetrics", "current", "currentCPUUtilizationPercentage");
-  if (Value* spec = json::find(document, "spec")) json::erase(*spec, "behavior");
-  if (Value* status = json::find(document, "status")) json::erase(*status, "conditions");
+  if (json::Value* spec = json::find(document, "spec")) json::erase(*spec, "behavior");
+  if (json::Value* status = json::find(document, "status")) json::erase(*status, "conditions");
   api::detail::add_unset_fields(document, "autoscaling/v1", "HorizontalPodAutoscaler", allocator);
   return api::Object::from(document);
 }

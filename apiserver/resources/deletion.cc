@@ -37,7 +37,6 @@ void check_preconditions(const Target& target, const storage::Preconditions& pre
 
 namespace {
 
-using json::Value;
 using storage::StorageError;
 
 bool is(const Target& target, std::string_view group, std::string_view plural) {
@@ -94,10 +93,10 @@ Object with_propagation(const Object& object, Propagation propagation, const Str
     return object;
   Document document = object.to_document();
   Allocator& allocator = document.GetAllocator();
-  Value list(rapidjson::kArrayType);
+  json::Value list(rapidjson::kArrayType);
   for (const std::string_view name : wanted)
     list.PushBack(json::copy_text(name, allocator), allocator);
-  Value& metadata = json::child(document, "metadata", allocator);
+  json::Value& metadata = json::child(document, "metadata", allocator);
   if (wanted.empty()) {
     json::erase(metadata, "finalizers");
   } else {
@@ -269,11 +268,12 @@ Awaitable<Store::Deleted> Store::remove_definition(const Target& target,
     if (is_deleting(present)) return present;
     Document document = mark(present, now(), 0).to_document();
     Allocator& allocator = document.GetAllocator();
-    Value& metadata = *json::find(document, "metadata");
+    json::Value& metadata = *json::find(document, "metadata");
     // A deletion is no new generation here (the definition's own REST.Delete in kube-apiserver).
-    json::set(metadata, "generation", Value(present["metadata"]["generation"].as_int()), allocator);
+    json::set(metadata, "generation", json::Value(present["metadata"]["generation"].as_int()),
+              allocator);
     if (json::find(metadata, "finalizers") == nullptr)
-      json::set(metadata, "finalizers", Value(rapidjson::kArrayType), allocator);
+      json::set(metadata, "finalizers", json::Value(rapidjson::kArrayType), allocator);
     json::find(metadata, "finalizers")
         ->PushBack(json::copy_text(kInstanceCleanup, allocator), allocator);
     set_condition(json::child(document, "status", allocator),

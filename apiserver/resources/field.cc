@@ -126,6 +126,11 @@ void Field::invalid(std::string_view why) const {
   causes_->push_back({"FieldValueInvalid", std::move(message), path()});
 }
 
+void Field::invalid_as(std::string_view shown, std::string_view why) const {
+  causes_->push_back(
+      {"FieldValueInvalid", fmt::format("Invalid value: {}: {}", shown, why), path()});
+}
+
 void Field::invalid_text(std::string_view why) const {
   causes_->push_back(rules::invalid(path(), text(), why));
 }

@@ -82,6 +82,8 @@ class Field {
   void invalid(std::string_view why) const;
   void invalid_text(std::string_view why) const;
   void invalid_number(std::string_view why) const;
+  /// The message shows the value as the caller says: as Go prints it, for one of several fields.
+  void invalid_as(std::string_view shown, std::string_view why) const;
 
   // Rules. They return whether they hold.
 

@@ -142,11 +142,9 @@ class StatusChange {
         return uncounted[list].exists() ? (*uncounted[list]).to_json() : std::string("null");
       };
       // (What is shown is the value as it is in Go.)
-      uncounted.causes().push_back({"FieldValueInvalid",
-                                    fmt::format(R"(Invalid value: {{"Succeeded":{},"Failed":{}}}: )"
-                                                "must be empty for finished job",
-                                                shown("succeeded"), shown("failed")),
-                                    uncounted.path()});
+      uncounted.invalid_as(
+          fmt::format(R"({{"Succeeded":{},"Failed":{}}})", shown("succeeded"), shown("failed")),
+          "must be empty for finished job");
     }
   }
 

@@ -705,8 +705,7 @@ void validate_ip_address_update(const Object& address, const Object& old, Causes
                         parent["group"].text(), parent["resource"].text(),
                         parent["namespace"].text(), parent["name"].text())
           : "null";
-  causes.push_back({"FieldValueInvalid", fmt::format("Invalid value: {}: {}", shown, kImmutable),
-                    parent.path()});
+  parent.invalid_as(shown, kImmutable);
 }
 
 }  // namespace lookout::apiserver::resources

@@ -16,25 +16,24 @@ namespace {
 
 using api::Object;
 using json::Allocator;
-using json::Value;
 
 /// Kubernetes' path of the object itself.
 constexpr const char* kRootPath = "[]";
 constexpr const char* kContainerLists[] = {"containers", "initContainers"};
 
 /// Takes over all of the old pod but its managedFields and this field of the specification.
-void keep_pod(Value& pod, const Value& old, const char* field, Allocator& allocator) {
+void keep_pod(json::Value& pod, const json::Value& old, const char* field, Allocator& allocator) {
   for (const char* kept :
        {"labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp"})
     json::take(json::child(pod, "metadata", allocator), *json::find(old, "metadata"), kept,
                allocator);
   json::take(pod, old, "status", allocator);
-  const Value wanted = std::move(json::child(pod, "spec", allocator));
+  const json::Value wanted = std::move(json::child(pod, "spec", allocator));
   json::take(pod, old, "spec", allocator);
   json::take(json::child(pod, "spec", allocator), wanted, field, allocator);
 }
 
-void keep_status(Value& ns, const Value& old, Allocator& allocator) {
+void keep_status(json::Value& ns, const json::Value& old, Allocator& allocator) {
   json::take(ns, old, "status", allocator);
 }
 
@@ -44,7 +43,8 @@ void validate_finalizers(const Object& ns, const Object& /*old*/, Causes& causes
 
 // --- ephemeral containers
 
-void keep_all_but_ephemeral_containers(Value& pod, const Value& old, Allocator& allocator) {
+void keep_all_but_ephemeral_containers(json::Value& pod, const json::Value& old,
+                                       Allocator& allocator) {
   keep_pod(pod, old, "ephemeralContainers", allocator);
 }
 
@@ -78,37 +78,37 @@ void validate_ephemeral_containers_change(const Object& pod, const Object& old, 
 // --- resources
 
 /// True if both lists have containers with the same names in the same order.
-bool has_same_names(const Value& now, const Value& before) {
-  const auto same = [](const Value& a, const Value& b) {
+bool has_same_names(const json::Value& now, const json::Value& before) {
+  const auto same = [](const json::Value& a, const json::Value& b) {
     return json::text(a, "name") == json::text(b, "name");
   };
   return now.Size() == before.Size() && std::equal(now.Begin(), now.End(), before.Begin(), same);
 }
 
 /// Of a pod whose containers have other names nothing is undone: it is refused later.
-void keep_all_but_resources(Value& pod, const Value& old, Allocator& allocator) {
-  Value& spec = json::child(pod, "spec", allocator);
-  const Value* const old_spec = json::find(old, "spec");
+void keep_all_but_resources(json::Value& pod, const json::Value& old, Allocator& allocator) {
+  json::Value& spec = json::child(pod, "spec", allocator);
+  const json::Value* const old_spec = json::find(old, "spec");
   if (old_spec == nullptr) return;
-  const Value none(rapidjson::kArrayType);
-  const auto list_of = [&](const Value& of, const char* name) -> const Value& {
-    const Value* list = json::find(of, name);
+  const json::Value none(rapidjson::kArrayType);
+  const auto list_of = [&](const json::Value& of, const char* name) -> const json::Value& {
+    const json::Value* list = json::find(of, name);
     return list != nullptr && list->IsArray() ? *list : none;
   };
   for (const char* name : kContainerLists) {
     if (list_of(spec, name).Size() != list_of(*old_spec, name).Size()) return;
   }
-  const Value wanted = json::deep_copy(spec, allocator);
+  const json::Value wanted = json::deep_copy(spec, allocator);
   keep_pod(pod, old, "resources", allocator);
-  Value& kept = json::child(pod, "spec", allocator);
+  json::Value& kept = json::child(pod, "spec", allocator);
   for (const char* name : kContainerLists) {
-    const Value& containers = list_of(wanted, name);
+    const json::Value& containers = list_of(wanted, name);
     if (!has_same_names(containers, list_of(*old_spec, name))) {
       json::take(kept, wanted, name, allocator);
       continue;
     }
     auto next = containers.Begin();
-    json::for_each(kept, name, [&](Value& container) {
+    json::for_each(kept, name, [&](json::Value& container) {
       json::take(container, *next, "resources", allocator);
       json::take(container, *next, "resizePolicy", allocator);
       ++next;
@@ -117,12 +117,12 @@ void keep_all_but_resources(Value& pod, const Value& old, Allocator& allocator) 
 }
 
 /// The container without its CPU and memory: a resize must not change the rest.
-Value fixed_part(const Value& container, Allocator& allocator) {
-  Value fixed = json::deep_copy(container, allocator);
-  Value* resources = json::find(fixed, "resources");
+json::Value fixed_part(const json::Value& container, Allocator& allocator) {
+  json::Value fixed = json::deep_copy(container, allocator);
+  json::Value* resources = json::find(fixed, "resources");
   if (resources == nullptr || !resources->IsObject()) return fixed;
   for (const char* name : {"limits", "requests"}) {
-    Value* amounts = json::find(*resources, name);
+    json::Value* amounts = json::find(*resources, name);
     if (amounts == nullptr) continue;
     json::erase(*amounts, "cpu");
     json::erase(*amounts, "memory");
@@ -175,17 +175,17 @@ bool can_resize(const Object& pod) {
 /// Calls `visit(container, fixed)` for each container that changes; `fixed` is true if only its CPU
 /// and memory do.
 template <class Visit>
-void each_changed(const Field& containers, const Value& now, const Value& before,
+void each_changed(const Field& containers, const json::Value& now, const json::Value& before,
                   Allocator& allocator, Visit visit) {
   rapidjson::SizeType index = 0;
   containers.each([&](const Field& container) {
-    const Value& one = now[index];
-    const Value& other = before[index++];
+    const json::Value& one = now[index];
+    const json::Value& other = before[index++];
     if (one != other) visit(container, fixed_part(one, allocator) == fixed_part(other, allocator));
   });
 }
 
-void check_fixed_parts(const Field& spec, const Value& now, const Value& before,
+void check_fixed_parts(const Field& spec, const json::Value& now, const json::Value& before,
                        Allocator& allocator) {
   const Field containers = spec["containers"];
   if (containers.empty()) return;
@@ -195,7 +195,7 @@ void check_fixed_parts(const Field& spec, const Value& now, const Value& before,
                });
 }
 
-void check_fixed_init_parts(const Field& spec, const Value& now, const Value& before,
+void check_fixed_init_parts(const Field& spec, const json::Value& now, const json::Value& before,
                             Allocator& allocator) {
   const Field containers = spec["initContainers"];
   if (containers.empty()) return;
@@ -232,8 +232,8 @@ void validate_resize(const Object& pod, const Object& old, Causes& causes) {
   json::Document now = pod.to_document();
   const json::Document then = old.to_document();
   Allocator& allocator = now.GetAllocator();
-  const Value& now_spec = *json::find(now, "spec");
-  const Value& then_spec = *json::find(then, "spec");
+  const json::Value& now_spec = *json::find(now, "spec");
+  const json::Value& then_spec = *json::find(then, "spec");
   const std::string_view quality = old["status"]["qosClass"].as_string();
   if (quality_of_service(now_spec) != (quality.empty() ? quality_of_service(then_spec) : quality)) {
     Field(pod["status"]["qosClass"], spec.path(), causes)
@@ -244,8 +244,8 @@ void validate_resize(const Object& pod, const Object& old, Causes& causes) {
     spec["resources"].forbidden("pod-level resources cannot be removed");
   } else {
     check_nothing_removed(spec["resources"], before["resources"], "pod-level resource");
-    const auto of_pod = [&](const Value& of) {
-      Value only(rapidjson::kObjectType);
+    const auto of_pod = [&](const json::Value& of) {
+      json::Value only(rapidjson::kObjectType);
       json::take(only, of, "resources", allocator);
       return fixed_part(only, allocator);
     };

@@ -18,6 +18,13 @@ struct PodContext {
   api::Value claims = {};
 };
 
+/// Calls `visit(container)` for all containers of a pod, in Kubernetes' order.
+template <class Visit>
+void each_container(const Field& spec, Visit visit) {
+  for (const char* list : {"initContainers", "containers", "ephemeralContainers"})
+    spec[list].each(visit);
+}
+
 // pod_validation.cc
 void validate_pod_spec(const Field& spec, const PodContext& context);
 /// Labels, annotations and spec of a template.

@@ -268,11 +268,7 @@ void check_addresses(const Field& addresses, Value before) {
   if (!unknown.empty() || shown.size() > 2 || families.size() < 2) {
     std::string list;
     for (const std::string& one : shown) list += (list.empty() ? "" : ",") + one;
-    addresses.causes().push_back(
-        {"FieldValueInvalid",
-         fmt::format("Invalid value: [{}]: may specify no more than one IP for each IP family",
-                     list),
-         addresses.path()});
+    addresses.invalid_as("[" + list + "]", "may specify no more than one IP for each IP family");
   }
 }
 

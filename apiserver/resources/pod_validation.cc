@@ -235,18 +235,13 @@ void check_claims(const Field& claims) {
     }
     const bool is_named = claim["resourceClaimName"].exists();
     if (is_named == claim["resourceClaimTemplateName"].exists()) {
-      claim.causes().push_back(
-          {"FieldValueInvalid",
-           fmt::format(
-               R"(Invalid value: {{"Name":{},"ResourceClaimName":{},)"
-               R"("ResourceClaimTemplateName":{}}}: {})",
-               api::detail::quote(name.text()), shown(*claim["resourceClaimName"]),
-               shown(*claim["resourceClaimTemplateName"]),
-               is_named
-                   ? "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be "
-                     "specified"
-                   : "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
-           claim.path()});
+      claim.invalid_as(
+          fmt::format(R"({{"Name":{},"ResourceClaimName":{},"ResourceClaimTemplateName":{}}})",
+                      api::detail::quote(name.text()), shown(*claim["resourceClaimName"]),
+                      shown(*claim["resourceClaimTemplateName"])),
+          is_named
+              ? "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+              : "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`");
     }
     for (const char* source : {"resourceClaimName", "resourceClaimTemplateName"}) {
       if (claim[source].exists()) claim[source].check_form(rules::check_dns1123_subdomain);
@@ -264,6 +259,36 @@ void check_host_network(const Field& spec, bool is_pod) {
         number.invalid_number("must match `containerPort` when `hostNetwork` is true");
     });
   });
+}
+
+/// A hostname that has nothing to do with the pod's name.
+void check_hostname_override(const Field& spec) {
+  constexpr int kLongest = 64;  // as the kernel has it
+  const Field name = spec["hostnameOverride"];
+  if (!name.exists()) return;
+  if (name.text().size() > kLongest)
+    name.causes().push_back(rules::too_long(name.path(), kLongest));
+  name.check_form(rules::check_dns1123_subdomain);
+  if (spec["setHostnameAsFQDN"].is_true())
+    name.forbidden("may not be specified when setHostnameAsFQDN is true");
+  if (spec["hostNetwork"].is_true())
+    name.forbidden("may not be specified when hostNetwork is true");
+}
+
+/// Environment variables can come from files in volumes of the kind emptyDir alone.
+void check_environment_files(const Field& spec) {
+  const auto check = [volumes = (*spec)["volumes"].elements()](const Field& variable) {
+    const Field name = variable["valueFrom"]["fileKeyRef"]["volumeName"];
+    if (name.empty()) return;
+    for (const Value volume : volumes) {
+      if (volume["name"].as_string() != name.text()) continue;
+      if (!volume["emptyDir"].exists())
+        name.invalid_text("referenced volume must be of type emptyDir");
+      return;
+    }
+    name.not_found();
+  };
+  each_container(spec, [&](const Field& container) { container["env"].each(check); });
 }
 
 /// Errors of names are reported at the scheduling gate.
@@ -331,15 +356,12 @@ void check_new_node_affinity(const Field& affinity, Value before) {
   const Value old_terms = before[kRequired]["nodeSelectorTerms"];
   if (old_terms.empty()) return;
   const Field terms = affinity[kRequired]["nodeSelectorTerms"];
-  const auto refuse = [](const Field& field, const std::string& shown, const char* why) {
-    field.causes().push_back(
-        {"FieldValueInvalid", fmt::format("Invalid value: {}: {}", shown, why), field.path()});
-  };
   if ((*terms).size() != old_terms.size()) {
     std::vector<std::string> shown;
     for (const Value term : (*terms).elements()) shown.push_back(term_in_go(term));
-    return refuse(terms, shown.empty() ? "null" : fmt::format("[{}]", fmt::join(shown, ",")),
-                  "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
+    return terms.invalid_as(
+        shown.empty() ? "null" : fmt::format("[{}]", fmt::join(shown, ",")),
+        "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
   }
   std::size_t index = 0;
   terms.each([&](const Field& term) {
@@ -349,7 +371,7 @@ void check_new_node_affinity(const Field& affinity, Value before) {
     if ((was_empty && !is_empty) ||
         !keeps_beginning(*term["matchExpressions"], old["matchExpressions"]) ||
         !keeps_beginning(*term["matchFields"], old["matchFields"]))
-      refuse(term, term_in_go(*term), "only additions are allowed (no mutations or deletions)");
+      term.invalid_as(term_in_go(*term), "only additions are allowed (no mutations or deletions)");
   });
 }
 
@@ -458,6 +480,7 @@ void validate_pod_spec(const Field& spec, const PodContext& context) {
   spec["activeDeadlineSeconds"].check_range(1, kMostSeconds);
   spec["hostname"].check_form_if_present(rules::check_dns1123_label);
   spec["subdomain"].check_form_if_present(rules::check_dns1123_label);
+  check_hostname_override(spec);
   spec["tolerations"].each(check_toleration);
   spec["hostAliases"].each([](const Field& alias) {
     alias["ip"].check_ip();
@@ -470,6 +493,7 @@ void validate_pod_spec(const Field& spec, const PodContext& context) {
   if (spec["preemptionPolicy"].exists())
     spec["preemptionPolicy"].check_required_word({"PreemptLowerPriority", "Never"});
   check_overhead(spec["overhead"]);
+  check_environment_files(spec);
   check_os(spec);
 }
 

@@ -95,7 +95,7 @@ class Reviewer {
     const Field context = spec_["securityContext"];
     if (!context["seccompProfile"].exists())
       check_annotation(kSeccompAnnotation, "non-functional in v1.27+", "seccompProfile");
-    each_container([&](const Field& container) {
+    each_container(spec_, [&](const Field& container) {
       const std::string_view name = container["name"].text();
       const Field own = container["securityContext"];
       if (!own["seccompProfile"].exists()) {
@@ -127,12 +127,6 @@ class Reviewer {
  private:
   void warn(const Field& field, std::string_view what) {
     out_.push_back(fmt::format("{}: {}", field.path(), what));
-  }
-
-  template <class Visit>
-  void each_container(Visit visit) {
-    for (const char* list : {"initContainers", "containers", "ephemeralContainers"})
-      spec_[list].each(visit);
   }
 
   /// An annotation that a field has replaced.
@@ -292,7 +286,7 @@ class Reviewer {
 
   void check_ports() {
     std::map<std::pair<std::int64_t, std::string_view>, std::vector<Field>> seen;
-    each_container([&](const Field& container) {
+    each_container(spec_, [&](const Field& container) {
       container["ports"].each([&](const Field& port) {
         const std::string_view ip = port["hostIP"].text();
         const std::int64_t host = port["hostPort"].number();
@@ -326,7 +320,7 @@ class Reviewer {
 
   void check_port_names() {
     std::map<std::string_view, std::string> seen;
-    each_container([&](const Field& container) {
+    each_container(spec_, [&](const Field& container) {
       container["ports"].each([&](const Field& port) {
         const std::string_view name = port["name"].text();
         if (name.empty()) return;

@@ -12,66 +12,65 @@ namespace lookout::apiserver::resources {
 namespace {
 
 using json::Allocator;
-using json::Value;
 
-Value array() { return Value(rapidjson::kArrayType); }
+json::Value array() { return json::Value(rapidjson::kArrayType); }
 
 /// `part`: the metadata, or the spec of a namespace.
-void add_finalizer(Value& part, std::string_view finalizer, Allocator& allocator) {
-  const Value* present = json::find(part, "finalizers");
+void add_finalizer(json::Value& part, std::string_view finalizer, Allocator& allocator) {
+  const json::Value* present = json::find(part, "finalizers");
   if (present == nullptr || !present->IsArray()) json::set(part, "finalizers", array(), allocator);
-  Value& finalizers = *json::find(part, "finalizers");
-  for (const Value& one : finalizers.GetArray()) {
+  json::Value& finalizers = *json::find(part, "finalizers");
+  for (const json::Value& one : finalizers.GetArray()) {
     if (one.IsString() && json::text_of(one) == finalizer) return;
   }
   finalizers.PushBack(json::copy_text(finalizer, allocator), allocator);
 }
 
 /// The finalizer of what may be in use (admission's StorageObjectInUseProtection).
-void protect(Value& object, std::string_view finalizer, Allocator& allocator) {
+void protect(json::Value& object, std::string_view finalizer, Allocator& allocator) {
   add_finalizer(json::child(object, "metadata", allocator), finalizer, allocator);
 }
 
 /// The version that objects are stored in.
-std::string_view storage_version(const Value& spec) {
-  const Value* versions = json::find(spec, "versions");
+std::string_view storage_version(const json::Value& spec) {
+  const json::Value* versions = json::find(spec, "versions");
   if (versions == nullptr || !versions->IsArray()) return {};
-  for (const Value& version : versions->GetArray()) {
-    const Value* storage = json::find(version, "storage");
+  for (const json::Value& version : versions->GetArray()) {
+    const json::Value* storage = json::find(version, "storage");
     if (storage != nullptr && storage->IsTrue()) return json::text(version, "name");
   }
   return {};
 }
 
 /// Objects may be stored in the version that the definition names.
-void add_stored_version(Value& definition, Allocator& allocator) {
-  const Value* spec = json::find(definition, "spec");
+void add_stored_version(json::Value& definition, Allocator& allocator) {
+  const json::Value* spec = json::find(definition, "spec");
   if (spec == nullptr) return;
-  Value& status = json::child(definition, "status", allocator);
+  json::Value& status = json::child(definition, "status", allocator);
   const std::string_view stored = storage_version(*spec);
   json::set_default(status, "storedVersions", array(), allocator);
-  Value& versions = *json::find(status, "storedVersions");
-  for (const Value& version : versions.GetArray()) {
+  json::Value& versions = *json::find(status, "storedVersions");
+  for (const json::Value& version : versions.GetArray()) {
     if (version.IsString() && json::text_of(version) == stored) return;
   }
   if (!stored.empty()) versions.PushBack(json::copy_text(stored, allocator), allocator);
 }
 
 /// A clusterIP without clusterIPs becomes the first of clusterIPs.
-void list_address(Value& spec, Allocator& allocator) {
+void list_address(json::Value& spec, Allocator& allocator) {
   const std::string_view address = json::text(spec, "clusterIP");
-  const Value* present = json::find(spec, "clusterIPs");
+  const json::Value* present = json::find(spec, "clusterIPs");
   if (address.empty() || (present != nullptr && present->IsArray() && !present->Empty())) return;
-  Value addresses = array();
+  json::Value addresses = array();
   addresses.PushBack(json::copy_text(address, allocator), allocator);
   json::set(spec, "clusterIPs", std::move(addresses), allocator);
 }
 
 /// The two fields for the source of a claim say the same, unless both are given. The older one takes
 /// claims and snapshots alone.
-void unite_sources(Value& spec, Allocator& allocator) {
-  const Value* source = json::find(spec, "dataSource");
-  const Value* reference = json::find(spec, "dataSourceRef");
+void unite_sources(json::Value& spec, Allocator& allocator) {
+  const json::Value* source = json::find(spec, "dataSource");
+  const json::Value* reference = json::find(spec, "dataSourceRef");
   if (source != nullptr && source->IsObject() && reference == nullptr) {
     const std::string_view kind = json::text(*source, "kind");
     const std::string_view group = json::text(*source, "apiGroup");
@@ -91,68 +90,68 @@ void unite_sources(Value& spec, Allocator& allocator) {
 }  // namespace
 
 /// A limit range without a name gets a random one.
-void prepare_limit_range(Value& range, Allocator& allocator) {
-  Value& metadata = json::child(range, "metadata", allocator);
+void prepare_limit_range(json::Value& range, Allocator& allocator) {
+  json::Value& metadata = json::child(range, "metadata", allocator);
   if (json::text(metadata, "name").empty()) json::set(metadata, "name", new_uid(), allocator);
 }
 
 /// The taint of a node that has not said that it is ready (admission's TaintNodesByCondition).
-void prepare_node(Value& node, Allocator& allocator) {
+void prepare_node(json::Value& node, Allocator& allocator) {
   constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
-  Value& spec = json::child(node, "spec", allocator);
+  json::Value& spec = json::child(node, "spec", allocator);
   json::erase(spec, "configSource");  // removed from Kubernetes
-  const Value* present = json::find(spec, "taints");
+  const json::Value* present = json::find(spec, "taints");
   if (present == nullptr || !present->IsArray()) json::set(spec, "taints", array(), allocator);
-  Value& taints = *json::find(spec, "taints");
-  for (const Value& taint : taints.GetArray()) {
+  json::Value& taints = *json::find(spec, "taints");
+  for (const json::Value& taint : taints.GetArray()) {
     if (json::text(taint, "key") == kNotReady && json::text(taint, "effect") == "NoSchedule")
       return;
   }
-  Value taint(rapidjson::kObjectType);
+  json::Value taint(rapidjson::kObjectType);
   json::set(taint, "key", kNotReady, allocator);
   json::set(taint, "effect", "NoSchedule", allocator);
   taints.PushBack(taint, allocator);
 }
 
 /// A job finds its pods by its own uid, unless its creator wants to look after that.
-void prepare_job(Value& job, Allocator& allocator) {
-  Value* spec = json::find(job, "spec");
+void prepare_job(json::Value& job, Allocator& allocator) {
+  json::Value* spec = json::find(job, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
-  const Value* manual = json::find(*spec, "manualSelector");
+  const json::Value* manual = json::find(*spec, "manualSelector");
   if (manual != nullptr && manual->IsTrue()) return;
-  const Value& metadata = json::child(job, "metadata", allocator);
+  const json::Value& metadata = json::child(job, "metadata", allocator);
   const std::string uid(json::text(metadata, "uid"));
   const std::string name(json::text(metadata, "name"));
-  Value& pod = json::child(json::child(*json::find(job, "spec"), "template", allocator), "metadata",
-                           allocator);
-  Value& labels = json::child(pod, "labels", allocator);
+  json::Value& pod = json::child(json::child(*json::find(job, "spec"), "template", allocator),
+                                 "metadata", allocator);
+  json::Value& labels = json::child(pod, "labels", allocator);
   // A job without labels of its own has those of its template.
-  const Value* own = json::find(*json::find(job, "metadata"), "labels");
+  const json::Value* own = json::find(*json::find(job, "metadata"), "labels");
   const bool shares = own == nullptr || *own == labels;
   for (const char* key : {"batch.kubernetes.io/controller-uid", "controller-uid"})
     json::set(labels, key, uid, allocator);
   for (const char* key : {"batch.kubernetes.io/job-name", "job-name"})
     json::set(labels, key, name, allocator);
-  Value& selector = json::child(*json::find(job, "spec"), "selector", allocator);
+  json::Value& selector = json::child(*json::find(job, "spec"), "selector", allocator);
   json::set(json::child(selector, "matchLabels", allocator), "batch.kubernetes.io/controller-uid",
             uid, allocator);
   if (!shares) return;
-  const Value& of_template = *json::find(
+  const json::Value& of_template = *json::find(
       *json::find(*json::find(*json::find(job, "spec"), "template"), "metadata"), "labels");
   json::set(*json::find(job, "metadata"), "labels", json::deep_copy(of_template, allocator),
             allocator);
 }
 
 /// How often the template has changed, for controllers of long ago.
-void prepare_daemon_set(Value& set, Allocator& allocator) {
-  Value& metadata = json::child(set, "metadata", allocator);
+void prepare_daemon_set(json::Value& set, Allocator& allocator) {
+  json::Value& metadata = json::child(set, "metadata", allocator);
   json::set(json::child(metadata, "annotations", allocator), kTemplateGeneration, "1", allocator);
 }
 
-void prepare_daemon_set_update(Value& set, const Value& old, Allocator& allocator) {
-  const Value* before = json::find(*json::find(old, "metadata"), "annotations");
+void prepare_daemon_set_update(json::Value& set, const json::Value& old, Allocator& allocator) {
+  const json::Value* before = json::find(*json::find(old, "metadata"), "annotations");
   const std::string_view text = before == nullptr ? "" : json::text(*before, kTemplateGeneration);
-  Value& metadata = json::child(set, "metadata", allocator);
+  json::Value& metadata = json::child(set, "metadata", allocator);
   json::set(json::child(metadata, "annotations", allocator), kTemplateGeneration,
             text.empty() ? "1" : std::string(text), allocator);
 }
@@ -168,27 +167,28 @@ api::Object finish_daemon_set_update(const api::Object& set, const api::Object& 
 }
 
 /// What the server serves itself is available.
-void prepare_api_service(Value& service, Allocator& allocator) {
-  const Value& spec = *json::find(service, "spec");
-  const Value* reference = json::find(spec, "service");
+void prepare_api_service(json::Value& service, Allocator& allocator) {
+  const json::Value& spec = *json::find(service, "spec");
+  const json::Value* reference = json::find(spec, "service");
   if (reference != nullptr && reference->IsObject()) return;
   set_condition(json::child(service, "status", allocator),
                 {"Available", true, "Local", "Local APIServices are always available"}, allocator);
 }
 
-void prepare_namespace(Value& ns, Allocator& allocator) {
+void prepare_namespace(json::Value& ns, Allocator& allocator) {
   add_finalizer(json::child(ns, "spec", allocator), "kubernetes", allocator);
   json::set(json::child(ns, "status", allocator), "phase", "Active", allocator);
 }
 
 /// Does not change the request.
-void prepare_signing_request_update(Value& object, const Value& old, Allocator& allocator) {
+void prepare_signing_request_update(json::Value& object, const json::Value& old,
+                                    Allocator& allocator) {
   json::take(object, old, "spec", allocator);
 }
 
 /// Finalizers of the namespace have a subresource of their own.
-void prepare_namespace_update(Value& ns, const Value& old, Allocator& allocator) {
-  const Value* spec = json::find(old, "spec");
+void prepare_namespace_update(json::Value& ns, const json::Value& old, Allocator& allocator) {
+  const json::Value* spec = json::find(old, "spec");
   if (spec == nullptr) {
     json::erase(ns, "spec");
   } else {
@@ -196,8 +196,8 @@ void prepare_namespace_update(Value& ns, const Value& old, Allocator& allocator)
   }
 }
 
-void prepare_persistent_volume(Value& volume, Allocator& allocator) {
-  Value& status = json::child(volume, "status", allocator);
+void prepare_persistent_volume(json::Value& volume, Allocator& allocator) {
+  json::Value& status = json::child(volume, "status", allocator);
   json::set(status, "phase", "Pending", allocator);
   json::set(
       status, "lastPhaseTransitionTime",
@@ -207,12 +207,13 @@ void prepare_persistent_volume(Value& volume, Allocator& allocator) {
 }
 
 /// Its phase changes now, unless the client says when.
-void prepare_persistent_volume_status(Value& volume, const Value& old, Allocator& allocator) {
+void prepare_persistent_volume_status(json::Value& volume, const json::Value& old,
+                                      Allocator& allocator) {
   constexpr const char* kTime = "lastPhaseTransitionTime";
-  Value& status = json::child(volume, "status", allocator);
-  const Value none(rapidjson::kObjectType);
-  const Value* found = json::find(old, "status");
-  const Value& before = found == nullptr ? none : *found;
+  json::Value& status = json::child(volume, "status", allocator);
+  const json::Value none(rapidjson::kObjectType);
+  const json::Value* found = json::find(old, "status");
+  const json::Value& before = found == nullptr ? none : *found;
   const std::string_view time = json::text(status, kTime);
   if (json::text(status, "phase") == json::text(before, "phase")) {
     if (time.empty()) json::take(status, before, kTime, allocator);
@@ -225,41 +226,42 @@ void prepare_persistent_volume_status(Value& volume, const Value& old, Allocator
 }
 
 /// Nodes have not been configured by the API server for long.
-void prepare_node_status(Value& node, const Value& old, Allocator& /*allocator*/) {
-  const Value* before = json::find(old, "status");
+void prepare_node_status(json::Value& node, const json::Value& old, Allocator& /*allocator*/) {
+  const json::Value* before = json::find(old, "status");
   if (before != nullptr && json::find(*before, "config") != nullptr) return;
-  if (Value* status = json::find(node, "status"); status != nullptr && status->IsObject())
+  if (json::Value* status = json::find(node, "status"); status != nullptr && status->IsObject())
     json::erase(*status, "config");
 }
 
-void prepare_persistent_volume_claim(Value& claim, Allocator& allocator) {
-  if (Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
+void prepare_persistent_volume_claim(json::Value& claim, Allocator& allocator) {
+  if (json::Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
     unite_sources(*spec, allocator);
   json::set(json::child(claim, "status", allocator), "phase", "Pending", allocator);
   protect(claim, "kubernetes.io/pvc-protection", allocator);
 }
-void prepare_persistent_volume_claim_update(Value& claim, const Value& /*old*/,
+void prepare_persistent_volume_claim_update(json::Value& claim, const json::Value& /*old*/,
                                             Allocator& allocator) {
-  if (Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
+  if (json::Value* spec = json::find(claim, "spec"); spec != nullptr && spec->IsObject())
     unite_sources(*spec, allocator);
 }
-void prepare_service(Value& service, Allocator& allocator) {
-  if (Value* spec = json::find(service, "spec"); spec != nullptr && spec->IsObject())
+void prepare_service(json::Value& service, Allocator& allocator) {
+  if (json::Value* spec = json::find(service, "spec"); spec != nullptr && spec->IsObject())
     list_address(*spec, allocator);
   json::child(json::child(service, "status", allocator), "loadBalancer", allocator);
 }
 
 /// Keeps allocated values that a client omits, and drops values that depend on the service's type
 /// (patchAllocatedValues and dropTypeDependentFields).
-void prepare_service_update(Value& service, const Value& old_service, Allocator& allocator) {
-  Value* now = json::find(service, "spec");
-  const Value* then = json::find(old_service, "spec");
+void prepare_service_update(json::Value& service, const json::Value& old_service,
+                            Allocator& allocator) {
+  json::Value* now = json::find(service, "spec");
+  const json::Value* then = json::find(old_service, "spec");
   if (now == nullptr || then == nullptr || !now->IsObject() || !then->IsObject()) return;
-  Value& spec = *now;
-  const Value& old = *then;
+  json::Value& spec = *now;
+  const json::Value& old = *then;
   const auto same = [&](const char* field) {
-    const Value* a = json::find(spec, field);
-    const Value* b = json::find(old, field);
+    const json::Value* a = json::find(spec, field);
+    const json::Value* b = json::find(old, field);
     return a != nullptr && b != nullptr ? *a == *b : a == b;
   };
   const std::string type(json::text(spec, "type"));
@@ -270,7 +272,7 @@ void prepare_service_update(Value& service, const Value& old_service, Allocator&
   };
   // One address, and all of them: whichever was changed counts.
   const auto empty = [&](const char* field) {
-    const Value* value = json::find(spec, field);
+    const json::Value* value = json::find(spec, field);
     return value == nullptr || (value->IsArray() && value->Empty()) ||
            (value->IsString() && value->GetStringLength() == 0);
   };
@@ -278,7 +280,7 @@ void prepare_service_update(Value& service, const Value& old_service, Allocator&
     json::erase(spec, "clusterIPs");
   } else if (same("clusterIP") && !same("clusterIPs") && !empty("clusterIPs") &&
              !empty("clusterIP")) {
-    const Value& first = (*json::find(spec, "clusterIPs"))[0];
+    const json::Value& first = (*json::find(spec, "clusterIPs"))[0];
     if (first.IsString())
       json::set(spec, "clusterIP", std::string(json::text_of(first)), allocator);
   }
@@ -298,22 +300,22 @@ void prepare_service_update(Value& service, const Value& old_service, Allocator&
     for (const char* field : {"ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"})
       json::erase(spec, field);
   }
-  const auto port_of_old = [&](const Value& port) -> std::int64_t {
-    const Value* ports = json::find(old, "ports");
+  const auto port_of_old = [&](const json::Value& port) -> std::int64_t {
+    const json::Value* ports = json::find(old, "ports");
     if (ports == nullptr || !ports->IsArray()) return 0;
-    for (const Value& one : ports->GetArray()) {
+    for (const json::Value& one : ports->GetArray()) {
       if (json::integer(one, "port", 0) == json::integer(port, "port", 0) &&
           json::text(one, "protocol") == json::text(port, "protocol"))
         return json::integer(one, "nodePort", 0);
     }
     return 0;
   };
-  json::for_each(spec, "ports", [&](Value& port) {
+  json::for_each(spec, "ports", [&](json::Value& port) {
     if (!port.IsObject() || !has_ports(old_type)) return;
     const std::int64_t before = port_of_old(port);
     const std::int64_t wanted = json::integer(port, "nodePort", 0);
     if (has_ports(type) && wanted == 0 && before != 0)
-      json::set(port, "nodePort", Value(before), allocator);
+      json::set(port, "nodePort", json::Value(before), allocator);
     if (!has_ports(type) && wanted == before) json::erase(port, "nodePort");
   });
   if (is_externally_accessible(old) && !is_externally_accessible(spec) &&
@@ -332,24 +334,24 @@ void prepare_service_update(Value& service, const Value& old_service, Allocator&
 }
 
 /// Its names are accepted later (controllers::DefinitionNames).
-void prepare_custom_resource_definition(Value& definition, Allocator& allocator) {
-  Value names(rapidjson::kObjectType);
+void prepare_custom_resource_definition(json::Value& definition, Allocator& allocator) {
+  json::Value names(rapidjson::kObjectType);
   json::set(names, "plural", "", allocator);
   json::set(names, "kind", "", allocator);
-  Value status(rapidjson::kObjectType);
+  json::Value status(rapidjson::kObjectType);
   json::set(status, "acceptedNames", std::move(names), allocator);
   json::set(definition, "status", std::move(status), allocator);
   add_stored_version(definition, allocator);
 }
 
-void default_definition_status(Value& definition, Allocator& allocator) {
-  const Value& status = json::child(definition, "status", allocator);
-  const Value* versions = json::find(status, "storedVersions");
+void default_definition_status(json::Value& definition, Allocator& allocator) {
+  const json::Value& status = json::child(definition, "status", allocator);
+  const json::Value* versions = json::find(status, "storedVersions");
   if (versions == nullptr || !versions->IsArray() || versions->Empty())
     add_stored_version(definition, allocator);
 }
 
-void prepare_custom_resource_definition_update(Value& definition, const Value& /*old*/,
+void prepare_custom_resource_definition_update(json::Value& definition, const json::Value& /*old*/,
                                                Allocator& allocator) {
   add_stored_version(definition, allocator);
 }

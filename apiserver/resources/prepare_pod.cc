@@ -13,51 +13,50 @@ namespace lookout::apiserver::resources {
 namespace {
 
 using json::Allocator;
-using json::Value;
 
 constexpr int kNodeCritical = 2000001000;
 constexpr int kClusterCritical = 2000000000;
 
 /// A pod stays for a while on a node that gets lost, unless it says what it wants to do then.
-void tolerate(Value& spec, std::string_view taint, Allocator& allocator) {
+void tolerate(json::Value& spec, std::string_view taint, Allocator& allocator) {
   constexpr int kSeconds = 300;
-  const Value* present = json::find(spec, "tolerations");
+  const json::Value* present = json::find(spec, "tolerations");
   if (present == nullptr || !present->IsArray())
-    json::set(spec, "tolerations", Value(rapidjson::kArrayType), allocator);
-  Value& tolerations = *json::find(spec, "tolerations");
-  for (const Value& toleration : tolerations.GetArray()) {
+    json::set(spec, "tolerations", json::Value(rapidjson::kArrayType), allocator);
+  json::Value& tolerations = *json::find(spec, "tolerations");
+  for (const json::Value& toleration : tolerations.GetArray()) {
     const std::string_view key = json::text(toleration, "key");
     const std::string_view effect = json::text(toleration, "effect");
     if ((key == taint || key.empty()) && (effect == "NoExecute" || effect.empty())) return;
   }
-  Value toleration(rapidjson::kObjectType);
+  json::Value toleration(rapidjson::kObjectType);
   json::set(toleration, "key", taint, allocator);
   json::set(toleration, "operator", "Exists", allocator);
   json::set(toleration, "effect", "NoExecute", allocator);
-  json::set(toleration, "tolerationSeconds", Value(kSeconds), allocator);
+  json::set(toleration, "tolerationSeconds", json::Value(kSeconds), allocator);
   tolerations.PushBack(toleration, allocator);
 }
 
-bool has_resources(const Value& container) {
-  const Value* resources = json::find(container, "resources");
+bool has_resources(const json::Value& container) {
+  const json::Value* resources = json::find(container, "resources");
   if (resources == nullptr || !resources->IsObject()) return false;
   for (const char* kind : {"requests", "limits"}) {
-    const Value* amounts = json::find(*resources, kind);
+    const json::Value* amounts = json::find(*resources, kind);
     if (amounts != nullptr && amounts->IsObject() && !amounts->ObjectEmpty()) return true;
   }
   return false;
 }
 
 /// Whether the limits of a container cover CPU and memory and its requests are no other.
-bool is_guaranteed(const Value& container) {
-  const Value* resources = json::find(container, "resources");
-  const Value* limits = resources == nullptr ? nullptr : json::find(*resources, "limits");
+bool is_guaranteed(const json::Value& container) {
+  const json::Value* resources = json::find(container, "resources");
+  const json::Value* limits = resources == nullptr ? nullptr : json::find(*resources, "limits");
   if (limits == nullptr) return false;
-  const Value* requests = json::find(*resources, "requests");
+  const json::Value* requests = json::find(*resources, "requests");
   for (const char* resource : {"cpu", "memory"}) {
-    const Value* limit = json::find(*limits, resource);
+    const json::Value* limit = json::find(*limits, resource);
     if (limit == nullptr) return false;
-    const Value* request = requests == nullptr ? nullptr : json::find(*requests, resource);
+    const json::Value* request = requests == nullptr ? nullptr : json::find(*requests, resource);
     if (request != nullptr && *request != *limit) return false;
   }
   return true;
@@ -65,14 +64,14 @@ bool is_guaranteed(const Value& container) {
 
 /// Calls `visit(container)` for all containers.
 template <class Visit>
-void each_container(Value& spec, Visit visit) {
+void each_container(json::Value& spec, Visit visit) {
   for (const char* list : {"initContainers", "containers", "ephemeralContainers"})
     json::for_each(spec, list, visit);
 }
 
 /// Sets the condition PodScheduled to False if the pod has scheduling gates.
-void say_that_it_waits(const Value& spec, Value& status, Allocator& allocator) {
-  const Value* gates = json::find(spec, "schedulingGates");
+void say_that_it_waits(const json::Value& spec, json::Value& status, Allocator& allocator) {
+  const json::Value* gates = json::find(spec, "schedulingGates");
   if (gates == nullptr || !gates->IsArray() || gates->Empty()) return;
   set_condition(status,
                 {"PodScheduled", false, "SchedulingGated",
@@ -81,17 +80,17 @@ void say_that_it_waits(const Value& spec, Value& status, Allocator& allocator) {
 }
 
 /// Adds a requirement to the label selector of `term` for each key in its list `keys`, with the value of the pod's label.
-void select_own_labels(Value& term, const char* keys, std::string_view relation,
-                       const Value& labels, Allocator& allocator) {
-  Value* selector = json::find(term, "labelSelector");
+void select_own_labels(json::Value& term, const char* keys, std::string_view relation,
+                       const json::Value& labels, Allocator& allocator) {
+  json::Value* selector = json::find(term, "labelSelector");
   if (selector == nullptr || !selector->IsObject()) return;
-  json::for_each(term, keys, [&](const Value& key) {
-    const Value* own = key.IsString() ? json::find(labels, json::text_of(key)) : nullptr;
+  json::for_each(term, keys, [&](const json::Value& key) {
+    const json::Value* own = key.IsString() ? json::find(labels, json::text_of(key)) : nullptr;
     if (own == nullptr || !own->IsString()) return;
-    json::set_default(*selector, "matchExpressions", Value(rapidjson::kArrayType), allocator);
-    Value values(rapidjson::kArrayType);
+    json::set_default(*selector, "matchExpressions", json::Value(rapidjson::kArrayType), allocator);
+    json::Value values(rapidjson::kArrayType);
     values.PushBack(json::deep_copy(*own, allocator), allocator);
-    Value requirement(rapidjson::kObjectType);
+    json::Value requirement(rapidjson::kObjectType);
     json::set(requirement, "key", json::deep_copy(key, allocator), allocator);
     json::set(requirement, "operator", relation, allocator);
     json::set(requirement, "values", std::move(values), allocator);
@@ -100,18 +99,19 @@ void select_own_labels(Value& term, const char* keys, std::string_view relation,
 }
 
 /// matchLabelKeys and mismatchLabelKeys become parts of the selectors beside them.
-void apply_label_keys(Value& spec, const Value& labels, Allocator& allocator) {
-  const auto apply = [&](Value& term) {
+void apply_label_keys(json::Value& spec, const json::Value& labels, Allocator& allocator) {
+  const auto apply = [&](json::Value& term) {
     select_own_labels(term, "matchLabelKeys", "In", labels, allocator);
     select_own_labels(term, "mismatchLabelKeys", "NotIn", labels, allocator);
   };
-  if (Value* affinity = json::find(spec, "affinity")) {
+  if (json::Value* affinity = json::find(spec, "affinity")) {
     for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
-      Value* terms = json::find(*affinity, kind);
+      json::Value* terms = json::find(*affinity, kind);
       if (terms == nullptr) continue;
-      json::for_each(*terms, "preferredDuringSchedulingIgnoredDuringExecution", [&](Value& term) {
-        if (Value* inner = json::find(term, "podAffinityTerm")) apply(*inner);
-      });
+      json::for_each(*terms, "preferredDuringSchedulingIgnoredDuringExecution",
+                     [&](json::Value& term) {
+                       if (json::Value* inner = json::find(term, "podAffinityTerm")) apply(*inner);
+                     });
       json::for_each(*terms, "requiredDuringSchedulingIgnoredDuringExecution", apply);
     }
   }
@@ -119,20 +119,22 @@ void apply_label_keys(Value& spec, const Value& labels, Allocator& allocator) {
 }
 
 /// Annotations with profiles of AppArmor become fields of containers that have none.
-void apply_annotated_profiles(const Value& annotations, Value& spec, Allocator& allocator) {
-  const Value* os = json::find(spec, "os");
+void apply_annotated_profiles(const json::Value& annotations, json::Value& spec,
+                              Allocator& allocator) {
+  const json::Value* os = json::find(spec, "os");
   if (os != nullptr && json::text(*os, "name") == "windows") return;
-  const Value* context = json::find(spec, "securityContext");
-  const Value* of_pod = context == nullptr ? nullptr : json::find(*context, "appArmorProfile");
-  each_container(spec, [&](Value& container) {
+  const json::Value* context = json::find(spec, "securityContext");
+  const json::Value* of_pod =
+      context == nullptr ? nullptr : json::find(*context, "appArmorProfile");
+  each_container(spec, [&](json::Value& container) {
     const std::string key = std::string(kAppArmorAnnotation).append(json::text(container, "name"));
-    const Value* annotation = json::find(annotations, key);
+    const json::Value* annotation = json::find(annotations, key);
     if (annotation == nullptr || !annotation->IsString()) return;
-    const Value* own = json::find(container, "securityContext");
+    const json::Value* own = json::find(container, "securityContext");
     if (own != nullptr && json::find(*own, "appArmorProfile") != nullptr) return;
     const auto [type, path] = profile_of_annotation(json::text_of(*annotation));
     if (type.empty()) return;
-    Value profile(rapidjson::kObjectType);
+    json::Value profile(rapidjson::kObjectType);
     json::set(profile, "type", type, allocator);
     if (!path.empty()) json::set(profile, "localhostProfile", path, allocator);
     if (of_pod != nullptr && *of_pod == profile) return;
@@ -143,13 +145,13 @@ void apply_annotated_profiles(const Value& annotations, Value& spec, Allocator& 
 
 }  // namespace
 
-std::string_view quality_of_service(const Value& spec) {
+std::string_view quality_of_service(const json::Value& spec) {
   // The resources of the pod as a whole override those of its containers.
   if (has_resources(spec)) return is_guaranteed(spec) ? "Guaranteed" : "Burstable";
   bool guaranteed = true;
   bool best_effort = true;
   for (const char* list : {"containers", "initContainers"}) {
-    json::for_each(spec, list, [&](const Value& container) {
+    json::for_each(spec, list, [&](const json::Value& container) {
       if (has_resources(container)) best_effort = false;
       if (!is_guaranteed(container)) guaranteed = false;
     });
@@ -157,17 +159,17 @@ std::string_view quality_of_service(const Value& spec) {
   return best_effort ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
 }
 
-void prepare_pod(Value& pod, Allocator& allocator) {
-  Value& status = json::child(pod, "status", allocator);
+void prepare_pod(json::Value& pod, Allocator& allocator) {
+  json::Value& status = json::child(pod, "status", allocator);
   json::set(status, "phase", "Pending", allocator);
-  Value* spec = json::find(pod, "spec");
+  json::Value* spec = json::find(pod, "spec");
   if (spec == nullptr || !spec->IsObject()) return;
   json::set(status, "qosClass", quality_of_service(*spec), allocator);
   say_that_it_waits(*spec, status, allocator);
-  const Value* metadata = json::find(pod, "metadata");
-  const Value none(rapidjson::kObjectType);
-  const auto of_metadata = [&](const char* part) -> const Value& {
-    const Value* found = metadata == nullptr ? nullptr : json::find(*metadata, part);
+  const json::Value* metadata = json::find(pod, "metadata");
+  const json::Value none(rapidjson::kObjectType);
+  const auto of_metadata = [&](const char* part) -> const json::Value& {
+    const json::Value* found = metadata == nullptr ? nullptr : json::find(*metadata, part);
     return found == nullptr ? none : *found;
   };
   apply_label_keys(*spec, of_metadata("labels"), allocator);
@@ -180,14 +182,14 @@ void prepare_pod(Value& pod, Allocator& allocator) {
   const int value = priority == "system-node-critical"      ? kNodeCritical
                     : priority == "system-cluster-critical" ? kClusterCritical
                                                             : 0;
-  json::set_default(*spec, "priority", Value(value), allocator);
+  json::set_default(*spec, "priority", json::Value(value), allocator);
   json::set_default(*spec, "preemptionPolicy", "PreemptLowerPriority", allocator);
 }
 
 /// Restores the plugins' defaults if a change omits them.
-void prepare_pod_update(Value& pod, const Value& old, Allocator& allocator) {
-  Value* spec = json::find(pod, "spec");
-  const Value* before = json::find(old, "spec");
+void prepare_pod_update(json::Value& pod, const json::Value& old, Allocator& allocator) {
+  json::Value* spec = json::find(pod, "spec");
+  const json::Value* before = json::find(old, "spec");
   if (spec == nullptr || !spec->IsObject() || before == nullptr) return;
   tolerate(*spec, "node.kubernetes.io/not-ready", allocator);
   tolerate(*spec, "node.kubernetes.io/unreachable", allocator);

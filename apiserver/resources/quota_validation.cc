@@ -104,10 +104,7 @@ void check_scope_selector(const Field& spec) {
                              one["operator"].as_string(),
                              one["values"].exists() ? one["values"].to_json() : "null");
       }
-      list.causes().push_back(
-          {"FieldValueInvalid",
-           fmt::format(R"(Invalid value: {{"MatchExpressions":[{}]}}: {})", shown, why),
-           list.path()});
+      list.invalid_as(fmt::format(R"({{"MatchExpressions":[{}]}})", shown), why);
     });
     if (is_one_of(scope.text(), Names{"BestEffort", "NotBestEffort", "Terminating",
                                       "NotTerminating", "CrossNamespacePodAffinity"}) &&

@@ -73,8 +73,7 @@ void validate_cluster_role(const Object& role, Causes& causes) {
       "at least one clusterRoleSelector required if aggregationRule is non-nil");
   selectors.each([&](const Field& selector) {
     if (selector.check_label_selector()) return;
-    causes.push_back(
-        {"FieldValueInvalid", "Invalid value: null: invalid label selector.", selector.path()});
+    selector.invalid_as("null", "invalid label selector.");
   });
 }
 

@@ -78,6 +78,7 @@ class SchemaRules {
                                       : "must not be empty for specified object fields");
     });
     check_type(schema, path, missing_type);
+    check_preserving(schema, path);
     check_lists(schema, path);
     check_maps(schema, path);
     check_embedded(schema, path);
@@ -112,6 +113,14 @@ class SchemaRules {
       causes_.push_back(rules::not_supported(path + ".type", type, kTypes));
     if (type == "array" && !schema["items"].is_object())
       require(path + ".items", "must be specified");
+  }
+
+  /// Unknown fields are kept or not mentioned: `false` would not undo what is around it.
+  void check_preserving(Value schema, const std::string& path) {
+    if (!schema[kPreserve].exists() || schema[kPreserve].is_null() || schema[kPreserve].as_bool())
+      return;
+    causes_.push_back({"FieldValueInvalid", "Invalid value: false: must be true or undefined",
+                       fmt::format("{}.{}", path, kPreserve)});
   }
 
   void check_lists(Value schema, const std::string& path) {
@@ -251,6 +260,7 @@ class SchemaRules {
       if (schema[name].as_bool())
         forbid(fmt::format("{}.{}", path, name), "must be false to be structural");
     }
+    check_preserving(schema, path);
     const auto deeper = [&](Value part, const std::string& there) { check_combined(part, there); };
     for_each_part(schema, path, deeper);
     for_each_combined(schema, path, deeper);

@@ -24,13 +24,6 @@ using api::detail::quote;
 constexpr std::int64_t kMostOfId = 2147483647;
 constexpr std::string_view kLocal = "localhost/";
 
-/// Calls `visit(container)` for all containers, in Kubernetes' order.
-template <class Visit>
-void each_container(const Field& spec, Visit visit) {
-  for (const char* list : {"initContainers", "containers", "ephemeralContainers"})
-    spec[list].each(visit);
-}
-
 // --- values of errors, as Go shows its own types
 
 std::string in_go(Value value) { return value.exists() ? value.to_json() : "null"; }
@@ -73,11 +66,6 @@ std::string context_in_go(Value context) {
       profile_in_go(context["appArmorProfile"]));
 }
 
-void refuse(const Field& field, const std::string& shown, std::string_view why) {
-  field.causes().push_back(
-      {"FieldValueInvalid", fmt::format("Invalid value: {}: {}", shown, why), field.path()});
-}
-
 // --- profiles
 
 void check_seccomp_profile(const Field& profile) {
@@ -90,7 +78,7 @@ void check_seccomp_profile(const Field& profile) {
     if (!local.exists()) return local.required("must be set when seccomp type is Localhost");
     local.check_descending_path();
   } else if (local.exists()) {
-    refuse(local, profile_in_go(*profile), "can only be set when seccomp type is Localhost");
+    local.invalid_as(profile_in_go(*profile), "can only be set when seccomp type is Localhost");
   }
 }
 
@@ -348,8 +336,9 @@ void check_container_security(const Field& context, bool is_host_user) {
   if (const Field escalation = context["allowPrivilegeEscalation"];
       escalation.exists() && !escalation.is_true()) {
     const auto refuse_with = [&](std::string_view what) {
-      refuse(context, context_in_go(*context),
-             fmt::format("cannot set `allowPrivilegeEscalation` to false and {}", what));
+      context.invalid_as(
+          context_in_go(*context),
+          fmt::format("cannot set `allowPrivilegeEscalation` to false and {}", what));
     };
     if (context["privileged"].is_true()) refuse_with("`privileged` to true");
     context["capabilities"]["add"].each([&](const Field& capability) {
@@ -376,13 +365,14 @@ void check_host_process(const Field& spec) {
   });
   if (of_host == 0) return;
   if (of_host != count) {
-    refuse(spec, R"("")",
-           "If pod contains any hostProcess containers then all containers must be HostProcess "
-           "containers");
+    spec.invalid_as(
+        R"("")",
+        "If pod contains any hostProcess containers then all containers must be HostProcess "
+        "containers");
   }
   if (!spec["hostNetwork"].is_true()) {
-    refuse(spec["hostNetwork"], "false",
-           "hostNetwork must be true if pod contains any hostProcess containers");
+    spec["hostNetwork"].invalid_as(
+        "false", "hostNetwork must be true if pod contains any hostProcess containers");
   }
 }
 

@@ -39,8 +39,10 @@ FieldReader at(std::string_view path, std::string_view absent = "") {
   };
 }
 
-std::string_view name_of(const Object& object, std::string& /*scratch*/) { return object.name(); }
-std::string_view namespace_of(const Object& object, std::string& /*scratch*/) {
+std::string_view object_name(const Object& object, std::string& /*scratch*/) {
+  return object.name();
+}
+std::string_view object_namespace(const Object& object, std::string& /*scratch*/) {
   return object.ns();
 }
 std::string_view nothing(const Object& /*object*/, std::string& /*scratch*/) { return ""; }
@@ -143,25 +145,26 @@ constexpr std::array<FieldsOfResource, 11> kFields = {{
 }  // namespace
 
 void add_selectable_fields(ServedResource& resource) {
-  resource.fields = {{std::string(kName), name_of}};
+  resource.fields = {{std::string(kName), object_name}};
   const auto known =
       std::find_if(kFields.begin(), kFields.end(), [&](const FieldsOfResource& entry) {
         return entry.group == resource.type.group && entry.plural == resource.type.plural;
       });
   if (known == kFields.end()) {
-    resource.fields.push_back({std::string(kNamespace), namespace_of});
+    resource.fields.push_back({std::string(kNamespace), object_namespace});
     resource.unknown_field_message =
         R"("{}" is not a known field selector: only "metadata.name", "metadata.namespace")";
     return;
   }
-  if (known->with_namespace) resource.fields.push_back({std::string(kNamespace), namespace_of});
+  if (known->with_namespace) resource.fields.push_back({std::string(kNamespace), object_namespace});
   for (SelectableField& field : known->fields()) resource.fields.push_back(std::move(field));
   resource.unknown_field_message = known->unknown_field_message;
 }
 
 void add_selectable_fields(ServedResource& resource, const std::vector<std::string>& json_paths) {
-  resource.fields = {{std::string(kName), name_of}};
-  if (resource.type.namespaced) resource.fields.push_back({std::string(kNamespace), namespace_of});
+  resource.fields = {{std::string(kName), object_name}};
+  if (resource.type.namespaced)
+    resource.fields.push_back({std::string(kNamespace), object_namespace});
   for (const std::string& path : json_paths) {
     const std::string_view name = std::string_view(path).substr(path.starts_with('.') ? 1 : 0);
     try {

@@ -20,8 +20,6 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-using json::Value;
-
 constexpr int kFirstPort = 30000;
 constexpr int kPorts = 2768;
 constexpr std::string_view kPortRange = "30000-32767";
@@ -59,7 +57,7 @@ StatusError invalid(std::string_view name, const std::string& field, const std::
 }
 
 /// There is one family of addresses, IPv4.
-void check_families(std::string_view name, std::string_view policy, const Value* families) {
+void check_families(std::string_view name, std::string_view policy, const json::Value* families) {
   std::vector<api::StatusCause> causes;
   const rapidjson::SizeType size =
       families != nullptr && families->IsArray() ? families->Size() : 0;
@@ -76,7 +74,7 @@ void check_families(std::string_view name, std::string_view policy, const Value*
         "spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services"));
   }
   for (rapidjson::SizeType i = 0; i < size; ++i) {
-    const Value& family = (*families)[i];
+    const json::Value& family = (*families)[i];
     if (!family.IsString() || json::text_of(family) == "IPv4") continue;
     causes.push_back(api::validation::invalid(fmt::format("spec.ipFamilies[{}]", i),
                                               json::text_of(family),
@@ -85,14 +83,14 @@ void check_families(std::string_view name, std::string_view policy, const Value*
   if (!causes.empty()) throw StatusError::invalid("", "Service", name, std::move(causes));
 }
 
-Value strings(const std::vector<std::string>& texts, Allocator& allocator) {
-  Value out(rapidjson::kArrayType);
+json::Value strings(const std::vector<std::string>& texts, Allocator& allocator) {
+  json::Value out(rapidjson::kArrayType);
   for (const std::string& text : texts) out.PushBack(json::copy_text(text, allocator), allocator);
   return out;
 }
 
-bool has_elements(const Value& object, std::string_view name) {
-  const Value* value = json::find(object, name);
+bool has_elements(const json::Value& object, std::string_view name) {
+  const json::Value* value = json::find(object, name);
   return value != nullptr &&
          ((value->IsArray() && !value->Empty()) || (value->IsObject() && !value->ObjectEmpty()));
 }
@@ -202,7 +200,7 @@ Awaitable<bool> ServiceAllocator::take_address(std::string address, std::string 
 }
 
 Awaitable<std::string> ServiceAllocator::take_any_address(Document& service, bool dry_run) const {
-  const Value& metadata = *json::find(service, "metadata");
+  const json::Value& metadata = *json::find(service, "metadata");
   const std::string ns(json::text(metadata, "namespace"));
   const std::string name(json::text(metadata, "name"));
   // The lower part is left to those who ask for an address of their own.
@@ -262,14 +260,14 @@ Awaitable<Object> ServiceAllocator::complete(Object service, ServiceClaims had, 
   const std::string ns(service.ns());
   Document document = service.to_document();
   Allocator& allocator = document.GetAllocator();
-  Value* found = json::find(document, "spec");
+  json::Value* found = json::find(document, "spec");
   if (found == nullptr || !found->IsObject()) co_return service;
-  Value& spec = *found;
+  json::Value& spec = *found;
   const std::string type(json::text(spec, "type"));
   if (type == "ExternalName") co_return service;
 
   std::string address(json::text(spec, "clusterIP"));
-  if (const Value* all = json::find(spec, "clusterIPs");
+  if (const json::Value* all = json::find(spec, "clusterIPs");
       address.empty() && all != nullptr && all->IsArray() && !all->Empty() && (*all)[0].IsString())
     address = json::text_of((*all)[0]);
   const bool headless = address == "None";
@@ -289,7 +287,7 @@ Awaitable<Object> ServiceAllocator::complete(Object service, ServiceClaims had, 
   json::set_default(spec, "ipFamilyPolicy", both ? "RequireDualStack" : "SingleStack", allocator);
   if (!has_elements(spec, "ipFamilies"))
     json::set(spec, "ipFamilies", strings({"IPv4"}, allocator), allocator);
-  Value& families = *json::find(spec, "ipFamilies");
+  json::Value& families = *json::find(spec, "ipFamilies");
   if (both && json::text(spec, "ipFamilyPolicy") != "SingleStack" && families.Size() == 1) {
     const bool first_is_4 = families[0].IsString() && json::text_of(families[0]) == "IPv4";
     families.PushBack(json::copy_text(first_is_4 ? "IPv6" : "IPv4", allocator), allocator);
@@ -320,14 +318,14 @@ Awaitable<Object> ServiceAllocator::complete(Object service, ServiceClaims had, 
   json::set(spec, "clusterIP", address, allocator);
   json::set(spec, "clusterIPs", strings({address}, allocator), allocator);
 
-  const Value* without_ports = json::find(spec, "allocateLoadBalancerNodePorts");
+  const json::Value* without_ports = json::find(spec, "allocateLoadBalancerNodePorts");
   const bool for_balancer =
       type == "LoadBalancer" && (without_ports == nullptr || !without_ports->IsFalse());
-  Value* ports = json::find(spec, "ports");
+  json::Value* ports = json::find(spec, "ports");
   if (ports != nullptr && ports->IsArray()) {
     std::set<int> own;
     for (rapidjson::SizeType i = 0; i < ports->Size(); ++i) {
-      Value& port = (*ports)[i];
+      json::Value& port = (*ports)[i];
       if (!port.IsObject()) continue;
       const auto wanted = static_cast<int>(json::integer(port, "nodePort", 0));
       if (wanted == 0 && type != "NodePort" && !for_balancer) continue;
@@ -349,7 +347,7 @@ Awaitable<Object> ServiceAllocator::complete(Object service, ServiceClaims had, 
         throw StatusError::internal_error("failed to allocate a nodePort: range is full");
       if (!dry_run) taken.ports.insert(number);
       own.insert(number);
-      json::set(port, "nodePort", Value(number), allocator);
+      json::set(port, "nodePort", json::Value(number), allocator);
     }
   }
   if (type == "LoadBalancer" && json::text(spec, "externalTrafficPolicy") == "Local") {
@@ -363,7 +361,7 @@ Awaitable<Object> ServiceAllocator::complete(Object service, ServiceClaims had, 
                                   wanted));
       }
       if (!dry_run) taken.ports.insert(number);
-      json::set(spec, "healthCheckNodePort", Value(number), allocator);
+      json::set(spec, "healthCheckNodePort", json::Value(number), allocator);
     }
   }
   co_return Object::from(document);

@@ -167,9 +167,7 @@ void validate_claim_spec(const Field& spec) {
   check_data_source(source);
   check_data_source(reference);
   const auto refuse = [&](const char* why) {
-    spec.causes().push_back({"FieldValueInvalid",
-                             fmt::format("Invalid value: \"{}\": {}", source.path(), why),
-                             spec.path()});
+    spec.invalid_as(fmt::format("\"{}\"", source.path()), why);
   };
   if (!reference["namespace"].empty()) {
     if (source.exists()) refuse("may not be specified when dataSourceRef.namespace is specified");

@@ -17,7 +17,6 @@
 
 namespace lookout::apiserver::resources {
 
-using json::Value;
 using storage::StorageError;
 
 std::string Target::key() const {
@@ -80,7 +79,7 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
   const Strategy& strategy = *resource.strategy;
   Document document = typed_document(resource, object);
   Allocator& allocator = document.GetAllocator();
-  Value& metadata = json::child(document, "metadata", allocator);
+  json::Value& metadata = json::child(document, "metadata", allocator);
   const std::string_view version = json::text(metadata, "resourceVersion");
   if (!version.empty() && version != "0")
     throw plain_failure(500, "resourceVersion should not be set on objects to be created");
@@ -93,7 +92,7 @@ Object Store::prepare_new(const Target& target, const Object& object) const {
     json::set(metadata, "name", generate_name(prefix), allocator);
   // (Where nobody counts, it is what the creator says.)
   if (strategy.generation != Generation::kNone && strategy.generation != Generation::kChangesOfSpec)
-    json::set(metadata, "generation", Value(1), allocator);
+    json::set(metadata, "generation", json::Value(1), allocator);
   if (resource.has_status() && !strategy.keeps_status_on_create) json::erase(document, "status");
   if (!resource.custom) add_parts(resource, document, allocator);
   if (strategy.set_defaults != nullptr) strategy.set_defaults(document, allocator);

@@ -24,7 +24,6 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-using json::Value;
 using storage::StorageError;
 
 /// Whether two objects of one resource differ in nothing but the times in managedFields.
@@ -121,11 +120,11 @@ class Store::ChangeOfObject {
     const Strategy& strategy = *resource_.strategy;
     if (is_status()) {
       // The status of the new object, and everything else of the old one.
-      Value status;
-      if (Value* wanted = json::find(document, "status")) status = std::move(*wanted);
-      Value metadata;
-      if (Value* wanted = json::find(document, "metadata")) metadata = std::move(*wanted);
-      static_cast<Value&>(document) = json::deep_copy(before, allocator);
+      json::Value status;
+      if (json::Value* wanted = json::find(document, "status")) status = std::move(*wanted);
+      json::Value metadata;
+      if (json::Value* wanted = json::find(document, "metadata")) metadata = std::move(*wanted);
+      static_cast<json::Value&>(document) = json::deep_copy(before, allocator);
       if (status.IsNull()) {
         json::erase(document, "status");
         if (!resource_.custom) add_parts(resource_, document, allocator);
@@ -164,8 +163,8 @@ class Store::ChangeOfObject {
 
   /// Keeps metadata that an update cannot change.
   void keep_metadata(Document& document, const Document& before, Allocator& allocator) const {
-    Value& metadata = json::child(document, "metadata", allocator);
-    const Value& old = *json::find(before, "metadata");
+    json::Value& metadata = json::child(document, "metadata", allocator);
+    const json::Value& old = *json::find(before, "metadata");
     ensure_namespace(metadata, resource_.type.namespaced ? target_.ns : std::string(), allocator);
     for (const char* field : {"resourceVersion", "generation", "creationTimestamp", "selfLink"})
       json::take(metadata, old, field, allocator);

@@ -146,14 +146,14 @@ void check_empty_dir(const Field& source) {
     source["sizeLimit"].forbidden("SizeLimit field must be a valid resource quantity");
 }
 
-struct Source {
+struct PodSource {
   const char* name;
   /// Null: one that persistent volumes have, too.
   void (*check)(const Field& source);
 };
 
 /// The kinds of volumes, in the order in which they are looked at.
-constexpr std::array<Source, 30> kSources = {{
+constexpr std::array<PodSource, 30> kPodSources = {{
     {"emptyDir", check_empty_dir},
     {"hostPath", nullptr},
     {"gitRepo",
@@ -192,7 +192,7 @@ constexpr std::array<Source, 30> kSources = {{
 
 void check_source(const Field& volume, const PodContext& pod) {
   bool found = false;
-  for (const Source& kind : kSources) {
+  for (const PodSource& kind : kPodSources) {
     const Field source = volume[kind.name];
     if (!source.exists()) continue;
     if (found) {

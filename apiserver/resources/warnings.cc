@@ -291,12 +291,12 @@ void warn_of_cron_job(const Field& job, const Object& before, Warnings& out) {
   }
 }
 
-struct Entry {
+struct KindWarnings {
   std::string_view group;
   std::string_view plural;
   void (*warn)(const Field& object, const Object& before, Warnings& out);
 };
-constexpr std::array<Entry, 15> kEntries = {{
+constexpr std::array<KindWarnings, 15> kKindWarnings = {{
     {"", "services", warn_of_service},
     {"", "nodes", warn_of_node},
     {"", "endpoints", warn_of_endpoints},
@@ -320,10 +320,11 @@ std::vector<std::string> warnings_about(const ServedResource& resource, const Ob
                                         const Object& before) {
   std::vector<std::string> out = pod_warnings(resource, object, before);
   if (resource.custom || object.kind() != resource.type.kind) return out;
-  const auto entry = std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& one) {
-    return one.group == resource.type.group && one.plural == resource.type.plural;
-  });
-  if (entry == kEntries.end()) return out;
+  const auto entry =
+      std::find_if(kKindWarnings.begin(), kKindWarnings.end(), [&](const KindWarnings& one) {
+        return one.group == resource.type.group && one.plural == resource.type.plural;
+      });
+  if (entry == kKindWarnings.end()) return out;
   Causes none;
   entry->warn(Field(object.body(), "", none), before, out);
   return out;

@@ -126,21 +126,17 @@ void check_stateful_strategy(const Field& strategy) {
                                           shown(*rolling["partition"]))
                             : std::string("null");
   };
-  const auto refuse = [](const Field& field, const std::string& value, const char* why) {
-    field.causes().push_back(
-        {"FieldValueInvalid", fmt::format("Invalid value: {}: {}", value, why), field.path()});
-  };
   if (type.empty()) {
     strategy.required();
   } else if (type == "OnDelete") {
     if (rolling.exists())
-      refuse(rolling, in_go(), "only allowed for updateStrategy 'RollingUpdate'");
+      rolling.invalid_as(in_go(), "only allowed for updateStrategy 'RollingUpdate'");
   } else if (type == "RollingUpdate") {
     rolling["partition"].check_not_negative();
   } else {
-    refuse(strategy,
-           fmt::format(R"({{"Type":{},"RollingUpdate":{}}})", api::detail::quote(type), in_go()),
-           "must be 'RollingUpdate' or 'OnDelete'");
+    strategy.invalid_as(
+        fmt::format(R"({{"Type":{},"RollingUpdate":{}}})", api::detail::quote(type), in_go()),
+        "must be 'RollingUpdate' or 'OnDelete'");
   }
 }
 

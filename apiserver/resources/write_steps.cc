@@ -17,12 +17,10 @@
 namespace lookout::apiserver::resources {
 namespace {
 
-using json::Value;
-
 /// Null members mean what absent ones mean in built-in types.
-void strip_nulls(Value& value) {
+void strip_nulls(json::Value& value) {
   if (value.IsArray()) {
-    for (Value& element : value.GetArray()) strip_nulls(element);
+    for (json::Value& element : value.GetArray()) strip_nulls(element);
   } else if (value.IsObject()) {
     auto kept = value.MemberBegin();
     for (auto member = value.MemberBegin(); member != value.MemberEnd(); ++member) {
@@ -39,11 +37,11 @@ void strip_nulls(Value& value) {
   }
 }
 
-void write_text(Value& value, const std::string& text, Allocator& allocator) {
+void write_text(json::Value& value, const std::string& text, Allocator& allocator) {
   if (!value.IsString() || json::text_of(value) != text) value = json::copy_text(text, allocator);
 }
 
-void write_quantity(Value& value, Allocator& allocator) {
+void write_quantity(json::Value& value, Allocator& allocator) {
   std::string text;
   if (value.IsString()) {
     text = json::text_of(value);
@@ -58,13 +56,13 @@ void write_quantity(Value& value, Allocator& allocator) {
     write_text(value, quantity->to_string(), allocator);
 }
 
-void write_time(Value& value, bool micro, Allocator& allocator) {
+void write_time(json::Value& value, bool micro, Allocator& allocator) {
   if (!value.IsString()) return;
   if (const auto time = api::parse_time(json::text_of(value)))
     write_text(value, micro ? api::format_micro_time(*time) : api::format_time(*time), allocator);
 }
 
-void write_bytes(Value& value, Allocator& allocator) {
+void write_bytes(json::Value& value, Allocator& allocator) {
   if (!value.IsString()) return;
   if (const auto bytes = decode_base64(json::text_of(value)))
     write_text(value, encode_base64(*bytes), allocator);
@@ -72,7 +70,7 @@ void write_bytes(Value& value, Allocator& allocator) {
 
 /// Writes quantities, times and bytes in Kubernetes' canonical form: "0.5" becomes "500m", and 1
 /// becomes "1". Removes fields that the type does not have.
-void write_values(Value& value, api::detail::Type type, Allocator& allocator) {
+void write_values(json::Value& value, api::detail::Type type, Allocator& allocator) {
   switch (type.shape()) {
     case api::detail::Shape::kStruct:
       if (!value.IsObject()) return;
@@ -88,7 +86,8 @@ void write_values(Value& value, api::detail::Type type, Allocator& allocator) {
       return;
     case api::detail::Shape::kList:
       if (!value.IsArray()) return;
-      for (Value& element : value.GetArray()) write_values(element, type.element(), allocator);
+      for (json::Value& element : value.GetArray())
+        write_values(element, type.element(), allocator);
       return;
     case api::detail::Shape::kMap:
       if (!value.IsObject()) return;
@@ -112,7 +111,7 @@ std::optional<api::detail::Type> type_of(const ServedResource& resource) {
   return api::detail::Type::of_kind(resource.type.group, resource.type.version, resource.type.kind);
 }
 
-void set_type(Value& document, const ServedResource& resource, Allocator& allocator) {
+void set_type(json::Value& document, const ServedResource& resource, Allocator& allocator) {
   json::set(document, "kind", resource.type.kind, allocator);
   json::set(document, "apiVersion", resource.type.api_version(), allocator);
 }
@@ -122,7 +121,7 @@ Document decoded_document(const Target& target, const Object& object, bool is_ne
   const ServedResource& resource = *target.resource;
   Document document = typed_document(resource, object);
   Allocator& allocator = document.GetAllocator();
-  Value& metadata = json::child(document, "metadata", allocator);
+  json::Value& metadata = json::child(document, "metadata", allocator);
   if (is_new) {
     for (const char* field : {"uid", "creationTimestamp", "deletionTimestamp",
                               "deletionGracePeriodSeconds", "selfLink"})
@@ -142,7 +141,7 @@ Document decoded_document(const Target& target, const Object& object, bool is_ne
 Document typed_document(const ServedResource& resource, const Object& object) {
   Document document =
       resource.custom ? object.to_document() : typed_document(resource.type.gvk(), object);
-  Value* metadata = json::find(document, "metadata");
+  json::Value* metadata = json::find(document, "metadata");
   if (resource.custom && metadata != nullptr) strip_nulls(*metadata);
   set_type(document, resource, document.GetAllocator());
   return document;

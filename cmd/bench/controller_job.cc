@@ -44,14 +44,14 @@ constexpr std::string_view kPatched = "patched";
 constexpr std::size_t kRounds = 10;
 constexpr unsigned kWriters = 8;
 /// For what a machine does at all.
-constexpr std::chrono::minutes kPatience{5};
+constexpr std::chrono::minutes kLongestJob{5};
 
-std::int64_t now_us() {
+std::int64_t steady_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(Steady::now().time_since_epoch())
       .count();
 }
 
-std::string name_of(std::size_t i) { return fmt::format("object-{:06}", i); }
+std::string object_name(std::size_t i) { return fmt::format("object-{:06}", i); }
 
 class Server {
  public:
@@ -118,12 +118,12 @@ class Running {
   Running& operator=(const Running&) = delete;
 
   void send(std::size_t objects) {
-    for (std::size_t i = 0; i < objects; ++i) channel_->send(Request(kNamespace, name_of(i)));
+    for (std::size_t i = 0; i < objects; ++i) channel_->send(Request(kNamespace, object_name(i)));
   }
 
   static void wait_until(const char* what, const std::stop_token& stop,
                          const std::function<bool()>& condition) {
-    const auto deadline = Steady::now() + kPatience;
+    const auto deadline = Steady::now() + kLongestJob;
     while (!condition()) {
       if (stop.stop_requested() || Steady::now() > deadline)
         throw Error(fmt::format("stopped before {}", what));
@@ -232,7 +232,7 @@ void measure_latency(const rest::Client& client, const JobOptions& options,
       [&](controller::Builder<ConfigMap>& builder) {
         builder.concurrency(2).reconcile(
             [&](const Request& request, Context& context) -> controller::Result {
-              const std::int64_t now = now_us();
+              const std::int64_t now = steady_us();
               const auto map = context.find<ConfigMap>(request);
               if (!map) return {};
               const auto sent = base::parse_number<std::int64_t>(map->data()[kSent]).value_or(0);
@@ -256,8 +256,8 @@ void measure_latency(const rest::Client& client, const JobOptions& options,
   for (auto at = begin; at - begin < options.load_time && sent < options.objects; at += pause) {
     std::this_thread::sleep_until(at);
     if (stop.stop_requested()) throw Error("stopped before all had been changed");
-    maps.patch(name_of(sent), rest::PatchType::kMerge,
-               fmt::format(R"({{"data":{{"{}":"{}"}}}})", kSent, now_us()));
+    maps.patch(object_name(sent), rest::PatchType::kMerge,
+               fmt::format(R"({{"data":{{"{}":"{}"}}}})", kSent, steady_us()));
     ++sent;
   }
   Running::wait_until("all changes had been reconciled", stop, [&] {
@@ -287,7 +287,7 @@ void measure_waiting(const rest::Client& client, const JobOptions& options,
               ++count;
               if (!enabled) co_return controller::Result();
               ++waiting;
-              co_await clock->sleep(kPatience, end.get_token());
+              co_await clock->sleep(kLongestJob, end.get_token());
               co_return controller::Result();
             });
       },
@@ -312,7 +312,7 @@ Result controller_job(const JobOptions& options, std::stop_token stop) {
   const rest::Client client{server.config()};
   const auto maps = client.resource<ConfigMap>(kNamespace);
   in_parallel(options.objects, stop, [&](std::size_t i) {
-    const auto draft = ConfigMap::draft(name_of(i), kNamespace);
+    const auto draft = ConfigMap::draft(object_name(i), kNamespace);
     draft.data().set("data", std::string(options.object_bytes, 'x'));
     maps.create(draft);
   });

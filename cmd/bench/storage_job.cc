@@ -40,16 +40,14 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using asio::use_awaitable;
 using asio::ip::tcp;
-using Clock = std::chrono::steady_clock;
-template <class T>
-using Awaitable = asio::awaitable<T>;
+using Steady = std::chrono::steady_clock;
 
 constexpr std::size_t kReadBytes = 256u << 10;
 constexpr std::size_t kStampDigits = lookout::bench::marker::kSent.size();
 /// For what has been written to reach the last watcher.
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kLongestDelay{30};
 
-std::int64_t now_us() {
+std::int64_t wall_clock_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
@@ -80,7 +78,7 @@ class Servers {
                                         "--etcd-endpoints",
                                         boost::algorithm::join(endpoints, ","),
                                         "--etcd-prefix",
-                                        fmt::format("/lookout-bench-{}", now_us())};
+                                        fmt::format("/lookout-bench-{}", wall_clock_us())};
     server_.emplace(command, folder_.file("server.log"));
     wait_until_it_serves();
   }
@@ -135,14 +133,14 @@ class Watcher {
       throw Error(fmt::format("a watch was refused: {}", std::string_view(buffer_.data(), size)));
   }
 
-  Awaitable<void> follow(LagHistogram& lags, std::atomic<std::uint64_t>& events) {
+  asio::awaitable<void> follow(LagHistogram& lags, std::atomic<std::uint64_t>& events) {
     std::size_t kept = 0;
     for (;;) {
       const auto [error, size] = co_await socket_.async_read_some(
           asio::buffer(buffer_.data() + kept, buffer_.size() - kept),
           asio::as_tuple(use_awaitable));
       if (error) co_return;
-      const std::int64_t now = now_us();
+      const std::int64_t now = wall_clock_us();
       const std::string_view text(buffer_.data(), kept + size);
       std::size_t read = 0;
       std::uint64_t found = 0;
@@ -228,7 +226,7 @@ class Writers {
       : port_(port), objects_(std::move(objects)), options_(options), stop_(std::move(stop)) {}
 
   void run() {
-    begin_ = Clock::now();
+    begin_ = Steady::now();
     end_ = begin_ + options_.load_time;
     const std::size_t connections = std::min(options_.writers, objects_.size());
     for (std::size_t i = 0; i < connections; ++i) {
@@ -237,7 +235,7 @@ class Writers {
       });
     }
     context_.run();
-    taken_ = Clock::now() - begin_;
+    taken_ = Steady::now() - begin_;
     if (failure_) std::rethrow_exception(failure_);
   }
 
@@ -247,7 +245,7 @@ class Writers {
   const LagHistogram& times() const { return times_; }
 
  private:
-  Awaitable<void> write(std::size_t first, std::size_t step) {
+  asio::awaitable<void> write(std::size_t first, std::size_t step) {
     tcp::socket socket(context_);
     co_await socket.async_connect({asio::ip::make_address("127.0.0.1"), port_}, use_awaitable);
     socket.set_option(tcp::no_delay(true));
@@ -257,13 +255,13 @@ class Writers {
       const auto due =
           begin_ + std::chrono::nanoseconds(
                        options_.rate == 0 ? 0 : next_++ * 1'000'000'000ull / options_.rate);
-      if (due >= end_ || Clock::now() >= end_ || stop_.stop_requested()) co_return;
-      if (due > Clock::now()) {
+      if (due >= end_ || Steady::now() >= end_ || stop_.stop_requested()) co_return;
+      if (due > Steady::now()) {
         timer.expires_at(due);
         co_await timer.async_wait(use_awaitable);
       }
       Written& object = objects_[at];
-      const std::int64_t sent = now_us();
+      const std::int64_t sent = wall_clock_us();
       fmt::format_to(object.body.begin() + static_cast<std::ptrdiff_t>(object.stamp), "{:0>{}}",
                      sent, kStampDigits);
       const std::string request = fmt::format(
@@ -273,7 +271,7 @@ class Writers {
       co_await asio::async_write(socket, asio::buffer(request), use_awaitable);
       beast::http::response<beast::http::string_body> response;
       co_await beast::http::async_read(socket, buffer, response, use_awaitable);
-      times_.add(now_us() - sent);
+      times_.add(wall_clock_us() - sent);
       if (response.result_int() == 200) {
         ++acknowledged_;
       } else {
@@ -287,9 +285,9 @@ class Writers {
   const JobOptions& options_;
   const std::stop_token stop_;
   asio::io_context context_{1};
-  Clock::time_point begin_;
-  Clock::time_point end_;
-  Clock::duration taken_{};
+  Steady::time_point begin_;
+  Steady::time_point end_;
+  Steady::duration taken_{};
   std::uint64_t next_ = 0;
   std::uint64_t acknowledged_ = 0;
   std::uint64_t refused_ = 0;
@@ -344,8 +342,8 @@ Result storage_job(const JobOptions& options, std::stop_token stop) {
     failure = std::current_exception();
   }
   const std::uint64_t wanted = writers.acknowledged() * options.watchers;
-  const auto patience = Clock::now() + kPatience;
-  while (!failure && events < wanted && Clock::now() < patience && !stop.stop_requested())
+  const auto patience = Steady::now() + kLongestDelay;
+  while (!failure && events < wanted && Steady::now() < patience && !stop.stop_requested())
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   done = true;
   looking.join();

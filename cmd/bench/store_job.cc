@@ -25,9 +25,9 @@ namespace lookout::cmd::bench {
 namespace {
 
 namespace load = lookout::bench;
-using Clock = std::chrono::steady_clock;
+using Steady = std::chrono::steady_clock;
 
-double nanoseconds(Clock::duration duration) {
+double nanoseconds(Steady::duration duration) {
   return std::chrono::duration<double, std::nano>(duration).count();
 }
 
@@ -147,9 +147,9 @@ Result store_job(const JobOptions& options, std::stop_token stop) {
     const ReadyTime ready;
     double ready_before = ready.now();
     for (std::size_t i = 0; i < times; ++i) {
-      const auto before = Clock::now();
+      const auto before = Steady::now();
       store->update(some(i));
-      took.push_back(nanoseconds(Clock::now() - before));
+      took.push_back(nanoseconds(Steady::now() - before));
       const double ready_after = ready.now();
       undisturbed.push_back(std::max(0.0, took.back() - (ready_after - ready_before)));
       ready_before = ready_after;

@@ -33,7 +33,9 @@ using Time = CronSchedule::Time;
 
 constexpr const char* kScheduledAt = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-Time now() { return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()); }
+Time this_second() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
 
 std::vector<Job> jobs_of(const CronJob& cron_job, Context& context) {
   auto jobs = context.list<Job>(cron_job.ns());
@@ -168,7 +170,7 @@ std::optional<CronSchedule> schedule_of(const CronJob& cron_job, Context& contex
 }
 
 /// Starts the job of that time.
-Job start(const CronJob& cron_job, Time time, Context& context) {
+Job start_job(const CronJob& cron_job, Time time, Context& context) {
   try {
     Job job = context.create(job_for(cron_job, time));
     context.event(cron_job, "SuccessfulCreate", "Created job {}", job.name());
@@ -196,7 +198,7 @@ void run(const CronJob& cron_job, Time due, std::vector<Job> active, const CronJ
     for (const Job& job : active) remove(cron_job, job, context);
     active.clear();
   }
-  const Job job = start(cron_job, due, context);
+  const Job job = start_job(cron_job, due, context);
   const bool is_new = std::none_of(active.begin(), active.end(), [&](const Job& one) {
     return one.uid() == job.uid();  // the job of that minute
   });
@@ -206,7 +208,7 @@ void run(const CronJob& cron_job, Time due, std::vector<Job> active, const CronJ
   change.status().set_last_schedule_time(due);
 }
 
-Result reconcile(const Request& request, Context& context) {
+Result reconcile_cron_job(const Request& request, Context& context) {
   const auto cron_job = context.find<CronJob>(request);
   if (!cron_job) return {};
   const auto spec = cron_job->spec();
@@ -220,7 +222,7 @@ Result reconcile(const Request& request, Context& context) {
   Result next;
   const bool rests = controller::is_being_deleted(*cron_job) || spec.suspend().value_or(false);
   if (const auto schedule = rests ? std::nullopt : schedule_of(*cron_job, context)) {
-    const Time time = now();
+    const Time time = this_second();
     if (const auto then = schedule->next(time)) next = controller::requeue_after(*then - time);
     if (const auto due = missed(*cron_job, *schedule, time))
       run(*cron_job, *due, active, change, context);
@@ -232,7 +234,10 @@ Result reconcile(const Request& request, Context& context) {
 }  // namespace
 
 void add_cron_job_controller(controller::Manager& manager) {
-  controller::Builder<CronJob>(manager).owns<Job>().options(expect_bursts).reconcile(reconcile);
+  controller::Builder<CronJob>(manager)
+      .owns<Job>()
+      .options(expect_bursts)
+      .reconcile(reconcile_cron_job);
 }
 
 }  // namespace lookout::cmd::cluster

@@ -27,7 +27,7 @@ using k8s::apps::v1::DaemonSet;
 using k8s::core::v1::Node;
 using k8s::core::v1::Pod;
 
-Result reconcile(const Request& request, Context& context) {
+Result reconcile_daemon_set(const Request& request, Context& context) {
   const auto set = context.find<DaemonSet>(request);
   if (!set || controller::is_being_deleted(*set)) return {};
   const std::string hash = hash_of((*set)["spec"]["template"]);
@@ -94,7 +94,7 @@ void add_daemon_set_controller(controller::Manager& manager) {
           enqueue(Request(set.ns(), set.name()));
       })
       .options(expect_bursts)
-      .reconcile(reconcile);
+      .reconcile(reconcile_daemon_set);
 }
 
 }  // namespace lookout::cmd::cluster

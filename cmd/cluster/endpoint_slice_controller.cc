@@ -80,7 +80,7 @@ void set_endpoints(const EndpointSliceDraft& slice, const std::vector<Pod>& pods
   }
 }
 
-Result reconcile(const Request& request, Context& context) {
+Result reconcile_slices(const Request& request, Context& context) {
   const auto service = context.find<Service>(request);
   if (!service || controller::is_being_deleted(*service) || (*service)["spec"]["selector"].empty())
     return {};
@@ -128,7 +128,7 @@ void add_endpoint_slice_controller(controller::Manager& manager) {
       })
       .named("endpointslice")
       .options(expect_bursts)
-      .reconcile(reconcile);
+      .reconcile(reconcile_slices);
 }
 
 }  // namespace lookout::cmd::cluster

@@ -101,7 +101,7 @@ Result give_up(const Job& job, const Pods& pods, const Failure& failure, Context
   return {};
 }
 
-Result reconcile(const Request& request, Context& context) {
+Result reconcile_job(const Request& request, Context& context) {
   const auto job = context.find<Job>(request);
   if (!job || controller::is_being_deleted(*job) || !how_ended(*job).empty()) return {};
   const Pods pods = look_at(pods_of(*job, context));
@@ -143,7 +143,7 @@ Result reconcile(const Request& request, Context& context) {
 }  // namespace
 
 void add_job_controller(controller::Manager& manager) {
-  controller::Builder<Job>(manager).owns<Pod>().options(expect_bursts).reconcile(reconcile);
+  controller::Builder<Job>(manager).owns<Pod>().options(expect_bursts).reconcile(reconcile_job);
 }
 
 }  // namespace lookout::cmd::cluster

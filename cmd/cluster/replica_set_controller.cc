@@ -26,7 +26,7 @@ void report(const ReplicaSet& set, const PodCounts& counts, Context& context) {
   context.patch_status(change);
 }
 
-Result reconcile(const Request& request, Context& context) {
+Result reconcile_replica_set(const Request& request, Context& context) {
   const auto set = context.find<ReplicaSet>(request);
   if (!set || controller::is_being_deleted(*set)) return {};
   auto pods = pods_of(*set, context);
@@ -48,7 +48,10 @@ Result reconcile(const Request& request, Context& context) {
 }  // namespace
 
 void add_replica_set_controller(controller::Manager& manager) {
-  controller::Builder<ReplicaSet>(manager).owns<Pod>().options(expect_bursts).reconcile(reconcile);
+  controller::Builder<ReplicaSet>(manager)
+      .owns<Pod>()
+      .options(expect_bursts)
+      .reconcile(reconcile_replica_set);
 }
 
 }  // namespace lookout::cmd::cluster

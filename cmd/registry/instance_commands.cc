@@ -63,7 +63,7 @@ Row summary(const InstanceSet& set) {
           joined(zones)};
 }
 
-std::string to_json(const InstanceSet& set) {
+std::string json_of(const InstanceSet& set) {
   return json_text([&](JsonWriter& writer) { write_set(writer, set); });
 }
 
@@ -178,7 +178,7 @@ int get_service(const ConnectionFlags& connection, const Flags& flags) {
   const auto found = registry->get_service(flags.name);
   finish_telling(*registry, told);
   if (flags.output == "json") {
-    fmt::print("{}\n", to_json(*found));
+    fmt::print("{}\n", json_of(*found));
   } else if (found->empty()) {
     fmt::print(stderr, "No instances of {} found{}\n", flags.name,
                why_none(client, flags, registry->services()));
@@ -230,7 +230,7 @@ int watch_service(const ConnectionFlags& connection, const Flags& flags) {
     was_live = shown->freshness().live;
     was_wide = terminal_columns();
     if (flags.output == "json") {
-      fmt::print("{}\n", to_json(*shown));
+      fmt::print("{}\n", json_of(*shown));
     } else if (screen) {
       screen->show(headline(*shown) + "\n\n" + (shown->empty() ? "" : table(*shown)));
     } else {

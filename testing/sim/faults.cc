@@ -38,10 +38,10 @@ std::string_view name_of(FaultKind kind) { return kNames.at(static_cast<std::siz
 bool is_of_time(FaultKind kind) { return kind >= FaultKind::kCrash; }
 
 std::string describe(const Fault& fault) {
-  const double seconds = std::chrono::duration<double>(fault.duration).count();
+  const double length = std::chrono::duration<double>(fault.duration).count();
   std::string what(name_of(fault.kind));
   if (fault.kind == FaultKind::kRefuse) what += fmt::format(" with {}", fault.status);
-  if (fault.duration.count() != 0) what += fmt::format(" ({:.3f} s)", seconds);
+  if (fault.duration.count() != 0) what += fmt::format(" ({:.3f} s)", length);
   if (is_of_time(fault.kind))
     return fmt::format("{}, at {:.3f} s: {}", fault.process, static_cast<double>(fault.at) / 1000.0,
                        what);

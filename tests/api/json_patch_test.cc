@@ -25,17 +25,17 @@ std::string patched(const std::string& target, const std::string& patch) {
   return {out.GetString(), out.GetSize()};
 }
 
-struct Case {
+struct PatchCase {
   const char* name;
   const char* target;
   const char* patch;
   const char* result;  // null: PatchError
 };
 
-class JsonPatch : public testing::TestWithParam<Case> {};
+class JsonPatch : public testing::TestWithParam<PatchCase> {};
 
 TEST_P(JsonPatch, ChangesTheTargetOrRefuses) {
-  const Case& c = GetParam();
+  const PatchCase& c = GetParam();
   if (c.result == nullptr) {
     EXPECT_THROW(patched(c.target, c.patch), PatchError);
   } else {
@@ -45,7 +45,7 @@ TEST_P(JsonPatch, ChangesTheTargetOrRefuses) {
 
 INSTANTIATE_TEST_SUITE_P(
     Rfc6902, JsonPatch,
-    testing::ValuesIn(std::initializer_list<Case>{
+    testing::ValuesIn(std::initializer_list<PatchCase>{
         {"add_member", R"({"a":1})", R"([{"op":"add","path":"/b","value":[2]}])",
          R"({"a":1,"b":[2]})"},
         {"add_replaces_member", R"({"a":1})", R"([{"op":"add","path":"/a","value":2}])",

@@ -24,14 +24,14 @@ Document patched(const rapidjson::Value& before, const rapidjson::Value& patch) 
   return out;
 }
 
-struct Case {
+struct MergeCase {
   const char* before;
   const char* patch;
   const char* after;
 };
 
 // RFC 7396, Appendix A.
-constexpr Case kRfcTable[] = {
+constexpr MergeCase kRfcTable[] = {
     {R"({"a":"b"})", R"({"a":"c"})", R"({"a":"c"})"},
     {R"({"a":"b"})", R"({"b":"c"})", R"({"a":"b","b":"c"})"},
     {R"({"a":"b"})", R"({"a":null})", R"({})"},
@@ -49,7 +49,7 @@ constexpr Case kRfcTable[] = {
     {R"({})", R"({"a":{"bb":{"ccc":null}}})", R"({"a":{"bb":{}}})"},
 };
 
-constexpr Case kMore[] = {
+constexpr MergeCase kMore[] = {
     {R"({"a":1,"b":2,"c":3,"d":4})", R"({"d":null,"a":null,"c":5,"e":6})",
      R"({"b":2,"c":5,"e":6})"},
     {R"({"a":1})", R"({"b":[null,{"c":null}]})", R"({"a":1,"b":[null,{"c":null}]})"},
@@ -59,7 +59,7 @@ constexpr Case kMore[] = {
 };
 
 TEST(MergePatchTest, AppliesAsTheRfcSays) {
-  std::vector<Case> cases(std::begin(kRfcTable), std::end(kRfcTable));
+  std::vector<MergeCase> cases(std::begin(kRfcTable), std::end(kRfcTable));
   cases.insert(cases.end(), std::begin(kMore), std::end(kMore));
   for (const auto& [before, patch, after] : cases) {
     EXPECT_EQ(patched(test::parse_json(before), test::parse_json(patch)), test::parse_json(after))

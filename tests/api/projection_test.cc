@@ -30,7 +30,7 @@ std::string error_of(const Projection& projection, std::string_view text) {
   return decoder.error();
 }
 
-constexpr const char* kPod =
+constexpr const char* kWholePod =
     R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"7",)"
     R"("labels":{"app":"web"},"annotations":{"example.com/a.b":"x","it's":"y"},"managedFields":[{"f":{"f:x":{}}}]},)"
     R"("spec":{"nodeName":"n","containers":[{"name":"c","image":"i","ports":[{"name":"http","containerPort":80}]},)"
@@ -75,7 +75,7 @@ TEST(ProjectionTest, KeepsWhatItNames) {
       {{"extra.deeper"}, "{" + (kIdentity + annotations) + R"(},"extra":1})"},
   };
   for (const auto& [paths, json] : cases) {
-    const Object object = decode(Projection::keep(paths), kPod);
+    const Object object = decode(Projection::keep(paths), kWholePod);
     EXPECT_EQ(object, Object::parse(json)) << object.to_json() << "\n" << json;
     EXPECT_EQ(object.key(), "b/a");
     EXPECT_EQ(object.uid(), "u");
@@ -85,7 +85,7 @@ TEST(ProjectionTest, KeepsWhatItNames) {
 
 TEST(ProjectionTest, DropsWhatItNames) {
   const auto without = [](std::function<void(rapidjson::Document&)> change) {
-    auto document = test::parse_json(kPod);
+    auto document = test::parse_json(kWholePod);
     change(document);
     return Object::from(document);
   };
@@ -114,7 +114,7 @@ TEST(ProjectionTest, DropsWhatItNames) {
       {{"extra.deeper"}, [](auto&) {}},
   };
   for (const auto& [paths, change] : cases) {
-    const Object object = decode(Projection::drop(paths), kPod);
+    const Object object = decode(Projection::drop(paths), kWholePod);
     EXPECT_EQ(object, without(change)) << object.to_json();
   }
 }

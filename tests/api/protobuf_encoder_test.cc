@@ -26,7 +26,7 @@ std::string encode(const Object& object) {
   return out;
 }
 
-Object decode(std::string_view bytes) {
+Object decoded(std::string_view bytes) {
   ProtobufDecoder decoder;
   Object object = decoder.decode(bytes);
   EXPECT_EQ(decoder.error(), "");
@@ -37,8 +37,8 @@ class RecordedProtobufTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(RecordedProtobufTest, IsWrittenAgainAsItWas) {
   const std::string recorded = test::protobuf_recording("list/" + GetParam() + ".pb");
-  const std::string bytes = encode(decode(recorded));
-  EXPECT_EQ(decode(bytes), decode(recorded));
+  const std::string bytes = encode(decoded(recorded));
+  EXPECT_EQ(decoded(bytes), decoded(recorded));
   EXPECT_TRUE(bytes == recorded);
 }
 
@@ -49,7 +49,7 @@ TEST_P(RecordedProtobufTest, ComesOutOfItsJson) {
 
 TEST_P(RecordedProtobufTest, MayBeWrittenItemByItem) {
   const std::string recorded = test::protobuf_recording("list/" + GetParam() + ".pb");
-  const Object list = decode(recorded);
+  const Object list = decoded(recorded);
   const std::string api_version(list.api_version());
   const std::string item_kind(list.kind().substr(0, list.kind().size() - 4));
   ProtobufEncoder encoder;
@@ -185,7 +185,7 @@ TEST(ProtobufEncoderTest, LengthsOfEverySizeAreRight) {
       const std::string message =
           bytes_field(1, kZeroMeta + bytes_field(12, bytes_field(1, "a") + bytes_field(2, text)));
       const std::string bytes = enveloped("v1", "ConfigMap", message);
-      EXPECT_TRUE(encode(decode(bytes)) == bytes) << size;
+      EXPECT_TRUE(encode(decoded(bytes)) == bytes) << size;
     }
   }
 }

@@ -62,7 +62,7 @@ class Comparison {
   JsonDecoder old_;
 };
 
-constexpr std::string_view kPod =
+constexpr std::string_view kLabelledPod =
     R"({"kind":"Pod","metadata":{"name":"a","labels":{"app":"web","tier":"front","x":"y"},)"
     R"("managedFields":[{"fieldsV1":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{}}}}}}]},)"
     R"("spec":{"containers":[{"name":"web","image":"web:1","ports":[{"containerPort":80,"protocol":"TCP"}]}],)"
@@ -77,7 +77,7 @@ std::string with(std::string_view text, std::string_view old, std::string_view r
 
 TEST(RepeatedValuesTest, AnotherObjectThatBeginsTheSame) {
   Comparison comparison;
-  comparison.teach(kPod);
+  comparison.teach(kLabelledPod);
   // One thing changes at a time: a value, a member more or less, the order, the spaces.
   const struct {
     std::string_view old;
@@ -102,23 +102,24 @@ TEST(RepeatedValuesTest, AnotherObjectThatBeginsTheSame) {
        R"("name":"web","unknown":{"to":["the","schema",{"x":"0123456789012345"}]})"},
   };
   for (const auto& [old, replacement] : changes) {
-    comparison.decode(with(kPod, old, replacement));
-    comparison.decode(kPod);
+    comparison.decode(with(kLabelledPod, old, replacement));
+    comparison.decode(kLabelledPod);
   }
 }
 
 TEST(RepeatedValuesTest, TextsThatEndInWhatIsKnown) {
   Comparison comparison;
-  comparison.teach(kPod);
-  for (std::size_t size = 0; size < kPod.size(); ++size) comparison.decode(kPod.substr(0, size));
+  comparison.teach(kLabelledPod);
+  for (std::size_t size = 0; size < kLabelledPod.size(); ++size)
+    comparison.decode(kLabelledPod.substr(0, size));
   for (const char c : {'"', '{', '}', ']', ',', ' ', '\x01', '\xff'}) {
-    for (std::size_t at = 0; at < kPod.size(); at += 3) {
-      std::string text(kPod);
+    for (std::size_t at = 0; at < kLabelledPod.size(); at += 3) {
+      std::string text(kLabelledPod);
       text[at] = c;
       comparison.decode(text);
     }
   }
-  comparison.decode(kPod);
+  comparison.decode(kLabelledPod);
 }
 
 TEST(RepeatedValuesTest, TheSameValueInOtherPlaces) {
@@ -150,15 +151,15 @@ TEST(RepeatedValuesTest, WithProjections) {
         Projection::keep({"metadata.labels", "spec.tolerations"}),
         Projection::drop({"spec.containers.image", "metadata.labels"})}) {
     Comparison comparison(projection);
-    comparison.teach(kPod);
-    comparison.decode(with(kPod, "web:1", "web:2"));
-    comparison.decode(with(kPod, "300", "301"));
+    comparison.teach(kLabelledPod);
+    comparison.decode(with(kLabelledPod, "web:1", "web:2"));
+    comparison.decode(with(kLabelledPod, "300", "301"));
     // What is kept whole here is not kept whole there.
     comparison.decode(R"({"status":{"containers":[{"name":"web","image":"web:1","ports":)"
                       R"([{"containerPort":80,"protocol":"TCP"}]}]},"spec":{"containers":)"
                       R"([{"name":"web","image":"web:1","ports":)"
                       R"([{"containerPort":80,"protocol":"TCP"}]}]}})");
-    comparison.decode(kPod);
+    comparison.decode(kLabelledPod);
   }
 }
 
@@ -294,7 +295,7 @@ TEST(RepeatedValuesTest, WhenTheMemoryIsFull) {
     }
     comparison.decode(text + R"("last":{}}})");
   }
-  comparison.teach(kPod);
+  comparison.teach(kLabelledPod);
 }
 
 class RepeatedValuesPlace : public testing::Test {

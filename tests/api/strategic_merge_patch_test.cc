@@ -16,7 +16,7 @@ namespace {
 using test::parse_json;
 using test::to_json;
 
-const GroupVersionKind kPod{"", "v1", "Pod"};
+const GroupVersionKind kPodKind{"", "v1", "Pod"};
 const GroupVersionKind kDeployment{"apps", "v1", "Deployment"};
 
 /// Both sides of a comparison, without what a server changes of its own accord.

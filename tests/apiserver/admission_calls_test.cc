@@ -235,15 +235,15 @@ TEST_F(AdmissionTest, AServiceIsFoundByItsEndpoints) {
   const std::string failed =
       "Internal error occurred: failed calling webhook \"a.example.com\": failed to call webhook: ";
   EXPECT_EQ(message(), failed + "service \"hook\" not found");
-  in(kServices).create(
-      json(R"({"metadata":{"name":"hook"},"spec":{"clusterIP":"None","ports":[{"port":80}]}})"));
+  in(kServices).create(from_json(
+      R"({"metadata":{"name":"hook"},"spec":{"clusterIP":"None","ports":[{"port":80}]}})"));
   EXPECT_EQ(message(), failed + "no service port 443 found for service \"hook\"");
   in(kServices).patch("hook", rest::PatchType::kMerge,
                       R"({"spec":{"ports":[{"port":443,"name":"https"}]}})");
   EXPECT_EQ(message(), failed + "no endpoints available for service \"hook\"");
   const api::Resource slices{"discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true};
   // (Nobody but the server itself may be on the loopback interface.)
-  in(slices).create(json(fmt::format(
+  in(slices).create(from_json(fmt::format(
       R"({{"metadata":{{"name":"kubernetes","labels":{{"kubernetes.io/service-name":"hook"}}}},)"
       R"("addressType":"IPv4","ports":[{{"name":"https","port":{}}}],)"
       R"("endpoints":[{{"addresses":["192.0.2.1"],"conditions":{{"ready":false}}}},)"

@@ -31,7 +31,7 @@ class BadHooks : public AdmissionTest, public testing::WithParamInterface<BadHoo
 
 TEST_P(BadHooks, AreRefused) {
   const api::Object good =
-      json(webhook("a.example.com", R"("url":"https://hooks.test/check")", kMaps));
+      from_json(webhook("a.example.com", R"("url":"https://hooks.test/check")", kMaps));
   const std::string bad = changed(good, GetParam().change).to_json();
   for (const auto& kind : {kValidating, kMutating}) {
     const api::Status status = status_of([&] { all(kind).create(configuration("a", bad)); });

@@ -26,11 +26,11 @@ TEST_P(Rules, SelectRequests) {
   EXPECT_EQ(matches(GetParam().rule, GetParam().subject), GetParam().matches);
 }
 
-const Rule kPods{{"CREATE"}, {""}, {"v1"}, {"pods"}, ""};
+const Rule kPodRule{{"CREATE"}, {""}, {"v1"}, {"pods"}, ""};
 const Subject kNewPod{"", "v1", "pods", "", "shop", "CREATE"};
 
 Rule with_resource(const char* resource) {
-  Rule rule = kPods;
+  Rule rule = kPodRule;
   rule.resources = {resource};
   return rule;
 }
@@ -46,16 +46,16 @@ Subject on(const char* resource, const char* subresource, const char* ns) {
 INSTANTIATE_TEST_SUITE_P(
     All, Rules,
     testing::Values(
-        RuleCase{"exactly", kPods, kNewPod, true},
-        RuleCase{"operation", kPods, {"", "v1", "pods", "", "shop", "UPDATE"}, false},
+        RuleCase{"exactly", kPodRule, kNewPod, true},
+        RuleCase{"operation", kPodRule, {"", "v1", "pods", "", "shop", "UPDATE"}, false},
         RuleCase{"any operation", {{"*"}, {""}, {"v1"}, {"pods"}, ""}, kNewPod, true},
-        RuleCase{"group", kPods, {"apps", "v1", "pods", "", "shop", "CREATE"}, false},
+        RuleCase{"group", kPodRule, {"apps", "v1", "pods", "", "shop", "CREATE"}, false},
         RuleCase{"any group", {{"CREATE"}, {"*"}, {"v1"}, {"pods"}, ""}, kNewPod, true},
-        RuleCase{"version", kPods, {"", "v2", "pods", "", "shop", "CREATE"}, false},
+        RuleCase{"version", kPodRule, {"", "v2", "pods", "", "shop", "CREATE"}, false},
         RuleCase{"any version", {{"CREATE"}, {""}, {"*"}, {"pods"}, ""}, kNewPod, true},
         RuleCase{"no rule at all", {}, kNewPod, false},
         RuleCase{"other resource", with_resource("services"), kNewPod, false},
-        RuleCase{"subresources are not meant", kPods, on("pods", "status", "shop"), false},
+        RuleCase{"subresources are not meant", kPodRule, on("pods", "status", "shop"), false},
         RuleCase{"any resource has no subresources", with_resource("*"),
                  on("pods", "status", "shop"), false},
         RuleCase{"any resource", with_resource("*"), kNewPod, true},

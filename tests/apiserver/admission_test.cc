@@ -113,7 +113,7 @@ TEST_F(AdmissionTest, AMutatingWebhookSeesANewObjectBeforeItHasAName) {
   mutate_with(hook);
   const TestWebhook check([](const auto& review) { return allowed(review); });
   validate_with(check);
-  const api::Object made = maps().create(json(R"({"metadata":{"generateName":"x-"}})"));
+  const api::Object made = maps().create(from_json(R"({"metadata":{"generateName":"x-"}})"));
   const auto first = hook.reviews().at(0)["request"];
   EXPECT_FALSE(first["name"].exists());
   EXPECT_FALSE(first["object"]["metadata"]["uid"].exists());
@@ -195,7 +195,7 @@ TEST_F(AdmissionTest, NobodyIsAskedAboutWebhookConfigurations) {
 
 TEST_F(AdmissionTest, SelectorsOfNamespacesAndObjectsNarrowDown) {
   const TestWebhook hook([](const auto& review) { return denied(review, "no"); });
-  all(kNamespaces).create(json(R"({"metadata":{"name":"shop","labels":{"checked":"yes"}}})"));
+  all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop","labels":{"checked":"yes"}}})"));
   validate_with(hook, kMaps,
                 R"("namespaceSelector":{"matchLabels":{"checked":"yes"}},)"
                 R"("objectSelector":{"matchLabels":{"app":"web"}})");
@@ -210,9 +210,10 @@ TEST_F(AdmissionTest, ANamespaceIsSelectedByItsOwnLabels) {
   const TestWebhook hook([](const auto& review) { return denied(review, "no"); });
   validate_with(hook, rule("", "v1", "namespaces"),
                 R"("namespaceSelector":{"matchLabels":{"checked":"yes"}})");
-  EXPECT_NO_THROW(all(kNamespaces).create(json(R"({"metadata":{"name":"free"}})")));
+  EXPECT_NO_THROW(all(kNamespaces).create(from_json(R"({"metadata":{"name":"free"}})")));
   const auto create = [&] {
-    all(kNamespaces).create(json(R"({"metadata":{"name":"shop","labels":{"checked":"yes"}}})"));
+    all(kNamespaces)
+        .create(from_json(R"({"metadata":{"name":"shop","labels":{"checked":"yes"}}})"));
   };
   EXPECT_EQ(status_of(create).code, 403);
   EXPECT_EQ(hook.reviews().at(0)["request"]["namespace"].as_string(), "shop");
@@ -220,7 +221,7 @@ TEST_F(AdmissionTest, ANamespaceIsSelectedByItsOwnLabels) {
 
 TEST_F(AdmissionTest, SubresourcesAreAskedAboutInTheirOwnKind) {
   const TestWebhook hook([](const auto& review) { return allowed(review); });
-  in(kDeployments).create(json(R"({"metadata":{"name":"web"},"spec":{"replicas":1,
+  in(kDeployments).create(from_json(R"({"metadata":{"name":"web"},"spec":{"replicas":1,
         "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
         "spec":{"containers":[{"name":"c","image":"i"}]}}}})"));
   validate_with(hook, rule("apps", "v1", "deployments/*"));
@@ -249,7 +250,7 @@ TEST_F(AdmissionTest, AScaleCanBeChanged) {
   const TestWebhook hook([](const auto& review) {
     return patched(review, R"([{"op":"replace","path":"/spec/replicas","value":7}])");
   });
-  in(kDeployments).create(json(R"({"metadata":{"name":"web"},"spec":{"replicas":1,
+  in(kDeployments).create(from_json(R"({"metadata":{"name":"web"},"spec":{"replicas":1,
         "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
         "spec":{"containers":[{"name":"c","image":"i"}]}}}})"));
   mutate_with(hook, rule("apps", "v1", "deployments/scale"));
@@ -291,7 +292,8 @@ TEST_F(AdmissionTest, AnEquivalentVersionIsShownInTheVersionOfTheRule) {
   mutate_with(hook, rule("autoscaling", "v2", "horizontalpodautoscalers"));
   const api::Resource v1{"autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
                          true};
-  const api::Object made = in(v1).create(json(R"({"metadata":{"name":"a"},"spec":{"maxReplicas":3,
+  const api::Object made =
+      in(v1).create(from_json(R"({"metadata":{"name":"a"},"spec":{"maxReplicas":3,
     "targetCPUUtilizationPercentage":70,
     "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}}})"));
   const auto request = hook.reviews().at(0)["request"];
@@ -345,7 +347,7 @@ TEST_F(AdmissionTest, ADryRunIsRefusedForThoseWithSideEffects) {
   const std::string none = R"("sideEffects":"None")";
   text.replace(text.find(none), none.size(), R"("sideEffects":"Some")");
   auto& place = server_.storage().resource("validatingwebhookconfigurations");
-  loop.run(place.create("a", json(text)));
+  loop.run(place.create("a", from_json(text)));
   const auto code = [&] {
     const auto answer =
         http(server_.port(), "POST", "/api/v1/namespaces/default/configmaps?dryRun=All",
@@ -385,7 +387,7 @@ TEST_F(AdmissionTest, AWebhookMayCallTheServer) {
   const TestWebhook hook([this](const api::Object& review) {
     const rest::Client own(server_.client_config());
     const auto secrets = own.resource(kSecrets, "default");
-    secrets.create(json(
+    secrets.create(from_json(
         fmt::format(R"({{"metadata":{{"name":"{}"}}}})", review["request"]["name"].as_string())));
     own.resource(kNamespaces).list({});
     return allowed(review);
@@ -407,16 +409,15 @@ constexpr const char* kVersionedThings = R"({"metadata":{"name":"things.example.
       {"name":"v2","served":true,"storage":false,"subresources":{"status":{}},
        "schema":{"openAPIV3Schema":{"type":"object",
          "x-kubernetes-preserve-unknown-fields":true}}}]}})";
-const api::Resource kThings{"example.com", "v1", "Thing", "things", true};
 
 api::Object thing(const std::string& name) {
-  return json(fmt::format(
+  return from_json(fmt::format(
       R"({{"kind":"Thing","apiVersion":"example.com/v1","metadata":{{"name":"{}"}},"spec":{{}}}})",
       name));
 }
 
 TEST_F(AdmissionTest, CustomResourcesAreShownWithDefaultsAndValidatedAfterwards) {
-  all(kDefinitions).create(json(kVersionedThings));
+  all(kDefinitions).create(from_json(kVersionedThings));
   const TestWebhook hook([](const auto& review) {
     const bool big = review["request"]["name"].as_string() == "big";
     return patched(review, fmt::format(R"([{{"op":"add","path":"/spec/size","value":{}}},)"
@@ -435,7 +436,7 @@ TEST_F(AdmissionTest, CustomResourcesAreShownWithDefaultsAndValidatedAfterwards)
 }
 
 TEST_F(AdmissionTest, AWebhookForOneVersionOfACustomResourceSeesTheOthers) {
-  all(kDefinitions).create(json(kVersionedThings));
+  all(kDefinitions).create(from_json(kVersionedThings));
   const TestWebhook hook([](const auto& review) { return allowed(review); });
   const TestWebhook exact([](const auto& review) { return allowed(review); });
   all(kValidating)
@@ -468,8 +469,8 @@ TEST_F(AdmissionTest, ServicesKeepTheirAddressesThroughAdmission) {
     return patched(review, R"([{"op":"add","path":"/metadata/labels","value":{"seen":"yes"}}])");
   });
   mutate_with(hook, rule("", "v1", "services"));
-  const api::Object made =
-      in(kServices).create(json(R"({"metadata":{"name":"web"},"spec":{"ports":[{"port":80}]}})"));
+  const api::Object made = in(kServices).create(
+      from_json(R"({"metadata":{"name":"web"},"spec":{"ports":[{"port":80}]}})"));
   const api::Object after = in(kServices).update(changed(made, R"({"spec":{"type":"NodePort"}})"));
   EXPECT_EQ(after["spec"]["clusterIP"].as_string(), made["spec"]["clusterIP"].as_string());
   EXPECT_GE(after["spec"]["ports"][std::size_t{0}]["nodePort"].as_int(), 30000);

@@ -19,13 +19,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Object data(const std::string& name, const std::string& members) {
-  return json(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")" + name +
-              R"("},"data":)" + members + "}");
+  return from_json(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")" + name +
+                   R"("},"data":)" + members + "}");
 }
 
 Object deployment(const std::string& name, const std::string& spec) {
-  return json(R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":")" + name +
-              R"("},"spec":{)" + spec + "}}");
+  return from_json(R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":")" + name +
+                   R"("},"spec":{)" + spec + "}}");
 }
 
 constexpr const char* kTemplate =
@@ -99,7 +99,7 @@ TEST_F(Apply, TakesYaml) {
                                   "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\ndata:\n"
                                   "  a: |\n    one\n    two\n");
   EXPECT_EQ(answer.code, 201) << answer.body;
-  EXPECT_EQ(held(json(answer.body))["data"]["a"].as_string(), "one\ntwo\n");
+  EXPECT_EQ(held(from_json(answer.body))["data"]["a"].as_string(), "one\ntwo\n");
   EXPECT_EQ(patch("/api/v1/namespaces/default/configmaps/m?fieldManager=x", "- a\n").code, 400);
   EXPECT_EQ(patch("/api/v1/namespaces/default/configmaps/m?fieldManager=x", "a: [").code, 400);
 }
@@ -127,7 +127,7 @@ TEST_F(Apply, OfAScaleTakesTheReplicas) {
   EXPECT_THAT(refused.body, HasSubstr(R"(conflict with \"x\": .spec.replicas)"));
   const HttpAnswer forced = patch(std::string(kWeb) + "/scale?fieldManager=hpa&force=true", scale);
   EXPECT_EQ(forced.code, 200) << forced.body;
-  EXPECT_EQ(held(json(forced.body))["spec"]["replicas"].as_int(), 7);
+  EXPECT_EQ(held(from_json(forced.body))["spec"]["replicas"].as_int(), 7);
   const Object web = in(kDeployments).get("web");
   EXPECT_EQ(web["spec"]["replicas"].as_int(), 7);
   EXPECT_THAT(owners(web), testing::UnorderedElementsAre("hpa Apply scale", "x Apply"));
@@ -138,7 +138,8 @@ TEST_F(Apply, OfAScaleTakesTheReplicas) {
 
 TEST_F(Apply, RefusesWhatNoSchemaHas) {
   const api::Status status = status_of([&] {
-    apply(json(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"date":{}})"), "x");
+    apply(from_json(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"date":{}})"),
+          "x");
   });
   EXPECT_EQ(status.code, 500);
   EXPECT_THAT(status.message, HasSubstr(".date: field not declared in schema"));
@@ -157,16 +158,16 @@ TEST_F(ManagedFields, NameTheClient) {
       http(server_.port(), "POST", "/api/v1/namespaces/default/configmaps",
            R"({"metadata":{"name":"m"},"data":{"a":"1"}})", {{"User-Agent", "tool/7 (linux)"}});
   ASSERT_EQ(answer.code, 201);
-  EXPECT_THAT(owners(json(answer.body)), ElementsAre("tool Update"));
+  EXPECT_THAT(owners(from_json(answer.body)), ElementsAre("tool Update"));
   const HttpAnswer patched = patch("/api/v1/namespaces/default/configmaps/m?fieldManager=other",
                                    R"({"data":{"b":"1"}})", "application/merge-patch+json");
-  EXPECT_THAT(owners(json(patched.body)),
+  EXPECT_THAT(owners(from_json(patched.body)),
               testing::UnorderedElementsAre("tool Update", "other Update"));
 }
 
 TEST_F(ManagedFields, OfANewObjectHaveItsDefaultsButNotWhatTheServerAllocates) {
-  const Object service =
-      in(kServices).create(json(R"({"metadata":{"name":"s"},"spec":{"ports":[{"port":80}]}})"));
+  const Object service = in(kServices).create(
+      from_json(R"({"metadata":{"name":"s"},"spec":{"ports":[{"port":80}]}})"));
   const Value fields = service["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
   EXPECT_TRUE(fields.contains("f:sessionAffinity")) << fields.to_json();
   EXPECT_TRUE(fields.contains("f:type"));
@@ -186,7 +187,7 @@ TEST_F(ManagedFields, AreNotOfWhatIsUnset) {
   const auto fields_of = [&](const std::string& path, const char* body) {
     const HttpAnswer made = http(server_.port(), "POST", path, body);
     EXPECT_EQ(made.code, 201) << made.body;
-    return lookout::test::held(json(made.body))["metadata"]["managedFields"][0]["fieldsV1"]
+    return lookout::test::held(from_json(made.body))["metadata"]["managedFields"][0]["fieldsV1"]
         .to_json();
   };
   EXPECT_EQ(fields_of("/api/v1/namespaces/default/serviceaccounts",
@@ -207,7 +208,7 @@ TEST_F(ManagedFields, OfAStatusAreTheSubresources) {
                                   "application/merge-patch+json");
   ASSERT_EQ(answer.code, 200) << answer.body;
   std::string fields;
-  const Object object = json(answer.body);
+  const Object object = from_json(answer.body);
   for (const Value entry : object["metadata"]["managedFields"].elements()) {
     if (entry["manager"].as_string() == "kubelet") fields = entry["fieldsV1"].to_json();
   }
@@ -220,7 +221,7 @@ TEST_F(ManagedFields, CannotBeChangedThroughASubresource) {
       patch(std::string(kWeb) + "/status", R"({"metadata":{"managedFields":[{}]}})",
             "application/merge-patch+json");
   ASSERT_EQ(answer.code, 200);
-  EXPECT_EQ(owners(json(answer.body)).size(), 1u);
+  EXPECT_EQ(owners(from_json(answer.body)).size(), 1u);
 }
 
 TEST_F(ManagedFields, KeepTheNumberOfUpdatersSmall) {
@@ -238,7 +239,7 @@ TEST_F(ManagedFields, KeepTheNumberOfUpdatersSmall) {
 
 TEST_F(ManagedFields, OfACustomResourceBeginWithItsSpec) {
   all(kDefinitions)
-      .create(json(
+      .create(from_json(
           std::string(kThingDefinition) +
           R"("schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
                       "properties":{"size":{"type":"integer"}}},"status":{"type":"object","properties":{
@@ -246,7 +247,7 @@ TEST_F(ManagedFields, OfACustomResourceBeginWithItsSpec) {
   const api::Resource things{"example.com", "v1", "Thing", "things", true};
   ASSERT_TRUE(eventually(
       [&] { return http(server_.port(), "GET", "/apis/example.com/v1/things").code == 200; }));
-  const Object made = in(things).create(json(
+  const Object made = in(things).create(from_json(
       R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"size":1}})"));
   EXPECT_EQ(made["metadata"]["managedFields"][0]["fieldsV1"].to_json(),
             R"({"f:spec":{".":{},"f:size":{}}})");
@@ -255,14 +256,14 @@ TEST_F(ManagedFields, OfACustomResourceBeginWithItsSpec) {
             R"({"apiVersion":"example.com/v1","kind":"Thing",
                                       "metadata":{"name":"t"},"status":{"ready":1}})");
   ASSERT_EQ(status.code, 200) << status.body;
-  EXPECT_EQ(held(json(status.body))["status"]["ready"].as_int(), 1);
-  EXPECT_THAT(owners(json(status.body)), testing::Contains("s Apply status"));
+  EXPECT_EQ(held(from_json(status.body))["status"]["ready"].as_int(), 1);
+  EXPECT_THAT(owners(from_json(status.body)), testing::Contains("s Apply status"));
   // The object itself has no say in its status, be it new or not.
   const HttpAnswer other = patch("/apis/example.com/v1/namespaces/default/things/u?fieldManager=s",
                                  R"({"apiVersion":"example.com/v1","kind":"Thing",
                                      "metadata":{"name":"u"},"spec":{},"status":{"ready":1}})");
   ASSERT_EQ(other.code, 201) << other.body;
-  EXPECT_FALSE(held(json(other.body)).body().contains("status"));
+  EXPECT_FALSE(held(from_json(other.body)).body().contains("status"));
 }
 
 class WithoutManagedFields : public ClientTest {

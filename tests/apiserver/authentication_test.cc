@@ -6,6 +6,7 @@
 #include "lookout/api/status.h"
 #include "lookout/apiserver/server.h"
 #include "lookout/rest/client.h"
+#include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/rest/certificates.h"
 #include "tests/support/eventually.h"
@@ -17,8 +18,6 @@ namespace lookout::apiserver {
 namespace {
 
 using namespace std::chrono_literals;
-
-const api::Resource kPods{"", "v1", "Pod", "pods", true};
 
 /// "ann [group1 group2]": whom the server takes the client for.
 std::string who_am_i(const rest::Client& client) {

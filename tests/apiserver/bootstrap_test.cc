@@ -16,6 +16,7 @@
 #include "lookout/apiserver/server.h"
 #include "lookout/apiserver/storage/memory.h"
 #include "lookout/rest/client.h"
+#include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/rest/certificates.h"
 #include "tests/support/eventually.h"
@@ -36,12 +37,6 @@ const api::Resource kLevels{kFlowControl, "v1", "PriorityLevelConfiguration",
                             "prioritylevelconfigurations", false};
 const api::Resource kApiServices{"apiregistration.k8s.io", "v1", "APIService", "apiservices",
                                  false};
-const api::Resource kNamespaces{"", "v1", "Namespace", "namespaces", false};
-const api::Resource kServices{"", "v1", "Service", "services", true};
-const api::Resource kDefinitions{"apiextensions.k8s.io", "v1", "CustomResourceDefinition",
-                                 "customresourcedefinitions", false};
-const api::Resource kClusterRoles{"rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles",
-                                  false};
 
 /// Without what differs from server to server: times, uids, versions.
 json::Document comparable(const Object& object) {

@@ -25,14 +25,18 @@ inline const api::Resource kSecrets{"", "v1", "Secret", "secrets", true};
 inline const api::Resource kServices{"", "v1", "Service", "services", true};
 inline const api::Resource kLeases{"coordination.k8s.io", "v1", "Lease", "leases", true};
 inline const api::Resource kDeployments{"apps", "v1", "Deployment", "deployments", true};
+inline const api::Resource kClusterRoles{"rbac.authorization.k8s.io", "v1", "ClusterRole",
+                                         "clusterroles", false};
+inline const api::Resource kDefinitions{"apiextensions.k8s.io", "v1", "CustomResourceDefinition",
+                                        "customresourcedefinitions", false};
+inline const api::Resource kThings{"example.com", "v1", "Thing", "things", true};
+
 /// The definition of the kind Thing of example.com, up to what its version v1 says beyond that it
 /// is served and stored.
 inline constexpr const char* kThingDefinition = R"({"metadata":{"name":"things.example.com"},
   "spec":{"group":"example.com","scope":"Namespaced",
     "names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
     "versions":[{"name":"v1","served":true,"storage":true,)";
-inline const api::Resource kDefinitions{"apiextensions.k8s.io", "v1", "CustomResourceDefinition",
-                                        "customresourcedefinitions", false};
 
 class ClientTest : public testing::Test {
  protected:
@@ -51,15 +55,15 @@ class ClientTest : public testing::Test {
   rest::Client client_;
 };
 
-inline api::Object json(const std::string& text) { return api::Object::parse(text); }
+inline api::Object from_json(const std::string& text) { return api::Object::parse(text); }
 
 inline api::Object config_map(const std::string& name, const std::string& value = "x") {
-  return json(R"({"metadata":{"name":")" + name + R"("},"data":{"key":")" + value + R"("}})");
+  return from_json(R"({"metadata":{"name":")" + name + R"("},"data":{"key":")" + value + R"("}})");
 }
 
 inline api::Object pod(const std::string& name, const std::string& spec = "") {
-  return json(R"({"metadata":{"name":")" + name +
-              R"("},"spec":{"containers":[{"name":"main","image":"nginx:1"}])" + spec + "}}");
+  return from_json(R"({"metadata":{"name":")" + name +
+                   R"("},"spec":{"containers":[{"name":"main","image":"nginx:1"}])" + spec + "}}");
 }
 
 /// The object with a change by merge patch made on this side.

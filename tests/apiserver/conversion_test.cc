@@ -66,7 +66,7 @@ Object definition(const std::string& conversion) {
         R"("status":{{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}}}}}})",
         name, stored, field);
   };
-  return json(fmt::format(
+  return from_json(fmt::format(
       R"({{"metadata":{{"name":"boxes.shop.example.com"}},"spec":{{"group":"shop.example.com",)"
       R"("scope":"Namespaced","names":{{"plural":"boxes","singular":"box","kind":"Box"}},)"
       R"("versions":[{},{}],"conversion":{}}}}})",
@@ -80,7 +80,7 @@ std::string by_webhook(const std::string& client_config, const char* versions = 
 }
 
 Object box(const std::string& name, const std::string& size, bool newer = true) {
-  return json(
+  return from_json(
       fmt::format(R"({{"apiVersion":"shop.example.com/{}","kind":"Box","metadata":{{"name":"{}"}},)"
                   R"("spec":{{"{}":"{}"}}}})",
                   newer ? "v1" : "v1beta1", name, newer ? "size" : "oldSize", size));
@@ -339,7 +339,7 @@ TEST_F(ConversionWebhookTest, AdmissionSeesTheVersionThatItAsksFor) {
 }
 
 TEST_F(ConversionWebhookTest, ANamespaceIsEmptied) {
-  all(kNamespaces).create(json(R"({"metadata":{"name":"shop"}})"));
+  all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   in(kOld, "shop").create(box("a", "big", false));
   all(kNamespaces).remove("shop");
   ASSERT_TRUE(eventually([&] { return all(kNamespaces).list().items.size() == 4; }));

@@ -20,14 +20,14 @@ using api::Object;
 class CreateAndUpdate : public ClientTest {
  protected:
   Object patch_status(const std::string& path, const std::string& patch) const {
-    return json(http(server_.port(), "PATCH", path, patch,
-                     {{"Content-Type", "application/merge-patch+json"}})
-                    .body);
+    return from_json(http(server_.port(), "PATCH", path, patch,
+                          {{"Content-Type", "application/merge-patch+json"}})
+                         .body);
   }
 };
 
 TEST_F(CreateAndUpdate, ANewObjectGetsItsMetadata) {
-  const Object created = pods().create(json(
+  const Object created = pods().create(from_json(
       R"({"metadata":{"name":"web","uid":"mine","creationTimestamp":"2001-01-01T00:00:00Z",
           "generation":7,"deletionTimestamp":"2001-01-01T00:00:00Z","selfLink":"/x"},
           "spec":{"containers":[{"name":"c","image":"nginx"}]},"status":{"phase":"Running"}})"));
@@ -52,7 +52,7 @@ TEST_F(CreateAndUpdate, ANewObjectGetsItsMetadata) {
 
 TEST_F(CreateAndUpdate, ANodeSaysItsStatusItself) {
   const Object node = all(kNodes).create(
-      json(R"({"metadata":{"name":"n1"},"status":{"nodeInfo":{"kubeletVersion":"v1"}}})"));
+      from_json(R"({"metadata":{"name":"n1"},"status":{"nodeInfo":{"kubeletVersion":"v1"}}})"));
   EXPECT_EQ(node["status"]["nodeInfo"]["kubeletVersion"].as_string(), "v1");
   EXPECT_EQ(node.ns(), "");
 }
@@ -60,7 +60,8 @@ TEST_F(CreateAndUpdate, ANodeSaysItsStatusItself) {
 TEST_F(CreateAndUpdate, NamesAreGenerated) {
   std::set<std::string> names;
   for (int i = 0; i < 50; ++i) {
-    const Object created = in(kConfigMaps).create(json(R"({"metadata":{"generateName":"job-"}})"));
+    const Object created =
+        in(kConfigMaps).create(from_json(R"({"metadata":{"generateName":"job-"}})"));
     EXPECT_TRUE(std::regex_match(std::string(created.name()),
                                  std::regex("job-[bcdfghjklmnpqrstvwxz2456789]{5}")))
         << created.name();
@@ -72,9 +73,9 @@ TEST_F(CreateAndUpdate, NamesAreGenerated) {
 // As a kube-apiserver 1.36 writes them: in Go, these fields have no "omitempty".
 TEST_F(CreateAndUpdate, SomeFieldsAreWrittenEvenIfTheyAreUnset) {
   const api::Resource roles{"rbac.authorization.k8s.io", "v1", "Role", "roles", true};
-  const Object role = in(roles).create(json(R"({"metadata":{"name":"r"}})"));
+  const Object role = in(roles).create(from_json(R"({"metadata":{"name":"r"}})"));
   EXPECT_TRUE(role["rules"].is_null());
-  const Object node = all(kNodes).create(json(R"({"metadata":{"name":"n"}})"));
+  const Object node = all(kNodes).create(from_json(R"({"metadata":{"name":"n"}})"));
   EXPECT_EQ(lookout::test::held(node)["status"]["daemonEndpoints"].to_json(),
             R"({"kubeletEndpoint":{"Port":0}})");
   pods().create(pod("p"));
@@ -91,8 +92,8 @@ TEST_F(CreateAndUpdate, SomeFieldsAreWrittenEvenIfTheyAreUnset) {
   const api::Resource v1{"autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
                          true};
   const Object autoscaler = in(v1).create(
-      json(R"({"metadata":{"name":"a"},"spec":{"maxReplicas":3,)"
-           R"("scaleTargetRef":{"kind":"Deployment","name":"x","apiVersion":"apps/v1"}}})"));
+      from_json(R"({"metadata":{"name":"a"},"spec":{"maxReplicas":3,)"
+                R"("scaleTargetRef":{"kind":"Deployment","name":"x","apiVersion":"apps/v1"}}})"));
   EXPECT_EQ(autoscaler["status"]["currentReplicas"].to_json(), "0");
 }
 
@@ -100,13 +101,13 @@ TEST_F(CreateAndUpdate, TheNameInTheBodyIsThatOfThePath) {
   const auto answer = http(server_.port(), "PUT", "/api/v1/namespaces/default/configmaps/none",
                            R"({"metadata":{"name":"other"}})");
   EXPECT_EQ(answer.code, 400);
-  EXPECT_EQ(lookout::test::held(json(answer.body))["message"].as_string(),
+  EXPECT_EQ(lookout::test::held(from_json(answer.body))["message"].as_string(),
             "the name of the object (other) does not match the name on the URL (none)");
 }
 
 TEST_F(CreateAndUpdate, TheStatusOfADeploymentDoesNotChangeItsLabels) {
   in(kDeployments)
-      .create(json(
+      .create(from_json(
           R"({"metadata":{"name":"d","labels":{"a":"1"}},"spec":{"selector":{"matchLabels":{"a":"b"}},)"
           R"("template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})"));
   const Object changed =
@@ -117,8 +118,9 @@ TEST_F(CreateAndUpdate, TheStatusOfADeploymentDoesNotChangeItsLabels) {
 }
 
 TEST_F(CreateAndUpdate, WhatIsNewHasNoVersion) {
-  const auto status = status_of(
-      [&] { in(kConfigMaps).create(json(R"({"metadata":{"name":"c","resourceVersion":"5"}})")); });
+  const auto status = status_of([&] {
+    in(kConfigMaps).create(from_json(R"({"metadata":{"name":"c","resourceVersion":"5"}})"));
+  });
   EXPECT_EQ(status.code, 500);
   EXPECT_EQ(status.message, "resourceVersion should not be set on objects to be created");
 }
@@ -148,7 +150,7 @@ TEST_F(CreateAndUpdate, ADryRunChangesNothing) {
 
 // As `kubectl replace -f` does with the file that the pod was created from.
 TEST_F(CreateAndUpdate, APodMayBeReplacedByWhatItWasCreatedFrom) {
-  const Object pod = json(
+  const Object pod = from_json(
       R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},
           "spec":{"containers":[{"name":"c","image":"i:1"}]}})");
   const Object created = in(kPods).create(pod);
@@ -185,8 +187,9 @@ TEST_F(CreateAndUpdate, AnUpdateWithoutVersionIsUnconditional) {
 }
 
 TEST_F(CreateAndUpdate, SomeKindsDemandAVersion) {
-  in(kLeases).create(json(R"({"metadata":{"name":"l"}})"));
-  const auto status = status_of([&] { in(kLeases).update(json(R"({"metadata":{"name":"l"}})")); });
+  in(kLeases).create(from_json(R"({"metadata":{"name":"l"}})"));
+  const auto status =
+      status_of([&] { in(kLeases).update(from_json(R"({"metadata":{"name":"l"}})")); });
   EXPECT_EQ(status.code, 422);
   EXPECT_EQ(status.message,
             "leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: "
@@ -217,7 +220,7 @@ TEST_F(CreateAndUpdate, AnotherObjectOfTheSameNameIsAConflict) {
 }
 
 TEST_F(CreateAndUpdate, AnObjectThatHasGoneIsNotCreatedAgain) {
-  const Object first = in(kLeases).create(json(R"({"metadata":{"name":"l"},"spec":{}})"));
+  const Object first = in(kLeases).create(from_json(R"({"metadata":{"name":"l"},"spec":{}})"));
   in(kLeases).remove("l");
   const auto status = status_of([&] { in(kLeases).update(first); });
   EXPECT_EQ(status.code, 409);
@@ -250,7 +253,7 @@ TEST_F(CreateAndUpdate, IdentityAndAgeStayAsTheyAre) {
 }
 
 TEST_F(CreateAndUpdate, AmountsAreWrittenInOneForm) {
-  const Object created = pods().create(json(
+  const Object created = pods().create(from_json(
       R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"x","resources":)"
       R"({"limits":{"cpu":"0.5","memory":"1024Mi","example.com/x":2},"requests":{"cpu":"100m"}}}]}})"));
   EXPECT_EQ(created["spec"]["containers"][0]["resources"]["limits"].to_json(),
@@ -347,7 +350,7 @@ TEST_F(CreateAndUpdate, StatusAndSpecAreChangedSeparately) {
 }
 
 TEST_F(CreateAndUpdate, WritersThatTryAgainAllGetThrough) {
-  in(kConfigMaps).create(json(R"({"metadata":{"name":"c"},"data":{"n":"0"}})"));
+  in(kConfigMaps).create(from_json(R"({"metadata":{"name":"c"},"data":{"n":"0"}})"));
   std::vector<std::thread> writers;
   for (int w = 0; w < 4; ++w) {
     writers.emplace_back([&] {
@@ -402,7 +405,8 @@ TEST_P(InvalidObjects, AreRefusedInTheApiServersWords) {
   const InvalidCase& c = GetParam();
   const rest::Client client(server_->client_config());
   const auto status = status_of([&] {
-    client.resource(*c.resource, c.resource->namespaced ? "default" : "").create(json(c.object));
+    client.resource(*c.resource, c.resource->namespaced ? "default" : "")
+        .create(from_json(c.object));
   });
   EXPECT_EQ(status.message, c.message);
 }
@@ -487,7 +491,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(CreateAndUpdate, SecretsTakeTextAndGiveData) {
   const Object secret = in(kSecrets).create(
-      json(R"({"metadata":{"name":"s"},"stringData":{"user":"me"},"data":{"a":"eA=="}})"));
+      from_json(R"({"metadata":{"name":"s"},"stringData":{"user":"me"},"data":{"a":"eA=="}})"));
   EXPECT_EQ(secret["data"]["user"].as_string(), "bWU=");
   EXPECT_EQ(secret["data"]["a"].as_string(), "eA==");
   EXPECT_FALSE(secret.body().contains("stringData"));
@@ -497,7 +501,7 @@ TEST_F(CreateAndUpdate, SecretsTakeTextAndGiveData) {
 TEST_F(CreateAndUpdate, ImmutableDataStays) {
   const Object created =
       in(kConfigMaps)
-          .create(json(R"({"metadata":{"name":"c"},"immutable":true,"data":{"a":"b"}})"));
+          .create(from_json(R"({"metadata":{"name":"c"},"immutable":true,"data":{"a":"b"}})"));
   EXPECT_EQ(
       status_of([&] { in(kConfigMaps).update(changed(created, R"({"data":{"a":"c"}})")); }).message,
       "ConfigMap \"c\" is invalid: data: Forbidden: field is immutable when `immutable` is set");
@@ -506,7 +510,7 @@ TEST_F(CreateAndUpdate, ImmutableDataStays) {
 TEST_F(CreateAndUpdate, EventsAreTheSameInBothGroups) {
   const api::Resource core{"", "v1", "Event", "events", true};
   const api::Resource newer{"events.k8s.io", "v1", "Event", "events", true};
-  in(newer).create(json(
+  in(newer).create(from_json(
       R"({"metadata":{"name":"e"},"regarding":{"kind":"Pod","name":"p","namespace":"default"},
           "note":"hello","reason":"Because","reportingController":"me","reportingInstance":"me-1",
           "action":"Look","type":"Normal","eventTime":"2026-01-02T03:04:05.000006Z"})"));
@@ -536,7 +540,7 @@ TEST_F(CreateAndUpdate, EventsAreTheSameInBothGroups) {
 
 TEST_F(CreateAndUpdate, TheParametersOfAnIngressClassAreOfTheCluster) {
   const api::Resource classes{"networking.k8s.io", "v1", "IngressClass", "ingressclasses", false};
-  const Object created = all(classes).create(json(
+  const Object created = all(classes).create(from_json(
       R"({"metadata":{"name":"i"},"spec":{"controller":"example.com/c",
           "parameters":{"kind":"K","name":"k"}}})"));
   EXPECT_EQ(created["spec"]["parameters"]["scope"].as_string(), "Cluster");
@@ -561,7 +565,7 @@ TEST_F(CreateAndUpdate, AutoscalersSpeakBothVersions) {
                          true};
   const api::Resource v2{"autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
                          true};
-  in(v1).create(json(
+  in(v1).create(from_json(
       R"({"metadata":{"name":"h"},"spec":{"maxReplicas":5,"targetCPUUtilizationPercentage":70,
           "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}})"));
   const Object newer = in(v2).get("h");
@@ -574,7 +578,7 @@ TEST_F(CreateAndUpdate, AdmissionPoliciesSayWhatTheyMatch) {
   // A server whose policies come from here refuses every request if a selector is missing.
   const api::Resource policies("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
                                "validatingadmissionpolicies", false);
-  const Object policy = all(policies).create(json(
+  const Object policy = all(policies).create(from_json(
       R"({"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy",
           "metadata":{"name":"p"},"spec":{"validations":[{"expression":"true"}],
           "matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],
@@ -588,7 +592,8 @@ TEST_F(CreateAndUpdate, AdmissionPoliciesSayWhatTheyMatch) {
 }
 
 TEST_F(CreateAndUpdate, MapsWithoutAMemberAreNotWritten) {
-  const api::Object made = in(kConfigMaps).create(json(R"({"metadata":{"name":"a"},"data":{}})"));
+  const api::Object made =
+      in(kConfigMaps).create(from_json(R"({"metadata":{"name":"a"},"data":{}})"));
   EXPECT_FALSE(made["data"].exists());
   in(kConfigMaps).create(config_map("b"));
   const api::Object emptied =

@@ -42,14 +42,14 @@ constexpr const char* kDefinition = R"({
 
 Object tab(const std::string& name, const std::string& spec = R"("cronSpec":"* * *")",
            const std::string& version = "v1") {
-  return json(R"({"apiVersion":"stable.example.com/)" + version +
-              R"(","kind":"CronTab","metadata":{"name":")" + name + R"("},"spec":{)" + spec +
-              R"(},"status":{"replicas":1}})");
+  return from_json(R"({"apiVersion":"stable.example.com/)" + version +
+                   R"(","kind":"CronTab","metadata":{"name":")" + name + R"("},"spec":{)" + spec +
+                   R"(},"status":{"replicas":1}})");
 }
 
 class CustomResources : public ClientTest {
  protected:
-  CustomResources() { definition_ = all(kDefinitions).create(json(kDefinition)); }
+  CustomResources() { definition_ = all(kDefinitions).create(from_json(kDefinition)); }
   Object definition_;
 };
 
@@ -73,7 +73,7 @@ TEST_F(CustomResources, ADefinitionIsEstablishedAtOnce) {
 TEST_F(CustomResources, GroupsAndVersionsHaveTheOrderInWhichClientsPreferThem) {
   const auto define = [&](const std::string& plural, const std::string& group,
                           const std::string& kind, const std::string& version) {
-    Object definition = changed(json(kDefinition),
+    Object definition = changed(from_json(kDefinition),
                                 R"({"metadata":{"name":")" + plural + "." + group +
                                     R"("},"spec":{"group":")" + group + R"(","names":{"plural":")" +
                                     plural + R"(","singular":")" + kind + R"(","kind":")" + kind +
@@ -136,11 +136,11 @@ class DefinitionNames : public CustomResources {
   /// A definition with one version; `names` beside plural, as JSON.
   static Object definition(const std::string& plural, const std::string& names,
                            const std::string& group = "stable.example.com") {
-    return json(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+    return from_json(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
       "metadata":{"name":")" +
-                plural + "." + group + R"("},"spec":{"group":")" + group +
-                R"(","scope":"Namespaced","names":{"plural":")" + plural + R"(",)" + names +
-                R"(},"versions":[{"name":"v1","served":true,"storage":true,
+                     plural + "." + group + R"("},"spec":{"group":")" + group +
+                     R"(","scope":"Namespaced","names":{"plural":")" + plural + R"(",)" + names +
+                     R"(},"versions":[{"name":"v1","served":true,"storage":true,
         "schema":{"openAPIV3Schema":{"type":"object"}}}]}})");
   }
   Object define(const std::string& plural, const std::string& names,
@@ -229,7 +229,7 @@ TEST(DefinitionThatIsWritten, IsAnsweredThoughItCannotBeServedYet) {
   };
   const RunningServer running(backend);
   *broken = true;
-  running.client.resource(kDefinitions).create(json(kDefinition));
+  running.client.resource(kDefinitions).create(from_json(kDefinition));
   EXPECT_EQ(http(running.server.port(), "GET", "/apis/stable.example.com/v1/crontabs").code, 404);
   *broken = false;
   EXPECT_TRUE(eventually([&] {
@@ -397,7 +397,7 @@ TEST_F(CustomResources, KnowJsonAndMergePatchesOnly) {
 TEST_F(CustomResources, InstancesMustBeWhatTheySay) {
   EXPECT_EQ(
       status_of([&] {
-        in(kTabs).create(json(
+        in(kTabs).create(from_json(
             R"({"apiVersion":"stable.example.com/v1","kind":"Other","metadata":{"name":"x"}})"));
       }).message,
       "CronTab.stable.example.com \"x\" is invalid: kind: Invalid value: \"Other\": must be "
@@ -411,7 +411,7 @@ TEST_F(CustomResources, InstancesMustBeWhatTheySay) {
 
 TEST_F(CustomResources, ADefinitionTakesItsInstancesAlong) {
   in(kTabs).create(tab("a"));
-  in(kTabs).create(json(
+  in(kTabs).create(from_json(
       R"({"apiVersion":"stable.example.com/v1","kind":"CronTab",
           "metadata":{"name":"held","finalizers":["example.com/a"]}})"));
   auto watch = in(kTabs).watch({});
@@ -436,7 +436,7 @@ TEST_F(CustomResources, ADefinitionTakesItsInstancesAlong) {
     if (event->type == api::EventType::kDeleted) ++deleted;
   }
   // The same again starts from nothing.
-  all(kDefinitions).create(json(kDefinition));
+  all(kDefinitions).create(from_json(kDefinition));
   EXPECT_TRUE(in(kTabs).list().items.empty());
 }
 
@@ -454,7 +454,7 @@ TEST_F(CustomResources, AChangedDefinitionIsServedAtOnce) {
 
 TEST_F(CustomResources, DefinitionsAreChecked) {
   const auto message = [&](const std::string& patch, const std::string& name) {
-    rapidjson::Document document = changed(json(kDefinition), patch).to_document();
+    rapidjson::Document document = changed(from_json(kDefinition), patch).to_document();
     return status_of([&] {
              all(kDefinitions)
                  .create(
@@ -527,14 +527,14 @@ TEST_F(CustomResources, AWarningBelongsToADeprecatedVersionAndIsPrintable) {
 TEST_F(CustomResources, MayLiveInNoNamespace) {
   const api::Resource things{"stable.example.com", "v1", "Thing", "things", false};
   all(kDefinitions)
-      .create(json(
+      .create(from_json(
           R"({"metadata":{"name":"things.stable.example.com"},
           "spec":{"group":"stable.example.com","scope":"Cluster",
             "names":{"plural":"things","kind":"Thing"},
             "versions":[{"name":"v1","served":true,"storage":true,
                          "schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
-  const Object thing = all(things).create(
-      json(R"({"apiVersion":"stable.example.com/v1","kind":"Thing","metadata":{"name":"t"}})"));
+  const Object thing = all(things).create(from_json(
+      R"({"apiVersion":"stable.example.com/v1","kind":"Thing","metadata":{"name":"t"}})"));
   EXPECT_EQ(thing.ns(), "");
   EXPECT_EQ(
       http(server_.port(), "GET", "/apis/stable.example.com/v1/namespaces/default/things/t").code,

@@ -1,4 +1,5 @@
 // What a custom resource's definition has to be, beside the answers of a real apiextensions-apiserver 1.36.4.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ using api::Object;
 class DefinitionRules : public ClientTest {};
 
 /// Each cause of a refusal: its field and its message.
-std::vector<std::string> causes_in(api::Value causes) {
+std::vector<std::string> sorted_causes(api::Value causes) {
   std::vector<std::string> out;
   for (const api::Value cause : causes.elements())
     out.push_back(std::string(cause["field"].as_string()) + ": " +
@@ -49,9 +50,30 @@ TEST_F(DefinitionRules, AreThoseOfARealServer) {
     // (What repeats the definition as Go shows it, or says the same in other words, is not compared.)
     if (one["causes"].is_null()) continue;
     const Object told = Object::parse(answer.body);
-    EXPECT_EQ(causes_in(told["details"]["causes"]), causes_in(one["causes"]));
+    EXPECT_EQ(sorted_causes(told["details"]["causes"]), sorted_causes(one["causes"]));
   }
   EXPECT_EQ(compared, 108u);
+}
+
+TEST_F(DefinitionRules, UnknownFieldsAreKeptOrNotMentioned) {
+  for (const auto& [keeps, code] : {std::pair("true", 201), std::pair("false", 422)}) {
+    const std::string definition =
+        kThingDefinition +
+        std::string(R"("schema":{"openAPIV3Schema":{"type":"object","properties":)") +
+        R"({"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":)" + keeps + "}}}}]}}";
+    const HttpAnswer answer =
+        http(server_.port(), "POST",
+             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All", definition);
+    EXPECT_EQ(answer.code, code) << answer.body;
+    if (code == 422) {
+      const Object told = Object::parse(answer.body);
+      EXPECT_THAT(
+          sorted_causes(told["details"]["causes"]),
+          testing::ElementsAre(testing::EndsWith(
+              "properties[spec].x-kubernetes-preserve-unknown-fields: Invalid value: false: "
+              "must be true or undefined")));
+    }
+  }
 }
 
 }  // namespace

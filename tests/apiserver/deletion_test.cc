@@ -40,9 +40,10 @@ class Deletion : public ClientTest {
 TEST_F(Deletion, IsAnsweredWithAStatusThatNamesTheObject) {
   const Object created = in(kConfigMaps).create(config_map("c"));
   const Object answer = in(kConfigMaps).remove("c");
-  EXPECT_EQ(answer, json(R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success",
+  EXPECT_EQ(answer,
+            from_json(R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success",
                              "details":{"name":"c","kind":"configmaps","uid":")" +
-                         std::string(created.uid()) + R"("}})"));
+                      std::string(created.uid()) + R"("}})"));
   EXPECT_TRUE(is_gone(kConfigMaps, "c"));
   EXPECT_EQ(status_of([&] { in(kConfigMaps).remove("c"); }).code, 404);
 }
@@ -74,8 +75,8 @@ TEST_F(Deletion, KeepsPreconditions) {
 TEST_F(Deletion, WaitsForFinalizers) {
   const Object created =
       in(kConfigMaps)
-          .create(
-              json(R"({"metadata":{"name":"c","finalizers":["example.com/a","example.com/b"]}})"));
+          .create(from_json(
+              R"({"metadata":{"name":"c","finalizers":["example.com/a","example.com/b"]}})"));
   const Object marked = in(kConfigMaps).remove("c");
   EXPECT_TRUE(marked["metadata"].contains("deletionTimestamp"));
   EXPECT_EQ(marked["metadata"]["deletionGracePeriodSeconds"].as_int(-1), 0);
@@ -105,7 +106,7 @@ TEST_F(Deletion, WaitsForFinalizers) {
 }
 
 TEST_F(Deletion, AnObjectOnItsWayOutBlocksItsName) {
-  in(kConfigMaps).create(json(R"({"metadata":{"name":"c","finalizers":["example.com/a"]}})"));
+  in(kConfigMaps).create(from_json(R"({"metadata":{"name":"c","finalizers":["example.com/a"]}})"));
   in(kConfigMaps).remove("c");
   EXPECT_EQ(status_of([&] { in(kConfigMaps).create(config_map("c")); }).message,
             "object is being deleted: configmaps \"c\" already exists");
@@ -153,8 +154,8 @@ TEST_F(Deletion, APodThatHasEndedGoesAtOnce) {
 TEST_F(Deletion, OfACollectionTakesWhatIsSelected) {
   for (const char* name : {"a", "b", "c"}) {
     in(kConfigMaps)
-        .create(json(R"({"metadata":{"name":")" + std::string(name) + R"(","labels":{"app":")" +
-                     (name[0] == 'c' ? "y" : "x") + R"("}}})"));
+        .create(from_json(R"({"metadata":{"name":")" + std::string(name) +
+                          R"(","labels":{"app":")" + (name[0] == 'c' ? "y" : "x") + R"("}}})"));
   }
   rest::ListOptions selected;
   selected.label_selector = "app=x";
@@ -174,14 +175,14 @@ TEST_F(Deletion, OfACollectionIsAnsweredWithTheList) {
 }
 
 TEST_F(Deletion, OfANamespaceEmptiesItFirst) {
-  all(kNamespaces).create(json(R"({"metadata":{"name":"shop"}})"));
+  all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   for (int i = 0; i < 20; ++i) {
     const std::string name = "x" + std::to_string(i);
     in(kConfigMaps, "shop").create(config_map(name));
     pods("shop").create(pod(name));
   }
   in(kConfigMaps, "shop")
-      .create(json(R"({"metadata":{"name":"held","finalizers":["example.com/a"]}})"));
+      .create(from_json(R"({"metadata":{"name":"held","finalizers":["example.com/a"]}})"));
   const Object terminating = all(kNamespaces).remove("shop");
   EXPECT_EQ(terminating["status"]["phase"].as_string(), "Terminating");
   EXPECT_TRUE(terminating["metadata"].contains("deletionTimestamp"));
@@ -232,7 +233,7 @@ TEST_F(Deletion, OptionsThatCannotBeReadDeleteNothing) {
 }
 
 TEST_F(Deletion, ANamespaceHasNoFinalizersThatAreNone) {
-  all(kNamespaces).create(json(R"({"metadata":{"name":"n"}})"));
+  all(kNamespaces).create(from_json(R"({"metadata":{"name":"n"}})"));
   const auto answer = http(server_.port(), "PUT", "/api/v1/namespaces/n/finalize",
                            R"({"metadata":{"name":"n"},"spec":{"finalizers":["x y"]}})");
   EXPECT_EQ(answer.code, 422) << answer.body;
@@ -266,9 +267,9 @@ class InUse : public ClientTest {
     return in(claims_).list({.field_selector = "metadata.name=" + name}).items.empty();
   }
   Object claim(const std::string& name) const {
-    return in(claims_).create(json(R"({"metadata":{"name":")" + name +
-                                   R"("},"spec":{"accessModes":["ReadWriteOnce"],)" +
-                                   R"("resources":{"requests":{"storage":"1Gi"}}}})"));
+    return in(claims_).create(from_json(R"({"metadata":{"name":")" + name +
+                                        R"("},"spec":{"accessModes":["ReadWriteOnce"],)" +
+                                        R"("resources":{"requests":{"storage":"1Gi"}}}})"));
   }
 };
 
@@ -303,7 +304,7 @@ TEST(NamespacesBesideEachOther, AreEmptied) {
   const RunningServer running(backend);
   const auto namespaces = running.client.resource(kNamespaces);
   for (const char* name : {"n-1", "n-2", "n-3"}) {
-    namespaces.create(json(R"({"metadata":{"name":")" + std::string(name) + "\"}}"));
+    namespaces.create(from_json(R"({"metadata":{"name":")" + std::string(name) + "\"}}"));
     running.client.resource(kConfigMaps, name).create(config_map("a"));
   }
   for (const char* name : {"n-1", "n-2", "n-3"}) namespaces.remove(name);
@@ -321,7 +322,8 @@ Awaitable<void> replace(storage::Interface& place, std::string key, Object succe
 }
 
 Awaitable<void> replace_map(storage::Interface& maps, std::string key) {
-  Object successor = json(R"({"metadata":{"name":"a","namespace":"default","uid":"another"}})");
+  Object successor =
+      from_json(R"({"metadata":{"name":"a","namespace":"default","uid":"another"}})");
   co_await replace(maps, std::move(key), std::move(successor));
 }
 
@@ -334,19 +336,19 @@ TEST(DeletionBesideAnother, LeavesWhatIsInTheSuccessorOfANamespace) {
   // deletion, and a user creates the namespace again.
   backend->on_list = [&](std::string key) -> Awaitable<void> {
     if (key != "shop/" || replaced) co_return;
-    Object successor = json(
+    Object successor = from_json(
         R"({"metadata":{"name":"shop","uid":"another"},"spec":{"finalizers":["kubernetes"]}})");
     co_await replace(namespaces, "shop", std::move(successor));
-    Object map = json(R"({"metadata":{"name":"new","namespace":"shop","uid":"new"}})");
+    Object map = from_json(R"({"metadata":{"name":"new","namespace":"shop","uid":"new"}})");
     co_await maps.create("shop/new", std::move(map));
     replaced = true;
   };
   const RunningServer running(backend);
-  running.client.resource(kNamespaces).create(json(R"({"metadata":{"name":"shop"}})"));
+  running.client.resource(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   running.client.resource(kNamespaces).remove("shop");
   ASSERT_TRUE(eventually([&] { return replaced.load(); }));
   // When this namespace is gone, the controller has finished with the first one, too.
-  running.client.resource(kNamespaces).create(json(R"({"metadata":{"name":"other"}})"));
+  running.client.resource(kNamespaces).create(from_json(R"({"metadata":{"name":"other"}})"));
   running.client.resource(kNamespaces).remove("other");
   EXPECT_TRUE(eventually([&] { return !running.client.resource(kNamespaces).find("other"); }));
   EXPECT_TRUE(running.client.resource(kConfigMaps, "shop").find("new"));
@@ -375,8 +377,8 @@ TEST(DeletionBesideAnother, WaitsForAFinalizerThatComesMeanwhile) {
   storage::Interface& maps = backend->memory().resource("configmaps");
   backend->on_remove = [&](std::string key) -> Awaitable<void> {
     storage::Interface::Update hold = [](const Object& present) {
-      return json(R"({"metadata":{"name":"a","namespace":"default","uid":")" +
-                  std::string(present.uid()) + R"(","finalizers":["example.com/slow"]}})");
+      return from_json(R"({"metadata":{"name":"a","namespace":"default","uid":")" +
+                       std::string(present.uid()) + R"(","finalizers":["example.com/slow"]}})");
     };
     storage::Preconditions none;
     co_await maps.guaranteed_update(std::move(key), false, std::move(none), std::move(hold));
@@ -395,7 +397,7 @@ TEST(DeletionBesideAnother, WithTheLastFinalizerLeavesTheSuccessor) {
   backend->on_remove = [&](std::string key) { return replace_map(maps, std::move(key)); };
   const RunningServer running(backend);
   const auto served = running.client.resource(kConfigMaps, "default");
-  served.create(json(R"({"metadata":{"name":"a","finalizers":["example.com/slow"]}})"));
+  served.create(from_json(R"({"metadata":{"name":"a","finalizers":["example.com/slow"]}})"));
   served.remove("a");
   served.patch("a", rest::PatchType::kMerge, R"({"metadata":{"finalizers":null}})");
   EXPECT_EQ(served.get("a").uid(), "another");
@@ -406,11 +408,11 @@ TEST(DeletionBesideAnother, ByUidLeavesTheSuccessor) {
   storage::Interface& stored = backend->memory().resource("pods");
   EventLoop loop(1);
   // Somebody began to delete it, and has not finished.
-  loop.run(stored.create("default/a", json(R"({"apiVersion":"v1","kind":"Pod","metadata":{
+  loop.run(stored.create("default/a", from_json(R"({"apiVersion":"v1","kind":"Pod","metadata":{
       "name":"a","namespace":"default","uid":"first","deletionGracePeriodSeconds":0,
       "deletionTimestamp":"2100-01-01T00:00:00Z"}})")));
   backend->on_remove = [&](std::string key) -> Awaitable<void> {
-    Object successor = json(R"({"apiVersion":"v1","kind":"Pod","metadata":{
+    Object successor = from_json(R"({"apiVersion":"v1","kind":"Pod","metadata":{
         "name":"a","namespace":"default","uid":"another"}})");
     co_await replace(stored, std::move(key), std::move(successor));
   };

@@ -35,8 +35,8 @@ class Evictions : public ClientTest {
   }
   /// A budget for the pod, with this status. Empty: no controller has seen it.
   void set_budget(const std::string& status, const std::string& spec = "") {
-    in(kBudgets).create(json(R"({"metadata":{"name":"b"},"spec":{"minAvailable":1)" + spec +
-                             R"(,"selector":{"matchLabels":{"a":"b"}}}})"));
+    in(kBudgets).create(from_json(R"({"metadata":{"name":"b"},"spec":{"minAvailable":1)" + spec +
+                                  R"(,"selector":{"matchLabels":{"a":"b"}}}})"));
     if (status.empty()) return;
     in(kBudgets).update_status(
         changed(in(kBudgets).get("b"),
@@ -165,7 +165,7 @@ TEST_F(Evictions, OfTooManyPodsAtOnceAreForbidden) {
 }
 
 TEST_F(Evictions, FollowBudgetsWhoseConditionsSayWhy) {
-  in(kBudgets).create(json(R"({"metadata":{"name":"c"},"spec":{"minAvailable":1}})"));
+  in(kBudgets).create(from_json(R"({"metadata":{"name":"c"},"spec":{"minAvailable":1}})"));
   const auto write = [&](const std::string& condition) {
     return in(kBudgets).patch("c", rest::PatchType::kMerge,
                               R"({"status":{"conditions":[)" + condition + "]}}", {}, "status");
@@ -190,7 +190,7 @@ TEST_F(Evictions, FollowBudgetsWhoseConditionsSayWhy) {
 TEST_F(Evictions, UnderTwoBudgetsAreRefused) {
   run_pod(true);
   set_budget("");
-  in(kBudgets).create(json(
+  in(kBudgets).create(from_json(
       R"({"metadata":{"name":"c"},"spec":{"minAvailable":1,"selector":{"matchLabels":{"a":"b"}}}})"));
   const HttpAnswer answer = evict();
   EXPECT_EQ(answer.code, 500);

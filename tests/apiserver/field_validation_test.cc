@@ -13,8 +13,6 @@ namespace {
 
 using api::Object;
 
-constexpr const char* kDeploymentPath = "/apis/apps/v1/namespaces/default/deployments";
-
 /// A deployment with more in its spec.
 std::string deployment(const std::string& spec, const std::string& container = "") {
   return R"({"metadata":{"name":"web"},"spec":{)" + spec +
@@ -27,10 +25,10 @@ class FieldValidation : public ClientTest {
  protected:
   HttpAnswer post(const std::string& body, const std::string& validation) const {
     const std::string parameter = validation.empty() ? "" : "?fieldValidation=" + validation;
-    return http(server_.port(), "POST", kDeploymentPath + parameter, body);
+    return http(server_.port(), "POST", kDeploymentsPath + parameter, body);
   }
   static std::string message(const HttpAnswer& answer) {
-    return std::string(lookout::test::held(json(answer.body))["message"].as_string());
+    return std::string(lookout::test::held(from_json(answer.body))["message"].as_string());
   }
 };
 
@@ -52,7 +50,7 @@ TEST_F(FieldValidation, WarnsOtherwise) {
   EXPECT_EQ(answer.code, 201);
   EXPECT_EQ(answer.headers.at("warning"), R"(299 - "unknown field \"spec.replicass\"")");
   const auto ignored =
-      http(server_.port(), "PUT", std::string(kDeploymentPath) + "/web?fieldValidation=Ignore",
+      http(server_.port(), "PUT", std::string(kDeploymentsPath) + "/web?fieldValidation=Ignore",
            deployment(R"("replicass":1,)"));
   EXPECT_EQ(ignored.code, 200);
   EXPECT_FALSE(ignored.headers.contains("warning"));
@@ -65,7 +63,7 @@ TEST_F(FieldValidation, KeepsNoUnknownFields) {
            R"({"metadata":{"name":"c","more":1},"data":{"a":"1"},"more":{"x":1}})");
   EXPECT_EQ(created.code, 201) << created.body;
   const auto has_more = [](const HttpAnswer& answer) {
-    const Object object = json(answer.body);
+    const Object object = from_json(answer.body);
     return object["more"].exists() || object["metadata"]["more"].exists();
   };
   EXPECT_FALSE(has_more(created)) << created.body;
@@ -151,7 +149,7 @@ TEST_F(FieldValidation, HoldsForPatches) {
   post(deployment(""), "");
   const auto patch = [&](const std::string& type, const std::string& body) {
     return http(server_.port(), "PATCH",
-                std::string(kDeploymentPath) + "/web?fieldValidation=Strict", body,
+                std::string(kDeploymentsPath) + "/web?fieldValidation=Strict", body,
                 {{"Content-Type", type}});
   };
   const std::string body = R"({"spec":{"replicass":3}})";
@@ -165,7 +163,7 @@ TEST_F(FieldValidation, HoldsForPatches) {
       patch("application/json-patch+json", R"([{"op":"add","path":"/spec/replicass","value":3}])")
           .code,
       422);
-  const auto warned = http(server_.port(), "PATCH", std::string(kDeploymentPath) + "/web", body,
+  const auto warned = http(server_.port(), "PATCH", std::string(kDeploymentsPath) + "/web", body,
                            {{"Content-Type", "application/merge-patch+json"}});
   EXPECT_EQ(warned.code, 200);
   EXPECT_EQ(warned.headers.at("warning"), R"(299 - "unknown field \"spec.replicass\"")");
@@ -204,7 +202,7 @@ class Misfits : public FieldValidation, public testing::WithParamInterface<Misfi
 TEST_P(Misfits, AreRefusedInGosWords) {
   const auto answer = post(deployment(GetParam().spec, GetParam().container), "Ignore");
   EXPECT_EQ(answer.code, 400);
-  EXPECT_EQ(lookout::test::held(json(answer.body))["reason"].as_string(), "BadRequest");
+  EXPECT_EQ(lookout::test::held(from_json(answer.body))["reason"].as_string(), "BadRequest");
   EXPECT_EQ(message(answer),
             std::string(R"(Deployment in version "v1" cannot be handled as a Deployment: )") +
                 GetParam().message);
@@ -239,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(
                "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"}));
 
 TEST_F(FieldValidation, KnowsTheSchemasOfCustomResources) {
-  all(kDefinitions).create(json(std::string(kThingDefinition) + R"(
+  all(kDefinitions).create(from_json(std::string(kThingDefinition) + R"(
         "schema":{"openAPIV3Schema":{"type":"object","properties":{
           "spec":{"type":"object","properties":{
             "map":{"type":"object","additionalProperties":{"type":"object","properties":{"a":{"type":"string"}}}},

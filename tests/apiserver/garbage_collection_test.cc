@@ -20,9 +20,9 @@ using api::Object;
 
 void create_owned(const rest::ResourceClient& maps, const std::string& name,
                   const std::string& owner, const std::string& uid) {
-  maps.create(json(R"({"metadata":{"name":")" + name +
-                   R"(","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":")" +
-                   owner + R"(","uid":")" + uid + R"(","blockOwnerDeletion":true}]}})"));
+  maps.create(from_json(R"({"metadata":{"name":")" + name +
+                        R"(","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":")" +
+                        owner + R"(","uid":")" + uid + R"(","blockOwnerDeletion":true}]}})"));
 }
 
 class GarbageCollection : public ClientTest {
@@ -30,8 +30,8 @@ class GarbageCollection : public ClientTest {
   Object create_owned(const std::string& name, const Object& owner, bool blocks = true,
                       const std::string& more = "") {
     return in(kConfigMaps)
-        .create(json(R"({"metadata":{"name":")" + name + R"(","ownerReferences":[)" + more +
-                     reference(owner, blocks) + "]}}"));
+        .create(from_json(R"({"metadata":{"name":")" + name + R"(","ownerReferences":[)" + more +
+                          reference(owner, blocks) + "]}}"));
   }
   static std::string reference(const Object& owner, bool blocks = true) {
     return R"({"apiVersion":")" + std::string(owner.api_version()) + R"(","kind":")" +
@@ -72,8 +72,8 @@ TEST_F(GarbageCollection, LeavesThePodsOfAJobUnlessItIsToldTo) {
   const std::string path = "/apis/batch/v1/namespaces/default/jobs/j";
   const auto create = [&] {
     const Object job = in(jobs).create(
-        json(R"({"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never",)"
-             R"("containers":[{"name":"c","image":"i"}]}}}})"));
+        from_json(R"({"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never",)"
+                  R"("containers":[{"name":"c","image":"i"}]}}}})"));
     create_owned("child", job);
   };
   create();
@@ -123,7 +123,7 @@ TEST_F(GarbageCollection, LeavesWhatHasAnotherOwner) {
 TEST_F(GarbageCollection, LeavesWhatNamesAnOwnerOfAnUnknownKind) {
   const Object stranger =
       in(kConfigMaps)
-          .create(json(
+          .create(from_json(
               R"({"metadata":{"name":"c","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Thing",)"
               R"("name":"t","uid":"1"}]}})"));
   const Object owner = in(kConfigMaps).create(config_map("owner"));
@@ -137,9 +137,9 @@ TEST_F(GarbageCollection, LeavesWhatNamesAnOwnerOfAnUnknownKind) {
 TEST_F(GarbageCollection, InTheForegroundDeletesTheOwnerLast) {
   const Object owner = in(kConfigMaps).create(config_map("owner"));
   in(kConfigMaps)
-      .create(json(R"({"metadata":{"name":"child","finalizers":["example.com/wait"],)"
-                   R"("ownerReferences":[)" +
-                   reference(owner) + "]}}"));
+      .create(from_json(R"({"metadata":{"name":"child","finalizers":["example.com/wait"],)"
+                        R"("ownerReferences":[)" +
+                        reference(owner) + "]}}"));
   create_owned("loose", owner, false);
   remove(owner, rest::PropagationPolicy::kForeground);
   const Object waiting = in(kConfigMaps).get("owner");
@@ -171,14 +171,14 @@ TEST_F(GarbageCollection, OrphansWhatIsToStay) {
 
 TEST_F(GarbageCollection, DoesWhatTheFinalizersOfTheOwnerSay) {
   const Object owner =
-      in(kConfigMaps).create(json(R"({"metadata":{"name":"owner","finalizers":["orphan"]}})"));
+      in(kConfigMaps).create(from_json(R"({"metadata":{"name":"owner","finalizers":["orphan"]}})"));
   create_owned("child", owner);
   in(kConfigMaps).remove("owner");
   EXPECT_TRUE(eventually([&] { return !exists("owner"); }));
   EXPECT_TRUE(exists("child"));
   // Unless the request says something else.
   const Object again =
-      in(kConfigMaps).create(json(R"({"metadata":{"name":"again","finalizers":["orphan"]}})"));
+      in(kConfigMaps).create(from_json(R"({"metadata":{"name":"again","finalizers":["orphan"]}})"));
   create_owned("gone", again);
   remove(again, rest::PropagationPolicy::kBackground);
   EXPECT_TRUE(eventually([&] { return !exists("again") && !exists("gone"); }));
@@ -195,23 +195,23 @@ TEST_F(GarbageCollection, KnowsTheOldWayToSayOrphan) {
 }
 
 TEST_F(GarbageCollection, LooksAfterCustomResources) {
-  all(kDefinitions).create(json(std::string(kThingDefinition) + R"(
+  all(kDefinitions).create(from_json(std::string(kThingDefinition) + R"(
         "schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
   const api::Resource things("example.com", "v1", "Thing", "things", true);
   const Object owner = in(things).create(
-      json(R"({"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"t"}})"));
+      from_json(R"({"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"t"}})"));
   in(kConfigMaps)
-      .create(json(R"({"metadata":{"name":"child","ownerReferences":[{"apiVersion":)"
-                   R"("example.com/v1","kind":"Thing","name":"t","uid":")" +
-                   std::string(owner.uid()) + R"("}]}})"));
+      .create(from_json(R"({"metadata":{"name":"child","ownerReferences":[{"apiVersion":)"
+                        R"("example.com/v1","kind":"Thing","name":"t","uid":")" +
+                        std::string(owner.uid()) + R"("}]}})"));
   in(things).remove("t");
   EXPECT_TRUE(eventually([&] { return !exists("child"); }));
 }
 
 TEST_F(GarbageCollection, TakesPodsOfWhatIsDeleted) {
   const Object owner = in(kConfigMaps).create(config_map("owner"));
-  pods().create(json(R"({"metadata":{"name":"p","ownerReferences":[)" + reference(owner) +
-                     R"(]},"spec":{"containers":[{"name":"main","image":"nginx"}]}})"));
+  pods().create(from_json(R"({"metadata":{"name":"p","ownerReferences":[)" + reference(owner) +
+                          R"(]},"spec":{"containers":[{"name":"main","image":"nginx"}]}})"));
   remove(owner, rest::PropagationPolicy::kForeground);
   EXPECT_TRUE(eventually([&] { return !exists("owner") && !exists(kPods, "p"); }));
 }

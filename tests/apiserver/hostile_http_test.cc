@@ -21,20 +21,13 @@ namespace {
 using namespace std::chrono_literals;
 using testing::AnyOf;
 
-constexpr const char* kConfigMaps = "/api/v1/namespaces/default/configmaps";
-const HttpClient::Headers kJson = {{"Content-Type", "application/json"}};
-
-std::string config_map(const std::string& name, const std::string& value = "x") {
-  return R"({"metadata":{"name":")" + name + R"("},"data":{"key":")" + value + R"("}})";
-}
-
 class HostileHttp : public testing::Test {
  protected:
   explicit HostileHttp(ServerOptions options = {}) : server_(std::move(options)) {}
 
   std::uint16_t port() const { return server_.port(); }
   void expect_well() {
-    EXPECT_EQ(http(port(), "GET", kConfigMaps).code, 200);
+    EXPECT_EQ(http(port(), "GET", kConfigMapsPath).code, 200);
     EXPECT_TRUE(test::eventually([&] { return server_.stats().connections == 0; }));
   }
 
@@ -124,7 +117,7 @@ TEST_F(HostileHttp, UnknownTransferEncodingsCloseTheConnection) {
        {"gzip", "identity", "gzip, chunked", "chunked, gzip", "chunked, chunked", "xchunked", ""}) {
     for (const char* tokens : {"", "Connection: keep-alive\r\n"}) {
       HttpClient client(port());
-      client.send(std::string("POST ") + kConfigMaps +
+      client.send(std::string("POST ") + kConfigMapsPath +
                   " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + tokens +
                   "Transfer-Encoding: " + encoding +
                   "\r\n\r\nGET /version HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -165,7 +158,7 @@ TEST_F(HostileHttp, AnAnnouncedBodyThatIsTooLargeIsRefusedBeforeItComes) {
   const std::size_t before = test::resident_bytes();
   for (int i = 0; i < kClients; ++i) {
     HttpClient client(port());
-    client.send(std::string("POST ") + kConfigMaps +
+    client.send(std::string("POST ") + kConfigMapsPath +
                 " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 "Content-Length: 1073741824\r\n\r\n{");
     const HttpAnswer answer = client.read_answer();
@@ -181,7 +174,7 @@ TEST_F(HostileHttp, AnAnnouncedBodyThatIsTooLargeIsRefusedBeforeItComes) {
 
 TEST_F(HostileHttp, ABodyInChunksThatBecomesTooLargeIsRefused) {
   HttpClient client(port());
-  client.send(std::string("POST ") + kConfigMaps +
+  client.send(std::string("POST ") + kConfigMapsPath +
               " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
               "Transfer-Encoding: chunked\r\n\r\n");
   // The server may have closed before all of it is written, but its answer must be readable.
@@ -203,11 +196,11 @@ TEST_F(HostileHttp, ABodyInChunksThatBecomesTooLargeIsRefused) {
 
 TEST_F(HostileHttp, ABodyOfTheLimitIsTaken) {
   const std::size_t limit = 3u << 20;
-  const std::string frame = config_map("large", "");
+  const std::string frame = config_map_text("large", "");
   // (Config maps themselves take a megabyte; a pod's annotations take less.)
   const std::string blanks(limit - frame.size(), ' ');
-  EXPECT_EQ(http(port(), "POST", kConfigMaps, frame + blanks, kJson).code, 201);
-  EXPECT_EQ(http(port(), "POST", kConfigMaps, frame + blanks + " ", kJson).code, 413);
+  EXPECT_EQ(http(port(), "POST", kConfigMapsPath, frame + blanks, kJsonBody).code, 201);
+  EXPECT_EQ(http(port(), "POST", kConfigMapsPath, frame + blanks + " ", kJsonBody).code, 413);
   expect_well();
 }
 
@@ -247,19 +240,19 @@ TEST_F(SlowHttp, AHeadMustComeInItsTimeHoweverManyTryIt) {
     });
   }
   // Meanwhile others are served.
-  while (ended < 20) ASSERT_EQ(http(port(), "GET", kConfigMaps).code, 200);
+  while (ended < 20) ASSERT_EQ(http(port(), "GET", kConfigMapsPath).code, 200);
   for (auto& client : clients) client.join();
   expect_well();
 }
 
 TEST_F(SlowHttp, ABodyMustComeInItsTime) {
   HttpClient announced(port());
-  announced.send(std::string("POST ") + kConfigMaps +
+  announced.send(std::string("POST ") + kConfigMapsPath +
                  " HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
                  "application/json\r\nContent-Length: 100000\r\n\r\n");
   EXPECT_EQ(dribble(announced, " "), "");
   HttpClient in_chunks(port());
-  in_chunks.send(std::string("POST ") + kConfigMaps +
+  in_chunks.send(std::string("POST ") + kConfigMapsPath +
                  " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                  "Transfer-Encoding: chunked\r\n\r\n");
   EXPECT_EQ(dribble(in_chunks, "1\r\n \r\n"), "");
@@ -289,7 +282,7 @@ TEST_F(IdleHttp, ConnectionsOnWhichNothingHappensAreClosed) {
 // A watch is not idle, nor is a request that takes its time.
 TEST_F(IdleHttp, WatchesMayBeQuiet) {
   HttpClient watch(port());
-  const HttpAnswer answer = watch.get(std::string(kConfigMaps) + "?watch=1&timeoutSeconds=1");
+  const HttpAnswer answer = watch.get(std::string(kConfigMapsPath) + "?watch=1&timeoutSeconds=1");
   EXPECT_EQ(answer.code, 200);
   EXPECT_EQ(watch.get("/version").code, 200);
 }
@@ -298,7 +291,7 @@ TEST_F(IdleHttp, WatchesMayBeQuiet) {
 
 TEST_F(HostileHttp, AClientThatHasSaidEverythingStillGetsItsAnswer) {
   HttpClient client(port());
-  client.send(std::string("GET ") + kConfigMaps + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  client.send(std::string("GET ") + kConfigMapsPath + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
   client.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send);
   EXPECT_EQ(client.read_answer().code, 200);
   EXPECT_EQ(client.read_to_end(), "");
@@ -316,11 +309,11 @@ TEST_F(HostileHttp, RequestsThatComeTogetherAreAnsweredInOrder) {
   constexpr int kRequests = 100;
   std::string all;
   for (int i = 0; i < kRequests; ++i) {
-    const std::string body = config_map("c" + std::to_string(i));
-    all += std::string("POST ") + kConfigMaps +
+    const std::string body = config_map_text("c" + std::to_string(i));
+    all += std::string("POST ") + kConfigMapsPath +
            " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
            std::to_string(body.size()) + "\r\n\r\n" + body;
-    all += std::string("GET ") + kConfigMaps + "/c" + std::to_string(i) +
+    all += std::string("GET ") + kConfigMapsPath + "/c" + std::to_string(i) +
            " HTTP/1.1\r\nHost: localhost\r\n\r\n";
   }
   HttpClient client(port());
@@ -339,15 +332,16 @@ TEST_F(HostileHttp, AnswersToOneClientDoNotPileUp) {
   const std::size_t before = test::resident_bytes();
   HttpClient client(port());
   for (int i = 0; i < 20; ++i) {
-    ASSERT_EQ(client
-                  .request("POST", kConfigMaps,
-                           config_map("c" + std::to_string(i), std::string(100'000, 'x')), kJson)
-                  .code,
-              201);
+    ASSERT_EQ(
+        client
+            .request("POST", kConfigMapsPath,
+                     config_map_text("c" + std::to_string(i), std::string(100'000, 'x')), kJsonBody)
+            .code,
+        201);
   }
   std::jthread writer([&] {
     const std::string list =
-        std::string("GET ") + kConfigMaps + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        std::string("GET ") + kConfigMapsPath + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
     for (int i = 0; i < kLists; ++i) client.send(list);
   });
   for (int i = 0; i < kLists; ++i) ASSERT_GT(client.read_answer().body.size(), 2'000'000u);
@@ -359,7 +353,7 @@ TEST_F(HostileHttp, AnswersToOneClientDoNotPileUp) {
 
 TEST_F(HostileHttp, HeadHasNoBody) {
   HttpClient client(port());
-  client.send(std::string("HEAD ") + kConfigMaps + " HTTP/1.1\r\nHost: localhost\r\n\r\n" +
+  client.send(std::string("HEAD ") + kConfigMapsPath + " HTTP/1.1\r\nHost: localhost\r\n\r\n" +
               "GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   const std::string answers = client.read_to_end();
   const std::size_t end = answers.find("\r\n\r\n");
@@ -371,8 +365,8 @@ TEST_F(HostileHttp, HeadHasNoBody) {
 
 TEST_F(HostileHttp, ContinuesWhenAsked) {
   HttpClient client(port());
-  const std::string body = config_map("a");
-  client.send(std::string("POST ") + kConfigMaps +
+  const std::string body = config_map_text("a");
+  client.send(std::string("POST ") + kConfigMapsPath +
               " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: "
               "100-continue\r\nContent-Length: " +
               std::to_string(body.size()) + "\r\n\r\n");
@@ -383,7 +377,7 @@ TEST_F(HostileHttp, ContinuesWhenAsked) {
 
 TEST_F(HostileHttp, OldClientsGetWhatTheyUnderstand) {
   HttpClient client(port());
-  client.send(std::string("GET ") + kConfigMaps + " HTTP/1.0\r\n\r\n");
+  client.send(std::string("GET ") + kConfigMapsPath + " HTTP/1.0\r\n\r\n");
   const std::string answer = client.read_to_end();
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_EQ(answer.find("chunked"), std::string::npos) << answer;
@@ -405,7 +399,7 @@ TEST_P(OddPaths, AreAnsweredAndTheConnectionGoesOn) {
   HttpClient client(port());
   ASSERT_EQ(client
                 .request("POST", "/api/v1/namespaces/kube-system/secrets",
-                         R"({"metadata":{"name":"hidden","labels":{"in":"treasure"}}})", kJson)
+                         R"({"metadata":{"name":"hidden","labels":{"in":"treasure"}}})", kJsonBody)
                 .code,
             201);
   const auto& [method, target, code] = GetParam();
@@ -465,11 +459,11 @@ class OddBodies : public HostileHttp, public testing::WithParamInterface<BodyCas
 
 void expect_refused(std::uint16_t port, const BodyCase& odd) {
   HttpClient client(port);
-  const HttpAnswer answer = client.request("POST", kConfigMaps, odd.body, kJson);
+  const HttpAnswer answer = client.request("POST", kConfigMapsPath, odd.body, kJsonBody);
   EXPECT_EQ(answer.code, odd.code);
   EXPECT_THAT(message_of(answer), HasSubstr(odd.message));
   EXPECT_LT(answer.body.size(), 4096u) << "a message is no copy of what was sent";
-  EXPECT_EQ(client.request("POST", kConfigMaps, config_map("next"), kJson).code, 201);
+  EXPECT_EQ(client.request("POST", kConfigMapsPath, config_map_text("next"), kJsonBody).code, 201);
 }
 
 TEST_P(OddBodies, AreRefusedWithAReasonAndTheConnectionGoesOn) {
@@ -492,16 +486,16 @@ INSTANTIATE_TEST_SUITE_P(
         BodyCase{"AList", "[]", 400, "cannot unmarshal array"},
         BodyCase{"AString", R"("x")", 400, "cannot unmarshal string"},
         BodyCase{"Cut", R"({"metadata":{"name":"a")", 400, "json parse error: "},
-        BodyCase{"More", config_map("a") + "}", 400, "json parse error: "},
-        BodyCase{"Two", config_map("a") + config_map("b"), 400, "json parse error: "},
+        BodyCase{"More", config_map_text("a") + "}", 400, "json parse error: "},
+        BodyCase{"Two", config_map_text("a") + config_map_text("b"), 400, "json parse error: "},
         BodyCase{"DeepObjects", nested(5000, '{', '}'), 400, "deep"},
         BodyCase{"DeepLists", nested(5000, '[', ']'), 400, "deep"},
-        BodyCase{"NoUtf8", config_map("a", "\xc3\x28"), 400, "UTF-8"},
+        BodyCase{"NoUtf8", config_map_text("a", "\xc3\x28"), 400, "UTF-8"},
         BodyCase{"HugeNumber", R"({"metadata":{"name":"a","generation":1e999}})", 400,
                  "Number too big"},
         BodyCase{"NoName", "{}", 422, "name or generateName is required"},
-        BodyCase{"NameWithSlash", config_map("a/b"), 422, "a/b"},
-        BodyCase{"NameIsAPath", config_map(".."), 422, "Invalid value"},
+        BodyCase{"NameWithSlash", config_map_text("a/b"), 422, "a/b"},
+        BodyCase{"NameIsAPath", config_map_text(".."), 422, "Invalid value"},
         BodyCase{"NameIsANumber", R"({"metadata":{"name":1}})", 400, "cannot unmarshal number"},
         BodyCase{"MetadataIsAList", R"({"metadata":[]})", 400, "cannot unmarshal array"},
         BodyCase{"LabelsAreNumbers", R"({"metadata":{"name":"a","labels":{"a":1}}})", 400,
@@ -524,37 +518,37 @@ TEST_F(HostileHttp, AMillionListsInEachOtherAreRefused) {
 
 TEST_F(HostileHttp, OfAMemberThatComesTwiceTheLastCounts) {
   const HttpAnswer answer =
-      http(port(), "POST", kConfigMaps,
+      http(port(), "POST", kConfigMapsPath,
            R"({"metadata":{"name":"first"},"data":{"a":"1","a":"2"},"metadata":{"name":"last"}})",
-           kJson);
+           kJsonBody);
   ASSERT_EQ(answer.code, 201) << answer.body;
   const api::Object created = api::Object::parse(answer.body);
   EXPECT_EQ(created.name(), "last");
   EXPECT_EQ(created["data"].to_json(), R"({"a":"2"})");
-  EXPECT_EQ(http(port(), "GET", std::string(kConfigMaps) + "/last").code, 200);
-  EXPECT_EQ(http(port(), "GET", std::string(kConfigMaps) + "/first").code, 404);
+  EXPECT_EQ(http(port(), "GET", std::string(kConfigMapsPath) + "/last").code, 200);
+  EXPECT_EQ(http(port(), "GET", std::string(kConfigMapsPath) + "/first").code, 404);
 }
 
 TEST_F(HostileHttp, TheNameInTheBodyMustBeThatOfThePath) {
   HttpClient client(port());
-  ASSERT_EQ(client.request("POST", kConfigMaps, config_map("a"), kJson).code, 201);
+  ASSERT_EQ(client.request("POST", kConfigMapsPath, config_map_text("a"), kJsonBody).code, 201);
   const HttpAnswer answer =
-      client.request("PUT", std::string(kConfigMaps) + "/a", config_map("b"), kJson);
+      client.request("PUT", std::string(kConfigMapsPath) + "/a", config_map_text("b"), kJsonBody);
   EXPECT_EQ(answer.code, 400);
   EXPECT_EQ(message_of(answer),
             "the name of the object (b) does not match the name on the URL (a)");
-  EXPECT_EQ(client.get(std::string(kConfigMaps) + "/b").code, 404);
+  EXPECT_EQ(client.get(std::string(kConfigMapsPath) + "/b").code, 404);
 }
 
 TEST_F(HostileHttp, OtherContentTypesAreRefused) {
   for (const char* type :
        {"application/x-yaml", "text/plain", "application/xml; charset=utf-8", ";;;"}) {
     const HttpAnswer answer =
-        http(port(), "POST", kConfigMaps, config_map("a"), {{"Content-Type", type}});
+        http(port(), "POST", kConfigMapsPath, config_map_text("a"), {{"Content-Type", type}});
     EXPECT_EQ(answer.code, 415) << type;
     EXPECT_THAT(message_of(answer), HasSubstr("application/json")) << type;
   }
-  const HttpAnswer answer = http(port(), "GET", kConfigMaps, "", {{"Accept", "image/png"}});
+  const HttpAnswer answer = http(port(), "GET", kConfigMapsPath, "", {{"Accept", "image/png"}});
   EXPECT_EQ(answer.code, 406);
   EXPECT_THAT(message_of(answer), HasSubstr("application/json"));
 }
@@ -562,31 +556,31 @@ TEST_F(HostileHttp, OtherContentTypesAreRefused) {
 // As a kube-apiserver 1.36 whose feature gate CBORServingAndStorage has its default. client-go then goes
 // on in JSON.
 TEST_F(HostileHttp, CborIsNotServed) {
-  EXPECT_EQ(
-      http(port(), "POST", kConfigMaps, "\xd9\xd9\xf7\xa0", {{"Content-Type", "application/cbor"}})
-          .code,
-      415);
+  EXPECT_EQ(http(port(), "POST", kConfigMapsPath, "\xd9\xd9\xf7\xa0",
+                 {{"Content-Type", "application/cbor"}})
+                .code,
+            415);
   const HttpAnswer applied =
-      http(port(), "PATCH", std::string(kConfigMaps) + "/a?fieldManager=me", "\xd9\xd9\xf7\xa0",
+      http(port(), "PATCH", std::string(kConfigMapsPath) + "/a?fieldManager=me", "\xd9\xd9\xf7\xa0",
            {{"Content-Type", "application/apply-patch+cbor"}});
   EXPECT_EQ(applied.code, 415);
   EXPECT_EQ(message_of(applied), "415: Unsupported Media Type");
   for (const char* query : {"", "?watch=1"}) {
-    EXPECT_EQ(
-        http(port(), "GET", std::string(kConfigMaps) + query, "", {{"Accept", "application/cbor"}})
-            .code,
-        406);
+    EXPECT_EQ(http(port(), "GET", std::string(kConfigMapsPath) + query, "",
+                   {{"Accept", "application/cbor"}})
+                  .code,
+              406);
   }
-  const HttpAnswer json =
-      http(port(), "GET", kConfigMaps, "", {{"Accept", "application/cbor,application/json;q=0.9"}});
+  const HttpAnswer json = http(port(), "GET", kConfigMapsPath, "",
+                               {{"Accept", "application/cbor,application/json;q=0.9"}});
   EXPECT_EQ(json.code, 200);
   EXPECT_EQ(json.headers.at("content-type"), "application/json");
 }
 
 TEST_F(HostileHttp, DeeplyNestedConfigurationsAreRefused) {
   const auto apply = [&](const std::string& body) {
-    return http(port(), "PATCH", std::string(kConfigMaps) + "/a?fieldManager=me&force=true", body,
-                {{"Content-Type", "application/apply-patch+yaml"}})
+    return http(port(), "PATCH", std::string(kConfigMapsPath) + "/a?fieldManager=me&force=true",
+                body, {{"Content-Type", "application/apply-patch+yaml"}})
         .code;
   };
   EXPECT_EQ(apply(std::string(100000, '[')), 400);

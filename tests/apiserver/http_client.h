@@ -53,6 +53,17 @@ class HttpClient {
   boost::beast::flat_buffer buffer_;
 };
 
+inline constexpr const char* kConfigMapsPath = "/api/v1/namespaces/default/configmaps";
+inline constexpr const char* kPodsPath = "/api/v1/namespaces/default/pods";
+inline constexpr const char* kDeploymentsPath = "/apis/apps/v1/namespaces/default/deployments";
+
+inline const HttpClient::Headers kJsonBody{{"Content-Type", "application/json"}};
+
+/// The JSON of a config map.
+inline std::string config_map_text(const std::string& name, const std::string& value = "x") {
+  return R"({"metadata":{"name":")" + name + R"("},"data":{"key":")" + value + R"("}})";
+}
+
 /// A request on a connection of its own.
 HttpAnswer http(std::uint16_t port, const std::string& method, const std::string& target,
                 const std::string& body = {}, const HttpClient::Headers& headers = {});

@@ -81,8 +81,8 @@ TEST_F(Lists, PagesShowOneMomentAndCountTheRest) {
 TEST_F(Lists, PagesOfSelectedObjectsAreFull) {
   for (int i = 0; i < 10; ++i) {
     in(kConfigMaps)
-        .create(json(R"({"metadata":{"name":"c)" + std::to_string(i) + R"(","labels":{"odd":")" +
-                     (i % 2 == 0 ? "no" : "yes") + R"("}}})"));
+        .create(from_json(R"({"metadata":{"name":"c)" + std::to_string(i) +
+                          R"(","labels":{"odd":")" + (i % 2 == 0 ? "no" : "yes") + R"("}}})"));
   }
   rest::ListOptions options;
   options.limit = 3;
@@ -194,7 +194,7 @@ TEST_F(Lists, OptionsThatDoNotGoTogetherAreRefused) {
 }
 
 TEST_F(Lists, GoOverAllNamespacesOrOne) {
-  all(kNamespaces).create(json(R"({"metadata":{"name":"shop"}})"));
+  all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   in(kConfigMaps, "shop").create(config_map("a"));
   in(kConfigMaps).create(config_map("b"));
   EXPECT_EQ(names(all(kConfigMaps).list()), (Names{"b", "a"}));
@@ -210,8 +210,8 @@ TEST_F(Lists, GoOverAllNamespacesOrOne) {
 }
 
 TEST_F(Lists, FieldsAreComparedAsKubernetesComputesThem) {
-  all(kNodes).create(json(R"({"metadata":{"name":"n1"},"spec":{"unschedulable":true}})"));
-  all(kNodes).create(json(R"({"metadata":{"name":"n2"}})"));
+  all(kNodes).create(from_json(R"({"metadata":{"name":"n1"},"spec":{"unschedulable":true}})"));
+  all(kNodes).create(from_json(R"({"metadata":{"name":"n2"}})"));
   pods().create(pod("p1", R"(,"hostNetwork":true,"nodeName":"n1")"));
   pods().create(pod("p2"));
   const auto found = [&](const rest::ResourceClient& client, const std::string& selector) {

@@ -33,12 +33,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kConfigMaps = "/api/v1/namespaces/default/configmaps";
 constexpr const char* kWatch = "/api/v1/namespaces/default/configmaps?watch=1";
-
-std::string config_map(const std::string& name, const std::string& value) {
-  return R"({"metadata":{"name":")" + name + R"("},"data":{"key":")" + value + R"("}})";
-}
 
 /// Room for a few thousand connections, whose two ends are both in this process.
 void raise_descriptor_limit(rlim_t wanted) {
@@ -178,7 +173,7 @@ class ManyWatches : public testing::Test {
   void start(ServerOptions options = {}) { server_ = std::make_unique<Server>(std::move(options)); }
 
   std::string version() const {
-    const HttpAnswer answer = http(server_->port(), "GET", kConfigMaps);
+    const HttpAnswer answer = http(server_->port(), "GET", kConfigMapsPath);
     return std::string(api::Object::parse(answer.body).resource_version());
   }
   std::string from_now() const { return kWatch + ("&resourceVersion=" + version()); }
@@ -210,14 +205,14 @@ TEST_F(ManyWatches, AllSeeTheSameChangesOnAFewThreads) {
   std::vector<std::string> expected;
   for (std::size_t i = 0; i < kChanges; ++i) {
     const std::string name = "c" + std::to_string(i % 10);
-    const std::string path = kConfigMaps + ("/" + name);
+    const std::string path = kConfigMapsPath + ("/" + name);
     const std::string value = std::to_string(i);
     int code = 0;
     if (i % 10 == i) {
-      code = writer.request("POST", kConfigMaps, config_map(name, value)).code;
+      code = writer.request("POST", kConfigMapsPath, config_map_text(name, value)).code;
       expected.push_back("ADDED " + name + " " + value);
     } else if (i < kChanges - 10) {
-      code = writer.request("PUT", path, config_map(name, value)).code;
+      code = writer.request("PUT", path, config_map_text(name, value)).code;
       expected.push_back("MODIFIED " + name + " " + value);
     } else {
       code = writer.request("DELETE", path).code;
@@ -256,7 +251,7 @@ TEST_F(ManyWatches, WhoNeverReadsIsCutOffWhenChangesAreForgotten) {
   start(std::move(options));
   HttpClient writer(server_->port());
   const std::string large(100'000, 'x');
-  ASSERT_EQ(writer.request("POST", kConfigMaps, config_map("a", large)).code, 201);
+  ASSERT_EQ(writer.request("POST", kConfigMapsPath, config_map_text("a", large)).code, 201);
   const std::string target = from_now();
   RawWatch reader(server_->port(), target);
   Watches stuck = open(20, target, 4096);
@@ -265,8 +260,8 @@ TEST_F(ManyWatches, WhoNeverReadsIsCutOffWhenChangesAreForgotten) {
   constexpr std::size_t kChanges = 300;
   const std::size_t before = test::resident_bytes();
   for (std::size_t i = 0; i < kChanges; ++i) {
-    const std::string next = config_map("a", large + std::to_string(i));
-    ASSERT_EQ(writer.request("PUT", kConfigMaps + std::string("/a"), next).code, 200);
+    const std::string next = config_map_text("a", large + std::to_string(i));
+    ASSERT_EQ(writer.request("PUT", kConfigMapsPath + std::string("/a"), next).code, 200);
     // A reader receives each change, regardless of the others.
     ASSERT_TRUE(read_until(reader, i + 1)) << i;
   }
@@ -304,13 +299,15 @@ TEST_F(ManyWatches, WhoNeverReadsIsCutOffAfterATime) {
   RawWatch stuck(server_->port(), target, 4096);
   ASSERT_TRUE(have(2));
   for (std::size_t i = 0; i < 10; ++i) {
-    ASSERT_EQ(writer.request("POST", kConfigMaps, config_map("c" + std::to_string(i), large)).code,
-              201);
+    ASSERT_EQ(
+        writer.request("POST", kConfigMapsPath, config_map_text("c" + std::to_string(i), large))
+            .code,
+        201);
     ASSERT_TRUE(read_until(reader, i + 1));
   }
   EXPECT_TRUE(have(1));
   EXPECT_EQ(server_->stats().slow_watchers, 1u);
-  ASSERT_EQ(writer.request("POST", kConfigMaps, config_map("last", "x")).code, 201);
+  ASSERT_EQ(writer.request("POST", kConfigMapsPath, config_map_text("last", "x")).code, 201);
   EXPECT_TRUE(read_until(reader, 11));
 }
 
@@ -320,8 +317,10 @@ TEST_F(ManyWatches, WhoDoesNotReadTheStateCostsLittle) {
   HttpClient writer(server_->port());
   const std::string large(200'000, 'x');
   for (int i = 0; i < 100; ++i) {
-    ASSERT_EQ(writer.request("POST", kConfigMaps, config_map("c" + std::to_string(i), large)).code,
-              201);
+    ASSERT_EQ(
+        writer.request("POST", kConfigMapsPath, config_map_text("c" + std::to_string(i), large))
+            .code,
+        201);
   }
   const std::size_t before = test::resident_bytes();
   Watches stuck = open(40, kWatch, 4096);
@@ -347,7 +346,7 @@ TEST_F(ManyWatches, AreEndedByStoppingAndNothingIsLeft) {
   const std::size_t threads = test::thread_count();
   const std::size_t descriptors = test::open_descriptors();
   start();
-  ASSERT_EQ(http(server_->port(), "POST", kConfigMaps, config_map("a", "x")).code, 201);
+  ASSERT_EQ(http(server_->port(), "POST", kConfigMapsPath, config_map_text("a", "x")).code, 201);
   Watches watches = open(200, kWatch);
   Watches stuck = open(5, kWatch, 4096);
   for (auto& watch : watches) ASSERT_TRUE(read_until(*watch, 1));
@@ -371,8 +370,10 @@ TEST_F(ManyWatches, StoppingDoesNotWaitForWhoNeverReads) {
   Watches stuck = open(5, from_now(), 4096);
   ASSERT_TRUE(have(5));
   for (int i = 0; i < 10; ++i) {
-    ASSERT_EQ(writer.request("POST", kConfigMaps, config_map("c" + std::to_string(i), large)).code,
-              201);
+    ASSERT_EQ(
+        writer.request("POST", kConfigMapsPath, config_map_text("c" + std::to_string(i), large))
+            .code,
+        201);
   }
   server_->stop(100ms);
   EXPECT_EQ(server_->stats().watches, 0);

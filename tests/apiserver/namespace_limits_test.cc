@@ -22,19 +22,18 @@ using lookout::test::held;
 const api::Resource kLimitRanges{"", "v1", "LimitRange", "limitranges", true};
 const api::Resource kQuotas{"", "v1", "ResourceQuota", "resourcequotas", true};
 const api::Resource kClaims{"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true};
-const api::Resource kThings{"example.com", "v1", "Thing", "things", true};
 
 /// A pod with one container that has these resources.
 Object pod_with(const std::string& name, const std::string& resources,
                 const std::string& more = "") {
-  return json(fmt::format(
+  return from_json(fmt::format(
       R"({{"metadata":{{"name":"{}"}},"spec":{{"containers":[{{"name":"main","image":"nginx:1",
           "resources":{}}}]{}}}}})",
       name, resources, more));
 }
 
 Object claim(const std::string& name, const std::string& size, const std::string& more = "") {
-  return json(fmt::format(
+  return from_json(fmt::format(
       R"({{"metadata":{{"name":"{}"}},"spec":{{"accessModes":["ReadWriteOnce"],
           "resources":{{"requests":{{"storage":"{}"}}}}{}}}}})",
       name, size, more));
@@ -46,12 +45,12 @@ class NamespaceLimitsTest : public ClientTest {
 
   void create_range(const std::string& item, const std::string& name = "range") {
     in(kLimitRanges)
-        .create(json(
+        .create(from_json(
             fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{"limits":[{}]}}}})", name, item)));
   }
   void create_quota(const std::string& hard, const std::string& more = "",
                     const std::string& name = "quota") {
-    in(kQuotas).create(json(
+    in(kQuotas).create(from_json(
         fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{"hard":{}{}}}}})", name, hard, more)));
   }
   std::string used(const std::string& what, const std::string& name = "quota") const {
@@ -70,7 +69,7 @@ class LimitRanges : public NamespaceLimitsTest {};
 TEST_F(LimitRanges, GiveDefaultsToContainers) {
   create_range(R"({"type":"Container","default":{"cpu":"2","memory":"1Gi"},
                    "defaultRequest":{"cpu":"500m"}})");
-  const Object made = pods().create(json(R"({"metadata":{"name":"a"},"spec":{
+  const Object made = pods().create(from_json(R"({"metadata":{"name":"a"},"spec":{
       "initContainers":[{"name":"first","image":"i"}],
       "containers":[{"name":"main","image":"i"},
                     {"name":"own","image":"i","resources":{"limits":{"cpu":"1"}}}]}})"));
@@ -92,7 +91,7 @@ TEST_F(LimitRanges, GiveDefaultsToContainers) {
 
 TEST_F(LimitRanges, OfOtherNamespacesDoNotMatter) {
   create_range(R"({"type":"Container","max":{"cpu":"1"}})");
-  all(kNamespaces).create(json(R"({"metadata":{"name":"other"}})"));
+  all(kNamespaces).create(from_json(R"({"metadata":{"name":"other"}})"));
   EXPECT_FALSE(held(pods("other").create(pod("a")))["metadata"]["annotations"].exists());
   EXPECT_TRUE(held(pods().create(pod("a")))["metadata"]["annotations"].exists());
 }
@@ -129,7 +128,7 @@ TEST_F(LimitRanges, RefuseContainers) {
 
 TEST_F(LimitRanges, RefuseWholePods) {
   create_range(R"({"type":"Pod","max":{"memory":"1Gi"},"min":{"cpu":"1"}})");
-  const Object two = json(R"({"metadata":{"name":"a"},"spec":{"containers":[
+  const Object two = from_json(R"({"metadata":{"name":"a"},"spec":{"containers":[
       {"name":"x","image":"i","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"1","memory":"800Mi"}}},
       {"name":"y","image":"i","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"1","memory":"300Mi"}}}]}})");
   EXPECT_EQ(refusal(kPods, two),
@@ -137,7 +136,7 @@ TEST_F(LimitRanges, RefuseWholePods) {
   EXPECT_EQ(refusal(kPods, pod("a")),
             "pods \"a\" is forbidden: [minimum cpu usage per Pod is 1.  No request is specified, "
             "maximum memory usage per Pod is 1Gi.  No limit is specified]");
-  const Object init = json(R"({"metadata":{"name":"a"},"spec":{
+  const Object init = from_json(R"({"metadata":{"name":"a"},"spec":{
       "initContainers":[{"name":"i","image":"i","resources":{"limits":{"cpu":"1","memory":"2Gi"}}}],
       "containers":[{"name":"x","image":"i","resources":{"limits":{"cpu":"1","memory":"1Gi"}}}]}})");
   EXPECT_EQ(refusal(kPods, init),
@@ -181,11 +180,11 @@ TEST_F(Quotas, CountObjects) {
   EXPECT_EQ(refusal(kConfigMaps, config_map("b")),
             "configmaps \"b\" is forbidden: exceeded quota: quota, requested: configmaps=1, used: "
             "configmaps=2, limited: configmaps=2");
-  in(kSecrets).create(json(R"({"metadata":{"name":"a"}})"));
-  EXPECT_EQ(refusal(kSecrets, json(R"({"metadata":{"name":"b"}})")),
+  in(kSecrets).create(from_json(R"({"metadata":{"name":"a"}})"));
+  EXPECT_EQ(refusal(kSecrets, from_json(R"({"metadata":{"name":"b"}})")),
             "secrets \"b\" is forbidden: exceeded quota: quota, requested: count/secrets=1, used: "
             "count/secrets=1, limited: count/secrets=1");
-  EXPECT_EQ(refusal(kDeployments, json(R"({"metadata":{"name":"d"},"spec":{
+  EXPECT_EQ(refusal(kDeployments, from_json(R"({"metadata":{"name":"d"},"spec":{
                 "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
                 "spec":{"containers":[{"name":"main","image":"i"}]}}}})")),
             "deployments.apps \"d\" is forbidden: exceeded quota: quota, requested: "
@@ -281,8 +280,8 @@ TEST_F(Quotas, CountServicesAndClaimsThatGrow) {
                    "requests.storage":"3Gi",
                    "gold.storageclass.storage.k8s.io/persistentvolumeclaims":"0"})");
   in(kServices).create(
-      json(R"({"metadata":{"name":"a"},"spec":{"type":"NodePort","ports":[{"port":80}]}})"));
-  in(kServices).create(json(R"({"metadata":{"name":"b"},"spec":{"ports":[{"port":80}]}})"));
+      from_json(R"({"metadata":{"name":"a"},"spec":{"type":"NodePort","ports":[{"port":80}]}})"));
+  in(kServices).create(from_json(R"({"metadata":{"name":"b"},"spec":{"ports":[{"port":80}]}})"));
   EXPECT_EQ(used("services.nodeports"), "1");
   EXPECT_EQ(
       status_of([&] {
@@ -308,12 +307,12 @@ TEST_F(Quotas, CountServicesAndClaimsThatGrow) {
 TEST_F(Quotas, CountCustomResources) {
   create_quota(R"({"count/things.example.com":"1"})");
   all(kDefinitions)
-      .create(json(std::string(kThingDefinition) +
-                   R"("schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
+      .create(from_json(std::string(kThingDefinition) +
+                        R"("schema":{"openAPIV3Schema":{"type":"object"}}}]}})"));
   // Nothing was known of it when the quota was made.
   in(kQuotas).patch("quota", rest::PatchType::kMerge, R"({"metadata":{"labels":{"a":"b"}}})");
   const auto thing = [](const char* name) {
-    return json(fmt::format(
+    return from_json(fmt::format(
         R"({{"apiVersion":"example.com/v1","kind":"Thing","metadata":{{"name":"{}"}}}})", name));
   };
   in(kThings).create(thing("a"));
@@ -340,7 +339,8 @@ TEST_F(Quotas, CountWhatAnApplyCreates) {
   options.field_manager = "test";
   const api::Status status = status_of([&] {
     in(kConfigMaps)
-        .apply(json(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}})"), options);
+        .apply(from_json(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}})"),
+               options);
   });
   EXPECT_EQ(status.code, 403);
 }

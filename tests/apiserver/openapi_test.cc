@@ -33,7 +33,7 @@ class OpenApi : public ClientTest {
   Object get(const std::string& path) const {
     const auto answer = http(server_.port(), "GET", path);
     EXPECT_EQ(answer.code, 200) << path;
-    return json(answer.body);
+    return from_json(answer.body);
   }
 
   /// Calls `visit` with every reference in a document.
@@ -63,7 +63,7 @@ TEST_F(OpenApi, HasADocumentForEveryGroupAndVersion) {
 }
 
 TEST_F(OpenApi, RefersToWhatIsThere) {
-  all(kDefinitions).create(json(kDefinition));
+  all(kDefinitions).create(from_json(kDefinition));
   const auto check = [](const Object& document, Value schemas, const std::string& prefix) {
     std::size_t references = 0;
     for_each_reference(document.body(), [&](std::string_view reference) {
@@ -167,7 +167,7 @@ TEST_F(OpenApi, NamesAndDescribesOperations) {
 }
 
 TEST_F(OpenApi, DescribesCustomResources) {
-  all(kDefinitions).create(json(kDefinition));
+  all(kDefinitions).create(from_json(kDefinition));
   const Object v3 = get("/openapi/v3/apis/stable.example.com/v1");
   const Value schema = v3["components"]["schemas"]["com.example.stable.v1.CronTab"];
   EXPECT_EQ(schema["properties"]["spec"]["properties"]["when"]["pattern"].as_string(), "^x");
@@ -188,7 +188,7 @@ TEST_F(OpenApi, DescribesCustomResources) {
   EXPECT_FALSE(spec["properties"]["note"].contains("type"));
   // So is a whole object that may have unknown fields: kubectl would refuse those next to others.
   const Object open = changed(
-      json(kDefinition),
+      from_json(kDefinition),
       R"({"metadata":{"name":"opens.open.example.com"},"spec":{"group":"open.example.com","names":{
           "plural":"opens","singular":"open","kind":"Open"},"versions":[{"name":"v1","served":true,
           "storage":true,"schema":{"openAPIV3Schema":{"type":"object",

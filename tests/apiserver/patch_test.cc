@@ -12,8 +12,6 @@
 namespace lookout::apiserver {
 namespace {
 
-constexpr const char* kPath = "/apis/apps/v1/namespaces/default/deployments";
-
 /// Without what a server sets itself.
 std::string comparable(const api::Object& object) {
   rapidjson::Document document = object.to_document();
@@ -27,7 +25,7 @@ std::string comparable(const api::Object& object) {
 class Patches : public ClientTest {
  protected:
   HttpAnswer patch(const std::string& name, const std::string& type, const std::string& body) {
-    return http(server_.port(), "PATCH", std::string(kPath) + "/" + name, body,
+    return http(server_.port(), "PATCH", std::string(kDeploymentsPath) + "/" + name, body,
                 {{"Content-Type", type}});
   }
 };
@@ -72,7 +70,7 @@ class WrongPatches : public Patches, public testing::WithParamInterface<WrongPat
 TEST_P(WrongPatches, AreRefusedAndChangeNothing) {
   const auto created =
       in(kDeployments)
-          .create(json(
+          .create(from_json(
               R"({"metadata":{"name":"web"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":)"
               R"({"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})"));
   const auto& [type, body, code, message] = GetParam();

@@ -14,7 +14,7 @@ const api::Resource kTabs{"stable.example.com", "v1", "CronTab", "crontabs", tru
 
 /// A definition whose objects have a text at `spec.text`, with what is said of it.
 api::Object definition(const std::string& of_text, const std::string& of_spec = "") {
-  return json(
+  return from_json(
       R"({"metadata":{"name":"crontabs.stable.example.com"},
           "spec":{"group":"stable.example.com","scope":"Namespaced",
             "names":{"plural":"crontabs","kind":"CronTab"})" +
@@ -25,9 +25,10 @@ api::Object definition(const std::string& of_text, const std::string& of_spec = 
 }
 
 api::Object tab(const std::string& text) {
-  return json(R"({"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},)"
-              R"("spec":{"text":")" +
-              text + R"("}})");
+  return from_json(
+      R"({"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},)"
+      R"("spec":{"text":")" +
+      text + R"("}})");
 }
 
 class CustomPatterns : public ClientTest {};
@@ -98,15 +99,17 @@ TEST_F(Unenforced, IsSaidInAWarning) {
   const std::string admission = "/apis/admissionregistration.k8s.io/v1/";
   const std::string in_default = "/api/v1/namespaces/default/";
   for (const char* plural : {"validatingwebhookconfigurations", "mutatingwebhookconfigurations"})
-    EXPECT_EQ(warning(admission + plural, json(R"({"metadata":{"name":"a"},"webhooks":[]})")), "");
-  EXPECT_EQ(warning(admission + "validatingadmissionpolicies",
-                    json(R"({"metadata":{"name":"a"},"spec":{"validations":[{"expression":"true"}],
+    EXPECT_EQ(warning(admission + plural, from_json(R"({"metadata":{"name":"a"},"webhooks":[]})")),
+              "");
+  EXPECT_EQ(
+      warning(admission + "validatingadmissionpolicies",
+              from_json(R"({"metadata":{"name":"a"},"spec":{"validations":[{"expression":"true"}],
                         "matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],
                         "operations":["CREATE"],"resources":["pods"]}]}}})")),
-            R"(299 - "this server keeps the object, but admission policies are not applied")");
-  EXPECT_EQ(warning(in_default + "resourcequotas", json(R"({"metadata":{"name":"a"}})")), "");
+      R"(299 - "this server keeps the object, but admission policies are not applied")");
+  EXPECT_EQ(warning(in_default + "resourcequotas", from_json(R"({"metadata":{"name":"a"}})")), "");
   EXPECT_EQ(warning(in_default + "limitranges",
-                    json(R"({"metadata":{"name":"a"},"spec":{"limits":[]}})")),
+                    from_json(R"({"metadata":{"name":"a"},"spec":{"limits":[]}})")),
             "");
   EXPECT_EQ(warning(in_default + "configmaps", config_map("a")), "");
 }

@@ -19,7 +19,6 @@ using api::Object;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr const char* kPods = "/api/v1/namespaces/default/pods";
 constexpr const char* kPod =
     R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}})";
 
@@ -34,7 +33,7 @@ std::vector<std::string> causes_of(const HttpAnswer& answer) {
   return out;
 }
 
-Object changed(const char* object, const std::string& changes) {
+Object patched(const char* object, const std::string& changes) {
   rapidjson::Document document = Object::parse(object).to_document();
   const rapidjson::Document patch = Object::parse(R"({"patch":[)" + changes + "]}").to_document();
   api::apply_json_patch(document, patch["patch"], document.GetAllocator());
@@ -52,7 +51,7 @@ class PodRules : public ClientTest {
     return http(server_.port(), method, path, body, {{"Content-Type", type}});
   }
   Object create(const std::string& body) {
-    const HttpAnswer answer = send("POST", kPods, body);
+    const HttpAnswer answer = send("POST", kPodsPath, body);
     EXPECT_EQ(answer.code, 201) << answer.body;
     return Object::parse(answer.body);
   }
@@ -67,8 +66,8 @@ void PrintTo(const Refused& one, std::ostream* out) { *out << one.changes; }
 class RefusedPods : public PodRules, public testing::WithParamInterface<Refused> {};
 
 TEST_P(RefusedPods, SayWhy) {
-  const HttpAnswer answer =
-      send("POST", std::string(kPods) + "?dryRun=All", changed(kPod, GetParam().changes).to_json());
+  const HttpAnswer answer = send("POST", std::string(kPodsPath) + "?dryRun=All",
+                                 patched(kPod, GetParam().changes).to_json());
   EXPECT_EQ(answer.code, GetParam().causes.empty() ? 201 : 422) << answer.body;
   EXPECT_EQ(causes_of(answer), GetParam().causes);
 }
@@ -246,6 +245,36 @@ INSTANTIATE_TEST_SUITE_P(
                  "spec.volumes[0].scaleIO.system: Required value",
                  "spec.volumes[0].scaleIO.volumeName: Required value"}}));
 
+INSTANTIATE_TEST_SUITE_P(
+    Hostnames, RefusedPods,
+    testing::Values(
+        Refused{add("/hostnameOverride", R"("web.example.com")"), {}},
+        Refused{add("/hostnameOverride", '"' + std::string(65, 'a') + '"'),
+                {"spec.hostnameOverride: Too long: may not be more than 64 bytes"}},
+        Refused{add("/hostnameOverride", R"("a")") + "," + add("/setHostnameAsFQDN", "true") + "," +
+                    add("/hostNetwork", "true"),
+                {"spec.hostnameOverride: Forbidden: may not be specified when setHostnameAsFQDN is "
+                 "true",
+                 "spec.hostnameOverride: Forbidden: may not be specified when hostNetwork is "
+                 "true"}}));
+
+/// A pod with a volume, and a variable from a file in the volume v.
+std::string variable_from_file(const std::string& volume) {
+  return add("/volumes", "[" + volume + "]") + "," +
+         add("/containers/0/env", R"([{"name":"A","valueFrom":{"fileKeyRef":)"
+                                  R"({"volumeName":"v","path":"a.env","key":"A"}}}])");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, RefusedPods,
+    testing::Values(
+        Refused{variable_from_file(R"({"name":"v","emptyDir":{}})"), {}},
+        Refused{variable_from_file(R"({"name":"other","emptyDir":{}})"),
+                {R"(spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Not found: "v")"}},
+        Refused{variable_from_file(R"({"name":"v","configMap":{"name":"a"}})"),
+                {"spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Invalid value: "
+                 R"("v": referenced volume must be of type emptyDir)"}}));
+
 TEST_F(PodRules, SearchListsHaveALimit) {
   std::string domains;
   for (int i = 0; i < 13; ++i) {
@@ -254,8 +283,8 @@ TEST_F(PodRules, SearchListsHaveALimit) {
                std::string(60, 'c') + "." + std::to_string(i) + '"';
   }
   const auto causes = causes_of(
-      send("POST", std::string(kPods) + "?dryRun=All",
-           changed(kPod, add("/dnsConfig", R"({"searches":[)" + domains + "]}")).to_json()));
+      send("POST", std::string(kPodsPath) + "?dryRun=All",
+           patched(kPod, add("/dnsConfig", R"({"searches":[)" + domains + "]}")).to_json()));
   EXPECT_THAT(causes,
               ElementsAre(HasSubstr("must not have more than 2048 characters (including spaces) in "
                                     "the search list")));
@@ -284,7 +313,7 @@ TEST_F(PodRules, PersistentVolumesHaveSourcesOfTheirOwn) {
 
 TEST_F(PodRules, APodThatWaitsSaysSo) {
   const Object pod =
-      create(changed(kPod, add("/schedulingGates", R"([{"name":"example.com/a"}])")).to_json());
+      create(patched(kPod, add("/schedulingGates", R"([{"name":"example.com/a"}])")).to_json());
   const api::Value condition = pod["status"]["conditions"][0];
   EXPECT_EQ(condition["type"].as_string(), "PodScheduled");
   EXPECT_EQ(condition["status"].as_string(), "False");
@@ -298,13 +327,13 @@ TEST_F(PodRules, APodThatWaitsMayGetFewerNodes) {
   const std::string affinity =
       R"({"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":)"
       R"([{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}})";
-  create(changed(kPod, add("/schedulingGates", R"([{"name":"example.com/a"}])") + "," +
+  create(patched(kPod, add("/schedulingGates", R"([{"name":"example.com/a"}])") + "," +
                            add("/affinity", affinity))
              .to_json());
   const std::string terms =
       "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
   const auto patch = [&](const std::string& change) {
-    return send("PATCH", std::string(kPods) + "/p", "[" + change + "]",
+    return send("PATCH", std::string(kPodsPath) + "/p", "[" + change + "]",
                 "application/json-patch+json");
   };
   EXPECT_EQ(patch(add(terms + "/0/matchExpressions/-", R"({"key":"b","operator":"Exists"})")).code,
@@ -335,7 +364,7 @@ TEST_F(PodRules, LabelKeysBecomePartsOfSelectors) {
   const std::string term = R"({"topologyKey":"zone","labelSelector":{"matchLabels":{"x":"y"}},)"
                            R"("matchLabelKeys":["app","none"],"mismatchLabelKeys":["tenant"]})";
   const Object pod = create(
-      changed(kPod,
+      patched(kPod,
               R"({"op":"add","path":"/metadata/labels","value":{"app":"a","tenant":"t"}},)" +
                   add("/affinity",
                       R"({"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[)" +
@@ -354,8 +383,8 @@ TEST_F(PodRules, LabelKeysBecomePartsOfSelectors) {
             R"({"matchExpressions":[{"key":"app","operator":"In","values":["a"]}]})");
   // Nobody can say the same twice.
   const auto causes = causes_of(
-      send("POST", std::string(kPods) + "?dryRun=All",
-           changed(kPod, R"({"op":"add","path":"/metadata/labels","value":{"app":"a"}},)" +
+      send("POST", std::string(kPodsPath) + "?dryRun=All",
+           patched(kPod, R"({"op":"add","path":"/metadata/labels","value":{"app":"a"}},)" +
                              add("/topologySpreadConstraints",
                                  R"([{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":)"
                                  R"("DoNotSchedule","labelSelector":{"matchLabels":{"app":"a"}},)"
@@ -367,8 +396,8 @@ TEST_F(PodRules, LabelKeysBecomePartsOfSelectors) {
 
 TEST_F(PodRules, AnnotatedProfilesBecomeFields) {
   const HttpAnswer answer =
-      send("POST", kPods,
-           changed(kPod,
+      send("POST", kPodsPath,
+           patched(kPod,
                    R"({"op":"add","path":"/metadata/annotations","value":)"
                    R"({"container.apparmor.security.beta.kubernetes.io/c":"localhost/a",)"
                    R"("container.apparmor.security.beta.kubernetes.io/d":"runtime/default"}},)" +

@@ -17,8 +17,8 @@ class Priorities : public ClientTest {
  protected:
   void create_class(const std::string& name, int value, const std::string& more = "") {
     all(kPriorityClasses)
-        .create(json(R"({"metadata":{"name":")" + name + R"("},"value":)" + std::to_string(value) +
-                     more + "}"));
+        .create(from_json(R"({"metadata":{"name":")" + name + R"("},"value":)" +
+                          std::to_string(value) + more + "}"));
   }
   static void expect(const Object& pod, int priority, const std::string& policy,
                      const std::string& name) {

@@ -110,7 +110,7 @@ TEST_F(ProtobufOutput, WhatIsPreferredIsGiven) {
 
 TEST_F(ProtobufOutput, CustomResourcesAreJson) {
   all(kDefinitions)
-      .create(json(
+      .create(from_json(
           R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
           "metadata":{"name":"crontabs.stable.example.com"},"spec":{"group":"stable.example.com",
           "scope":"Namespaced","names":{"plural":"crontabs","kind":"CronTab"},"versions":[{"name":

@@ -21,7 +21,6 @@ using lookout::test::held;
 
 constexpr const char* kRbac = "rbac.authorization.k8s.io";
 const api::Resource kRoles{kRbac, "v1", "Role", "roles", true};
-const api::Resource kClusterRoles{kRbac, "v1", "ClusterRole", "clusterroles", false};
 const api::Resource kRoleBindings{kRbac, "v1", "RoleBinding", "rolebindings", true};
 const api::Resource kClusterRoleBindings{kRbac, "v1", "ClusterRoleBinding", "clusterrolebindings",
                                          false};
@@ -43,14 +42,14 @@ class Rbac : public ClientTest {
   /// Creates a role in the namespace default, and binds it to a user.
   void grant(const std::string& user, const std::string& rules) const {
     in(kRoles).create(
-        json(fmt::format(R"({{"metadata":{{"name":"{}"}},"rules":[{}]}})", user, rules)));
+        from_json(fmt::format(R"({{"metadata":{{"name":"{}"}},"rules":[{}]}})", user, rules)));
     bind(user, "Role", user);
   }
   void bind(const std::string& user, const char* kind, const std::string& role) const {
     in(kRoleBindings)
-        .create(json(fmt::format(R"({{"metadata":{{"name":"{0}"}},
+        .create(from_json(fmt::format(R"({{"metadata":{{"name":"{0}"}},
           "roleRef":{{"kind":"{1}","name":"{2}"}},"subjects":[{{"kind":"User","name":"{0}"}}]}})",
-                                 user, kind, role)));
+                                      user, kind, role)));
   }
 
   static std::string message(const std::function<void()>& operation) {
@@ -107,7 +106,7 @@ TEST_F(Rbac, GrantsAndRevokesAtOnce) {
 }
 
 TEST_F(Rbac, ADryRunGrantsNothing) {
-  in(kRoles).create(json(R"({"metadata":{"name":"ann"},"rules":[
+  in(kRoles).create(from_json(R"({"metadata":{"name":"ann"},"rules":[
     {"verbs":["list"],"apiGroups":[""],"resources":["pods"]}]})"));
   const HttpAnswer dry =
       http(server_.port(), "POST",
@@ -120,7 +119,7 @@ TEST_F(Rbac, ADryRunGrantsNothing) {
 
 TEST_F(Rbac, RulesGoWithTheirNamespace) {
   grant("ann", R"({"verbs":["list"],"apiGroups":[""],"resources":["pods"]})");
-  all(kNamespaces).create(json(R"({"metadata":{"name":"shop"}})"));
+  all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   const rest::Client ann = as("ann");
   EXPECT_THAT(message([&] { ann.resource(kPods, "shop").list({}); }), HasSubstr("403"));
   EXPECT_THAT(message([&] { ann.resource(kPods).list({}); }), HasSubstr("at the cluster scope"));
@@ -163,11 +162,11 @@ TEST_F(Rbac, AnUpdateThatCreatesIsACreation) {
   };
   EXPECT_THAT(message(apply), HasSubstr("403 configmaps \"a\" is forbidden: User \"ann\" cannot "
                                         "create resource \"configmaps\""));
-  EXPECT_THAT(
-      message([&] {
-        ann.resource(kLeases, "default").update(json(R"({"metadata":{"name":"a"},"spec":{}})"));
-      }),
-      HasSubstr("cannot create resource \"leases\""));
+  EXPECT_THAT(message([&] {
+                ann.resource(kLeases, "default")
+                    .update(from_json(R"({"metadata":{"name":"a"},"spec":{}})"));
+              }),
+              HasSubstr("cannot create resource \"leases\""));
   in(kConfigMaps).create(config_map("a"));
   EXPECT_EQ(message(apply), "done");
 }
@@ -183,9 +182,9 @@ TEST_F(Rbac, NobodyGrantsMoreThanTheyHave) {
   const rest::Client ann = as("ann");
   const auto roles = ann.resource(kRoles, "default");
   const auto role = [](const char* name, const char* verb) {
-    return json(fmt::format(R"({{"metadata":{{"name":"{}"}},"rules":[
+    return from_json(fmt::format(R"({{"metadata":{{"name":"{}"}},"rules":[
       {{"verbs":["get","{}"],"apiGroups":[""],"resources":["pods"]}}]}})",
-                            name, verb));
+                                 name, verb));
   };
   EXPECT_EQ(message([&] { roles.create(role("readers", "list")); }), "done");
   EXPECT_EQ(message([&] { roles.create(role("writers", "update")); }),
@@ -196,9 +195,9 @@ TEST_F(Rbac, NobodyGrantsMoreThanTheyHave) {
   in(kRoles).create(role("others", "delete"));
   const auto bindings = ann.resource(kRoleBindings, "default");
   const auto binding = [](const char* name, const char* kind = "Role") {
-    return json(fmt::format(R"({{"metadata":{{"name":"{0}"}},
+    return from_json(fmt::format(R"({{"metadata":{{"name":"{0}"}},
       "roleRef":{{"kind":"{1}","name":"{0}"}},"subjects":[{{"kind":"User","name":"bob"}}]}})",
-                            name, kind));
+                                 name, kind));
   };
   EXPECT_EQ(message([&] { bindings.create(binding("readers")); }), "done");
   EXPECT_THAT(message([&] { bindings.create(binding("others")); }),
@@ -229,12 +228,12 @@ TEST_F(Rbac, ARoleOfABindingStays) {
 
 TEST_F(Rbac, AggregatedRolesHaveTheRulesOfOthers) {
   const auto roles = all(kClusterRoles);
-  roles.create(json(R"({"metadata":{"name":"sum"},"rules":[],"aggregationRule":{
+  roles.create(from_json(R"({"metadata":{"name":"sum"},"rules":[],"aggregationRule":{
     "clusterRoleSelectors":[{"matchLabels":{"part":"yes"}}]}})"));
   const auto part = [](const char* name, const char* resource) {
-    return json(fmt::format(R"({{"metadata":{{"name":"{}","labels":{{"part":"yes"}}}},"rules":[
+    return from_json(fmt::format(R"({{"metadata":{{"name":"{}","labels":{{"part":"yes"}}}},"rules":[
       {{"verbs":["list"],"apiGroups":[""],"resources":["{}"]}}]}})",
-                            name, resource));
+                                 name, resource));
   };
   bind("ann", "ClusterRole", "sum");
   roles.create(part("b", "pods"));
@@ -248,7 +247,7 @@ TEST_F(Rbac, AggregatedRolesHaveTheRulesOfOthers) {
   roles.remove("b");
   EXPECT_THAT(message([&] { ann.resource(kPods, "default").list({}); }), HasSubstr("403"));
   // A custom resource's author adds to the roles of users.
-  roles.create(json(R"({"metadata":{"name":"things-view",
+  roles.create(from_json(R"({"metadata":{"name":"things-view",
     "labels":{"rbac.authorization.k8s.io/aggregate-to-view":"true"}},"rules":[
     {"verbs":["get"],"apiGroups":["example.com"],"resources":["things"]}]})"));
   for (const char* role : {"view", "edit", "admin"})
@@ -256,12 +255,12 @@ TEST_F(Rbac, AggregatedRolesHaveTheRulesOfOthers) {
 }
 
 TEST_F(Rbac, ImpersonationIsARight) {
-  all(kClusterRoles).create(json(R"({"metadata":{"name":"actors"},"rules":[
+  all(kClusterRoles).create(from_json(R"({"metadata":{"name":"actors"},"rules":[
     {"verbs":["impersonate"],"apiGroups":[""],"resources":["users"],"resourceNames":["bob"]},
     {"verbs":["impersonate"],"apiGroups":[""],"resources":["groups"],"resourceNames":["dev"]},
     {"verbs":["impersonate"],"apiGroups":["authentication.k8s.io"],
      "resources":["userextras/scopes"],"resourceNames":["view"]}]})"));
-  all(kClusterRoleBindings).create(json(R"({"metadata":{"name":"actors"},
+  all(kClusterRoleBindings).create(from_json(R"({"metadata":{"name":"actors"},
     "roleRef":{"kind":"ClusterRole","name":"actors"},"subjects":[{"kind":"User","name":"ann"}]})"));
   const auto acting = [&](const std::function<void(rest::Impersonation&)>& change) {
     rest::Config config = server_.config_for("ann");
@@ -308,9 +307,9 @@ TEST_F(Rbac, ReviewsAnswerWithReasons) {
                             "localsubjectaccessreviews", true};
   const auto ask = [&](const char* verb) {
     return held(as("ann").resource(reviews).create(
-        json(fmt::format(R"({{"spec":{{"resourceAttributes":{{"verb":"{}",
+        from_json(fmt::format(R"({{"spec":{{"resourceAttributes":{{"verb":"{}",
           "resource":"pods","namespace":"default"}}}}}})",
-                         verb))))["status"]
+                              verb))))["status"]
         .to_json();
   };
   EXPECT_EQ(ask("list"),
@@ -319,10 +318,10 @@ TEST_F(Rbac, ReviewsAnswerWithReasons) {
   EXPECT_EQ(ask("get"), R"({"allowed":false})");
   const auto in_default = [&](const char* ns) {
     return message([&] {
-      in(local).create(json(fmt::format(R"({{"metadata":{{"namespace":"default"}},"spec":{{
+      in(local).create(from_json(fmt::format(R"({{"metadata":{{"namespace":"default"}},"spec":{{
         "user":"ann","resourceAttributes":{{"verb":"list","resource":"pods",
         "namespace":"{}"}}}}}})",
-                                        ns)));
+                                             ns)));
     });
   };
   EXPECT_EQ(in_default("default"), "done");
@@ -330,9 +329,9 @@ TEST_F(Rbac, ReviewsAnswerWithReasons) {
 }
 
 TEST_F(Rbac, AControllerHasTheRightsOfItsServiceAccount) {
-  in(kRoles).create(json(R"({"metadata":{"name":"cart"},"rules":[
+  in(kRoles).create(from_json(R"({"metadata":{"name":"cart"},"rules":[
     {"verbs":["get","list","watch"],"apiGroups":[""],"resources":["configmaps"]}]})"));
-  in(kRoleBindings).create(json(R"({"metadata":{"name":"cart"},
+  in(kRoleBindings).create(from_json(R"({"metadata":{"name":"cart"},
     "roleRef":{"kind":"Role","name":"cart"},
     "subjects":[{"kind":"ServiceAccount","name":"cart","namespace":"default"}]})"));
   const rest::Client cart(server_.config_for_service_account("default", "cart"));
@@ -399,7 +398,7 @@ TEST_F(Rbac, SigningRequestsCarryTheirRequester) {
   config.as.uid = "7";
   config.as.groups = {"dev", "system:masters"};
   config.as.extra["scopes"] = {"view"};
-  const auto created = rest::Client(config).resource(requests).create(json(
+  const auto created = rest::Client(config).resource(requests).create(from_json(
       R"({"metadata":{"name":"a"},"spec":{"request":"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K",
                "username":"root","signerName":"example.com/signer","usages":["client auth"]}})"));
   const api::Value spec = created["spec"];

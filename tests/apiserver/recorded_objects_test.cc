@@ -18,16 +18,17 @@ namespace lookout::apiserver {
 namespace {
 
 using rapidjson::Document;
-using rapidjson::Value;
 using Allocator = Document::AllocatorType;
 
-std::string_view text(const Value& value) { return {value.GetString(), value.GetStringLength()}; }
+std::string_view text(const rapidjson::Value& value) {
+  return {value.GetString(), value.GetStringLength()};
+}
 
-Value copy(const Value& value, Allocator& allocator) {
+rapidjson::Value copy(const rapidjson::Value& value, Allocator& allocator) {
   return api::detail::deep_copy(value, allocator);
 }
 
-bool has_keys(const Value& element, const std::string& keys) {
+bool has_keys(const rapidjson::Value& element, const std::string& keys) {
   Document wanted;
   wanted.Parse(keys.c_str());
   for (const auto& key : wanted.GetObject()) {
@@ -37,11 +38,12 @@ bool has_keys(const Value& element, const std::string& keys) {
 }
 
 /// The part of a value that a set of fields names.
-Value pick(const Value& value, const Value& fields, Allocator& allocator) {
+rapidjson::Value pick(const rapidjson::Value& value, const rapidjson::Value& fields,
+                      Allocator& allocator) {
   const bool whole = std::none_of(fields.MemberBegin(), fields.MemberEnd(),
                                   [](const auto& f) { return text(f.name) != "."; });
   if (whole) return copy(value, allocator);
-  Value out(value.GetType());
+  rapidjson::Value out(value.GetType());
   for (const auto& field : fields.GetObject()) {
     const std::string name(text(field.name));
     if (name.starts_with("f:") && value.IsObject()) {
@@ -50,9 +52,9 @@ Value pick(const Value& value, const Value& fields, Allocator& allocator) {
       out.AddMember(copy(member->name, allocator), pick(member->value, field.value, allocator),
                     allocator);
     } else if (name.starts_with("k:") && value.IsArray()) {
-      for (const Value& element : value.GetArray()) {
+      for (const rapidjson::Value& element : value.GetArray()) {
         if (!has_keys(element, name.substr(2))) continue;
-        Value picked = pick(element, field.value, allocator);
+        rapidjson::Value picked = pick(element, field.value, allocator);
         Document keys;
         keys.Parse(name.substr(2).c_str());
         for (const auto& key : keys.GetObject()) {
@@ -64,7 +66,7 @@ Value pick(const Value& value, const Value& fields, Allocator& allocator) {
     } else if (name.starts_with("v:") && value.IsArray()) {
       Document wanted;
       wanted.Parse(name.substr(2).c_str());
-      for (const Value& element : value.GetArray()) {
+      for (const rapidjson::Value& element : value.GetArray()) {
         if (element == wanted) out.PushBack(copy(element, allocator), allocator);
       }
     }
@@ -73,13 +75,13 @@ Value pick(const Value& value, const Value& fields, Allocator& allocator) {
 }
 
 /// Takes out what is another one each time; a uid wherever it stands is "UID".
-void normalize(Value& value, const std::string& uid, Allocator& allocator) {
+void normalize(rapidjson::Value& value, const std::string& uid, Allocator& allocator) {
   static const std::set<std::string, std::less<>> kOut = {
       "uid",           "resourceVersion",        "creationTimestamp",
       "managedFields", "lastTransitionTime",     "clusterIPs",
       "clusterIP",     "lastPhaseTransitionTime"};
   if (value.IsArray()) {
-    for (Value& element : value.GetArray()) normalize(element, uid, allocator);
+    for (rapidjson::Value& element : value.GetArray()) normalize(element, uid, allocator);
   } else if (value.IsObject()) {
     for (auto member = value.MemberBegin(); member != value.MemberEnd();) {
       if (kOut.contains(text(member->name))) {
@@ -118,9 +120,9 @@ class RecordedObjects : public ClientTest, public testing::WithParamInterface<Re
 TEST_P(RecordedObjects, BecomeTheSameHere) {
   const Recorded& p = GetParam();
   const std::string prefix = *p.group == '\0' ? "" : std::string(p.group) + "_";
-  const api::Object list = json(test::read_file(
+  const api::Object list = from_json(test::read_file(
       test::testdata("kube-1.36/list/" + prefix + p.version + "_" + p.plural + ".json")));
-  all(kNamespaces).create(json(R"({"metadata":{"name":"shop"}})"));
+  all(kNamespaces).create(from_json(R"({"metadata":{"name":"shop"}})"));
   const api::Resource resource(p.group, p.version, p.kind, p.plural, p.namespaced);
   int compared = 0;
   for (const api::Value item : list["items"].elements()) {
@@ -135,13 +137,15 @@ TEST_P(RecordedObjects, BecomeTheSameHere) {
                     sent.GetAllocator());
     }
     if (!sent.HasMember("metadata"))
-      sent.AddMember("metadata", Value(rapidjson::kObjectType), sent.GetAllocator());
+      sent.AddMember("metadata", rapidjson::Value(rapidjson::kObjectType), sent.GetAllocator());
     sent["metadata"].AddMember("name", copy(recorded["metadata"]["name"], sent.GetAllocator()),
                                sent.GetAllocator());
     const api::Object created =
         (p.namespaced ? in(resource, "shop") : all(resource)).create(api::Object::from(sent));
-    recorded.AddMember("kind", Value(p.kind, recorded.GetAllocator()), recorded.GetAllocator());
-    recorded.AddMember("apiVersion", Value(resource.api_version().c_str(), recorded.GetAllocator()),
+    recorded.AddMember("kind", rapidjson::Value(p.kind, recorded.GetAllocator()),
+                       recorded.GetAllocator());
+    recorded.AddMember("apiVersion",
+                       rapidjson::Value(resource.api_version().c_str(), recorded.GetAllocator()),
                        recorded.GetAllocator());
     EXPECT_EQ(normal_text(created), normal_text(api::Object::from(recorded)));
     ++compared;

@@ -21,8 +21,6 @@ namespace {
 using endpoints::InFlight;
 using lookout::test::held;
 
-constexpr const char* kMaps = "/api/v1/namespaces/default/configmaps";
-
 TEST(InFlight, CountsTheRequestsOfEachUser) {
   InFlight in_flight;
   const auth::User ann{"ann"};
@@ -70,18 +68,19 @@ TEST(AddressLimits, OneAddressCannotTakeAllRequests) {
     waiting.emplace_back(server.port())
         .send(fmt::format("GET {}?resourceVersion={} HTTP/1.1\r\nHost: localhost\r\n"
                           "Impersonate-User: ann\r\n\r\n",
-                          kMaps, revision));
-    answer = HttpClient(server.port()).get(kMaps, bob);
+                          kConfigMapsPath, revision));
+    answer = HttpClient(server.port()).get(kConfigMapsPath, bob);
     return answer.code == 429;
   }));
   EXPECT_EQ(answer.headers.at("retry-after"), "1");
   EXPECT_THAT(answer.body, HasSubstr("Too many requests"));
-  EXPECT_EQ(HttpClient(server.port(), kOther).get(kMaps, bob).code, 200);
-  EXPECT_EQ(HttpClient(server.port()).get(kMaps).code, 200) << "system:masters";
+  EXPECT_EQ(HttpClient(server.port(), kOther).get(kConfigMapsPath, bob).code, 200);
+  EXPECT_EQ(HttpClient(server.port()).get(kConfigMapsPath).code, 200) << "system:masters";
   for (int i = 0; i < 20; ++i) maps.create(config_map(fmt::format("map-{}", i)));
   EXPECT_GE(
       std::ranges::count_if(waiting, [](HttpClient& c) { return c.read_answer().code == 200; }), 1);
-  EXPECT_TRUE(eventually([&] { return HttpClient(server.port()).get(kMaps, bob).code == 200; }));
+  EXPECT_TRUE(
+      eventually([&] { return HttpClient(server.port()).get(kConfigMapsPath, bob).code == 200; }));
 }
 
 TEST(AddressLimits, OneAddressCannotTakeAllConnections) {
@@ -119,27 +118,28 @@ TEST_F(Compression, OfLargeAnswersThatTheClientTakes) {
   const auto get = [&](const std::string& path, const char* encodings) {
     return http(server_.port(), "GET", path, "", {{"Accept-Encoding", encodings}});
   };
-  const HttpAnswer plain = http(server_.port(), "GET", kMaps);
+  const HttpAnswer plain = http(server_.port(), "GET", kConfigMapsPath);
   ASSERT_GT(plain.body.size(), 300000U);
   EXPECT_FALSE(plain.headers.contains("content-encoding"));
-  const HttpAnswer packed = get(kMaps, "deflate, gzip;q=0.5");
+  const HttpAnswer packed = get(kConfigMapsPath, "deflate, gzip;q=0.5");
   EXPECT_EQ(packed.headers.at("content-encoding"), "gzip");
   EXPECT_EQ(packed.headers.at("vary"), "Accept-Encoding");
   EXPECT_TRUE(packed.body.starts_with("\x1f\x8b"));
   EXPECT_LT(packed.body.size(), plain.body.size());
   for (const char* encodings : {"", "deflate", "gzip;q=0", "gzip;q=0.0"})
-    EXPECT_FALSE(get(kMaps, encodings).headers.contains("content-encoding")) << encodings;
-  const std::string one = std::string(kMaps) + "/map-1";
+    EXPECT_FALSE(get(kConfigMapsPath, encodings).headers.contains("content-encoding")) << encodings;
+  const std::string one = std::string(kConfigMapsPath) + "/map-1";
   EXPECT_FALSE(get(one, "gzip").headers.contains("content-encoding"));
-  const HttpAnswer few = get(std::string(kMaps) + "?limit=2", "gzip");
+  const HttpAnswer few = get(std::string(kConfigMapsPath) + "?limit=2", "gzip");
   EXPECT_EQ(held(api::Object::parse(few.body))["items"].size(), 2U);
   // The document of the built-in types is one piece.
   EXPECT_EQ(get("/openapi/v2", "gzip").headers.at("content-encoding"), "gzip");
   // The client's library unpacks it.
   EXPECT_EQ(in(kConfigMaps).list({}).items.size(), 60U);
   HttpClient watch(server_.port());
-  watch.send(fmt::format(
-      "GET {}?watch=1 HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n", kMaps));
+  watch.send(
+      fmt::format("GET {}?watch=1 HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n",
+                  kConfigMapsPath));
   EXPECT_THAT(watch.read_some(), Not(HasSubstr("gzip")));
 }
 
@@ -162,7 +162,7 @@ class Audit : public testing::Test {
     return out;
   }
   static void create(const rest::Client& client, const api::Resource& resource, const char* text) {
-    client.resource(resource, "default").create(json(text));
+    client.resource(resource, "default").create(from_json(text));
   }
 };
 
@@ -189,8 +189,8 @@ TEST_F(Audit, SaysWhoHasDoneWhat) {
 TEST_F(Audit, NamesRequestsAsTheirAnswersDo) {
   std::string name;
   const auto found = events(AuditLevel::kMetadata, [&](Server& server) {
-    name = http(server.port(), "GET", kMaps).headers.at("audit-id");
-    const auto named = http(server.port(), "GET", kMaps, {}, {{"Audit-Id", "mine"}});
+    name = http(server.port(), "GET", kConfigMapsPath).headers.at("audit-id");
+    const auto named = http(server.port(), "GET", kConfigMapsPath, {}, {{"Audit-Id", "mine"}});
     EXPECT_EQ(named.headers.at("audit-id"), "mine");
   });
   ASSERT_EQ(found.size(), 2U);

@@ -151,7 +151,7 @@ TEST(TokenSigner, ShowsItsPublicKey) {
 class ServiceAccountTokens : public ClientTest {
  protected:
   ServiceAccountTokens() : ClientTest(options()) {
-    in(kAccounts).create(json(R"({"metadata":{"name":"cart"}})"));
+    in(kAccounts).create(from_json(R"({"metadata":{"name":"cart"}})"));
   }
   static ServerOptions options() {
     ServerOptions out;
@@ -161,7 +161,7 @@ class ServiceAccountTokens : public ClientTest {
 
   api::Object request(const std::string& spec) const {
     return in(kAccounts).create_subresource("cart", "token",
-                                            json(fmt::format(R"({{"spec":{{{}}}}})", spec)));
+                                            from_json(fmt::format(R"({{"spec":{{{}}}}})", spec)));
   }
   /// The user that the server takes the bearer for, or the code of the refusal.
   std::string bearer(std::string_view token) const {
@@ -171,7 +171,7 @@ class ServiceAccountTokens : public ClientTest {
       const auto review = rest::Client(config)
                               .resource({"authentication.k8s.io", "v1", "SelfSubjectReview",
                                          "selfsubjectreviews", false})
-                              .create(json("{}"));
+                              .create(from_json("{}"));
       return std::string(review["status"]["userInfo"]["username"].as_string());
     } catch (const api::StatusError& e) {
       return std::to_string(e.status().code);
@@ -219,7 +219,7 @@ TEST_F(ServiceAccountTokens, StandForTheirAccount) {
   // The account is another one now.
   in(kAccounts).remove("cart");
   EXPECT_EQ(bearer(token), "401");
-  in(kAccounts).create(json(R"({"metadata":{"name":"cart"}})"));
+  in(kAccounts).create(from_json(R"({"metadata":{"name":"cart"}})"));
   EXPECT_EQ(bearer(token), "401");
 }
 
@@ -247,8 +247,8 @@ TEST_F(ServiceAccountTokens, AreForTheirAudience) {
   EXPECT_EQ(bearer(token), "401");
   const api::Resource reviews{"authentication.k8s.io", "v1", "TokenReview", "tokenreviews", false};
   const auto review = [&](const char* audience) {
-    return all(reviews).create(
-        json(fmt::format(R"({{"spec":{{"token":"{}","audiences":["{}"]}}}})", token, audience)));
+    return all(reviews).create(from_json(
+        fmt::format(R"({{"spec":{{"token":"{}","audiences":["{}"]}}}})", token, audience)));
   };
   const auto good = review("vault");
   EXPECT_TRUE(good["status"]["authenticated"].as_bool());

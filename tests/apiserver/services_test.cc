@@ -25,8 +25,8 @@ ServerOptions small_range() {
 }
 
 Object service(const std::string& name, const std::string& spec = "") {
-  return json(R"({"metadata":{"name":")" + name + R"("},"spec":{"selector":{"a":"b"},)" +
-              R"("ports":[{"port":80}])" + spec + "}}");
+  return from_json(R"({"metadata":{"name":")" + name + R"("},"spec":{"selector":{"a":"b"},)" +
+                   R"("ports":[{"port":80}])" + spec + "}}");
 }
 
 std::string address_of(const Object& object) {
@@ -65,12 +65,12 @@ TEST_F(Services, WithoutAnAddressNeedNone) {
   const Object headless = services().create(service("h", R"(,"clusterIP":"None")"));
   EXPECT_EQ(headless["spec"]["clusterIPs"].to_json(), R"(["None"])");
   const Object external =
-      services().create(json(R"({"metadata":{"name":"e"},"spec":{"type":"ExternalName",)"
-                             R"("externalName":"example.com"}})"));
+      services().create(from_json(R"({"metadata":{"name":"e"},"spec":{"type":"ExternalName",)"
+                                  R"("externalName":"example.com"}})"));
   EXPECT_FALSE(external["spec"]["clusterIP"].exists());
   // Nobody knows what is behind a service that selects nothing.
   const Object any = services().create(
-      json(R"({"metadata":{"name":"any"},"spec":{"clusterIP":"None","ports":[{"port":1}]}})"));
+      from_json(R"({"metadata":{"name":"any"},"spec":{"clusterIP":"None","ports":[{"port":1}]}})"));
   EXPECT_EQ(any["spec"]["ipFamilies"].to_json(), R"(["IPv4","IPv6"])");
   EXPECT_EQ(any["spec"]["ipFamilyPolicy"].as_string(), "RequireDualStack");
   EXPECT_THAT(taken(), IsEmpty());
@@ -123,8 +123,8 @@ TEST_F(Services, ThatAreRefusedTakeNothing) {
   services().create(service("a"));
   const auto before = taken();
   EXPECT_EQ(refused(service("a")).code, 409);
-  EXPECT_EQ(refused(json(R"({"metadata":{"name":"b"},"spec":{"type":"NodePort",)"
-                         R"("ports":[{"port":80,"nodePort":1}]}})"))
+  EXPECT_EQ(refused(from_json(R"({"metadata":{"name":"b"},"spec":{"type":"NodePort",)"
+                              R"("ports":[{"port":80,"nodePort":1}]}})"))
                 .code,
             422);
   rest::CreateOptions dry;
@@ -162,8 +162,8 @@ TEST_F(Services, GetNodePorts) {
   EXPECT_GE(port, 30000);
   EXPECT_LE(port, 32767);
   const auto with_port = [](const std::string& name, int number) {
-    return json(R"({"metadata":{"name":")" + name + R"("},"spec":{"type":"NodePort",)" +
-                R"("ports":[{"port":80,"nodePort":)" + std::to_string(number) + "}]}}");
+    return from_json(R"({"metadata":{"name":")" + name + R"("},"spec":{"type":"NodePort",)" +
+                     R"("ports":[{"port":80,"nodePort":)" + std::to_string(number) + "}]}}");
   };
   EXPECT_THAT(refused(with_port("b", static_cast<int>(port))).message,
               HasSubstr("provided port is already allocated"));

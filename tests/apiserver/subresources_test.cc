@@ -16,7 +16,7 @@ class Subresources : public ClientTest {
  protected:
   Object deployment() {
     return in(kDeployments)
-        .create(json(
+        .create(from_json(
             R"({"metadata":{"name":"d"},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"},
             "matchExpressions":[{"key":"tier","operator":"In","values":["a","b"]}]},
             "template":{"metadata":{"labels":{"app":"web","tier":"a"}},
@@ -29,7 +29,7 @@ class Subresources : public ClientTest {
 };
 
 TEST_F(Subresources, PatchesChangeWhatTheySay) {
-  in(kConfigMaps).create(json(R"({"metadata":{"name":"c"},"data":{"a":"1","b":"2"}})"));
+  in(kConfigMaps).create(from_json(R"({"metadata":{"name":"c"},"data":{"a":"1","b":"2"}})"));
   const Object merged =
       in(kConfigMaps).patch("c", rest::PatchType::kMerge, R"({"data":{"a":null,"c":"3"}})");
   EXPECT_EQ(merged["data"].to_json(), R"({"b":"2","c":"3"})");
@@ -134,9 +134,9 @@ TEST_F(Subresources, EphemeralContainersAreAddedToAPod) {
 }
 
 TEST_F(Subresources, AResizeChangesProcessorsAndMemory) {
-  pods().create(
-      json(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"main","image":"nginx:1",)"
-           R"("resources":{"requests":{"cpu":"1"}}}]}})"));
+  pods().create(from_json(
+      R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"main","image":"nginx:1",)"
+      R"("resources":{"requests":{"cpu":"1"}}}]}})"));
   const auto resized = call("PATCH", "/api/v1/namespaces/default/pods/p/resize",
                             R"({"metadata":{"labels":{"a":"b"}},"spec":{"containers":[)"
                             R"({"name":"main","image":"other","resources":{"requests":)"
@@ -152,7 +152,7 @@ TEST_F(Subresources, AResizeChangesProcessorsAndMemory) {
 }
 
 TEST_F(Subresources, FinalizersOfANamespaceChangeWithoutItsStatus) {
-  all(kNamespaces).create(json(R"({"metadata":{"name":"n"}})"));
+  all(kNamespaces).create(from_json(R"({"metadata":{"name":"n"}})"));
   const auto answer = call("PUT", "/api/v1/namespaces/n/finalize",
                            R"({"metadata":{"name":"n"},"spec":{"finalizers":["example.com/a"]}})");
   EXPECT_EQ(answer.code, 200) << answer.body;

@@ -23,13 +23,13 @@ constexpr const char* kTable = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const HttpClient::Headers kAsTable = {{"Accept", kTable}};
 
 Object recorded(const std::string& name) {
-  return json(test::read_file(test::testdata("kube-1.36/list/" + name)));
+  return from_json(test::read_file(test::testdata("kube-1.36/list/" + name)));
 }
 
 /// Puts recorded objects on the server, as far as clients can.
 void load(Server& server, const std::string& collection, const Object& list) {
   for (const Value item : list["items"].elements()) {
-    auto document = json(item.to_json()).to_document();
+    auto document = from_json(item.to_json()).to_document();
     for (const char* field : {"uid", "resourceVersion", "creationTimestamp", "managedFields"})
       document["metadata"].RemoveMember(field);
     const std::string body = Object::from(document).to_json();
@@ -65,7 +65,7 @@ TEST_P(RecordedTables, AreWhatTheRealServerShows) {
   const Object expected = recorded(name + ".table.json");
   const auto answer = http(server.port(), "GET", GetParam().collection, {}, kAsTable);
   EXPECT_EQ(answer.headers.at("content-type"), "application/json");
-  const Object table = json(answer.body);
+  const Object table = from_json(answer.body);
   EXPECT_EQ(table.kind(), "Table");
   EXPECT_EQ(table.api_version(), "meta.k8s.io/v1");
   EXPECT_FALSE(table["metadata"]["resourceVersion"].as_string().empty());
@@ -99,7 +99,7 @@ TEST(Printers, FillTheirColumns) {
     SCOPED_TRACE(info.plural);
     const auto printer = tables::Printer::of_builtin(info.group, info.plural);
     tables::Cells cells{api::Time{}};
-    printer->append(json(R"({"metadata":{"name":"x"}})"), cells);
+    printer->append(from_json(R"({"metadata":{"name":"x"}})"), cells);
     EXPECT_EQ(cells.size(), printer->columns().size());
     // Every kind with columns has rows, and vice versa.
     EXPECT_EQ(
@@ -121,7 +121,7 @@ class Rows : public testing::TestWithParam<Row> {};
 
 TEST_P(Rows, ShowWhatKubernetesShows) {
   const Row& row = GetParam();
-  auto document = json(row.object).to_document();
+  auto document = from_json(row.object).to_document();
   auto& allocator = document.GetAllocator();
   if (!document.HasMember("metadata"))
     document.AddMember("metadata", rapidjson::Value(rapidjson::kObjectType), allocator);
@@ -302,7 +302,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Rows, testing::ValuesIn(kRows),
 class Tables : public ClientTest {
  protected:
   Object get(const std::string& path, const std::string& accept = kTable) const {
-    return json(http(server_.port(), "GET", path, {}, {{"Accept", accept}}).body);
+    return from_json(http(server_.port(), "GET", path, {}, {{"Accept", accept}}).body);
   }
 };
 
@@ -370,7 +370,7 @@ TEST_F(Tables, InWatchesNameTheirColumnsOnce) {
   std::vector<Object> events;
   for (std::size_t begin = 0; begin < answer.body.size();) {
     const std::size_t end = answer.body.find('\n', begin);
-    events.push_back(json(answer.body.substr(begin, end - begin)));
+    events.push_back(from_json(answer.body.substr(begin, end - begin)));
     begin = end + 1;
   }
   ASSERT_GE(events.size(), 2u);
@@ -385,7 +385,7 @@ TEST_F(Tables, InWatchesNameTheirColumnsOnce) {
 }
 
 TEST_F(Tables, OfCustomResourcesHaveTheColumnsOfTheirDefinition) {
-  all(kDefinitions).create(json(R"({
+  all(kDefinitions).create(from_json(R"({
     "metadata":{"name":"crontabs.stable.example.com"},
     "spec":{"group":"stable.example.com","scope":"Namespaced",
       "names":{"plural":"crontabs","singular":"crontab","kind":"CronTab","listKind":"CronTabList"},
@@ -403,7 +403,7 @@ TEST_F(Tables, OfCustomResourcesHaveTheColumnsOfTheirDefinition) {
         {"name":"v2","served":true,"storage":false,
          "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})"));
   const api::Resource crontabs("stable.example.com", "v1", "CronTab", "crontabs", true);
-  in(crontabs).create(json(R"({"kind":"CronTab","apiVersion":"stable.example.com/v1",
+  in(crontabs).create(from_json(R"({"kind":"CronTab","apiVersion":"stable.example.com/v1",
     "metadata":{"name":"c"},"spec":{"cronSpec":"* *","replicas":2,"load":0.5,"suspended":true,"hosts":["a"]},
     "status":{"conditions":[{"type":"Up","status":"No"},{"type":"Ready","status":"Yes"}]}})"));
   const Object table = get("/apis/stable.example.com/v1/namespaces/default/crontabs");
@@ -412,9 +412,10 @@ TEST_F(Tables, OfCustomResourcesHaveTheColumnsOfTheirDefinition) {
   cells.pop_back();  // the age
   EXPECT_EQ(cells, (std::vector<std::string>{R"("c")", R"("* *")", "2", "0.5", "true", R"("Yes")",
                                              R"("[\"a\"]")"}));
-  EXPECT_EQ(table["columnDefinitions"][1].to_json(),
-            json(R"({"name":"Spec","type":"string","format":"","description":"When","priority":0})")
-                .to_json());
+  EXPECT_EQ(
+      table["columnDefinitions"][1].to_json(),
+      from_json(R"({"name":"Spec","type":"string","format":"","description":"When","priority":0})")
+          .to_json());
   EXPECT_EQ(table["columnDefinitions"][2]["description"].as_string(),
             "Custom resource definition column (in JSONPath format): .spec.replicas");
   EXPECT_EQ(table["columnDefinitions"][2]["priority"].as_int(), 1);
@@ -434,7 +435,7 @@ class JsonPaths : public testing::TestWithParam<PathCase> {};
 
 TEST_P(JsonPaths, LeadWhereTheyLeadInKubernetes) {
   const Object root =
-      json(R"({"a":{"b.c":1,"d":[10,20,30]},"l":[{"n":"x","v":1},{"n":"y","v":2}]})");
+      from_json(R"({"a":{"b.c":1,"d":[10,20,30]},"l":[{"n":"x","v":1},{"n":"y","v":2}]})");
   const auto path = tables::JsonPath::parse(GetParam().path);
   if (GetParam().found == nullptr) {
     EXPECT_FALSE(path);

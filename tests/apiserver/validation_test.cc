@@ -13,12 +13,11 @@ namespace {
 
 using api::Object;
 
-const api::Resource kThings("example.com", "v1", "Thing", "things", true);
-
 class CustomSchema : public ClientTest {
  protected:
   CustomSchema() {
-    all(kDefinitions).create(json(std::string(kThingDefinition) + R"("subresources":{"status":{}},
+    all(kDefinitions)
+        .create(from_json(std::string(kThingDefinition) + R"("subresources":{"status":{}},
           "schema":{"openAPIV3Schema":{"type":"object","required":["spec"],"properties":{
             "status":{"type":"object","properties":{"phase":{"type":"string"}}},
             "spec":{"type":"object","required":["when"],"properties":{
@@ -35,8 +34,9 @@ class CustomSchema : public ClientTest {
               "any":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}}}]}})"));
   }
   static Object thing(const std::string& spec) {
-    return json(R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":)" +
-                spec + "}");
+    return from_json(
+        R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":)" + spec +
+        "}");
   }
 };
 
@@ -45,8 +45,8 @@ TEST_F(CustomSchema, DropsWhatItDoesNotKnowAndFillsInDefaults) {
       thing(R"({"when":"now","more":1,"list":[{"n":1,"m":2}],"any":{"x":{"y":1}},"map":{"k":1},)"
             R"("maybe":null,"mode":null})"));
   EXPECT_EQ(Object::parse(created["spec"].to_json()),
-            json(R"({"when":"now","size":3,"list":[{"n":1,"d":"x"}],"any":{"x":{"y":1}},)"
-                 R"("map":{"k":1},"maybe":null})"));
+            from_json(R"({"when":"now","size":3,"list":[{"n":1,"d":"x"}],"any":{"x":{"y":1}},)"
+                      R"("map":{"k":1},"maybe":null})"));
   const Object updated = in(kThings).update(changed(created, R"({"spec":{"size":null,"z":1}})"));
   EXPECT_EQ(updated["spec"]["size"].as_int(), 3);
   EXPECT_FALSE(updated["spec"].contains("z"));
@@ -60,7 +60,7 @@ class Definitions : public ClientTest {};
 class CombinedSchema : public ClientTest {
  protected:
   CombinedSchema() {
-    all(kDefinitions).create(json(std::string(kThingDefinition) + R"(
+    all(kDefinitions).create(from_json(std::string(kThingDefinition) + R"(
           "schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
             "properties":{
               "one":{"type":"string"},"other":{"type":"string"},
@@ -81,9 +81,9 @@ class CombinedSchema : public ClientTest {
   }
   std::string refused(const std::string& spec) const {
     const auto status = status_of([&] {
-      in(kThings).create(
-          json(R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":)" +
-               spec + "}"));
+      in(kThings).create(from_json(
+          R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":)" +
+          spec + "}"));
     });
     EXPECT_EQ(status.code, 422);
     const std::string prefix = "Thing.example.com \"t\" is invalid: ";
@@ -93,7 +93,7 @@ class CombinedSchema : public ClientTest {
 };
 
 TEST_F(CombinedSchema, TakesWhatFits) {
-  const Object created = in(kThings).create(json(
+  const Object created = in(kThings).create(from_json(
       R"({"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"one":"1",)"
       R"("port":"http","even":2,"both":"abc","any":"yes","when":"2026-01-02T03:04:05Z",)"
       R"("address":"10.0.0.1","set":["a","b"],"map":[{"k":"a"},{"k":"b","v":1}],)"
@@ -146,11 +146,11 @@ TEST_F(Definitions, HaveToBeStructural) {
   const auto refused = [&](const std::string& group, const std::string& schema) {
     return status_of([&] {
              all(kDefinitions)
-                 .create(json(R"({"metadata":{"name":"things.)" + group +
-                              R"("},"spec":{"group":")" + group +
-                              R"(","scope":"Namespaced","names":{"plural":"things",)" +
-                              R"("kind":"Thing"},"versions":[{"name":"v1","served":true,)" +
-                              R"("storage":true,"schema":{"openAPIV3Schema":)" + schema + "}}]}}"));
+                 .create(from_json(
+                     R"({"metadata":{"name":"things.)" + group + R"("},"spec":{"group":")" + group +
+                     R"(","scope":"Namespaced","names":{"plural":"things",)" +
+                     R"("kind":"Thing"},"versions":[{"name":"v1","served":true,)" +
+                     R"("storage":true,"schema":{"openAPIV3Schema":)" + schema + "}}]}}"));
            })
         .message;
   };
@@ -234,7 +234,7 @@ struct Lacking {
 class LackingObjects : public ClientTest, public testing::WithParamInterface<Lacking> {};
 
 TEST_P(LackingObjects, AreRefused) {
-  auto document = json(GetParam().body).to_document();
+  auto document = from_json(GetParam().body).to_document();
   if (!document.HasMember("metadata"))
     document.AddMember("metadata", rapidjson::Value(rapidjson::kObjectType),
                        document.GetAllocator());
@@ -243,7 +243,7 @@ TEST_P(LackingObjects, AreRefused) {
   const auto answer =
       http(server_.port(), "POST", GetParam().path, Object::from(document).to_json());
   EXPECT_EQ(answer.code, 422);
-  const std::string message(lookout::test::held(json(answer.body))["message"].as_string());
+  const std::string message(lookout::test::held(from_json(answer.body))["message"].as_string());
   EXPECT_EQ(message.substr(message.find("is invalid: ") + 12), GetParam().causes);
 }
 
@@ -335,13 +335,14 @@ class Status : public ClientTest {};
 TEST_F(Status, IsThereFromTheBeginning) {
   const Object created =
       in(kDeployments)
-          .create(json(
+          .create(from_json(
               R"({"metadata":{"name":"web"},"spec":{"selector":{"matchLabels":{"a":"b"}},
           "template":{"metadata":{"labels":{"a":"b"}},
                       "spec":{"containers":[{"name":"main","image":"nginx"}]}}}})"));
   EXPECT_TRUE(created["status"].is_object());
-  EXPECT_TRUE(lookout::test::held(in(kLeases).create(json(R"({"metadata":{"name":"l"}})")))["spec"]
-                  .is_object());
+  EXPECT_TRUE(
+      lookout::test::held(in(kLeases).create(from_json(R"({"metadata":{"name":"l"}})")))["spec"]
+          .is_object());
 }
 
 TEST(Restart, MakesOldResourceVersionsExpire) {
@@ -350,7 +351,7 @@ TEST(Restart, MakesOldResourceVersionsExpire) {
   std::string version;
   {
     Server before(options);
-    version = lookout::test::held(json(
+    version = lookout::test::held(from_json(
         http(before.port(), "GET", "/api/v1/namespaces").body))["metadata"]["resourceVersion"]
                   .as_string();
     EXPECT_GE(std::stoi(version), 100);
@@ -360,7 +361,7 @@ TEST(Restart, MakesOldResourceVersionsExpire) {
   const auto watch =
       http(after.port(), "GET",
            "/api/v1/namespaces?watch=1&timeoutSeconds=10&resourceVersion=" + version);
-  EXPECT_EQ(lookout::test::held(json(watch.body))["object"]["code"].as_int(), 410);
+  EXPECT_EQ(lookout::test::held(from_json(watch.body))["object"]["code"].as_int(), 410);
   const auto list =
       http(after.port(), "GET",
            "/api/v1/namespaces?resourceVersionMatch=Exact&resourceVersion=" + version);
@@ -376,7 +377,7 @@ TEST(Restart, AWatchFromAVersionOfAnotherFutureIsToldSo) {
   const auto watch = http(server.port(), "GET",
                           "/api/v1/namespaces?watch=1&timeoutSeconds=60&resourceVersion=5000");
   EXPECT_EQ(watch.code, 200);
-  const Object event = json(watch.body);
+  const Object event = from_json(watch.body);
   EXPECT_EQ(event["type"].as_string(), "ERROR");
   EXPECT_EQ(event["object"]["code"].as_int(), 504);
   EXPECT_EQ(event["object"]["reason"].as_string(), "Timeout");

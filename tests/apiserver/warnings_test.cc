@@ -15,8 +15,7 @@ namespace {
 
 using api::Object;
 
-constexpr const char* kPods = "/api/v1/namespaces/default/pods?dryRun=All";
-constexpr const char* kDeployments = "/apis/apps/v1/namespaces/default/deployments";
+constexpr const char* kDryRunPods = "/api/v1/namespaces/default/pods?dryRun=All";
 
 /// The last warning of an answer, without its frame; empty if there is none.
 std::string warning_of(const HttpAnswer& answer) {
@@ -44,7 +43,7 @@ class DoubtfulPods : public ClientTest, public testing::WithParamInterface<Doubt
 TEST_P(DoubtfulPods, AreAccepted) {
   const auto& [container, spec, warning] = GetParam();
   const HttpAnswer answer = http(
-      server_.port(), "POST", kPods,
+      server_.port(), "POST", kDryRunPods,
       std::string(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i")") +
           container + "}]" + spec + "}}");
   EXPECT_EQ(answer.code, 201) << answer.body;
@@ -104,14 +103,14 @@ TEST_F(PodWarnings, AreAboutTemplatesThatChange) {
            R"(},"spec":{"containers":[{"name":"c","image":")" + image +
            R"(","resources":{"limits":{"memory":"500m"}}}]}}}})";
   };
-  const auto created = http(server_.port(), "POST", kDeployments, deployment("", "i:1"));
+  const auto created = http(server_.port(), "POST", kDeploymentsPath, deployment("", "i:1"));
   EXPECT_EQ(created.code, 201) << created.body;
   const std::string bytes =
       "spec.template.spec.containers[0].resources.limits[memory]: fractional byte value \"500m\" "
       "is "
       "invalid, must be an integer";
   EXPECT_EQ(warning_of(created), bytes);
-  const std::string one = std::string(kDeployments) + "/d.e";
+  const std::string one = std::string(kDeploymentsPath) + "/d.e";
   EXPECT_EQ(
       warning_of(http(server_.port(), "PUT", one, deployment(R"(,"labels":{"x":"y"})", "i:1"))),
       "");
@@ -120,7 +119,7 @@ TEST_F(PodWarnings, AreAboutTemplatesThatChange) {
 
 TEST_F(PodWarnings, AreAboutNamesThatAreNoHostnames) {
   const auto answer =
-      http(server_.port(), "POST", kPods,
+      http(server_.port(), "POST", kDryRunPods,
            R"({"metadata":{"name":"p.q"},"spec":{"containers":[{"name":"c","image":"i"}]}})");
   EXPECT_EQ(answer.code, 201) << answer.body;
   EXPECT_EQ(
@@ -157,8 +156,8 @@ class DoubtfulStatus : public ClientTest {};
 
 TEST_F(DoubtfulStatus, IsAccepted) {
   pods().create(pod("p"));
-  in(kServices).create(
-      json(R"({"metadata":{"name":"s"},"spec":{"type":"LoadBalancer","ports":[{"port":80}]}})"));
+  in(kServices).create(from_json(
+      R"({"metadata":{"name":"s"},"spec":{"type":"LoadBalancer","ports":[{"port":80}]}})"));
   const auto warning = [&](const std::string& path, const std::string& status) {
     const HttpAnswer answer =
         http(server_.port(), "PATCH", "/api/v1/namespaces/default/" + path + "/status",

@@ -9,6 +9,7 @@
 #include "lookout/api/object.h"
 #include "lookout/apiserver/server.h"
 #include "lookout/rest/client.h"
+#include "tests/apiserver/client_fixture.h"
 #include "tests/apiserver/http_client.h"
 #include "tests/support/files.h"
 
@@ -17,8 +18,6 @@ namespace {
 
 using api::Object;
 using Lines = std::vector<std::string>;
-
-const api::Resource kPods{"", "v1", "Pod", "pods", true};
 
 /// The part of an event that is the same on every server: no times, no identities, and only the
 /// fields that the series changes.
@@ -45,7 +44,7 @@ std::string describe(std::string_view type, const Object& object) {
 }
 
 /// The recorded events; bookmarks only where they end the initial events.
-Lines recorded(const std::string& name) {
+Lines recorded_events(const std::string& name) {
   Lines out;
   for (const std::string& line :
        test::lines(test::read_file(test::testdata("kube-1.36/watch/" + name + ".jsonl")))) {
@@ -136,10 +135,10 @@ TEST_F(RecordedWatches, TellTheSameAsTheRealServer) {
   auto initial_events = watch(initial);
 
   make_the_other_changes();
-  EXPECT_EQ(events_of(rv), recorded("rv"));
-  EXPECT_EQ(events_of(rv_selector), recorded("rv_selector"));
-  EXPECT_EQ(events_of(from_zero), recorded("from_zero"));
-  EXPECT_EQ(events_of(initial_events), recorded("initial_events"));
+  EXPECT_EQ(events_of(rv), recorded_events("rv"));
+  EXPECT_EQ(events_of(rv_selector), recorded_events("rv_selector"));
+  EXPECT_EQ(events_of(from_zero), recorded_events("from_zero"));
+  EXPECT_EQ(events_of(initial_events), recorded_events("initial_events"));
 
   // Once more, by somebody who wants metadata only.
   const auto answer =
@@ -156,7 +155,7 @@ TEST_F(RecordedWatches, TellTheSameAsTheRealServer) {
   }
   ASSERT_FALSE(metadata.empty());
   metadata.pop_back();  // the end
-  EXPECT_EQ(metadata, recorded("rv_metadata"));
+  EXPECT_EQ(metadata, recorded_events("rv_metadata"));
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ TEST_F(Watches, EndAfterTheirTimeWithABookmark) {
       "resourceVersion=" +
       in(kConfigMaps).list().resource_version;
   in(kConfigMaps).create(config_map("a"));
-  in(kNodes, "").create(json(R"({"metadata":{"name":"n"}})"));
+  in(kNodes, "").create(from_json(R"({"metadata":{"name":"n"}})"));
   const Told told = lines(begin + "&allowWatchBookmarks=true");
   ASSERT_EQ(told.size(), 2u);
   const Object last = Object::parse(told[1]);
@@ -116,7 +116,7 @@ TEST_F(WatchesWithBookmarks, SayHowFarTheyAreNowAndThen) {
   auto watch = in(kConfigMaps).watch(options);
   EXPECT_EQ(take(watch, 2), (Told{"BOOKMARK ", "BOOKMARK "}));
   // Changes of other resources count.
-  all(kNodes).create(json(R"({"metadata":{"name":"n"}})"));
+  all(kNodes).create(from_json(R"({"metadata":{"name":"n"}})"));
   const std::string now = in(kConfigMaps).list().resource_version;
   std::string told;
   while (told != now) {
@@ -131,7 +131,7 @@ TEST_F(Watches, OfCustomResourcesAndOfTheOtherGroup) {
   const api::Resource core{"", "v1", "Event", "events", true};
   const api::Resource newer{"events.k8s.io", "v1", "Event", "events", true};
   auto watch = in(newer).watch({});
-  in(core).create(json(
+  in(core).create(from_json(
       R"({"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"message":"hello"})"));
   const auto event = watch.next();
   ASSERT_TRUE(event);

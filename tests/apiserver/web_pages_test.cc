@@ -12,13 +12,6 @@
 namespace lookout::apiserver {
 namespace {
 
-constexpr const char* kConfigMaps = "/api/v1/namespaces/default/configmaps";
-const HttpClient::Headers kJson = {{"Content-Type", "application/json"}};
-
-std::string config_map(const std::string& name) {
-  return R"({"metadata":{"name":")" + name + R"("}})";
-}
-
 /// "GET target" with headers of the caller's alone.
 HttpAnswer ask(std::uint16_t port, const std::string& head, const std::string& body = {}) {
   HttpClient client(port);
@@ -52,16 +45,18 @@ TEST(WebPages, CannotReadUnderANameOfTheirOwn) {
 
 TEST(WebPages, CannotWriteFromAForeignOrigin) {
   Server server;
-  const std::string head = std::string("POST ") + kConfigMaps + " HTTP/1.1\r\nHost: localhost\r\n";
+  const std::string head =
+      std::string("POST ") + kConfigMapsPath + " HTTP/1.1\r\nHost: localhost\r\n";
   const std::string typed = head + "Content-Type: application/json\r\n";
   for (const char* foreign :
        {"Origin: https://evil.example.com", "Origin: null", "Sec-Fetch-Site: cross-site"}) {
-    const HttpAnswer answer = ask(server.port(), typed + foreign, config_map("foreign"));
+    const HttpAnswer answer = ask(server.port(), typed + foreign, config_map_text("foreign"));
     EXPECT_EQ(answer.code, 403) << foreign;
     EXPECT_EQ(reason_of(answer), "Forbidden");
   }
-  EXPECT_EQ(http(server.port(), "GET", std::string(kConfigMaps) + "/foreign").code, 404);
-  EXPECT_EQ(ask(server.port(), typed + "Origin: http://localhost", config_map("own")).code, 201);
+  EXPECT_EQ(http(server.port(), "GET", std::string(kConfigMapsPath) + "/foreign").code, 404);
+  EXPECT_EQ(ask(server.port(), typed + "Origin: http://localhost", config_map_text("own")).code,
+            201);
 }
 
 // Requests that `fetch` sends without a preflight: a body without a type, or with one of three.
@@ -69,23 +64,26 @@ TEST(WebPages, CannotWriteWithoutAContentType) {
   Server server;
   for (const char* method : {"POST", "PUT", "PATCH", "DELETE"}) {
     const bool creates = std::string_view(method) == "POST";
-    const auto target = std::string(kConfigMaps) + (creates ? "" : "/a");
+    const auto target = std::string(kConfigMapsPath) + (creates ? "" : "/a");
     for (const std::string type : {"", "Content-Type:\r\n", "Content-Type: text/plain\r\n",
                                    "Content-Type: application/x-www-form-urlencoded\r\n",
                                    "Content-Type: multipart/form-data; boundary=x\r\n"}) {
       const std::string head = std::string(method) + " " + target + " HTTP/1.1\r\n" + type;
-      const HttpAnswer answer = ask(server.port(), head + "Host: localhost", config_map("a"));
+      const HttpAnswer answer = ask(server.port(), head + "Host: localhost", config_map_text("a"));
       EXPECT_EQ(answer.code, 415) << head;
       EXPECT_EQ(reason_of(answer), "UnsupportedMediaType");
     }
   }
-  EXPECT_EQ(http(server.port(), "GET", std::string(kConfigMaps) + "/a").code, 404);
+  EXPECT_EQ(http(server.port(), "GET", std::string(kConfigMapsPath) + "/a").code, 404);
   // `kubectl create --raw` sends none.
-  const std::string raw = std::string("POST ") + kConfigMaps + " HTTP/1.1\r\nHost: localhost\r\n";
-  EXPECT_EQ(ask(server.port(), raw + "User-Agent: kubectl/v1.20.2", config_map("raw")).code, 201);
+  const std::string raw =
+      std::string("POST ") + kConfigMapsPath + " HTTP/1.1\r\nHost: localhost\r\n";
+  EXPECT_EQ(ask(server.port(), raw + "User-Agent: kubectl/v1.20.2", config_map_text("raw")).code,
+            201);
   // Without a body there is nothing to say about its type.
-  EXPECT_EQ(http(server.port(), "POST", kConfigMaps, config_map("a"), kJson).code, 201);
-  EXPECT_EQ(http(server.port(), "DELETE", std::string(kConfigMaps) + "/a").code, 200);
+  EXPECT_EQ(http(server.port(), "POST", kConfigMapsPath, config_map_text("a"), kJsonBody).code,
+            201);
+  EXPECT_EQ(http(server.port(), "DELETE", std::string(kConfigMapsPath) + "/a").code, 200);
 }
 
 /// A server that Ann has the token "secret" for.
@@ -100,10 +98,11 @@ TEST(WebPages, AreNotLookedForWhereCredentialsAreDemanded) {
   const test::TempDir dir;
   ServerOptions options = with_tokens(dir);
   Server server(options);
-  const std::string head = std::string("POST ") + kConfigMaps +
+  const std::string head = std::string("POST ") + kConfigMapsPath +
                            " HTTP/1.1\r\nHost: lookout.example.com\r\n"
                            "Origin: https://app.example.com\r\n";
-  EXPECT_EQ(ask(server.port(), head + "Authorization: Bearer secret", config_map("a")).code, 201);
+  EXPECT_EQ(ask(server.port(), head + "Authorization: Bearer secret", config_map_text("a")).code,
+            201);
 }
 
 // --- Before the body is read --------------------------------------------------------------------
@@ -112,7 +111,7 @@ TEST(Bodies, AreNotReadOfWhoHasNoCredentials) {
   const test::TempDir dir;
   ServerOptions options = with_tokens(dir);
   Server server(options);
-  const std::string head = std::string("POST ") + kConfigMaps +
+  const std::string head = std::string("POST ") + kConfigMapsPath +
                            " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
   struct {
     const char* credentials;
@@ -133,9 +132,9 @@ TEST(Bodies, AreNotReadOfWhoHasNoCredentials) {
   // A client with credentials is asked for the body.
   HttpClient client(server.port());
   client.send(head + "Authorization: Bearer secret\r\nExpect: 100-continue\r\nContent-Length: " +
-              std::to_string(config_map("a").size()) + "\r\n\r\n");
+              std::to_string(config_map_text("a").size()) + "\r\n\r\n");
   EXPECT_THAT(client.read_some(), StartsWith("HTTP/1.1 100 Continue\r\n"));
-  client.send(config_map("a"));
+  client.send(config_map_text("a"));
   EXPECT_EQ(client.read_answer().code, 201);
 }
 

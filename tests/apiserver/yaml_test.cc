@@ -12,8 +12,6 @@
 namespace lookout::apiserver {
 namespace {
 
-constexpr const char* kMaps = "/api/v1/namespaces/default/configmaps";
-
 class Yaml : public ClientTest {
  protected:
   HttpAnswer ask(const std::string& method, const std::string& target,
@@ -25,7 +23,7 @@ class Yaml : public ClientTest {
 };
 
 TEST_F(Yaml, IsTakenAndGiven) {
-  const HttpAnswer created = ask("POST", kMaps,
+  const HttpAnswer created = ask("POST", kConfigMapsPath,
                                  "apiVersion: v1\n"
                                  "kind: ConfigMap\n"
                                  "metadata: {name: m, labels: {a: \"1\"}}\n"
@@ -46,30 +44,31 @@ TEST_F(Yaml, IsTakenAndGiven) {
                                        "metadata:\n"));
   EXPECT_EQ(lookout::test::held(in(kConfigMaps).get("m"))["data"]["lines"].as_string(),
             "one\ntwo\n");
-  EXPECT_EQ(ask("PUT", std::string(kMaps) + "/m", created.body).code, 200);
+  EXPECT_EQ(ask("PUT", std::string(kConfigMapsPath) + "/m", created.body).code, 200);
 }
 
 TEST_F(Yaml, ListsAndFailuresComeInIt) {
   in(kConfigMaps).create(config_map("m"));
-  EXPECT_THAT(ask("GET", kMaps).body, AllOf(StartsWith("apiVersion: v1\nitems:\n- data:\n"),
-                                            HasSubstr("kind: ConfigMapList\n")));
-  const HttpAnswer failure = ask("GET", std::string(kMaps) + "/none");
+  EXPECT_THAT(
+      ask("GET", kConfigMapsPath).body,
+      AllOf(StartsWith("apiVersion: v1\nitems:\n- data:\n"), HasSubstr("kind: ConfigMapList\n")));
+  const HttpAnswer failure = ask("GET", std::string(kConfigMapsPath) + "/none");
   EXPECT_EQ(failure.code, 404);
   EXPECT_THAT(failure.body, HasSubstr("message: configmaps \"none\" not found\n"));
   EXPECT_THAT(ask("GET", "/apis/apps/v1").body, HasSubstr("groupVersion: apps/v1\n"));
 }
 
 TEST_F(Yaml, IsNotForWatches) {
-  const HttpAnswer answer = ask("GET", std::string(kMaps) + "?watch=1");
+  const HttpAnswer answer = ask("GET", std::string(kConfigMapsPath) + "?watch=1");
   EXPECT_EQ(answer.code, 406);
   EXPECT_THAT(answer.body, HasSubstr("application/json;stream=watch"));
 }
 
 TEST_F(Yaml, ThatIsNoneIsRefused) {
-  const HttpAnswer answer = ask("POST", kMaps, "a: [1, 2\nb: {");
+  const HttpAnswer answer = ask("POST", kConfigMapsPath, "a: [1, 2\nb: {");
   EXPECT_EQ(answer.code, 400);
   EXPECT_THAT(answer.body, HasSubstr("error converting YAML to JSON: yaml: line"));
-  EXPECT_EQ(http(server_.port(), "PATCH", std::string(kMaps) + "/m", "a: b",
+  EXPECT_EQ(http(server_.port(), "PATCH", std::string(kConfigMapsPath) + "/m", "a: b",
                  {{"Content-Type", "application/yaml"}})
                 .code,
             415);
@@ -78,7 +77,8 @@ TEST_F(Yaml, ThatIsNoneIsRefused) {
 TEST_F(Yaml, IsOneOfSeveralThatAClientTakes) {
   in(kConfigMaps).create(config_map("m"));
   const auto type = [&](const std::string& accept) {
-    return http(server_.port(), "GET", kMaps, "", {{"Accept", accept}}).headers.at("content-type");
+    return http(server_.port(), "GET", kConfigMapsPath, "", {{"Accept", accept}})
+        .headers.at("content-type");
   };
   EXPECT_EQ(type("application/json, application/yaml"), "application/json");
   EXPECT_EQ(type("application/yaml, application/json;q=0.5"), "application/yaml");

@@ -25,21 +25,21 @@ namespace {
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 /// A coroutine that waits until a flag is set.
 struct Gate {
   explicit Gate(EventLoop& loop) : event(asio::make_strand(loop.context())) {}
 
-  std::future<void> pass(Clock::time_point until = Clock::time_point::max()) {
+  std::future<void> pass(SteadyClock::time_point until = SteadyClock::time_point::max()) {
     auto passed = std::make_shared<std::promise<void>>();
     auto future = passed->get_future();
     asio::co_spawn(event.executor(), run(passed, until), asio::detached);
     return future;
   }
 
-  Awaitable<void> run(std::shared_ptr<std::promise<void>> passed, Clock::time_point until) {
-    while (!open && Clock::now() < until) {
+  Awaitable<void> run(std::shared_ptr<std::promise<void>> passed, SteadyClock::time_point until) {
+    while (!open && SteadyClock::now() < until) {
       ++waits;
       co_await event.wait(until);
     }
@@ -140,18 +140,18 @@ TEST(AsyncEventTest, ARingIsLostWhenNobodyWaits) {
     rung.set_value();
   });
   test::get(rung.get_future());
-  const auto begin = Clock::now();
+  const auto begin = SteadyClock::now();
   auto passed = gate.pass(begin + 20ms);
   test::get(passed);
-  EXPECT_GE(Clock::now() - begin, 20ms);
+  EXPECT_GE(SteadyClock::now() - begin, 20ms);
   EXPECT_EQ(gate.waits, 1);
 }
 
 TEST(AsyncEventTest, AWaitEndsAtItsTimeWhateverTheWaitsBeforeIt) {
   EventLoop loop(1);
   AsyncEvent event(asio::make_strand(loop.context()));
-  const auto wait = [&](Clock::duration time) -> Awaitable<void> {
-    co_await event.wait(Clock::now() + time);
+  const auto wait = [&](SteadyClock::duration time) -> Awaitable<void> {
+    co_await event.wait(SteadyClock::now() + time);
   };
   const auto on_executor = [&](Awaitable<void> task) {
     std::promise<void> done;
@@ -159,20 +159,21 @@ TEST(AsyncEventTest, AWaitEndsAtItsTimeWhateverTheWaitsBeforeIt) {
                    [&done](const std::exception_ptr&) { done.set_value(); });
     test::get(done.get_future());
   };
-  const auto rung = [&](Clock::duration time) -> Awaitable<void> {
+  const auto rung = [&](SteadyClock::duration time) -> Awaitable<void> {
     asio::post(event.executor(), [&] { event.ring_here(); });
-    co_await event.wait(Clock::now() + time);
+    co_await event.wait(SteadyClock::now() + time);
   };
-  for (const auto& [left_over, time] : {std::pair<Clock::duration, Clock::duration>{1ms, 30ms},
-                                        {1h, 10ms},
-                                        {10ms, 10ms},
-                                        {5ms, 0ms}}) {
-    const auto begin = Clock::now();
+  for (const auto& [left_over, time] :
+       {std::pair<SteadyClock::duration, SteadyClock::duration>{1ms, 30ms},
+        {1h, 10ms},
+        {10ms, 10ms},
+        {5ms, 0ms}}) {
+    const auto begin = SteadyClock::now();
     on_executor(rung(left_over));
-    EXPECT_LT(Clock::now() - begin, 1h);
-    const auto again = Clock::now();
+    EXPECT_LT(SteadyClock::now() - begin, 1h);
+    const auto again = SteadyClock::now();
     on_executor(wait(time));
-    EXPECT_GE(Clock::now() - again, time);
+    EXPECT_GE(SteadyClock::now() - again, time);
   }
   on_executor(rung(1h));
   on_executor(wait(-1h));
@@ -191,16 +192,16 @@ TEST(AsyncEventTest, TheEndOfTheEventWakesTheWaiter) {
 TEST(AsyncEventTest, CancellationEndsAWait) {
   using namespace asio::experimental::awaitable_operators;
   EventLoop loop(1);
-  const auto first_of_both = [](Clock::time_point until) -> Awaitable<std::size_t> {
+  const auto first_of_both = [](SteadyClock::time_point until) -> Awaitable<std::size_t> {
     const auto executor = co_await asio::this_coro::executor;
     AsyncEvent event(executor);
     asio::steady_timer timer(executor, 5ms);
     const auto first = co_await (event.wait(until) || timer.async_wait(asio::use_awaitable));
     co_return first.index();
   };
-  EXPECT_EQ(loop.run(first_of_both(Clock::time_point::max())), 1u);
-  EXPECT_EQ(loop.run(first_of_both(Clock::now() + 1h)), 1u);
-  EXPECT_EQ(loop.run(first_of_both(Clock::now())), 0u);
+  EXPECT_EQ(loop.run(first_of_both(SteadyClock::time_point::max())), 1u);
+  EXPECT_EQ(loop.run(first_of_both(SteadyClock::now() + 1h)), 1u);
+  EXPECT_EQ(loop.run(first_of_both(SteadyClock::now())), 0u);
 }
 
 struct Notes {

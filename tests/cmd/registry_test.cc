@@ -155,15 +155,15 @@ TEST_F(RegistryCmd, TextOfPodsGivesTheTerminalNoOrders) {
   EXPECT_THAT(result.output, AllOf(HasSubstr("a=?[2J"), Not(HasSubstr("\x1b"))));
 }
 
-struct Wrong {
+struct WrongCall {
   std::vector<std::string> arguments;
   int status;
   std::string message;
 };
-void PrintTo(const Wrong& wrong, std::ostream* out) {
+void PrintTo(const WrongCall& wrong, std::ostream* out) {
   *out << testing::PrintToString(wrong.arguments);
 }
-class WrongRegistryCmd : public RegistryCmd, public testing::WithParamInterface<Wrong> {};
+class WrongRegistryCmd : public RegistryCmd, public testing::WithParamInterface<WrongCall> {};
 
 TEST_P(WrongRegistryCmd, SaysWhatIsWrong) {
   run_pod("web-1", "10.0.0.1");
@@ -178,33 +178,35 @@ using Arguments = std::vector<std::string>;
 INSTANTIATE_TEST_SUITE_P(
     , WrongRegistryCmd,
     testing::Values(
-        Wrong{{}, 2, "One of register, deregister, get, ls, watch, serve and xds"},
-        Wrong{{"lst"}, 2, "not expected: lst"}, Wrong{{"get"}, 2, "NAME is required"},
-        Wrong{{"ls", "--style", "consul"}, 2, "kratos"},
-        Wrong{{"register", "web", "--style", "services"}, 2, "kratos"},
-        Wrong{{"ls", "-A", "-n", "shop"}, 2, "choose one of them"},
-        Wrong{{"ls", "-l", "=x"}, 2, "-l: selector"},
-        Wrong{{"register", "web", "--pod", "web-1", "--metadata", "oops"}, 2, "not KEY=VALUE"},
-        Wrong{{"register", "web", "--pod", "web-1", "--value", "x"}, 2, "only --style dubbo"},
-        Wrong{{"register", "/k", "--style", "dubbo", "--id", "1"}, 2, "only --style kratos"},
-        Wrong{{"register", "/k", "--style", "dubbo", "--metadata", "a=b"}, 2, "a key says this"},
-        Wrong{{"register", "I", "--style", "dubbo", "--pod", "web-1"}, 2, "--endpoint"},
-        Wrong{{"register", "I", "--style", "dubbo", "--pod", "web-1", "--endpoint", "x"},
-              1,
-              "is not the URL of a provider"},
-        Wrong{{"deregister", "--style", "dubbo", "--pod", "web-1"}, 2, "NAME"},
-        Wrong{{"get", "--style", "dubbo", "/k", "-l", "a=b"}, 2, "--selector: keys are"},
-        Wrong{{"watch", "--style", "dubbo", "/k", "--include-unready"}, 2, "--include-unready"},
-        Wrong{{"register", "web", "--pod", "web-1", "--version", "v1"}, 2, "--version"},
-        Wrong{{"serve", "--scrape", "--style", "services"}, 2, "have pods to scrape"},
-        Wrong{{"serve", "--listen", "8002"}, 2, "is not an address such as"},
-        Wrong{{"xds", "--listen", "18000"}, 2, "is not an address such as"},
-        Wrong{{"xds", "-A", "-n", "shop"}, 2, "choose one of them"},
-        Wrong{{"register", "web"}, 1, "--pod NAME"},
-        Wrong{{"register", "web", "--pod", "nope"}, 1, "\"nope\" not found"},
-        Wrong{{"register", "bad name", "--pod", "web-1"}, 1, "label kratos-service-app"},
-        Wrong{{"register", "web", "--pod", "web-1", "--endpoint", "http://h"}, 1, "has no port"},
-        Wrong{{"serve", "--listen", "no.such.address:0"}, 1, "choose another address"}));
+        WrongCall{{}, 2, "One of register, deregister, get, ls, watch, serve and xds"},
+        WrongCall{{"lst"}, 2, "not expected: lst"}, WrongCall{{"get"}, 2, "NAME is required"},
+        WrongCall{{"ls", "--style", "consul"}, 2, "kratos"},
+        WrongCall{{"register", "web", "--style", "services"}, 2, "kratos"},
+        WrongCall{{"ls", "-A", "-n", "shop"}, 2, "choose one of them"},
+        WrongCall{{"ls", "-l", "=x"}, 2, "-l: selector"},
+        WrongCall{{"register", "web", "--pod", "web-1", "--metadata", "oops"}, 2, "not KEY=VALUE"},
+        WrongCall{{"register", "web", "--pod", "web-1", "--value", "x"}, 2, "only --style dubbo"},
+        WrongCall{{"register", "/k", "--style", "dubbo", "--id", "1"}, 2, "only --style kratos"},
+        WrongCall{
+            {"register", "/k", "--style", "dubbo", "--metadata", "a=b"}, 2, "a key says this"},
+        WrongCall{{"register", "I", "--style", "dubbo", "--pod", "web-1"}, 2, "--endpoint"},
+        WrongCall{{"register", "I", "--style", "dubbo", "--pod", "web-1", "--endpoint", "x"},
+                  1,
+                  "is not the URL of a provider"},
+        WrongCall{{"deregister", "--style", "dubbo", "--pod", "web-1"}, 2, "NAME"},
+        WrongCall{{"get", "--style", "dubbo", "/k", "-l", "a=b"}, 2, "--selector: keys are"},
+        WrongCall{{"watch", "--style", "dubbo", "/k", "--include-unready"}, 2, "--include-unready"},
+        WrongCall{{"register", "web", "--pod", "web-1", "--version", "v1"}, 2, "--version"},
+        WrongCall{{"serve", "--scrape", "--style", "services"}, 2, "have pods to scrape"},
+        WrongCall{{"serve", "--listen", "8002"}, 2, "is not an address such as"},
+        WrongCall{{"xds", "--listen", "18000"}, 2, "is not an address such as"},
+        WrongCall{{"xds", "-A", "-n", "shop"}, 2, "choose one of them"},
+        WrongCall{{"register", "web"}, 1, "--pod NAME"},
+        WrongCall{{"register", "web", "--pod", "nope"}, 1, "\"nope\" not found"},
+        WrongCall{{"register", "bad name", "--pod", "web-1"}, 1, "label kratos-service-app"},
+        WrongCall{
+            {"register", "web", "--pod", "web-1", "--endpoint", "http://h"}, 1, "has no port"},
+        WrongCall{{"serve", "--listen", "no.such.address:0"}, 1, "choose another address"}));
 
 TEST_F(RegistryCmd, WatchTellsEachChange) {
   const auto log = environment_.home() / "watch.log";

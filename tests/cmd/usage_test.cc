@@ -154,14 +154,14 @@ TEST_F(Usage, TheVersionOfAServiceIsNotThatOfTheProgram) {
   }
 }
 
-struct Wrong {
+struct WrongArguments {
   Arguments arguments;
   std::string message;
 };
-void PrintTo(const Wrong& wrong, std::ostream* out) {
+void PrintTo(const WrongArguments& wrong, std::ostream* out) {
   *out << testing::PrintToString(wrong.arguments);
 }
-class WrongUsage : public Usage, public testing::WithParamInterface<Wrong> {};
+class WrongUsage : public Usage, public testing::WithParamInterface<WrongArguments> {};
 
 TEST_P(WrongUsage, EndsWithStatus2) {
   const auto result = lookout(GetParam().arguments);
@@ -172,20 +172,22 @@ TEST_P(WrongUsage, EndsWithStatus2) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cmd, WrongUsage,
-    testing::Values(Wrong{{}, "A command is required"}, Wrong{{"fetch"}, "fetch"},
-                    Wrong{{"--nonsense"}, "--nonsense"}, Wrong{{"get"}, "resource"},
-                    Wrong{{"watch"}, "resource"}, Wrong{{"get", "a", "b", "c"}, "c"},
-                    Wrong{{"get", "pods", "-o", "xml"}, "-o"},
-                    Wrong{{"watch", "pods", "-o", "yaml"}, "-o"},
-                    Wrong{{"get", "pods", "-A", "-n", "shop"}, "choose one of them"},
-                    Wrong{{"get", "pods", "web", "-A"}, "NAME and -A"},
-                    Wrong{{"get", "pods", "-l", "a in (b"}, "-l"},
-                    Wrong{{"watch", "pods", "-l", "==="}, "-l"},
-                    Wrong{{"watch", "pods", "--resync", "often"}, "not a duration such as"},
-                    Wrong{{"watch", "pods", "--resync", "-1s"}, "resync"},
-                    Wrong{{"demo", "--for", "10"}, "not a duration such as"},
-                    Wrong{{"demo", "--for", "99999999999h"}, "not a duration such as"},
-                    Wrong{{"-v", "loud", "get", "pods"}, "log-level"}));
+    testing::Values(WrongArguments{{}, "A command is required"}, WrongArguments{{"fetch"}, "fetch"},
+                    WrongArguments{{"--nonsense"}, "--nonsense"},
+                    WrongArguments{{"get"}, "resource"}, WrongArguments{{"watch"}, "resource"},
+                    WrongArguments{{"get", "a", "b", "c"}, "c"},
+                    WrongArguments{{"get", "pods", "-o", "xml"}, "-o"},
+                    WrongArguments{{"watch", "pods", "-o", "yaml"}, "-o"},
+                    WrongArguments{{"get", "pods", "-A", "-n", "shop"}, "choose one of them"},
+                    WrongArguments{{"get", "pods", "web", "-A"}, "NAME and -A"},
+                    WrongArguments{{"get", "pods", "-l", "a in (b"}, "-l"},
+                    WrongArguments{{"watch", "pods", "-l", "==="}, "-l"},
+                    WrongArguments{{"watch", "pods", "--resync", "often"},
+                                   "not a duration such as"},
+                    WrongArguments{{"watch", "pods", "--resync", "-1s"}, "resync"},
+                    WrongArguments{{"demo", "--for", "10"}, "not a duration such as"},
+                    WrongArguments{{"demo", "--for", "99999999999h"}, "not a duration such as"},
+                    WrongArguments{{"-v", "loud", "get", "pods"}, "log-level"}));
 
 TEST_F(Usage, AServerThatIsNotThereIsAnErrorThatSaysWhatToDo) {
   const std::string nobody = "http://127.0.0.1:" + std::to_string(test::free_port());

@@ -108,14 +108,14 @@ TEST_F(Watch, ShowsOneJsonObjectALine) {
   EXPECT_NE(lookout::test::held(api::Object::parse(lines[3]))["resourceVersion"].as_string(), "");
 }
 
-struct Selection {
+struct WatchSelection {
   Lines flags;
   Lines events;
 };
-void PrintTo(const Selection& selection, std::ostream* out) {
+void PrintTo(const WatchSelection& selection, std::ostream* out) {
   *out << testing::PrintToString(selection.flags);
 }
-class WatchSelections : public Watch, public testing::WithParamInterface<Selection> {};
+class WatchSelections : public Watch, public testing::WithParamInterface<WatchSelection> {};
 
 TEST_P(WatchSelections, ShowWhatIsThereAndEnd) {
   Lines arguments{"watch", "pods", "-o", "json", "--exit-after-sync"};
@@ -131,14 +131,15 @@ TEST_P(WatchSelections, ShowWhatIsThereAndEnd) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cmd, WatchSelections,
-    testing::Values(Selection{{}, {"default/api", "default/web"}},
-                    Selection{{"web"}, {"default/web"}}, Selection{{"nobody"}, {}},
-                    Selection{{"-n", "kube-system"}, {"kube-system/dns"}},
-                    Selection{{"-A"}, {"default/api", "default/web", "kube-system/dns"}},
-                    Selection{{"-A", "-l", "app in (web,dns)"}, {"default/web", "kube-system/dns"}},
-                    Selection{{"-A", "--field-selector", "spec.nodeName=node-1"},
-                              {"default/web", "kube-system/dns"}},
-                    Selection{{"api", "--field-selector", "spec.nodeName=node-1"}, {}}));
+    testing::Values(WatchSelection{{}, {"default/api", "default/web"}},
+                    WatchSelection{{"web"}, {"default/web"}}, WatchSelection{{"nobody"}, {}},
+                    WatchSelection{{"-n", "kube-system"}, {"kube-system/dns"}},
+                    WatchSelection{{"-A"}, {"default/api", "default/web", "kube-system/dns"}},
+                    WatchSelection{{"-A", "-l", "app in (web,dns)"},
+                                   {"default/web", "kube-system/dns"}},
+                    WatchSelection{{"-A", "--field-selector", "spec.nodeName=node-1"},
+                                   {"default/web", "kube-system/dns"}},
+                    WatchSelection{{"api", "--field-selector", "spec.nodeName=node-1"}, {}}));
 
 TEST_F(Watch, LeavesASelectionAsADeletion) {
   watch({"pods", "-l", "app=web", "-o", "json"});

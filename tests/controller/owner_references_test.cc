@@ -12,9 +12,9 @@
 namespace lookout::controller {
 namespace {
 
-api::Object owner(const std::string& name = "site", const std::string& uid = "1",
-                  const std::string& api_version = "example.com/v1",
-                  const std::string& ns = "shop") {
+api::Object site(const std::string& name = "site", const std::string& uid = "1",
+                 const std::string& api_version = "example.com/v1",
+                 const std::string& ns = "shop") {
   api::ObjectDraft draft;
   draft["apiVersion"].set(api_version);
   draft["kind"].set("Website");
@@ -30,22 +30,22 @@ std::string owners(const api::ObjectDraft& draft) {
 
 TEST(OwnerReferencesTest, TheControllerIsWritten) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
-  set_controller_reference(owner(), web);
+  set_controller_reference(site(), web);
   EXPECT_EQ(lookout::test::held(web.build())["metadata"]["ownerReferences"],
             lookout::test::held(
                 api::Object::parse(R"({"r":[{"apiVersion":"example.com/v1","kind":"Website",
                 "name":"site","uid":"1","controller":true,"blockOwnerDeletion":true}]})"))["r"]);
   const auto built = web.build();
   EXPECT_EQ(controller_of(built)->name(), "site");
-  EXPECT_TRUE(has_owner_reference(owner(), built));
-  EXPECT_FALSE(has_owner_reference(owner("other"), built));
-  EXPECT_FALSE(controller_of(owner()));
+  EXPECT_TRUE(has_owner_reference(site(), built));
+  EXPECT_FALSE(has_owner_reference(site("other"), built));
+  EXPECT_FALSE(controller_of(site()));
 }
 
 TEST(OwnerReferencesTest, TheSameOwnerIsRefreshed) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
-  set_controller_reference(owner("site", "1", "example.com/v1"), web);
-  set_controller_reference(owner("site", "2", "example.com/v2"), web);
+  set_controller_reference(site("site", "1", "example.com/v1"), web);
+  set_controller_reference(site("site", "2", "example.com/v2"), web);
   EXPECT_EQ(web.metadata().owner_references().size(), 1u);
   EXPECT_THAT(owners(web), testing::HasSubstr(R"("uid":"2")"));
   EXPECT_THAT(owners(web), testing::HasSubstr("example.com/v2"));
@@ -53,54 +53,54 @@ TEST(OwnerReferencesTest, TheSameOwnerIsRefreshed) {
 
 TEST(OwnerReferencesTest, ThereIsOneController) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
-  set_controller_reference(owner("a"), web);
+  set_controller_reference(site("a"), web);
   const std::string before = owners(web);
-  EXPECT_THROW(set_controller_reference(owner("b"), web), AlreadyOwnedError);
+  EXPECT_THROW(set_controller_reference(site("b"), web), AlreadyOwnedError);
   EXPECT_EQ(owners(web), before);
   // Others may own it, too.
-  set_owner_reference(owner("b"), web);
+  set_owner_reference(site("b"), web);
   EXPECT_EQ(web.metadata().owner_references().size(), 2u);
   EXPECT_EQ(controller_of(web.build())->name(), "a");
 }
 
 TEST(OwnerReferencesTest, AControllerThatIsWrittenAsAnOwnerStaysOne) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
-  set_controller_reference(owner(), web);
-  set_owner_reference(owner("site", "3"), web);
+  set_controller_reference(site(), web);
+  set_owner_reference(site("site", "3"), web);
   EXPECT_THAT(owners(web), testing::HasSubstr(R"("controller":true)"));
   EXPECT_THAT(owners(web), testing::HasSubstr(R"("uid":"3")"));
 }
 
 TEST(OwnerReferencesTest, AnOwnerBecomesTheController) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
-  set_owner_reference(owner(), web);
+  set_owner_reference(site(), web);
   EXPECT_FALSE(controller_of(web.build()));
-  set_controller_reference(owner(), web);
+  set_controller_reference(site(), web);
   EXPECT_EQ(web.metadata().owner_references().size(), 1u);
   EXPECT_TRUE(controller_of(web.build()));
 }
 
 TEST(OwnerReferencesTest, AnOwnerIsTakenOut) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
-  set_controller_reference(owner("a"), web);
-  set_owner_reference(owner("b"), web);
-  EXPECT_TRUE(remove_owner_reference(owner("a"), web));
-  EXPECT_FALSE(remove_owner_reference(owner("a"), web));
+  set_controller_reference(site("a"), web);
+  set_owner_reference(site("b"), web);
+  EXPECT_TRUE(remove_owner_reference(site("a"), web));
+  EXPECT_FALSE(remove_owner_reference(site("a"), web));
   EXPECT_EQ(web.metadata().owner_references().size(), 1u);
 }
 
 TEST(OwnerReferencesTest, RefusesOwnersThatCannotBe) {
   const auto web = k8s::apps::v1::Deployment::draft("web", "shop");
-  EXPECT_THROW(set_controller_reference(owner("site", ""), web), InvalidArgument);
-  EXPECT_THROW(set_controller_reference(owner("", "1"), web), InvalidArgument);
-  EXPECT_THROW(set_controller_reference(owner("site", "1", "v1", "elsewhere"), web),
+  EXPECT_THROW(set_controller_reference(site("site", ""), web), InvalidArgument);
+  EXPECT_THROW(set_controller_reference(site("", "1"), web), InvalidArgument);
+  EXPECT_THROW(set_controller_reference(site("site", "1", "v1", "elsewhere"), web),
                InvalidArgument);
   const auto node = k8s::core::v1::Node::draft("n");
-  EXPECT_THROW(set_owner_reference(owner(), node), InvalidArgument);
+  EXPECT_THROW(set_owner_reference(site(), node), InvalidArgument);
   EXPECT_FALSE(lookout::test::held(node.build()).metadata().owner_references().size());
   // Without a namespace it can own anything.
-  set_owner_reference(owner("site", "1", "v1", ""), node);
-  set_owner_reference(owner("site", "1", "v1", ""), web);
+  set_owner_reference(site("site", "1", "v1", ""), node);
+  set_owner_reference(site("site", "1", "v1", ""), web);
 }
 
 }  // namespace

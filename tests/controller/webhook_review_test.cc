@@ -19,7 +19,7 @@ using detail::decode_admission_review;
 using detail::encode_admission_review;
 
 /// The message of the refusal; "" if there was none.
-std::string refusal(const std::string& body) {
+std::string refusal_of_review(const std::string& body) {
   try {
     decode_admission_review(body);
   } catch (const api::StatusError& e) {
@@ -82,20 +82,24 @@ TEST(AdmissionReviewTest, WithoutATypeIsOneOfV1) {
 }
 
 TEST(AdmissionReviewTest, WhatIsNoneIsRefused) {
-  EXPECT_THAT(refusal("{"), HasSubstr("cannot be decoded"));
-  EXPECT_THAT(refusal("[]"), HasSubstr("cannot be decoded"));
-  EXPECT_THAT(refusal(R"({"apiVersion": "v1", "kind": "Pod"})"),
+  EXPECT_THAT(refusal_of_review("{"), HasSubstr("cannot be decoded"));
+  EXPECT_THAT(refusal_of_review("[]"), HasSubstr("cannot be decoded"));
+  EXPECT_THAT(refusal_of_review(R"({"apiVersion": "v1", "kind": "Pod"})"),
               HasSubstr("not an AdmissionReview"));
-  EXPECT_THAT(refusal(R"({"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview",
+  EXPECT_THAT(
+      refusal_of_review(R"({"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview",
                           "request": {"uid": "1", "operation": "CREATE"}})"),
-              HasSubstr("admission.k8s.io/v1beta1 is not supported"));
-  EXPECT_THAT(refusal(R"({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"})"),
-              HasSubstr("has no request"));
-  EXPECT_THAT(refusal(R"({"request": {"operation": "CREATE"}})"), HasSubstr("has no uid"));
-  EXPECT_THAT(refusal(R"({"request": {"uid": "1", "operation": "READ"}})"),
+      HasSubstr("admission.k8s.io/v1beta1 is not supported"));
+  EXPECT_THAT(
+      refusal_of_review(R"({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"})"),
+      HasSubstr("has no request"));
+  EXPECT_THAT(refusal_of_review(R"({"request": {"operation": "CREATE"}})"),
+              HasSubstr("has no uid"));
+  EXPECT_THAT(refusal_of_review(R"({"request": {"uid": "1", "operation": "READ"}})"),
               HasSubstr("operation is not known"));
-  EXPECT_THAT(refusal(R"({"request": {"uid": "1", "operation": "CREATE", "object": "secret"}})"),
-              AllOf(HasSubstr("request.object is not an object"), Not(HasSubstr("secret"))));
+  EXPECT_THAT(
+      refusal_of_review(R"({"request": {"uid": "1", "operation": "CREATE", "object": "secret"}})"),
+      AllOf(HasSubstr("request.object is not an object"), Not(HasSubstr("secret"))));
 }
 
 TEST(AdmissionReviewTest, TheAnswerHasAllThatTheHandlerSays) {

@@ -18,17 +18,11 @@ namespace lookout::lister {
 namespace {
 
 using k8s::core::v1::Pod;
+using test::keys;
 using test::pod;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
-
-template <class Range>
-std::vector<std::string> keys(const Range& range) {
-  std::vector<std::string> out;
-  for (const auto& object : range) out.push_back(object.key());
-  return out;
-}
 
 class IndexTest : public testing::Test {
  protected:

@@ -17,17 +17,11 @@ namespace {
 using api::labels::parse;
 using k8s::core::v1::Node;
 using k8s::core::v1::Pod;
+using test::keys;
 using test::pod;
 
 static_assert(std::ranges::input_range<ListRange<Pod>>);
 static_assert(std::same_as<std::ranges::range_value_t<ListRange<Pod>>, Pod>);
-
-template <class Range>
-std::vector<std::string> keys(const Range& range) {
-  std::vector<std::string> out;
-  for (const auto& object : range) out.push_back(object.key());
-  return out;
-}
 
 class ListerTest : public testing::Test {
  protected:

@@ -52,13 +52,18 @@ void begin_pod(sim::World& world, const std::string& name) {
   pods.patch_status(change);
 }
 
-void run_service(sim::Process& p) {
+/// The service web, in the pod of the process's name.
+registry::AppOptions web_options(const sim::Process& p) {
   registry::AppOptions options;
   options.name = "web";
   options.endpoints = {"http://0.0.0.0:80"};
   options.pod = {.ns = "default", .name = p.name()};
   options.signals = false;
-  registry::App app(p.client(), options);
+  return options;
+}
+
+void run_service(sim::Process& p) {
+  registry::App app(p.client(), web_options(p));
   const std::stop_callback on_stop(p.stop(), [&app] { app.stop(); });
   app.run([](std::stop_token stop) { test::wait_for_stop(stop); });
 }
@@ -143,12 +148,7 @@ struct Serving {
 
 /// Leaves when it has been told to: callers notice within a second or two.
 void serve(sim::Process& p, Serving& serving) {
-  registry::AppOptions options;
-  options.name = "web";
-  options.endpoints = {"http://0.0.0.0:80"};
-  options.pod = {.ns = "default", .name = p.name()};
-  options.signals = false;
-  registry::App app(p.client(), options);
+  registry::App app(p.client(), web_options(p));
   const std::stop_callback on_stop(p.stop(), [&app] { app.stop(); });
   app.run([&](const std::stop_token& stop) {
     const std::string pod = "default/" + p.name();

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lookout/api/object.h"
 
@@ -27,6 +28,14 @@ inline api::Object pod(std::string_view key, std::size_t resource_version,
 /// An object of any type with nothing but metadata.
 api::Object object_of_kind(std::string_view api_version, std::string_view kind,
                            std::string_view key, std::string_view resource_version = "1");
+
+/// The keys of objects, in their order.
+template <class Range>
+std::vector<std::string> keys(const Range& objects) {
+  std::vector<std::string> out;
+  for (const auto& object : objects) out.push_back(object.key());
+  return out;
+}
 
 /// How many handles to this object there are; one of them is the caller's.
 std::size_t references(const api::Object& object);

@@ -96,18 +96,18 @@ TEST(PolicyRule, MissingRulesAreThePartsThatNoRuleCovers) {
             "{NonResourceURLs:[\"*\"], Verbs:[\"get\"]}");
 }
 
-api::Object json(const std::string& text) { return api::Object::parse(text); }
+api::Object from_json(const std::string& text) { return api::Object::parse(text); }
 
 TEST(RbacAuthorizer, TheNewestStateOfAnObjectCounts) {
   RbacAuthorizer rbac;
   const User ann{"ann"};
   const auto role = [](const char* revision, const char* verb) {
-    return json(
+    return from_json(
         fmt::format(R"({{"metadata":{{"name":"r","uid":"1","resourceVersion":"{}"}},)"
                     R"("rules":[{{"verbs":["{}"],"apiGroups":[""],"resources":["pods"]}}]}})",
                     revision, verb));
   };
-  const api::Object binding = json(R"({"metadata":{"name":"b","uid":"2","resourceVersion":"3"},
+  const api::Object binding = from_json(R"({"metadata":{"name":"b","uid":"2","resourceVersion":"3"},
                "roleRef":{"kind":"ClusterRole","name":"r"},
                "subjects":[{"kind":"User","name":"ann"}]})");
   rbac.put(RbacKind::kClusterRoleBinding, binding);
@@ -133,14 +133,14 @@ TEST(RbacAuthorizer, TheNewestStateOfAnObjectCounts) {
 TEST(RbacAuthorizer, ForgetsWhatANewWatchDoesNotShow) {
   RbacAuthorizer rbac;
   rbac.put(RbacKind::kRole,
-           json(R"({"metadata":{"name":"r","namespace":"shop","uid":"1","resourceVersion":"1"},
+           from_json(R"({"metadata":{"name":"r","namespace":"shop","uid":"1","resourceVersion":"1"},
                     "rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]})"));
   for (const char* name : {"a", "b"}) {
     rbac.put(RbacKind::kRoleBinding,
-             json(fmt::format(R"({{"metadata":{{"name":"{0}","namespace":"shop","uid":"{0}",
+             from_json(fmt::format(R"({{"metadata":{{"name":"{0}","namespace":"shop","uid":"{0}",
                "resourceVersion":"2"}},"roleRef":{{"kind":"Role","name":"r"}},
                "subjects":[{{"kind":"ServiceAccount","name":"{0}"}}]}})",
-                              name)));
+                                   name)));
   }
   Attributes action = on("get", "", "pods");
   action.ns = "shop";

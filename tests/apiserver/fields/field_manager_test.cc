@@ -7,11 +7,10 @@
 
 #include "lookout/api/object.h"
 #include "lookout/api/status.h"
+#include "tests/apiserver/fields/field_texts.h"
 
 namespace lookout::apiserver::fields {
 namespace {
-
-json::Document value(const std::string& text) { return api::Object::parse(text).to_document(); }
 
 constexpr const char* kType = R"("apiVersion":"v1","kind":"ConfigMap",)";
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apiserver/fields/fields_v1.h"
+#include "tests/apiserver/fields/field_texts.h"
 
 namespace lookout::apiserver::fields {
 namespace {
@@ -17,11 +18,6 @@ std::optional<FieldSet> parsed(const std::string& text) {
 }
 
 FieldSet set(const std::string& text) { return parsed(text).value(); }
-
-std::string text(const FieldSet& set) {
-  json::Document document;
-  return json::to_json(to_fields_v1(set, document.GetAllocator()));
-}
 
 std::vector<PathElement> path(std::initializer_list<const char*> names) {
   std::vector<PathElement> out;

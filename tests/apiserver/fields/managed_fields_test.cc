@@ -7,15 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/apiserver/fields/field_texts.h"
+
 namespace lookout::apiserver::fields {
 namespace {
-
-json::Document value(const std::string& text) {
-  json::Document document;
-  document.Parse(text.c_str());
-  EXPECT_FALSE(document.HasParseError()) << text;
-  return document;
-}
 
 std::string entry(const std::string& manager, const std::string& operation, const std::string& time,
                   const std::string& field, const std::string& version = "v1") {

@@ -8,24 +8,13 @@
 
 #include "apiserver/fields/fields_v1.h"
 #include "lookout/api/object.h"
+#include "tests/apiserver/fields/field_texts.h"
 
 namespace lookout::apiserver::fields {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-json::Document value(const std::string& text) {
-  json::Document document;
-  document.Parse(text.c_str());
-  EXPECT_FALSE(document.HasParseError()) << text;
-  return document;
-}
-
-std::string text(const FieldSet& set) {
-  json::Document document;
-  return json::to_json(to_fields_v1(set, document.GetAllocator()));
-}
 
 std::string sorted(const json::Value& value) { return api::Object::from(value).to_json(); }
 

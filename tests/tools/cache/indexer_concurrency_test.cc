@@ -17,7 +17,7 @@ namespace {
 
 using test::pod;
 
-constexpr std::size_t kChanges = test::kSanitized ? 4'000 : 40'000;
+constexpr std::size_t kWrites = test::kSanitized ? 4'000 : 40'000;
 
 constexpr std::size_t kKeys = 40;
 constexpr std::size_t kNodes = 7;
@@ -26,7 +26,7 @@ std::string key(std::size_t i) { return "a/" + std::to_string(i % kKeys); }
 api::Object version(std::size_t i) {
   return pod(key(i), i, {{}, "n" + std::to_string(i % kNodes), {}});
 }
-void by_node(const api::Object& object, IndexValues& values) {
+void index_by_node(const api::Object& object, IndexValues& values) {
   values.add(object["spec"]["nodeName"].as_string());
 }
 std::uint64_t number(const api::Object& object) {
@@ -61,7 +61,7 @@ void expect_consistent(const Snapshot& snapshot) {
 }
 
 TEST(IndexerConcurrencyTest, ReadersSeeMomentsThatExisted) {
-  Indexer store({{"node", by_node}});
+  Indexer store({{"node", index_by_node}});
   std::atomic<bool> done{false};
   std::vector<std::thread> readers;
   readers.emplace_back([&] {
@@ -96,7 +96,7 @@ TEST(IndexerConcurrencyTest, ReadersSeeMomentsThatExisted) {
     }
   });
   std::minstd_rand random(11);
-  for (std::size_t i = 1; i < kChanges;) {
+  for (std::size_t i = 1; i < kWrites;) {
     std::vector<StoreChange> changes;
     for (auto n = 1 + random() % 5; n > 0; --n) {
       changes.push_back({StoreChange::Type::kPut, version(i)});
@@ -114,7 +114,7 @@ TEST(IndexerConcurrencyTest, ReadersSeeMomentsThatExisted) {
 /// Updates one after the other, of one object each and in turn: whoever has seen number n sees of
 /// every key a number above n - kKeys. Most of these change a slot where it lies.
 TEST(IndexerConcurrencyTest, UpdatesOfOneObjectAreSeenInOrder) {
-  Indexer store({{"node", by_node}});
+  Indexer store({{"node", index_by_node}});
   const auto put = [&](std::size_t i) { store.put(pod(key(i), i, {{}, "n", {}})); };
   for (std::size_t i = 0; i < kKeys; ++i) put(i);
   const auto expect_moment = [](const Snapshot& snapshot) {
@@ -157,16 +157,16 @@ TEST(IndexerConcurrencyTest, UpdatesOfOneObjectAreSeenInOrder) {
   });
   readers.emplace_back(
       look, [&](const std::string& name) { return number(store.snapshot().get("a", name)); });
-  for (std::size_t i = kKeys; i < kChanges; ++i) put(i);
+  for (std::size_t i = kKeys; i < kWrites; ++i) put(i);
   done = true;
   for (auto& reader : readers) reader.join();
   expect_moment(store.snapshot());
 }
 
 TEST(IndexerConcurrencyTest, WritersTakeTurns) {
-  Indexer store({{"node", by_node}});
+  Indexer store({{"node", index_by_node}});
   constexpr std::size_t kWriters = 3;
-  constexpr std::size_t kEach = kChanges / 10;
+  constexpr std::size_t kEach = kWrites / 10;
   std::latch begin(kWriters);
   std::vector<std::thread> writers;
   std::atomic<std::size_t> met_nothing{0};
@@ -240,7 +240,7 @@ TEST(IndexerConcurrencyTest, IndexesCanBeAddedToABusyStore) {
   });
   for (int i = 0; i < 5; ++i) {
     const std::string name = "node" + std::to_string(i);
-    store.add_indexers({{name, by_node}});
+    store.add_indexers({{name, index_by_node}});
     const Snapshot snapshot = store.snapshot();
     std::size_t indexed = 0;
     for (const auto& node : snapshot.index_values(name)) {
@@ -250,7 +250,7 @@ TEST(IndexerConcurrencyTest, IndexesCanBeAddedToABusyStore) {
       }
     }
     EXPECT_EQ(indexed, snapshot.size());
-    EXPECT_THROW(store.add_indexers({{name, by_node}}), InvalidArgument);
+    EXPECT_THROW(store.add_indexers({{name, index_by_node}}), InvalidArgument);
   }
   done = true;
   writer.join();

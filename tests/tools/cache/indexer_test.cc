@@ -18,6 +18,7 @@
 namespace lookout::cache {
 namespace {
 
+using test::keys;
 using test::pod;
 using test::PodSpec;
 
@@ -37,13 +38,6 @@ Indexers test_indexers() { return {{"label", by_label_values}, {"node", by_node}
 PodSpec on(std::string node) { return {{}, std::move(node), {}}; }
 PodSpec labelled(std::map<std::string, std::string> labels) { return {std::move(labels), {}, {}}; }
 
-template <class Range>
-std::vector<std::string> names(const Range& objects) {
-  std::vector<std::string> out;
-  for (const auto& object : objects) out.push_back(object.key());
-  return out;
-}
-
 // ------------------------------------------------------------------------------- one object
 
 TEST(IndexerTest, KeepsObjectsByKey) {
@@ -58,7 +52,7 @@ TEST(IndexerTest, KeepsObjectsByKey) {
   EXPECT_EQ(store.get("", "x").key(), "x");
   EXPECT_EQ(store.get(pod("a/x", 99)).resource_version(), "1");
   EXPECT_THAT(store.list_keys(), UnorderedElementsAre("a/x", "b/x", "x"));
-  EXPECT_THAT(names(store.list()), UnorderedElementsAre("a/x", "b/x", "x"));
+  EXPECT_THAT(keys(store.list()), UnorderedElementsAre("a/x", "b/x", "x"));
   EXPECT_EQ(store.key_of(pod("c/y")), "c/y");
 }
 
@@ -95,7 +89,7 @@ TEST(IndexerTest, PuttingTheVeryHandleAgainWritesNothing) {
   store.put(pod("a/1", 2, on("n2")));
   store.remove_key("a/2");
   EXPECT_EQ(store.by_index("node", "n1").size(), 998u);
-  EXPECT_THAT(names(store.by_index("node", "n2")), ElementsAre("a/1"));
+  EXPECT_THAT(keys(store.by_index("node", "n2")), ElementsAre("a/1"));
 }
 
 TEST(IndexerTest, AChangeAndTheSameHandleAgainInOneBatch) {
@@ -131,7 +125,7 @@ TEST(IndexerTest, PuttingTheSameObjectAgainIsHarmless) {
   const auto object = pod("a/x", 1, on("n1"));
   for (int i = 0; i < 3; ++i) store.put(object);
   EXPECT_EQ(store.size(), 1u);
-  EXPECT_THAT(names(store.by_index("node", "n1")), ElementsAre("a/x"));
+  EXPECT_THAT(keys(store.by_index("node", "n1")), ElementsAre("a/x"));
   EXPECT_TRUE(store.remove(object).same(object));
   EXPECT_THAT(store.by_index("node", "n1"), IsEmpty());
 }
@@ -284,7 +278,7 @@ TEST(IndexerTest, FindsWhatSharesAValueWithAnObject) {
   store.put(pod("a/y", 1, labelled({{"tier", "web"}, {"zone", "north"}})));
   store.put(pod("a/z", 1, labelled({{"zone", "south"}})));
   const auto asked = pod("other/o", 1, labelled({{"tier", "web"}, {"zone", "north"}}));
-  EXPECT_THAT(names(store.index("label", asked)), UnorderedElementsAre("a/x", "a/y"));
+  EXPECT_THAT(keys(store.index("label", asked)), UnorderedElementsAre("a/x", "a/y"));
   EXPECT_THAT(store.index("label", pod("a/none")), IsEmpty());
 }
 
@@ -378,7 +372,7 @@ TEST(IndexerTest, AnIndexFunctionThatChangesItsMindDoesNoHarm) {
   EXPECT_THAT(store.index_values("fickle"), IsEmpty());
   EXPECT_THAT(store.index_values("node"), IsEmpty());
   EXPECT_THAT(before.index_values("fickle"), UnorderedElementsAre("o", "n", "e"));
-  EXPECT_THAT(names(before.by_index("fickle", "e")), ElementsAre("a/old"));
+  EXPECT_THAT(keys(before.by_index("fickle", "e")), ElementsAre("a/old"));
 }
 
 /// A store knows of the values of an object nothing but a short sum. Two values may have the same.
@@ -657,7 +651,7 @@ TEST(SnapshotTest, OutlivesTheStore) {
     range = store.snapshot().by_index("node", "n1");
   }
   EXPECT_EQ(snapshot.get("a", "x").key(), "a/x");
-  EXPECT_THAT(names(range), ElementsAre("a/x"));
+  EXPECT_THAT(keys(range), ElementsAre("a/x"));
 }
 
 TEST(SnapshotTest, EqualVersionsMeanEqualContent) {

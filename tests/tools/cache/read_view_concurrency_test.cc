@@ -16,10 +16,10 @@ namespace {
 
 using test::pod;
 
-constexpr std::size_t kChanges = test::kSanitized ? 4'000 : 40'000;
-constexpr std::size_t kKeys = 60;
+constexpr std::size_t kBatches = test::kSanitized ? 4'000 : 40'000;
+constexpr std::size_t kPairs = 60;
 
-std::uint64_t number(const api::Object& object) {
+std::uint64_t version_of(const api::Object& object) {
   return std::stoull(std::string(object.resource_version()));
 }
 
@@ -31,10 +31,10 @@ TEST(ReadViewConcurrencyTest, LookUpsNeverGoBackInTimeNorSeeHalfABatch) {
   std::atomic<std::size_t> seen{0};
   std::vector<std::thread> readers;
   const auto reader = [&](auto find) {
-    std::vector<std::uint64_t> newest(kKeys);
+    std::vector<std::uint64_t> newest(kPairs);
     std::minstd_rand random(7);
     while (!done) {
-      const std::size_t i = random() % kKeys;
+      const std::size_t i = random() % kPairs;
       const std::string name = std::to_string(i);
       const std::uint64_t first = find("a", name);
       // A snapshot that is taken after a look-up is at least as new.
@@ -46,7 +46,7 @@ TEST(ReadViewConcurrencyTest, LookUpsNeverGoBackInTimeNorSeeHalfABatch) {
         ++seen;
       }
       if (shown) {
-        ASSERT_GE(number(shown), first);
+        ASSERT_GE(version_of(shown), first);
       }
       if (second != 0) {
         ASSERT_GE(second, newest[i]) << "half a batch";
@@ -54,7 +54,7 @@ TEST(ReadViewConcurrencyTest, LookUpsNeverGoBackInTimeNorSeeHalfABatch) {
       }
     }
   };
-  const auto value = [](const api::Object& object) { return object ? number(object) : 0; };
+  const auto value = [](const api::Object& object) { return object ? version_of(object) : 0; };
   for (int i = 0; i < 2; ++i) {
     readers.emplace_back(reader, [&](const char* ns, const std::string& name) {
       return value(store.get(ns, name));
@@ -70,13 +70,13 @@ TEST(ReadViewConcurrencyTest, LookUpsNeverGoBackInTimeNorSeeHalfABatch) {
     });
   }
   std::minstd_rand random(3);
-  for (std::size_t i = 1; i < kChanges; ++i) {
-    // The number of objects goes up and down, so tables of other sizes come and go.
-    const std::size_t most = 1 + (i / 200) % 2 * (kKeys - 1);
-    const std::string key = std::to_string(random() % kKeys);
+  for (std::size_t i = 1; i < kBatches; ++i) {
+    // The version_of of objects goes up and down, so tables of other sizes come and go.
+    const std::size_t most = 1 + (i / 200) % 2 * (kPairs - 1);
+    const std::string key = std::to_string(random() % kPairs);
     std::vector<StoreChange> changes;
     for (const char* ns : {"a/", "b/"}) {
-      if (random() % kKeys < most) {
+      if (random() % kPairs < most) {
         changes.push_back({StoreChange::Type::kPut, pod(ns + key, i)});
       } else {
         changes.push_back({StoreChange::Type::kRemove, pod(ns + key, i)});
@@ -96,10 +96,10 @@ TEST(ReadViewConcurrencyTest, LookUpsNeverGoBackInTimeNorSeeHalfABatch) {
 /// is replaced.
 TEST(ReadViewConcurrencyTest, WhatAViewLendsLivesAsLongAsTheView) {
   Indexer store;
-  for (std::size_t i = 0; i < kKeys; ++i) store.put(pod("a/" + std::to_string(i), 1));
+  for (std::size_t i = 0; i < kPairs; ++i) store.put(pod("a/" + std::to_string(i), 1));
   std::atomic<bool> done{false};
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < kKeys; ++i) names.push_back(std::to_string(i));
+  for (std::size_t i = 0; i < kPairs; ++i) names.push_back(std::to_string(i));
   std::vector<ObjectName> keys;
   for (const std::string& name : names) keys.push_back({"a", name});
   std::vector<std::thread> readers;
@@ -109,7 +109,7 @@ TEST(ReadViewConcurrencyTest, WhatAViewLendsLivesAsLongAsTheView) {
         const auto view = store.read();
         const auto other = store.read();
         const auto many = other.get_many(keys);
-        for (std::size_t i = 0; i < kKeys; ++i) {
+        for (std::size_t i = 0; i < kPairs; ++i) {
           const std::string& name = names[i];
           const auto lent = view.get("a", name);
           const auto again = other.get_by_key("a/" + name);
@@ -117,14 +117,14 @@ TEST(ReadViewConcurrencyTest, WhatAViewLendsLivesAsLongAsTheView) {
           std::this_thread::yield();
           ASSERT_EQ(lent->name(), name);
           ASSERT_EQ(many[i].name(), name);
-          ASSERT_GE(number(*lent), number(many[i]));
-          ASSERT_GE(number(*again), number(*lent));
+          ASSERT_GE(version_of(*lent), version_of(many[i]));
+          ASSERT_GE(version_of(*again), version_of(*lent));
         }
       }
     });
   }
-  for (std::size_t i = 2; i < kChanges / 4; ++i)
-    store.put(pod("a/" + std::to_string(i % kKeys), i));
+  for (std::size_t i = 2; i < kBatches / 4; ++i)
+    store.put(pod("a/" + std::to_string(i % kPairs), i));
   done = true;
   for (auto& thread : readers) thread.join();
 }

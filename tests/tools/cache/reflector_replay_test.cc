@@ -31,9 +31,10 @@ struct Recording {
   Contents contents;  // what it leaves, worked out line by line
 
   explicit Recording(const std::string& name)
-      : body(test::read_file(test::testdata("kube-1.36/watch/" + name + ".jsonl"))) {
+      : body(lookout::test::read_file(
+            lookout::test::testdata("kube-1.36/watch/" + name + ".jsonl"))) {
     std::size_t end = 0;
-    for (const auto& line : test::lines(body)) {
+    for (const auto& line : lookout::test::lines(body)) {
       end += line.size() + 1;
       const auto event = api::Object::parse(line);
       const auto object = api::Object::parse(to_json(line));
@@ -76,12 +77,12 @@ struct Arrival {
 };
 
 /// All places; under a sanitizer, which takes ten times as long, some of them.
-constexpr std::size_t kStep = test::kSanitized ? 29 : 1;
+constexpr std::size_t kStep = lookout::test::kSanitized ? 29 : 1;
 
 class ReflectorReplayTest : public testing::TestWithParam<const char*> {
  protected:
   /// Reads the events of an answer as rest::WatchStream does.
-  test::FakeListerWatcher::NextEvents read(Arrival arrival) {
+  lookout::test::FakeListerWatcher::NextEvents read(Arrival arrival) {
     struct Stream {
       explicit Stream(Arrival a)
           : arrival(std::move(a)),
@@ -114,7 +115,7 @@ class ReflectorReplayTest : public testing::TestWithParam<const char*> {
   Contents replay(Answer answer) {
     Indexer store;
     Controller controller(store, {}, [](const std::vector<Notification>&) {});
-    const auto source = std::make_shared<test::FakeListerWatcher>();
+    const auto source = std::make_shared<lookout::test::FakeListerWatcher>();
     std::stop_source stop;
     bool done = false;
     ReflectorOptions options;
@@ -147,7 +148,8 @@ class ReflectorReplayTest : public testing::TestWithParam<const char*> {
   std::string list_version_ =
       std::string_view(GetParam()).starts_with("rv") ? "1" : "";  // else initial events come first
   boost::asio::io_context context_;
-  const std::shared_ptr<test::FakeClock> clock_ = std::make_shared<test::FakeClock>();
+  const std::shared_ptr<lookout::test::FakeClock> clock_ =
+      std::make_shared<lookout::test::FakeClock>();
   int watches_ = 0;
   bool answered_all_ = false;
 };

@@ -48,7 +48,7 @@ struct Ops {
 
 using TestTrie = Trie<Entry, Ops>;
 using Node = TestTrie::Node;
-using Model = std::unordered_map<std::uint32_t, std::uint32_t>;
+using TrieModel = std::unordered_map<std::uint32_t, std::uint32_t>;
 
 auto has_key(std::uint32_t key) {
   return [key](const Entry& entry) { return entry.key == key; };
@@ -61,7 +61,7 @@ std::set<Entry> contents(const Node* root) {
   return out;
 }
 
-std::set<Entry> contents(const Model& model) {
+std::set<Entry> contents(const TrieModel& model) {
   std::set<Entry> out;
   for (const auto& [key, value] : model) out.insert({key, value});
   return out;
@@ -143,7 +143,7 @@ class Versions {
     free_unseen();
   }
 
-  void check(const Node* root, const Model& model) const {
+  void check(const Node* root, const TrieModel& model) const {
     ASSERT_EQ(contents(root), contents(model));
     for (const auto& [key, value] : model) {
       const Entry* found = TestTrie::find(root, ops_.hash_of(key), has_key(key));
@@ -169,9 +169,9 @@ class Versions {
     TestTrie::destroy(fresh, [](const Entry&) {});
   }
 
-  const Model& model() const { return model_; }
+  const TrieModel& model() const { return model_; }
   const Node* root() const { return root_; }
-  const std::map<std::uint64_t, std::pair<const Node*, Model>>& kept() const { return kept_; }
+  const std::map<std::uint64_t, std::pair<const Node*, TrieModel>>& kept() const { return kept_; }
 
  private:
   /// Frees at once what no kept version can see, so that a wrong date shows as a use after free.
@@ -187,8 +187,8 @@ class Versions {
   const Ops ops_;
   std::uint64_t version_ = 0;
   Node* root_ = nullptr;
-  Model model_;
-  std::map<std::uint64_t, std::pair<const Node*, Model>> kept_;
+  TrieModel model_;
+  std::map<std::uint64_t, std::pair<const Node*, TrieModel>> kept_;
   std::vector<Retired> retired_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-RecordedEvent make_event(std::string reason, std::string note, std::string object = "my-pod") {
+RecordedEvent kubelet_event(std::string reason, std::string note, std::string object = "my-pod") {
   RecordedEvent event;
   event.regarding.api_version = "v1";
   event.regarding.kind = "Pod";
@@ -44,7 +44,7 @@ class EventCorrelatorTest : public testing::Test {
   EventCorrelator::Result similar(int times) {
     EventCorrelator::Result result;
     for (int i = 0; i < times; ++i)
-      result = next(make_event("similar", "similar message " + std::to_string(i)));
+      result = next(kubelet_event("similar", "similar message " + std::to_string(i)));
     return result;
   }
 
@@ -56,7 +56,7 @@ class EventCorrelatorTest : public testing::Test {
 };
 
 TEST_F(EventCorrelatorTest, AFirstEventIsWrittenAsItIs) {
-  const auto result = next(make_event("first", "i am first"));
+  const auto result = next(kubelet_event("first", "i am first"));
   EXPECT_FALSE(result.skip);
   EXPECT_FALSE(result.repeated);
   EXPECT_EQ(result.event.count, 1);
@@ -65,8 +65,8 @@ TEST_F(EventCorrelatorTest, AFirstEventIsWrittenAsItIs) {
 }
 
 TEST_F(EventCorrelatorTest, EqualEventsAreCounted) {
-  next(make_event("duplicate", "me again"));
-  const auto result = next(make_event("duplicate", "me again"));
+  next(kubelet_event("duplicate", "me again"));
+  const auto result = next(kubelet_event("duplicate", "me again"));
   EXPECT_FALSE(result.skip);
   EXPECT_TRUE(result.repeated);
   EXPECT_EQ(result.event.count, 2);
@@ -77,8 +77,8 @@ TEST_F(EventCorrelatorTest, EqualEventsAreCounted) {
 
 TEST_F(EventCorrelatorTest, EqualEventsAreNotCombinedHoweverMany) {
   interval_ = 30s;
-  for (int i = 0; i < 10; ++i) next(make_event("duplicate", "me again"));
-  const auto result = next(make_event("duplicate", "me again"));
+  for (int i = 0; i < 10; ++i) next(kubelet_event("duplicate", "me again"));
+  const auto result = next(kubelet_event("duplicate", "me again"));
   EXPECT_FALSE(result.skip);
   EXPECT_EQ(result.event.count, 11);
   EXPECT_EQ(result.event.note, "me again");
@@ -87,27 +87,27 @@ TEST_F(EventCorrelatorTest, EqualEventsAreNotCombinedHoweverMany) {
 TEST_F(EventCorrelatorTest, TooManyEventsAboutOneObjectAreDropped) {
   interval_ = 1s;
   for (int i = 0; i < 25; ++i) {
-    EXPECT_FALSE(next(make_event("duplicate", "me again")).skip) << i;
+    EXPECT_FALSE(next(kubelet_event("duplicate", "me again")).skip) << i;
   }
-  EXPECT_TRUE(next(make_event("duplicate", "me again")).skip);
-  EXPECT_TRUE(next(make_event("other reason", "me too")).skip);
+  EXPECT_TRUE(next(kubelet_event("duplicate", "me again")).skip);
+  EXPECT_TRUE(next(kubelet_event("other reason", "me too")).skip);
   // Those about other objects are not, nor are those of another type.
-  EXPECT_FALSE(next(make_event("duplicate", "me again", "other-pod")).skip);
-  RecordedEvent warning = make_event("duplicate", "me again");
+  EXPECT_FALSE(next(kubelet_event("duplicate", "me again", "other-pod")).skip);
+  RecordedEvent warning = kubelet_event("duplicate", "me again");
   warning.type = EventType::kWarning;
   EXPECT_FALSE(next(warning).skip);
   // One in five minutes is let through, with the count of them all.
   clock_->advance(300s);
-  const auto result = next(make_event("duplicate", "me again"));
+  const auto result = next(kubelet_event("duplicate", "me again"));
   EXPECT_FALSE(result.skip);
   EXPECT_EQ(result.event.count, 27);
-  EXPECT_TRUE(next(make_event("duplicate", "me again")).skip);
+  EXPECT_TRUE(next(kubelet_event("duplicate", "me again")).skip);
 }
 
 TEST_F(EventCorrelatorTest, EventsAboutManyObjectsAreAllWritten) {
   for (int i = 0; i < 30; ++i) {
     const auto result =
-        next(make_event("unique", "snowflake " + std::to_string(i), "pod" + std::to_string(i)));
+        next(kubelet_event("unique", "snowflake " + std::to_string(i), "pod" + std::to_string(i)));
     EXPECT_FALSE(result.skip);
     EXPECT_EQ(result.event.count, 1);
   }
@@ -116,7 +116,7 @@ TEST_F(EventCorrelatorTest, EventsAboutManyObjectsAreAllWritten) {
 TEST_F(EventCorrelatorTest, TheTenthSimilarEventIsCombined) {
   const auto ninth = similar(9);
   EXPECT_EQ(ninth.event.note, "similar message 8");
-  const auto tenth = next(make_event("similar", "similar message"));
+  const auto tenth = next(kubelet_event("similar", "similar message"));
   EXPECT_FALSE(tenth.repeated);
   EXPECT_EQ(tenth.event.note, "(combined from similar events): similar message");
   EXPECT_EQ(tenth.event.count, 1);
@@ -126,7 +126,7 @@ TEST_F(EventCorrelatorTest, TheTenthSimilarEventIsCombined) {
 
 TEST_F(EventCorrelatorTest, FurtherSimilarEventsCountTheCombinedOne) {
   similar(10);
-  const auto eleventh = next(make_event("similar", "similar message"));
+  const auto eleventh = next(kubelet_event("similar", "similar message"));
   EXPECT_TRUE(eleventh.repeated);
   EXPECT_EQ(eleventh.event.note, "(combined from similar events): similar message");
   EXPECT_EQ(eleventh.event.count, 2);
@@ -134,7 +134,7 @@ TEST_F(EventCorrelatorTest, FurtherSimilarEventsCountTheCombinedOne) {
 }
 
 TEST_F(EventCorrelatorTest, EventsAboutDifferentContainersAreNotEqual) {
-  RecordedEvent one = make_event("similar", "similar message");
+  RecordedEvent one = kubelet_event("similar", "similar message");
   one.regarding.field_path = "spec.containers{container1}";
   RecordedEvent other = one;
   other.regarding.field_path = "spec.containers{container2}";
@@ -147,7 +147,7 @@ TEST_F(EventCorrelatorTest, EventsAboutDifferentContainersAreNotEqual) {
 TEST_F(EventCorrelatorTest, SimilarEventsAreNotCombinedAfterALongSilence) {
   similar(9);
   clock_->advance(600s);
-  const auto result = next(make_event("similar", "similar message"));
+  const auto result = next(kubelet_event("similar", "similar message"));
   EXPECT_EQ(result.event.count, 1);
   EXPECT_EQ(result.event.note, "similar message");
 }
@@ -157,14 +157,14 @@ TEST_F(EventCorrelatorTest, TheSpamKeyIsTheProgramsIfItWants) {
   options.spam_burst = 1;
   {
     EventCorrelator by_object(options, clock_);
-    EXPECT_FALSE(by_object.correlate(make_event("original", "i am first")).skip);
-    EXPECT_TRUE(by_object.correlate(make_event("duplicate", "me again")).skip);
+    EXPECT_FALSE(by_object.correlate(kubelet_event("original", "i am first")).skip);
+    EXPECT_TRUE(by_object.correlate(kubelet_event("duplicate", "me again")).skip);
   }
   options.spam_key = [](const RecordedEvent& e) { return e.regarding.name + e.reason; };
   EventCorrelator by_reason(options, clock_);
-  EXPECT_FALSE(by_reason.correlate(make_event("original", "i am first")).skip);
-  EXPECT_FALSE(by_reason.correlate(make_event("duplicate", "me again")).skip);
-  EXPECT_TRUE(by_reason.correlate(make_event("original", "me again")).skip);
+  EXPECT_FALSE(by_reason.correlate(kubelet_event("original", "i am first")).skip);
+  EXPECT_FALSE(by_reason.correlate(kubelet_event("duplicate", "me again")).skip);
+  EXPECT_TRUE(by_reason.correlate(kubelet_event("original", "me again")).skip);
 }
 
 TEST_F(EventCorrelatorTest, RefusesOptionsThatCannotWork) {
@@ -178,19 +178,19 @@ TEST_F(EventCorrelatorTest, RefusesOptionsThatCannotWork) {
 }
 
 TEST(AggregateByReasonTest, GroupsByAllButTheMessage) {
-  const AggregateKeys one = aggregate_by_reason(make_event("end-of-world", "it was fun"));
-  const AggregateKeys other = aggregate_by_reason(make_event("end-of-world", "it was not fun"));
-  const AggregateKeys reason = aggregate_by_reason(make_event("nevermind", "it was not fun"));
+  const AggregateKeys one = aggregate_by_reason(kubelet_event("end-of-world", "it was fun"));
+  const AggregateKeys other = aggregate_by_reason(kubelet_event("end-of-world", "it was not fun"));
+  const AggregateKeys reason = aggregate_by_reason(kubelet_event("nevermind", "it was not fun"));
   EXPECT_EQ(one.group, other.group);
   EXPECT_NE(one.local, other.local);
   EXPECT_NE(one.group, reason.group);
 }
 
 TEST(AggregateByReasonTest, DoesNotMixUpNeighbouringParts) {
-  RecordedEvent one = make_event("ab", "m");
+  RecordedEvent one = kubelet_event("ab", "m");
   one.regarding.name = "x";
   one.regarding.ns = "yz";
-  RecordedEvent other = make_event("ab", "m");
+  RecordedEvent other = kubelet_event("ab", "m");
   other.regarding.name = "zx";
   other.regarding.ns = "y";
   EXPECT_NE(aggregate_by_reason(one).group, aggregate_by_reason(other).group);
@@ -198,7 +198,7 @@ TEST(AggregateByReasonTest, DoesNotMixUpNeighbouringParts) {
 }
 
 TEST(CombinedMessageTest, SaysThatItIsOne) {
-  EXPECT_EQ(combined_message(make_event("end-of-world", "it was fun")),
+  EXPECT_EQ(combined_message(kubelet_event("end-of-world", "it was fun")),
             "(combined from similar events): it was fun");
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-RecordedEvent make_event(std::string action) {
+RecordedEvent event_with_action(std::string action) {
   RecordedEvent event;
   event.regarding.api_version = "v1";
   event.regarding.kind = "Pod";
@@ -27,7 +27,7 @@ RecordedEvent make_event(std::string action) {
 class EventSeriesTest : public testing::Test {
  protected:
   std::optional<std::string> observe(std::string action) {
-    return series_.observe(make_event(std::move(action)), now_);
+    return series_.observe(event_with_action(std::move(action)), now_);
   }
   /// Writes what was asked for; the event, and whether the server had it.
   EventSeries::Write write(const std::optional<std::string>& key) {

@@ -21,7 +21,6 @@ namespace {
 
 using test::eventually;
 using test::GrpcCall;
-using test::Proto;
 
 constexpr std::uint64_t kRevision = 70;
 
@@ -44,8 +43,8 @@ class StreamingEtcd {
   void forget_the_past() { forgotten_ = true; }
 
   /// The pods from `first` to before `last`, as a part of an answer.
-  Proto part(std::size_t first, std::size_t last) const {
-    Proto out;
+  test::Proto part(std::size_t first, std::size_t last) const {
+    test::Proto out;
     for (std::size_t i = first; i < last; ++i) {
       const std::string name = "p" + std::to_string(1000 + i);
       out.message(2, test::key_value("/p/pods/n/" + name,
@@ -57,11 +56,11 @@ class StreamingEtcd {
   void send_parts(GrpcCall& call, std::size_t first, std::size_t last) const {
     for (; first < last; first += 50) send_part(call, part(first, std::min(first + 50, last)));
   }
-  static void send_part(GrpcCall& call, const Proto& part) {
-    call.send(Proto().message(1, part).text());
+  static void send_part(GrpcCall& call, const test::Proto& part) {
+    call.send(test::Proto().message(1, part).text());
   }
-  static Proto end(std::uint64_t count) {
-    return Proto().message(1, test::header(kRevision)).number(4, count);
+  static test::Proto end(std::uint64_t count) {
+    return test::Proto().message(1, test::header(kRevision)).number(4, count);
   }
 
  private:
@@ -88,7 +87,7 @@ class StreamingEtcd {
     const std::size_t left = many ? kCount - first : 0;
     if (many) ++pages_;
     const std::size_t given = limit == 0 ? left : std::min<std::size_t>(limit, left);
-    Proto answer = test::answer(kRevision);
+    test::Proto answer = test::answer(kRevision);
     answer.append(part(first, first + given).text());
     if (given < left) answer.number(3, 1);
     call.send(answer.number(4, left).text());
@@ -217,16 +216,16 @@ INSTANTIATE_TEST_SUITE_P(
         Early{"InAPart",
               [](StreamingEtcd& etcd, GrpcCall& call, std::size_t first) {
                 etcd.send_parts(call, first, first + 100);
-                const std::string part =
-                    grpc::framed(Proto().message(1, etcd.part(first + 100, first + 150)).text());
+                const std::string part = grpc::framed(
+                    test::Proto().message(1, etcd.part(first + 100, first + 150)).text());
                 call.send_raw(std::string_view(part).substr(0, part.size() - 20));
                 call.end();
               }},
         Early{"InAPartWithItsConnection",
               [](StreamingEtcd& etcd, GrpcCall& call, std::size_t first) {
                 etcd.send_parts(call, first, first + 100);
-                const std::string part =
-                    grpc::framed(Proto().message(1, etcd.part(first + 100, first + 150)).text());
+                const std::string part = grpc::framed(
+                    test::Proto().message(1, etcd.part(first + 100, first + 150)).text());
                 call.send_raw(std::string_view(part).substr(0, part.size() - 20));
                 call.reset_connection();
               }},
@@ -292,7 +291,7 @@ TEST(RangeStreamTest, WhoDoesNotReadMakesEtcdWait) {
 
 TEST(RangeStreamTest, WhoGoesAwayLeavesNoStream) {
   StreamingEtcd etcd([](StreamingEtcd& all, GrpcCall& call, std::size_t first) {
-    Proto bad;
+    test::Proto bad;
     bad.message(2, test::key_value("/p/pods/n/p1600", "garbage", 9, 9));
     all.send_parts(call, first, first + 100);
     StreamingEtcd::send_part(call, bad);

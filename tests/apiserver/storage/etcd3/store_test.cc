@@ -493,11 +493,10 @@ TEST_P(EtcdStoreTest, OfManyCompactorsOneCompacts) {
   EXPECT_GT(etcd.run(compact_once(etcd.get(), two)), old);
 }
 
-const auto kAll = testing::Values(test::kRealEtcd, test::kModel34, test::kModel35);
 const auto kName = [](const auto& test) { return std::string(test.param.name); };
 
-INSTANTIATE_TEST_SUITE_P(Etcds, EtcdStoreTest, kAll, kName);
-INSTANTIATE_TEST_SUITE_P(Etcds, SuggestionTest, kAll, kName);
+INSTANTIATE_TEST_SUITE_P(Etcds, EtcdStoreTest, testing::ValuesIn(test::kAllEtcds), kName);
+INSTANTIATE_TEST_SUITE_P(Etcds, SuggestionTest, testing::ValuesIn(test::kAllEtcds), kName);
 // Somebody stands between the store and etcd, on a socket.
 INSTANTIATE_TEST_SUITE_P(Etcds, ListTest, testing::Values(test::kRealEtcd), kName);
 

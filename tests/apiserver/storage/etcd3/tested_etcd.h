@@ -1,6 +1,7 @@
 // What the tests of the storage run against: a real etcd, or the model of one that the simulator has.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -27,6 +28,7 @@ inline constexpr TestedEtcd kRealEtcd{"Real", nullptr};
 /// The version that is in Debian, and one that tells its progress.
 inline constexpr TestedEtcd kModel34{"Model34", "3.4.23"};
 inline constexpr TestedEtcd kModel35{"Model35", "3.5.16"};
+inline constexpr std::array kAllEtcds{kRealEtcd, kModel34, kModel35};
 
 /// Options to reach the one that all tests of the program share.
 apiserver::storage::EtcdOptions reach_shared(const TestedEtcd& etcd);

@@ -63,8 +63,7 @@ class WatcherTest : public WatcherFixture, public testing::WithParamInterface<te
   test::TestedEtcd tested() const override { return GetParam(); }
 };
 
-const auto kAll = testing::Values(test::kRealEtcd, test::kModel34, test::kModel35);
-INSTANTIATE_TEST_SUITE_P(Etcds, WatcherTest, kAll,
+INSTANTIATE_TEST_SUITE_P(Etcds, WatcherTest, testing::ValuesIn(test::kAllEtcds),
                          [](const auto& test) { return std::string(test.param.name); });
 
 struct Transition {
@@ -111,14 +110,15 @@ TEST_P(TransitionTest, OldAndNewMembershipDecide) {
 
 INSTANTIATE_TEST_SUITE_P(
     Watcher, TransitionTest,
-    testing::Combine(kAll, testing::Values(Transition{"CreatedInside", "", "x", "ADDED"},
-                                           Transition{"CreatedOutside", "", "y", ""},
-                                           Transition{"ChangedInside", "x", "x", "MODIFIED"},
-                                           Transition{"Left", "x", "y", "DELETED"},
-                                           Transition{"Entered", "y", "x", "ADDED"},
-                                           Transition{"ChangedOutside", "y", "y", ""},
-                                           Transition{"DeletedInside", "x", "", "DELETED"},
-                                           Transition{"DeletedOutside", "y", "", ""})),
+    testing::Combine(testing::ValuesIn(test::kAllEtcds),
+                     testing::Values(Transition{"CreatedInside", "", "x", "ADDED"},
+                                     Transition{"CreatedOutside", "", "y", ""},
+                                     Transition{"ChangedInside", "x", "x", "MODIFIED"},
+                                     Transition{"Left", "x", "y", "DELETED"},
+                                     Transition{"Entered", "y", "x", "ADDED"},
+                                     Transition{"ChangedOutside", "y", "y", ""},
+                                     Transition{"DeletedInside", "x", "", "DELETED"},
+                                     Transition{"DeletedOutside", "y", "", ""})),
     [](const auto& test) {
       return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name;
     });
