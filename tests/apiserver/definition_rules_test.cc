@@ -60,7 +60,7 @@ TEST_F(DefinitionRules, UnknownFieldsAreKeptOrNotMentioned) {
     const std::string definition =
         kThingDefinition +
         std::string(R"("schema":{"openAPIV3Schema":{"type":"object","properties":)") +
-        R"({"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":)" + keeps + "}}}}]}}";
+        R"({"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":)" + keeps + "}}}}}]}}";
     const HttpAnswer answer =
         http(server_.port(), "POST",
              "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All", definition);
