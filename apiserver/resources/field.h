@@ -82,7 +82,7 @@ class Field {
   void invalid(std::string_view why) const;
   void invalid_text(std::string_view why) const;
   void invalid_number(std::string_view why) const;
-  /// The message shows the value as the caller says: as Go prints it, for one of several fields.
+  /// The message shows `shown` instead of the value: what Kubernetes prints, which is a value of Go.
   void invalid_as(std::string_view shown, std::string_view why) const;
 
   // Rules. They return whether they hold.

@@ -278,6 +278,7 @@ void check_hostname_override(const Field& spec) {
 /// Environment variables can come from files in volumes of the kind emptyDir alone.
 void check_environment_files(const Field& spec) {
   const auto check = [volumes = (*spec)["volumes"].elements()](const Field& variable) {
+    if (!(*variable)["valueFrom"]["fileKeyRef"].exists()) return;
     const Field name = variable["valueFrom"]["fileKeyRef"]["volumeName"];
     if (name.empty()) return;
     for (const Value volume : volumes) {
