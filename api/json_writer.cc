@@ -300,6 +300,19 @@ void write_json(Value value, std::string& out) {
   writer.finish();
 }
 
+void write_json_without(std::initializer_list<std::string_view> names, Value object,
+                        std::string& out) {
+  CompactWriter writer(out);
+  writer.StartObject();
+  for (const auto& [name, value] : object.members()) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    writer.Key(name.data(), static_cast<rapidjson::SizeType>(name.size()));
+    write(value, writer);
+  }
+  writer.EndObject();
+  writer.finish();
+}
+
 void write_pretty_json(Value value, unsigned indent, std::string& out) {
   StringStream stream{out};
   rapidjson::PrettyWriter<StringStream> writer(stream);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -12,20 +13,6 @@
 
 namespace lookout::apiserver::endpoints {
 namespace {
-
-/// Items of built-in lists come without a type: the list has it.
-void append_without_type(const api::Object& object, std::string& out) {
-  out += '{';
-  bool first = true;
-  for (const auto& [name, value] : object.body().members()) {
-    if (name == "kind" || name == "apiVersion") continue;
-    if (!std::exchange(first, false)) out += ',';
-    append_json_string(name, out);
-    out += ':';
-    api::detail::write_json(value, out);
-  }
-  out += '}';
-}
 
 api::Object metadata_of(const api::Object& object, const OutputFormat& format) {
   return api::with_type(api::partial_metadata(object), format.meta_version,
@@ -100,7 +87,8 @@ class ListStream final : public http::BodyStream {
     if (resource_->custom) {
       api::detail::write_json(object.body(), out);
     } else {
-      append_without_type(object, out);
+      // Items of built-in lists come without a type: the list has it.
+      api::detail::write_json_without({"kind", "apiVersion"}, object.body(), out);
     }
   }
 
@@ -138,6 +126,23 @@ http::Response status_response(const api::Status& status, bool protobuf) {
   return response;
 }
 
+std::shared_ptr<const std::string> shared_json(const api::Object& object) {
+  struct Encoded {
+    api::Object object;
+    std::shared_ptr<const std::string> json;
+  };
+  constexpr std::size_t kLast = 16;
+  constexpr std::size_t kLongest = 16 * 1024;
+  thread_local std::array<Encoded, kLast> last;
+  thread_local std::size_t next = 0;
+  for (const Encoded& one : last) {
+    if (one.object.same(object)) return one.json;
+  }
+  auto json = std::make_shared<const std::string>(object.to_json());
+  if (json->size() <= kLongest) last[next++ % kLast] = {object, json};
+  return json;
+}
+
 http::Response object_response(int code, const api::Object& object, const OutputFormat& format) {
   http::Response response;
   response.status = code;
@@ -145,7 +150,7 @@ http::Response object_response(int code, const api::Object& object, const Output
   const api::Object shown =
       format.transform == Transform::kPartialMetadata ? metadata_of(object, format) : object;
   if (format.protobuf && set_protobuf_body(shown, response)) return response;
-  response.body = format.pretty ? shown.to_pretty_json() : shown.to_json();
+  response.body = format.pretty ? shown.to_pretty_json() : *shared_json(shown);
   response.body += '\n';
   return response;
 }

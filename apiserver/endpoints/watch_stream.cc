@@ -123,7 +123,12 @@ std::string WatchStream::line(const storage::Event& event) {
                     options_.format, !std::exchange(columns_shown_, true));
     return out + "}\n";
   }
-  api::detail::write_json(object.body(), out);
+  // (Objects that were there before are nobody's answer.)
+  if (event.change != nullptr) {
+    out += *shared_json(object);
+  } else {
+    api::detail::write_json(object.body(), out);
+  }
   out += "}\n";
   return out;
 }

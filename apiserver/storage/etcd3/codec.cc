@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <variant>
-
 #include "lookout/api/detail/json_writer.h"
 #include "lookout/api/detail/limits.h"
 #include "lookout/api/detail/object_editor.h"
@@ -19,13 +17,27 @@ struct Decoder : api::JsonDecoder {
   Decoder() { set_max_depth(api::kMaxServedDepth); }
 };
 
+/// Appends an object without its version, which etcd has as the revision of the key.
+void write_without_version(const api::Object& object, std::string& out) {
+  out += '{';
+  for (const auto& [name, value] : object.body().members()) {
+    if (out.back() != '{') out += ',';
+    api::detail::write_json_string(name, out);
+    out += ':';
+    if (name == api::sym::kMetadata.text()) {
+      api::detail::write_json_without({api::sym::kResourceVersion.text()}, value, out);
+    } else {
+      api::detail::write_json(value, out);
+    }
+  }
+  out += '}';
+}
+
 class JsonCodec final : public Codec {
  public:
   std::string encode(const api::Object& object) const override {
     std::string out;
-    const api::Object bare =
-        api::with_metadata(object, {{api::sym::kResourceVersion, std::monostate()}});
-    api::detail::write_json(bare.body(), out);
+    write_without_version(object, out);
     // As Go's encoder ends a value.
     out += '\n';
     return out;
