@@ -129,23 +129,36 @@ Values read_field(const Field& field, std::string_view text) {
   return out;
 }
 
-/// Go's time.ParseDuration, for whole numbers of hours, minutes and seconds: "1h30m", "90s".
+/// Go's time.ParseDuration: "1h30m", "90s", "1.5h", "500ms". At least a second, as Go's cron has it.
 std::chrono::seconds read_every(std::string_view descriptor, std::string_view text) {
-  std::chrono::seconds out{0};
+  struct Unit {
+    std::string_view name;
+    double seconds;
+  };
+  // (Those of two letters come before what they begin with.)
+  constexpr Unit kUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"\u00b5s", 1e-6}, {"\u03bcs", 1e-6},
+                             {"ms", 1e-3}, {"h", 3600},  {"m", 60},         {"s", 1}};
+  constexpr double kLargest = 9223372036.0;  // of Go's 64 bits of nanoseconds
+  const bool negative = text.starts_with('-');
   std::string_view rest = text;
-  constexpr std::int64_t kMost = 10 * 365 * 24 * 3600LL;
+  if (rest.starts_with('-') || rest.starts_with('+')) rest.remove_prefix(1);
+  if (rest == "0") return 1s;
+  double out = 0;
   while (!rest.empty()) {
-    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
-    const auto count = base::parse_number<std::int64_t>(rest.substr(0, digits));
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789."), rest.size());
+    const std::string_view number = rest.substr(0, digits);
+    const auto count = base::parse_number<double>(number);
     rest.remove_prefix(digits);
-    std::int64_t unit = 0;
-    if (rest.starts_with("h")) unit = 3600;
-    if (rest.starts_with("m")) unit = 60;
-    if (rest.starts_with("s")) unit = 1;
-    if (!count || unit == 0 || *count > kMost / unit) break;
-    rest.remove_prefix(1);
-    out += std::chrono::seconds(*count * unit);
-    if (rest.empty()) return std::clamp<std::chrono::seconds>(out, 1s, std::chrono::seconds(kMost));
+    const auto* const unit = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                          [&](const Unit& u) { return rest.starts_with(u.name); });
+    if (!count || std::count(number.begin(), number.end(), '.') > 1 || unit == std::end(kUnits))
+      break;
+    rest.remove_prefix(unit->name.size());
+    out += *count * unit->seconds;
+    if (out > kLargest) break;
+    if (rest.empty()) {
+      return std::max(1s, std::chrono::seconds(negative ? 0 : static_cast<std::int64_t>(out)));
+    }
   }
   fail("failed to parse duration {}: time: invalid duration \"{}\"", descriptor, text);
 }

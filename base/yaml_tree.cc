@@ -10,7 +10,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "lookout/base/structural_scanner.h"
@@ -33,6 +38,88 @@ std::string with_whole_escapes(std::string_view text) {
     text.remove_prefix(where + 1);
   }
   return out.append(text);
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// "12", "-0x1F", "0400", "0b11": an integer as Go's reader takes it, in decimal digits.
+std::optional<std::string> integer(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  const bool sign = negative || text.starts_with('+');
+  text.remove_prefix(sign ? 1 : 0);
+  int base = 10;
+  if (text.size() > 1 && text.front() == '0') {
+    const char kind = static_cast<char>(text[1] | 0x20);
+    base = kind == 'x' ? 16 : kind == 'b' ? 2 : 8;
+    text.remove_prefix(kind == 'x' || kind == 'b' || kind == 'o' ? 2 : 1);
+  }
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  if (sign && number > kLargest + (negative ? 1 : 0)) return std::nullopt;
+  return fmt::format("{}{}", negative && number != 0 ? "-" : "", number);
+}
+
+/// Whether it is like "1.5", "1.", ".5" or "1e3", with or without a sign.
+bool is_decimal(std::string_view text) {
+  const auto digits = [&] {
+    std::size_t n = 0;
+    while (n < text.size() && is_digit(text[n])) ++n;
+    text.remove_prefix(n);
+    return n;
+  };
+  const auto take = [&](std::string_view any) {
+    if (text.empty() || any.find(text.front()) == std::string_view::npos) return false;
+    text.remove_prefix(1);
+    return true;
+  };
+  take("+-");
+  const std::size_t whole = digits();
+  if (take(".") ? whole + digits() == 0 : whole == 0) return false;
+  if (take("eE")) {
+    take("+-");
+    if (digits() == 0) return false;
+  }
+  return text.empty();
+}
+
+/// As Go writes it in JSON: a whole number has no point.
+std::string json_of(double number) {
+  constexpr double kSmallest = 1e-6;
+  constexpr double kLargest = 1e21;
+  const double size = std::abs(number);
+  const bool fixed = number == 0 || (size >= kSmallest && size < kLargest);
+  std::array<char, 64> text{};
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), number,
+                    fixed ? std::chars_format::fixed : std::chars_format::scientific);
+  return {text.data(), end};
+}
+
+/// The JSON of an unquoted scalar that is a number: by YAML 1.1, as Go's reader has it. What is
+/// too large for a double is text.
+std::optional<std::string> number_as_json(std::string_view text) {
+  if (text.empty() || !(is_digit(text.front()) || text.find_first_of("+-.") == 0))
+    return std::nullopt;
+  std::string plain(text);
+  if (text.front() != '.') std::erase(plain, '_');
+  if (auto whole = integer(plain)) return whole;
+  if (!is_decimal(plain)) return std::nullopt;
+  const char* const begin = plain.data() + (plain.front() == '+' ? 1 : 0);
+  double number = 0;
+  if (std::from_chars(begin, plain.data() + plain.size(), number).ec != std::errc())
+    return std::nullopt;
+  return json_of(number);
+}
+
+/// The name of a field: keys that are no text become what JSON writes for them.
+std::string name_of(const YamlNode& key) {
+  if (key.kind != YamlNode::Kind::kScalar) throw YamlError(key.line, "a key is not text");
+  if (key.quoted) return key.text;
+  if (is_yaml_true(key.text)) return "true";
+  if (is_yaml_false(key.text)) return "false";
+  return number_as_json(key.text).value_or(key.text);
 }
 
 /// Builds the tree from yaml-cpp's events. yaml-cpp's own tree knows no limits.
@@ -151,12 +238,10 @@ class Builder : public YAML::EventHandler {
       parent.key = &node;
     } else {
       const YamlNode* key = std::exchange(parent.key, nullptr);
-      // Keys that are no text can name no field that anybody asks for.
-      if (key->kind != YamlNode::Kind::kScalar) return;
-      if (key->text == "<<" && !key->quoted) {
+      if (key->kind == YamlNode::Kind::kScalar && key->text == "<<" && !key->quoted) {
         parent.merged.push_back(&node);
       } else {
-        parent.node->fields.emplace_back(key->text, &node);
+        parent.node->fields.emplace_back(name_of(*key), &node);
       }
     }
   }
@@ -218,31 +303,6 @@ void check_indicators(std::string_view text, std::size_t most) {
   }
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/// The grammar of numbers in RFC 8259.
-bool is_json_number(std::string_view text) {
-  const auto digits = [&] {
-    std::size_t n = 0;
-    while (n < text.size() && is_digit(text[n])) ++n;
-    text.remove_prefix(n);
-    return n;
-  };
-  const auto take = [&](std::string_view any) {
-    if (text.empty() || any.find(text.front()) == std::string_view::npos) return false;
-    text.remove_prefix(1);
-    return true;
-  };
-  take("-");
-  if (!take("0") && digits() == 0) return false;
-  if (take(".") && digits() == 0) return false;
-  if (take("eE")) {
-    take("+-");
-    if (digits() == 0) return false;
-  }
-  return text.empty();
-}
-
 void write_string(JsonWriter& out, std::string_view text) {
   out.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
 }
@@ -255,8 +315,8 @@ void write_json(JsonWriter& out, const YamlNode& node) {
     case YamlNode::Kind::kScalar:
       if (!node.quoted && (is_yaml_true(node.text) || is_yaml_false(node.text))) {
         out.Bool(is_yaml_true(node.text));
-      } else if (!node.quoted && is_json_number(node.text)) {
-        out.RawValue(node.text.data(), node.text.size(), rapidjson::kNumberType);
+      } else if (const auto number = node.quoted ? std::nullopt : number_as_json(node.text)) {
+        out.RawValue(number->data(), number->size(), rapidjson::kNumberType);
       } else {
         write_string(out, node.text);
       }

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -102,6 +104,12 @@ void Connection::drain() {
   draining_ = true;
   if (stream_ != nullptr && stream_->is_open_ended()) stream_->end();
   if (idle_) bell_.ring_here();
+  if (!has_head_) deadline_ = std::min(deadline_, Clock::now() + limits_.drain_header_timeout);
+}
+
+void Connection::header_deadline() {
+  deadline_in(draining_ ? std::min(limits_.header_timeout, limits_.drain_header_timeout)
+                        : limits_.header_timeout);
 }
 
 void Connection::close() {
@@ -115,7 +123,7 @@ void Connection::close() {
 
 Awaitable<void> Connection::run() {
   try {
-    deadline_in(limits_.header_timeout);
+    header_deadline();
     co_await transport_->handshake();
     ++coroutines_;
     asio::co_spawn(executor_, read_input(), [self = shared_from_this()](const std::exception_ptr&) {
@@ -179,6 +187,7 @@ Awaitable<void> Connection::serve() {
   while (keep_alive_ && !draining_ && !closed_) {
     Incoming incoming = co_await read_request();
     if (incoming.kind == Incoming::Kind::kNothing) co_return;
+    has_head_ = true;
     no_deadline();
     keep_alive_ = incoming.keep_alive;
     const bool head_only = incoming.request.method == "HEAD";
@@ -186,15 +195,28 @@ Awaitable<void> Connection::serve() {
       co_await answer(std::move(incoming.failure), false, true);
       co_return;
     }
-    Response response = co_await handler_(std::move(incoming.request));
+    Response response;
+    try {
+      response = co_await handler_(std::move(incoming.request));
+    } catch (const std::exception& e) {
+      // Of a connection that is closed, somebody may have been told to end.
+      if (closed_) throw;
+      log::error("a request has failed: {}", e.what());
+      response = error_body_(500, "internal server error");
+    }
     co_await answer(std::move(response), head_only, incoming.chunked);
   }
 }
 
 Awaitable<Connection::Incoming> Connection::read_request() {
   Incoming incoming;
+  has_head_ = false;
   idle_ = input_.empty();
-  deadline_in(idle_ ? limits_.idle_timeout : limits_.header_timeout);
+  if (idle_) {
+    deadline_in(limits_.idle_timeout);
+  } else {
+    header_deadline();
+  }
   Parser parser;
   parser.header_limit(static_cast<std::uint32_t>(limits_.max_header_bytes));
   parser.body_limit(limits_.max_body_bytes);
@@ -215,7 +237,7 @@ Awaitable<Connection::Incoming> Connection::read_request() {
       co_return incoming;
     }
     if (parser.is_header_done() && !in_body) {
-      in_body = true;
+      in_body = has_head_ = true;
       deadline_in(limits_.body_timeout);
       incoming.request.client_address = transport_->client_address();
       incoming.request.peer = transport_->peer();
@@ -229,7 +251,7 @@ Awaitable<Connection::Incoming> Connection::read_request() {
       }
     }
     if (in_body && !parser.is_done() && !told_to_continue &&
-        parser.get()[beast_http::field::expect] == "100-continue") {
+        boost::beast::iequals(parser.get()[beast_http::field::expect], "100-continue")) {
       told_to_continue = true;
       static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
       std::vector<asio::const_buffer> buffers{asio::buffer(kContinue)};
@@ -242,7 +264,7 @@ Awaitable<Connection::Incoming> Connection::read_request() {
       // An end in the middle of a request is not worth an answer.
       co_return incoming;
     }
-    if (std::exchange(idle_, false)) deadline_in(limits_.header_timeout);
+    if (std::exchange(idle_, false)) header_deadline();
   }
   idle_ = false;
   incoming.keep_alive = parser.get().keep_alive();

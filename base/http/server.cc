@@ -14,10 +14,12 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -43,10 +45,20 @@ void close_on_exec(int fd) { fcntl(fd, F_SETFD, FD_CLOEXEC); }
 struct Worker {
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
-  std::unordered_set<std::shared_ptr<Connection>> connections;
+  /// In the order in which they came: what happens to all of them happens in that order, too.
+  std::map<std::uint64_t, std::shared_ptr<Connection>> connections;
+  std::uint64_t last_connection = 0;
   AsyncEvent check_bell{context.get_executor()};
   bool stopping = false;
   std::thread thread;
+
+  /// Calls `visit(connection)`. A connection that is closed may end at once.
+  template <class Visit>
+  void for_each_connection(Visit visit) {
+    std::vector<std::shared_ptr<Connection>> all;
+    for (const auto& [number, connection] : connections) all.push_back(connection);
+    for (const auto& connection : all) visit(*connection);
+  }
 };
 
 }  // namespace
@@ -93,7 +105,10 @@ class Server::Impl {
   }
 
   void stop(std::chrono::milliseconds grace) {
-    if (std::exchange(stopped_, true)) return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::exchange(stopped_, true)) return;
+    }
     if (started_) {
       if (!end_within(grace)) cut_off();
       for (auto& worker : workers_) worker->context.stop();
@@ -116,7 +131,10 @@ class Server::Impl {
   }
 
   void connect(std::function<std::unique_ptr<Transport>(asio::any_io_executor)> make) {
-    Worker& worker = *workers_[next_.fetch_add(1) % workers_.size()];
+    // Until it is posted, the workers stay.
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    Worker& worker = *workers_[next_++ % workers_.size()];
     ++count_;
     asio::post(worker.context, [this, &worker, make = std::move(make)] {
       serve(worker, make(worker.context.get_executor()));
@@ -214,9 +232,10 @@ class Server::Impl {
     auto connection =
         std::make_shared<Connection>(worker.context.get_executor(), std::move(transport),
                                      options_.limits, handler_, error_body_, check_head_);
-    worker.connections.insert(connection);
-    connection->start([this, &worker, weak = std::weak_ptr(connection), client] {
-      worker.connections.erase(weak.lock());
+    const std::uint64_t number = ++worker.last_connection;
+    worker.connections.emplace(number, connection);
+    connection->start([this, &worker, number, client] {
+      worker.connections.erase(number);
       const std::lock_guard lock(mutex_);
       leave(client);
       if (--count_ == 0) empty_.notify_all();
@@ -224,14 +243,13 @@ class Server::Impl {
     if (worker.stopping) connection->drain();
   }
 
+  /// Until the worker ends: also while it drains, clients may be too slow.
   Awaitable<void> check(Worker& worker) {
-    while (!worker.stopping) {
+    for (;;) {
       const auto now = Connection::Clock::now();
       co_await worker.check_bell.wait(now + kCheckInterval);
-      // A connection that is cut off may end at once.
-      const std::vector<std::shared_ptr<Connection>> all(worker.connections.begin(),
-                                                         worker.connections.end());
-      for (const auto& connection : all) connection->check(Connection::Clock::now());
+      worker.for_each_connection(
+          [](Connection& connection) { connection.check(Connection::Clock::now()); });
     }
   }
 
@@ -240,9 +258,7 @@ class Server::Impl {
     for (auto& worker : workers_) {
       asio::post(worker->context, [visit, stopping, &worker = *worker] {
         worker.stopping = worker.stopping || stopping;
-        const std::vector<std::shared_ptr<Connection>> all(worker.connections.begin(),
-                                                           worker.connections.end());
-        for (const auto& connection : all) visit(*connection);
+        worker.for_each_connection(visit);
       });
     }
   }
@@ -271,8 +287,8 @@ class Server::Impl {
   std::unique_ptr<tcp::acceptor> acceptor_;
   std::uint16_t port_ = 0;
   std::atomic<std::size_t> count_{0};
-  std::atomic<std::size_t> next_{0};  // the worker of the next connection without a socket
   std::mutex mutex_;
+  std::size_t next_ = 0;  // the worker of the next connection without a socket; guarded by mutex_
   std::condition_variable empty_;
   struct Client {
     std::size_t connections = 0;
@@ -281,7 +297,7 @@ class Server::Impl {
   std::unordered_map<std::string, Client> clients_;  // guarded by mutex_
   bool started_ = false;
   bool draining_ = false;
-  bool stopped_ = false;
+  bool stopped_ = false;  // written with mutex_ held
 };
 
 Server::Server(ServerOptions options, Handler handler, ErrorBody error_body, HeadCheck check_head)

@@ -76,6 +76,16 @@ TEST(CronScheduleTest, KnowsDescriptors) {
   EXPECT_EQ(next("@every 0s", "2026-03-01T10:00:10"), "2026-03-01T10:00:11");
 }
 
+// As Go's time.ParseDuration takes them; less than a second is one.
+TEST(CronScheduleTest, KnowsGoDurations) {
+  for (const char* second :
+       {"500ms", "1us", "1\u00b5s", "3ns", "-1h", "0", "1.9s", "+1s", "0.5s500ms"})
+    EXPECT_EQ(next(std::string("@every ") + second, "2026-03-01T10:00:10"), "2026-03-01T10:00:11")
+        << second;
+  EXPECT_EQ(next("@every 1.5h", "2026-03-01T10:00:10"), "2026-03-01T11:30:10");
+  EXPECT_EQ(next("@every .5m1500ms", "2026-03-01T10:00:10"), "2026-03-01T10:00:41");
+}
+
 TEST(CronScheduleTest, NeverComes) {
   EXPECT_EQ(next("0 0 30 2 *", "2026-03-01T10:00:00"), "never");
   EXPECT_EQ(next(", * * * *", "2026-03-01T10:00:00"), "never");
@@ -157,6 +167,8 @@ TEST(CronScheduleTest, SaysWhatIsWrong) {
   EXPECT_EQ(error("* * * foo *"),
             "failed to parse int from foo: strconv.Atoi: parsing \"foo\": invalid syntax");
   EXPECT_EQ(error("@often"), "unrecognized descriptor: @often");
+  for (const char* bad : {"1", "1.5", "1..5s", ".s", "s", "1d", "1 s", "--1s", ""})
+    EXPECT_THAT(error(std::string("@every ") + bad), testing::HasSubstr("invalid duration")) << bad;
   EXPECT_EQ(error("@every soon"),
             "failed to parse duration @every soon: time: invalid duration \"soon\"");
   EXPECT_EQ(error("@every 99999999999999999h"),

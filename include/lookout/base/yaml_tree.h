@@ -21,6 +21,7 @@ struct YamlNode {
   int line = 0;         // the first line of the value, from 1
   std::string text;     // scalars only
   std::vector<const YamlNode*> items;
+  /// An unquoted name is converted as to_json() converts values: "yes" is "true", "0400" is "256".
   std::vector<std::pair<std::string, const YamlNode*>> fields;
 
   /// The field of a map, or null. If a field is duplicated, the last one, as in Go's reader.
@@ -79,8 +80,9 @@ class YamlTree {
 bool is_yaml_true(std::string_view word);
 bool is_yaml_false(std::string_view word);
 
-/// Converts the value to JSON. A scalar becomes a number only if JSON writes the number the same
-/// way.
+/// Converts the value to JSON. Unquoted scalars are what YAML 1.1 has them be, and therefore every
+/// Kubernetes tool: 0400 is 256, 1_000 is 1000, 0x1F is 31, 1.0 is 1. A number too large for a
+/// double is text.
 std::string to_json(const YamlNode& node);
 
 }  // namespace lookout

@@ -26,6 +26,9 @@ struct Limits {
   std::size_t max_body_bytes = 3u << 20;
   /// For the TLS handshake, and for the head of a request, counted from its first byte.
   std::chrono::milliseconds header_timeout{15000};
+  /// The same from when the server drains, also for a client that has sent nothing yet. Go's
+  /// Server.Shutdown closes such connections after 5 s.
+  std::chrono::milliseconds drain_header_timeout{5000};
   std::chrono::milliseconds body_timeout{60000};
   /// Between two requests.
   std::chrono::milliseconds idle_timeout{180000};
@@ -58,6 +61,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Called periodically: closes the connection if the client is too slow.
   void check(Clock::time_point now);
   /// Finishes the current request, ends open-ended answers immediately, and closes the connection.
+  /// A request counts once its head is complete; see Limits::drain_header_timeout.
   void drain();
   void close();
 
@@ -86,6 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Response> check_head(const Request& head, unsigned version) const;
   Awaitable<void> answer_with_stream(Response& response, std::string head, bool chunked);
   void deadline_in(std::chrono::milliseconds time) { deadline_ = Clock::now() + time; }
+  void header_deadline();
   void no_deadline() { deadline_ = Clock::time_point::max(); }
 
   const std::unique_ptr<Transport> transport_;
@@ -104,6 +109,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool keep_alive_ = true;
   bool closed_ = false;
   bool idle_ = true;
+  bool has_head_ = false;  // of the current request
   bool writing_ = false;
   Clock::time_point deadline_ = Clock::time_point::max();
   BodyStream* stream_ = nullptr;

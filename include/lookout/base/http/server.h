@@ -57,8 +57,9 @@ class Server {
   boost::asio::any_io_executor executor();
 
   /// Accepts no new connections from now on and lets running requests finish; returns true if they
-  /// did within `time`. Slow clients are still disconnected. May be called again. The threads keep
-  /// running. Must not be called on one of them.
+  /// did within `time`. Slow clients are still disconnected, those without a complete head of a
+  /// request after Limits::drain_header_timeout. May be called again. The threads keep running. Must
+  /// not be called on one of them.
   bool drain(std::chrono::milliseconds time);
   /// Closes the remaining connections and waits for them to end (5 s at most). The threads keep
   /// running. Must not be called on one of them.

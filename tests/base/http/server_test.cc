@@ -1,0 +1,203 @@
+// The end of a server: what it waits for, and what it cuts off.
+#include "lookout/base/http/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "lookout/base/async_event.h"
+#include "tests/support/bounded_wait.h"
+#include "tests/support/eventually.h"
+
+namespace lookout::http {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+/// Less than this is a drain that did not wait for its own end.
+constexpr std::chrono::seconds kLongDrain{30};
+
+/// A client that sends its text and then nothing more.
+struct Client {
+  std::string text = {};
+  bool shakes_hands = true;
+  std::atomic<bool> silent{false};  // the server waits for more
+  std::mutex mutex;
+  std::string answer;  // guarded by mutex
+
+  std::string read() {
+    const std::lock_guard lock(mutex);
+    return answer;
+  }
+};
+
+class ClientTransport : public Transport {
+ public:
+  ClientTransport(const asio::any_io_executor& executor, std::shared_ptr<Client> client)
+      : bell_(executor), client_(std::move(client)) {}
+
+  Awaitable<void> handshake() override {
+    if (!client_->shakes_hands) co_await until_closed();
+  }
+  Awaitable<bool> read(std::string& input) override {
+    if (sent_) co_await until_closed();
+    sent_ = true;
+    input += client_->text;
+    co_return true;
+  }
+  Awaitable<void> write(std::span<const asio::const_buffer> buffers) override {
+    const std::lock_guard lock(client_->mutex);
+    for (const auto& buffer : buffers)
+      client_->answer.append(static_cast<const char*>(buffer.data()), buffer.size());
+    co_return;
+  }
+  Awaitable<void> shutdown() override { co_return; }
+  void close() override {
+    closed_ = true;
+    bell_.ring_here();
+  }
+  std::string client_address() const override { return "test"; }
+
+ private:
+  Awaitable<void> until_closed() {
+    client_->silent = true;
+    while (!closed_) co_await bell_.wait();
+    throw boost::system::system_error(asio::error::operation_aborted);
+  }
+
+  AsyncEvent bell_;
+  const std::shared_ptr<Client> client_;
+  bool sent_ = false;
+  bool closed_ = false;
+};
+
+class ServerTest : public testing::Test {
+ protected:
+  /// Without sockets; no limit of time but those that a test sets.
+  static ServerOptions options() {
+    ServerOptions out;
+    out.listens = false;
+    out.threads = 1;
+    out.limits.header_timeout = 1h;
+    out.limits.drain_header_timeout = 1h;
+    out.limits.body_timeout = 1h;
+    out.limits.idle_timeout = 1h;
+    out.limits.write_timeout = 1h;
+    return out;
+  }
+
+  static std::shared_ptr<Client> connect(Server& server, std::string text,
+                                         bool shakes_hands = true) {
+    auto client = std::make_shared<Client>();
+    client->text = std::move(text);
+    client->shakes_hands = shakes_hands;
+    server.connect([client](const asio::any_io_executor& executor) {
+      return std::make_unique<ClientTransport>(executor, client);
+    });
+    EXPECT_TRUE(test::eventually([&] { return client->silent.load(); }));
+    return client;
+  }
+
+  static Awaitable<Response> answer(Request) { co_return Response::text(200, "done"); }
+  static Response refuse(int status, const std::string& message) {
+    return Response::text(status, message);
+  }
+};
+
+TEST_F(ServerTest, ADrainDoesNotWaitForClientsWithoutAWholeHead) {
+  ServerOptions some = options();
+  some.limits.drain_header_timeout = 10ms;
+  Server server(some, &answer, &refuse);
+  server.start();
+  connect(server, "", false);
+  connect(server, "");
+  connect(server, "GET / HTTP/1.1\r\nHost: a\r\n");
+  EXPECT_EQ(server.connections(), 3u);
+  EXPECT_TRUE(server.drain(kLongDrain));
+}
+
+TEST_F(ServerTest, ADrainCutsOffClientsThatAreSlow) {
+  ServerOptions some = options();
+  some.limits.body_timeout = 2s;
+  Server server(some, &answer, &refuse);
+  server.start();
+  connect(server, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
+  EXPECT_TRUE(server.drain(kLongDrain));
+}
+
+TEST_F(ServerTest, ADrainWaitsForRequestsThatRun) {
+  ServerOptions some = options();
+  some.limits.drain_header_timeout = 0ms;
+  std::atomic<bool> done{false};
+  std::optional<AsyncEvent> event;
+  const auto slow = [&](Request) -> Awaitable<Response> {
+    while (!done) co_await event->wait();
+    co_return Response::text(200, "done");
+  };
+  Server server(some, slow, &refuse);
+  event.emplace(server.executor());
+  server.start();
+  const auto running = connect(server, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  connect(server, "GET / HTTP/1.1\r\n");
+  auto drained = std::async(std::launch::async, [&] { return server.drain(kLongDrain); });
+  EXPECT_TRUE(test::eventually([&] { return server.connections() == 1; }));
+  EXPECT_EQ(running->read(), "");
+  done = true;
+  event->ring();
+  EXPECT_TRUE(test::get(drained));
+  EXPECT_THAT(running->read(), testing::HasSubstr("200 OK"));
+}
+
+TEST_F(ServerTest, ARequestThatFailsIsAnswered) {
+  Server server(
+      options(),
+      [](Request) -> Awaitable<Response> {
+        throw std::runtime_error("it broke");
+        co_return Response();
+      },
+      &refuse);
+  server.start();
+  const auto client = connect(server, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(test::eventually([&] { return !client->read().empty(); }));
+  EXPECT_THAT(client->read(), testing::HasSubstr("500 Internal Server Error"));
+  EXPECT_THAT(client->read(), testing::Not(testing::HasSubstr("it broke")));
+}
+
+TEST_F(ServerTest, ContinueMayBeWrittenAnyhow) {
+  for (const char* word : {"100-continue", "100-Continue"}) {
+    Server server(options(), &answer, &refuse);
+    server.start();
+    const auto client =
+        connect(server, std::string("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: ") +
+                            word + "\r\n\r\n");
+    EXPECT_TRUE(test::eventually([&] { return !client->read().empty(); })) << word;
+    EXPECT_THAT(client->read(), testing::StartsWith("HTTP/1.1 100 Continue"));
+  }
+}
+
+TEST_F(ServerTest, NobodyConnectsOnceItHasStopped) {
+  Server server(options(), &answer, &refuse);
+  server.start();
+  server.stop(0ms);
+  server.connect([](const asio::any_io_executor&) -> std::unique_ptr<Transport> {
+    ADD_FAILURE();
+    return nullptr;
+  });
+  EXPECT_EQ(server.connections(), 0u);
+}
+
+}  // namespace
+}  // namespace lookout::http
