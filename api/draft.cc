@@ -49,6 +49,12 @@ DraftPart DraftPart::operator[](std::size_t index) const {
 
 DraftPart DraftPart::append() const { return DraftPart(node_->tree->append(*node_)); }
 
+DraftPart DraftPart::new_element() const { return DraftPart(node_->tree->new_element(*node_)); }
+
+void DraftPart::add_element(const DraftPart& element) const {
+  node_->tree->append(*node_, *element.node_);
+}
+
 void DraftPart::erase(std::size_t index) const { node_->tree->erase(*node_, index); }
 
 std::size_t DraftPart::size() const { return node_->tree->size(*node_); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "lookout/api/detail/flat_writer.h"
@@ -91,6 +92,47 @@ bool inherits(const DraftNode& node, Value base) {
   return node.kind == DraftNode::Kind::kObject && node.source.data() == base.data();
 }
 
+bool is_other(const DraftNode& node, Value base);
+
+bool element_is_other(const DraftNode& element, Value base) {
+  // As encode() writes it.
+  if (!element.exists()) return !base.is_object() || base.size() > 0;
+  return is_other(element, base);
+}
+
+/// Whether the node holds anything else than `base`. In a list, unlike in a merge patch, a null is
+/// not the same as an absent member; a zero that the API server leaves out still is.
+bool is_other(const DraftNode& node, Value base) {
+  switch (node.kind) {
+    case DraftNode::Kind::kSource:
+      if (node.zero_is_absent && !is_there(base)) return false;
+      return node.source != base;
+    case DraftNode::Kind::kArray: {
+      if (!base.is_array()) return true;
+      auto element = node.elements.begin();
+      for (const Value before : base.elements()) {
+        if (element == node.elements.end() || element_is_other(**element, before)) return true;
+        ++element;
+      }
+      return element != node.elements.end();
+    }
+    case DraftNode::Kind::kObject:
+      break;
+  }
+  if (!base.is_object()) return true;
+  for (const auto& [name, member] : node.members) {
+    if (is_other(*member, base[name])) return true;
+  }
+  if (inherits(node, base)) return false;
+  for (const auto& [name, member] : node.source.members()) {
+    if (!node.members.contains(name) && member != base[name]) return true;
+  }
+  for (const auto& [name, member] : base.members()) {
+    if (!node.members.contains(name) && !node.source[name].exists()) return true;
+  }
+  return false;
+}
+
 bool differs(const DraftNode& node, Value base) {
   if (node.kind == DraftNode::Kind::kSource) {
     if (node.zero_is_absent && !is_there(base)) return false;
@@ -102,8 +144,7 @@ bool differs(const DraftNode& node, Value base) {
       return differs(*member.second, base[member.first]);
     });
   }
-  const Object now = built_alone(node);
-  return value_differs(now[kAlone], base);
+  return is_other(node, base);
 }
 
 /// The merge patch that makes what the node holds out of `base`, from which it differs.
@@ -246,6 +287,21 @@ DraftNode& DraftTree::append(DraftNode& node) {
   make_array(node);
   node.elements.push_back(make_node(node, {}, true));
   return *node.elements.back();
+}
+
+DraftNode& DraftTree::new_element(DraftNode& node) {
+  removed_.push_back(make_node(node, {}, true));
+  removed_.back()->parent = nullptr;
+  return *removed_.back();
+}
+
+void DraftTree::append(DraftNode& node, DraftNode& element) {
+  make_array(node);
+  const auto at = std::find_if(removed_.rbegin(), removed_.rend(),
+                               [&](const auto& each) { return each.get() == &element; });
+  element.parent = &node;
+  node.elements.push_back(std::move(*at));
+  removed_.erase(std::next(at).base());
 }
 
 void DraftTree::erase(DraftNode& node, std::size_t index) {

@@ -60,6 +60,10 @@ class DraftTree {
   void remove(DraftNode& node);
   void make_object(DraftNode& node);
   DraftNode& append(DraftNode& node);
+  /// An element that belongs to the list once it is appended: if it cannot be written, the list
+  /// stays as it is.
+  DraftNode& new_element(DraftNode& node);
+  void append(DraftNode& node, DraftNode& element);
   void erase(DraftNode& node, std::size_t index);
   void make_array(DraftNode& node);
 
@@ -88,8 +92,8 @@ class DraftTree {
 
   Object base_;
   DraftNode root_;
-  std::vector<std::unique_ptr<DraftNode>> removed_;
-  std::vector<Object> snapshots_;  // what value() has handed out
+  std::vector<std::unique_ptr<DraftNode>> removed_;  // and new elements before they are appended
+  std::vector<Object> snapshots_;                    // what value() has handed out
 };
 
 }  // namespace lookout::api::detail

@@ -86,7 +86,7 @@ std::vector<Crd> read_crds(std::string_view text, std::string_view file);
 
 struct CrdHeaderOptions {
   /// The C++ namespace around those of the versions, such as "acme" or "acme::apis". Empty: the
-  /// first part of each group, "stable" for stable.example.com.
+  /// first part of each group, "stable" for stable.example.com, as namespace_name() has it.
   std::string cpp_namespace;
   /// Where the header comes from, for its first line.
   std::string source;

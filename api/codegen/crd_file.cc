@@ -1,7 +1,9 @@
 // From files to a file.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -21,9 +23,13 @@ std::string read_all(std::istream& in) {
 
 std::string read_input(const std::string& path) {
   if (path == "-") return read_all(std::cin);
+  const auto fail = [&](int why) {
+    throw std::runtime_error(fmt::format("{} cannot be read: {}", path, std::strerror(why)));
+  };
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) fail(EISDIR);
   std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path))
-    throw std::runtime_error(fmt::format("{}: cannot be opened", path));
+  if (!in) fail(errno);
   return read_all(in);
 }
 
@@ -33,16 +39,22 @@ void write_output(const std::string& path, const std::string& text) {
     if (!std::cout) throw std::runtime_error("standard output cannot be written");
     return;
   }
+  const auto fail = [&](const std::string& why) {
+    throw std::runtime_error(fmt::format("{} cannot be written: {}", path, why));
+  };
+  const auto write = [&](const std::string& file) {
+    std::ofstream out(file, std::ios::binary);
+    out << text;
+    if (!out.flush()) fail(std::strerror(errno));
+  };
+  std::error_code error;
+  // A device or a pipe stays what it is.
+  if (std::filesystem::is_other(std::filesystem::status(path, error))) return write(path);
   // Never half a header, which a build might take for a whole one.
   const std::string partial = path + ".partial";
-  {
-    std::ofstream out(partial, std::ios::binary);
-    out << text;
-    if (!out.flush()) throw std::runtime_error(fmt::format("{}: cannot be written", path));
-  }
-  std::error_code error;
+  write(partial);
   std::filesystem::rename(partial, path, error);
-  if (error) throw std::runtime_error(fmt::format("{}: {}", path, error.message()));
+  if (error) fail(error.message());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <map>
 
+#include "api/codegen/global_names.h"
 #include "api/codegen/naming.h"
 
 namespace lookout::codegen {
@@ -88,9 +89,12 @@ std::string enumerator_name(std::int64_t value) {
 
 std::string namespace_name(std::string_view name) {
   std::string out;
-  for (const char c : name) out += is_alnum(c) ? c : '_';
+  for (const char c : name) {
+    // Two underscores in a row belong to the implementation.
+    if (is_alnum(c) || out.empty() || out.back() != '_') out += is_alnum(c) ? c : '_';
+  }
   if (out.empty() || is_digit(out.front())) out.insert(0, "g");
-  return is_reserved(out) ? out + "_" : out;
+  return is_reserved(out) || is_global_name(out) ? out + "_" : out;
 }
 
 bool is_namespace(std::string_view name) {

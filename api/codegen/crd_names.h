@@ -19,7 +19,8 @@ std::string member_name(std::string_view json_name);
 std::string enumerator_name(std::string_view value);
 std::string enumerator_name(std::int64_t value);
 
-/// "cert-manager" -> "cert_manager", "default" -> "default_".
+/// "cert-manager" -> "cert_manager", "default" -> "default_", and "time" -> "time_": a namespace that
+/// Lookout and the C library leave free.
 std::string namespace_name(std::string_view name);
 
 /// Whether it is "acme" or "acme::apis": names with two colons between them.

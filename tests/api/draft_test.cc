@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 #include <rapidjson/document.h>
 
+#include <cstdint>
 #include <limits>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lookout/api/merge_patch.h"
+#include "lookout/api/multi_key_list_draft.h"
+#include "lookout/api/set_draft.h"
 #include "lookout/k8s/apps/v1_draft.h"
 #include "lookout/k8s/coordination/v1_draft.h"
 #include "lookout/k8s/core/v1_draft.h"
@@ -105,6 +109,55 @@ TEST(DraftTest, AZeroThatTheServerLeavesOutIsNoChange) {
   EXPECT_EQ(change.diff_except("status"), R"({"spec":{"replicas":0}})");
 }
 
+TEST(DraftTest, AZeroThatTheServerLeavesOutOfAListIsNoChange) {
+  const k8s::apps::v1::Deployment old(
+      parse(R"({"metadata":{"name":"a"},"spec":{"template":{"spec":{"containers":[
+          {"name":"a","image":"1"},{"name":"b","tty":true}]}}}})"));
+  const auto change = old.edit();
+  const auto containers = change.spec().pod_template().spec().containers();
+  containers.get_or_append("a").set_image("1").set_tty(false);
+  EXPECT_FALSE(change.changed());
+  EXPECT_EQ(change.diff(), "{}");
+  EXPECT_TRUE(change.build().same(old));
+  containers.get_or_append("b").set_tty(false);
+  EXPECT_TRUE(change.changed());
+  containers.get_or_append("b").set_tty(true);
+  EXPECT_EQ(change.diff(), "{}");
+  containers.get_or_append("a").liveness_probe();
+  EXPECT_EQ(change.diff(), "{}");
+  containers.get_or_append("a").set_image("2");
+  EXPECT_EQ(parse(change.diff()), parse(R"({"spec":{"template":{"spec":{"containers":[
+      {"name":"a","image":"2","tty":false},{"name":"b","tty":true}]}}}})"));
+}
+
+TEST(DraftTest, AListThatIsMadeAnewIsNoChangeIfItIsTheSame) {
+  const k8s::core::v1::Pod pod(parse(
+      R"({"metadata":{"finalizers":["x"]},"spec":{"containers":[{"name":"a","image":"1"},{"name":"b"}]}})"));
+  const auto change = pod.edit();
+  const auto containers = change.spec().containers();
+  containers.clear();
+  containers.append("a").set_image("1").set_tty(false);
+  EXPECT_TRUE(change.changed());
+  containers.append("b");
+  change.metadata().finalizers().assign(std::vector<std::string>{"x"});
+  EXPECT_FALSE(change.changed());
+  EXPECT_EQ(change.diff(), "{}");
+  containers.append("c");
+  EXPECT_TRUE(change.changed());
+  containers.erase(2);
+  containers[0].clear_image();
+  EXPECT_TRUE(change.changed());
+
+  ObjectDraft draft(parse(R"({"list":[{},{"a":null}],"more":{"a":1}})"));
+  draft["list"].set_empty_list();
+  draft["list"].append();
+  EXPECT_TRUE(draft.changed());
+  draft["list"].append()["a"].set(draft.original()["list"][1]["a"]);
+  EXPECT_FALSE(draft.changed());
+  draft["list"][1]["a"].remove();
+  EXPECT_TRUE(draft.changed()) << "in a list, a null counts";
+}
+
 TEST(DraftTest, APartThatIsMadeAnewTakesWhatItHadAway) {
   const k8s::apps::v1::Deployment old(
       parse(R"({"metadata":{"name":"a"},"spec":{"replicas":1,"paused":true}})"));
@@ -114,6 +167,8 @@ TEST(DraftTest, APartThatIsMadeAnewTakesWhatItHadAway) {
   change.spec().set_replicas(2);
   EXPECT_EQ(parse(change.diff()), parse(R"({"spec":{"replicas":2,"paused":null}})"));
   EXPECT_EQ(change.build(), parse(R"({"metadata":{"name":"a"},"spec":{"replicas":2}})"));
+  change.spec().set_replicas(1).set_paused(true).set_min_ready_seconds(0);
+  EXPECT_EQ(change.diff(), "{}") << "the server leaves a zero out";
 }
 
 TEST(DraftTest, KeepsWhatNoSchemaKnows) {
@@ -231,6 +286,31 @@ TEST(DraftTest, RefusesWhatNoObjectCanHold) {
   EXPECT_THROW(map.set("text"), InvalidArgument);
   EXPECT_THROW(map.remove(), InvalidArgument);
   EXPECT_EQ(map.build().name(), "m");
+}
+
+TEST(DraftTest, WhatCannotBeWrittenLeavesNoTrace) {
+  const k8s::core::v1::Pod pod(parse(R"({"metadata":{"name":"a","finalizers":["x"]}})"));
+  const auto change = pod.edit();
+  const auto metadata = change.metadata();
+  constexpr std::string_view kBad = "\xff";
+  EXPECT_THROW(metadata.finalizers().append(kBad), InvalidArgument);
+  EXPECT_THROW(metadata.finalizers().set(0, kBad), InvalidArgument);
+  EXPECT_THROW(metadata.finalizers().assign(std::vector<std::string_view>{"y", kBad}),
+               InvalidArgument);
+  EXPECT_THROW(api::SetDraft<std::string_view>(metadata.finalizers()).insert(kBad),
+               InvalidArgument);
+  EXPECT_THROW(metadata.labels().set("l", kBad), InvalidArgument);
+  EXPECT_THROW(change.spec().containers().append(kBad), InvalidArgument);
+  EXPECT_THROW(change.spec().containers().get_or_append(kBad), InvalidArgument);
+  const api::MultiKeyListDraft<api::DraftPart, std::int64_t, std::string_view> ports(
+      change["ports"], {"port", "protocol"});
+  EXPECT_THROW(ports.append(80, kBad), InvalidArgument);
+  EXPECT_FALSE(change.changed());
+  EXPECT_EQ(change.diff(), "{}");
+  EXPECT_TRUE(change.build().same(pod));
+  ports.get_or_append(80, "TCP")["name"].set("http");
+  EXPECT_EQ(parse(change.diff()),
+            parse(R"({"ports":[{"port":80,"protocol":"TCP","name":"http"}]})"));
 }
 
 TEST(DraftTest, AWriteMakesWhatContainsIt) {

@@ -108,6 +108,10 @@ class DraftPart {
   T field_as(std::string_view member) const {
     return from_value<T>(read(member));
   }
+  /// A new element for this list, which becomes its last one with add_element(). If writing the
+  /// element throws, the list stays as it is.
+  DraftPart new_element() const;
+  void add_element(const DraftPart& element) const;
 
  private:
   Value read(std::string_view member) const;
@@ -195,19 +199,23 @@ class ListDraft : public DraftPart {
   template <class Given>
     requires(!kOfParts)
   void append(const Given& value) const {
-    detail::write_scalar<T>(DraftPart::append(), value);
+    const DraftPart added = new_element();
+    detail::write_scalar<T>(added, value);
+    add_element(added);
   }
   template <class Given>
     requires(!kOfParts)
   void set(std::size_t index, const Given& value) const {
     detail::write_scalar<T>(DraftPart::operator[](index), value);
   }
-  /// Replaces the whole list.
+  /// Replaces the whole list. If it throws, the list stays as it is.
   template <class Range>
     requires(!kOfParts)
   void assign(const Range& values) const {
-    set_empty_list();
-    for (const auto& value : values) append(value);
+    const ListDraft whole(new_element());
+    whole.set_empty_list();
+    for (const auto& value : values) whole.append(value);
+    DraftPart::set(whole.value());
   }
   bool contains(const T& value) const
     requires(!kOfParts)
@@ -247,10 +255,10 @@ class KeyedListDraft : public ListDraft<T> {
 
   /// Appends a new structure with this key and returns it.
   T append(Key key) const {
-    const T added = ListDraft<T>::append();
-    const DraftPart& part = added;
-    part[key_name_].set(key);
-    return added;
+    const DraftPart added = this->new_element();
+    added[key_name_].set(key);
+    this->add_element(added);
+    return T(added);
   }
   /// The first structure with this key, if there is one.
   std::optional<T> find(Key key) const {

@@ -29,11 +29,11 @@ class MultiKeyListDraft : public ListDraft<T> {
 
   /// Appends a new structure with this key and returns it.
   T append(Keys... keys) const {
-    const T added = ListDraft<T>::append();
-    const DraftPart& part = added;
+    const DraftPart added = this->new_element();
     std::size_t i = 0;
-    (part[key_names_[i++]].set(keys), ...);
-    return added;
+    (added[key_names_[i++]].set(keys), ...);
+    this->add_element(added);
+    return T(added);
   }
   /// The first structure with this key, if there is one.
   std::optional<T> find(Keys... keys) const {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace lookout::codegen {
 namespace {
 
@@ -48,6 +50,22 @@ TEST(CrdNames, NamespacesAreNames) {
     EXPECT_FALSE(is_namespace(wrong)) << wrong;
   EXPECT_EQ(namespace_name("cert-manager"), "cert_manager");
   EXPECT_EQ(namespace_name("default"), "default_");
+  EXPECT_EQ(namespace_name("a--b"), "a_b") << "two underscores belong to the implementation";
+  EXPECT_EQ(namespace_name("2fa"), "g2fa");
+}
+
+TEST(CrdNames, ANamespaceIsNoneThatLookoutOrTheCLibraryHas) {
+  for (const char* taken :
+       {"std",  "lookout", "controller", "k8s",    "rest",   "api",    "apiserver",
+        "sync", "clock",   "daemon",     "access", "time",   "signal", "index",
+        "link", "listen",  "select",     "random", "system", "stdin",  "log",
+        "abs",  "wcwidth", "main",       "testing"}) {
+    EXPECT_EQ(namespace_name(taken), std::string(taken) + "_");
+  }
+  EXPECT_EQ(namespace_name("clock-gettime"), "clock_gettime_");
+  EXPECT_EQ(namespace_name("dev-t"), "dev_t_");
+  for (const char* free : {"v1", "stable", "website", "times_", "cron", "shop"})
+    EXPECT_EQ(namespace_name(free), free);
 }
 
 TEST(CrdNames, LiteralsHoldAnyText) {
