@@ -51,8 +51,7 @@ bool CallControl::stop_requested() const {
                      [](const std::stop_token& token) { return token.stop_requested(); });
 }
 
-// Destroying a call (because its coroutine is cancelled or its loop ends) ends all its operations,
-// such as a credential plugin.
+// Destroying a call (because its coroutine is cancelled or its loop ends) ends all its operations.
 CallControl::~CallControl() { interruption_.request_stop(); }
 
 void CallControl::stop() {
@@ -86,22 +85,24 @@ std::stop_token CallControl::interruption() {
   return interruption_.get_token();
 }
 
-void CallControl::check() const {
+void CallControl::check(std::string_view plugin) const {
   const bool stopped = stop_requested();
   if (stopped || closing_.stop_requested()) {
     throw TransportError(
         Kind::kCancelled,
         fmt::format("{}: {}", description_, stopped ? "cancelled" : "the client was closed"));
   }
-  remaining();
+  remaining(plugin);
 }
 
-std::chrono::milliseconds CallControl::remaining() const {
+std::chrono::milliseconds CallControl::remaining(std::string_view plugin) const {
   if (!deadline_) return std::chrono::milliseconds(0);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - steady_clock::now());
   if (left.count() <= 0) {
+    const std::string whose =
+        plugin.empty() ? "" : fmt::format(" of the credential plugin {}", plugin);
     throw TransportError(Kind::kTimeout,
-                         fmt::format("{}: no answer within the time limit", description_));
+                         fmt::format("{}: no answer{} within the time limit", description_, whose));
   }
   return left;
 }

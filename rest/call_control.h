@@ -11,6 +11,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lookout/base/event_loop.h"
@@ -34,11 +35,12 @@ class CallControl {
   CallControl& operator=(const CallControl&) = delete;
 
   /// The time until the deadline; 0 if there is none. Throws TransportError when it has passed.
-  std::chrono::milliseconds remaining() const;
+  std::chrono::milliseconds remaining() const { return remaining({}); }
   /// Whether the deadline leaves time for a pause.
   bool has_time_for(std::chrono::milliseconds pause) const;
-  /// Throws TransportError when a stop was requested, or the deadline has passed.
-  void check() const;
+  /// Throws TransportError when a stop was requested, or the deadline has passed. `plugin`: the
+  /// credential plugin that the call waits for, if it does.
+  void check(std::string_view plugin = {}) const;
   /// Throws TransportError when a stop is requested meanwhile.
   Awaitable<void> sleep(std::chrono::milliseconds duration);
   /// The exchange that a stop is to cancel, for as long as it lives.
@@ -56,6 +58,7 @@ class CallControl {
 
   void stop();
   bool stop_requested() const;
+  std::chrono::milliseconds remaining(std::string_view plugin) const;
 
   std::vector<std::stop_token> stops_;
   std::vector<std::function<bool()>> may_send_;

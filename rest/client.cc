@@ -12,6 +12,7 @@
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
 #include "rest/client_impl.h"
+#include "rest/server_address.h"
 
 namespace lookout::rest {
 namespace {
@@ -36,7 +37,8 @@ detail::HttpServer server_of(const Config& config) {
   server.server_name = config.server_name;
   server.insecure = config.insecure;
   server.only_tls13 = config.min_tls_version == TlsVersion::k13;
-  server.proxy = config.proxy_url;
+  server.proxy =
+      config.proxy_url.empty() ? detail::environment_proxy(config.server) : config.proxy_url;
   // The proxy resolves the server's name, as in client-go; libcurl has a scheme of its own for
   // that.
   constexpr std::string_view kSocks = "socks5://";
@@ -134,18 +136,21 @@ Awaitable<std::shared_ptr<const Credential>> Client::Impl::credential(CallContro
   const auto asked = std::make_shared<AskedCredential>(control.executor());
   const std::stop_token stop = control.interruption();
   const std::stop_callback wake(stop, [asked] { asked->event.ring(); });
-  boost::asio::post(*helper_, [asked, stop, source = credentials_] {
+  // The credential is for all calls: the plugin goes on when this one gives up.
+  boost::asio::post(*helper_, [asked, stop, closing = closing(), source = credentials_] {
+    if (stop.stop_requested()) return;
     std::shared_ptr<const Credential> got;
     std::exception_ptr error;
     try {
-      got = source->current(stop);
+      got = source->current(closing);
     } catch (...) {
       error = std::current_exception();
     }
     asked->answer(std::move(got), std::move(error));
   });
+  const std::string plugin = config_.exec ? config_.exec->command : std::string();
   for (;;) {
-    control.check();
+    control.check(plugin);
     if (auto got = asked->take()) co_return got;
     co_await asked->event.wait();
   }
@@ -172,6 +177,7 @@ detail::HttpRequest Client::Impl::prepare(const Request& request, const Credenti
     if (out.timeout.count() == 0 || out.timeout > most) out.timeout = most;
   }
   out.streaming = request.streaming;
+  out.watch = request.watch;
   out.list = request.list;
   return out;
 }
@@ -232,8 +238,10 @@ Awaitable<Client::Impl::Answer> Client::Impl::open(const Request& request, CallC
         } else {
           delay = retry_delay(answer.head);
           auto error = detail::error_from_answer(request, answer.head, std::move(body));
+          // A watch has no deadline: its caller waits, and knows that it does not follow the server.
           // (A version that the server has not reached after it has waited for it is no load.)
-          const bool again = delay && attempt < kMaxRetries && control.has_time_for(*delay) &&
+          const bool again = delay && !request.watch && attempt < kMaxRetries &&
+                             control.has_time_for(*delay) &&
                              !api::is_too_large_resource_version(error);
           if (!again) throw api::StatusError(std::move(error));
           log::debug("{}: HTTP {}, retrying in {} s", describe(request), answer.head.status,

@@ -106,7 +106,7 @@ void ConnectionMonitor::look() {
   std::erase_if(connections_, [&open](const auto& entry) { return !open.contains(entry.first); });
   for (auto& [port, connection] : connections_) {
     connection.silent_since = TimePoint::max();
-    connection.stream = false;
+    connection.watch = false;
   }
   owner_.each_transfer([this](const Transfer& transfer) {
     if (transfer.port != 0) note(transfer);
@@ -116,7 +116,7 @@ void ConnectionMonitor::look() {
     Connection& connection = connections_[transfer.port];
     connection.silent_since =
         std::min(connection.silent_since, std::max(transfer.begun, connection.heard));
-    connection.stream |= transfer.stream;
+    connection.watch |= transfer.watch;
   });
   for (auto& [port, connection] : connections_)
     connection.silent_since = std::min(connection.silent_since, connection.asked);
@@ -132,7 +132,7 @@ void ConnectionMonitor::act(TimePoint now) {
   std::vector<Port> mute;
   for (const auto& [port, connection] : connections_) {
     if (connection.silent_since == TimePoint::max()) continue;
-    if (connection.stream && limits_.stream_silence.count() != 0) {
+    if (connection.watch && limits_.stream_silence.count() != 0) {
       const TimePoint end = connection.silent_since + limits_.stream_silence;
       if (end <= now) {
         mute.push_back(port);

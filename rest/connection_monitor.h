@@ -31,7 +31,8 @@ class ConnectionMonitor : public std::enable_shared_from_this<ConnectionMonitor>
   struct Limits {
     std::chrono::milliseconds probe_after{0};    ///< of silence; 0: never
     std::chrono::milliseconds probe_timeout{0};  ///< for the answer
-    /// A stream that is silent for so long ends although the server answers elsewhere; 0: never.
+    /// A watch that is silent for so long ends although the server answers elsewhere; 0: never.
+    /// Nothing keeps other streams from being silent: they have no bookmarks.
     std::chrono::milliseconds stream_silence{0};
   };
   /// A transfer that is under way.
@@ -39,7 +40,7 @@ class ConnectionMonitor : public std::enable_shared_from_this<ConnectionMonitor>
     Port port = 0;  ///< 0: not connected
     TimePoint begun;
     TimePoint heard;  ///< when something last came; TimePoint::min() if nothing has
-    bool stream = false;
+    bool watch = false;
   };
   /// The services of its owner.
   struct Owner {
@@ -74,7 +75,7 @@ class ConnectionMonitor : public std::enable_shared_from_this<ConnectionMonitor>
     TimePoint heard = TimePoint::min();
     TimePoint asked = TimePoint::max();  // by what has ended since without having heard anything
     TimePoint silent_since = TimePoint::max();  // of the last look
-    bool stream = false;
+    bool watch = false;
   };
 
   struct Socket {

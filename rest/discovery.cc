@@ -1,5 +1,7 @@
 #include "lookout/rest/discovery.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "lookout/base/ascii.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/k8s/meta/v1.h"
+#include "rest/request.h"
 
 namespace lookout::rest {
 namespace {
@@ -61,10 +64,21 @@ bool ApiResource::has_verb(std::string_view verb) const {
   return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
 }
 
+api::Object get_json(const Client& client, const std::string& path, const CallOptions& call,
+                     const std::string& accept) {
+  const std::string body = client.get_raw(path, call, accept);
+  try {
+    return api::Object::parse(body);
+  } catch (const api::DecodeError& e) {
+    throw api::DecodeError(fmt::format("get {}: the answer is not JSON: {}; {}", path, e.what(),
+                                       detail::beginning_of_answer(body)));
+  }
+}
+
 std::vector<ApiResource> discover(const Client& client, const CallOptions& call) {
   std::vector<ApiResource> out;
   const auto fetch = [&](const std::string& path) {
-    return api::Object::parse(client.get_raw(path, call, std::string(kAggregated)));
+    return get_json(client, path, call, std::string(kAggregated));
   };
   const auto add_group_version = [&](const std::string& path) {
     try {

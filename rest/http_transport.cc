@@ -67,7 +67,6 @@ class CurlTransfers {
  public:
   CurlTransfers(boost::asio::io_context& context, HttpServer server)
       : server_(std::move(server)),
-        direct_(bypasses_environment_proxy(server_.url)),
         strand_(boost::asio::make_strand(context)),
         multi_(create_multi()),
         lists_(create_multi()),
@@ -176,7 +175,7 @@ class CurlTransfers {
   }
 
   static ConnectionMonitor::Transfer seen(CURL* easy, const Transfer& transfer) {
-    return {local_port_of(easy), transfer.begun, transfer.heard, transfer.request.streaming};
+    return {local_port_of(easy), transfer.begun, transfer.heard, transfer.request.watch};
   }
 
   void each_transfer(const std::function<void(const ConnectionMonitor::Transfer&)>& visit) {
@@ -378,14 +377,9 @@ class CurlTransfers {
     set(CURLOPT_CLOSESOCKETDATA, sockets);
 
     set_tls(easy, request);
-    if (!server_.proxy.empty()) {
-      set(CURLOPT_PROXY, server_.proxy.c_str());
-      set(CURLOPT_NOPROXY, "");  // $no_proxy is for proxies that the environment names
-    } else if (direct_) {
-      set(CURLOPT_PROXY, "");  // not even those that the environment names
-    } else {
-      set(CURLOPT_NOPROXY, "");  // decided above, for the real host
-    }
+    // libcurl reads nothing in the environment: empty is none.
+    set(CURLOPT_PROXY, server_.proxy.c_str());
+    set(CURLOPT_NOPROXY, "");
   }
 
   void set_address(CURL* easy, Transfer& transfer) {
@@ -425,7 +419,6 @@ class CurlTransfers {
   }
 
   const HttpServer server_;
-  const bool direct_;
   TlsPolicy tls_policy_{server_.only_tls13, !server_.insecure};
   const std::shared_ptr<BufferPool> buffers_ = std::make_shared<BufferPool>();
   CurlMulti::Strand strand_;

@@ -23,7 +23,9 @@ struct Request {
   std::string accept = "application/json";
   std::string content_type;
   std::string body;
+  /// The answer goes on: a watch or a log.
   bool streaming = false;
+  bool watch = false;
   bool list = false;
   /// How long the server was asked to go on with a watch; 0: it decides.
   std::chrono::milliseconds lasts{0};

@@ -290,6 +290,7 @@ Awaitable<WatchStream> ResourceClient::async_watch(ListOptions options, DecodeOp
   request.add_query("watch", "true");
   detail::add_list_options(request, options);
   request.streaming = true;
+  request.watch = true;
   request.lasts = options.timeout;
   return on_strand(client_, rest::watch(client_->shared_from_this(), resource_, std::move(request),
                                         std::move(decode), BoundCall{std::move(call), binding_}));

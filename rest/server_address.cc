@@ -6,6 +6,7 @@
 #include <boost/asio/ip/network_v4.hpp>
 #include <boost/asio/ip/network_v6.hpp>
 #include <cstdlib>
+#include <initializer_list>
 #include <optional>
 
 namespace lookout::rest::detail {
@@ -70,6 +71,14 @@ bool names(std::string entry, const std::string& host, const std::optional<addre
   return host == entry || host.ends_with("." + entry);
 }
 
+/// The first of these variables that has a value.
+std::string environment(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return value;
+  }
+  return {};
+}
+
 }  // namespace
 
 HostPort split_url(const std::string& url) {
@@ -110,14 +119,15 @@ bool in_no_proxy(std::string_view list, const std::string& host, const std::stri
   return false;
 }
 
-bool bypasses_environment_proxy(const std::string& url) {
+std::string environment_proxy(const std::string& url) {
   const HostPort server = split_url(url);
-  if (is_loopback(server.host)) return true;
-  for (const char* name : {"NO_PROXY", "no_proxy"}) {
-    if (const char* list = std::getenv(name); list != nullptr && *list != '\0')
-      return in_no_proxy(list, server.host, server.port);
-  }
-  return false;
+  if (is_loopback(server.host) ||
+      in_no_proxy(environment({"NO_PROXY", "no_proxy"}), server.host, server.port))
+    return {};
+  std::string proxy = server.scheme == "https" ? environment({"HTTPS_PROXY", "https_proxy"})
+                                               : environment({"HTTP_PROXY", "http_proxy"});
+  if (!proxy.empty() && proxy.find("://") == std::string::npos) proxy.insert(0, "http://");
+  return proxy;
 }
 
 RenamedServer rename_server(const std::string& url, std::string_view name) {

@@ -21,9 +21,10 @@ bool is_loopback(std::string host);
 /// with a port or without.
 bool in_no_proxy(std::string_view list, const std::string& host, const std::string& port);
 
-/// Whether the proxy that the environment names (if it names one) is not for this server: it is
-/// this machine, or in $NO_PROXY or $no_proxy.
-bool bypasses_environment_proxy(const std::string& url);
+/// The proxy that the environment names for a server: $HTTPS_PROXY or $https_proxy, for http URLs
+/// $HTTP_PROXY or $http_proxy (golang.org/x/net/http/httpproxy). Empty if there is none, or it is not
+/// for this server, which is this machine, or in $NO_PROXY or $no_proxy.
+std::string environment_proxy(const std::string& url);
 
 /// How libcurl is told to reach a server whose certificate is for another name.
 struct RenamedServer {

@@ -1,14 +1,20 @@
 // One informer for a set of namespaces that changes while it runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,7 +24,10 @@
 #include "lookout/k8s/core/v1.h"
 #include "tests/informer/informer_fixture.h"
 #include "tests/informer/recorder.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/eventually.h"
+#include "tests/support/gate.h"
+#include "tests/support/objects.h"
 
 namespace lookout::informer {
 namespace {
@@ -27,6 +36,7 @@ using namespace std::chrono_literals;
 using k8s::core::v1::Pod;
 using lookout::test::eventually;
 using lookout::test::FakeSource;
+using lookout::test::Gate;
 using test::Recorder;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -35,6 +45,46 @@ using testing::Pair;
 using testing::UnorderedElementsAre;
 
 api::StatusError forbidden() { return api::StatusError::forbidden("", "pods", "", "not yours"); }
+rest::TransportError refused(const std::string& message) {
+  return {rest::TransportError::Kind::kRefused, message};
+}
+
+/// Keeps the warnings that begin with a text, for as long as it lives.
+class WarningLines {
+ public:
+  explicit WarningLines(std::string beginning)
+      : sink_(std::make_shared<Sink>(std::move(beginning))) {
+    spdlog::default_logger()->sinks().push_back(sink_);
+  }
+  ~WarningLines() { spdlog::default_logger()->sinks().pop_back(); }
+  WarningLines(const WarningLines&) = delete;
+  WarningLines& operator=(const WarningLines&) = delete;
+
+  std::vector<std::string> lines() const { return sink_->lines(); }
+
+ private:
+  class Sink : public spdlog::sinks::base_sink<std::mutex> {
+   public:
+    explicit Sink(std::string beginning) : beginning_(std::move(beginning)) {}
+    std::vector<std::string> lines() {
+      const std::lock_guard lock(mutex_);
+      return lines_;
+    }
+
+   private:
+    void sink_it_(const spdlog::details::log_msg& message) override {
+      const std::string_view line(message.payload.data(), message.payload.size());
+      if (message.level >= spdlog::level::warn && line.starts_with(beginning_))
+        lines_.emplace_back(line);
+    }
+    void flush_() override {}
+
+    const std::string beginning_;
+    std::vector<std::string> lines_;  // guarded by mutex_
+  };
+
+  const std::shared_ptr<Sink> sink_;
+};
 
 class MultiNamespaceTest : public test::InformerTest {
  protected:
@@ -48,7 +98,7 @@ class MultiNamespaceTest : public test::InformerTest {
 
   MultiNamespaceInformer<Pod> make(std::set<std::string> namespaces) {
     cache::ReflectorOptions each = options_.reflector;
-    if (!each.watch_error_handler)
+    if (!each.watch_error_handler && !logs_)
       each.watch_error_handler = [](std::string_view, const std::exception&) {};
     source_of_all_ = std::make_shared<cache::MultiNamespaceSource>(
         [this](const std::string& name) -> std::shared_ptr<cache::ListerWatcher> {
@@ -73,6 +123,15 @@ class MultiNamespaceTest : public test::InformerTest {
     return eventually([&] { return known() == keys; });
   }
 
+  double informer_live() const {
+    std::vector<metrics::Sample> samples;
+    shared_->collect(samples);
+    const auto live = std::find_if(samples.begin(), samples.end(),
+                                   [](const auto& one) { return one.name == "informer_live"; });
+    return live == samples.end() ? -1 : live->value;
+  }
+
+  bool logs_ = false;  // whether failures of namespaces are logged
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<FakeSource>> sources_;  // guarded by mutex_
   std::shared_ptr<cache::MultiNamespaceSource> source_of_all_;
@@ -250,6 +309,154 @@ TEST_F(MultiNamespaceTest, AfterAShutdownNoErrorIsReported) {
     const std::lock_guard lock(mutex_);
     sources_.clear();
   }
+}
+
+/// The stop comes while the informer applies something, and an error handler is running.
+TEST_F(MultiNamespaceTest, AShutdownWaitsForErrorHandlers) {
+  for (const bool at_first : {true, false}) {
+    SCOPED_TRACE(at_first);
+    Gate reporting;
+    Gate go_on;
+    Gate applying;
+    Gate apply;
+    std::atomic<int> reported{0};
+    options_.reflector.watch_error_handler = [&](std::string_view, const std::exception&) {
+      reporting.open();
+      EXPECT_TRUE(go_on.wait());
+      ++reported;
+    };
+    options_.transform = [&](const api::Object& object) {
+      applying.open();
+      EXPECT_TRUE(apply.wait());
+      return object;
+    };
+    ns("bank").fail_watch(forbidden());
+    ns("bank").fail_list(forbidden());
+    if (at_first) ns("shop").put("shop/x");
+    const auto pods = make({"shop", "bank"});
+    pods.start();
+    EXPECT_TRUE(reporting.wait());
+    if (!at_first) {
+      EXPECT_TRUE(pods.wait_for_sync());
+      ns("shop").put("shop/x");
+    }
+    EXPECT_TRUE(applying.wait());
+    shared_->stop();
+    apply.open();
+    auto ended = lookout::test::start([&] { shared_->shutdown(); });
+    // (Were it not to wait it would nearly always be here by then.)
+    EXPECT_EQ(ended.wait_for(50ms), std::future_status::timeout);
+    EXPECT_EQ(reported, 0);
+    go_on.open();
+    lookout::test::get(ended);
+    EXPECT_EQ(reported, 1);
+    const std::lock_guard lock(mutex_);
+    sources_.clear();
+  }
+}
+
+TEST_F(MultiNamespaceTest, AMakerThatThrowsLeavesNothingRunning) {
+  std::atomic<int> made{0};
+  ns("bank").put("bank/y");
+  ns("shop").put("shop/x");
+  const auto source = std::make_shared<cache::MultiNamespaceSource>(
+      [&](const std::string& name) -> std::shared_ptr<cache::ListerWatcher> {
+        if (name == "shop" && ++made == 1) throw std::runtime_error("not now");
+        const std::lock_guard lock(mutex_);
+        return sources_.at(name);
+      },
+      api::GroupVersionKind{"", "v1", "Pod"}, options_.reflector, loop_,
+      std::set<std::string>{"bank", "shop"});
+  std::atomic<int> reported{0};
+  options_.reflector.watch_error_handler = [&](std::string_view, const std::exception&) {
+    ++reported;
+  };
+  shared_ = std::make_shared<SharedIndexInformer>(source, options_, loop_, pool_);
+  shared_->start();
+  ASSERT_TRUE(shared_->wait_for_sync());
+  EXPECT_GE(reported, 1);
+  EXPECT_TRUE(knows({"bank/y", "shop/x"})) << "nothing is lost of what was listed before";
+}
+
+TEST_F(MultiNamespaceTest, IsLiveWhileAllItsNamespacesAre) {
+  clock_->skip_sleeps_below(0s);  // no second attempt before the clock moves
+  const auto pods = make({"shop", "bank"});
+  EXPECT_FALSE(shared_->live_since());
+  pods.start();
+  ASSERT_TRUE(pods.wait_for_sync());
+  EXPECT_TRUE(shared_->live_since());
+  EXPECT_FALSE(shared_->last_failure());
+  EXPECT_EQ(shared_->stats().errors, 0u);
+  EXPECT_EQ(informer_live(), 1);
+
+  auto& bank = ns("bank");
+  ASSERT_TRUE(bank.wait_until_watched());
+  clock_->advance(5s);
+  bank.fail_watch(refused("no"));
+  bank.break_connections();
+  ASSERT_TRUE(eventually([&] {
+    const auto failure = shared_->last_failure();
+    return failure && failure->message == "no";
+  }));
+  EXPECT_FALSE(shared_->live_since());
+  EXPECT_EQ(shared_->stats().errors, 2u) << "the connection broke, and the next was refused";
+  EXPECT_EQ(informer_live(), 0);
+
+  EXPECT_TRUE(eventually([&] {
+    clock_->advance(60s);
+    return shared_->live_since().has_value();
+  }));
+  EXPECT_FALSE(shared_->last_failure());
+  EXPECT_EQ(shared_->stats().errors, 2u);
+  EXPECT_EQ(informer_live(), 1);
+}
+
+TEST_F(MultiNamespaceTest, IsNotLiveWithANamespaceThatIsForbidden) {
+  clock_->skip_sleeps_below(0s);
+  ns("bank").fail_watch(forbidden());
+  ns("bank").fail_list(forbidden());
+  const auto pods = make({"shop", "bank"});
+  pods.start();
+  ASSERT_TRUE(pods.wait_for_sync());
+  EXPECT_FALSE(shared_->live_since());
+  EXPECT_EQ(shared_->last_failure().value_or(cache::ReflectorFailure{}).status, 403);
+  EXPECT_EQ(shared_->stats().errors, 1u);
+  pods.set_namespaces({"shop"});
+  EXPECT_TRUE(eventually([&] { return shared_->live_since().has_value(); }));
+  EXPECT_FALSE(shared_->last_failure());
+  EXPECT_EQ(shared_->stats().errors, 1u) << "it does not go back";
+}
+
+TEST_F(MultiNamespaceTest, CountsTheUnreadableObjectsOfItsNamespaces) {
+  clock_->skip_sleeps_below(0s);
+  for (const auto* name : {"shop", "bank"})
+    ns(name).put(lookout::test::object_of_kind("v1", "Node", std::string(name) + "/n"));
+  const auto pods = make({"shop", "bank"});
+  pods.start();
+  ASSERT_TRUE(pods.wait_for_sync());
+  EXPECT_EQ(shared_->stats().unreadable, 2u);
+  EXPECT_FALSE(shared_->live());
+  EXPECT_FALSE(shared_->live_since());
+  EXPECT_THAT(shared_->last_failure().value_or(cache::ReflectorFailure{}).message,
+              HasSubstr("cannot be read"));
+  pods.set_namespaces({"shop"});
+  EXPECT_EQ(shared_->stats().unreadable, 1u);
+}
+
+TEST_F(MultiNamespaceTest, RepetitionsOfAFailureAreNotLogged) {
+  const WarningLines warnings("pods in bank: GET");
+  logs_ = true;
+  // Pauses take up to 16 s of the clock.
+  for (int i = 0; i < 10; ++i) {
+    ns("bank").fail_watch(refused("GET http://localhost:1/pods?watch=true&timeoutSeconds=" +
+                                  std::to_string(300 + i) + ": connection refused"));
+  }
+  const auto pods = make({"shop", "bank"});
+  pods.start();
+  ASSERT_TRUE(pods.wait_for_sync());
+  EXPECT_EQ(shared_->stats().errors, 10u);
+  shared_->shutdown();
+  EXPECT_THAT(warnings.lines(), ElementsAre(HasSubstr("timeoutSeconds=300: connection refused")));
 }
 
 TEST_F(MultiNamespaceTest, HoldsWhatItsNamespacesHaveWhateverHappens) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <fstream>
 #include <mutex>
 
 #include "tests/rest/client_testing.h"
@@ -339,6 +340,7 @@ HttpResponse come_back(int status, const std::string& when, const char* reason =
 }
 
 TEST_P(EveryVerbAnswerTest, TooManyRequestsAreSentAgainUnchanged) {
+  if (is("watch")) return;  // its caller waits
   AnswersInTurn answers{come_back(429, "0"), come_back(429, "0"), {.body = list_json({})}};
   call(answers.client());
   const auto requests = answers.requests();
@@ -352,6 +354,7 @@ TEST_P(EveryVerbAnswerTest, TooManyRequestsAreSentAgainUnchanged) {
 }
 
 TEST_P(EveryVerbAnswerTest, AttemptsEndAfterTenMore) {
+  if (is("watch")) return;
   AnswersInTurn answers{come_back(429, "0", "TooManyRequests")};
   const auto error = thrown<StatusError>([&] { call(answers.client()); });
   ASSERT_TRUE(error);
@@ -360,6 +363,7 @@ TEST_P(EveryVerbAnswerTest, AttemptsEndAfterTenMore) {
 }
 
 TEST_P(EveryVerbAnswerTest, ServerErrorsAreTriedAgainOnlyIfTheServerAsksForIt) {
+  if (is("watch")) return;
   for (const int status : {500, 503, 504}) {
     SCOPED_TRACE(status);
     AnswersInTurn asked{come_back(status, "0"), {.body = list_json({})}};
@@ -368,6 +372,19 @@ TEST_P(EveryVerbAnswerTest, ServerErrorsAreTriedAgainOnlyIfTheServerAsksForIt) {
     AnswersInTurn not_asked{{.status = status, .body = status_json(status, "", "")}};
     EXPECT_THROW(call(not_asked.client()), StatusError);
     EXPECT_EQ(not_asked.requests().size(), 1u);
+  }
+}
+
+TEST(ClientAnswersTest, TheCallerOfAWatchIsToldWhenToComeBack) {
+  for (const int status : {429, 503}) {
+    SCOPED_TRACE(status);
+    AnswersInTurn answers{come_back(status, "1")};
+    const auto error =
+        thrown<StatusError>([&] { answers.client().resource<Pod>("shop").dynamic().watch(); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), status);
+    EXPECT_EQ(api::suggests_client_delay(*error), std::chrono::seconds(1));
+    EXPECT_EQ(answers.requests().size(), 1u);
   }
 }
 
@@ -600,6 +617,35 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
   client.resource<Pod>("shop").list();
   EXPECT_EQ(requests, 3);
   EXPECT_EQ(lines(read_file(dir / "runs")).size(), 2u);
+}
+
+// It may wait for somebody who logs in; the next call takes what it finds out.
+TEST(ClientAnswersTest, APluginOutlivesTheCallThatBeganIt) {
+  std::atomic<int> requests{0};
+  HttpServer server(HttpServer::answering(wants_token("slow", requests)));
+  const TempDir dir;
+  const auto plugin = dir / "plugin";
+  const auto go = dir / "go";
+  ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
+  write_file(plugin, "#!/bin/sh\necho run >>" + (dir / "runs").string() + "\nread line <" +
+                         go.string() +
+                         R"(
+echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"slow"}}'
+)");
+  ASSERT_EQ(chmod(plugin.c_str(), 0700), 0);
+  rest::Config config = config_for(server);
+  config.exec.emplace();
+  config.exec->command = plugin.string();
+  const Client client{config};
+  const auto error = thrown<rest::TransportError>(
+      [&] { client.resource<Pod>("shop").list({}, {.timeout = std::chrono::milliseconds(20)}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), rest::TransportError::Kind::kTimeout);
+  EXPECT_THAT(error->what(), HasSubstr("no answer of the credential plugin " + plugin.string()));
+  std::ofstream(go) << "go\n";
+  client.resource<Pod>("shop").list();
+  EXPECT_EQ(requests, 1);
+  EXPECT_EQ(lines(read_file(dir / "runs")).size(), 1u);
 }
 
 TEST(ClientAnswersTest, AFixedTokenThatIsRefusedStaysRefused) {

@@ -84,7 +84,7 @@ current-context: x
   EXPECT_TRUE(cluster.disable_compression);
   EXPECT_EQ(
       cluster.exec_config,
-      R"({"audience":"06e3fbd18de8","list":[true,null,false],"n":7,"on":"on","ratio":1.5e3})");
+      R"({"audience":"06e3fbd18de8","false":7,"list":[true,null,false],"ratio":1500,"true":"on"})");
 
   const Kubeconfig::User& user = config.users.at("jane");
   EXPECT_EQ(user.client_certificate, "/certs/jane.crt");

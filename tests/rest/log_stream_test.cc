@@ -158,6 +158,23 @@ TEST_F(LogStreamTest, ARefusalIsAStatus) {
   EXPECT_THAT(error->what(), HasSubstr("is not valid"));
 }
 
+TEST_F(LogStreamTest, AServerThatAsksToWaitIsAskedAgain) {
+  std::atomic<int> requests{0};
+  const auto client = pods([&](HttpConnection& c) {
+    if (++requests < 3) {
+      c.respond({.status = 429,
+                 .body = status_json(429, "TooManyRequests", "later"),
+                 .headers = {"Retry-After: 0"}});
+      return;
+    }
+    c.begin_chunks(200, "text/plain");
+    c.chunk("one\n");
+    c.end_chunks();
+  });
+  EXPECT_THAT(lines(client.logs("web")), ElementsAre("one"));
+  EXPECT_EQ(requests, 3);
+}
+
 TEST_F(LogStreamTest, WhatIsNotReadIsNotSentForEver) {
   std::atomic<HttpConnection*> connection{nullptr};
   auto log = pods([&](HttpConnection& c) {

@@ -42,14 +42,37 @@ TEST(NoProxyTest, MatchesAsGoDoes) {
     EXPECT_EQ(in_no_proxy(c.list, c.host, c.port), c.matches) << c.list << " " << c.host;
 }
 
-TEST(NoProxyTest, IsOfTheEnvironment) {
-  const test::ScopedEnv none("NO_PROXY", nullptr);
+/// Without the variables of whoever runs the tests.
+class EnvironmentProxyTest : public testing::Test {
+ private:
+  const test::ScopedEnv http_{"http_proxy", nullptr}, upper_http_{"HTTP_PROXY", nullptr},
+      https_{"https_proxy", nullptr}, upper_https_{"HTTPS_PROXY", nullptr},
+      no_{"no_proxy", nullptr}, upper_no_{"NO_PROXY", nullptr};
+};
+
+TEST_F(EnvironmentProxyTest, IsThatOfTheScheme) {
+  EXPECT_EQ(environment_proxy("https://kube.test"), "");
+  const test::ScopedEnv plain("http_proxy", "http://plain.test:3128");
+  const test::ScopedEnv secure("https_proxy", "socks5://bastion.test:1080");
+  EXPECT_EQ(environment_proxy("http://kube.test:8080"), "http://plain.test:3128");
+  EXPECT_EQ(environment_proxy("https://kube.test:6443/prefix"), "socks5://bastion.test:1080");
+  const test::ScopedEnv upper("HTTPS_PROXY", "upper.test:3128");
+  EXPECT_EQ(environment_proxy("https://kube.test"), "http://upper.test:3128");
+}
+
+TEST_F(EnvironmentProxyTest, IsNotForThisMachineNorForWhatNoProxyNames) {
+  const test::ScopedEnv proxy("https_proxy", "http://proxy.test");
   const test::ScopedEnv lower("no_proxy", "kube.test");
-  EXPECT_TRUE(bypasses_environment_proxy("https://kube.test:6443/prefix"));
-  EXPECT_FALSE(bypasses_environment_proxy("https://other.test"));
-  EXPECT_TRUE(bypasses_environment_proxy("https://[::1]:6443"));
+  EXPECT_EQ(environment_proxy("https://kube.test:6443/prefix"), "");
+  EXPECT_EQ(environment_proxy("https://other.test"), "http://proxy.test");
+  EXPECT_EQ(environment_proxy("https://[::1]:6443"), "");
   const test::ScopedEnv upper("NO_PROXY", "other.test");
-  EXPECT_TRUE(bypasses_environment_proxy("https://other.test"));
+  EXPECT_EQ(environment_proxy("https://other.test"), "");
+}
+
+TEST_F(EnvironmentProxyTest, OtherVariablesNameNone) {
+  const test::ScopedEnv all("ALL_PROXY", "http://127.0.0.1:9");
+  EXPECT_EQ(environment_proxy("https://kube.test"), "");
 }
 
 TEST(RenamedServerTest, PutsIpv6IntoBrackets) {

@@ -41,8 +41,9 @@ class Watchdog {
   std::jthread thread_;
 };
 
-/// HTTP/1.1: every watch begins with one event, and has another one when the gate opens. A server
-/// that is stopped takes everything else and answers nothing: its system does.
+/// HTTP/1.1: every watch begins with one event, and has another one when the gate opens; so does
+/// every log, with lines. A server that is stopped takes everything else and answers nothing: its
+/// system does.
 class SilenceTest : public testing::TestWithParam<bool> {
  protected:
   SilenceTest()
@@ -74,6 +75,13 @@ class SilenceTest : public testing::TestWithParam<bool> {
   void serve(HttpConnection& c) {
     while (const auto request = c.read_request()) {
       if (!answers_) return c.wait_for_close();
+      if (request->target.find("/log") != std::string::npos) {
+        c.begin_chunks(200, "text/plain");
+        c.chunk("one\n");
+        if (!go_on_.wait()) return;
+        c.chunk("two\n");
+        return c.wait_for_close();
+      }
       if (request->target.find("watch=true") == std::string::npos) {
         EXPECT_EQ(request->target, "/version");
         ++probes_;
@@ -151,6 +159,25 @@ TEST_P(SilenceTest, AWatchThatAloneIsLostEnds) {
   EXPECT_EQ(error->kind(), Kind::kBroken);
   EXPECT_THAT(error->what(), HasSubstr("answers on others"));
   EXPECT_GE(probes_, 1);
+}
+
+/// A pod that has nothing to say sends no bookmarks.
+TEST_P(SilenceTest, AQuietLogGoesOn) {
+  rest::Config one = config();
+  one.keepalive.stream_silence = 1s;
+  const Client client{one};
+  auto log = client.resource<Pod>("shop").logs("web", {.follow = true}, {.stop = watchdog_.stop()});
+  const auto first = log.next();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->text, "one");
+  // The log has been silent for longer than this watch.
+  auto alone = watch(client);
+  ASSERT_TRUE(alone.next());
+  ASSERT_TRUE(error_of(alone));
+  go_on_.open();
+  const auto second = log.next(watchdog_.stop());
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->text, "two");
 }
 
 TEST_P(SilenceTest, AWatchEndsWhenItsTimeIsOver) {

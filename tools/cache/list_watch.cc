@@ -22,6 +22,8 @@ class StreamWatcher : public Watcher {
 
 }  // namespace
 
+Awaitable<void> Watcher::end() { co_return; }
+
 ListWatch::ListWatch(rest::ResourceClient client, ListWatchOptions options)
     : client_(std::move(client)), options_(std::move(options)) {}
 

@@ -11,6 +11,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <exception>
 #include <iterator>
 #include <mutex>
 #include <unordered_map>
@@ -58,14 +59,17 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
     return namespaces_;
   }
   std::map<std::string, std::string> unsynced() const;
+  SourceHealth health() const;
 
-  /// Begins a watch: the parts start. Its events ring this bell.
+  /// Begins a watch, and returns its number. Its events ring this bell.
   std::uint64_t open(std::shared_ptr<boost::asio::steady_timer> bell);
-  /// Ends it: the parts stop.
+  /// Starts the parts of the watch. Throws what the program's Make throws.
+  void start();
+  /// Ends the watch: the parts stop.
   void close(std::uint64_t watch);
   bool all_parts_ended() const {
     const std::lock_guard lock(mutex_);
-    return running_ == 0;
+    return running_.empty();
   }
   /// Takes the events since the last call; false if there are none.
   bool take(std::vector<api::WatchEvent>& events, std::vector<api::Object>& missed);
@@ -74,7 +78,7 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
   void changed(const Part& part, api::EventType type, const api::Object& object, bool was_missed);
   void listed(Part& part, const std::string& resource_version, bool told);
   void failed(Part& part, const std::exception& error);
-  void ended();
+  void ended(const std::shared_ptr<Part>& part);
 
   const ReflectorOptions& options() const { return options_; }
   const std::shared_ptr<EventLoop>& loop() const { return loop_; }
@@ -102,29 +106,26 @@ class MultiNamespaceSource::Hub : public std::enable_shared_from_this<Hub> {
   std::shared_ptr<boost::asio::steady_timer> bell_;
   std::uint64_t watch_ = 0;  // the number of the watch that is open
   bool open_ = false;
-  bool complete_ = false;               // the end of the initial events has been announced
-  std::string resource_version_ = "1";  // the newest that a part has named
-  std::size_t running_ = 0;             // parts whose reflectors have not returned
+  bool complete_ = false;                    // the end of the initial events has been announced
+  std::string resource_version_ = "1";       // the newest that a part has named
+  std::set<std::shared_ptr<Part>> running_;  // those whose reflectors have not returned
+  std::uint64_t past_errors_ = 0;            // of those that have
 };
 
 /// One namespace: its reflector, and what that has brought.
 class MultiNamespaceSource::Part : public ReflectorStore,
                                    public std::enable_shared_from_this<Part> {
  public:
-  Part(std::weak_ptr<Hub> hub, std::string ns) : ns_(std::move(ns)), hub_(std::move(hub)) {}
+  Part(std::weak_ptr<Hub> hub, std::string ns, std::shared_ptr<ListerWatcher> source,
+       ReflectorOptions options)
+      : ns_(std::move(ns)),
+        hub_(std::move(hub)),
+        reflector_(Reflector::create(std::move(source), *this, named(std::move(options), ns_))) {}
 
   const std::string& ns() const { return ns_; }
+  const Reflector& reflector() const { return *reflector_; }
 
-  void start(const std::shared_ptr<ListerWatcher>& source, ReflectorOptions options,
-             EventLoop& loop) {
-    options.name += " in " + ns_;
-    options.watch_error_handler = [weak = hub_, this, asked = options.watch_error_handler](
-                                      std::string_view name, const std::exception& error) {
-      if (const auto hub = weak.lock()) hub->failed(*this, error);
-      if (asked) return asked(name, error);
-      log::warn("{}: {}", name, error.what());
-    };
-    reflector_ = Reflector::create(source, *this, std::move(options));
+  void start(EventLoop& loop) {
     boost::asio::co_spawn(boost::asio::make_strand(loop.context()), run(shared_from_this()),
                           boost::asio::detached);
   }
@@ -163,6 +164,9 @@ class MultiNamespaceSource::Part : public ReflectorStore,
     for (const auto& [key, object] : objects_) out.push_back(object);
     return out;
   }
+  void failed(const std::exception& error) override {
+    if (const auto hub = hub_.lock()) hub->failed(*this, error);
+  }
 
   // Guarded by the hub's mutex.
   bool listed = false;
@@ -170,6 +174,10 @@ class MultiNamespaceSource::Part : public ReflectorStore,
   std::string last_error;
 
  private:
+  static ReflectorOptions named(ReflectorOptions options, const std::string& ns) {
+    options.name += " in " + ns;
+    return options;
+  }
   void put(const api::Object& object) {
     bool added = false;
     {
@@ -198,17 +206,19 @@ class MultiNamespaceSource::Part : public ReflectorStore,
   }
   static Awaitable<void> run(std::shared_ptr<Part> self) {
     try {
+      // Not within whoever starts it: an error handler may take its time.
+      co_await boost::asio::post(boost::asio::use_awaitable);
       co_await self->reflector_->run(self->stop_.get_token());
     } catch (const std::exception& e) {
       log::error("{}: the reflector ended: {}", self->reflector_->name(), e.what());
     }
-    if (const auto hub = self->hub_.lock()) hub->ended();
+    if (const auto hub = self->hub_.lock()) hub->ended(self);
   }
 
   const std::string ns_;
   const std::weak_ptr<Hub> hub_;
   std::stop_source stop_;
-  std::shared_ptr<Reflector> reflector_;
+  const std::shared_ptr<Reflector> reflector_;
   bool told_ = false;  // anything since the last flush; on the strand
   mutable std::mutex mutex_;
   std::unordered_map<std::string, api::Object> objects_;  // guarded by mutex_
@@ -248,23 +258,45 @@ std::map<std::string, std::string> MultiNamespaceSource::Hub::unsynced() const {
   return out;
 }
 
-std::uint64_t MultiNamespaceSource::Hub::open(std::shared_ptr<boost::asio::steady_timer> bell) {
-  std::set<std::string> all;
-  std::uint64_t number = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    bell_ = std::move(bell);
-    number = ++watch_;
-    open_ = true;
-    complete_ = false;
-    events_.clear();
-    missed_.clear();
-    all = namespaces_;
+SourceHealth MultiNamespaceSource::Hub::health() const {
+  const std::lock_guard lock(mutex_);
+  SourceHealth out;
+  out.errors = past_errors_;
+  for (const auto& part : running_) out.errors += part->reflector().stats().errors;
+  for (const auto& ns : namespaces_) {
+    const auto at = parts_.find(ns);
+    if (at == parts_.end()) {
+      out.live = false;
+      continue;
+    }
+    const Reflector& reflector = at->second->reflector();
+    out.unreadable += reflector.stats().unreadable;
+    if (const auto since = reflector.live_since()) {
+      out.live_since = std::max(out.live_since, *since);
+      continue;
+    }
+    out.live = false;
+    auto failure = reflector.last_failure();
+    if (failure && (!out.failure || failure->at > out.failure->at))
+      out.failure = std::move(failure);
   }
-  start(all);
+  return out;
+}
+
+std::uint64_t MultiNamespaceSource::Hub::open(std::shared_ptr<boost::asio::steady_timer> bell) {
+  const std::lock_guard lock(mutex_);
+  bell_ = std::move(bell);
+  open_ = true;
+  complete_ = false;
+  events_.clear();
+  missed_.clear();
+  return ++watch_;
+}
+
+void MultiNamespaceSource::Hub::start() {
+  start(namespaces());
   const std::lock_guard lock(mutex_);
   complete_if_all_listed();  // there may be none
-  return number;
 }
 
 void MultiNamespaceSource::Hub::close(std::uint64_t watch) {
@@ -276,15 +308,14 @@ void MultiNamespaceSource::Hub::close(std::uint64_t watch) {
 
 void MultiNamespaceSource::Hub::start(const std::set<std::string>& namespaces) {
   for (const auto& ns : namespaces) {
-    auto source = make_(ns);
-    auto part = std::make_shared<Part>(weak_from_this(), ns);
+    const auto part = std::make_shared<Part>(weak_from_this(), ns, make_(ns), options_);
     {
       const std::lock_guard lock(mutex_);
       // The watch may have ended meanwhile, or the set changed.
       if (!open_ || !namespaces_.contains(ns) || !parts_.emplace(ns, part).second) continue;
-      ++running_;
+      running_.insert(part);
     }
-    part->start(source, options_, *loop_);
+    part->start(*loop_);
   }
 }
 
@@ -340,9 +371,10 @@ void MultiNamespaceSource::Hub::failed(Part& part, const std::exception& error) 
   complete_if_all_listed();
 }
 
-void MultiNamespaceSource::Hub::ended() {
+void MultiNamespaceSource::Hub::ended(const std::shared_ptr<Part>& part) {
   const std::lock_guard lock(mutex_);
-  --running_;
+  past_errors_ += part->reflector().stats().errors;
+  running_.erase(part);
   ring();
 }
 
@@ -381,19 +413,15 @@ class MultiNamespaceSource::MergedWatcher : public Watcher {
         stop_(std::move(stop)),
         number_(hub_->open(bell_)),
         on_stop_(stop_, Ring{bell_}) {}
+  // A coroutine that Asio destroys does not await end().
   ~MergedWatcher() override { hub_->close(number_); }
   MergedWatcher(const MergedWatcher&) = delete;
   MergedWatcher& operator=(const MergedWatcher&) = delete;
 
   Awaitable<bool> next(std::vector<api::WatchEvent>& events) override {
     for (;;) {
-      if (stop_.stop_requested()) {
-        // An informer that has been shut down calls nothing of the program's: error handlers of
-        // parts included.
-        hub_->close(number_);
-        while (!hub_->all_parts_ended()) co_await wait();
+      if (stop_.stop_requested())
         throw rest::TransportError(rest::TransportError::Kind::kCancelled, "the watch was stopped");
-      }
       if (hub_->take(events, missed_)) co_return true;
       co_await wait();
     }
@@ -401,6 +429,10 @@ class MultiNamespaceSource::MergedWatcher : public Watcher {
   bool missed(const api::Object& deleted) const override {
     return std::any_of(missed_.begin(), missed_.end(),
                        [&](const api::Object& one) { return one.same(deleted); });
+  }
+  Awaitable<void> end() override {
+    hub_->close(number_);
+    while (!hub_->all_parts_ended()) co_await wait();
   }
 
  private:
@@ -440,6 +472,7 @@ std::set<std::string> MultiNamespaceSource::namespaces() const { return hub_->na
 std::map<std::string, std::string> MultiNamespaceSource::unsynced() const {
   return hub_->unsynced();
 }
+std::optional<SourceHealth> MultiNamespaceSource::health() const { return hub_->health(); }
 
 Awaitable<rest::ListMeta> MultiNamespaceSource::list(OnItem, rest::ListOptions, std::stop_token) {
   throw api::StatusError::bad_request("several namespaces are watched, not listed");
@@ -451,7 +484,19 @@ Awaitable<std::unique_ptr<Watcher>> MultiNamespaceSource::watch(rest::ListOption
   if (!options.send_initial_events.value_or(false))
     throw api::StatusError::expired("several namespaces have no common history");
   const auto executor = co_await boost::asio::this_coro::executor;
-  co_return std::make_unique<MergedWatcher>(hub_, executor, std::move(stop));
+  auto watcher = std::make_unique<MergedWatcher>(hub_, executor, std::move(stop));
+  std::exception_ptr failed;
+  try {
+    hub_->start();
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  if (failed) {
+    // Some parts may have been started.
+    co_await watcher->end();
+    std::rethrow_exception(failed);
+  }
+  co_return std::move(watcher);
 }
 
 }  // namespace lookout::cache

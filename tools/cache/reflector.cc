@@ -12,6 +12,8 @@
 #include "lookout/base/async_event.h"
 #include "lookout/base/detail/log.h"
 #include "tools/cache/initial_events.h"
+#include "tools/cache/repeated_error.h"
+#include "tools/cache/retry_after.h"
 #include "tools/cache/retry_with_deadline.h"
 #include "tools/cache/side_task.h"
 #include "tools/cache/unreadable.h"
@@ -56,12 +58,6 @@ class VeryShortWatch : public Error {
   using Error::Error;
 };
 
-/// No Retry-After of a server keeps a reflector waiting longer.
-constexpr std::chrono::minutes kLongestWait{2};
-
-/// As long as the same error is logged only once.
-constexpr std::chrono::seconds kLogAgain{30};
-
 /// Internal errors that come after so long count as the first ones again.
 constexpr std::chrono::minutes kInternalErrorReset{1};
 
@@ -91,10 +87,9 @@ ReflectorOptions completed(ReflectorOptions options) {
   return options;
 }
 
-/// How long the server asks to wait.
-Clock::Duration wait_asked_for(const std::exception& e) {
-  const auto asked = api::suggests_client_delay(e);
-  return asked ? std::min<Clock::Duration>(*asked, kLongestWait) : Clock::Duration{};
+/// The server asks to repeat the request later.
+bool asks_to_wait(const std::exception& e) {
+  return !is_unavailable(e) && wait_asked_for(e).count() > 0;
 }
 
 double seconds(Clock::Duration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -127,8 +122,11 @@ Reflector::Reflector(std::shared_ptr<ListerWatcher> source, ReflectorStore& stor
       clock_(options_.clock ? options_.clock : Clock::real()),
       refused_backoff_(for_refused(options_.backoff), clock_),
       unreadable_backoff_(for_unreadable(options_.backoff), clock_),
+      logged_(std::make_unique<RepeatedError>(clock_)),
       random_(std::random_device{}()),
       last_activity_(clock_->now()) {}
+
+Reflector::~Reflector() = default;
 
 Awaitable<void> Reflector::run(std::stop_token stop) {
   const auto self = shared_from_this();
@@ -139,10 +137,11 @@ Awaitable<void> Reflector::run(std::stop_token stop) {
                    [this](std::stop_token over) { return resync_loop(std::move(over)); });
   }
   Backoff backoff(options_.backoff, clock_);
+  std::unique_ptr<OpenWatch> open;
   while (!stop.stop_requested()) {
     std::optional<Clock::Duration> pause;
     try {
-      co_await list_and_watch(stop, backoff);
+      co_await list_and_watch(open, stop, backoff);
     } catch (const std::exception& e) {
       set_live(false);
       if (!stop.stop_requested()) handle_error(e);
@@ -151,6 +150,7 @@ Awaitable<void> Reflector::run(std::stop_token stop) {
       set_live(false);
       handle_error(Error("something was thrown that is not a std::exception"));
     }
+    co_await end_watch(open);
     const Clock::Duration wait = pause ? *pause : backoff.next();
     co_await clock_->sleep(wait, stop);
   }
@@ -180,25 +180,31 @@ Awaitable<void> Reflector::resync_loop(std::stop_token stop) {
   }
 }
 
-Awaitable<void> Reflector::list_and_watch(std::stop_token stop, Backoff& backoff) {
+Awaitable<void> Reflector::end_watch(std::unique_ptr<OpenWatch>& open) {
+  const auto ending = std::move(open);
+  if (ending) co_await ending->watcher->end();
+}
+
+Awaitable<void> Reflector::list_and_watch(std::unique_ptr<OpenWatch>& open, std::stop_token stop,
+                                          Backoff& backoff) {
   while (!stop.stop_requested()) {
-    std::unique_ptr<OpenWatch> open;
     if (options_.use_watch_list && source_->supports_watch_list()) {
-      open = co_await stream_state(stop);
+      co_await stream_state(open, stop);
       if (stop.stop_requested()) co_return;
     }
     if (!open) co_await list(stop);
     if (complete_) {
       unreadable_backoff_.reset();
-      co_await watch(std::move(open), stop, backoff);
+      co_await watch(open, stop, backoff);
       co_return;
     }
-    open.reset();
-    co_await watch_for_a_while(stop, backoff);
+    co_await end_watch(open);
+    co_await watch_for_a_while(open, stop, backoff);
   }
 }
 
-Awaitable<void> Reflector::watch_for_a_while(std::stop_token stop, Backoff& backoff) {
+Awaitable<void> Reflector::watch_for_a_while(std::unique_ptr<OpenWatch>& open, std::stop_token stop,
+                                             Backoff& backoff) {
   const auto executor = co_await boost::asio::this_coro::executor;
   std::stop_source enough;
   const std::stop_callback forward(stop, [&enough] { enough.request_stop(); });
@@ -208,7 +214,7 @@ Awaitable<void> Reflector::watch_for_a_while(std::stop_token stop, Backoff& back
   SideTask timer(executor, stop, shared_from_this(), ring);
   std::exception_ptr failed;
   try {
-    co_await watch(nullptr, enough.get_token(), backoff);
+    co_await watch(open, enough.get_token(), backoff);
   } catch (...) {
     failed = std::current_exception();
   }
@@ -226,7 +232,10 @@ void Reflector::replace(std::vector<api::Object> objects, const Unreadable& unre
                         std::string resource_version, Clock::TimePoint begin) {
   unreadable.keep_known(objects, store_);
   complete_ = unreadable.empty();
-  stats_.unreadable.store(unreadable.count(), std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(mutex_);
+    stats_.unreadable.store(unreadable.count() + source_unreadable_, std::memory_order_relaxed);
+  }
   if (!complete_) {
     const std::string example = unreadable.example();
     handle_error(
@@ -249,7 +258,7 @@ void Reflector::replace(std::vector<api::Object> objects, const Unreadable& unre
 // ---------------------------------------------------------------------------------------------
 // the state as a stream
 
-Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(std::stop_token stop) {
+Awaitable<void> Reflector::stream_state(std::unique_ptr<OpenWatch>& open, std::stop_token stop) {
   int cut_short = 0;
   while (!stop.stop_requested()) {
     rest::ListOptions options;
@@ -259,8 +268,9 @@ Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(std::st
     options.resource_version_match = "NotOlderThan";
     options.send_initial_events = true;
     stats_.lists.fetch_add(1, std::memory_order_relaxed);
+    bool again = true;
     try {
-      auto open = co_await open_watch(std::move(options), stop);
+      open = co_await open_watch(std::move(options), stop);
       InitialEvents initial;
       Unreadable unreadable;
       std::string resource_version;
@@ -272,24 +282,28 @@ Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::stream_state(std::st
         stats_.streamed_lists.fetch_add(1, std::memory_order_relaxed);
         ordered_ = true;  // what follows comes in the order of resourceVersions
         replace(std::move(objects), unreadable, std::move(resource_version), open->begin);
-        co_return open;
+        co_return;
       }
       // The server ended the watch before it had said everything. Once may be chance.
       if (open->count == 0 || ++cut_short == 2) {
         log::debug("{}: the stream ended before the end of its initial events, listing instead",
                    name());
-        co_return nullptr;
+        again = false;
       }
     } catch (const std::exception& e) {
-      if (stop.stop_requested()) co_return nullptr;
-      if (is_unavailable(e) && !std::exchange(resource_version_unavailable_, true)) continue;
+      if (stop.stop_requested()) co_return;
+      again = is_unavailable(e) && !std::exchange(resource_version_unavailable_, true);
       // A server that does not answer, or not now, would not answer a list either.
-      if (rest::is_transient(e) || api::is_too_many_requests(e)) throw;
-      log::debug("{}: the server does not stream its state, listing instead: {}", name(), e.what());
-      co_return nullptr;
+      if (rest::is_transient(e) || api::is_too_many_requests(e) || (!open && asks_to_wait(e)))
+        throw;
+      if (!again) {
+        log::debug("{}: the server does not stream its state, listing instead: {}", name(),
+                   e.what());
+      }
     }
+    co_await end_watch(open);
+    if (!again) co_return;
   }
-  co_return nullptr;
 }
 
 Awaitable<bool> Reflector::read_initial_events(OpenWatch& watch, InitialEvents& initial,
@@ -494,7 +508,7 @@ Awaitable<std::unique_ptr<Reflector::OpenWatch>> Reflector::open_watch(rest::Lis
   co_return std::make_unique<OpenWatch>(std::move(watcher), begin);
 }
 
-Awaitable<void> Reflector::watch(std::unique_ptr<OpenWatch> open, std::stop_token stop,
+Awaitable<void> Reflector::watch(std::unique_ptr<OpenWatch>& open, std::stop_token stop,
                                  Backoff& backoff) {
   RetryWithDeadline internal_errors(options_.max_internal_error_retry, kInternalErrorReset,
                                     api::is_internal_error, clock_);
@@ -511,25 +525,26 @@ Awaitable<void> Reflector::watch(std::unique_ptr<OpenWatch> open, std::stop_toke
       }
       co_await follow(*open, stop);
     } catch (const std::exception& e) {
-      if (stop.stop_requested()) co_return;
-      internal_errors.failed(e);
-      // A server that does not answer, or not yet, most likely still has our resourceVersion when
-      // it does: no need for a new list.
-      // The server's history has begun anew: not even a list can begin there.
-      if (api::is_too_large_resource_version(e)) resource_version_unavailable_ = true;
-      const bool again = rest::is_transient(e) || api::is_too_many_requests(e) ||
-                         (api::is_internal_error(e) && internal_errors.should_retry());
-      if (!again) throw;
-      set_live(false);
-      if (dynamic_cast<const rest::TransportError*>(&e) != nullptr) {
-        handle_error(e);
-      } else {
-        note_failure(e);
-        log::debug("{}: {}", name(), e.what());
+      if (!stop.stop_requested()) {
+        internal_errors.failed(e);
+        // The server's history has begun anew: not even a list can begin there.
+        if (api::is_too_large_resource_version(e)) resource_version_unavailable_ = true;
+        // A server that does not answer, or not yet, most likely still has our resourceVersion when
+        // it does: no need for a new list.
+        const bool busy = api::is_too_many_requests(e) ||
+                          (api::is_internal_error(e) && internal_errors.should_retry());
+        if (!busy && !rest::is_transient(e) && (open || !asks_to_wait(e))) throw;
+        set_live(false);
+        if (busy) {
+          note_failure(e);
+          log::debug("{}: {}", name(), e.what());
+        } else {
+          handle_error(e);
+        }
+        wait = pause_after(e, backoff);
       }
-      wait = pause_after(e, backoff);
     }
-    open.reset();
+    co_await end_watch(open);
     if (wait.count() > 0) co_await clock_->sleep(wait, stop);
   }
 }
@@ -677,20 +692,18 @@ void Reflector::note_failure(const std::exception& error) {
   failure->message = error.what();
   failure->status = answer == nullptr ? 0 : answer->code();
   failure->at = clock_->now();
-  const std::lock_guard lock(mutex_);
-  failure_ = std::move(failure);
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::move(failure);
+  }
+  store_.failed(error);
 }
 
 void Reflector::log_error(const std::exception& error) {
-  const auto now = clock_->now();
   // A server that is away is asked every second.
-  if (error.what() == logged_error_ && now - logged_at_ < kLogAgain) {
+  if (logged_->repeats(error)) {
     log::debug("{}: {}", name(), error.what());
-    return;
-  }
-  logged_error_ = error.what();
-  logged_at_ = now;
-  if (is_expired(error)) {
+  } else if (is_expired(error)) {
     log::info("{}: the watch ended, the resourceVersion has expired: {}", name(), error.what());
   } else {
     log::warn("{}: {}", name(), error.what());
@@ -716,16 +729,36 @@ void Reflector::set_live(bool live) {
     const std::lock_guard lock(mutex_);
     failure_ = nullptr;
   }
-  if (live == this->live()) return;
+  const bool was_live = live_since_.load(std::memory_order_relaxed) != kNotLive;
+  if (live == was_live) return;
   live_since_.store(live ? clock_->now() : kNotLive, std::memory_order_relaxed);
 }
 std::optional<Clock::TimePoint> Reflector::live_since() const {
   const auto since = live_since_.load(std::memory_order_relaxed);
-  return since == kNotLive ? std::nullopt : std::optional(since);
+  if (since == kNotLive) return std::nullopt;
+  const auto behind = source_->health();
+  if (!behind) return since;
+  return behind->live ? std::optional(std::max(since, behind->live_since)) : std::nullopt;
 }
 std::optional<ReflectorFailure> Reflector::last_failure() const {
+  auto behind = source_->health();
   const std::lock_guard lock(mutex_);
+  if (behind && behind->failure && (!failure_ || failure_->at < behind->failure->at))
+    return std::move(behind->failure);
   return failure_ ? std::optional(*failure_) : std::nullopt;
+}
+const ReflectorStats& Reflector::stats() const {
+  if (const auto behind = source_->health()) {
+    const std::lock_guard lock(mutex_);
+    // (Another thread may have been told of more errors meanwhile.)
+    if (behind->errors > source_errors_) {
+      stats_.errors.fetch_add(behind->errors - source_errors_, std::memory_order_relaxed);
+      source_errors_ = behind->errors;
+    }
+    stats_.unreadable.fetch_add(behind->unreadable - source_unreadable_, std::memory_order_relaxed);
+    source_unreadable_ = behind->unreadable;
+  }
+  return stats_;
 }
 Clock::TimePoint Reflector::last_activity() const {
   return last_activity_.load(std::memory_order_relaxed);

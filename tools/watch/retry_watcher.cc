@@ -9,6 +9,8 @@
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
 #include "lookout/rest/error.h"
+#include "tools/cache/repeated_error.h"
+#include "tools/cache/retry_after.h"
 
 namespace lookout::watch {
 namespace {
@@ -35,7 +37,8 @@ RetryWatcher::RetryWatcher(std::shared_ptr<cache::ListerWatcher> source,
       stop_(std::move(stop)),
       min_restart_delay_(options.min_restart_delay),
       clock_(options.clock ? std::move(options.clock) : Clock::real()),
-      resource_version_(std::move(resource_version)) {
+      resource_version_(std::move(resource_version)),
+      logged_(std::make_unique<cache::RepeatedError>(clock_)) {
   if (resource_version_.empty() || resource_version_ == "0") {
     throw InvalidArgument(
         fmt::format(R"(a watch cannot begin at the resourceVersion "{}": it would begin at any)",
@@ -72,7 +75,7 @@ Awaitable<bool> RetryWatcher::next(std::vector<api::WatchEvent>& events) {
       done_ = true;
       throw;
     } catch (const std::exception& e) {
-      if (stop_.stop_requested()) throw;
+      if (stop_.stop_requested()) throw cancelled();
       log::debug("a watch from {} ended: {}", last_resource_version(), e.what());
     }
     if (more) {
@@ -97,29 +100,35 @@ Awaitable<void> RetryWatcher::open(std::vector<api::WatchEvent>& events) {
   try {
     watcher_ = co_await source_->watch(std::move(options), stop_);
   } catch (const api::StatusError& e) {
-    if (stop_.stop_requested()) throw;
-    if (hopeless(e)) {
-      end_with(error_event(e), events);
-    } else {
-      next_attempt_ = std::max(
-          next_attempt_, clock_->now() + std::chrono::seconds(e.status().retry_after_seconds));
-    }
+    if (stop_.stop_requested()) throw cancelled();
+    if (hopeless(e)) co_return end_with(error_event(e), events);
+    wait_if_asked(e);
+    log::debug("a watch from {} was refused: {}", last_resource_version(), e.what());
   } catch (const rest::TransportError& e) {
-    if (stop_.stop_requested()) throw;
+    if (stop_.stop_requested()) throw cancelled();
     log::debug("a watch from {} failed: {}", last_resource_version(), e.what());
+  } catch (const std::exception& e) {
+    if (stop_.stop_requested()) throw cancelled();
+    // A credential plugin failed, or a proxy answered in the server's place. That may pass; or not,
+    // and nothing else would tell.
+    const auto level = logged_->repeats(e) ? log::Level::kDebug : log::Level::kWarn;
+    log::at(level, "a watch from {} failed: {}", last_resource_version(), e.what());
   }
+}
+
+void RetryWatcher::wait_if_asked(const api::StatusError& error) {
+  next_attempt_ = std::max(next_attempt_, clock_->now() + cache::wait_asked_for(error));
 }
 
 void RetryWatcher::take(std::vector<api::WatchEvent>& from, std::vector<api::WatchEvent>& events) {
   for (auto& event : from) {
     if (event.type == api::EventType::kError) {
-      const auto status = api::Status::from(event.object);
-      if (status && hopeless(api::StatusError(*status))) return end_with(event, events);
-      // Whatever else it is may pass.
+      // Whatever is not hopeless may pass.
       watcher_.reset();
-      if (status) {
-        next_attempt_ = std::max(next_attempt_,
-                                 clock_->now() + std::chrono::seconds(status->retry_after_seconds));
+      if (const auto status = api::Status::from(event.object)) {
+        const api::StatusError error(*status);
+        if (hopeless(error)) return end_with(event, events);
+        wait_if_asked(error);
       }
       return;
     }

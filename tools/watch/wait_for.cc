@@ -7,9 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "lookout/api/error.h"
 #include "lookout/api/status.h"
+#include "lookout/base/detail/log.h"
+#include "lookout/rest/config.h"
 #include "lookout/rest/error.h"
 #include "lookout/tools/watch/retry_watcher.h"
+#include "tools/cache/repeated_error.h"
 #include "tools/watch/deadline.h"
 
 namespace lookout::watch {
@@ -23,6 +27,13 @@ constexpr std::chrono::seconds kPause{1};
 bool passes(const std::exception& e) {
   return rest::is_transient(e) || api::is_too_many_requests(e) || api::is_internal_error(e) ||
          api::is_service_unavailable(e) || api::is_server_timeout(e) || api::is_timeout(e);
+}
+
+/// A list failed before the server answered: a credential plugin failed, or a proxy answered in the
+/// server's place.
+bool was_not_answered(const std::exception& e) {
+  return dynamic_cast<const rest::ConfigError*>(&e) != nullptr ||
+         dynamic_cast<const api::DecodeError*>(&e) != nullptr;
 }
 
 bool must_list_anew(const std::exception& e) {
@@ -84,18 +95,24 @@ Awaitable<api::Object> async_wait_for(std::shared_ptr<cache::ListerWatcher> sour
   const Deadline deadline(co_await boost::asio::this_coro::executor, options);
   RetryWatcherOptions retrying;
   retrying.clock = deadline.clock();
+  cache::RepeatedError logged(deadline.clock());
   for (;;) {
     bool pause = false;
+    bool listing = true;
     try {
       auto [object, version] = co_await read(*source, name, deadline.token());
+      listing = false;
       if (condition(object)) co_return object;
       RetryWatcher watcher(source, version, deadline.token(), retrying);
       auto state = co_await follow(watcher, name, condition);
       if (state) co_return std::move(*state);
     } catch (const std::exception& e) {
       if (deadline.over() && rest::is_cancelled(e)) throw deadline.error(std::nullopt);
-      if (!must_list_anew(e) && !passes(e)) throw;
+      const bool unanswered = listing && was_not_answered(e);
+      if (!unanswered && !must_list_anew(e) && !passes(e)) throw;
       pause = true;
+      if (unanswered && !deadline.over() && !logged.repeats(e))
+        log::warn("waiting for {}: {}", name, e.what());
     }
     if (deadline.over()) throw deadline.error(std::nullopt);
     if (pause) {

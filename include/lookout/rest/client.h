@@ -85,7 +85,9 @@ class TypedClient;
 /// Every request exists as a blocking function and as a coroutine (async_*). Both throw
 /// api::StatusError if the server answers with a failure, TransportError if there is no answer, and
 /// api::DecodeError if the answer is malformed. If an answer asks to retry later (429 or 5xx with
-/// Retry-After), the client retries up to 10 times, as client-go does.
+/// Retry-After), the client retries up to 10 times, as client-go does. Not for watches, which have no
+/// deadline: their callers wait. Informers (cache::Reflector) and watch::RetryWatcher do, for up to
+/// two minutes at a time.
 ///
 /// When Asio cancels a coroutine that awaits a call (`call || timer`), the call ends like a stopped
 /// one: it throws a TransportError of kind kCancelled. A cancelled wait for events loses no events.
@@ -180,8 +182,9 @@ class ResourceClient {
                                       DecodeOptions decode = DecodeOptions(),
                                       CallOptions call = CallOptions()) const;
 
-  /// Streams the changes since options.resource_version. Throws if the server refuses the watch;
-  /// later failures are reported by the stream.
+  /// Streams the changes since options.resource_version. Throws if the server refuses the watch,
+  /// also if it asks to retry later (api::suggests_client_delay()); later failures are reported by
+  /// the stream.
   WatchStream watch(ListOptions options = {}, DecodeOptions decode = {},
                     CallOptions call = {}) const;
   Awaitable<WatchStream> async_watch(ListOptions options = ListOptions(),

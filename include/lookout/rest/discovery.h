@@ -30,6 +30,11 @@ struct ApiResource {
 /// version. A group that cannot be read (its server is down) is skipped with a warning.
 std::vector<ApiResource> discover(const Client& client, const CallOptions& call = {});
 
+/// The object in the JSON answer to a GET of any path, such as a table. Throws api::DecodeError that
+/// says how another answer begins, and what Client::get_raw() throws.
+api::Object get_json(const Client& client, const std::string& path, const CallOptions& call = {},
+                     const std::string& accept = "application/json");
+
 /// The resource for a name as users write it: "pods", "pod", "po", "Pod",
 /// "crontabs.stable.example.com" or "crontabs.v1.stable.example.com"; the first in order of
 /// preference. Null if there is none.

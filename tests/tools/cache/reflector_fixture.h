@@ -72,11 +72,14 @@ class RecordingStore : public ReflectorStore {
     return out;
   }
   void throw_once() { throw_once_ = true; }
+  /// Called at each change; may be empty.
+  std::function<void()> on_told;
 
  private:
   void note(std::string what) {
     if (std::exchange(throw_once_, false)) throw std::runtime_error("the store is full");
     told_.push_back(std::move(what));
+    if (on_told) on_told();
   }
   void put(const char* what, const api::Object& object) {
     note(what + (" " + text(object)));
@@ -198,5 +201,11 @@ using test::transport_error;
 using testing::Ge;
 using testing::Le;
 using Kind = TransportError::Kind;
+
+/// An answer of the server, with a name for the test.
+struct Refusal {
+  const char* name;
+  api::StatusError error;
+};
 
 }  // namespace lookout::cache

@@ -203,10 +203,6 @@ TEST_F(ReflectorWatchListTest, TransformsWhatIsStreamedOnce) {
 
 // ------------------------------------------------------------------------------ falling back
 
-struct Refusal {
-  const char* name;
-  StatusError error;
-};
 class ReflectorRefusedTest : public ReflectorWatchListTest,
                              public testing::WithParamInterface<Refusal> {};
 
@@ -345,8 +341,10 @@ TEST_F(ReflectorWatchListTest, AStreamThatBringsNothingIsReplacedByAList) {
 TEST_F(ReflectorWatchListTest, AServerThatIsBusyOrDoesNotAnswerIsAskedAgain) {
   start(store_);
   for (std::size_t i = 1; i < 4; ++i) {
-    if (i % 2) {
+    if (i == 1) {
       source_->watch_throws(StatusError::too_many_requests("slow down", 1));
+    } else if (i == 2) {
+      source_->watch_throws(StatusError::server_timeout("", "pods", "watch", 1));
     } else {
       source_->watch_throws(transport_error(Kind::kRefused));
     }

@@ -190,10 +190,6 @@ TEST_F(ReflectorTest, AWatchBeginsWhenItIsAskedFor) {
   EXPECT_EQ(reflector_->stats().short_watches, 0u);
 }
 
-struct Refusal {
-  const char* name;
-  StatusError error;
-};
 class ReflectorGoneTest : public ReflectorTest, public testing::WithParamInterface<Refusal> {};
 
 TEST_P(ReflectorGoneTest, AsAnEventItMakesANewList) {
@@ -342,6 +338,24 @@ TEST_F(ReflectorTest, WaitsAsLongAsTheServerAsks) {
   source_->watch_throws(StatusError::server_timeout("", "pods", "watch", 66));
   settle();
   expect_wait(66s);
+}
+
+TEST_F(ReflectorTest, AServerThatAsksToWaitIsAskedForTheSameWatch) {
+  begin();
+  bookmark("11");
+  source_->close_watch();
+  source_->watch_throws(StatusError::server_timeout("", "pods", "watch", 3600));
+  settle();
+  EXPECT_FALSE(reflector_->live());
+  EXPECT_EQ(reflector_->stats().errors, 1u);
+  EXPECT_TRUE(reflector_->last_failure().has_value());
+  EXPECT_EQ(errors_.size(), 1u);
+  EXPECT_EQ(clock_->next_wake(), 2min) << "within reason";
+  back_off();
+  EXPECT_EQ(lists(), 1u);
+  EXPECT_EQ(last_watch().resource_version, "11");
+  open_watch();
+  EXPECT_TRUE(reflector_->live());
 }
 
 TEST_F(ReflectorTest, InternalErrorsLeadToTheSameWatchForAWhile) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "lookout/api/error.h"
+#include "lookout/rest/config.h"
 #include "tests/tools/watch/watch_fixture.h"
 
 namespace lookout::watch {
@@ -94,11 +95,14 @@ TEST_F(RetryWatcherTest, OvercomesFailedAttempts) {
   source_->watch_throws(rest::TransportError(rest::TransportError::Kind::kRefused, "no"));
   source_->watch_throws(api::StatusError::internal_error("no"));
   source_->watch_throws(api::StatusError::too_many_requests("no", 1));
+  source_->watch_throws(rest::ConfigError("the credential plugin failed"));
+  source_->watch_throws(api::DecodeError("<html>"));
+  source_->watch_throws(std::runtime_error("whatever"));
   source_->watch_opens();
   start("5");
   send({added("a/x", 6)});
   EXPECT_THAT(told_, ElementsAre("ADDED a/x@6"));
-  EXPECT_THAT(begun(), ElementsAre("5", "5", "5", "5"));
+  EXPECT_THAT(begun(), ElementsAre("5", "5", "5", "5", "5", "5", "5"));
 }
 
 TEST_F(RetryWatcherTest, EndsWhenTheVersionIsGone) {
@@ -181,6 +185,22 @@ TEST_F(RetryWatcherTest, AttemptsKeepTheirDistance) {
   EXPECT_EQ(begun().size(), 3u);
 }
 
+TEST_F(RetryWatcherTest, WaitsAsLongAsTheServerAsksWithinReason) {
+  clock_->skip_sleeps_below(0s);
+  source_->watch_throws(api::StatusError::too_many_requests("no", 7));
+  source_->watch_throws(api::StatusError::too_many_requests("no", 100'000));
+  source_->watch_opens();
+  start("5");
+  advance(6s);
+  EXPECT_EQ(begun().size(), 1u);
+  advance(1s);
+  EXPECT_EQ(begun().size(), 2u);
+  advance(2min - 1ms);
+  EXPECT_EQ(begun().size(), 2u);
+  advance(1ms);
+  EXPECT_EQ(begun().size(), 3u);
+}
+
 TEST_F(RetryWatcherTest, AStopEndsEveryWait) {
   clock_->skip_sleeps_below(0s);
   const auto expect_to_stop = [this] {
@@ -202,6 +222,9 @@ TEST_F(RetryWatcherTest, AStopEndsEveryWait) {
   expect_to_stop();
   source_->watch_throws(api::StatusError::internal_error("no"));
   start("5");  // a pause
+  expect_to_stop();
+  source_->watch_throws(rest::ConfigError("the credential plugin failed"));
+  start("5");
   expect_to_stop();
 }
 

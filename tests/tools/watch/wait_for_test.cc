@@ -6,8 +6,10 @@
 #include <future>
 #include <stdexcept>
 
+#include "lookout/api/error.h"
 #include "lookout/apiserver/server.h"
 #include "lookout/k8s/core/v1.h"
+#include "lookout/rest/config.h"
 #include "lookout/testing/fake_clock.h"
 #include "tests/support/bounded_wait.h"
 #include "tests/tools/watch/watch_fixture.h"
@@ -75,6 +77,30 @@ TEST_F(WaitForTest, OvercomesWhatPasses) {
   EXPECT_EQ(wait->get().resource_version(), "41");
 }
 
+TEST_F(WaitForTest, OvercomesAttemptsThatReachNoServer) {
+  source_->list_throws(rest::ConfigError("the credential plugin failed"));
+  source_->list_throws(api::DecodeError("<html>"));
+  source_->list_returns({{}, "10"});
+  source_->watch_throws(rest::ConfigError("the credential plugin failed"));
+  source_->watch_throws(api::DecodeError("<html>"));
+  source_->watch_opens();
+  const auto wait = wait_for_x(exists());
+  EXPECT_EQ(source_->lists().size(), 3u);
+  ASSERT_EQ(source_->watches().size(), 3u);
+  EXPECT_EQ(source_->watches().at(2).resource_version, "10");
+  send({added("a/x", 12)});
+  EXPECT_EQ(wait->get().resource_version(), "12");
+}
+
+TEST_F(WaitForTest, ThrowsWhenAnEventCannotBeDecoded) {
+  source_->list_returns({{}, "10"});
+  source_->watch_opens();
+  const auto wait = wait_for_x(exists());
+  source_->break_watch(api::DecodeError("not JSON"));
+  settle();
+  EXPECT_THROW(wait->get(), api::DecodeError);
+}
+
 TEST_F(WaitForTest, ThrowsWhenItIsRefused) {
   source_->list_throws(api::StatusError::forbidden("", "pods", "", "no"));
   EXPECT_THROW(wait_for_x(exists())->get(), api::StatusError);
@@ -106,6 +132,10 @@ TEST_F(WaitForTest, AConditionThatThrowsEndsIt) {
   const auto wait =
       wait_for_x([](const api::Object&) -> bool { throw std::runtime_error("something bad"); });
   EXPECT_THROW(wait->get(), std::runtime_error);
+  source_->list_returns({{pod("a/x", 3)}, "10"});
+  const auto other =
+      wait_for_x([](const api::Object&) -> bool { throw api::DecodeError("no quantity"); });
+  EXPECT_THROW(other->get(), api::DecodeError);
 }
 
 // ------------------------------------------------------------------------------- with a server

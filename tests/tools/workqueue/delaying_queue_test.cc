@@ -57,6 +57,18 @@ TEST_F(DelayingQueueTest, WithoutADelayItAddsAtOnce) {
   EXPECT_EQ(queue.size(), 2u);
 }
 
+TEST_F(DelayingQueueTest, ADelayMayBeLongerThanTheClockCanCount) {
+  DelayingQueue<std::string> queue(options());
+  queue.add_after("never", Clock::Duration::max());
+  queue.add_after("soon", 50ms);
+  expect_next_after(50ms);
+  advance(50ms);
+  EXPECT_EQ(queue.get(), "soon");
+  queue.done("soon");
+  EXPECT_TRUE(test::eventually([&] { return clock_->next_wake() > 24h * 365; }));
+  EXPECT_EQ(queue.size(), 0u);
+}
+
 TEST_F(DelayingQueueTest, OfTwoTimesTheEarlierCounts) {
   DelayingQueue<std::string> queue(options());
   queue.add_after("later-first", 70ms);

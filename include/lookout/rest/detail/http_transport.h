@@ -25,7 +25,7 @@ struct HttpServer {
   std::string server_name;  // expected in the server's certificate instead of the URL's host
   bool insecure = false;
   bool only_tls13 = false;  // otherwise also 1.2
-  std::string proxy;        // empty: from the environment
+  std::string proxy;        // empty: none
   bool compression = true;
   std::string user_agent;
 
@@ -55,7 +55,8 @@ struct HttpRequest {
   ClientCertificate certificate;
   std::shared_ptr<const std::string> ca;  // null: that of the server
   std::chrono::milliseconds timeout{0};   // for the whole exchange; 0: none
-  bool streaming = false;                 // a watch: pieces are delivered as they arrive
+  bool streaming = false;                 // pieces are delivered as they arrive: a watch, a log
+  bool watch = false;                     // HttpServer::stream_silence ends it
   bool list = false;                      // a collection, whose response may be long
   std::function<bool()> may_send;         // called before head and body are sent; may be empty
 

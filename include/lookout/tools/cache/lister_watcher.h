@@ -1,8 +1,10 @@
 // ListerWatcher: the source of a reflector's objects.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "lookout/api/projection.h"
 #include "lookout/api/watch.h"
 #include "lookout/base/attributes.h"
+#include "lookout/base/clock.h"
 #include "lookout/rest/client.h"
 
 namespace lookout::cache {
@@ -26,6 +29,31 @@ class Watcher {
     static_cast<void>(deleted);
     return false;
   }
+  /// Ends the watch and waits until nothing of it runs any more: no code of the program's that the
+  /// watch calls, such as an error handler. A reflector awaits it before it destroys the watch,
+  /// whatever ended it, and does not call next() afterwards. Must not throw. The default does
+  /// nothing, which is right for a watch that runs only in next().
+  virtual Awaitable<void> end();
+};
+
+/// Why a reflector is not in sync with the server.
+struct ReflectorFailure {
+  LOOKOUT_OPTION std::string message = {};
+  int status = 0;  ///< the HTTP status of the server's answer; 0: no answer
+  Clock::TimePoint at{};
+};
+
+/// The state of the reflectors behind a source, taken together.
+struct SourceHealth {
+  /// True if all of them are live: Reflector::live().
+  bool live = true;
+  /// The start of that state.
+  Clock::TimePoint live_since = Clock::TimePoint::min();
+  /// The newest failure of those that are not live.
+  std::optional<ReflectorFailure> failure = {};
+  /// The sums of ReflectorStats::errors, also of reflectors that have ended, and of unreadable.
+  std::uint64_t errors = 0;
+  std::uint64_t unreadable = 0;
 };
 
 /// A source of objects: a list, and the changes since (client-go's ListerWatcher). Called on the
@@ -47,6 +75,9 @@ class ListerWatcher {
   /// Opens a watch. A stop also ends the returned watch.
   virtual Awaitable<std::unique_ptr<Watcher>> watch(rest::ListOptions options,
                                                     std::stop_token stop) = 0;
+  /// The state of the reflectors behind this source; empty if there are none, as in front of a
+  /// server. Called from any thread, under a lock: must only read.
+  virtual std::optional<SourceHealth> health() const { return std::nullopt; }
 };
 
 /// Parameters of a ListWatch's requests, in addition to those that the reflector sets.

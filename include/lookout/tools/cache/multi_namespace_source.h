@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -26,6 +27,9 @@ namespace lookout::cache {
 ///
 /// A namespace that fails is retried and does not delay the others. The state is complete, and an
 /// informer synced, when each namespace has been listed or refused (401, 403, 404): see unsynced().
+///
+/// The reflector on top of this source is live if those of all namespaces are, reports the newest
+/// failure of those that are not, and counts the errors and unreadable objects of all (health()).
 ///
 /// Serves one reflector at a time, which must use watch lists (ReflectorOptions::use_watch_list)
 /// and must end before the source is destroyed. All functions may be called from any thread.
@@ -52,10 +56,11 @@ class MultiNamespaceSource : public ListerWatcher {
   /// Not supported: this source has a watch only.
   Awaitable<rest::ListMeta> list(OnItem on_item, rest::ListOptions options,
                                  std::stop_token stop) override;
-  /// Always sends the state first; answers 410 to a watch that wants to continue another one. A
-  /// stop ends the watch once all reflectors have returned.
+  /// Always sends the state first; answers 410 to a watch that wants to continue another one. The
+  /// watch has ended (Watcher::end()) once the reflectors of all namespaces have returned.
   Awaitable<std::unique_ptr<Watcher>> watch(rest::ListOptions options,
                                             std::stop_token stop) override;
+  std::optional<SourceHealth> health() const override;
 
  private:
   class Hub;

@@ -28,6 +28,7 @@
 namespace lookout::cache {
 
 class InitialEvents;
+class RepeatedError;
 class Unreadable;
 struct Silence;
 
@@ -55,6 +56,9 @@ class ReflectorStore {
   /// All stored objects. Used if items of a list cannot be read: their known versions are passed to
   /// replace() with the rest of the list. Without them, replace() would delete these objects.
   virtual std::vector<api::Object> objects() const = 0;
+  /// A list or a watch failed. Called before the watch error handler, and for failures that are
+  /// only logged.
+  virtual void failed(const std::exception& error) { static_cast<void>(error); }
 };
 
 /// Called when a list or watch failed, or a watch's connection was lost; the reflector then
@@ -95,7 +99,8 @@ struct ReflectorOptions {
   /// For this time after the first internal error (500) of a watch, the same watch is retried;
   /// after that, or always if it is 0, the reflector lists again.
   std::chrono::milliseconds max_internal_error_retry{0};
-  /// The default logs as client-go does; repetitions within half a minute at debug level only.
+  /// The default logs as client-go does; repetitions within half a minute at debug level only
+  /// (the query of a URL makes no difference).
   LOOKOUT_OPTION WatchErrorHandler watch_error_handler = {};
   /// Null: the machine's clock.
   LOOKOUT_OPTION std::shared_ptr<Clock> clock = {};
@@ -126,13 +131,6 @@ struct ReflectorStats {
   std::atomic<std::uint64_t> unreadable{0};
 };
 
-/// Why a reflector is not in sync with the server.
-struct ReflectorFailure {
-  LOOKOUT_OPTION std::string message = {};
-  int status = 0;  ///< the HTTP status of the server's answer; 0: no answer
-  Clock::TimePoint at{};
-};
-
 /// Fetches the whole state, then watches for changes, and resumes from the last known version after
 /// a failure: client-go's Reflector, with its rules.
 ///
@@ -140,11 +138,12 @@ struct ReflectorFailure {
 /// changes. Servers that refuse this are listed page by page. In both cases the store is replaced
 /// only once the state is complete.
 ///
-/// A coroutine on one strand. After a watch has ended normally, or its connection broke, it watches
-/// again from the last resourceVersion (bookmarks count). After 410 Gone and other errors it
-/// fetches the whole state again. After a failure it waits according to BackoffOptions, or longer
-/// if the server asks for it (Retry-After). A refused connection costs the server nothing: it is
-/// retried after about a second, however often it fails.
+/// A coroutine on one strand. After a watch has ended normally, its connection broke, or the server
+/// asked to open it later (429, Retry-After), it watches again from the last resourceVersion
+/// (bookmarks count). After 410 Gone and other errors it fetches the whole state again. After a
+/// failure it waits according to BackoffOptions, or longer if the server asks for it, up to two
+/// minutes. A refused connection costs the server nothing: it is retried after about a second,
+/// however often it fails.
 ///
 /// An unreadable object is never mistaken for a deleted one. A list item that cannot be decoded, or
 /// has an unexpected kind, keeps its last known state; if its name cannot be read either, that list
@@ -157,6 +156,9 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   /// `store` must outlive run().
   static std::shared_ptr<Reflector> create(std::shared_ptr<ListerWatcher> source,
                                            ReflectorStore& store, ReflectorOptions options);
+  ~Reflector();
+  Reflector(const Reflector&) = delete;
+  Reflector& operator=(const Reflector&) = delete;
 
   /// Overrides an option. Only before run().
   void set_resync_period(std::chrono::milliseconds period) { options_.resync_period = period; }
@@ -164,7 +166,8 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
     options_.watch_error_handler = std::move(handler);
   }
 
-  /// Runs until a stop is requested. Await it once, on a strand.
+  /// Runs until a stop is requested, and until its watch has ended (Watcher::end()). Await it once,
+  /// on a strand.
   Awaitable<void> run(std::stop_token stop);
 
   /// The resourceVersion that the store has reached; empty before the first list. Safe from any
@@ -176,13 +179,17 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   Clock::Duration staleness() const { return clock_->now() - last_activity(); }
   /// True if the store is in sync with the server: the first list is complete, and another list or
   /// watch has succeeded since the last failure. False while the server is unreachable, while a new
-  /// list is needed, and while there are unreadable objects.
+  /// list is needed, and while there are unreadable objects. If there are reflectors behind the
+  /// source (MultiNamespaceSource), all of them must be live.
   bool live() const { return live_since().has_value(); }
   /// The start of the live state; empty if the reflector is not live.
   std::optional<Clock::TimePoint> live_since() const;
-  /// The last failure of a list or a watch; empty if one has succeeded since.
+  /// The last failure of a list or a watch; empty if one has succeeded since. Also a failure of the
+  /// reflectors behind the source, if it is newer.
   std::optional<ReflectorFailure> last_failure() const;
-  const ReflectorStats& stats() const LOOKOUT_LIFETIME_BOUND { return stats_; }
+  /// Counters. `errors` and `unreadable` include those of the reflectors behind the source, as they
+  /// are at the time of this call.
+  const ReflectorStats& stats() const LOOKOUT_LIFETIME_BOUND;
   const std::string& name() const LOOKOUT_LIFETIME_BOUND { return options_.name; }
   /// "v1, Kind=Pod"; "<unspecified>" if every type is accepted.
   const std::string& type_description() const LOOKOUT_LIFETIME_BOUND {
@@ -194,13 +201,16 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   Reflector(std::shared_ptr<ListerWatcher> source, ReflectorStore& store, ReflectorOptions options);
 
   Awaitable<void> resync_loop(std::stop_token stop);
-  Awaitable<void> list_and_watch(std::stop_token stop, Backoff& backoff);
+  // `open` is the watch, or null. It belongs to run(), which ends it whatever happens.
+  Awaitable<void> list_and_watch(std::unique_ptr<OpenWatch>& open, std::stop_token stop,
+                                 Backoff& backoff);
   /// Follows the changes until another list is due.
-  Awaitable<void> watch_for_a_while(std::stop_token stop, Backoff& backoff);
+  Awaitable<void> watch_for_a_while(std::unique_ptr<OpenWatch>& open, std::stop_token stop,
+                                    Backoff& backoff);
   Awaitable<void> stop_after(Clock::Duration wait, std::stop_source what, std::stop_token stop);
 
-  /// The watch that delivered the state and continues, or null if a list is needed.
-  Awaitable<std::unique_ptr<OpenWatch>> stream_state(std::stop_token stop);
+  /// Leaves the watch that delivered the state and continues, or null if a list is needed.
+  Awaitable<void> stream_state(std::unique_ptr<OpenWatch>& open, std::stop_token stop);
   Awaitable<bool> read_initial_events(OpenWatch& watch, InitialEvents& initial,
                                       Unreadable& unreadable, std::string& resource_version,
                                       std::stop_token stop);
@@ -216,7 +226,8 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
                std::string resource_version, Clock::TimePoint begin);
 
   Awaitable<std::unique_ptr<OpenWatch>> open_watch(rest::ListOptions options, std::stop_token stop);
-  Awaitable<void> watch(std::unique_ptr<OpenWatch> watch, std::stop_token stop, Backoff& backoff);
+  Awaitable<void> watch(std::unique_ptr<OpenWatch>& open, std::stop_token stop, Backoff& backoff);
+  static Awaitable<void> end_watch(std::unique_ptr<OpenWatch>& open);
   Awaitable<bool> read(OpenWatch& watch);
   Awaitable<void> follow(OpenWatch& watch, std::stop_token stop);
 
@@ -242,7 +253,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   ReflectorStore& store_;
   ReflectorOptions options_;  // constant after run() starts
   const std::shared_ptr<Clock> clock_;
-  ReflectorStats stats_;
+  mutable ReflectorStats stats_;
 
   // On the strand.
   std::string resource_version_;
@@ -252,8 +263,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   bool complete_ = true;  // the last state was fully readable
   Backoff refused_backoff_;
   Backoff unreadable_backoff_;
-  std::string logged_error_;  // the last logged error
-  Clock::TimePoint logged_at_{};
+  const std::unique_ptr<RepeatedError> logged_;
   bool ordered_ = true;  // events arrive in the order of their resourceVersions
   std::minstd_rand random_;
 
@@ -261,6 +271,9 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   // Guarded by mutex_.
   std::string last_sync_resource_version_;
   std::unique_ptr<const ReflectorFailure> failure_;
+  // The part of stats_ that is the source's.
+  mutable std::uint64_t source_errors_ = 0;
+  mutable std::uint64_t source_unreadable_ = 0;
   std::atomic<Clock::TimePoint> last_activity_;
   std::atomic<Clock::TimePoint> live_since_{kNotLive};
 };

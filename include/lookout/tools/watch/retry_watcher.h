@@ -8,11 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "lookout/api/status.h"
 #include "lookout/api/watch.h"
 #include "lookout/base/attributes.h"
 #include "lookout/base/clock.h"
 #include "lookout/base/event_loop.h"
 #include "lookout/tools/cache/lister_watcher.h"
+
+namespace lookout::cache {
+class RepeatedError;
+}
 
 namespace lookout::watch {
 
@@ -25,7 +30,9 @@ struct RetryWatcherOptions {
 
 /// A watch that resumes from its last position when the server ends it, the connection breaks, or
 /// an attempt fails: client-go's RetryWatcher. It delivers every event once and in order; bookmarks
-/// only update the position.
+/// only update the position. An attempt may fail for any reason: no answer, no credentials, an
+/// answer that is no watch. If the server asks it to wait (Retry-After), it waits as long, up to two
+/// minutes at a time.
 ///
 /// It ends if it cannot resume. 410 Gone, and a refusal (401, 403), become a last event of type
 /// kError with their Status: the caller must list again to recover (until_with_sync(), an
@@ -49,6 +56,7 @@ class RetryWatcher : public cache::Watcher {
 
  private:
   Awaitable<void> open(std::vector<api::WatchEvent>& events);
+  void wait_if_asked(const api::StatusError& error);
   void take(std::vector<api::WatchEvent>& from, std::vector<api::WatchEvent>& events);
   void end_with(const api::WatchEvent& event, std::vector<api::WatchEvent>& events);
   void set_resource_version(std::string version);
@@ -62,6 +70,7 @@ class RetryWatcher : public cache::Watcher {
   std::unique_ptr<cache::Watcher> watcher_;
   std::vector<api::WatchEvent> batch_;
   Clock::TimePoint next_attempt_{};
+  const std::unique_ptr<cache::RepeatedError> logged_;
   bool done_ = false;
 };
 

@@ -66,7 +66,8 @@ class WaitError : public Error {
 // which is not passed to conditions.
 
 /// Uses a single watch from a resourceVersion ("": any). It ends when the server closes it, after
-/// minutes, or when the connection breaks. Prefer until().
+/// minutes, or when the connection breaks. Throws api::StatusError if the server refuses the watch,
+/// also if it asks to retry later. Prefer until().
 Awaitable<api::WatchEvent> async_until_without_retry(std::shared_ptr<cache::ListerWatcher> source,
                                                      std::string resource_version,
                                                      std::vector<Condition> conditions,

@@ -51,7 +51,7 @@ class DelayCore : public std::enable_shared_from_this<DelayCore<T, Hash>> {
     if (queue_->shutting_down()) return;
     queue_->note_retry();
     if (delay <= Clock::Duration::zero()) return queue_->add(std::move(item), priority);
-    const auto time = queue_->clock()->now() + delay;
+    const auto time = end_of_delay(queue_->clock()->now(), delay);
     {
       const std::lock_guard lock(mutex_);
       const auto at = places_.find(item);

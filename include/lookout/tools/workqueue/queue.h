@@ -38,6 +38,12 @@ inline double seconds_since(Clock::TimePoint then, Clock::TimePoint now) {
   return std::chrono::duration<double>(now - then).count();
 }
 
+/// When a delay is over. What the clock could not add up to is as good as for ever: ten years.
+inline Clock::TimePoint end_of_delay(Clock::TimePoint now, Clock::Duration delay) {
+  constexpr Clock::Duration kLongest = std::chrono::hours(24 * 365 * 10);
+  return now + std::min(delay, kLongest);
+}
+
 /// The age of the work in progress, in seconds.
 struct WorkInProgress {
   double sum = 0;

@@ -64,7 +64,7 @@ class ItemExponentialFailureRateLimiter : public RateLimiter<T> {
   Clock::Duration when(const T& item) override {
     // A floating-point number, because the value soon exceeds the range of a Duration.
     const double wait = static_cast<double>(base_.count()) * std::exp2(failures_.add(item));
-    return wait > static_cast<double>(max_.count())
+    return wait >= static_cast<double>(max_.count())
                ? max_
                : Clock::Duration(static_cast<Clock::Duration::rep>(wait));
   }
