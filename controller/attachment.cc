@@ -94,7 +94,8 @@ void Attachment::remove() {
 Awaitable<void> Attachment::async_remove(std::shared_ptr<Attachment> self) {
   self->close();
   const std::function<void()> task = [self] { self->remove(); };
-  co_await on_thread(self->clock_, task);
+  // A cancelled call would wait for the thread all the same, and block the event loop.
+  co_await uncancelled(on_thread(self->clock_, task));
 }
 
 void Attachment::begin_remove(const std::shared_ptr<Attachment>& self) {

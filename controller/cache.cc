@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "controller/cache_core.h"
+#include "lookout/api/detail/object_editor.h"
 #include "lookout/api/status.h"
 #include "lookout/base/detail/log.h"
 
@@ -29,6 +30,14 @@ informer::FactoryOptions factory_options(const CacheOptions& options) {
   out.backoff = options.backoff;
   out.clock = options.clock;
   return out;
+}
+
+/// Gives what the server sends as PartialObjectMetadata the type of the object that it describes,
+/// as controller-runtime's cache does: owner references and Events name that type.
+cache::TransformFunc with_type_of(const api::Resource& resource) {
+  return [version = resource.api_version(), kind = resource.kind](const api::Object& object) {
+    return api::with_type(object, version, kind);
+  };
 }
 
 /// How often it is looked whether a namespace was refused, which nobody announces.
@@ -106,6 +115,7 @@ std::shared_ptr<CachedKind> CacheCore::make(const api::Resource& resource, bool 
     scope.ns = ns;
     CachedKind::Part part{std::move(ns), factory_.for_resource(resource, scope),
                           std::make_shared<std::stop_source>()};
+    if (metadata_only) part.informer->set_transform(with_type_of(resource));
     // The first of its handlers, so what was written is released about when it is told.
     informer::EventHandler<api::Object> handler;
     handler.name = "writes of " + part.informer->name();
@@ -247,6 +257,11 @@ std::shared_ptr<const CachedKind> CacheCore::find(const api::Resource& resource,
   return nullptr;
 }
 
+std::shared_ptr<const CachedKind> CacheCore::find_any(const api::Resource& resource) const {
+  auto kind = find(resource, false);
+  return kind ? kind : find(resource, true);
+}
+
 std::shared_ptr<const CachedKind> CacheCore::require(const api::Resource& resource,
                                                      bool metadata_only) {
   auto kind = find(resource, metadata_only);
@@ -314,11 +329,16 @@ std::vector<std::shared_ptr<const CachedKind>> CacheCore::kinds() const {
 }
 
 void CacheCore::start() {
+  // Not all of the factory's: a kind that is being made is not complete yet, and starts itself.
+  std::vector<std::shared_ptr<CachedKind>> kinds;
   {
     const std::lock_guard lock(mutex_);
     running_ = true;
+    kinds = kinds_;
   }
-  factory_.start();
+  for (const auto& kind : kinds) {
+    for (const auto& part : kind->parts) part.informer->start();
+  }
 }
 
 Awaitable<void> CacheCore::wait_for_sync(std::vector<std::shared_ptr<const CachedKind>> kinds,

@@ -77,7 +77,9 @@ class CacheCore : public std::enable_shared_from_this<CacheCore> {
   void add_index(const api::Resource& resource, std::string name, cache::IndexFunc function);
   /// Null if there is none.
   std::shared_ptr<const CachedKind> find(const api::Resource& resource, bool metadata_only) const;
-  /// The same; declares it if kinds are made lazily, else throws NotCachedError.
+  /// The whole objects if they are cached, else their metadata.
+  std::shared_ptr<const CachedKind> find_any(const api::Resource& resource) const;
+  /// As find(); declares it if kinds are made lazily, else throws NotCachedError.
   std::shared_ptr<const CachedKind> require(const api::Resource& resource, bool metadata_only);
   /// Waits for the first list of a part; throws NotCachedError if there is none in time, or on the
   /// event loop if there is none yet.

@@ -1,9 +1,11 @@
 #include "lookout/controller/conditions.h"
 
 #include <cstddef>
+#include <string_view>
 
 #include "lookout/api/error.h"
 #include "lookout/base/enum_names.h"
+#include "lookout/base/structural_scanner.h"
 #include "lookout/k8s/meta/v1_draft.h"
 
 namespace lookout::controller {
@@ -26,6 +28,13 @@ api::ListDraft<k8s::meta::v1::ConditionDraft> conditions_of(const api::ObjectDra
 bool set_condition(const api::ObjectDraft& draft, const Condition& condition, api::Time now) {
   if (condition.type.empty() || condition.reason.empty())
     throw InvalidArgument("a condition needs a type and a reason");
+  // Before anything of the condition is written.
+  for (const std::string_view text :
+       {std::string_view(condition.type), std::string_view(condition.reason),
+        std::string_view(condition.message)}) {
+    if (find_invalid_utf8(text) != std::string_view::npos)
+      throw InvalidArgument("the texts of a condition must be UTF-8");
+  }
   const auto generation = condition.observed_generation
                               ? condition.observed_generation
                               : k8s::meta::v1::ObjectMetaDraft(draft["metadata"]).generation();

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/cache_core.h"
 #include "controller/environment.h"
 #include "lookout/controller/finalizers.h"
 #include "lookout/controller/owner_references.h"
@@ -61,7 +62,12 @@ Ownership Context::ownership_of(const api::Resource& resource) {
     return std::find(kinds.begin(), kinds.end(), resource) != kinds.end();
   };
   if (!is_in(environment_->owned) || is_in(environment_->shared)) return owned_by_anyone();
-  return owned_by(view().find(environment_->primary, false, request_));
+  return owned_by(requested_object());
+}
+
+api::Object Context::requested_object() {
+  const auto kind = environment_->cache->find_any(environment_->primary);
+  return view().find(environment_->primary, kind && kind->metadata_only, request_);
 }
 
 void Context::own(const api::Resource& resource, const api::ObjectDraft& draft) {
@@ -71,7 +77,7 @@ void Context::own(const api::Resource& resource, const api::ObjectDraft& draft) 
   for (const auto& reference : references) {
     if (reference.controller() == true) return;
   }
-  const api::Object owner = view().find(environment_->primary, false, request_);
+  const api::Object owner = requested_object();
   if (owner) set_controller_reference(owner, draft);
 }
 
@@ -119,10 +125,12 @@ std::vector<detail::Write> Context::take_writes() { return std::exchange(writes_
 
 // ------------------------------------------------------------------------------- verbs
 
-Awaitable<api::Object> Context::tracked(api::Resource resource, Awaitable<api::Object> call) {
+Awaitable<api::Object> Context::tracked(api::Resource resource, Awaitable<api::Object> call,
+                                        bool dry_run) {
   environment_->require_leadership();
   api::Object written = co_await std::move(call);
-  note(resource, written);
+  // No cache will see what was not stored.
+  if (!dry_run) note(resource, written);
   co_return written;
 }
 
@@ -138,24 +146,27 @@ Awaitable<api::Object> Context::async_create_object(api::Resource resource,
                                                     const api::ObjectDraft& draft,
                                                     rest::CreateOptions options) {
   own(resource, draft);
+  const bool dry_run = options.dry_run;
   auto call = client_for(resource, namespace_of(draft)).async_create(draft, std::move(options));
-  return tracked(std::move(resource), std::move(call));
+  return tracked(std::move(resource), std::move(call), dry_run);
 }
 
 Awaitable<api::Object> Context::async_update_object(api::Resource resource,
                                                     const api::ObjectDraft& draft,
                                                     rest::UpdateOptions options) {
+  const bool dry_run = options.dry_run;
   auto call = client_for(resource, namespace_of(draft)).async_update(draft, std::move(options));
-  return tracked(std::move(resource), std::move(call));
+  return tracked(std::move(resource), std::move(call), dry_run);
 }
 
 Awaitable<api::Object> Context::async_patch_object(api::Resource resource,
                                                    const api::ObjectDraft& draft, bool status,
                                                    rest::PatchOptions options) {
+  const bool dry_run = options.dry_run;
   const auto client = client_for(resource, namespace_of(draft));
   auto call = status ? client.async_patch_status(draft, std::move(options))
                      : client.async_patch(draft, std::move(options));
-  return tracked(std::move(resource), std::move(call));
+  return tracked(std::move(resource), std::move(call), dry_run);
 }
 
 Awaitable<api::Object> Context::async_apply_object(api::Resource resource,
@@ -165,7 +176,7 @@ Awaitable<api::Object> Context::async_apply_object(api::Resource resource,
   options.field_manager = environment_->controller;
   options.force = true;
   auto call = client_for(resource, namespace_of(draft)).async_apply(draft, std::move(options));
-  return tracked(std::move(resource), std::move(call));
+  return tracked(std::move(resource), std::move(call), false);
 }
 
 Awaitable<bool> Context::async_remove_object(api::Resource resource, api::Object object,
@@ -173,6 +184,7 @@ Awaitable<bool> Context::async_remove_object(api::Resource resource, api::Object
   environment_->require_leadership();
   if (options.precondition_uid.empty()) options.precondition_uid = object.uid();
   const Request key(object.ns(), object.name());
+  const bool dry_run = options.dry_run;
   api::Object answer;
   try {
     answer = co_await client_for(resource, key.ns).async_remove(key.name, std::move(options));
@@ -180,6 +192,7 @@ Awaitable<bool> Context::async_remove_object(api::Resource resource, api::Object
     if (!api::is_not_found(e)) throw;
     co_return false;
   }
+  if (dry_run) co_return true;
   // An object with finalizers or a grace period stays for a while, with a deletionTimestamp.
   if (answer.kind() != "Status" && is_being_deleted(answer)) {
     note(resource, answer);

@@ -326,7 +326,8 @@ ControllerCore::ControllerCore(ControllerSpec spec, Environment environment,
   for (Watch& watch : spec.watches) {
     auto kind = environment_->cache->use(watch.resource, watch.metadata_only);
     kinds_.push_back(kind);
-    if (watch.resource == environment_->primary && !watch.metadata_only) primary_ = kind;
+    if (watch.resource == environment_->primary && (!primary_ || primary_->metadata_only))
+      primary_ = kind;
     sources_.push_back(attachment(std::move(kind), std::move(watch)));
   }
 }
@@ -450,11 +451,14 @@ Awaitable<void> ControllerCore::run(std::stop_token stop) {
                                                  : environment_->primary.qualified_name(),
             concurrency_);
   if (std::holds_alternative<ReconcileFunction>(reconcile_)) {
+    // The workers end when the queue is shut down.
     const std::function<void()> work_all = [this] {
-      std::vector<std::jthread> threads;
-      threads.reserve(concurrency_);
-      for (unsigned i = 0; i < concurrency_; ++i) threads.emplace_back([this] { work(); });
-      // They end when the queue is shut down.
+      run_on_threads(
+          concurrency_, [this] { work(); },
+          [this] {
+            stop_.request_stop();
+            queue_->shut_down();
+          });
     };
     const std::stop_callback shut_down(stop, [this] { queue_->shut_down(); });
     co_await on_thread(clock_, work_all);
@@ -502,7 +506,7 @@ ControllerCore::Running::~Running() {
 
 void ControllerCore::look_for_hot_loop(const PriorityQueue::Item& item, Clock::TimePoint now) {
   if (!hot_loops_.enabled()) return;
-  const auto kind = primary_ ? primary_ : environment_->cache->find(environment_->primary, false);
+  const auto kind = primary_ ? primary_ : environment_->cache->find_any(environment_->primary);
   std::optional<std::int64_t> generation;
   if (kind) {
     if (const auto* const part = kind->part_for(item.request.ns)) {

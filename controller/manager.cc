@@ -243,6 +243,11 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
     if (!leadership_) return std::nullopt;
     return *leadership_;
   }
+  std::optional<Clock::Duration> stop_time_left() const {
+    const std::lock_guard lock(mutex_);
+    if (!bounded_) return std::nullopt;
+    return std::max(deadline_ - clock_->now(), Clock::Duration::zero());
+  }
   std::uint16_t health_port() const { return health_server_ ? health_server_->port() : 0; }
   std::uint16_t metrics_port() const { return metrics_server_ ? metrics_server_->port() : 0; }
 
@@ -463,10 +468,11 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
       stopping_ = true;
       lost = lost_;
       controllers = controllers_;
+      bounded_ = lost || options_.graceful_shutdown_timeout.count() >= 0;
+      const auto grace = lost ? std::chrono::milliseconds(0) : options_.graceful_shutdown_timeout;
+      deadline_ =
+          clock_->now() + (bounded_ ? Clock::Duration(grace) : std::chrono::hours(24 * 365));
     }
-    const bool bounded = lost || options_.graceful_shutdown_timeout.count() >= 0;
-    const auto grace = lost ? std::chrono::milliseconds(0) : options_.graceful_shutdown_timeout;
-    deadline_ = clock_->now() + (bounded ? Clock::Duration(grace) : std::chrono::hours(24 * 365));
     // While work winds down, the elector goes on renewing; one that waits for the lease ends.
     elector_stop_.request_stop();
     if (lost) {
@@ -577,15 +583,15 @@ class Manager::Impl : public std::enable_shared_from_this<Impl> {
   std::stop_source elector_stop_;   // the candidacy is to end
   std::stop_source elector_ended_;  // it has
   std::stop_source work_done_;      // everything has stopped: the lease may be released
-  // In run().
-  Clock::TimePoint deadline_{};
-  bool overrun_ = false;
+  bool overrun_ = false;            // in run()
 
   std::mutex adding_;  // one controller at a time
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   bool begun_ = false;
   bool stopping_ = false;
+  Clock::TimePoint deadline_{};  // of the stop; set once, with stopping_
+  bool bounded_ = false;         // whether there is one
   bool lost_ = false;
   bool campaigning_ = false;
   std::array<bool, kStages> running_{};
@@ -624,7 +630,12 @@ void Manager::add_metrics(std::shared_ptr<const metrics::Source> source) {
   impl_->add_metrics(std::move(source));
 }
 void Manager::run(std::stop_token stop) { impl_->client().loop().run(impl_->run(std::move(stop))); }
-Awaitable<void> Manager::async_run(std::stop_token stop) { return impl_->run(std::move(stop)); }
+Awaitable<void> Manager::async_run(std::stop_token stop) {
+  return detail::cancel_as_stop(
+      [impl = impl_](std::stop_token either) { return impl->run(std::move(either)); },
+      std::move(stop));
+}
+std::optional<Clock::Duration> Manager::stop_time_left() const { return impl_->stop_time_left(); }
 bool Manager::is_leader() const { return impl_->is_leader(); }
 std::optional<leaderelection::Leadership> Manager::leadership() const {
   return impl_->leadership();

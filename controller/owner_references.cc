@@ -34,6 +34,12 @@ void check(const api::Object& owner, const api::ObjectDraft& owned) {
                     "gives it when it is created",
                     described(owner)));
   }
+  if (owner.kind() == "PartialObjectMetadata" && group_of(owner.api_version()) == "meta.k8s.io") {
+    throw InvalidArgument(
+        fmt::format("owner {}: it says nothing of its type, which an owner reference needs: give "
+                    "it the apiVersion and kind of the object",
+                    described(owner)));
+  }
   if (owner.ns().empty()) return;
   const k8s::meta::v1::ObjectMetaDraft metadata(owned["metadata"]);
   if (metadata.namespace_().empty()) {

@@ -16,6 +16,7 @@
 namespace lookout::controller {
 namespace {
 
+using workqueue::detail::end_of_delay;
 using workqueue::detail::seconds_since;
 
 /// More labels than that would make too many time series; the rest shares one.
@@ -47,11 +48,7 @@ class PriorityQueue::Impl : public std::enable_shared_from_this<Impl> {
   void add(Request request, Clock::Duration delay, int priority, bool retry) {
     const auto now = options_.clock->now();
     const bool later = delay > Clock::Duration::zero();
-    // A delay that the clock cannot add up to is as good as for ever.
-    const auto time = !later ? now
-                      : delay > std::chrono::hours(24 * 365 * 10)
-                          ? now + std::chrono::hours(24 * 365 * 10)
-                          : now + delay;
+    const auto time = later ? end_of_delay(now, delay) : now;
     bool ready = false;
     {
       const std::lock_guard lock(mutex_);

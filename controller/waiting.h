@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 #include <thread>
+#include <vector>
 
 #include "lookout/base/clock.h"
 #include "lookout/base/event_loop.h"
@@ -29,6 +30,14 @@ inline Awaitable<bool> wait_until(std::shared_ptr<Clock> clock, std::stop_token 
   co_return true;
 }
 
+/// Runs `task` to its end. Asio's cancellation of the caller calls `on_cancel`, if there is one, and
+/// goes no further: unwinding would leave behind what the task has started.
+Awaitable<void> uncancelled(Awaitable<void> task, std::function<void()> on_cancel = {});
+
+/// The same for what ends soon after its stop is requested: a cancellation requests that stop.
+Awaitable<void> cancel_as_stop(std::function<Awaitable<void>(std::stop_token)> run,
+                               std::stop_token stop);
+
 /// Runs a function that may block on a thread of its own, and throws what it throws.
 inline Awaitable<void> on_thread(std::shared_ptr<Clock> clock, std::function<void()> function) {
   std::stop_source returned;
@@ -45,6 +54,21 @@ inline Awaitable<void> on_thread(std::shared_ptr<Clock> clock, std::function<voi
     co_await wait_for(clock, returned.get_token());
   }
   if (error) std::rethrow_exception(error);
+}
+
+/// Runs `work` on so many threads until it has returned on each. If one of them cannot be created,
+/// calls `give_up`, on which `work` must return, and throws.
+template <class Thread = std::jthread>
+void run_on_threads(unsigned count, const std::function<void()>& work,
+                    const std::function<void()>& give_up) {
+  std::vector<Thread> threads;
+  threads.reserve(count);
+  try {
+    for (unsigned i = 0; i < count; ++i) threads.emplace_back(work);
+  } catch (...) {
+    give_up();
+    throw;
+  }
 }
 
 }  // namespace lookout::controller::detail

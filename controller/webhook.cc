@@ -51,6 +51,11 @@ constexpr std::array<double, 12> kLatencyBuckets = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4
 
 /// For the last answers to reach their clients.
 constexpr std::chrono::seconds kGoodbye{1};
+/// Of the manager's time, for handlers that hear of their stop, and for the last answers.
+constexpr std::chrono::seconds kReserve{3};
+
+/// Manager::stop_time_left(); always empty without a manager.
+using TimeLeft = std::function<std::optional<Clock::Duration>()>;
 
 http::Response failure(const StatusError& error) {
   http::Response out;
@@ -105,6 +110,13 @@ std::string wrong_kind(const api::Resource& wanted, const api::Object& object) {
                      object.gvk().to_string());
 }
 
+/// Whether a validating webhook of one kind is asked about a CONNECT: its object is no object of the
+/// resource, but the options of the call, such as PodExecOptions.
+bool is_foreign_connect(const AdmissionHook& hook, const Admission<api::Object>& admission) {
+  return admission.operation == Operation::kConnect && !hook.mutates && !hook.type.kind.empty() &&
+         (!admission.object || admission.object.gvk() != hook.type.gvk());
+}
+
 /// The handler of a path.
 struct Target {
   explicit Target(std::string name) : path(std::move(name)) {}
@@ -157,8 +169,11 @@ struct Call {
 
 class WebhookServer::Impl : public metrics::Source {
  public:
-  Impl(std::shared_ptr<EventLoop> loop, WebhookOptions options)
-      : options_(std::move(options)), loop_(std::move(loop)), pool_(loop_, pool_options()) {
+  Impl(std::shared_ptr<EventLoop> loop, WebhookOptions options, TimeLeft time_left)
+      : options_(std::move(options)),
+        time_left_(std::move(time_left)),
+        loop_(std::move(loop)),
+        pool_(loop_, pool_options()) {
     if (!options_.plain_http) {
       certificates_ = std::make_unique<detail::CertificateWatcher>(
           file(options_.cert_name), file(options_.key_name),
@@ -222,8 +237,8 @@ class WebhookServer::Impl : public metrics::Source {
       }
       co_await clock->sleep(std::chrono::seconds(1), stop);
     }
-    if (options_.drain_delay.count() > 0)
-      co_await clock->sleep(options_.drain_delay, std::stop_token());
+    const auto delay = within_the_stop(options_.drain_delay, std::chrono::seconds(0));
+    if (delay.count() > 0) co_await clock->sleep(delay, std::stop_token());
     const std::function<void()> finish = [this] { end(); };
     co_await detail::on_thread(clock, finish);
   }
@@ -464,15 +479,19 @@ class WebhookServer::Impl : public metrics::Source {
     Admission<api::Object> admission = detail::decode_admission_review(request.body);
     const auto call_stop = std::make_shared<std::stop_source>();
     admission.stop = call_stop->get_token();
-    const std::stop_callback on_stop(stop_.get_token(), [call_stop] { call_stop->request_stop(); });
+    const auto end_call = [call_stop] { call_stop->request_stop(); };
+    const std::stop_callback on_stop(stop_.get_token(), end_call);
+    const std::stop_callback on_gone(request.gone, end_call);
     std::unique_ptr<Alarm> alarm;
     if (const auto timeout = timeout_of(request)) {
       const auto clock = Clock::real();
-      alarm = std::make_unique<Alarm>(loop_, clock, [call_stop] { call_stop->request_stop(); });
+      alarm = std::make_unique<Alarm>(loop_, clock, end_call);
       alarm->set(clock->now() + *timeout);
     }
 
     AdmissionResponse out;
+    if (is_foreign_connect(hook, admission))
+      co_return detail::encode_admission_review(admission.uid, out, {});
     std::string problem = wrong_kind(hook.type, admission.object);
     if (problem.empty()) problem = wrong_kind(hook.type, admission.old_object);
     if (!problem.empty()) {
@@ -505,10 +524,19 @@ class WebhookServer::Impl : public metrics::Source {
 
   // ------------------------------------------------------------------------------ start and stop
 
+  /// A part of the stop: so much of it as its manager has time for, and not less than `least`.
+  std::chrono::milliseconds within_the_stop(std::chrono::milliseconds wanted,
+                                            std::chrono::milliseconds least) const {
+    const auto left = time_left_();
+    if (!left) return wanted;
+    const auto most = std::chrono::floor<std::chrono::milliseconds>(*left) - kReserve;
+    return std::min(wanted, std::max(most, least));
+  }
+
   /// Lets requests come to their end, and ends the server. Calls that do not end are waited for,
   /// clients that do not are cut off.
   void end() {
-    const bool in_time = server_->drain(options_.finish_timeout);
+    const bool in_time = server_->drain(within_the_stop(options_.finish_timeout, kGoodbye));
     if (!in_time) {
       log::warn("webhook server: some requests take too long to finish, and are ended");
       {
@@ -550,6 +578,7 @@ class WebhookServer::Impl : public metrics::Source {
   }
 
   const WebhookOptions options_;
+  const TimeLeft time_left_;
   const std::shared_ptr<EventLoop> loop_;
   Conversions conversions_;
   std::stop_source stop_;  // requests have to end
@@ -571,14 +600,17 @@ class WebhookServer::Impl : public metrics::Source {
 };
 
 WebhookServer::WebhookServer(Manager& manager, WebhookOptions options)
-    : impl_(std::make_shared<Impl>(manager.client().shared_loop(), std::move(options))) {
+    // (It runs only while the manager does.)
+    : impl_(std::make_shared<Impl>(manager.client().shared_loop(), std::move(options),
+                                   [&manager] { return manager.stop_time_left(); })) {
   manager.add_metrics(impl_);
   manager.add_async(
       "webhook server", [impl = impl_](std::stop_token stop) { return impl->run(std::move(stop)); },
       RunnableGroup::kWebhooks);
 }
 WebhookServer::WebhookServer(std::shared_ptr<EventLoop> loop, WebhookOptions options)
-    : impl_(std::make_shared<Impl>(std::move(loop), std::move(options))) {}
+    : impl_(std::make_shared<Impl>(std::move(loop), std::move(options),
+                                   [] { return std::nullopt; })) {}
 WebhookServer::~WebhookServer() = default;
 
 void WebhookServer::add(std::string path, detail::AdmissionHook hook) {
@@ -597,7 +629,9 @@ HealthCheck WebhookServer::started_checker() const {
 }
 void WebhookServer::run(std::stop_token stop) { impl_->loop().run(impl_->run(std::move(stop))); }
 Awaitable<void> WebhookServer::async_run(std::stop_token stop) {
-  return impl_->run(std::move(stop));
+  return detail::cancel_as_stop(
+      [impl = impl_](std::stop_token either) { return impl->run(std::move(either)); },
+      std::move(stop));
 }
 void WebhookServer::collect(std::vector<metrics::Sample>& out) const { impl_->collect(out); }
 

@@ -298,6 +298,42 @@ TEST_F(BuilderTest, OnlyMetadataIsEnoughForOwners) {
   EXPECT_TRUE(eventually([&] { return calls.of("metadata") > 0; }));
 }
 
+TEST_F(BuilderTest, TheMetadataOfTheOwnerIsEnoughForAReferenceToIt) {
+  std::atomic<bool> done{false};
+  WatchOptions metadata;
+  metadata.only_metadata = true;
+  Manager manager{client_};
+  Builder<ConfigMap>(manager, metadata)
+      .owns<Secret>()
+      .reconcile([&](Request request, Context& context) -> Result {
+        const auto site = context.view().find_metadata<ConfigMap>(request);
+        if (request.name != "site" || !site || done) return {};
+        EXPECT_EQ(site->api_version(), "v1");
+        EXPECT_EQ(site->kind(), "ConfigMap");
+        EXPECT_TRUE(site->data().empty());
+        for (const auto& each : context.view().list_metadata<ConfigMap>())
+          EXPECT_EQ(each.kind(), "ConfigMap");
+        context.create(Secret::draft("created", request.ns));
+        context.apply(Secret::draft("applied", request.ns));
+        context.create_or_update<Secret>(
+            Request(request.ns, "ensured"),
+            [](const k8s::core::v1::SecretDraft& secret) { secret.set_type("Opaque"); });
+        done = true;
+        return {};
+      });
+  put("site", "1");
+  const Running running(manager);
+  ASSERT_TRUE(eventually([&] { return done.load(); }));
+  for (const char* const name : {"created", "applied", "ensured"}) {
+    const Secret secret = client_.resource<Secret>("default").get(name);
+    const auto owner = controller_of(secret);
+    ASSERT_TRUE(owner) << name;
+    EXPECT_EQ(owner->api_version(), "v1");
+    EXPECT_EQ(owner->kind(), "ConfigMap");
+    EXPECT_EQ(owner->name(), "site");
+  }
+}
+
 TEST_F(BuilderTest, RetriesWhatThrowsAndStopsAtTerminalErrors) {
   put("fails", "1");
   put("terminal", "1");

@@ -38,6 +38,21 @@ TEST(ConditionsTest, ANewConditionHasEverything) {
   EXPECT_TRUE(is_condition_true(draft.build(), "Ready"));
 }
 
+TEST(ConditionsTest, TextThatIsNotUtf8LeavesNoTrace) {
+  const api::ObjectDraft draft(website());
+  Condition condition = ready(ConditionStatus::kTrue);
+  condition.message = "\xff";
+  EXPECT_THROW(set_condition(draft, condition, kNow), InvalidArgument);
+  EXPECT_FALSE(draft.changed());
+  condition.message = "fine";
+  set_condition(draft, condition, kNow);
+  const api::ObjectDraft again(draft.build());
+  condition.status = ConditionStatus::kFalse;
+  condition.message = "\xff";
+  EXPECT_THROW(set_condition(again, condition, kNow), InvalidArgument);
+  EXPECT_FALSE(again.changed());
+}
+
 TEST(ConditionsTest, TheSameConditionChangesNothing) {
   const api::ObjectDraft first(website());
   set_condition(first, ready(ConditionStatus::kTrue), kNow);

@@ -51,6 +51,19 @@ TEST_F(CreateOrUpdateTest, CreatesThenUpdatesThenLeavesAlone) {
   EXPECT_EQ(changed.object.spec().pod_template().spec().restart_policy(), "Always");
 }
 
+TEST_F(CreateOrUpdateTest, ZerosThatTheServerLeavesOutAreNoDifference) {
+  const auto mutate = [](const DeploymentDraft& d) {
+    web(d, 1);
+    d.spec().set_paused(false);
+    d.spec().pod_template().spec().containers().get_or_append("web").set_tty(false);
+  };
+  const auto made = create_or_update(deployments_, "web", mutate);
+  EXPECT_EQ(made.written, Written::kCreated);
+  const auto same = create_or_update(deployments_, "web", mutate);
+  EXPECT_EQ(same.written, Written::kUnchanged);
+  EXPECT_EQ(same.object.resource_version(), made.object.resource_version());
+}
+
 TEST_F(CreateOrUpdateTest, PatchesTheObjectAndItsStatus) {
   const auto with_status = [](int replicas, int ready) {
     return [=](const DeploymentDraft& d) {

@@ -3,7 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
 #include <chrono>
+#include <exception>
 #include <future>
 #include <memory>
 #include <optional>
@@ -81,6 +87,44 @@ TEST_F(ManagerLifecycleTest, WithoutAGracefulTimeAStopTakesAsLongAsItTakes) {
   EXPECT_NO_THROW(running.stop());
   EXPECT_TRUE(ended);
   EXPECT_FALSE(overrun);
+}
+
+TEST_F(ManagerLifecycleTest, AsiosCancellationEndsARunAsAStopDoes) {
+  std::atomic<bool> begun{false};
+  std::atomic<bool> ended{false};
+  std::atomic<int> reconciles{0};
+  put("m", "1");
+  Manager manager{client_};
+  manager.add("slow", [&](std::stop_token stop) {
+    begun = true;
+    EXPECT_TRUE(stopped(stop));
+    std::this_thread::sleep_for(20ms);
+    ended = true;
+  });
+  Builder<ConfigMap>(manager).reconcile([&](Request, Context&) -> Result {
+    ++reconciles;
+    return requeue_after(1ms);
+  });
+  boost::asio::cancellation_signal cancel;
+  std::promise<void> done;
+  const auto strand = boost::asio::make_strand(client_.loop().context());
+  boost::asio::co_spawn(
+      strand, manager.async_run(std::stop_token()),
+      boost::asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& error) {
+        EXPECT_FALSE(error);
+        EXPECT_TRUE(ended);
+        done.set_value();
+      }));
+  EXPECT_TRUE(eventually([&] { return begun && reconciles > 0; }));
+  EXPECT_EQ(manager.stop_time_left(), std::nullopt);
+  boost::asio::post(strand, [&] { cancel.emit(boost::asio::cancellation_type::terminal); });
+  test::wait_for(done.get_future());
+  EXPECT_TRUE(ended);
+  ASSERT_TRUE(manager.stop_time_left());
+  EXPECT_LE(*manager.stop_time_left(), 30s);
+  const int before = reconciles;
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(reconciles, before);
 }
 
 TEST_F(ManagerLifecycleTest, NothingStartsAfterAStop) {

@@ -95,6 +95,11 @@ TEST(OwnerReferencesTest, RefusesOwnersThatCannotBe) {
   EXPECT_THROW(set_controller_reference(site("", "1"), web), InvalidArgument);
   EXPECT_THROW(set_controller_reference(site("site", "1", "v1", "elsewhere"), web),
                InvalidArgument);
+  const api::ObjectDraft metadata(site("site", "1", "meta.k8s.io/v1"));
+  metadata["kind"].set("PartialObjectMetadata");
+  EXPECT_THROW(set_controller_reference(metadata.build(), web), InvalidArgument);
+  EXPECT_THROW(set_owner_reference(metadata.build(), web), InvalidArgument);
+  EXPECT_FALSE(lookout::test::held(web.build()).metadata().owner_references().size());
   const auto node = k8s::core::v1::Node::draft("n");
   EXPECT_THROW(set_owner_reference(site(), node), InvalidArgument);
   EXPECT_FALSE(lookout::test::held(node.build()).metadata().owner_references().size());

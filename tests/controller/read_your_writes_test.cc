@@ -193,6 +193,39 @@ TEST_F(ReadYourWritesTest, WhatNoCacheCanSeeHoldsNothingUp) {
   EXPECT_TRUE(eventually([&] { return runs == 2; }));
 }
 
+TEST_F(ReadYourWritesTest, ADryRunHoldsNothingUp) {
+  put("m", "1");
+  secrets_.create(Secret::draft("old", "default"));
+  std::atomic<int> runs{0};
+  Manager manager{many_};
+  Builder<ConfigMap>(manager)
+      .owns<Secret>()
+      .options([](ControllerOptions& change) { change.write_timeout = 1h; })
+      .reconcile([&](Request request, Context& context) -> Result {
+        if (request.name != "m" || ++runs > 1) return {};
+        rest::DeleteOptions remove;
+        remove.dry_run = true;
+        rest::CreateOptions write;
+        write.dry_run = true;
+        rest::PatchOptions patch;
+        patch.dry_run = true;
+        const auto old = context.get<Secret>(Request("default", "old"));
+        EXPECT_TRUE(context.remove(old, remove));
+        context.create(Secret::draft("new", "default"), write);
+        const auto change = old.edit();
+        change.metadata().labels().set("a", "b");
+        context.patch(change, patch);
+        context.update(change, write);
+        return requeue_after(1us);
+      });
+  const Running running(manager);
+  EXPECT_TRUE(eventually([&] { return runs == 2; }));
+  EXPECT_FALSE(secrets_.find("new"));
+  const auto old = secrets_.find("old");
+  ASSERT_TRUE(old);
+  EXPECT_EQ(old.labels().size(), 0u);
+}
+
 TEST_F(ReadYourWritesTest, AnObjectThatLeavesTheSelectionIsSeenToGo) {
   put_web("mine");
   std::atomic<int> runs{0};

@@ -4,10 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <exception>
 #include <future>
 #include <latch>
 #include <optional>
@@ -227,6 +233,22 @@ TEST_F(WebhookTest, AnObjectOfAnotherKindIsRefused) {
   EXPECT_TRUE(is_allowed(admit(server, "/any", pod)));
 }
 
+TEST_F(WebhookTest, AConnectIsNoMatterForAValidatorOfAKind) {
+  WebhookServer server(loop_, options());
+  server.validate<Website>([](const Admission<Website>&) { return denied("not called"); });
+  server.validate<Object>("/any", [](const Admission<Object>& request) {
+    return denied(std::string(request.object.kind()));
+  });
+  const Serving serving(server);
+  const std::string path = "/validate-example-com-v1-website";
+  const std::string exec =
+      review("1", "CONNECT", R"({"apiVersion":"v1","kind":"PodExecOptions","container":"c"})");
+  EXPECT_TRUE(is_allowed(admit(server, path, exec)));
+  EXPECT_TRUE(is_allowed(admit(server, path, review("2", "CONNECT", "null"))));
+  const Object any = admit(server, "/any", exec);
+  EXPECT_EQ(any["response"]["status"]["message"].as_string(), "PodExecOptions");
+}
+
 TEST_F(WebhookTest, WhatIsNoRequestOfAnApiServerIsAnHttpError) {
   WebhookServer server(loop_, options());
   server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
@@ -410,6 +432,77 @@ TEST_F(WebhookTest, TheApiServersTimeoutStopsTheHandler) {
   EXPECT_TRUE(is_allowed(admit(server, "/validate?timeout=1s", review("1", "CREATE", website(1)))));
 }
 
+TEST_F(WebhookTest, AnApiServerThatHangsUpStopsTheHandler) {
+  WebhookOptions plain = options();
+  plain.plain_http = true;
+  WebhookServer server(loop_, plain);
+  test::Gate entered;
+  test::Gate stopped;
+  server.validate<Website>("/validate", [&](const Admission<Website>& request) {
+    entered.open();
+    if (test::eventually([&] { return request.stop.stop_requested(); })) stopped.open();
+    return allowed();
+  });
+  const Serving serving(server);
+  boost::asio::io_context context;
+  boost::asio::ip::tcp::socket socket(context);
+  socket.connect({boost::asio::ip::make_address("127.0.0.1"), server.port()});
+  const std::string body = review("1", "CREATE", website(1));
+  const std::string request = fmt::format(
+      "POST /validate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+      "Content-Length: {}\r\n\r\n{}",
+      body.size(), body);
+  boost::asio::write(socket, boost::asio::buffer(request));
+  ASSERT_TRUE(entered.wait());
+  socket.close();
+  EXPECT_TRUE(stopped.wait());
+}
+
+TEST_F(WebhookTest, AClientThatSaysNothingDoesNotHoldUpTheStop) {
+  WebhookOptions patient = options();
+  patient.finish_timeout = 1h;
+  WebhookServer server(loop_, patient);
+  server.validate<Website>("/validate", [](const Admission<Website>&) { return allowed(); });
+  Serving serving(server);
+  boost::asio::io_context context;
+  boost::asio::ip::tcp::socket silent(context);
+  silent.connect({boost::asio::ip::make_address("127.0.0.1"), server.port()});
+  // Accepted after the silent one.
+  EXPECT_EQ(ask(server, "/validate", review("1", "CREATE", website(1))).status, 200);
+  serving.end();
+}
+
+TEST_F(WebhookTest, AsiosCancellationEndsARunAsAStopDoes) {
+  WebhookServer server(loop_, options());
+  test::Gate entered;
+  test::Gate leave;
+  server.validate<Website>("/validate", [&](const Admission<Website>&) {
+    entered.open();
+    EXPECT_TRUE(leave.wait());
+    return allowed();
+  });
+  boost::asio::cancellation_signal cancel;
+  std::promise<void> ended;
+  const auto strand = boost::asio::make_strand(loop_->context());
+  boost::asio::co_spawn(
+      strand, server.async_run(std::stop_token()),
+      boost::asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& error) {
+        EXPECT_FALSE(error);
+        EXPECT_TRUE(leave.is_open());
+        ended.set_value();
+      }));
+  auto answer = std::async(std::launch::async, [&] {
+    return ask(server, "/validate", review("1", "CREATE", website(1)));
+  });
+  EXPECT_TRUE(entered.wait());
+  boost::asio::post(strand, [&] { cancel.emit(boost::asio::cancellation_type::terminal); });
+  // New requests are no longer taken; the one that runs is not given up.
+  EXPECT_TRUE(test::eventually([&] { return server.started_checker()().has_value(); }));
+  leave.open();
+  EXPECT_EQ(test::get(answer).status, 200);
+  test::wait_for(ended.get_future());
+}
+
 TEST_F(WebhookTest, AFrozenClientHoldsUpNobody) {
   WebhookOptions plain = options();
   plain.plain_http = true;
@@ -474,6 +567,33 @@ TEST_F(WebhookTest, ServesUntilWhatNeedsLeadershipHasEnded) {
   test::get(ended);
   EXPECT_EQ(last, 200);
   EXPECT_EQ(ask(server, "/validate", review("1", "CREATE", website(1))).status, 0);
+}
+
+TEST_F(WebhookTest, ItsStopIsAPartOfTheManagers) {
+  const rest::Client client(unreachable(), loop_);
+  ManagerOptions manager_options;
+  manager_options.graceful_shutdown_timeout = 6s;
+  Manager manager(client, manager_options);
+  WebhookOptions slow = options();
+  slow.drain_delay = 1h;
+  slow.finish_timeout = 1h;
+  WebhookServer server(manager, slow);
+  test::Gate entered;
+  server.validate<Website>("/validate", [&](const Admission<Website>& request) {
+    entered.open();
+    EXPECT_TRUE(test::eventually([&] { return request.stop.stop_requested(); }));
+    return allowed();
+  });
+  std::stop_source stop;
+  auto ended =
+      std::async(std::launch::async, [&, token = stop.get_token()] { manager.run(token); });
+  auto answer = std::async(std::launch::async, [&] {
+    return ask(server, "/validate", review("1", "CREATE", website(1)));
+  });
+  EXPECT_TRUE(entered.wait());
+  stop.request_stop();
+  EXPECT_EQ(test::get(answer).status, 200);
+  EXPECT_NO_THROW(test::get(ended)) << "the shutdown takes too long";
 }
 
 }  // namespace

@@ -94,7 +94,8 @@ class CacheView {
     api::Object found = find(api::Resource(T::kResource), false, request);
     return found ? std::optional<T>(std::in_place, std::move(found)) : std::nullopt;
   }
-  /// Like find(), for a kind with cached metadata only.
+  /// Like find(), for a kind with cached metadata only. The object has the apiVersion and kind of
+  /// its resource. Do not write it back as a whole: patch it.
   template <class T>
   std::optional<T> find_metadata(const Request& request) {
     api::Object found = find(api::Resource(T::kResource), true, request);

@@ -29,7 +29,8 @@ struct Condition {
 /// Writes the condition into status.conditions; returns true if anything changed. The transition
 /// time is set to `now` when the status changes; otherwise it stays, so that a second call with the
 /// same condition changes nothing. Conditions of other types stay. apimachinery's
-/// meta.SetStatusCondition. Throws InvalidArgument without a type or a reason.
+/// meta.SetStatusCondition. Throws InvalidArgument without a type or a reason, and for text that is
+/// not UTF-8.
 bool set_condition(
     const api::ObjectDraft& draft, const Condition& condition,
     api::Time now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));

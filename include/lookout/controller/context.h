@@ -49,8 +49,8 @@ using ObjectOf = std::remove_cvref_t<decltype(std::declval<const Draft&>().build
 /// the call's own writes. Writes go to the server immediately. **Read your own writes**: the same
 /// request does not run again before the caches have seen its writes; other requests continue. A
 /// write that no cache can see (a kind that is not cached, an object outside the selection) delays
-/// nothing, and ControllerOptions::write_timeout bounds the wait. Writes through uncached() are not
-/// tracked.
+/// nothing, and ControllerOptions::write_timeout bounds the wait. Writes through uncached() and dry
+/// runs are not tracked.
 ///
 /// Every write first checks that this process is still the leader, and throws LeadershipLostError
 /// if it is not: a process that was frozen writes nothing when it wakes up. All calls end with
@@ -309,12 +309,14 @@ class Context {
               const std::string& message) const;
   /// The ownership for create_or_update() of objects of this kind.
   Ownership ownership_of(const api::Resource& resource);
+  /// The object of the request, or its metadata if no more is cached.
+  api::Object requested_object();
   /// Sets the controller reference if the builder owns() the kind.
   void own(const api::Resource& resource, const api::ObjectDraft& draft);
   void note(const api::Resource& resource, const api::Object& written);
   void note_removed(const api::Resource& resource, const Request& key, std::string_view uid);
 
-  Awaitable<api::Object> tracked(api::Resource resource, Awaitable<api::Object> call);
+  Awaitable<api::Object> tracked(api::Resource resource, Awaitable<api::Object> call, bool dry_run);
   Awaitable<api::Object> async_create_object(api::Resource resource, const api::ObjectDraft& draft,
                                              rest::CreateOptions options);
   Awaitable<api::Object> async_update_object(api::Resource resource, const api::ObjectDraft& draft,

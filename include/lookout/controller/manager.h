@@ -148,8 +148,12 @@ class Manager {
 
   /// Runs until `stop` is requested or something fails; rethrows that failure. Call it once.
   void run(std::stop_token stop);
-  /// Like run(), on the event loop.
+  /// Like run(), on the event loop. Asio's cancellation of the awaiting coroutine counts as a
+  /// request to stop: it, too, ends the call only when everything has ended.
   Awaitable<void> async_run(std::stop_token stop);
+  /// How much of graceful_shutdown_timeout is left, for runnables that end in several steps. Empty
+  /// before the stop begins, and if there is no limit.
+  std::optional<Clock::Duration> stop_time_left() const;
 
   /// True if this process leads at this moment; without leader election, true while it runs.
   bool is_leader() const;

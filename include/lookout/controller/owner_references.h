@@ -29,8 +29,9 @@ class AlreadyOwnedError : public NotOwnedError {
 /// of controller-runtime's controllerutil.SetControllerReference:
 /// - An owner is the same if group, kind and name match; its version and uid are updated.
 /// - Throws AlreadyOwnedError if another object is its controller.
-/// - Throws InvalidArgument if the owner has no apiVersion, kind, name or uid, if it is in
-///   another namespace, or if it is namespaced and `owned` is cluster-scoped.
+/// - Throws InvalidArgument if the owner has no apiVersion, kind, name or uid, if it is a
+///   PartialObjectMetadata, if it is in another namespace, or if it is namespaced and `owned` is
+///   cluster-scoped.
 void set_controller_reference(const api::Object& owner, const api::ObjectDraft& owned);
 
 /// Like set_controller_reference(), for an owner that is not the controller; there may be several.

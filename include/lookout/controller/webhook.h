@@ -46,11 +46,12 @@ struct WebhookOptions {
   /// requests wait.
   unsigned max_threads = 64;
   /// How long the server keeps serving after a stop is requested, until API servers have noticed
-  /// that its endpoint is gone. Use a few seconds in a cluster; they are part of
-  /// ManagerOptions::graceful_shutdown_timeout.
+  /// that its endpoint is gone. Use a few seconds in a cluster.
   std::chrono::milliseconds drain_delay{0};
   /// How long running requests may take after that. Then AdmissionRequest::stop is requested.
-  std::chrono::milliseconds finish_timeout = std::chrono::minutes(1);
+  /// Connections without a complete request end after 5 s. With a manager, both times are part of
+  /// ManagerOptions::graceful_shutdown_timeout, and end earlier if less of it is left.
+  std::chrono::milliseconds finish_timeout = std::chrono::seconds(20);
 };
 
 /// An HTTPS server for webhooks that a Kubernetes API server calls: controller-runtime's
@@ -96,7 +97,9 @@ class WebhookServer {
   /// Serves a validating webhook. `handler` takes (const Admission<T>& request) and returns
   /// AdmissionResponse or Awaitable<AdmissionResponse>; a Validator<T> is a handler. `request`
   /// lives until the handler has ended. With T = api::Object, the webhook accepts objects of any
-  /// kind. Throws InvalidArgument if `path` is invalid or taken.
+  /// kind; otherwise, a CONNECT is allowed without a call, since its object is not a T but the
+  /// options of the request, such as PodExecOptions. Throws InvalidArgument if `path` is invalid or
+  /// taken.
   template <class T, class Handler>
     requires std::invocable<const Handler&, const Admission<T>&>
   void validate(std::string path, Handler handler) {
@@ -157,6 +160,8 @@ class WebhookServer {
   /// Serves until `stop` is requested and all received requests have been answered; afterwards no
   /// handler runs. May be called once, only for a server without a manager.
   void run(std::stop_token stop);
+  /// Like run(), on the event loop. Asio's cancellation of the awaiting coroutine counts as a
+  /// request to stop: it, too, ends the call only when everything has ended.
   Awaitable<void> async_run(std::stop_token stop);
 
   /// controller_runtime_webhook_*, controller_runtime_conversion_webhook_* and certwatcher_*; the

@@ -1,0 +1,145 @@
+// What controllers and managers wait for: coroutines that are not cancelled, and threads.
+#include "controller/waiting.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <exception>
+#include <functional>
+#include <future>
+#include <stdexcept>
+#include <stop_token>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "tests/support/bounded_wait.h"
+#include "tests/support/eventually.h"
+#include "tests/support/gate.h"
+
+namespace lookout::controller::detail {
+namespace {
+
+/// A coroutine on its own, which a test can cancel.
+class Cancellable {
+ public:
+  explicit Cancellable(Awaitable<void> task) {
+    boost::asio::co_spawn(strand_, std::move(task),
+                          boost::asio::bind_cancellation_slot(
+                              cancel_.slot(), [this](const std::exception_ptr& error) {
+                                if (error) {
+                                  done_.set_exception(error);
+                                } else {
+                                  done_.set_value();
+                                }
+                              }));
+  }
+
+  void cancel() {
+    boost::asio::post(strand_, [this] { cancel_.emit(boost::asio::cancellation_type::terminal); });
+  }
+  /// Waits for the end, and throws what the coroutine throws.
+  void end() { test::get(done_.get_future()); }
+
+ private:
+  boost::asio::cancellation_signal cancel_;
+  std::promise<void> done_;
+  EventLoop loop_{2u};  // its end is the end of the coroutine
+  const boost::asio::strand<boost::asio::io_context::executor_type> strand_ =
+      boost::asio::make_strand(loop_.context());
+};
+
+class UncancelledTest : public testing::Test {
+ protected:
+  Awaitable<void> until(std::stop_token stop) {
+    begun_ = true;
+    co_await detail::wait_for(Clock::real(), std::move(stop));
+    ended_ = true;
+  }
+
+  std::stop_source stop_;
+  std::atomic<bool> begun_{false};
+  std::atomic<bool> ended_{false};
+};
+
+TEST_F(UncancelledTest, ACancellationIsToldAndGoesNoFurther) {
+  std::atomic<bool> told{false};
+  Cancellable call(uncancelled(until(stop_.get_token()), [&] { told = true; }));
+  EXPECT_TRUE(test::eventually([&] { return begun_.load(); }));
+  call.cancel();
+  EXPECT_TRUE(test::eventually([&] { return told.load(); }));
+  EXPECT_FALSE(ended_);
+  stop_.request_stop();
+  EXPECT_NO_THROW(call.end());
+  EXPECT_TRUE(ended_);
+}
+
+TEST_F(UncancelledTest, ACancellationMayCountAsAStop) {
+  Cancellable call(cancel_as_stop(
+      [this](std::stop_token either) { return until(std::move(either)); }, stop_.get_token()));
+  EXPECT_TRUE(test::eventually([&] { return begun_.load(); }));
+  EXPECT_FALSE(ended_);
+  call.cancel();
+  EXPECT_NO_THROW(call.end());
+  EXPECT_TRUE(ended_);
+}
+
+TEST_F(UncancelledTest, AStopIsAStop) {
+  Cancellable call(cancel_as_stop(
+      [this](std::stop_token either) { return until(std::move(either)); }, stop_.get_token()));
+  stop_.request_stop();
+  EXPECT_NO_THROW(call.end());
+  EXPECT_TRUE(ended_);
+}
+
+Awaitable<void> failing() {
+  co_await Clock::real()->sleep(std::chrono::milliseconds(1), std::stop_token());
+  throw std::runtime_error("not feeling like that");
+}
+
+TEST_F(UncancelledTest, AnErrorComesOut) {
+  Cancellable call(uncancelled(failing()));
+  EXPECT_THROW(call.end(), std::runtime_error);
+}
+
+/// A thread of which there are only so many.
+class ScarceThread : public std::jthread {
+ public:
+  explicit ScarceThread(const std::function<void()>& work) : std::jthread(begin(work)) {}
+
+  static inline std::atomic<int> left_{0};
+
+ private:
+  static std::jthread begin(const std::function<void()>& work) {
+    if (left_-- <= 0)
+      throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    return std::jthread(work);
+  }
+};
+
+TEST(RunOnThreadsTest, RunsOnAsManyAsAsked) {
+  std::atomic<int> runs{0};
+  run_on_threads(
+      3, [&] { ++runs; }, [] { FAIL() << "there were enough"; });
+  EXPECT_EQ(runs, 3);
+}
+
+TEST(RunOnThreadsTest, IfOneCannotBeCreatedTheOthersEndToo) {
+  test::Gate given_up;
+  std::atomic<int> ended{0};
+  ScarceThread::left_ = 2;
+  const auto work = [&] {
+    EXPECT_TRUE(given_up.wait());
+    ++ended;
+  };
+  EXPECT_THROW(run_on_threads<ScarceThread>(5, work, [&] { given_up.open(); }), std::system_error);
+  EXPECT_EQ(ended, 2);
+}
+
+}  // namespace
+}  // namespace lookout::controller::detail
