@@ -59,8 +59,7 @@ CallRun::Next CallRun::begin() {
   Pick pick = balancer_.pick(options);
   if (!pick) {
     reason_ = CallError::Reason::kNoInstance;
-    const bool waits = tries_.empty() && policy_.wait_for_instance && policy_.deadline.count() > 0;
-    return waits ? Next::kWait : Next::kOver;
+    return tries_.empty() && policy_.wait_for_instance ? Next::kWait : Next::kOver;
   }
   if (!tries_.empty()) {
     if (!balancer_.state_->retries.take(nanos_of(begun))) {

@@ -177,7 +177,8 @@ void Hub::check(const api::Object& object, const api::Object* before) {
   // Other parts of an object change more often than what is wrong with it.
   if (before && source_.reader->defect(*before) == defect) return;
   malformed_.fetch_add(1, std::memory_order_relaxed);
-  const Malformed report{std::string(object.ns()), std::string(object.name()), *defect};
+  const Malformed report{std::string(object.ns()), std::string(object.name()), *defect,
+                         std::string(object.resource_version())};
   if (!options_.on_malformed) {
     log::warn("registry: left out {}/{}: {}", report.ns, report.name, report.reason);
     return;

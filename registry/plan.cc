@@ -146,11 +146,16 @@ std::uint32_t Planner::weight_of(const ServiceInstance& instance) const {
 PlanPtr Planner::plan(const InstanceSetPtr& set) {
   if (!usable(*set).empty()) {
     last_ = set;
+    last_until_ = 0;
     return make(set, 0);
   }
   if (policy_.keep_last.count() > 0 && last_) {
     const auto keep = std::chrono::duration_cast<std::chrono::nanoseconds>(policy_.keep_last);
-    return make(std::exchange(last_, nullptr), health_->now() + keep.count());
+    const Nanos now = health_->now();
+    // The time begins with the first set that cannot be used; further ones do not prolong it.
+    if (last_until_ == 0) last_until_ = now + keep.count();
+    if (now < last_until_) return make(last_, last_until_);
+    last_ = nullptr;
   }
   return make(set, 0);
 }
@@ -251,7 +256,8 @@ void Pick::land() const {
 InstanceSetPtr Pick::set() const { return plan_ ? plan().set() : nullptr; }
 
 void Pick::report(Outcome outcome, std::chrono::nanoseconds latency) const {
-  if (node_ == nullptr) return;
+  // A copy is no call, and what has been reported has landed.
+  if (!in_flight_) return;
   land();
   plan().report(*node_, outcome, latency.count());
 }

@@ -73,7 +73,8 @@ class Planner {
   Memory memory_;
   std::map<std::string, NodePtr> nodes_;
   std::map<std::string, std::shared_ptr<ZoneHealth>> zones_;
-  InstanceSetPtr last_;  // the last one that had a usable instance
+  InstanceSetPtr last_;   // the last one that had a usable instance
+  Nanos last_until_ = 0;  // when it must not be kept any more; 0: it is the newest one
   bool started_ = false;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 
 #include "lookout/registry/policy.h"
@@ -19,14 +20,7 @@ class RetryAccount {
   void call_begun() { add(thousandths(budget_.ratio)); }
   /// False if nothing is left.
   bool take(Nanos now) {
-    Nanos before = filled_at_.load(std::memory_order_relaxed);
-    if (before == 0 || now > before) {
-      if (filled_at_.compare_exchange_strong(before, now, std::memory_order_relaxed) &&
-          before != 0) {
-        const double seconds = std::min(3600.0, static_cast<double>(now - before) / 1e9);
-        add(thousandths(seconds * budget_.per_second));
-      }
-    }
+    fill(now);
     std::int64_t saved = saved_.load(std::memory_order_relaxed);
     while (saved >= 1000) {
       if (saved_.compare_exchange_weak(saved, saved - 1000, std::memory_order_relaxed)) return true;
@@ -35,6 +29,26 @@ class RetryAccount {
   }
 
  private:
+  /// Adds what the time since the last filling stands for.
+  void fill(Nanos now) {
+    Nanos before = filled_at_.load(std::memory_order_relaxed);
+    if (before == 0) {
+      filled_at_.compare_exchange_strong(before, now, std::memory_order_relaxed);
+      return;
+    }
+    if (now <= before) return;
+    const std::int64_t more =
+        thousandths(static_cast<double>(now - before) / 1e9 * budget_.per_second);
+    if (more == 0) return;
+    // Only the time of whole thousandths has been used. A full account needs no more of it.
+    Nanos used = now;
+    if (more < thousandths(budget_.burst)) {
+      const double time = std::ceil(static_cast<double>(more) * 1e6 / budget_.per_second);
+      used = std::min(now, before + static_cast<Nanos>(time));
+    }
+    if (filled_at_.compare_exchange_strong(before, used, std::memory_order_relaxed)) add(more);
+  }
+
   static std::int64_t thousandths(double number) {
     return static_cast<std::int64_t>(std::clamp(number, 0.0, 1e12) * 1000);
   }

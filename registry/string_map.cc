@@ -7,6 +7,10 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <utility>
+
+#include "lookout/base/structural_scanner.h"
+
 namespace lookout::registry::detail {
 namespace {
 
@@ -14,44 +18,51 @@ class StringMapHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, 
  public:
   explicit StringMapHandler(StringMap& out) : out_(out) {}
 
-  bool Default() { return refuse(); }
+  bool Default() { return refuse(not_a_string()); }
   bool Null() {
     if (!inside_) return ended_ = true;
     out_[key_].clear();
     return true;
   }
   bool StartObject() {
-    if (inside_) return refuse();
+    if (inside_) return refuse(not_a_string());
     return inside_ = true;
   }
   bool Key(const char* text, rapidjson::SizeType size, bool) {
     key_.assign(text, size);
-    return true;
+    return check(key_);
   }
   bool String(const char* text, rapidjson::SizeType size, bool) {
-    if (!inside_) return refuse();
-    out_[key_].assign(text, size);
-    return true;
+    if (!inside_) return refuse(not_a_string());
+    std::string& value = out_[key_];
+    value.assign(text, size);
+    return check(value);
   }
   bool EndObject(rapidjson::SizeType) { return ended_ = true; }
 
-  std::string reason() const {
-    return inside_ ? fmt::format("the value of \"{}\" is not a string", key_)
-                   : "it is no JSON object";
-  }
-  bool refused() const { return refused_; }
+  /// Why it was refused; empty if it was not.
+  const std::string& reason() const { return reason_; }
 
  private:
-  bool refuse() {
-    refused_ = true;
+  std::string not_a_string() const {
+    return inside_ ? fmt::format("the value of {:?} is not a string", key_)
+                   : "it is no JSON object";
+  }
+  bool refuse(std::string reason) {
+    reason_ = std::move(reason);
     return false;
+  }
+  /// RapidJSON 1.1 makes bytes that are not UTF-8 of "\udc00", half a character.
+  bool check(std::string_view text) {
+    if (find_invalid_utf8(text) == std::string_view::npos) return true;
+    return refuse(rapidjson::GetParseError_En(rapidjson::kParseErrorStringUnicodeSurrogateInvalid));
   }
 
   StringMap& out_;
   std::string key_;
   bool inside_ = false;
   bool ended_ = false;
-  bool refused_ = false;
+  std::string reason_;
 };
 
 }  // namespace
@@ -68,7 +79,7 @@ bool parse_string_map(std::string_view json, StringMap& out, std::string& error)
                                                                                            handler);
   if (!result.IsError()) return true;
   out.clear();
-  error = handler.refused()
+  error = !handler.reason().empty()
               ? handler.reason()
               : fmt::format("{} (at byte {})", rapidjson::GetParseError_En(result.Code()),
                             result.Offset());

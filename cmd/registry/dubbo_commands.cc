@@ -1,8 +1,11 @@
 #include "cmd/registry/dubbo_commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "cmd/columns.h"
 #include "cmd/registry/discovery.h"
@@ -49,7 +52,8 @@ std::vector<std::string> keys_of(const Flags& flags) {
     url.interface = flags.name;
     url.version = flags.version;
     for (auto& [name, value] : metadata_of(flags)) url.parameters[name] = value;
-    out.push_back(url.key());
+    std::string key = url.key();
+    if (std::ranges::find(out, key) == out.end()) out.push_back(std::move(key));
   }
   return out;
 }
@@ -57,18 +61,32 @@ std::vector<std::string> keys_of(const Flags& flags) {
 }  // namespace
 
 int dubbo_register(const ConnectionFlags& connection, const Flags& flags) {
+  // First what the options say, which may be wrong: the client already changes the pod's labels.
+  const std::vector<std::string> keys = keys_of(flags);
   const rest::Client rest(connection.config());
   Client client(rest, writer(rest, flags));
-  for (const std::string& key : keys_of(flags)) client.create(key, flags.value);
+  for (const std::string& key : keys) client.create(key, flags.value);
   fmt::print("{} registered on {}/{}\n", flags.name, client.pod().ns, client.pod().name);
   return 0;
 }
 
 int dubbo_deregister(const ConnectionFlags& connection, const Flags& flags) {
+  const std::vector<std::string> keys = keys_of(flags);
   const rest::Client rest(connection.config());
-  Client client(rest, writer(rest, flags));
-  client.remove(flags.name);
-  fmt::print("{} deregistered from {}/{}\n", flags.name, client.pod().ns, client.pod().name);
+  ClientOptions options = writer(rest, flags);
+  options.label_pod = false;
+  Client client(rest, std::move(options));
+  const std::string pod = client.pod().ns + "/" + client.pod().name;
+  std::vector<std::string> missing;
+  for (const std::string& key : keys) {
+    if (!client.remove(key)) missing.push_back(key);
+  }
+  if (!missing.empty()) {
+    throw Error(fmt::format("{} on {}: there is no such record: {} changed",
+                            fmt::join(missing, ", "), pod,
+                            missing.size() == keys.size() ? "nothing was" : "only others were"));
+  }
+  fmt::print("{} deregistered from {}\n", flags.name, pod);
   return 0;
 }
 

@@ -59,8 +59,8 @@ Row summary(const InstanceSet& set) {
     if (!instance.version.empty()) versions.insert(instance.version);
     if (!instance.zone.empty()) zones.insert(instance.zone);
   }
-  return {set.service(), std::to_string(set.size()), std::to_string(ready), joined(versions),
-          joined(zones)};
+  return {printable(set.service()), std::to_string(set.size()), std::to_string(ready),
+          joined(versions), joined(zones)};
 }
 
 std::string json_of(const InstanceSet& set) {
@@ -70,8 +70,8 @@ std::string json_of(const InstanceSet& set) {
 /// What `watch` says above the table.
 std::string headline(const InstanceSet& set) {
   const registry::Freshness freshness = set.freshness();
-  std::string out =
-      fmt::format("{}: {} instance{}", set.service(), set.size(), set.size() == 1 ? "" : "s");
+  std::string out = fmt::format("{}: {} instance{}", printable(set.service()), set.size(),
+                                set.size() == 1 ? "" : "s");
   if (!freshness.live) {
     out += fmt::format(
         " (stale: the server has not been heard since {})",
@@ -86,7 +86,7 @@ std::string obstacle(const k8s::core::v1::Pod& pod) {
   if (pod.metadata().deletion_timestamp()) return "it is on its way out";
   if (status.phase() != "Running") {
     return fmt::format("its phase is {}, not Running",
-                       status.phase().empty() ? "unknown" : status.phase());
+                       status.phase().empty() ? "unknown" : printable(std::string(status.phase())));
   }
   if (status.pod_ip().empty()) return "it has no address yet";
   for (const auto condition : status.conditions()) {
@@ -108,14 +108,18 @@ std::string why_none(const rest::Client& client, const Flags& flags,
     std::string out = ". It is announced by pods that cannot serve:";
     const auto pods = client.resource(k8s::core::v1::Pod::kResource, namespace_of(client, flags));
     for (const auto& pod : pods.list(some).items) {
-      out += fmt::format("\n  {}: {}", pod.key(), obstacle(k8s::core::v1::Pod(pod)));
+      out += fmt::format("\n  {}: {}", printable(pod.key()), obstacle(k8s::core::v1::Pod(pod)));
     }
     return out;
   }
   if (announced) return flags.include_unready ? "." : ". --include-unready shows those not ready.";
-  if (const std::string meant = closest(flags.name, services); !meant.empty()) {
-    return fmt::format(": did you mean {}?", meant);
-  }
+  // Providers of dubbo are called "group/interface:version".
+  const auto full = std::ranges::find_if(services, [&](std::string_view service) {
+    service.remove_prefix(service.find('/') + 1);
+    return service.substr(0, service.find(':')) == flags.name;
+  });
+  const std::string meant = full != services.end() ? *full : closest(flags.name, services);
+  if (!meant.empty()) return fmt::format(": did you mean {}?", printable(meant));
   const std::string ns = namespace_of(client, flags);
   if (!ns.empty()) return fmt::format(" in the namespace {}. -A looks in all namespaces.", ns);
   return ". `lookout registry ls -A` lists what there is.";

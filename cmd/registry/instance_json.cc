@@ -20,7 +20,10 @@ void write_instance(JsonWriter& writer, const registry::ServiceInstance& instanc
   write_text(writer, "version", instance.version);
   writer.Key("metadata");
   writer.StartObject();
-  for (const auto& [key, value] : instance.metadata) write_text(writer, key.c_str(), value);
+  for (const auto& [key, value] : instance.metadata) {
+    writer.Key(key.data(), static_cast<rapidjson::SizeType>(key.size()));
+    write_text(writer, value);
+  }
   writer.EndObject();
   writer.Key("endpoints");
   writer.StartArray();

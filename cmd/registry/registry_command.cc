@@ -65,6 +65,18 @@ void refuse_for_keys(const CLI::App& command) {
   }
 }
 
+/// What a record or an instance is made of.
+void add_service(CLI::App& command, Flags& flags) {
+  command.add_option("--service-version", flags.version, "The version of the service")
+      ->type_name("VERSION");
+  command
+      .add_option("--metadata", flags.metadata,
+                  "Metadata of the instance; for dubbo, a parameter of the URL; can be repeated")
+      ->type_name("KEY=VALUE");
+  command.add_option("--endpoint", flags.endpoints, "protocol://host:port; can be repeated")
+      ->type_name("URL");
+}
+
 /// Options that a provider's key is made of, beside a key.
 void refuse_for_a_key(const CLI::App& command) {
   for (const char* option : {"--service-version", "--metadata", "--endpoint"}) {
@@ -90,6 +102,13 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
     return flags->style == "dubbo" && flags->name.starts_with('/');
   };
 
+  // With dubbo, there is a key or what one is made of.
+  const auto check_record = [flags, means_keys](const CLI::App& command) {
+    if (means_keys()) refuse_for_a_key(command);
+    if (flags->style == "dubbo" && !means_keys() && flags->endpoints.empty())
+      throw CLI::RequiredError("--endpoint (or, as the NAME, a key: /dubbo/...)");
+  };
+
   CLI::App* add = group->add_subcommand("register", "Announce a service on a pod");
   add->add_option("NAME", flags->name,
                   "The service; for dubbo, the interface or a key (/dubbo/...)")
@@ -97,13 +116,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   add_style(*add, *flags, {"kratos", "dubbo"});
   add_pod(*add, *flags);
   add->add_option("--id", flags->id, "kratos: the id of the instance");
-  add->add_option("--service-version", flags->version, "The version of the service")
-      ->type_name("VERSION");
-  add->add_option("--metadata", flags->metadata,
-                  "Metadata of the instance; for dubbo, a parameter of the URL; can be repeated")
-      ->type_name("KEY=VALUE");
-  add->add_option("--endpoint", flags->endpoints, "protocol://host:port; can be repeated")
-      ->type_name("URL");
+  add_service(*add, *flags);
   add->add_option("--value", flags->value, "dubbo: the value of the key");
   add->add_option(
          "--generation", flags->generation,
@@ -122,9 +135,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
   add->callback([=] {
     refuse(*add, *flags, "kratos", {"--id"});
     refuse(*add, *flags, "dubbo", {"--value", "--generation"});
-    if (means_keys()) refuse_for_a_key(*add);
-    if (flags->style == "dubbo" && !means_keys() && flags->endpoints.empty())
-      throw CLI::RequiredError("--endpoint (or, as the NAME, a key: /dubbo/...)");
+    check_record(*add);
     registry_cmd::metadata_of(*flags);
     choose(flags->style == "dubbo" ? registry_cmd::dubbo_register
                                    : registry_cmd::register_instance);
@@ -132,17 +143,26 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
 
   CLI::App* remove = group->add_subcommand("deregister", "Withdraw an announcement");
   remove->add_option("NAME", flags->name,
-                     "kratos: fail if the pod announces another service; dubbo: the key");
+                     "kratos: fail if the pod announces another service; for dubbo, the interface "
+                     "or a key (/dubbo/...)");
   add_style(*remove, *flags, {"kratos", "dubbo"});
   add_pod(*remove, *flags);
+  add_service(*remove, *flags);
   remove->footer(
+      "For dubbo, the options must be those that the service was registered with.\n\n"
       "Examples:\n"
       "  lookout registry deregister --pod web-1\n"
-      "  lookout registry deregister --style dubbo --pod user-1 /dubbo/com.example.User/providers");
+      "  lookout registry deregister com.example.User --style dubbo --pod user-1 \\\n"
+      "      --service-version 1.0 --metadata weight=200 --endpoint dubbo://10.0.0.1:20000\n"
+      "  lookout registry deregister --style dubbo --pod user-1 \\\n"
+      "      /dubbo/com.example.User/providers/dubbo%3A%2F%2F10.0.0.1%3A20000%2FUser");
   remove->callback([=] {
+    refuse(*remove, *flags, "dubbo", {"--service-version", "--metadata", "--endpoint"});
     if (flags->style == "dubbo" && flags->name.empty()) {
-      throw CLI::RequiredError("NAME (with --style dubbo: the key to remove)");
+      throw CLI::RequiredError("NAME (with --style dubbo: the interface or a key)");
     }
+    check_record(*remove);
+    registry_cmd::metadata_of(*flags);
     choose(flags->style == "dubbo" ? registry_cmd::dubbo_deregister
                                    : registry_cmd::deregister_instance);
   });
@@ -157,7 +177,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
       "Examples:\n"
       "  lookout registry get web -n shop\n"
       "  lookout registry get web -n shop --include-unready -o json\n"
-      "  lookout registry get --style dubbo com.example.User\n"
+      "  lookout registry get --style dubbo com.example.User:1.0\n"
       "  lookout registry get --style dubbo /dubbo/com.example.User/providers\n"
       "  lookout registry get --style services -n kube-system kube-dns");
   get->callback([=] {
@@ -249,7 +269,7 @@ void add_registry(CLI::App& app, const CommonFlags& common, Action& action) {
       "  lookout registry watch web -n shop\n"
       "  lookout registry serve -A\n"
       "  lookout registry xds -n shop\n"
-      "  lookout registry get --style dubbo com.example.User");
+      "  lookout registry get --style dubbo com.example.User:1.0");
 }
 
 }  // namespace lookout::cmd

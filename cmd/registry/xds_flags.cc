@@ -59,8 +59,8 @@ void add_xds(CLI::App& group, const std::shared_ptr<Flags>& flags, std::function
       ->capture_default_str();
   xds->add_option(
          "--scheme", flags->schemes,
-         "Serve endpoints of this scheme; can be repeated: the first scheme that a service\n"
-         "has is used; default: grpc, http, tri, dubbo, tcp")
+         "Serve endpoints of this scheme; can be repeated: the first scheme that a ready instance\n"
+         "of a service has is used; default: grpc, http, tri, dubbo, tcp")
       ->type_name("SCHEME");
   xds->footer(kFooter);
   xds->callback([flags, chosen] {

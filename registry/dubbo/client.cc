@@ -129,7 +129,7 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
             pool_) {}
 
   void init() {
-    if (!options_.observer) label_pod();
+    if (!options_.observer && options_.label_pod) label_pod();
     if (options_.role == Role::kConsumer) start();
     if (options_.give_up_after.count() > 0) {
       boost::asio::co_spawn(boost::asio::make_strand(client_.loop().context()),
@@ -174,15 +174,16 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
   void create(const std::string& key, const std::string& value, const rest::CallOptions& call) {
     if (key.empty()) throw InvalidArgument("a record needs a key");
     const Record record{key, value};
-    const api::Object pod =
+    const Written written =
         write([&](std::string_view annotation) { return with_record(annotation, record); }, call);
-    records_.written(own_key(), record, pod.resource_version());
+    records_.written(own_key(), record, written.pod.resource_version());
   }
 
-  void remove(const std::string& key, const rest::CallOptions& call) {
-    const api::Object pod =
+  bool remove(const std::string& key, const rest::CallOptions& call) {
+    const Written written =
         write([&](std::string_view annotation) { return without_record(annotation, key); }, call);
-    records_.erased(own_key(), key, pod.resource_version());
+    records_.erased(own_key(), key, written.pod.resource_version());
+    return written.changed;
   }
 
   void set_label(const std::string& label, const std::string& value,
@@ -253,24 +254,30 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     if (options_.observer) throw InvalidArgument("an observer has no pod to write to");
   }
 
-  /// Reads the pod's annotation, and writes what `change` makes of it. Returns the pod.
+  struct Written {
+    api::Object pod;
+    bool changed = false;
+  };
+
+  /// Reads the pod's annotation, and writes what `change` makes of it.
   template <class Change>
-  api::Object write(const Change& change, const rest::CallOptions& call) {
+  Written write(const Change& change, const rest::CallOptions& call) {
     check_writer();
     // Within this process they take turns; others are noticed by the server.
     const std::lock_guard turn(writing_);
-    api::Object out;
+    Written out;
     const auto attempt = [&] {
       const api::Object pod = pods_.get(pod_.name, {}, call);
       const std::string_view before = pod.annotations()[options_.annotation].as_string();
       const std::string after = change(before);
       const bool same =
           after == before || decode_records(after).records == decode_records(before).records;
-      out = same ? pod
-                 : pods_.patch(pod_.name, rest::PatchType::kStrategicMerge,
-                               metadata_patch("annotations", options_.annotation, after,
-                                              pod.resource_version()),
-                               {}, {}, call);
+      out.changed = !same;
+      out.pod = same ? pod
+                     : pods_.patch(pod_.name, rest::PatchType::kStrategicMerge,
+                                   metadata_patch("annotations", options_.annotation, after,
+                                                  pod.resource_version()),
+                                   {}, {}, call);
     };
     retry::on_conflict(attempt, kConflicts, call.stop);
     return out;
@@ -304,7 +311,8 @@ class ClientState : public std::enable_shared_from_this<ClientState> {
     std::vector<Malformed> reports;
     for (const auto& defect : decoded.defects) {
       reports.push_back({std::string(pod.ns()), std::string(pod.name()),
-                         fmt::format("annotation {}: {}", options_.annotation, defect)});
+                         fmt::format("annotation {}: {}", options_.annotation, defect),
+                         std::string(pod.resource_version())});
       if (options_.on_malformed) continue;
       log::warn("registry: {}/{}: {}", reports.back().ns, reports.back().name,
                 reports.back().reason);
@@ -403,7 +411,9 @@ Client::~Client() { state_->close(); }
 void Client::create(const std::string& key, const std::string& value, rest::CallOptions call) {
   state_->create(key, value, call);
 }
-void Client::remove(const std::string& key, rest::CallOptions call) { state_->remove(key, call); }
+bool Client::remove(const std::string& key, rest::CallOptions call) {
+  return state_->remove(key, call);
+}
 void Client::set_label(const std::string& label, const std::string& value, rest::CallOptions call) {
   state_->set_label(label, value, call);
 }

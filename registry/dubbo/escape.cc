@@ -6,6 +6,8 @@
 #include <memory>
 #include <new>
 
+#include "lookout/base/structural_scanner.h"
+
 namespace lookout::registry::dubbo {
 namespace {
 
@@ -39,6 +41,11 @@ std::string query_unescape(std::string_view text) {
   const CurlText decoded(
       curl_easy_unescape(nullptr, plain.data(), static_cast<int>(plain.size()), &size), curl_free);
   return decoded ? std::string(decoded.get(), static_cast<std::size_t>(size)) : plain;
+}
+
+bool is_text(std::string_view unescaped) {
+  return unescaped.find('\0') == std::string_view::npos &&
+         find_invalid_utf8(unescaped) == std::string_view::npos;
 }
 
 }  // namespace lookout::registry::dubbo

@@ -80,6 +80,10 @@ std::optional<Provider> read_provider(std::string_view key, std::string& error) 
   cut(rest, '/');
   const std::string interface = query_unescape(cut(rest, '/'));
   if (interface.empty() || cut(rest, '/') != "providers" || rest.empty()) return std::nullopt;
+  if (!is_text(interface)) {
+    error = fmt::format("{:?} is not the interface of a provider: it is not UTF-8 text", interface);
+    return std::nullopt;
+  }
 
   ProviderUrl url;
   try {

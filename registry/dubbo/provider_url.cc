@@ -30,12 +30,19 @@ std::string take(std::map<std::string, std::string>& parameters, const char* nam
 }
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
-  throw InvalidArgument(fmt::format("\"{}\" is not the URL of a provider: {}", text, why));
+  throw InvalidArgument(fmt::format("{:?} is not the URL of a provider: {}", text, why));
+}
+
+bool are_text(const std::map<std::string, std::string>& parameters) {
+  return std::ranges::all_of(parameters, [](const auto& parameter) {
+    return is_text(parameter.first) && is_text(parameter.second);
+  });
 }
 
 }  // namespace
 
 ProviderUrl ProviderUrl::parse(std::string_view text) {
+  if (!is_text(text)) refuse(text, "it is not UTF-8 text");
   const Url url{std::string(text)};
   if (!url.valid()) refuse(text, url.defect());
   ProviderUrl out;
@@ -50,6 +57,8 @@ ProviderUrl ProviderUrl::parse(std::string_view text) {
   out.path = url.part(CURLUPART_PATH);
   if (out.path.starts_with('/')) out.path.erase(0, 1);
   out.parameters = parse_parameters(url.part(CURLUPART_QUERY));
+  if (!is_text(out.host) || !are_text(out.parameters))
+    refuse(text, "its escapes do not stand for UTF-8 text");
   out.interface = take(out.parameters, "interface");
   if (out.interface.empty()) out.interface = out.path;
   if (out.path == out.interface) out.path.clear();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <rapidjson/document.h>
 #include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
@@ -12,6 +13,7 @@
 
 #include "lookout/api/error.h"
 #include "lookout/base/base64.h"
+#include "lookout/base/structural_scanner.h"
 
 namespace lookout::registry::dubbo {
 namespace {
@@ -56,6 +58,13 @@ bool too_deep(std::string_view json) {
   return false;
 }
 
+/// Stops at a string that is not UTF-8. RapidJSON 1.1 makes one of "\udc00", half a character.
+struct Utf8Check : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Utf8Check> {
+  static bool String(const char* text, rapidjson::SizeType size, bool) {
+    return find_invalid_utf8({text, size}) == std::string_view::npos;
+  }
+};
+
 /// The array; an empty one for an empty annotation. Returns what is wrong, if anything is.
 std::string parse(std::string_view annotation, Document& out) {
   out.SetArray();
@@ -68,6 +77,11 @@ std::string parse(std::string_view annotation, Document& out) {
   if (out.HasParseError()) {
     return fmt::format("the JSON in it: {} (at byte {})",
                        rapidjson::GetParseError_En(out.GetParseError()), out.GetErrorOffset());
+  }
+  if (Utf8Check check; !out.Accept(check)) {
+    return fmt::format(
+        "the JSON in it: {}",
+        rapidjson::GetParseError_En(rapidjson::kParseErrorStringUnicodeSurrogateInvalid));
   }
   if (out.IsNull()) out.SetArray();
   return out.IsArray() ? "" : "the JSON in it is not an array";

@@ -114,6 +114,69 @@ TEST_F(RegistryCmd, AnnouncesFindsAndTakesBackADubboService) {
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_THAT(registry({"get", "--style", "dubbo", "com.example.Cart:2.0", "-o", "json"}).output,
               AllOf(HasSubstr("tri://10.0.0.1:50051"), HasSubstr("200")));
+  const std::vector<std::string> taken_back = {"deregister",
+                                               "com.example.Cart",
+                                               "--style",
+                                               "dubbo",
+                                               "--pod",
+                                               "user-1",
+                                               "--metadata",
+                                               "weight=200",
+                                               "--endpoint",
+                                               "tri://10.0.0.1:50051",
+                                               "--service-version",
+                                               "2.0"};
+  EXPECT_EQ(registry(taken_back).output, "com.example.Cart deregistered from default/user-1\n");
+  EXPECT_EQ(parse(registry({"get", "--style", "dubbo", "/", "-o", "json"}).output).Size(), 0u);
+  EXPECT_EQ(registry(taken_back).status, 1);
+}
+
+TEST_F(RegistryCmd, WhereThereIsNoSuchRecordNothingIsTakenBackAndNothingChanged) {
+  run_pod("user-1", "10.0.0.1");
+  const auto version = [&] {
+    const api::Object object = client_.resource(kPods, "default").get("user-1");
+    return std::string(object.resource_version());
+  };
+  std::string before = version();
+  auto result = registry({"deregister", "--style", "dubbo", "--pod", "user-1", kUserKey});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.output, "");
+  EXPECT_THAT(result.errors, HasSubstr("on default/user-1: there is no such record: nothing was"));
+  EXPECT_EQ(version(), before) << "not even its labels";
+  result = registry({"register", "I", "--style", "dubbo", "--pod", "user-1", "--endpoint", "x"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(version(), before);
+
+  EXPECT_EQ(registry({"register", "--style", "dubbo", "--pod", "user-1", kUserKey}).status, 0);
+  before = version();
+  result = registry(
+      {"deregister", "--style", "dubbo", "--pod", "user-1", "/dubbo/com.example.User/providers"});
+  EXPECT_EQ(result.status, 1) << "a key, not a prefix";
+  EXPECT_EQ(version(), before);
+  const char* const there = "tri://10.0.0.1:1";
+  const char* const not_there = "tri://10.0.0.1:2";
+  EXPECT_EQ(registry({"register", "I", "--style", "dubbo", "--pod", "user-1", "--endpoint", there})
+                .status,
+            0);
+  result = registry({"deregister", "I", "--style", "dubbo", "--pod", "user-1", "--endpoint", there,
+                     "--endpoint", not_there});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.errors, AllOf(HasSubstr("10.0.0.1%3A2"), Not(HasSubstr("10.0.0.1%3A1")),
+                                   HasSubstr("only others were changed")));
+}
+
+TEST_F(RegistryCmd, DubboRecordsThatAreNotUtf8AreToldOfAndLeftOut) {
+  run_pod("user-1", "10.0.0.1");
+  for (const char* key :
+       {"/dubbo/com.example.X%FF/providers/tri%3A%2F%2F10.0.0.1%3A1%2FX",
+        "/dubbo/com.example.User/providers/tri%3A%2F%2F10.0.0.1%3A2%2FX%3Fzone%3D%25FF"}) {
+    EXPECT_EQ(registry({"register", "--style", "dubbo", "--pod", "user-1", key}).status, 0);
+  }
+  const auto result = registry({"ls", "--style", "dubbo", "-o", "json"});
+  EXPECT_EQ(result.output, "[]\n");
+  EXPECT_THAT(result.errors,
+              AllOf(HasSubstr("is not the interface of a provider: it is not UTF-8 text"),
+                    HasSubstr("its escapes do not stand for UTF-8 text")));
 }
 
 TEST_F(RegistryCmd, SaysWhyNothingIsFound) {
@@ -155,6 +218,27 @@ TEST_F(RegistryCmd, TextOfPodsGivesTheTerminalNoOrders) {
   EXPECT_THAT(result.output, AllOf(HasSubstr("a=?[2J"), Not(HasSubstr("\x1b"))));
 }
 
+TEST_F(RegistryCmd, NamesOfServicesAndWhatIsWrongWithPodsGiveTheTerminalNoOrders) {
+  run_pod("user-1", "10.0.0.1");
+  EXPECT_EQ(
+      registry({"register", "--style", "dubbo", "--pod", "user-1",
+                "/dubbo/com.example.%1B%5B2J/providers/dubbo%3A%2F%2F10.0.0.1%3A20000%2FUser"})
+          .status,
+      0);
+  EXPECT_THAT(registry({"ls", "--style", "dubbo"}).output,
+              AllOf(HasSubstr("com.example.?[2J   1"), Not(HasSubstr("\x1b"))));
+  EXPECT_EQ(registry({"get", "--style", "dubbo", "com.example.[2J"}).errors,
+            "No instances of com.example.[2J found: did you mean com.example.?[2J?\n");
+
+  run_pod("web-1", "10.0.0.2");
+  EXPECT_EQ(registry({"register", "web", "--pod", "web-1"}).status, 0);
+  client_.resource(kPods, "default")
+      .patch("web-1", rest::PatchType::kMerge,
+             R"({"metadata":{"annotations":{"kratos-service-metadata":"{\"\\u001b[2J\":5}"}}})");
+  EXPECT_THAT(registry({"ls"}).errors, AllOf(HasSubstr(R"(the value of "\x1b[2J" is not a string)"),
+                                             Not(HasSubstr("\x1b"))));
+}
+
 struct WrongCall {
   std::vector<std::string> arguments;
   int status;
@@ -179,7 +263,8 @@ INSTANTIATE_TEST_SUITE_P(
     , WrongRegistryCmd,
     testing::Values(
         WrongCall{{}, 2, "One of register, deregister, get, ls, watch, serve and xds"},
-        WrongCall{{"lst"}, 2, "not expected: lst"}, WrongCall{{"get"}, 2, "NAME is required"},
+        WrongCall{{"lst"}, 2, "has no command \"lst\": did you mean \"ls\"?"},
+        WrongCall{{"get"}, 2, "NAME is required"},
         WrongCall{{"ls", "--style", "consul"}, 2, "kratos"},
         WrongCall{{"register", "web", "--style", "services"}, 2, "kratos"},
         WrongCall{{"ls", "-A", "-n", "shop"}, 2, "choose one of them"},
@@ -194,6 +279,11 @@ INSTANTIATE_TEST_SUITE_P(
                   1,
                   "is not the URL of a provider"},
         WrongCall{{"deregister", "--style", "dubbo", "--pod", "web-1"}, 2, "NAME"},
+        WrongCall{{"deregister", "I", "--style", "dubbo", "--pod", "web-1"}, 2, "--endpoint"},
+        WrongCall{{"deregister", "/k", "--style", "dubbo", "--endpoint", "x"}, 2, "a key says"},
+        WrongCall{{"deregister", "web", "--pod", "web-1", "--endpoint", "http://h:1"},
+                  2,
+                  "only --style dubbo"},
         WrongCall{{"get", "--style", "dubbo", "/k", "-l", "a=b"}, 2, "--selector: keys are"},
         WrongCall{{"watch", "--style", "dubbo", "/k", "--include-unready"}, 2, "--include-unready"},
         WrongCall{{"register", "web", "--pod", "web-1", "--version", "v1"}, 2, "--version"},

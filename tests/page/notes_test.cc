@@ -5,13 +5,19 @@
 #include <gtest/gtest.h>
 
 #include "cmd/registry/page/clip.h"
+#include "cmd/registry/page/cluster_notes.h"
 #include "cmd/registry/page/malformed_pods.h"
+#include "lookout/apiserver/server.h"
+#include "lookout/k8s/core/v1.h"
+#include "lookout/registry/kratos/registry.h"
+#include "tests/support/eventually.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::cmd::registry_cmd {
 namespace {
 
 using namespace std::chrono_literals;
+using lookout::test::eventually;
 using registry::InstancePtr;
 using registry::InstanceSet;
 using registry::ServiceInstance;
@@ -185,8 +191,40 @@ TEST(MalformedPods, AreKeptUntilSomebodyNotices) {
   EXPECT_EQ(problems[1].kind, "malformed");
   pods.forget("shop/a");
   EXPECT_THAT(pods.problems(), SizeIs(1));
-  pods.keep_if([](const std::string& pod) { return pod != "shop/b"; });
+  pods.forget_gone([](const std::string& pod, const std::string&) {
+    return MalformedPods::Sight{.there = pod != "shop/b", .current = true};
+  });
   EXPECT_THAT(pods.problems(), IsEmpty());
+}
+
+TEST(MalformedPods, AreNotGoneBecauseAFollowerHasNotSeenThemYet) {
+  MalformedPods pods;
+  MalformedPods::Sight sight;
+  const auto look = [&] {
+    pods.forget_gone([&](const std::string& pod, const std::string& version) {
+      EXPECT_EQ(pod, "shop/a");
+      EXPECT_EQ(version, "7");
+      return sight;
+    });
+    return pods.problems().size();
+  };
+  pods.report({"shop", "a", "annotation x: no object", "7"});
+  EXPECT_EQ(look(), 1u);
+  // An earlier pod of that name, which then goes.
+  sight.there = true;
+  EXPECT_EQ(look(), 1u);
+  sight.there = false;
+  EXPECT_EQ(look(), 1u);
+  sight = {.there = true, .current = true};
+  EXPECT_EQ(look(), 1u);
+  // (A server that lost its memory begins with the first version again.)
+  sight = {.there = false, .current = false};
+  EXPECT_EQ(look(), 0u);
+
+  pods.report({"shop", "a", "annotation x: no object", "7"});
+  EXPECT_EQ(look(), 1u) << "each report is about another version";
+  sight = {.there = false, .current = true};
+  EXPECT_EQ(look(), 0u);
 }
 
 TEST(MalformedPods, AreBounded) {
@@ -196,6 +234,49 @@ TEST(MalformedPods, AreBounded) {
   }
   EXPECT_THAT(pods.problems(), SizeIs(MalformedPods::kMost));
   EXPECT_LT(pods.problems().front().reason.size(), 400u);
+}
+
+TEST(ClusterNotes, ShowAMalformedPodUntilItIsGone) {
+  const apiserver::Server server;
+  const rest::Client client(server.client_config());
+  const auto pods = client.resource(k8s::core::v1::Pod::kResource, "default");
+  const auto create = [&](const std::string& name) {
+    const api::Object made = pods.create(api::Object::parse(fmt::format(
+        R"({{"metadata": {{"name": "{}", "labels": {{"kratos-service-app": "web"}}}},
+             "spec": {{"containers": [{{"name": "main", "image": "i"}}]}}}})",
+        name)));
+    return std::string(made.resource_version());
+  };
+  Flags flags;
+  flags.ns = "default";
+  ClusterNotes notes(client, flags);
+  const NoteSources sources =
+      notes.sources(std::make_shared<registry::kratos::Registry>(client, registry::Options()));
+  const auto shown = [&] {
+    std::vector<std::string> out;
+    for (const auto& problem : sources.problems()) {
+      if (problem.kind == "malformed") out.push_back(problem.where);
+    }
+    return out;
+  };
+  // Once this one is followed, pods that are not there are known not to be there.
+  create("leaving");
+  pods.patch("leaving", rest::PatchType::kMerge,
+             R"({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "X"}]}})",
+             {}, "status");
+  ASSERT_TRUE(eventually([&] { return sources.pods()->contains("default/leaving"); }));
+
+  notes.report({"default", "later", "annotation x: no object", "9223372036854775807"});
+  EXPECT_THAT(shown(), ElementsAre("default/later")) << "the registry may be ahead";
+  notes.report({"default", "earlier", "annotation x: no object", "1"});
+  EXPECT_THAT(shown(), ElementsAre("default/later")) << "it has gone before it was followed";
+
+  notes.report({"default", "web-1", "annotation x: no object", create("web-1")});
+  EXPECT_THAT(shown(), ElementsAre("default/later", "default/web-1"));
+  rest::DeleteOptions now;
+  now.grace_period_seconds = 0;
+  pods.remove("web-1", now);
+  EXPECT_TRUE(eventually([&] { return shown().size() == 1; }));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <future>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -16,14 +17,17 @@
 
 #include "lookout/base/event_loop.h"
 #include "lookout/registry/balancer.h"
+#include "registry/retry_budget.h"
 #include "tests/registry/cluster.h"
 #include "tests/registry/fixed_discovery.h"
+#include "tests/support/bounded_wait.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::registry {
 namespace {
 
 using namespace std::chrono_literals;
+using lookout::test::wait_for;
 using test::eventually;
 using test::FixedDiscovery;
 using test::numbered;
@@ -191,6 +195,27 @@ TEST_F(CallTest, WaitsForTheFirstInstance) {
   discovery_.publish(numbered(1));
 }
 
+TEST_F(CallTest, WithoutADeadlineItWaitsUntilThereIsAnInstanceOrAStop) {
+  discovery_.publish({});
+  const auto web = balancer();
+  auto host = std::async(std::launch::async, [&] {
+    return web.call({.deadline = 0s}, [](const Endpoint& e) { return std::string(e.host()); });
+  });
+  std::this_thread::sleep_for(30ms);
+  discovery_.publish(numbered(1));
+  EXPECT_EQ(::lookout::test::get(host), "host-1");
+
+  discovery_.publish({});
+  std::stop_source stop;
+  auto error = std::async(std::launch::async, [&] {
+    return error_of(
+        [&] { web.call({.deadline = 0s, .stop = stop.get_token()}, [](const Endpoint&) {}); });
+  });
+  std::this_thread::sleep_for(30ms);
+  stop.request_stop();
+  EXPECT_EQ(::lookout::test::get(error)->reason(), CallError::Reason::kStopped);
+}
+
 TEST_F(CallTest, AStopEndsIt) {
   const auto web = balancer();
   std::stop_source stop;
@@ -223,6 +248,30 @@ TEST_F(CallTest, RetriesHaveABudget) {
   const auto last =
       error_of([&] { web.call({}, [](const Endpoint&) { throw std::runtime_error("refused"); }); });
   EXPECT_EQ(last->reason(), CallError::Reason::kBudget);
+}
+
+TEST(RetryAccountTest, TheTimeBetweenFrequentRetriesIsNotLost) {
+  detail::RetryAccount account({.ratio = 0, .per_second = 10, .burst = 1});
+  detail::Nanos now = 1'000'000'000;
+  EXPECT_TRUE(account.take(now));
+  // A second and a bit, in steps that are worth a tenth of a thousandth of a retry.
+  int taken = 0;
+  for (int step = 0; step < 100'050; ++step) taken += account.take(now += 10'000) ? 1 : 0;
+  EXPECT_EQ(taken, 10);
+  // Time beyond the maximum is not saved.
+  EXPECT_TRUE(account.take(now += 3'600'000'000'000));
+  EXPECT_FALSE(account.take(now));
+  EXPECT_FALSE(account.take(now += 99'000'000));
+  EXPECT_TRUE(account.take(now += 2'000'000));
+}
+
+TEST(RetryAccountTest, WithoutARateOnlyCallsAreWorthRetries) {
+  detail::RetryAccount account({.ratio = 0.5, .per_second = 0, .burst = 1});
+  EXPECT_TRUE(account.take(1));
+  EXPECT_FALSE(account.take(3'600'000'000'000));
+  account.call_begun();
+  account.call_begun();
+  EXPECT_TRUE(account.take(3'600'000'000'001));
 }
 
 TEST_F(CallTest, InstancesThatFailAreLeftAlone) {
@@ -381,6 +430,31 @@ TEST_F(AsyncCallTest, AStopCancels) {
                              }));
   });
   EXPECT_EQ(error->reason(), CallError::Reason::kStopped);
+}
+
+TEST_F(AsyncCallTest, WithoutADeadlineItWaitsUntilThereIsAnInstanceOrAStop) {
+  discovery_.publish({});
+  const auto web = balancer();
+  auto host = std::async(std::launch::async, [&] {
+    return loop_.run(web.async_call(
+        {.deadline = 0s},
+        [](const Endpoint& e) -> Awaitable<std::string> { co_return std::string(e.host()); }));
+  });
+  std::this_thread::sleep_for(30ms);
+  discovery_.publish(numbered(1));
+  EXPECT_EQ(::lookout::test::get(host), "host-1");
+
+  discovery_.publish({});
+  std::stop_source stop;
+  auto error = std::async(std::launch::async, [&] {
+    return error_of([&] {
+      loop_.run(web.async_call({.deadline = 0s, .stop = stop.get_token()},
+                               [](const Endpoint&) -> Awaitable<void> { co_return; }));
+    });
+  });
+  std::this_thread::sleep_for(30ms);
+  stop.request_stop();
+  EXPECT_EQ(::lookout::test::get(error)->reason(), CallError::Reason::kStopped);
 }
 
 /// As users write it: options in braces. The function has a name first: GCC 12 destroys what a

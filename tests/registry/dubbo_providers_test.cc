@@ -11,6 +11,7 @@
 #include "registry/dubbo/provider_reader.h"
 #include "tests/registry/cluster.h"
 #include "tests/support/eventually.h"
+#include "tests/support/held.h"
 #include "tests/support/matchers.h"
 
 namespace lookout::registry::dubbo {
@@ -78,7 +79,30 @@ INSTANTIATE_TEST_SUITE_P(
         ProviderCase{"another key", "plain", "", "", ""},
         ProviderCase{"without a port", provider_key("dubbo%3A%2F%2F10.0.0.1%2FUser"), "", "",
                      "no port"},
-        ProviderCase{"no URL", provider_key("%3A%2F%2F"), "", "", "not the URL of a provider"}));
+        ProviderCase{"no URL", provider_key("%3A%2F%2F"), "", "", "not the URL of a provider"},
+        ProviderCase{"an interface that is not UTF-8",
+                     provider_key("dubbo%3A%2F%2Fh%3A1%2FX", "com.example.X%FF"), "", "",
+                     R"("com.example.X\xff" is not the interface of a provider)"},
+        ProviderCase{"an interface with a NUL byte",
+                     provider_key("dubbo%3A%2F%2Fh%3A1%2FX", "com.example.X%00"), "", "",
+                     R"("com.example.X\x00" is not the interface of a provider)"},
+        ProviderCase{"a URL that is not UTF-8", provider_key("dubbo%3A%2F%2Fh%3A1%2FU%FF"), "", "",
+                     R"("dubbo://h:1/U\xff" is not the URL of a provider)"},
+        ProviderCase{"a URL with a NUL byte", provider_key("dubbo%3A%2F%2Fh%3A1%2FU%00"), "", "",
+                     "it is not UTF-8 text"},
+        ProviderCase{"a host that is not UTF-8", provider_key("dubbo%3A%2F%2Fa%25FF%3A1%2FU"), "",
+                     "", "its escapes do not stand for UTF-8 text"},
+        ProviderCase{"a zone that is not UTF-8",
+                     provider_key("dubbo%3A%2F%2Fh%3A1%2FU%3Fzone%3D%25FF"), "", "",
+                     "its escapes do not stand for UTF-8 text"},
+        ProviderCase{"a version that is not UTF-8",
+                     provider_key("dubbo%3A%2F%2Fh%3A1%2FU%3Fversion%3D1%25C3"), "", "",
+                     "its escapes do not stand for UTF-8 text"},
+        ProviderCase{"the name of a parameter with a NUL byte",
+                     provider_key("dubbo%3A%2F%2Fh%3A1%2FU%3Fa%2500b%3Dc"), "", "",
+                     "its escapes do not stand for UTF-8 text"},
+        ProviderCase{"a consumer that is not UTF-8",
+                     "/dubbo/com.example.X%FF/consumers/dubbo%3A%2F%2Fh%3A1", "", "", ""}));
 
 TEST(DubboProviders, AreInstances) {
   const Cluster cluster;
@@ -269,6 +293,24 @@ TEST(DubboProviders, ThatCannotBeReadAreReportedAndTheOthersServed) {
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].name, "user-1");
   EXPECT_THAT(reports[0].reason, HasSubstr("annotation dubbo.io/annotation: \"nonsense\""));
+  EXPECT_EQ(reports[0].resource_version,
+            lookout::test::held(cluster.pods().get("user-1")).resource_version());
+}
+
+TEST(DubboProviders, ThatAreNotUtf8HideNoOthers) {
+  const Cluster cluster;
+  cluster.create_pod(
+      "user-1",
+      dubbo_pod({{provider_key("tri%3A%2F%2F10.0.0.1%3A1%2FU"), ""},
+                 {provider_key("tri%3A%2F%2F10.0.0.1%3A2%2FU%3Fzone%3D%25FF"), ""},
+                 {provider_key("tri%3A%2F%2F10.0.0.1%3A3%2FX", "com.example.X%FF"), ""}}));
+  Providers providers(cluster.client());
+  EXPECT_THAT(providers.services(), ElementsAre(kUser));
+  const auto set = providers.get_service(kUser);
+  ASSERT_EQ(set->size(), 1u);
+  EXPECT_THAT((*set)[0].endpoints, ElementsAre("tri://10.0.0.1:1"));
+  EXPECT_EQ((*set)[0].zone, "");
+  EXPECT_EQ(providers.stats().malformed, 1u);
 }
 
 }  // namespace

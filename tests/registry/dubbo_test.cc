@@ -111,14 +111,15 @@ TEST_P(DubboUnreadableTest, SaysWhyAndIsNotOverwritten) {
   EXPECT_THROW(without_record(GetParam().annotation, "k"), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(, DubboUnreadableTest,
-                         testing::Values(Unreadable{"NoBase64", "%%%%", "base64url"},
-                                         Unreadable{"StandardAlphabet", "W3si+/==", "base64url"},
-                                         Unreadable{"NoJson", base64url("[oops"), "at byte"},
-                                         Unreadable{"NoArray", base64url("{}"), "not an array"},
-                                         Unreadable{"Deep", base64url(std::string(100000, '[')),
-                                                    "deep"}),
-                         [](const auto& test) { return test.param.what; });
+INSTANTIATE_TEST_SUITE_P(
+    , DubboUnreadableTest,
+    testing::Values(Unreadable{"NoBase64", "%%%%", "base64url"},
+                    Unreadable{"StandardAlphabet", "W3si+/==", "base64url"},
+                    Unreadable{"NoJson", base64url("[oops"), "at byte"},
+                    Unreadable{"HalfACharacter", base64url(R"([{"k":"a\udc00"}])"), "surrogate"},
+                    Unreadable{"NoArray", base64url("{}"), "not an array"},
+                    Unreadable{"Deep", base64url(std::string(100000, '[')), "deep"}),
+    [](const auto& test) { return test.param.what; });
 
 TEST(DubboRecords, AreAddedWithoutTouchingTheOthers) {
   const std::string strange = base64url(R"([{"k":"a","v":"1","future":true},17])");
@@ -198,6 +199,23 @@ TEST_F(DubboTest, LabelsItsPodAsTheOthersAre) {
   EXPECT_EQ(label_of("old-2", Generation::kDetect), "dubbo.io-value");
   EXPECT_EQ(label_of("new-1", Generation::kDubbo15), "dubbo.io.provider");
   EXPECT_EQ(label_of("new-2", Generation::kDetect), "dubbo.io.provider");
+}
+
+TEST_F(DubboTest, SetsNoLabelIfItShallNot) {
+  ClientOptions unlabelled = options();
+  unlabelled.role = Role::kProvider;
+  unlabelled.label_pod = false;
+  Client client(cluster_.client(), unlabelled);
+  EXPECT_FALSE(client.remove("k"));
+  EXPECT_FALSE(lookout::test::held(cluster_.pods().get("self")).labels()[kLabel].exists());
+}
+
+TEST_F(DubboTest, RemovingTellsWhetherThereWasSuchARecord) {
+  Client client(cluster_.client(), options());
+  client.create("/a/b", "1");
+  EXPECT_FALSE(client.remove("/a")) << "a key, not a prefix";
+  EXPECT_TRUE(client.remove("/a/b"));
+  EXPECT_FALSE(client.remove("/a/b"));
 }
 
 TEST_F(DubboTest, NamesAreOptions) {

@@ -423,6 +423,24 @@ TEST_F(KratosTest, AMalformedPodIsReportedAndCostsNobodyElseAnything) {
   EXPECT_EQ(registry.stats().malformed, 4u);
 }
 
+TEST_F(KratosTest, AnEscapeThatIsHalfACharacterIsMalformed) {
+  cluster_.create_pod("good", kratos_pod("web", "good"));
+  PodTemplate bad = kratos_pod("web", "bad");
+  bad.annotations = {{"kratos-service-metadata", R"({"zone":"a\udc00"})"}};
+  cluster_.create_pod("bad", bad);
+  bad.annotations = {{"kratos-service-metadata", R"({"a\udc00":"\u001b","\u001b":5})"}};
+  cluster_.create_pod("worse", bad);
+  bad.annotations = {{"kratos-service-metadata", R"({"\u001b":5})"}};
+  cluster_.create_pod("worst", bad);
+  Registry registry(cluster_.client(), reporting());
+  EXPECT_THAT(ids(*registry.get_service("web")), ElementsAre("good"));
+  EXPECT_TRUE(eventually([&] { return reports_.all().size() == 3; }));
+  EXPECT_THAT(reports_.all(),
+              UnorderedElementsAre(AllOf(StartsWith("default/bad: "), HasSubstr("surrogate")),
+                                   AllOf(StartsWith("default/worse: "), HasSubstr("surrogate")),
+                                   HasSubstr(R"(the value of "\x1b" is not a string)")));
+}
+
 TEST_F(KratosTest, SaysThatThereIsNoDataInTime) {
   cluster_.stop_server();
   Options options;

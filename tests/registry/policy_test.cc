@@ -391,6 +391,24 @@ TEST_F(PolicyTest, CallsThatWereGivenUpSayNothing) {
   EXPECT_EQ(web.instances()[0].in_flight, 0);
 }
 
+TEST_F(PolicyTest, OnlyTheFirstReportOfAPickCounts) {
+  discovery_.publish(numbered(2));
+  const auto web = balancer(round_robin().eject_after(2));
+  Pick pick = pick_of(web, "1");
+  const Pick copy = pick;
+  copy.report(Outcome::kFailed, 1ms);
+  EXPECT_EQ(web.instances()[0].failed, 0u) << "a copy is no call";
+  EXPECT_EQ(web.instances()[0].in_flight, 1);
+  const Pick moved = std::move(pick);
+  for (int i = 0; i < 2; ++i) {
+    web.report(moved, Outcome::kFailed, 1ms);
+    copy.report(Outcome::kFailed, 1ms);
+  }
+  EXPECT_EQ(web.instances()[0].failed, 1u);
+  EXPECT_EQ(web.instances()[0].in_flight, 0);
+  EXPECT_FALSE(web.instances()[0].ejected);
+}
+
 TEST_F(PolicyTest, AnInstanceThatLeavesTakesItsEjectionAlong) {
   discovery_.publish(numbered(4));
   const auto web = balancer(round_robin().eject_after(1));
@@ -432,6 +450,31 @@ TEST_F(PolicyTest, TheLastInstancesAreKeptForAWhile) {
   clock_->advance(1s);
   EXPECT_EQ(count(web, 10)["none"], 10);
   discovery_.publish(numbered(1));
+  EXPECT_EQ(count(web, 10)["1"], 10);
+}
+
+TEST_F(PolicyTest, FurtherSetsThatCannotBeUsedNeitherEndNorProlongTheTime) {
+  auto unready = numbered(2);
+  for (auto& instance : unready) instance.ready = false;
+  discovery_.publish(numbered(2));
+  const auto web = balancer(round_robin().keep_last_for(30s));
+  discovery_.publish(unready);
+  clock_->advance(20s);
+  unready.pop_back();
+  discovery_.publish(unready);
+  EXPECT_EQ(count(web, 10)["1"], 5);
+  clock_->advance(9s);
+  discovery_.publish({});
+  EXPECT_EQ(count(web, 10)["1"], 5);
+  clock_->advance(1s);
+  EXPECT_EQ(count(web, 10)["none"], 10);
+  discovery_.publish(unready);
+  EXPECT_EQ(count(web, 10)["none"], 10);
+  // Each usable set has the whole time again.
+  discovery_.publish(numbered(1));
+  discovery_.publish({});
+  clock_->advance(29s);
+  discovery_.publish(unready);
   EXPECT_EQ(count(web, 10)["1"], 10);
 }
 

@@ -78,10 +78,28 @@ TEST(XdsResources, TheSchemeIsTheFirstThatAServiceHas) {
   http.endpoints = {"http://10.0.0.1:80"};
   auto both = instance(2);
   both.endpoints = {"http://10.0.0.2:80", "grpc://10.0.0.2:9000"};
-  both.ready = false;
   EXPECT_EQ(scheme_of(*make_set("web", {http}), {"grpc", "http"}), "http");
   EXPECT_EQ(scheme_of(*make_set("web", {http, both}), {"grpc", "http"}), "grpc");
-  EXPECT_EQ(scheme_of(*make_set("web", {http}), {"grpc"}), std::nullopt);
+  EXPECT_EQ(scheme_of(*make_set("web", {http, both}), {"grpc", "http"}, "http"), "grpc");
+  EXPECT_EQ(scheme_of(*make_set("web", {http}), {"grpc"}), "grpc");
+}
+
+TEST(XdsResources, InstancesThatAreNotServedChooseTheSchemeOnlyOfANewService) {
+  auto http = instance(1);
+  http.endpoints = {"http://10.0.0.1:80"};
+  auto unready = instance(2);
+  unready.endpoints = {"http://10.0.0.2:80", "grpc://10.0.0.2:9000"};
+  unready.ready = false;
+  auto drained = instance(3);
+  drained.metadata = {{"weight", "0"}};
+  auto name = instance(4);
+  name.endpoints = {"grpc://web.example:9000"};
+  const std::vector<std::string> schemes = {"tri", "grpc", "http"};
+  EXPECT_EQ(scheme_of(*make_set("web", {http, unready, drained, name}), schemes), "http");
+  EXPECT_EQ(scheme_of(*make_set("web", {http, unready}), schemes, "grpc"), "http");
+  EXPECT_EQ(scheme_of(*make_set("web", {unready}), schemes, "http"), "http");
+  EXPECT_EQ(scheme_of(*make_set("web", {unready}), schemes), "grpc");
+  EXPECT_EQ(scheme_of(*make_set("web", {}), schemes), "tri");
 }
 
 TEST(XdsResources, ClustersOfGrpcSpeakHttp2) {
@@ -134,6 +152,26 @@ TEST(XdsSnapshot, RevisionsGrowWithWhatChanged) {
   for (const Type type : kTypes) EXPECT_GT(world.now().revision(type), before.revision(type));
   EXPECT_EQ(world.now().find(Type::kListener, "cart"), nullptr);
   EXPECT_NE(world.now().find(Type::kListener, "user"), nullptr);
+}
+
+TEST(XdsSnapshot, APodThatIsNotReadyTakesNoEndpointsAway) {
+  World world;
+  auto old_version = instance(1);
+  old_version.endpoints = {"http://10.0.0.1:80"};
+  auto new_version = instance(2);
+  new_version.endpoints = {"http://10.0.0.2:80", "grpc://10.0.0.2:9000"};
+  new_version.ready = false;
+  world.set("web", {old_version});
+  const Snapshot before = world.now();
+  world.set("web", {old_version, new_version});
+  EXPECT_EQ(world.now().find(Type::kCluster, "web"), before.find(Type::kCluster, "web"));
+  EXPECT_EQ(world.now().find(Type::kEndpoints, "web"), before.find(Type::kEndpoints, "web"));
+  old_version.ready = false;
+  world.set("web", {old_version, new_version});
+  EXPECT_EQ(world.now().find(Type::kCluster, "web"), before.find(Type::kCluster, "web"));
+  new_version.ready = true;
+  world.set("web", {old_version, new_version});
+  EXPECT_NE(world.now().find(Type::kCluster, "web"), before.find(Type::kCluster, "web"));
 }
 
 TEST(XdsSnapshot, AServiceWithoutInstancesKeepsItsScheme) {

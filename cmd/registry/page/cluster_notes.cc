@@ -52,7 +52,13 @@ std::vector<Problem> ClusterNotes::problems(const registry::InformerDiscovery& d
 }
 
 std::vector<Problem> ClusterNotes::malformed() {
-  if (pods_) malformed_.keep_if([this](const std::string& pod) { return pods_->may_have(pod); });
+  if (pods_) {
+    malformed_.forget_gone([this](const std::string& pod, const std::string& version) {
+      // Asked in this order, the pods are at least as new as the answer says.
+      const bool current = pods_->has_reached(version);
+      return MalformedPods::Sight{.there = pods_->has(pod), .current = current};
+    });
+  }
   std::vector<Problem> out = malformed_.problems();
   for (auto& problem : out) {
     if (pods_) problem.service = pods_->label(problem.where, registry::kratos::kServiceNameLabel);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "cmd/registry/page/clip.h"
 
 namespace lookout::cmd::registry_cmd {
@@ -19,7 +21,7 @@ void MalformedPods::report(const registry::Malformed& malformed) {
   const std::lock_guard lock(mutex_);
   if (pods_.size() >= kMost && !pods_.contains(problem.where)) return;
   std::string pod = problem.where;
-  pods_.insert_or_assign(std::move(pod), std::move(problem));
+  pods_.insert_or_assign(std::move(pod), Report{std::move(problem), malformed.resource_version});
 }
 
 void MalformedPods::forget(const std::string& pod) {
@@ -27,16 +29,23 @@ void MalformedPods::forget(const std::string& pod) {
   pods_.erase(pod);
 }
 
-void MalformedPods::keep_if(const std::function<bool(const std::string& pod)>& there) {
+void MalformedPods::forget_gone(const Look& look) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(pods_, [&](const auto& entry) { return !there(entry.first); });
+  for (auto it = pods_.begin(); it != pods_.end();) {
+    Report& report = it->second;
+    const Sight sight = look(it->first, report.version);
+    if (sight.there && sight.current) report.seen = true;
+    // A server that lost its memory counts versions anew: what was seen is gone all the same.
+    const bool gone = !sight.there && (sight.current || report.seen);
+    it = gone ? pods_.erase(it) : std::next(it);
+  }
 }
 
 std::vector<Problem> MalformedPods::problems() const {
   std::vector<Problem> out;
   const std::lock_guard lock(mutex_);
   out.reserve(pods_.size());
-  for (const auto& [pod, problem] : pods_) out.push_back(problem);
+  for (const auto& [pod, report] : pods_) out.push_back(report.problem);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cmd/registry/page/notes.h"
@@ -26,8 +27,9 @@ class PodFollower {
 
   /// Never null; the same as before if nothing has changed.
   PodFactsPtr facts() const;
-  /// False if it is known that there is no such pod.
-  bool may_have(const std::string& pod) const;
+  bool has(const std::string& pod) const;
+  /// Whether the pods are at least as new as this resourceVersion.
+  bool has_reached(std::string_view resource_version) const;
   /// The value of a label of a pod; empty if either is not there.
   std::string label(const std::string& pod, std::string_view name) const;
   /// The pods that ask to be scraped, in no order.

@@ -88,6 +88,14 @@ bool is_address(std::string_view host) {
   return !error;
 }
 
+/// The endpoint at which clients can call the instance; null if there is none.
+const registry::Endpoint* served_endpoint(const ServiceInstance& instance,
+                                          std::string_view scheme) {
+  if (!instance.ready || weight_of(instance) == 0) return nullptr;
+  const registry::Endpoint* const at = instance.endpoint(scheme);
+  return at != nullptr && at->port() != 0 && is_address(at->host()) ? at : nullptr;
+}
+
 route::RouteConfiguration route_to(const std::string& service) {
   route::RouteConfiguration out;
   out.set_name(service);
@@ -116,13 +124,21 @@ std::optional<Type> type_of(std::string_view url) {
   return found == kTypes.end() ? std::nullopt : std::optional(*found);
 }
 
-std::optional<std::string> scheme_of(const registry::InstanceSet& set,
-                                     const std::vector<std::string>& schemes) {
-  for (const auto& scheme : schemes) {
-    const auto has_it = [&](const ServiceInstance& i) { return i.endpoint(scheme) != nullptr; };
-    if (std::any_of(set.begin(), set.end(), has_it)) return scheme;
-  }
-  return std::nullopt;
+std::string scheme_of(const registry::InstanceSet& set, const std::vector<std::string>& schemes,
+                      const std::string& before) {
+  const auto first = [&](auto endpoint_of) {
+    return std::ranges::find_if(schemes, [&](const std::string& scheme) {
+      return std::any_of(set.begin(), set.end(), [&](const ServiceInstance& instance) {
+        return endpoint_of(instance, scheme) != nullptr;
+      });
+    });
+  };
+  if (const auto served = first(served_endpoint); served != schemes.end()) return *served;
+  if (!before.empty()) return before;
+  const auto announced = first([](const ServiceInstance& instance, const std::string& scheme) {
+    return instance.endpoint(scheme);
+  });
+  return announced == schemes.end() ? schemes.front() : *announced;
 }
 
 ResourcePtr make_cluster(const std::string& service, std::string_view scheme) {
@@ -146,9 +162,9 @@ ResourcePtr make_endpoints(const registry::InstanceSet& set, std::string_view sc
   std::set<std::string_view> known;
   std::map<std::string_view, endpoint::LocalityLbEndpoints> zones;
   for (const ServiceInstance& instance : set) {
-    const registry::Endpoint* at = instance.ready ? instance.endpoint(scheme) : nullptr;
+    const registry::Endpoint* const at = served_endpoint(instance, scheme);
+    if (at == nullptr) continue;
     const std::uint32_t weight = weight_of(instance);
-    if (at == nullptr || weight == 0 || at->port() == 0 || !is_address(at->host())) continue;
     if (!known.insert(at->authority()).second) continue;
     auto& zone = zones[instance.zone];
     auto& added = *zone.add_lb_endpoints();

@@ -35,10 +35,12 @@ struct Resource {
 };
 using ResourcePtr = std::shared_ptr<const Resource>;
 
-/// The first of the schemes that an announced endpoint of some instance has, be it ready or not: a
-/// cluster speaks one protocol. Nothing if no endpoint has any of them.
-std::optional<std::string> scheme_of(const registry::InstanceSet& set,
-                                     const std::vector<std::string>& schemes);
+/// The scheme of a service, as a cluster speaks one protocol: the first of the schemes in which
+/// make_endpoints() serves an instance. If none can be served, the scheme that the service had
+/// before, so that a pod that is not ready changes nothing; for a new service (`before` is empty),
+/// the first that an instance announces, or else the first of all. `schemes` must not be empty.
+std::string scheme_of(const registry::InstanceSet& set, const std::vector<std::string>& schemes,
+                      const std::string& before = {});
 
 /// A cluster whose endpoints come over the same stream. HTTP/2 for the schemes of gRPC.
 ResourcePtr make_cluster(const std::string& service, std::string_view scheme);

@@ -31,11 +31,9 @@ ResourcePtr Snapshot::find(Type type, std::string_view name) const {
 }
 
 Service SnapshotBuilder::make(const registry::InstanceSetPtr& set, const Service* before) const {
-  // A service that has lost all its instances goes on speaking what it spoke.
-  const std::string& otherwise = before == nullptr ? schemes_.front() : before->scheme;
   Service out;
   out.set = set;
-  out.scheme = scheme_of(*set, schemes_).value_or(otherwise);
+  out.scheme = scheme_of(*set, schemes_, before == nullptr ? std::string() : before->scheme);
   out.endpoints = make_endpoints(*set, out.scheme);
   out.cluster = make_cluster(set->service(), out.scheme);
   if (before != nullptr) {

@@ -60,7 +60,7 @@ class Balancer : public metrics::Source {
   /// other.
   Pick pick(const PickOptions& options) const;
 
-  /// Reports the result of the call on a pick, from which later picks learn. Same as
+  /// Reports the result of the call on a pick (not of a copy), from which later picks learn. Same as
   /// Pick::report().
   void report(const Pick& pick, Outcome outcome, std::chrono::nanoseconds latency) const {
     pick.report(outcome, latency);

@@ -49,7 +49,7 @@ struct CallPolicy {
   /// For the consistent hash policy; hash_of() computes it from text.
   std::optional<std::uint64_t> hash = {};
   /// True: if there is no instance yet, for example at the start of the program, the call waits for
-  /// one, until the deadline if there is one.
+  /// one, until the deadline if there is one, or until `stop`.
   bool wait_for_instance = true;
   /// Ends the call: no further attempt starts, and running attempts are asked to stop.
   LOOKOUT_OPTION std::stop_token stop = {};

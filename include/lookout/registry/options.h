@@ -19,7 +19,8 @@ namespace lookout::registry {
 struct Malformed {
   std::string ns;
   std::string name;
-  std::string reason;  ///< the annotation, and what is wrong with it
+  std::string reason;                 ///< the annotation, and what is wrong with it
+  std::string resource_version = {};  ///< of the version that was read
 };
 
 /// A namespace cannot be listed or watched. It is retried with back-off; its last known instances

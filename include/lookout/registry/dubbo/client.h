@@ -38,6 +38,8 @@ struct ClientOptions {
   /// Selects the label of this pod. kDetect lists pods; if the client may not, it labels as
   /// kDubbo15.
   Generation generation = Generation::kDetect;
+  /// False: sets no label. Clients find the pod's records only if it already has one.
+  bool label_pod = true;
   /// Only reads: needs no pod, sets no label and writes nothing (create() throws InvalidArgument).
   /// It looks in `namespaces`, which may be {kAllNamespaces}, or else in the client's default
   /// namespace.
@@ -158,9 +160,9 @@ enum class Begin { kWithChanges, kWithWhatIsThere };
 /// Safe to use from any thread. Functions that send requests must not be called on the event loop.
 class Client {
  public:
-  /// Reads this pod and gives it the label of its role. A pod that already has the label keeps it,
-  /// whatever its value, as in dubbo-go. Throws Error if the pod cannot be determined, and what
-  /// rest::Client throws.
+  /// Reads this pod and gives it the label of its role (ClientOptions::label_pod). A pod that
+  /// already has the label keeps it, whatever its value, as in dubbo-go. Throws Error if the pod
+  /// cannot be determined, and what rest::Client throws.
   ///
   /// A consumer starts to watch pods immediately, a provider when records are first read.
   explicit Client(rest::Client client, ClientOptions options = {});
@@ -173,8 +175,8 @@ class Client {
   /// another value for the key replaces the first. Watchers of this client get the event before
   /// this function returns.
   void create(const std::string& key, const std::string& value, rest::CallOptions call = {});
-  /// Removes the records of a key from this pod.
-  void remove(const std::string& key, rest::CallOptions call = {});
+  /// Removes the records of a key from this pod. Returns false if there are none.
+  bool remove(const std::string& key, rest::CallOptions call = {});
   void set_label(const std::string& label, const std::string& value, rest::CallOptions call = {});
 
   /// All records whose keys begin with the prefix, ordered by key. Waits for the first data: throws

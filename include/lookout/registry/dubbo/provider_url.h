@@ -28,8 +28,8 @@ struct ProviderUrl {
   LOOKOUT_OPTION std::map<std::string, std::string> parameters = {};
 
   /// Parses the output of to_string(). The interface is the parameter of that name, as in dubbo-go,
-  /// or else the path. Throws InvalidArgument, with the reason, for text that is not a URL or has
-  /// no host or port.
+  /// or else the path. Throws InvalidArgument, with the reason, for text that is not a URL, that
+  /// has no host or port, or that is not UTF-8 without NUL bytes, before or after unescaping.
   static ProviderUrl parse(std::string_view text);
 
   /// "dubbo://10.0.0.1:20000/com.example.User?interface=com.example.User", with the parameters

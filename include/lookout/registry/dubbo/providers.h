@@ -37,6 +37,9 @@ struct ProviderNames {
 /// that BalancerPolicy::weighted() behaves like dubbo). `zone` is the URL's parameter, or else the
 /// pod's zone.
 ///
+/// A record whose URL cannot be read is reported (Options::on_malformed) and left out, and so is one
+/// that is not UTF-8 without NUL bytes once its escapes are undone. The other records count.
+///
 /// Serves pods that are running, ready and not being deleted. Options::include_unready includes all
 /// others, whatever their state, as dubbo-go does.
 class Providers : public InformerDiscovery {
